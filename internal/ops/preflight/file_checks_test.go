@@ -1,15 +1,18 @@
 package preflight
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -113,6 +116,98 @@ func TestWhatIsLeftOfAQuotaIsEnough(t *testing.T) {
 		if want > 0 {
 			require.Contains(t, f.ps[0].Message, "your group's quota on /lustre")
 		}
+	}
+	f := fileCheck{spec: s, args: argsOf(s), lang: lang.EN, quotas: func(string) []slurm.Quota {
+		return []slurm.Quota{{Of: "user", Mount: "/lustre", Limit: 3 << 30, Used: 3 << 30}}
+	}}
+	f.save()
+	require.Contains(t, f.ps[0].Message, "your quota on /lustre has 0 GiB left of 3, and one checkpoint takes about 0 GiB")
+}
+
+// What a waiting job is changed to must be what its partition gives to somebody.
+func TestAChangeFitsThePartition(t *testing.T) {
+	t.Parallel()
+	waits := slurm.Job{State: slurm.Pending, Partition: "dev", NumNodes: 2}
+	runs := waits
+	runs.State = slurm.Running
+	for _, tt := range []struct {
+		cl    ops.Cluster
+		job   slurm.Job
+		to    slurm.Update
+		field string
+	}{
+		{&halls{}, waits, slurm.Update{NumNodes: 4, TimeLimit: time.Hour}, ""},
+		{&halls{}, waits, slurm.Update{NumNodes: 5}, "nodes"},
+		{&halls{}, waits, slurm.Update{TimeLimit: time.Hour + time.Minute}, "time"},
+		{&halls{}, waits, slurm.Update{Partition: "none"}, "partition"},
+		{&halls{}, waits, slurm.Update{Partition: "one"}, "nodes"},
+		{&halls{}, waits, slurm.Update{Partition: "one", NumNodes: 1}, ""},
+		{&halls{}, runs, slurm.Update{NumNodes: 5}, ""},
+		{&halls{Site: opstest.Site{OfKind: "local"}}, waits, slurm.Update{NumNodes: 5}, ""},
+		{&halls{silent: true}, waits, slurm.Update{NumNodes: 5}, ""},
+		{&opstest.Site{}, waits, slurm.Update{NumNodes: 5}, ""},
+	} {
+		err := FitsPartition(t.Context(), tt.cl, tt.job, tt.to)
+		require.Equal(t, tt.field == "", err == nil, "%+v: %v", tt.to, err)
+		if err != nil {
+			require.Equal(t, tt.field, ops.AsError(err).Field)
+			require.NotEqual(t, ops.AsError(err).Message.EN, ops.AsError(err).Message.ZH)
+		}
+	}
+}
+
+// Halls is a cluster of two partitions.
+type halls struct {
+	opstest.Site
+	silent bool
+}
+
+func (h *halls) Partitions(context.Context) ([]slurm.Partition, error) {
+	if h.silent {
+		return nil, errors.New("no answer")
+	}
+	hour := int64(3600)
+	return []slurm.Partition{{Name: "dev", Up: true, TimeLimitS: &hour, MaxNodes: 4, Total: 8}, {Name: "one", Up: true, Total: 1}}, nil
+}
+
+func (*halls) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
+
+// The environment of a job is looked at where it may be.
+func TestTheEnvironmentOfAJob(t *testing.T) {
+	dir := t.TempDir()
+	opstest.Write(t, filepath.Join(dir, "tree", ".venv", "pyvenv.cfg"), "")
+	t.Setenv("PATH", dir)
+	opstest.Write(t, filepath.Join(dir, "uv"), "#!/bin/sh\n")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "uv"), 0o755))
+	two := 2
+	for name, tt := range map[string]struct {
+		spec  job.Spec
+		apart bool
+		may   error
+		path  string
+		want  string
+	}{
+		"a venv that is not whole":   {spec: job.Spec{}, want: "environment-synced"},
+		"one by an absolute path":    {spec: job.Spec{Venv: filepath.Join(dir, "tree", ".venv")}, want: "environment-synced"},
+		"one that is not there":      {spec: job.Spec{Venv: "none"}},
+		"another launcher":           {spec: job.Spec{Launcher: job.Python}},
+		"nodes that are apart":       {spec: job.Spec{Launcher: job.Python}, apart: true, want: "worktree-shared"},
+		"no uv":                      {spec: job.Spec{Venv: "none"}, path: "/none", want: "uv-missing"},
+		"in a container":             {spec: job.Spec{Container: job.Container{Runtime: job.Docker, Image: "a"}}},
+		"a folder that is not shown": {spec: job.Spec{}, apart: true, may: errors.New("not yours")},
+	} {
+		tt.spec.Worktree, tt.spec.Nodes = filepath.Join(dir, "tree"), &two
+		if tt.path != "" {
+			t.Setenv("PATH", tt.path)
+		}
+		f := fileCheck{spec: tt.spec.WithDefaults(), lang: lang.EN, apart: tt.apart, may: func(string) error { return tt.may }}
+		f.environment()
+		t.Setenv("PATH", dir)
+		want := tt.want
+		if want == "worktree-shared" && (nodeLocal(tt.spec.Worktree) || f.everywhere(tt.spec.Worktree)) {
+			want = "" // the folder of the tests is told of otherwise
+		}
+		require.Equal(t, want, strings.Join(ids(f.ps), " "), name)
 	}
 }
 

@@ -46,6 +46,16 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 		{"worktree-shared", []string{"--worktree", "/tmp/tree"}, []string{"--worktree", "/lustre/tree"}},
 		{"outputs-shared", []string{"--", "--save", "/dev/shm/ck", "--save-interval", "5"}, []string{"--", "--save", "/lustre/ck", "--save-interval", "5"}},
 		{"container-sees-venv", []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm", "--container-mounts", "/opt:/mlm/.venv"}, []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm"}},
+		{
+			"container-sees-venv",
+			[]string{"--worktree", tree, "--venv", tree + "/.venv", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm"},
+			[]string{"--worktree", tree, "--venv", "/opt/none", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm"},
+		},
+		{
+			"container-sees-venv",
+			[]string{"--worktree", tree, "--venv", "none", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm"},
+			[]string{"--worktree", tree, "--venv", tree + "/.venv", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":" + tree},
+		},
 		{"container-image-matches", []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io#nvidia/pytorch:24.01-py3"}, []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io#nvidia/pytorch:26.06-py3"}},
 		{"cpus-fit-node", []string{"--cpus-per-task", "128"}, []string{"--cpus-per-task", "96"}},
 		{"cpus-fit-node", []string{"--cpus-per-task", "96", "--hint", "nomultithread"}, []string{"--cpus-per-task", "48", "--hint", "nomultithread"}},

@@ -1,0 +1,184 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// Around are the rules that lie around s, on a cluster of this kind.
+func around(t *testing.T, kind string, s job.Spec, change func(*ops.Call)) string {
+	t.Helper()
+	c := opstest.NewCall(t, &opstest.Site{OfKind: kind})
+	if change != nil {
+		change(c)
+	}
+	return strings.Join(ids(Surroundings(c, s.WithDefaults())), " ")
+}
+
+func TestWhatLiesAroundAJob(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	opstest.Write(t, filepath.Join(dir, "tree", "pretrain_gpt.py"), "")
+	opstest.Write(t, filepath.Join(dir, "tree", ".venv", "x"), "")
+	opstest.Write(t, filepath.Join(dir, "bare", "other.py"), "")
+	tree, bare := filepath.Join(dir, "tree"), filepath.Join(dir, "bare")
+	num := func(n int) *int { return &n }
+	site := func(s job.Site) func(*ops.Call) {
+		return func(c *ops.Call) { c.Sites = func(string) job.Site { return s } }
+	}
+	agent := func(may error) func(*ops.Call) {
+		return func(c *ops.Call) {
+			c.Who.Surface = ops.MCPHTTP
+			c.MayRead = func(string) error { return may }
+		}
+	}
+	for _, tt := range []struct {
+		name, kind string
+		spec       job.Spec
+		change     func(*ops.Call)
+		want       string
+	}{
+		{"all is there", "local", job.Spec{Worktree: tree, Time: "1"}, nil, ""},
+		{"no worktree", "local", job.Spec{Time: "1"}, nil, "worktree-given"},
+		{"no time", "local", job.Spec{Worktree: tree}, nil, "no-time-limit"},
+		{"a worktree that is not there", "cli", job.Spec{Worktree: "/none", Time: "1"}, nil, "worktree-exists"},
+		{"one that is a file", "cli", job.Spec{Worktree: filepath.Join(tree, "pretrain_gpt.py"), Time: "1"}, nil, "worktree-exists"},
+		{"one on another machine", "ssh", job.Spec{Worktree: "/none", Time: "1"}, nil, ""},
+		{"an agent that may not look", "cli", job.Spec{Worktree: "/none", Time: "1"}, agent(errors.New("no")), ""},
+		{"an agent that may look", "cli", job.Spec{Worktree: "/none", Time: "1"}, agent(nil), "worktree-exists"},
+		{"no script and no environment", "local", job.Spec{Worktree: bare, Time: "1"}, nil, "script-exists environment-synced"},
+		{"a script by its path", "local", job.Spec{Worktree: bare, Time: "1", Script: "/none.py", Launcher: job.Python}, nil, ""},
+		{"another launcher", "local", job.Spec{Worktree: bare, Time: "1", Launcher: job.Python}, nil, "script-exists"},
+		{"an environment by its path", "local", job.Spec{Worktree: bare, Time: "1", Venv: "/none"}, nil, "script-exists"},
+		{"nodes that share no /tmp", "cli", job.Spec{Worktree: "/tmp/none", Time: "1", Nodes: num(2)}, nil, "worktree-exists worktree-shared"},
+		{"one node", "cli", job.Spec{Worktree: "/tmp/none", Time: "1", Nodes: num(1)}, nil, "worktree-exists"},
+		{"nodes that are this machine", "local", job.Spec{Worktree: "/tmp/none", Time: "1", Nodes: num(2)}, nil, "worktree-exists"},
+		{"as many CPUs as there are", "ssh", job.Spec{Worktree: "/w", Time: "1", CPUsPerTask: num(8)}, site(job.Site{CPUsPerNode: 8, ThreadsPerCore: 2}), ""},
+		{"more CPUs", "ssh", job.Spec{Worktree: "/w", Time: "1", CPUsPerTask: num(9)}, site(job.Site{CPUsPerNode: 8}), "cpus-fit-node"},
+		{"cores of one thread", "ssh", job.Spec{Worktree: "/w", Time: "1", CPUsPerTask: num(8), Hint: "nomultithread"}, site(job.Site{CPUsPerNode: 8, ThreadsPerCore: 1}), ""},
+		{"an address of one node", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(1), Script: "t.py", Args: []string{"--init-method", "tcp://n:1"}}, nil, ""},
+		{"an address of two", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(2), Script: "t.py", Args: []string{"--init-method=tcp://n:1"}}, nil, "own-script-agrees"},
+		{"an address that the shell fills in", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(2), Script: "t.py", Args: []string{"--init-method", "tcp://$A:1"}}, nil, ""},
+	} {
+		require.Equal(t, tt.want, around(t, tt.kind, tt.spec, tt.change), tt.name)
+	}
+}
+
+// A wall is a cluster that refuses.
+type wall struct {
+	halls
+	says  error
+	nodes []slurm.Node
+}
+
+func (w *wall) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+	return slurm.Estimate{}, w.says
+}
+
+func (w *wall) Nodes(context.Context) ([]slurm.Node, error) { return w.nodes, nil }
+
+// Slurm's own refusal names the field that it is about, and is final unless nodes are
+// out of service.
+func TestWhatSlurmWouldRefuse(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Lang = lang.EN
+	idle, out := slurm.Node{State: "idle"}, slurm.Node{State: "drained"}
+	for _, tt := range []struct {
+		says  string
+		nodes []slurm.Node
+		field string
+		final bool
+	}{
+		{"Invalid partition name specified", nil, "partition", true},
+		{"allocation failure: Invalid account or account/partition combination specified", nil, "partition", true},
+		{"Invalid qos specification", nil, "qos", true},
+		{"Invalid feature specification", nil, "constraint", true},
+		{"Requested time limit is invalid (missing or exceeds some limit)", nil, "time", true},
+		{"Memory specification can not be satisfied", nil, "mem", true},
+		{"Something else", nil, "nodes", true},
+		{"Requested node configuration is not available", []slurm.Node{idle}, "nodes", true},
+		{"Requested node configuration is not available", []slurm.Node{idle, out}, "nodes", false},
+		{"Invalid qos specification", []slurm.Node{out}, "qos", true},
+	} {
+		cl := &wall{says: &slurm.Error{Kind: slurm.Rejected, Msg: lang.Same(tt.says)}, nodes: tt.nodes}
+		ps := tried(t.Context(), c, cl, job.Spec{}, job.Script{Text: "#!/bin/sh\n"})
+		require.Len(t, ps, 1, tt.says)
+		require.Equal(t, tt.field, ps[0].Field, tt.says)
+		require.Equal(t, tt.final, ps[0].Severity == rules.Error, tt.says)
+		require.NotContains(t, ps[0].Message, "allocation failure: ")
+		require.Empty(t, tried(t.Context(), c, cl, job.Spec{}, job.Script{}), "there is no script yet")
+	}
+	for _, err := range []error{nil, errors.New("timeout"), &slurm.Error{Kind: slurm.Unreachable}} {
+		require.Empty(t, tried(t.Context(), c, &wall{says: err}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
+	}
+	require.Empty(t, tried(t.Context(), c, &opstest.Site{}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
+	for words, python := range map[string]bool{
+		"python": true, "/usr/bin/python3 -u": true, "torchrun": true, "python -m torch.distributed.run": true, "python -m my.launcher": false, "mylauncher": false, "": false,
+	} {
+		require.Equal(t, python, startsPython(strings.Fields(words)), words)
+	}
+}
+
+// A partition's own terms: what just meets them is let in.
+func TestWhomAPartitionJustLetsIn(t *testing.T) {
+	t.Parallel()
+	num := func(n int) *int { return &n }
+	hour := int64(3600)
+	allows := []slurm.PartitionLimits{{Name: "big", Accounts: []string{"a"}, QOS: []string{"q", "normal"}, MinNodes: 2, MaxCPUs: 8, DefaultTimeS: &hour}}
+	mine := []slurm.Association{{Account: "a", DefaultQOS: "q"}, {Account: "b", DefaultQOS: "other"}}
+	for _, tt := range []struct {
+		spec job.Spec
+		mine []slurm.Association
+		want string
+	}{
+		{job.Spec{Partition: "big", Account: "a", Nodes: num(2), CPUsPerTask: num(8)}, mine, ""},
+		{job.Spec{Partition: "big", Account: "b", Nodes: num(1), CPUsPerTask: num(9)}, mine, "partition-account partition-qos partition-nodes cpus-over-node"},
+		{job.Spec{Partition: "big", Account: "b", QOS: "q", Nodes: num(2)}, mine, "partition-account"},
+		{job.Spec{Partition: "big", Nodes: num(2)}, mine, ""},
+		{job.Spec{Partition: "big", Nodes: num(2)}, mine[1:], "partition-account partition-qos"},
+		{job.Spec{Partition: "big", Nodes: num(2)}, nil, ""},
+		{job.Spec{Partition: "other", Account: "b", Nodes: num(1)}, mine, ""},
+	} {
+		r := request{spec: tt.spec.WithDefaults(), lang: lang.EN}
+		r.admitted(allows, tt.mine)
+		require.Equal(t, tt.want, strings.Join(ids(r.ps), " "), "%+v", tt.spec)
+	}
+	for _, tt := range []struct {
+		spec  job.Spec
+		limit slurm.Limit
+		want  string
+	}{
+		{job.Spec{Nodes: num(2)}, slurm.Limit{Name: "GrpTRES", TRES: "node", Max: 2}, ""},
+		{job.Spec{Nodes: num(3)}, slurm.Limit{Name: "GrpTRES", TRES: "node", Max: 2}, "nodes"},
+		{job.Spec{Nodes: num(2), GPUsPerNode: num(4)}, slurm.Limit{Name: "GrpTRES", TRES: "gres/gpu", Max: 8}, ""},
+		{job.Spec{Nodes: num(2), GPUsPerNode: num(5)}, slurm.Limit{Name: "GrpTRES", TRES: "gres/gpu", Max: 9}, "gpus_per_node"},
+		{job.Spec{Nodes: num(2), CPUsPerTask: num(4)}, slurm.Limit{Name: "GrpTRES", TRES: "cpu", Max: 8}, ""},
+		{job.Spec{Nodes: num(2), CPUsPerTask: num(5)}, slurm.Limit{Name: "GrpTRES", TRES: "cpu", Max: 9}, "cpus_per_task"},
+		{job.Spec{Time: "60"}, slurm.Limit{Name: "MaxWallPJ", Max: 60}, ""},
+		{job.Spec{Time: "61"}, slurm.Limit{Name: "MaxWallPJ", Max: 60}, "time"},
+		{job.Spec{Partition: "big"}, slurm.Limit{Name: "MaxWallPJ", Max: 60}, ""},
+		{job.Spec{Partition: "big"}, slurm.Limit{Name: "MaxWallPJ", Max: 59}, "time"},
+		{job.Spec{}, slurm.Limit{Name: "MaxWallPJ", Max: 59}, ""},
+	} {
+		r := request{spec: tt.spec.WithDefaults(), lang: lang.EN}
+		r.limits([]slurm.Limit{tt.limit}, allows)
+		var fields []string
+		for _, p := range r.ps {
+			fields = append(fields, p.Field)
+		}
+		require.Equal(t, tt.want, strings.Join(fields, " "), "%+v %+v", tt.spec, tt.limit)
+	}
+}
