@@ -89,7 +89,7 @@ func (s *scanner) begins(text string, off int64) {
 			return
 		}
 	}
-	if o.since <= openingLines && !o.over && formOf(text) < inert && !barOf.MatchString(text) && !strings.Contains(text, header) {
+	if o.since <= openingLines && !o.over && formOf(text) < inert && !tallyForm.MatchString(text) && !strings.Contains(text, header) {
 		o.forms = append(o.forms, said32{loose, exactOf(text)})
 	}
 }

@@ -10,23 +10,21 @@ import (
 
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功|完了|終了|완료` +
-	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ran for \d[\d.]* ?[smh]\w*)\b` +
+	`|完成|结束|已保存|成功|com sucesso`)
 
 // partDone is how a loop says that one of its rounds is done, by its number; a
 // process has a longer one.
-var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
+var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b[^\w/]{0,3}(?:done|finished|completed?)\b`)
 
 // results are the words for what a run came to; where they are said over and over
 // it is on its way.
-var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b` +
-	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
-	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
+var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|metrics?|value)\b` +
+	`|\baccuracy\b[\w\s,-]{0,40}\btest\b[^\d]{0,20}[:=] *\d`)
 
-// setUp is how the bars of what is done before the work are called.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|pre-?(?:par|process)|caching|import|extracting|` +
-	`unpack|sanity|generating \w+ split)[^|]*\d%`)
+// setUp is how the bars of what is done before the work are called: those of Hugging
+// Face's libraries and Lightning's.
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|extracting|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line is words between rules.
 func banner(text string) bool {
@@ -35,12 +33,9 @@ func banner(text string) bool {
 }
 
 // closing are words that only an end has.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
-	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
-	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
-	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
-	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\bEpilog(?:ue)?\b|\[after training`)
+var closing = lazy.New(`(?i)\bexit code\b.{0,5}\b0\b|\bexits successfully\b|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
+	`|\b` + wholeRun + ` took \d|^\W*end of output\b|^\[NbConvertApp\] Writing \d+ bytes|\bEpilog\b` +
+	`|^real\s+\d+m`) // time(1)
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
@@ -48,7 +43,7 @@ func endWords(text string) bool {
 }
 
 // wholeRun are the words for all that a script or a program does.
-const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation|optimi[sz]ation)`
+const wholeRun = `(?:job|run|script|training|evaluation|tests?|pipeline|calculation)`
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
 // that are no round's.
@@ -67,15 +62,29 @@ func (f *facts) saysEnd(t tag, text string) bool {
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
-// barOf is how far a progress bar or a count of steps or epochs has come.
-var barOf = lazy.New(`(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(?:epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+// A tally is how far a progress bar or a line has come in steps or epochs.
+type tally struct {
+	n, of int
+	bar   bool // it is that of a bar
+	epoch bool // it counts epochs, which go around other bars
+}
 
-// zeroth is the first of a count of steps or epochs that ends one short of what it
-// counts to.
-var zeroth = lazy.New(`(?i)(?:epoch|step|iter(?:ation)?)\D{0,3}0+ ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// tallyIn is the first tally in a line.
+func tallyIn(text string) (c tally, ok bool) {
+	g := tallyForm.FindStringSubmatch(text)
+	if g == nil {
+		return c, false
+	}
+	c.n, _ = strconv.Atoi(g[1] + g[4])
+	c.of, _ = strconv.Atoi(g[2] + g[5])
+	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
+	return c, true
+}
 
 // endsWell reports whether the last lines of the logs are those of a program
 // that came to its end: they say so, or a count reached its last.
@@ -124,14 +133,12 @@ func (f *facts) ending() (e ending) {
 			e.said, e.full = false, false // it begins anew
 		}
 		before = at
-		if g := barOf.FindStringSubmatch(text); g != nil {
-			n, _ := strconv.Atoi(g[1] + g[3])
-			of, _ := strconv.Atoi(g[2] + g[4])
-			complete := of > 0 && (n >= of || n == of-1 && of == f.fromZero && k < len(last)-1)
+		if c, counted := tallyIn(text); counted {
+			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
-			case setUp.MatchString(text), g[1] != "" && inEpoch.MatchString(text):
+			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
-			case epochs.MatchString(g[0]):
+			case c.epoch:
 				e.short = !complete
 			}
 			if m.off >= bar.off {
@@ -156,7 +163,7 @@ func (f *facts) ending() (e ending) {
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work
-			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
+			case announced.MatchString(text) && !endWords(text) && !strings.Contains(strings.ToLower(text), "saving"):
 				e.said, e.full, amid = false, false, true
 			}
 		}
@@ -181,18 +188,10 @@ type epochCount struct {
 	lines int // of the one before it
 }
 
-var epochOf = lazy.New(`(?i)\bepochs?\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
-
-// read looks for the count in a line, the told-th.
-func (c *epochCount) read(text string, told int) {
-	g := epochOf.FindStringSubmatch(text)
-	if g == nil {
-		return
-	}
-	n, _ := strconv.Atoi(g[1])
-	of, _ := strconv.Atoi(g[2])
-	if n != c.n || of != c.of {
-		*c = epochCount{n: n, of: of, at: told, lines: told - c.at}
+// read takes in a count of epochs, which is the told-th line's.
+func (c *epochCount) read(in tally, told int) {
+	if in.n != c.n || in.of != c.of {
+		*c = epochCount{n: in.n, of: in.of, at: told, lines: told - c.at}
 	}
 }
 
@@ -204,53 +203,39 @@ func (c epochCount) complete(told, fromZero int) bool {
 	return last && after >= c.lines && after-c.lines <= longTail
 }
 
-var (
-	// epochs is a count of epochs, which go around other bars.
-	epochs = lazy.New(`(?i)^epoch`)
-	// inEpoch is the name of a bar within one of epochs whose number is not told.
-	inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
-)
+// inEpoch is the name of a bar within one of epochs whose number is not told.
+var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing is how programs say among their last lines that something did not work.
-var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
+var failing = lazy.New(`(?i)\b` + wholeRun + `\b.{0,16}\bfailed\b`)
 
 // failed begins a last line that says so.
-var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^\W*(?:failed|error|fatal|could not)\b`)
 
 // announced is how they announce it beside those.
-var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
-
-// lastAct is what programs announce that have done their work.
-var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
+var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*\.\.\.$`)
 
 // lastBreath is what is said only where a process comes to its end by itself: its
 // communicators are taken down as the interpreter leaves. They are aborted after an
 // exception too, which stands in the other file.
-var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
-	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
+var lastBreath = lazy.New(`process group has NOT been destroyed before| NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.
 var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
 	`(?: +\(core dumped\))?(?:$|  )`)
 
-// ready begins the words for what is done before the work.
-const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`
-
 // unfinished are words beside those of an end that take them back.
-var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +
-	`\b` + ready + `\w* successfully\b|\bsuccessfully ` + ready + `|` +
-	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
+var unfinished = lazy.New(`(?i)\b(?:will|to) be\b|\bload\w* successfully\b|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^[\W\d]*(?:(?:INFO|NOTICE|SUCCESS)\b[\W\d]*)?(?:` +
-	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
+var whole = lazy.New(`(?i)^[\W\d]*(?:INFO\b[\W\d]*)?(?:` +
+	`all\b[\w ]{0,40}\b(?:completed?|done|finished)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|in \d)` +
 	`|^State: COMPLETED\b` + // seff(1)
-	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
-	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
-	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
+	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
+	`|\bearly[ -]?stop(?:ping)?(?:\W*$|,? (?:triggered|at)\b)|\btraining stop(?:s|ped)\b`)
 
 // fitted is Lightning's word on its last epoch; the bars are written once more, and
 // the program goes on.
@@ -260,16 +245,11 @@ var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
 const farewell = 12
 
 // beginning are the words with which programs announce what they are about to do.
-var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
-	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
+var beginning = lazy.New(`^\W*(?:Generating|Loading|Training|Creating)\b`)
 
-// score is a measure of a finished evaluation, alone or beside others.
-var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
-	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
-	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
-	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
-	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
-	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
+// score is a measure of a finished evaluation, alone or behind others.
+var score = lazy.New(`(?i)^\W*(?:[\w /()@-]{1,40}[=:] *-?[\d.]+%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|f1_macro|perplexity|ppl) *[=:] *-?[\d.]+%?\W*$` +
+	`|准确率 *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
 // repeats reports whether a line of the same form stands among the last ones
 // before the end: then it is one of a row that goes on.

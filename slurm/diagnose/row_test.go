@@ -62,6 +62,48 @@ func TestWhatALogEndsWith(t *testing.T) {
 	}
 }
 
+// TestWordsOfAnEnd has last lines of programs that came to their end, a reason
+// for each word that the diagnosis knows.
+func TestWordsOfAnEnd(t *testing.T) {
+	for _, last := range []string{
+		"训练结束", "模型已保存", "结果保存成功", "处理完成", // the house speaks Chinese
+		"Modelo salvo com sucesso",                   // and some of its users another language
+		"The conversion is complete", "real\t3m0.1s", // a word of every program, and what time(1) says
+		"Final loss: 0.12", "Best value: 3.1", "Test metrics: 0.3 0.4", "val acc: 0.9", "Evaluation score: 0.5", // what it came to
+		"Best validation accuracy 0.91",
+		"perplexity: 9.1", "ppl = 9.1", "loss: 2.1, accuracy: 0.91",
+		"Early stopping", "Early stopping triggered", "Early stopping at round 7", "Training stopped: no gain",
+		"tune.py exits successfully.", "Exit code: 0", "Epilog of job 7",
+		"All samples finished", "Tests completed", "Training completed successfully!",
+		"{'train_runtime': 12.4, 'epoch': 3.0}",
+		"step 3/3", "3/3 |####| 0:00:01",
+	} {
+		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
+		require.Equal(t, diagnose.Success, r.Class, last)
+	}
+}
+
+// TestWordsThatTakeAnEndBack has last lines with words of an end, or a full bar,
+// that tell of something else.
+func TestWordsThatTakeAnEndBack(t *testing.T) {
+	for _, last := range []string{
+		"训练未完成", "2 个文件已保存, 1 个失败", // not done; one failed
+		"The model will be saved to /out", "Checkpoints are to be written to /out", // what is meant to come
+		"Model loaded successfully", // before the work
+		"Done\nCreating the index", "Done\nLoading the next model", "Done\nGenerating text",
+	} {
+		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
+		require.Equal(t, diagnose.UnknownExit, r.Class, last)
+	}
+	for _, name := range []string{
+		"Downloading shards", "Map (num_proc=4)", "Filter", "Tokenizing train", "Resolving data files", "Casting the dataset",
+		"Extracting data files", "Generating train split", "Sanity Checking DataLoader 0", "Loading checkpoint shards", "Fetching 4 files", "Preloading",
+	} {
+		r := diagnoseOld(t, "The learning rate is 0.01\n"+name+": 100%|####| 4/4 [00:01<00:00, 3.9it/s]\n")
+		require.Equal(t, diagnose.UnknownExit, r.Class, name)
+	}
+}
+
 // TestWhatIsSaidAgainIsNoEnd has what a program says in every round: the round
 // after it shows that neither the words of an end nor those of an error are the
 // job's end. What is said once, at the end, is.

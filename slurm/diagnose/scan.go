@@ -3,7 +3,6 @@ package diagnose
 import (
 	"bytes"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -287,11 +286,13 @@ func (s *scanner) line(line []byte, off int64) {
 		s.count(t, text)
 	}
 	if h.ask&askProgress != 0 {
-		s.epochs.read(text, s.told)
-	}
-	if h.ask&askProgress != 0 && strings.Contains(text, "0/") {
-		if g := zeroth.FindStringSubmatch(text); g != nil {
-			s.fromZero, _ = strconv.Atoi(g[1])
+		if c, ok := tallyIn(text); ok && !c.bar {
+			if c.epoch {
+				s.epochs.read(c, s.told)
+			}
+			if c.n == 0 {
+				s.fromZero = c.of
+			}
 		}
 	}
 	if h.ask&askWhole != 0 && fitted.MatchString(text) {
