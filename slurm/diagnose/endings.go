@@ -237,9 +237,9 @@ var whole = lazy.New(`(?i)^[\W\d]*(?:INFO\b[\W\d]*)?(?:` +
 	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping)?(?:\W*$|,? (?:triggered|at)\b)|\btraining stop(?:s|ped)\b`)
 
-// fitted is Lightning's word on its last epoch; the bars are written once more, and
+// fitted is Lightning's word on its last epoch or step; the bars are written once more, and
 // the program goes on.
-var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
+var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_(?:epochs|steps)=\\d+` reached")
 
 // farewell is how many sentences may follow such words.
 const farewell = 12

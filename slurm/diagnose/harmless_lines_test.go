@@ -32,6 +32,13 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 		"an attempt of several":      "tuner: attempt 1/5: CUDA out of memory",
 		"nothing to do":              "tuner: CUDA out of memory for plan 7; no action needed",
 		"a level below error":        "[WARNING] tuner: CUDA out of memory for plan 7",
+		"a level without a margin":   "DEBUG tuner: CUDA out of memory for plan 7",
+		"a level as a word":          "Info: CUDA out of memory for plan 7",
+		"a level in brackets":        "tuner [INFO]: CUDA out of memory for plan 7",
+		"a level between dashes":     "tuner - DEBUG - CUDA out of memory for plan 7",
+		"a level between bars":       "10:02:03 | WARNING | CUDA out of memory for plan 7",
+		"a level by its letter":      "[W tuner.cpp:12] CUDA out of memory for plan 7",
+		"a level by its name":        "level=info msg=\"CUDA out of memory for plan 7\"",
 	} {
 		src, err := diagnose.Read("slurm-1.out", strings.NewReader("loading\n"+line+"\nsrun: error: n1: task 0: Exited with exit code 1\n"))
 		require.NoError(t, err)

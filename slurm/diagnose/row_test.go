@@ -41,6 +41,7 @@ func TestWhatALogEndsWith(t *testing.T) {
 		"Epoch 1/3\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/3\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/3\n" + rounds(7, "dice {n}: 0.8\n"): diagnose.UnknownExit,
 		"Epoch 1/4\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/4\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/4\n" + rounds(9, "dice {n}: 0.8\n"): diagnose.UnknownExit,
 		"`Trainer.fit` stopped: `max_epochs=5` reached.\nEpoch 4: 100%|###| 8/8 [00:02<00:00, 3.6it/s, v_num=0]\nMean of P: 1.1\n":                 diagnose.Success,
+		"`Trainer.fit` stopped: `max_steps=500` reached.\nEpoch 4:  50%|#  | 4/8 [00:02<00:02, 3.6it/s, v_num=0]\n":                                diagnose.Success,
 		"`Trainer.fit` stopped: `max_epochs=5` reached.\n" + rounds(60, "Epoch 0: {n}%|#| 1/8 [00:02<00:09, 3.6it/s, v_num=1]\n"):                  diagnose.UnknownExit,
 		"2026-01-08 16:30:31,730 - INFO - Treinamento concluído com sucesso\n":                                                                     diagnose.Success,
 		"2026-01-08 16:30:31,730 - INFO - Iniciando treinamento\n":                                                                                 diagnose.UnknownExit,

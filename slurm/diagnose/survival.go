@@ -287,17 +287,17 @@ func (j *job) outdone(e *event, live []*event) bool {
 
 // scriptLine is what shells, commands, environment modules and conda begin their
 // errors with.
-var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|conda (?:activate|init)`)
+var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |conda init`)
 
 // condaError are the names that conda gives its own errors, which look like
 // Python's but come from a command of the script.
-var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|CondaError|PackagesNotFoundError)$`)
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|CondaError)$`)
 
 // setsUp reports whether a line is environment modules' or conda's, whose
 // failure ends no script by itself.
 func setsUp(e *event) bool { return e.class == EnvLaunch && setUpLine.MatchString(e.text) }
 
-var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
+var setUpLine = lazy.New(`^Lmod has detected|conda init`)
 
 // logfmt begins the lines of programs that log in names and values.
 const logfmt = `time="`
