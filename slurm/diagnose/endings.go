@@ -111,7 +111,7 @@ type ending struct {
 
 // ending reads the last lines of a log.
 func (f *facts) ending() (e ending) {
-	if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell && f.lastTime.Sub(f.wholeAt) <= longAfter {
+	if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
 		return ending{said: true, sure: true}
 	}
 	if f.torn {
@@ -120,7 +120,7 @@ func (f *facts) ending() (e ending) {
 	var bar mark // the last count
 	var before time.Time
 	amid := false // the last line is one of something that goes on
-	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell ||
+	e.said = f.synced != nil && f.ran.sentences-f.synced.sentences <= farewell ||
 		f.fitted > 0 && f.told-f.fitted <= longTail
 	last := append(tail(f.progress, 1), tail(f.last, 6)...)
 	for k, m := range last {
@@ -134,7 +134,7 @@ func (f *facts) ending() (e ending) {
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
-			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
+			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero)
 			switch {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
@@ -148,7 +148,7 @@ func (f *facts) ending() (e ending) {
 			continue
 		}
 		amid = false
-		if failing.MatchString(text) && !zeroOf.MatchString(text) {
+		if failing.MatchString(text) {
 			return ending{sure: true}
 		}
 		if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") || lastBreath.MatchString(text) {
@@ -161,7 +161,7 @@ func (f *facts) ending() (e ending) {
 				return ending{sure: true}
 			case score.MatchString(text) && !f.repeats(text):
 				return ending{said: true, sure: true}
-			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work
 			case announced.MatchString(text) && !endWords(text) && !strings.Contains(strings.ToLower(text), "saving"):
 				e.said, e.full, amid = false, false, true

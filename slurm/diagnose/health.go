@@ -105,7 +105,7 @@ func (j *job) sinceProgress() (time.Duration, bool) {
 // inPhase reports whether the last line of any file names something slow.
 func (j *job) inPhase() bool {
 	for _, f := range j.files {
-		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) && !strings.Contains(f.doing.text, "training ...") {
+		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) {
 			return true
 		}
 	}

@@ -47,11 +47,11 @@ func isTable(line string) bool {
 	case '|':
 		return len(line) > 1 && strings.HasSuffix(line, "|")
 	case '+':
-		return strings.HasPrefix(line, "+-") || strings.HasPrefix(line, "+=")
+		return strings.HasPrefix(line, "+-")
 	case '=':
 		return strings.HasPrefix(line, "===")
 	case '-':
-		return strings.HasPrefix(line, "---") && !strings.Contains(line, "signal")
+		return strings.HasPrefix(line, "---")
 	case '*':
 		return strings.HasPrefix(line, "****")
 	}
@@ -68,11 +68,11 @@ func isTable(line string) bool {
 func isEcho(line string, indented bool) bool {
 	switch line[0] {
 	case '+', '$':
-		return !indented && len(line) > 1 && (line[1] == ' ' || line[1] == '+')
+		return !indented && len(line) > 1 && line[1] == ' '
 	case '#':
 		return true
 	case '-': // an option and what it means
-		return indented && len(line) > 1 && (line[1] == '-' || len(line) > 2 && (line[2] == ' ' || line[2] == ','))
+		return indented && len(line) > 1 && (line[1] == '-' || len(line) > 2 && line[2] == ',')
 	}
 	return strings.HasPrefix(line, "frame #") || strings.HasPrefix(line, `File "`) || buildStep.MatchString(line)
 }
