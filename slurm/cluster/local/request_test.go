@@ -27,6 +27,8 @@ func TestWhatAScriptAsksFor(t *testing.T) {
 	t.Parallel()
 	for directives, want := range map[string][6]int{ // nodes, tasks, tasks a node, GPUs a node, tasks in all, seconds
 		"":                                               {1, 0, 0, 0, 1, 0},
+		"--dependency=singleton":                         {1, 0, 0, 0, 1, 0},
+		"--dependency=afterok:1:2+5?after:3_1":           {1, 0, 0, 0, 1, 0},
 		"--nodes=3":                                      {3, 0, 0, 0, 3, 0},
 		"--nodes=2-4":                                    {2, 0, 0, 0, 2, 0},
 		"--nodes=8 --gpus-per-node=4":                    {8, 0, 0, 4, 8, 0},
@@ -109,6 +111,30 @@ func TestTheElementsOfAnArray(t *testing.T) {
 	j := newRecords("7", 7, submission{Request: r, Dir: "/w"})[0].Job
 	require.Equal(t, []string{"/w/sub", "/w/sub/o-7", "/w/sub/o-7", "JobHeldUser"}, []string{j.WorkDir, j.Stdout, j.Stderr, j.Reason})
 	require.Equal(t, []int{2, 8, 300}, []int{j.NumNodes, j.GPUs, int(*j.TimeLimitS)})
+}
+
+// What is kept of a submission: its folder, its environment, and the token in its comment.
+func TestWhatIsKeptOfASubmission(t *testing.T) {
+	t.Parallel()
+	c := New("here", slurmtest.Dir(t))
+	dir := t.TempDir()
+	sub, err := c.describe(slurm.Submission{Dir: dir, Env: []string{"A=1"}}, request{Comment: "mine"})
+	require.NoError(t, err)
+	require.Equal(t, []string{dir, "mine", "64"}, []string{sub.Dir, sub.Request.Comment, strconv.Itoa(sub.Machine)})
+	require.Contains(t, sub.Env, "A=1")
+	sub, err = c.describe(slurm.Submission{Dir: dir, Token: "t1"}, request{Comment: "mine"})
+	require.NoError(t, err)
+	require.Equal(t, slurm.TagComment("mine", "t1"), sub.Request.Comment)
+	require.Equal(t, "t1", sub.Token)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	sub, err = c.describe(slurm.Submission{}, request{})
+	require.NoError(t, err)
+	require.Equal(t, here, sub.Dir)
+	for _, bad := range []string{dir + "/none", os.Args[0]} {
+		_, err = c.describe(slurm.Submission{Dir: bad}, request{})
+		require.ErrorContains(t, err, "does not exist")
+	}
 }
 
 // kept are jobs in these states, numbered from 1, that nobody starts.
