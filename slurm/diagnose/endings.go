@@ -10,21 +10,23 @@ import (
 
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功|com sucesso`)
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
+	`|完成|结束|已保存|成功|完了|終了|완료` +
+	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
 // partDone is how a loop says that one of its rounds is done, by its number; a
 // process has a longer one.
-var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b[^\w/]{0,3}(?:done|finished|completed?)\b`)
+var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
 
 // results are the words for what a run came to; where they are said over and over
 // it is on its way.
-var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b(?:accuracy|acc|loss|score|metrics?|value)\b` +
-	`|\baccuracy\b[\w\s,-]{0,40}\btest\b[^\d]{0,20}[:=] *\d`)
+var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b` +
+	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
+	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
 
-// setUp is how the bars of what is done before the work are called: those of Hugging
-// Face's libraries and Lightning's.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|extracting|sanity|generating \w+ split)[^|]*\d%`)
+// setUp is how the bars of what is done before the work are called.
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|pre-?(?:par|process)|caching|import|extracting|` +
+	`unpack|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line is words between rules.
 func banner(text string) bool {
@@ -33,9 +35,12 @@ func banner(text string) bool {
 }
 
 // closing are words that only an end has.
-var closing = lazy.New(`(?i)\bexit code\b.{0,5}\b0\b|\bexits successfully\b|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
-	`|\b` + wholeRun + ` took \d|^\W*end of output\b|^\[NbConvertApp\] Writing \d+ bytes|\bEpilog\b` +
-	`|^real\s+\d+m`) // time(1)
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
+	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
+	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
+	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\bEpilog(?:ue)?\b|\[after training`)
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
@@ -43,7 +48,7 @@ func endWords(text string) bool {
 }
 
 // wholeRun are the words for all that a script or a program does.
-const wholeRun = `(?:job|run|script|training|evaluation|tests?|pipeline|calculation)`
+const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation|optimi[sz]ation)`
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
 // that are no round's.
@@ -62,7 +67,7 @@ func (f *facts) saysEnd(t tag, text string) bool {
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus bandwidth|Collective test concluded)|` +
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // A tally is how far a progress bar or a line has come in steps or epochs.
@@ -111,7 +116,7 @@ type ending struct {
 
 // ending reads the last lines of a log.
 func (f *facts) ending() (e ending) {
-	if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell {
+	if m := f.whole; m != nil && f.ran.phases == m.phases && f.ran.sentences-m.sentences <= farewell && f.lastTime.Sub(f.wholeAt) <= longAfter {
 		return ending{said: true, sure: true}
 	}
 	if f.torn {
@@ -120,7 +125,7 @@ func (f *facts) ending() (e ending) {
 	var bar mark // the last count
 	var before time.Time
 	amid := false // the last line is one of something that goes on
-	e.said = f.synced != nil && f.ran.sentences-f.synced.sentences <= farewell ||
+	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell ||
 		f.fitted > 0 && f.told-f.fitted <= longTail
 	last := append(tail(f.progress, 1), tail(f.last, 6)...)
 	for k, m := range last {
@@ -134,7 +139,7 @@ func (f *facts) ending() (e ending) {
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
-			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero)
+			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
@@ -148,7 +153,7 @@ func (f *facts) ending() (e ending) {
 			continue
 		}
 		amid = false
-		if failing.MatchString(text) {
+		if failing.MatchString(text) && !zeroOf.MatchString(text) {
 			return ending{sure: true}
 		}
 		if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") || lastBreath.MatchString(text) {
@@ -161,9 +166,9 @@ func (f *facts) ending() (e ending) {
 				return ending{sure: true}
 			case score.MatchString(text) && !f.repeats(text):
 				return ending{said: true, sure: true}
-			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text):
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work
-			case announced.MatchString(text) && !endWords(text) && !strings.Contains(strings.ToLower(text), "saving"):
+			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
 				e.said, e.full, amid = false, false, true
 			}
 		}
@@ -207,49 +212,64 @@ func (c epochCount) complete(told, fromZero int) bool {
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing is how programs say among their last lines that something did not work.
-var failing = lazy.New(`(?i)\b` + wholeRun + `\b.{0,16}\bfailed\b`)
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
 
 // failed begins a last line that says so.
-var failed = lazy.New(`(?i)^\W*(?:failed|error|fatal|could not)\b`)
+var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
 // announced is how they announce it beside those.
-var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*\.\.\.$`)
+var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+
+// lastAct is what programs announce that have done their work.
+var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
 
 // lastBreath is what is said only where a process comes to its end by itself: its
 // communicators are taken down as the interpreter leaves. They are aborted after an
 // exception too, which stands in the other file.
-var lastBreath = lazy.New(`process group has NOT been destroyed before| NCCL INFO comm \S+ .* - Destroy COMPLETE`)
+var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
+	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.
 var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
 	`(?: +\(core dumped\))?(?:$|  )`)
 
+// ready begins the words for what is done before the work.
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`
+
 // unfinished are words beside those of an end that take them back.
-var unfinished = lazy.New(`(?i)\b(?:will|to) be\b|\bload\w* successfully\b|未|失败|fail|error|cannot|could not`)
+var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +
+	`\b` + ready + `\w* successfully\b|\bsuccessfully ` + ready + `|` +
+	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^[\W\d]*(?:INFO\b[\W\d]*)?(?:` +
-	`all\b[\w ]{0,40}\b(?:completed?|done|finished)` +
+var whole = lazy.New(`(?i)^[\W\d]*(?:(?:INFO|NOTICE|SUCCESS)\b[\W\d]*)?(?:` +
+	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|in \d)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
 	`|^State: COMPLETED\b` + // seff(1)
-	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
-	`|\bearly[ -]?stop(?:ping)?(?:\W*$|,? (?:triggered|at)\b)|\btraining stop(?:s|ped)\b`)
+	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
+	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
+	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
 
-// fitted is Lightning's word on its last epoch or step; the bars are written once more, and
+// fitted is Lightning's word on its last epoch; the bars are written once more, and
 // the program goes on.
-var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_(?:epochs|steps)=\\d+` reached")
+var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
 
 // farewell is how many sentences may follow such words.
 const farewell = 12
 
 // beginning are the words with which programs announce what they are about to do.
-var beginning = lazy.New(`^\W*(?:Generating|Loading|Training|Creating)\b`)
+var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
+	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
 
-// score is a measure of a finished evaluation, alone or behind others.
-var score = lazy.New(`(?i)^\W*(?:[\w /()@-]{1,40}[=:] *-?[\d.]+%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|f1_macro|perplexity|ppl) *[=:] *-?[\d.]+%?\W*$` +
-	`|准确率 *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
+// score is a measure of a finished evaluation, alone or beside others.
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
+	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
+	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
+	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
+	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
+	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
 // repeats reports whether a line of the same form stands among the last ones
 // before the end: then it is one of a row that goes on.

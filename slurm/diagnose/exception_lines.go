@@ -13,7 +13,16 @@ func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool
 		return false
 	}
 	if !ok {
+		// A labelled, unbuffered traceback comes in pieces: the name alone first.
+		if len(st.open.frames) > 0 && bareName.MatchString(text) {
+			st.pending, st.first, st.firstOff = text, raw, off
+			return true
+		}
 		return false
+	}
+	if message == "" && t.label >= 0 && !strings.HasSuffix(text, ".") {
+		st.pending, st.first, st.firstOff = text, raw, off
+		return true
 	}
 	s.raise(st, &event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 	return true
@@ -22,12 +31,42 @@ func (s *scanner) exception(st *stream, t tag, text, raw string, off int64) bool
 // ofModule is a class with the module that it comes from.
 var ofModule = lazy.New(`^[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*$`)
 
+var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
+
+// continuePending joins the pieces of an exception's last line.
+func (s *scanner) continuePending(st *stream, t tag, text string) bool {
+	var joined string
+	switch {
+	case strings.HasPrefix(text, ":"):
+		st.pending += text + " "
+		if strings.Trim(text, ": ") == "" {
+			return true
+		}
+		joined = strings.TrimSpace(st.pending)
+	case strings.HasSuffix(strings.TrimSpace(st.pending), ":"):
+		joined = strings.TrimSpace(st.pending) + " " + strings.TrimSpace(text)
+	default:
+		s.endPending(st, t)
+		return false
+	}
+	st.pending = joined
+	s.endPending(st, t)
+	return true
+}
+
+func (s *scanner) endPending(st *stream, t tag) {
+	kind, message, _ := strings.Cut(st.pending, ":")
+	e := &event{off: st.firstOff, raw: st.first, text: strings.TrimSpace(st.pending), tag: t, kind: kind, message: strings.TrimSpace(message)}
+	st.pending = ""
+	s.raise(st, e)
+}
+
 // raise adds an exception that ends an open traceback.
 func (s *scanner) raise(st *stream, e *event) {
 	if e.stack = st.open; e.stack != nil {
 		e.doubted = e.stack.caught && e.stack.chain == unchained
 		switch {
-		case e.stack.logged:
+		case e.stack.logged, e.stack.chain != unchained && st.raised != nil && st.raised.form == report:
 			e.form = report
 		case st.ignored > 0:
 			e.form = report
@@ -55,7 +94,7 @@ func (s *scanner) unready(e *event) {
 		return
 	}
 	for _, o := range s.events {
-		if o.tag == e.tag && o.form == report && o.class == PortInUse {
+		if o.tag == e.tag && o.form == report && (o.class == PortInUse || o.class == Rendezvous || o.class == NCCLConnection) {
 			o.form, e.superseded = statement, true
 			return
 		}

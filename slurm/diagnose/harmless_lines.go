@@ -35,14 +35,12 @@ var harmlessPatterns = []pattern{
 
 var harmlessTable = sync.OnceValue(func() *table { return newTable(harmlessPatterns) })
 
-// below are the levels below error.
-const below = `(?:WARN(?:ING)?|INFO|DEBUG|NOTICE)`
-
-// lowLevel are the marks of lines that are logged at one of them.
-var lowLevel = lazy.On("WARN|INFO|DEBUG|NOTICE|Warning|Info|level=|[W|[I|[D|[NeMo|W0|W1|I0|I1|D0|D1|: I |: W ",
-	`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:`+below+`|Warning|Info)\b|`+
-		`^\[?[WID]\d{3,4} \d|^\[[WI] |\[`+below+`[\]:]|\| ?`+below+` ?\||- `+below+` -|\blevel=(?i:`+below+`)\b|`+
-		`\bNCCL INFO\b|^\[NeMo [WI]|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
+// lowLevel are the marks of lines that are logged below error.
+var lowLevel = lazy.On("WARN|INFO|DEBUG|NOTICE|TRACE|Warning|Info|level=|[W|[I|[D|[NeMo|W0|W1|I0|I1|D0|D1|: I |: W ",
+	`^(?:> )?(?:\[?\d{4}[-/]\d\d[-/]\d\d[^a-zA-Z]*\s)?\[?(?:WARNING|WARN|INFO|DEBUG|NOTICE|Warning|Info)\b|`+
+		`^\[?[WID]\d{3,4} \d|^\[[WI] |^\[[WI]\d{3,4} |\[(?:WARNING|INFO|DEBUG|WARN)[\]:]|\| ?(?:WARNING|INFO|DEBUG) ?\||`+
+		`- (?:WARNING|INFO|DEBUG) -|\blevel=(?:warn|warning|info|debug)\b|\bNCCL (?:INFO|TRACE)\b|^\[NeMo [WI]|`+
+		`:(?:WARNING|INFO|DEBUG):|\((?:WARNING|INFO|DEBUG)\)|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] `)
 
 // introducesCaught reports whether the line before a traceback speaks of an
 // error that the program handles.
@@ -51,8 +49,10 @@ func introducesCaught(before string) bool {
 }
 
 var (
-	handled   = lazy.New(`(?i)\bcaught\b|\bskip(?:ped|ping)\b|^(?:\S+ )?` + below + `\b`)
-	ofAnError = lazy.New(`(?i)error|exception|fail|import|can't`)
+	handled = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|` +
+		`continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|` +
+		`^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b`)
+	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't`)
 )
 
 // harmless reports whether a line says that it is no failure.
@@ -63,7 +63,8 @@ func harmless(text string) bool {
 
 // gaveUp matches lines that name retries only to say that they are used up,
 // and argparse's word for a value given to a flag.
-var gaveUp = lazy.New(`(?i)retr.{0,40}exceeded|exceeded.{0,30}retr|ignored explicit argument`)
+var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|` +
+	`giving up|gave up|ignored explicit argument`)
 
 var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 

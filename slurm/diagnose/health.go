@@ -105,7 +105,7 @@ func (j *job) sinceProgress() (time.Duration, bool) {
 // inPhase reports whether the last line of any file names something slow.
 func (j *job) inPhase() bool {
 	for _, f := range j.files {
-		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) {
+		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) && !strings.Contains(f.doing.text, "training ...") {
 			return true
 		}
 	}
@@ -149,6 +149,12 @@ func (j *job) step() time.Duration {
 		for _, m := range f.progress {
 			if ms, ok := field(m.text, "elapsed time per iteration (ms): "); ok {
 				all = append(all, time.Duration(ms*float64(time.Millisecond)))
+			} else if g := rate.FindStringSubmatch(m.text); g != nil {
+				v, _ := strconv.ParseFloat(g[1], 64)
+				if g[2] == "it/s" && v > 0 {
+					v = 1 / v
+				}
+				all = append(all, time.Duration(v*float64(time.Second)))
 			}
 		}
 	}
@@ -159,6 +165,9 @@ func (j *job) step() time.Duration {
 	sort.Slice(all, func(a, b int) bool { return all[a] < all[b] })
 	return all[len(all)/2]
 }
+
+// rate is a progress bar's speed.
+var rate = lazy.New(`([\d.]+) ?(it/s|s/it)`)
 
 // mayHang reports whether a running job has been silent for longer than a few
 // of its own reports take, though not long enough to be sure.

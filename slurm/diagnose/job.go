@@ -336,13 +336,16 @@ func (j *job) splitAttempts() {
 	for i, f := range j.files {
 		for kind, ms := range f.starts {
 			from := 1
-			if kind == "requeue" || kind == appended {
+			if kind == "elastic" || kind == "requeue" || kind == appended {
 				from = 0
 			}
 			if len(ms) <= from {
 				continue
 			}
 			m := ms[len(ms)-1]
+			if kind == "elastic" && strings.Contains(m.text, "FAILED") && strings.Contains(m.text, " 0/") {
+				continue
+			}
 			if kind == appended {
 				j.runs = max(j.runs, len(ms)+1)
 			} else {

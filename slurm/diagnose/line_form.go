@@ -47,11 +47,11 @@ func isTable(line string) bool {
 	case '|':
 		return len(line) > 1 && strings.HasSuffix(line, "|")
 	case '+':
-		return strings.HasPrefix(line, "+-")
+		return strings.HasPrefix(line, "+-") || strings.HasPrefix(line, "+=")
 	case '=':
 		return strings.HasPrefix(line, "===")
 	case '-':
-		return strings.HasPrefix(line, "---")
+		return strings.HasPrefix(line, "---") && !strings.Contains(line, "signal")
 	case '*':
 		return strings.HasPrefix(line, "****")
 	}
@@ -68,11 +68,11 @@ func isTable(line string) bool {
 func isEcho(line string, indented bool) bool {
 	switch line[0] {
 	case '+', '$':
-		return !indented && len(line) > 1 && line[1] == ' '
+		return !indented && len(line) > 1 && (line[1] == ' ' || line[1] == '+')
 	case '#':
 		return true
 	case '-': // an option and what it means
-		return indented && len(line) > 1 && (line[1] == '-' || len(line) > 2 && line[2] == ',')
+		return indented && len(line) > 1 && (line[1] == '-' || len(line) > 2 && (line[2] == ' ' || line[2] == ','))
 	}
 	return strings.HasPrefix(line, "frame #") || strings.HasPrefix(line, `File "`) || buildStep.MatchString(line)
 }
@@ -80,11 +80,11 @@ func isEcho(line string, indented bool) bool {
 var (
 	// buildStep is ninja's "[1/3] /usr/bin/g++ -MMD …".
 	buildStep = lazy.New(`^\[\d+/\d+\] \S*/\S+ -`)
-	// environment is a line of `env`, or "export NAME=value".
-	environment = lazy.New(`^(?:export )?[A-Z][A-Z0-9_]*=`)
-	// property is a name, a column of blanks, and a value: nvidia-smi -q,
+	// environment is a line of `env`, "export NAME=value" or "declare -x".
+	environment = lazy.New(`^(?:export |declare -x )?[A-Z][A-Z0-9_]*=`)
+	// property is a name, a column of blanks or dots, and a value: nvidia-smi -q,
 	// printed arguments, configurations.
-	property = lazy.New(`^[\w ./()-]+ {2,}: `)
+	property = lazy.New(`^[\w ./()-]+(?: {2,}: | {2,}:$| \.{2,} )`)
 	// member is a member of a printed dictionary or a JSON text, or a list's item.
 	member = lazy.New(`^(?:\{['"][\w .-]+['"]: .*\}$|["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|` +
 		`[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)
@@ -113,16 +113,18 @@ func isReport(text string) bool {
 }
 
 var (
-	bullet = lazy.New(`^\s*[-•] \S`)
-	zeroOf = lazy.On("rror|RROR|ail|AIL", `(?i)\b(?:errors?|failed) *[:=] *0\b|\b0 (?:errors?|failed)\b`)
+	bullet = lazy.New(`^\s*(?:[-•] |\* )\S`)
+	zeroOf = lazy.On("rror|RROR|ail|AIL|xid|Xid|XID|etired|ETIRED|emory|EMORY",
+		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *0\b|\b(?:0|no) (?:errors?|failures?|failed|xids?)\b`)
 )
 
 // stated matches the forms in which programs state an error.
 var stated = lazy.New(`^\S*/\S+: ` + // a program by its path
-	`|^[a-z][\w.+-]*: ` + // a program by its name
-	`|^\S+\.py[:(]\d+` + // a place in a source
-	`|\b(?:ERROR|FATAL|CRITICAL)\b|(?i:(?:error|fatal) *:)` +
-	`|\[?\b[EF]\d{3,4} \d|^\[[EF] ` + // glog
-	`|NCCL WARN|\bNVRM\b|^slurm|^\[ *\d+\.\d+\]` +
-	`|^(?:terminate called|what\(\):|!!!|\*\*\* )` +
-	`|^(?:Error|Failed|Cannot|Could ?n[o']t|Unable|Invalid|Killed|Segmentation|Bus error|No |The |Mem|Exit|Loading|Caught)`)
+	`|^[a-z][\w.+-]*(?:\[\d+\])?: ` + // a program by its name
+	`|^\S+\.(?:py|sh|cc|cpp|cu|cuh|h|hpp|c)[:(]\d+` + // a place in a source
+	`|\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|(?i:(?:error|fatal|panic|exception|failure) *:)` +
+	`|\[?\b[EF]\d{3,4} \d|^\[[EF] |\[[EF]\d{3,4} ` + // glog
+	`|NCCL WARN|\bNVRM\b|\b[Xx]id\b|^slurm|^\[ *\d+\.\d+\]|kernel: ` +
+	`|^(?:terminate called|what\(\):|Fatal |!!!|\*\*\* |\(core dumped\))` +
+	`|^(?:Error|Failed|Failure|Cannot|Can't|Could ?n[o']t|Couldn't|Unable|Invalid|Killed|Aborted|Abort|Segmentation|Bus error|Floating point|` +
+	`Illegal|Out of memory|No |Got |The |Mem|Exit|RuntimeE|Loading|Caught|Some NCCL)`)

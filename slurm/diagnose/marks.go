@@ -29,17 +29,23 @@ var starts = []struct {
 	re   *lazy.Pattern
 }{
 	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
-	{"script", lazy.New(`^(?:START TIME: |(?:Job )?started on .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
+	{"script", lazy.New(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
+	{"elastic", lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
+	{"requeue", lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
 }
 
 // endings are lines that only a trainer that ended well prints. Scripts echo
 // "training finished" whatever happened.
-var endings = lazy.New(`^\[after training is done\]|^\[exiting program |\bterminated normally\b[^,]{0,40}$|^Successfully completed\.$`)
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
+	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
+	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
+	`^ *Normal termination\b|^Successfully completed\.$`)
 
 // phasesOf are lines that name what the run does between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +
 	`loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|` +
-	`> initializ|\[(?:after|before) |> finished|> setting)`)
+	`> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|` +
+	`setting random|> setting)`)
 
 var (
 	argLine   = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
@@ -52,17 +58,17 @@ var (
 	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	// mpirunRank is Open MPI's word on a rank that a signal ended.
-	mpirunRank = lazy.New(`^mpi\w+ noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
-	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\bon\s*[=:]?\s*([\w.-]+)`)
+	mpirunRank = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
+	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
 	hostRankIs = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
 	ncclHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
 	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
-	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+)\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
+	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
 		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
 	failureOn = lazy.On("ode|ODE",
-		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)`)
-	nodesLine   = lazy.New(`^(?:NODES|SLURM_(?:JOB_)?NODELIST|Nodes)\s*[:=]\s*(\S+)`)
-	startMarker = lazy.New(`(?i)^\W*(commit|command|image)\s*[:=]\s*(\S.*)$`)
+		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
+	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
+	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
 )
 
 // marks reads a line that says where the run is or who failed. It reports
@@ -347,9 +353,9 @@ var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.
-var interrupted = lazy.New(`(?i)\breceived SIGINT\b.*\bexit|^command killed by keyboard interrupt$` +
-	`|(?:^\W*|[-\]:|>] )(?:detected )?keyboard ?interrupt(?:ion)?[.,;!] ?[a-z]` +
-	`|\btraining\b.{0,12}\binterrupted by user\b`)
+var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)|^command killed by keyboard interrupt$` +
+	`|(?:^\W*|[-\]:|>] )(?:(?:detected|caught|received) )?(?:a )?keyboard ?interrupt(?:ion)?(?: (?:detected|caught|received))?(?:\W*$|[.,;!] ?[a-z])` +
+	`|\b(?:training|run|execution|program|script)\b.{0,12}\b(?:stopped|interrupted|cancell?ed|aborted) by (?:the )?user\b`)
 
 // exited notes a program's exit code that a line of its launcher or script
 // tells, unless it is 0.
@@ -366,7 +372,7 @@ func (s *scanner) exited(t tag, g []string, text, raw string, off int64) {
 	s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
 }
 
-var exitCode = lazy.New(`[Ee]xited with exit code (\d+)`)
+var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
 // deaths are srun's words on tasks that a signal ended, as strsignal(3) has them.
 var deaths = []struct {
@@ -387,7 +393,7 @@ var deaths = []struct {
 // strsignal(3) has it, or an exit code.
 func (s *scanner) taskEnded(node string, tasks []int, how string, t tag, text, raw string, off int64) bool {
 	if g := exitCode.FindStringSubmatch(how); g != nil {
-		code, _ := strconv.Atoi(g[1])
+		code, _ := strconv.Atoi(g[1] + g[2])
 		if code == 0 {
 			return true
 		}

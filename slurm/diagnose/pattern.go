@@ -178,19 +178,20 @@ const (
 
 // guardWords are the literals of the guards, in lower case.
 var guardWords = map[guard]string{
-	askStart: "rendezvous complete|using world size|start|job ",
-	askEnd:   "training|exiting program|normal|successfully completed",
-	askPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |> finished" +
-		"|> setting",
+	askStart: "rendezvous complete|using world size|start|starting|started|job |restart|worker group|requeue",
+	askEnd:   "training|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
+	askPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
+		"|storing|> finished|random|> setting",
 	askAgent:      "failed (exitcode|(first observed failure)|errored trials: |trials did not complete: ",
 	askTask:       "srun: error|noticed that process rank",
 	askNodeRank:   "node_rank|noderank",
-	askMarker:     "start: attempt=|commit|command|image",
+	askMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	askCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
 	askProgress:   "step|iter|it/s|s/it|epoch",
 	askNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	askNodes:      "nodes|nodelist",
-	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user",
+	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	askWhole:      "complete|done|finished|passed|stop|training time",
-	askDone:       "complete|done|finish|success|saved|written|wrote|final|best|test|valid|eval|完成|结束|保存|成功|accuracy|ran for|sucesso",
+	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
+		"|acc|precision|recall|score|loss|ran for|conclu|sucesso|éxito|terminad|terminé|finalizad|completad|succès|abgeschlossen|erfolgreich|完了|終了|완료",
 }

@@ -39,11 +39,11 @@ func (j *job) placeEvents() {
 			if e.rank < 0 {
 				e.rank = ncclRankOf(e.text, byPid, hostBase)
 			}
-			if g := ofItself.FindStringSubmatch(e.text); g != nil && e.rank < 0 {
+			if g := ofItself.FindStringSubmatch(e.text); g != nil && e.rank < 0 && !e.agent {
 				e.rank, _ = strconv.Atoi(g[1])
 			}
 			switch {
-			case e.node != "" && (daemon || j.nodes[e.node] > 1):
+			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
 			case e.tag.host != "":
 				e.node = e.tag.host
 			case j.fileNode[e.file] != "":
@@ -203,13 +203,23 @@ func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
 		if b, ok := j.bases[t.host]; ok {
 			return b + t.local
 		}
+		if t.label >= 0 {
+			for k, r := range f.bases {
+				if k.label == t.label && k.local >= 0 {
+					return r - k.local + t.local
+				}
+			}
+			if j.perNode > 0 {
+				return t.label*j.perNode + t.local
+			}
+		}
 		if b := j.baseRank[file]; b >= 0 {
 			return b + t.local
 		}
 		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
 			return b + t.local
 		}
-		if len(j.files) == 1 && j.world <= j.perNode {
+		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.label < 0 && (j.world == 0 || j.world <= j.perNode) {
 			return t.local
 		}
 		return -1
@@ -229,6 +239,9 @@ func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
 			return b + l
 		}
 		if b := j.baseRank[file]; b >= 0 {
+			return b + l
+		}
+		if b, ok := hostBase[j.fileNode[file]]; ok {
 			return b + l
 		}
 	}

@@ -36,6 +36,9 @@ func untag(line string) (tag, string) {
 			t.host = host // the role is the node: "[gpu07:3]:"
 		}
 		switch {
+		case strings.HasSuffix(name, "-") && b < 0: // a node alone: "[dgx-09]:"
+			t.host = line[1:strings.IndexByte(line, ']')]
+			rest = strings.TrimPrefix(rest, " ")
 		case name == "rank":
 			t.rank = a
 			rest = strings.TrimPrefix(rest, " ")

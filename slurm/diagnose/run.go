@@ -184,6 +184,9 @@ func (s *scanner) finish() {
 		if st.last.text != "" && len(s.lastBy) < 1<<14 {
 			s.lastBy[t] = st.last
 		}
+		if st.pending != "" {
+			s.endPending(st, t)
+		}
 		s.usageAtEnd(st.usage)
 		s.torn = s.torn || st.open != nil && len(st.open.frames) > 0
 	}

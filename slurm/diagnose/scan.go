@@ -62,6 +62,7 @@ type facts struct {
 	starts    map[string][]mark // lines that begin an attempt, by their kind
 	finished  *mark             // the end of a run that went well
 	whole     *ranBefore        // until a line that says that all is done
+	wholeAt   time.Time         // when it was said
 	torn      bool              // it ends within a traceback
 	synced    *ranBefore        // until a tracker's last words on the run
 	usage     *mark             // the head of a usage text with which the file ends
@@ -109,15 +110,18 @@ type facts struct {
 type stream struct {
 	open     *traceback // being read
 	previous string     // the last line before it that was not empty
+	pending  string     // an exception's name whose message has not come yet
 	spying   int        // index+1 of the main thread whose frames come
 	last     mark       // the line previous, as it stands
-	usage    usage      // the usage text that it is in
-	torn     string     // the first part of a frame's line
-	margin   string     // what stands before each line of a traceback that is open
-	raised   *event     // the last exception
-	block    *mark      // the first line since the last empty one
-	told     *mark      // the first line of the block before it
-	ignored  int        // exceptions that Python said it ignores, whose tracebacks have not ended
+	first    string     // the raw line of pending
+	firstOff int64
+	usage    usage  // the usage text that it is in
+	torn     string // the first part of a frame's line
+	margin   string // what stands before each line of a traceback that is open
+	raised   *event // the last exception
+	block    *mark  // the first line since the last empty one
+	told     *mark  // the first line of the block before it
+	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
 }
 
 type scanner struct {
@@ -296,7 +300,7 @@ func (s *scanner) line(line []byte, off int64) {
 	}
 	if h.ask&askWhole != 0 && whole.MatchString(text) {
 		ran := s.ran
-		s.whole = &ran
+		s.whole, s.wholeAt = &ran, s.now
 	}
 	if t == noTag {
 		s.begins(text, off)
@@ -395,6 +399,9 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		return
 	}
 	if s.spy(st, t, text) {
+		return
+	}
+	if st.pending != "" && s.continuePending(st, t, text) {
 		return
 	}
 	if i := strings.Index(text, header); i >= 0 {

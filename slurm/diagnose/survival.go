@@ -17,6 +17,7 @@ type ranBefore struct {
 	phases    int // the run's own account of where it is: arguments, phases, starts
 	programs  int // lines of programs that the script started
 	sentences int // lines that are no table, setting or echo at first sight
+	tagged    int // lines that launchers mark as those of a task
 }
 
 // An aftermath is how sure it is that an event's process went on.
@@ -39,13 +40,13 @@ const plenty = 30
 // after judges what came after an event.
 func (j *job) after(e *event) aftermath {
 	f := j.files[e.file]
-	if j.progressSince(e) >= enough && e.class != SlurmTimeLimit {
+	if j.progressSince(e) >= enough && !j.mayFinish(e) {
 		return wentOn
 	}
 	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
 		return wentOn
 	}
-	if e.kind != "" && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
+	if e.kind != "" && !e.dated && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
 		return wentOn
 	}
 	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) || j.outlived(e) {
@@ -58,6 +59,9 @@ func (j *job) after(e *event) aftermath {
 		case f.ran.programs-e.ran.programs >= enough:
 			return maybeWent
 		}
+	}
+	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough && !j.mourned(e) {
+		return wentOn // it is the script's, and the script went on to start its tasks
 	}
 	if j.handles(e) {
 		return wentOn
@@ -80,9 +84,9 @@ func (j *job) outlived(e *event) bool {
 		return false
 	}
 	ended := slices.ContainsFunc(j.events, func(o *event) bool {
-		return o.file == e.file && o.off > e.off && o.class == SlurmTimeLimit
+		return o.file == e.file && o.off > e.off && o.class == SlurmTimeLimit && !o.stepOnly()
 	})
-	return ended && slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.progress) >= enough })
+	return ended && slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.progress) >= enough && len(f.ranks)+len(f.labels) == 0 })
 }
 
 // quietSince is how many lines a file goes on for after its last event, where
@@ -122,7 +126,7 @@ func (j *job) repeated(e *event) bool {
 // A traceback ends a process, and is never such a line, nor is a shell's word on a
 // program that was killed.
 func (j *job) survivedBefore(e *event) bool {
-	if e.stack != nil || killed.MatchString(e.text) || e.agent || e.weight >= fact-1 || j.deathSeen() {
+	if e.stack != nil || killed.MatchString(e.text) || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
 		return false
 	}
 	var previous *event
@@ -156,6 +160,20 @@ func (f *facts) nextRunAfter(e *event) bool {
 	return f.ran.sentences-e.ran.sentences >= lines || !e.after.IsZero() && f.lastTime.Sub(e.after) > while
 }
 
+// mayFinish reports whether a process writes on only because Slurm lets it: it
+// has its KillWait to end after the time limit, and says little but its steps,
+// where another run would say how it begins.
+func (j *job) mayFinish(e *event) bool {
+	f := j.files[e.file]
+	steps := 0
+	for _, m := range f.progress {
+		if m.off > e.off {
+			steps++
+		}
+	}
+	return e.class == SlurmTimeLimit && e.agent && f.ran.sentences-e.ran.sentences-steps < farewell && !f.nextRunAfter(e)
+}
+
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
 // nothing says that a process died. After one that reached the top of a program
@@ -181,6 +199,14 @@ func (j *job) handles(e *event) bool {
 // longAfter is how long after an exception a file's lines are another program's:
 // whoever waits for a dead process gives up before.
 const longAfter = time.Hour
+
+// mourned reports whether a launcher of the same file says after an event that a
+// process failed: then the event is a task's, not the script's.
+func (j *job) mourned(e *event) bool {
+	return slices.ContainsFunc(j.events, func(o *event) bool {
+		return o.file == e.file && o.off > e.off && o.agent && o.tag.label < 0 && !strings.HasPrefix(o.text, "srun:") && !strings.HasPrefix(o.text, "slurmstepd")
+	})
+}
 
 // progressSince counts the reports of iterations after an event, by their place
 // in its file and by time in others.
@@ -227,7 +253,7 @@ var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^ERROR: Unexpected .* encountered
 // then it is why.
 func (j *job) nothingRan(e *event) bool {
 	for i, f := range j.files {
-		if (i == e.file || j.fileNode[i] != "" && j.fileNode[i] == j.fileNode[e.file]) && f.ran.programs > 0 {
+		if (i == e.file || j.fileNode[i] != "" && j.fileNode[i] == j.fileNode[e.file]) && (f.ran.programs > 0 || len(f.progress) > 0) {
 			return false
 		}
 	}
@@ -238,7 +264,7 @@ func (j *job) nothingRan(e *event) bool {
 // the script started ran: they failed after or before it on their own account,
 // they came to their end, or the script survived the same line elsewhere.
 func (j *job) outdone(e *event, live []*event) bool {
-	if _, diverged := j.badNumbers(live); diverged || j.didWell() {
+	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
 		return true
 	}
 	for _, o := range live {
@@ -261,17 +287,17 @@ func (j *job) outdone(e *event, live []*event) bool {
 
 // scriptLine is what shells, commands, environment modules and conda begin their
 // errors with.
-var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |conda init`)
+var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|conda (?:activate|init)`)
 
 // condaError are the names that conda gives its own errors, which look like
 // Python's but come from a command of the script.
-var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|CondaError)$`)
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|CondaError|PackagesNotFoundError)$`)
 
 // setsUp reports whether a line is environment modules' or conda's, whose
 // failure ends no script by itself.
 func setsUp(e *event) bool { return e.class == EnvLaunch && setUpLine.MatchString(e.text) }
 
-var setUpLine = lazy.New(`^Lmod has detected|conda init`)
+var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
 
 // logfmt begins the lines of programs that log in names and values.
 const logfmt = `time="`
@@ -283,6 +309,9 @@ func (s *scanner) shows(t tag, text string, phase bool) {
 		if t != noTag && len(s.phasesBy) < 1<<14 {
 			s.phasesBy[t]++
 		}
+	}
+	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
+		s.ran.tagged++
 	}
 	word, _, _ := strings.Cut(text, " ")
 	c := word0(word)

@@ -20,7 +20,8 @@ func ofTracker(text string) bool {
 }
 
 // recordClosed is what they say last of a run, however it ended.
-var recordClosed = lazy.New(`^wandb: (?:Synced|.*process to finish.*\(success\)|Find logs at|.*View run .*at: |.*wandb sync )`)
+var recordClosed = lazy.New(`^wandb: (?:Synced|.*process to finish.*\(success\)|Find logs at|.*View run .*at: |.*wandb sync )|^swanlab: .*(?:complete|finished)|^COMET INFO: +Uploading|` +
+	`^\[neptune\] .*(?:stopped|synced)|^🏃 `)
 
 // tracked reads a tracker's line.
 func (s *scanner) tracked(text string, off int64) {

@@ -191,7 +191,7 @@ func badHostVariable(r *script.Ref) bool {
 	case r.Index != "" && r.Index != "0" && r.Index != "@" && r.Index != "*":
 		// One of an array of host names that is not the first.
 		n, err := strconv.Atoi(r.Index)
-		if err == nil && n != 0 {
+		if err == nil && n != 0 || strings.HasPrefix(r.Index, "-") || strings.Contains(r.Index, "- 1") || strings.Contains(r.Index, "-1") {
 			return listsHosts(r.Of)
 		}
 	case r.Op != "" && !r.Guarded && len(r.Of) > 0:
@@ -204,7 +204,7 @@ func badHostVariable(r *script.Ref) bool {
 
 func listsHosts(v script.Value) bool {
 	return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool {
-		return r.Kind == script.Output && strings.Contains(r.Source, "hostname")
+		return r.Kind == script.Output && (strings.Contains(r.Source, "hostname") || strings.Contains(r.Source, "nodeset") || listVar.MatchString(r.Source))
 	})
 }
 
@@ -228,18 +228,20 @@ func badHostOutput(r *script.Ref) bool {
 		}
 	}
 	src := r.Source
-	if first.Name() == "echo" {
+	if first.Name() == "echo" || first.Name() == "printf" {
 		for _, a := range first.Args[1:] {
 			if listsHosts(a.Value) {
 				return otherField.MatchString(src)
 			}
 		}
 	}
-	if !listVar.MatchString(src) && !strings.Contains(src, "scontrol") {
+	if !listVar.MatchString(src) && !strings.Contains(src, "scontrol") && !strings.Contains(src, "nodeset") {
 		return false
 	}
-	if first.Name() == "scontrol" {
-		if len(r.Commands) == 1 {
+	if first.Name() == "scontrol" || first.Name() == "nodeset" || slices.ContainsFunc(r.Commands, func(x *script.Command) bool {
+		return x.Name() == "scontrol" || x.Name() == "nodeset" || x.Name() == "hostlist"
+	}) {
+		if len(r.Commands) == 1 && first.Name() == "scontrol" {
 			return true // all names, one a line
 		}
 		if strings.Contains(src, "head") {
@@ -248,7 +250,7 @@ func badHostOutput(r *script.Ref) bool {
 		return otherLine.MatchString(src)
 	}
 	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
-	return first.Name() == "echo"
+	return first.Name() == "echo" || first.Name() == "printf" || slices.Contains([]string{"cut", "sed", "awk", "tr", "head"}, first.Name())
 }
 
 // otherField matches what takes another word than the first of a list.

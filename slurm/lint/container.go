@@ -77,7 +77,7 @@ func scontrolInContainer(c *checker) {
 func (c *checker) bringsSlurm(box *script.Container) bool {
 	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool {
 		h := m.Host.String()
-		return strings.Contains(h, "slurm")
+		return strings.Contains(h, "slurm") || strings.Contains(h, "scontrol") || strings.Contains(h, "munge")
 	})
 }
 

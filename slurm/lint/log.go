@@ -368,6 +368,8 @@ func (c *checker) resubmits() bool {
 	name := path.Base(c.job.Script.Name)
 	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
 		f := s.File
-		return f == "$0" || path.Base(f) == name
+		return f == "$0" || f == "${0}" || f == "${BASH_SOURCE[0]}" || f == "$BASH_SOURCE" ||
+			name != "" && name != "." && path.Base(f) == name || strings.Contains(f, "SLURM_JOB_SCRIPT") ||
+			strings.HasSuffix(f, "$SLURM_JOB_NAME.sh")
 	})
 }

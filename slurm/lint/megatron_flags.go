@@ -50,7 +50,11 @@ func (c *checker) trainers() []trainer {
 // over: Megatron-DeepSpeed and its like have flags of their own.
 func (c *checker) fork(s *script.Start) bool {
 	other := func(t string) bool {
-		return strings.Contains(strings.ToLower(t), "deepspeed")
+		l := strings.ToLower(t)
+		return strings.Contains(l, "deepspeed") || strings.Contains(l, "gpt-neox") ||
+			strings.Contains(l, "mindspeed") || strings.Contains(l, "pai-megatron") ||
+			strings.Contains(l, "bigscience") || strings.Contains(l, "bigcode") ||
+			strings.Contains(l, "epfllm") || strings.Contains(l, "modellink")
 	}
 	if s.Launcher == script.DeepSpeed || other(s.Program.Text()) || other(s.Env.Dir.String()) {
 		return true

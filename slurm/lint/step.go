@@ -59,6 +59,9 @@ func noWorktree(c *checker) {
 		if s.Step != nil && s.Step.Options.Has("chdir", "container-workdir") || s.Remote != nil && strings.Contains(strings.Join(argTexts(s.Remote.Args), " "), "wdir") {
 			continue
 		}
+		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
+			continue // a program on the PATH
+		}
 		if o, has := s.Flag("chdir"); has && o.Has {
 			continue
 		}

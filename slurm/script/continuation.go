@@ -91,7 +91,7 @@ var flagWord = lazy.New(`^--?[A-Za-z]`)
 
 // argumentLike reports whether a word is more likely an argument than a command.
 func argumentLike(w string) bool {
-	if strings.HasSuffix(w, ".py") {
+	if strings.HasSuffix(w, ".py") && !strings.HasPrefix(w, "./") && !strings.HasPrefix(w, "/") {
 		return true
 	}
 	return (strings.HasPrefix(w, "$") || strings.HasPrefix(w, `"$`)) && strings.Contains(strings.ToUpper(w), "ARGS")

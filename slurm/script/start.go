@@ -65,7 +65,7 @@ func (r *reader) launch(c *Command) {
 	s := &Start{Command: c}
 	args := c.Args[1:]
 	switch {
-	case name == "torchrun":
+	case name == "torchrun" || name == "torchrun.py":
 		s.Launcher = Torchrun
 		s.elastic(args)
 	case name == "accelerate":
@@ -77,7 +77,7 @@ func (r *reader) launch(c *Command) {
 	case name == "accelerate-launch":
 		s.Launcher = Accelerate
 		s.elastic(args)
-	case name == "deepspeed" || name == "ds":
+	case name == "deepspeed" || name == "deepspeed.pt" || name == "ds":
 		s.Launcher = DeepSpeed
 		s.elastic(args)
 	case pythonName.MatchString(name):
@@ -213,7 +213,8 @@ func (s *Start) program(a Arg, rest []Arg) {
 func (r *Ref) list() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
 
 func programLike(r *Ref) bool {
-	return strings.Contains(strings.ToUpper(r.Name), "SCRIPT")
+	n := strings.ToUpper(r.Name)
+	return strings.Contains(n, "SCRIPT") || strings.Contains(n, "PROGRAM") || strings.Contains(n, "ENTRY")
 }
 
 func startsOption(a Arg) bool {
