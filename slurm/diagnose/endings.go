@@ -50,10 +50,13 @@ func endWords(text string) bool {
 // wholeRun are the words for all that a script or a program does.
 const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation|optimi[sz]ation)`
 
+// drawn is what rules are drawn with, around words or alone.
+const drawn = "-=*#|~_+ \t"
+
 // saysEnd reports whether a line, without the rules around it, has words of an end
 // that are no round's.
 func (f *facts) saysEnd(t tag, text string) bool {
-	bare := strings.Trim(text, "-=*#|~_+ \t")
+	bare := strings.Trim(text, drawn)
 	switch {
 	case bare == "" || unfinished.MatchString(bare):
 		return false
@@ -164,7 +167,7 @@ func (f *facts) ending() (e ending) {
 			switch {
 			case raised, strings.Contains(text, header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), killed.MatchString(text):
 				return ending{sure: true}
-			case score.MatchString(text) && !f.repeats(text):
+			case score.MatchString(text) && !f.repeats(text), closing.MatchString(strings.Trim(text, drawn)):
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work

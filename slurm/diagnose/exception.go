@@ -43,8 +43,25 @@ func (t *traceback) add(f Frame) {
 	t.frames = append(t.frames, f)
 }
 
+// boxed is a frame in the form of Rich's tracebacks, "│ /x/y.py:12 in f   │"; a long
+// path leaves the function to the next line.
+var boxed = lazy.New(`^│ (\S+\.py):(\d+) in ?(\S*) *│?$`)
+
+// inBox reports whether a line stands in the box that Rich draws around a traceback.
+func inBox(text string) bool {
+	return strings.HasPrefix(text, "│") || strings.HasPrefix(text, "╰") || strings.HasPrefix(text, "╭")
+}
+
 // frameOf reads `  File "/x/y.py", line 12, in f`.
 func frameOf(text string) (Frame, bool) {
+	if inBox(text) {
+		g := boxed.FindStringSubmatch(text)
+		if g == nil {
+			return Frame{}, false
+		}
+		n, ok := number(g[2])
+		return Frame{g[1], n, g[3]}, ok
+	}
 	text = strings.TrimLeft(text, " \t|")
 	rest, ok := strings.CutPrefix(text, `File "`)
 	if !ok {
@@ -183,6 +200,7 @@ var refinements = []refinement{
 		[]string{"multiprocessing/spawn.py"},
 		true,
 	},
+	{EnvLaunch, specific, lazy.New(`^KeyError$`), lazy.New(`^'(?:LOCAL_|NODE_)?RANK'$|^'(?:LOCAL_)?WORLD_SIZE'$|^'MASTER_(?:ADDR|PORT)'$`), nil, false}, // no launcher
 	{
 		CheckpointLoad, specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
 		[]string{

@@ -191,6 +191,72 @@ func TestFormsAroundTheWords(t *testing.T) {
 	}
 }
 
+// paddle is how Paddle's workers say which signal ended them.
+func paddle(words, signal string) string {
+	return "epoch 3, step 40, loss 0.3\n\n----------------------\nC++ Traceback (most recent call last):\n----------------------\n" +
+		"0   paddle::Reader::Next()\n\n----------------------\nError Message Summary:\n----------------------\n" +
+		"FatalError: `" + words + "` is detected by the operating system.\n" +
+		"  [TimeInfo: *** Aborted at 1635751836 (unix time) try \"date -d @1635751836\" if you are using GNU date ***]\n" +
+		"  [SignalInfo: *** " + signal + " (@0x3e8) received by PID 7866 (TID 0x7fd2) from PID 7929 ***]\n"
+}
+
+// boxed is Rich's form of a traceback, whose long path leaves the function to the next line.
+func boxed(last string) string {
+	return "╭───────── Traceback (most recent call last) ─────────╮\n" +
+		"│ /home/a/long/way/to/the/train.py:12 in              │\n│ <module>                                            │\n" +
+		"│                                                     │\n│    11 │   x = f()                                   │\n" +
+		"│ ❱  12 │   main()                                    │\n│ /home/a/model.py:40 in main                         │\n" +
+		"╰─────────────────────────────────────────────────────╯\n" + last + "\n"
+}
+
+// TestWhatLibrariesSay has words of libraries, interpreters and batch systems that are
+// easily taken for something else.
+func TestWhatLibrariesSay(t *testing.T) {
+	numpy := "RuntimeError: module compiled against API version 0xc but this version of numpy is 0xa\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"Paddle was told to end":   {paddle("Termination signal", "SIGTERM"), diagnose.SlurmCancelled, "Termination signal"},
+		"Paddle touched no memory": {paddle("Segmentation fault", "SIGSEGV"), diagnose.Segfault, "Segmentation fault"},
+		"Paddle lost its memory":   {paddle("Access to an undefined portion of a memory object", "SIGBUS"), diagnose.ShmBusError, "undefined portion"},
+		"Paddle divided by zero":   {paddle("Erroneous arithmetic operation", "SIGFPE"), diagnose.Segfault, "arithmetic"},
+		"Paddle aborted":           {paddle("Process abort signal", "SIGABRT"), diagnose.Segfault, "abort"},
+		"the interpreter leaves out a file of the environment": {
+			"Error processing line 1 of /v/lib/python3.9/site-packages/distutils-precedence.pth:\n\n  Traceback (most recent call last):\n" +
+				"    File \"/v/lib/python3.9/site.py\", line 169, in addpackage\n      exec(line)\n" +
+				"  ModuleNotFoundError: No module named '_distutils_hack'\n\nRemainder of file ignored\n" + raised("ValueError: no such mode"),
+			diagnose.UserException, "no such mode",
+		},
+		"a warning begins in the line after its name": {
+			"/v/torch/cuda/__init__.py:326: UserWarning: \nNVIDIA GTX 1080 with CUDA capability sm_61 is not compatible with the current PyTorch installation.\n" +
+				"  warnings.warn(\nfinal accuracy: 0.97\nTraining finished.\n",
+			diagnose.Success, "",
+		},
+		"HTCondor says that a job ended well, whose script could not change its folder": {
+			"/pool/run.sh: line 8: cd: /afs/flow: No such file or directory\nepoch 3 loss 0.2\n" +
+				"005 (15001273.000.000) 04/25 19:13:55 Job terminated.\n\t(1) Normal termination (return value 0)\n\t15511  -  Run Bytes Sent By Job\n",
+			diagnose.Success, "",
+		},
+		"a worker without a launcher": {raised("KeyError: 'LOCAL_RANK'"), diagnose.EnvLaunch, "LOCAL_RANK"},
+		"another name is a key":       {raised("KeyError: 'RANKING'"), diagnose.UserException, "RANKING"},
+		"two runs that Rich draws": {
+			boxed("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 48.00 MiB") + "epoch 1 loss 0.3\n" + boxed("ValueError: Sample larger than population"),
+			diagnose.UserException, "Sample larger",
+		},
+		"a library does without NumPy, and much later the program fails": {
+			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + raised("KeyError: 'v60109'"), diagnose.UserException, "v60109",
+		},
+		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), diagnose.ExtensionABI, "numpy"},
+		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", diagnose.Success, ""},
+		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), diagnose.UserException, "CommError"},
+		"a file system denies access":                    {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}
+
 // TestLogsInOtherEncodings has the same failure as PowerShell writes it, in
 // UTF-16 of either order, and beside Chinese text in GBK.
 func TestLogsInOtherEncodings(t *testing.T) {

@@ -404,7 +404,8 @@ func (j *job) endedFromOutside(left []*event) *event {
 	return nil
 }
 
-var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) received\b`)
+var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
+	"`Termination signal` is detected by the operating system") // glog's words, and Paddle's
 
 // silentDeath is for processes that died without a word: only symptoms and
 // exit codes are left.

@@ -43,7 +43,7 @@ var storagePatterns = []pattern{
 		Filesystem, specific + 2, oneOf("permission denied|permissionerror|errno 13]|errno 1]|operation not permitted|eacces|eperm"),
 		`(oserror|permissionerror|ioerror|filesystem error|runtimeerror|blockingioerror|\[errno (13|1)\]|open|write|mkdir|create|cannot|can't|could not` +
 			`|couldn't|touch|cp:|mv:|rm:|ls:|cat:|bash:|sh:|tee:|eacces|eperm).*(permission denied|operation not permitted|errno (13|1)\])|permissionerror` +
-			`|: (permission denied|operation not permitted)`,
+			`|: (permission denied|operation not permitted)($|[^,\w])`,
 	},
 	{Filesystem, specific + 1, oneOf("connection timed out|errno 110]|device or resource busy|errno 16]|resource temporarily unavailable" +
 		"|no locks available|unable to lock file|errno 37]|errno 11]|errno 19]|no such device"), `(oserror|ioerror|timeouterror` +

@@ -13,7 +13,10 @@ var symptomPatterns = []pattern{
 			`|signal: 11|faulting`,
 	},
 	// The interpreter's word on SIGABRT, which watchdogs and asserts raise.
-	{Segfault, aborted, oneOf("fatal python error: aborted"), ``},
+	{Segfault, aborted, oneOf("fatal python error: aborted|`process abort signal` is detected"), ``},
+	// Paddle's other words on signals (paddle/fluid/platform/init.cc).
+	{Segfault, specific, oneOf("`erroneous arithmetic operation` is detected"), ``},
+	{ShmBusError, death + 6, oneOf("`access to an undefined portion of a memory object` is detected"), ``},
 	{Segfault, death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
 		"|killed by signal: segmentation|killed by signal: floating"), ``},
 	{
@@ -36,10 +39,11 @@ var symptomPatterns = []pattern{
 		UnknownExit, symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|sigterm death signal" +
 			"|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated" +
 			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
-			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror"),
+			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror" +
+			"|`termination signal` is detected"),
 		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|terminated|step aborted` +
 			`|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
-			`|killed by signal: terminated`,
+			"|killed by signal: terminated|`termination signal` is detected",
 	},
 	{UnknownExit, exited, oneOf("failed"), `^(?:the )?(?:job|run|training|result:?|script|experiment)\b.{0,16}\bfailed\b`},
 }

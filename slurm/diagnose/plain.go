@@ -70,7 +70,7 @@ var commandLine = lazy.New(`\['[^']*', '-`)
 var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
 
 // pythonWarns is how Python prints a warning, whose text may go on in the next line.
-var pythonWarns = lazy.New(`\.py:\d+: \w*Warning: `)
+var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)
 
 // cleanUp is pyxis on one of its own processes: it says so of the clean-up after
 // any job too, and says more where a container did not start.

@@ -52,6 +52,9 @@ func (j *job) after(e *event) aftermath {
 	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) || j.outlived(e) {
 		return wentOn
 	}
+	if e.kind != "" && e.stack == nil && j.raisedLater(e) {
+		return wentOn
+	}
 	if ofScript(e) {
 		switch {
 		case f.ran.sentences-e.ran.sentences >= plenty:
@@ -74,6 +77,15 @@ func (j *job) after(e *event) aftermath {
 		return maybeWent
 	}
 	return silence
+}
+
+// raisedLater reports whether the program that printed an exception by its last line
+// alone, as a library does that goes on without something, ended by another one, with
+// its traceback, after it had said much else.
+func (j *job) raisedLater(e *event) bool {
+	return slices.ContainsFunc(j.events, func(o *event) bool {
+		return o.file == e.file && o.tag == e.tag && o.counts() && programOf(o) != "" && o.ran.sentences-e.ran.sentences >= farewell
+	})
 }
 
 // outlived reports whether a job of one process reached its time limit after an
