@@ -52,6 +52,14 @@ func inBox(text string) bool {
 	return strings.HasPrefix(text, "│") || strings.HasPrefix(text, "╰") || strings.HasPrefix(text, "╭")
 }
 
+// boxes reads a line of Rich's that is no frame.
+func (t *traceback) boxes(text string) bool {
+	if n := len(t.frames); inBox(text) && n > 0 && t.frames[n-1].Function == "" {
+		t.frames[n-1].Function = strings.Trim(text, "│ ")
+	}
+	return inBox(text)
+}
+
 // frameOf reads `  File "/x/y.py", line 12, in f`.
 func frameOf(text string) (Frame, bool) {
 	if inBox(text) {

@@ -437,10 +437,7 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 			return
 		}
 		inset := st.open.inset && strings.HasPrefix(text, "    ") && !strings.HasPrefix(text, "      ")
-		if inBox(text) {
-			if n := len(st.open.frames); n > 0 && st.open.frames[n-1].Function == "" {
-				st.open.frames[n-1].Function = strings.Trim(text, "│ ")
-			}
+		if st.open.boxes(text) {
 			return
 		}
 		if !inset && (text[0] == ' ' || text[0] == '\t') || underline(text) {
