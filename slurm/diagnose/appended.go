@@ -69,7 +69,7 @@ func (s *scanner) begins(text string, off int64) {
 		return // it ended before it had said anything
 	}
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
-		if o.next++; o.next >= enoughAgain {
+		if o.next++; o.next >= enoughAgain || s.whole != nil { // after the words of an end two lines are enough
 			s.another(o.again)
 		}
 		return
@@ -78,10 +78,10 @@ func (s *scanner) begins(text string, off int64) {
 	for i, f := range o.forms {
 		switch {
 		case f.loose != loose:
-		case i == 0 && (o.over || s.whole != nil && f.exact == exactOf(text)):
+		case i == 0 && o.over:
 			s.another(mark{off: off, text: text, at: s.now, tag: noTag})
 			return
-		case i == 0 && o.since > 2*openingLines && f.exact == exactOf(text):
+		case i == 0 && (o.since > 2*openingLines || s.whole != nil) && f.exact == exactOf(text):
 			o.next, o.again = 1, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again

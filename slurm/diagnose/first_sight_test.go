@@ -247,7 +247,20 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), diagnose.ExtensionABI, "numpy"},
 		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", diagnose.Success, ""},
 		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), diagnose.UserException, "CommError"},
-		"a file system denies access":                    {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
+		"LSF tells the time of an end before its reason": {
+			"Terminated at Thu Sep  8 12:47:42 2022\n\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\nExited with signal termination: 25.\n",
+			diagnose.HostOOM, "TERM_MEMLIMIT",
+		},
+		"a script that goes on after each of its programs was refused": {
+			strings.Repeat(strings.Repeat("2020-01-01 15:12:39.97: I tensorflow/dso_loader.cc:42] Successfully opened a library\n", 5)+
+				strings.Repeat("usage: train.py [-h]\n                [config]\ntrain.py: error: unrecognized arguments: a.yaml\n", 5), 4) + "Train across nodes\n",
+			diagnose.BadArgs, "unrecognized",
+		},
+		"a program says its first line again when it is done": {
+			"Run directory: /scratch/logs/2026-01-06\n" + strings.Repeat("| reward | 78.5 |\n", 9) + "Training complete!\nRun directory: /scratch/logs/2026-01-06\n",
+			diagnose.Success, "",
+		},
+		"a file system denies access": {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

@@ -135,10 +135,10 @@ func (j *job) repeated(e *event) bool {
 
 // survivedBefore reports whether a program says a line again that it, or the run
 // before it in the same log, went on after, and nothing says that a process died.
-// A traceback ends a process, and is never such a line, nor is a shell's word on a
-// program that was killed.
+// A traceback ends a process, and is never such a line, nor is argparse's refusal or a
+// shell's word on a program that was killed.
 func (j *job) survivedBefore(e *event) bool {
-	if e.stack != nil || killed.MatchString(e.text) || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
+	if e.stack != nil || killed.MatchString(e.text) || complaint.MatchString(e.text) || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
 		return false
 	}
 	var previous *event
