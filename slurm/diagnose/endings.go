@@ -40,7 +40,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
 	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|\bEpilog(?:ue)?\b|\[after training`)
+	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {

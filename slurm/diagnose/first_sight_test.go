@@ -260,7 +260,16 @@ func TestWhatLibrariesSay(t *testing.T) {
 			"Run directory: /scratch/logs/2026-01-06\n" + strings.Repeat("| reward | 78.5 |\n", 9) + "Training complete!\nRun directory: /scratch/logs/2026-01-06\n",
 			diagnose.Success, "",
 		},
-		"a file system denies access": {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
+		"a benchmark of MLPerf came to its target": {
+			":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"INTERVAL_END\", \"key\": \"run_stop\", \"metadata\": {\"status\": \"success\"}}\nThroughput: 9 samples/s\n",
+			diagnose.Success, "",
+		},
+		"a benchmark of MLPerf did not": {
+			":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"INTERVAL_END\", \"key\": \"run_stop\", \"metadata\": {\"status\": \"aborted\"}}\n",
+			diagnose.UnknownExit, "",
+		},
+		"MLPerf's script says what came of it": {"step 3 of 90, loss 0.3\nRESULT,IMAGE_CLASSIFICATION,,3573,nvidia,2019-06-18 11:23:44 AM\n", diagnose.Success, ""},
+		"a file system denies access":          {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

@@ -39,7 +39,8 @@ var starts = []struct {
 var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
 	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
 	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
-	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$`) // LAMMPS's, HTCondor's, LSF's
+	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|`+
+	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS's, HTCondor's, LSF's, MLPerf's
 
 // phasesOf are lines that name what the run does between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +

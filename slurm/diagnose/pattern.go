@@ -179,7 +179,7 @@ const (
 // guardWords are the literals of the guards, in lower case.
 var guardWords = map[guard]string{
 	askStart: "rendezvous complete|using world size|start|starting|started|job |restart|worker group|requeue",
-	askEnd:   "training|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
+	askEnd:   "training|run_stop|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
 	askPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
 		"|storing|> finished|random|> setting",
 	askAgent:      "failed (exitcode|(first observed failure)|errored trials: |trials did not complete: ",
