@@ -39,7 +39,7 @@ var starts = []struct {
 var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
 	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
 	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
-	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|`+
+	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|` +
 	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS's, HTCondor's, LSF's, MLPerf's
 
 // phasesOf are lines that name what the run does between iterations.

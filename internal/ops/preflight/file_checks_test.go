@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func TestWhatAJobWillOpenIsLookedAt(t *testing.T) {
 	} {
 		var argv []string
 		for _, w := range strings.Fields(tt.args) {
-			if base := strings.TrimPrefix(w, "./"); !strings.HasPrefix(w, "--") && (strings.Contains("none vocab alone", base) || exists(dir, base)) {
+			if base := strings.TrimPrefix(w, "./"); !strings.HasPrefix(w, "--") && (slices.Contains([]string{"none", "vocab", "alone"}, base) || exists(dir, base)) {
 				w = filepath.Join(dir, base)
 			}
 			argv = append(argv, w)
