@@ -186,9 +186,9 @@ func (o CleanupOut) View(l lang.Lang) view.Doc {
 	if len(o.Processes) == 0 {
 		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing of yours was left behind", ZH: "%s：没有您遗留的进程"}.In(l), o.Nodes)}
 	}
-	title := lang.Text{EN: "%s: %d of your processes were left behind", ZH: "%s：有 %d 个您遗留的进程"}
+	title := lang.Text{EN: "%s: processes of yours that were left behind: %d", ZH: "%s：有 %d 个您遗留的进程"}
 	if o.Ended {
-		title = lang.Text{EN: "%s: ended %d processes that your jobs left behind", ZH: "%s：已结束 %d 个作业遗留的进程"}
+		title = lang.Text{EN: "%s: processes that your jobs left behind, ended now: %d", ZH: "%s：已结束 %d 个作业遗留的进程"}
 	}
 	t := &view.Table{Header: []string{"node", "pid", "job", "age", "command"}}
 	if l == lang.ZH {

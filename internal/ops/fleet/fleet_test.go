@@ -129,7 +129,7 @@ func TestNodesAreResumedByOperatorsOnceAgreed(t *testing.T) {
 	out, err := opstest.Do(t, c, Resume(), "--reason", "KILL", "--yes")
 	require.NoError(t, err)
 	require.Equal(t, []string{"resume gpu2"}, y.did)
-	require.Contains(t, opstest.Text(t, out, lang.ZH), "1 个节点恢复接收作业")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "恢复接收作业的节点")
 }
 
 // What one's own ended jobs left is shown before it is ended, and said in one language.
@@ -148,7 +148,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	require.Equal(t, []string{"visit list"}, y.did)
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1", "--yes")
 	require.NoError(t, err)
-	require.Contains(t, opstest.Text(t, out, lang.EN), "ended 2 processes")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "ended now: 2")
 	require.Equal(t, []string{"visit list", "visit end"}, y.did)
 	y.left = strings.Repeat("gpu1\t8\t\t70\tsleep\n", 7)
 	_, err = opstest.Do(t, c, Cleanup(), "gpu1")

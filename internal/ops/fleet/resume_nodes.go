@@ -103,7 +103,7 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 
 // View names the nodes and why they had been out.
 func (o ResumeOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Title: fmt.Sprintf(lang.Text{EN: "%d nodes take jobs again", ZH: "%d 个节点恢复接收作业"}.In(l), len(o.Nodes)), Tone: view.Good}
+	d := view.Doc{Title: lang.Text{EN: "in service again", ZH: "恢复接收作业的节点"}.In(l), Tone: view.Good}
 	if !o.Resumed {
 		d = view.Doc{Title: lang.Text{EN: "out of service", ZH: "不可用的节点"}.In(l), Tone: view.Warn}
 	}

@@ -172,7 +172,7 @@ var eventWords = map[string]lang.Text{
 func (o EventsOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: lang.Text{EN: "nothing happened since", ZH: "此后没有事件"}.In(l)}
 	if len(o.Events) > 0 {
-		d.Title = lang.Text{EN: "%d events", ZH: "%d 个事件"}.With(len(o.Events)).In(l)
+		d.Title = lang.Text{EN: "events: %d", ZH: "%d 个事件"}.With(len(o.Events)).In(l)
 		t := &view.Table{Header: []string{
 			lang.Text{EN: "time", ZH: "时间"}.In(l), lang.Text{EN: "job", ZH: "作业"}.In(l),
 			lang.Text{EN: "name", ZH: "名称"}.In(l), lang.Text{EN: "event", ZH: "事件"}.In(l),

@@ -214,6 +214,19 @@ func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *te
 	require.ErrorContains(t, err, "Invalid --kill-on-invalid-dep specification")
 }
 
+func TestAHeldJobShowsTheNodesThatItWasGiven(t *testing.T) {
+	b := newBench(t)
+	id := b.submit(t, "--nodes=3 --gpus-per-node=2 --hold", "true")
+	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "JobHeldUser" })
+	require.NoError(t, b.Update(t.Context(), id, slurm.Update{NumNodes: 2}))
+	j := b.until(t, id, func(j slurm.Job) bool { return j.NumNodes == 2 })
+	require.Equal(t, slurm.Pending, j.State)
+	require.Equal(t, 4, j.GPUs)
+	require.NoError(t, b.Release(t.Context(), id))
+	j = b.until(t, id, func(j slurm.Job) bool { return j.State.Ended() })
+	require.Len(t, j.Nodes, 2)
+}
+
 func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
 	b := newBench(t)
 	b.Size = 3

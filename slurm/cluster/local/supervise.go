@@ -105,9 +105,11 @@ func (s *supervisor) await(r *record) (started bool, err error) {
 			r.end(slurm.Cancelled, r.Job.Reason, "0:0", now)
 			return false, s.setRecord(*r)
 		}
-		if c.Nodes > 0 {
-			r.Job.NumNodes = c.Nodes
-			r.Job.GPUs = c.Nodes * s.sub.Request.GPUsPerNode
+		if c.Nodes > 0 && c.Nodes != r.Job.NumNodes {
+			r.Job.NumNodes, r.Job.GPUs = c.Nodes, c.Nodes*s.sub.Request.GPUsPerNode
+			if err := s.setRecord(*r); err != nil {
+				return false, err
+			}
 		}
 		reason, err := s.obstacle(r, c)
 		if err != nil {
