@@ -70,7 +70,8 @@ func (f *facts) saysEnd(t tag, text string) bool {
 
 // measures are a trainer's summary, and what an evaluation or a test of the
 // network prints last: a dictionary of numbers, or one that is called final.
-var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|^final_\w+ ?[:=] ?[\d.]+|` +
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
+	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // A tally is how far a progress bar or a line has come in steps or epochs.
@@ -230,6 +231,7 @@ var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shuttin
 // communicators are taken down as the interpreter leaves. They are aborted after an
 // exception too, which stands in the other file.
 var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
+	`Unable to destroy server_ object, so releasing instead|` + // TensorFlow's
 	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.

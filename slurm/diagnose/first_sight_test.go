@@ -269,7 +269,15 @@ func TestWhatLibrariesSay(t *testing.T) {
 			diagnose.UnknownExit, "",
 		},
 		"MLPerf's script says what came of it": {"step 3 of 90, loss 0.3\nRESULT,IMAGE_CLASSIFICATION,,3573,nvidia,2019-06-18 11:23:44 AM\n", diagnose.Success, ""},
-		"a file system denies access":          {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
+		"TensorFlow lets go of its server as the process ends": {
+			"loss 0.3\n2026-08-26 21:46:26.8: W tensorflow/eager/context.cc:566] Unable to destroy server_ object, so releasing instead. Servers don't support clean shutdown.\n",
+			diagnose.Success, "",
+		},
+		"Horovod's benchmark sums up": {
+			strings.Repeat("[0]<stdout>:Iter #9: 419.7 img/sec per GPU\n", 9) + "[0]<stdout>:Img/sec per GPU: 422.6 +-27.3\n[0]<stdout>:Total img/sec on 8 GPU(s): 3380.4 +-218.2\n",
+			diagnose.Success, "",
+		},
+		"a file system denies access": {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

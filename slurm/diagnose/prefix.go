@@ -52,8 +52,12 @@ func untag(line string) (tag, string) {
 }
 
 // cutStamp cuts the time that containers' logs and CI put before every line, in
-// UTC: "2026-06-10T08:59:16.125Z ", with a colon after it or without.
+// UTC: "2026-06-10T08:59:16.125Z ", with a colon after it or without, and the one of
+// mpirun --timestamp-output: "Sat Dec 19 22:18:14 2026[1,3]<stdout>:".
 func cutStamp(line string) string {
+	if len(line) > 24 && line[24] == '[' && line[3] == ' ' && line[13] == ':' && line[16] == ':' && digit(line[23]) {
+		return line[24:]
+	}
 	if len(line) < 21 || line[10] != 'T' || line[4] != '-' || !digit(line[0]) {
 		return line
 	}
@@ -131,7 +135,8 @@ func cutLabel(line string) (rest string, n int, ok bool) {
 	return line[i+2:], n, true
 }
 
-// cutBracket cuts "[name3]:", "[name3|11]:" and "[1,11]<stderr>:".
+// cutBracket cuts "[name3]:", "[name3|11]:", mpirun's "[1,11]<stderr>:" and
+// horovodrun's "[11]<stderr>:".
 func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 	if len(line) < 4 || line[0] != '[' {
 		return line, "", -1, -1, false
@@ -143,10 +148,9 @@ func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 	inner, after := line[1:end], line[end+1:]
 	if mpi, found := strings.CutPrefix(after, "<std"); found {
 		if i := strings.Index(mpi, ">:"); i >= 0 && i <= 3 {
-			if _, r, two := strings.Cut(inner, ","); two {
-				if n, isNumber := number(r); isNumber {
-					return mpi[i+2:], "", -1, n, true
-				}
+			rank := inner[strings.IndexByte(inner, ',')+1:]
+			if n, isNumber := number(rank); isNumber {
+				return mpi[i+2:], "", -1, n, true
 			}
 		}
 		return line, "", -1, -1, false

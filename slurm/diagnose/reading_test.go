@@ -26,6 +26,7 @@ func TestTimesOfLinesAreRead(t *testing.T) {
 		"Wed Jun 10 08:42:43 PM UTC 2026":                    at(2026, 6, 10, 20, 42, 43, 0),
 		"Wed Jun 10 12:42:43 PM UTC 2026":                    at(2026, 6, 10, 12, 42, 43, 0),
 		"Wed Jun 10 12:42:43 AM UTC 2026":                    at(2026, 6, 10, 0, 42, 43, 0),
+		"Sat Dec 19 22:18:14 2020[1,3]<stdout>:x":            at(2020, 12, 19, 22, 18, 14, 0),
 		"ratio 1:2: 2026-04-04 20:30:32":                     at(2026, 4, 4, 20, 30, 32, 0),
 		"2026-04-04 20:30:32":                                at(2026, 4, 4, 20, 30, 32, 0),
 		"2026-04-04 20:30:32.123456789123":                   at(2026, 4, 4, 20, 30, 32, 123_456_789),
@@ -44,6 +45,20 @@ func TestTimesOfLinesAreRead(t *testing.T) {
 		_, ok := timestamp(line)
 		require.False(t, ok, line)
 	}
+}
+
+func TestTimesBeforeTagsAreCut(t *testing.T) {
+	for line, rank := range map[string]int{
+		"Sat Dec 19 22:18:14 2026[1,3]<stderr>:ValueError: odd":    3, // mpirun --timestamp-output --tag-output
+		"2026-06-02T16:13:40.100Z: [1,12]<stderr>:ValueError: odd": 12,
+		"[5]<stderr>:ValueError: odd":                              5, // horovodrun
+	} {
+		tagged, text := untag(line)
+		require.Equal(t, rank, tagged.rank)
+		require.Equal(t, "ValueError: odd", text)
+	}
+	_, text := untag("Sat Dec 19 22:18:14 2026 [a] b")
+	require.Equal(t, "Sat Dec 19 22:18:14 2026 [a] b", text)
 }
 
 func TestListsOfTasksAndNodesAreReadOut(t *testing.T) {

@@ -101,9 +101,11 @@ func dateBefore(s string) (year, month, day int, ok bool) {
 
 func valid(m, d int) bool { return m >= 1 && m <= 12 && d >= 1 && d <= 31 }
 
-// yearAfter reads the year of date(1)'s form, which stands after the time.
+// yearAfter reads the year of date(1)'s form, which stands after the time; mpirun's
+// tag follows it at once.
 func yearAfter(s string) int {
-	for _, w := range strings.Fields(s)[:min(3, len(strings.Fields(s)))] {
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '[' })
+	for _, w := range words[:min(3, len(words))] {
 		if y, ok := number(w); ok && y >= 1990 && y < 2200 {
 			return y
 		}
