@@ -273,6 +273,8 @@ func TestWhatLibrariesSay(t *testing.T) {
 			"loss 0.3\n2026-08-26 21:46:26.8: W tensorflow/eager/context.cc:566] Unable to destroy server_ object, so releasing instead. Servers don't support clean shutdown.\n",
 			diagnose.Success, "",
 		},
+		"a training that has enough before its bar is full": {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nfinished pretraining\n", diagnose.Success, ""},
+		"a round of a training":                             {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nFinished training epoch 1\n", diagnose.UnknownExit, ""},
 		"Horovod's benchmark sums up": {
 			strings.Repeat("[0]<stdout>:Iter #9: 419.7 img/sec per GPU\n", 9) + "[0]<stdout>:Img/sec per GPU: 422.6 +-27.3\n[0]<stdout>:Total img/sec on 8 GPU(s): 3380.4 +-218.2\n",
 			diagnose.Success, "",
