@@ -53,6 +53,13 @@ const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|test
 // drawn is what rules are drawn with, around words or alone.
 const drawn = "-=*#|~_+ \t"
 
+// closes reports whether a line has words that only an end has, and none that take
+// them back.
+func closes(text string) bool {
+	bare := strings.Trim(text, drawn)
+	return closing.MatchString(bare) && !unfinished.MatchString(bare)
+}
+
 // saysEnd reports whether a line, without the rules around it, has words of an end
 // that are no round's.
 func (f *facts) saysEnd(t tag, text string) bool {
@@ -168,7 +175,7 @@ func (f *facts) ending() (e ending) {
 			switch {
 			case raised, strings.Contains(text, header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), killed.MatchString(text):
 				return ending{sure: true}
-			case score.MatchString(text) && !f.repeats(text), closing.MatchString(strings.Trim(text, drawn)):
+			case score.MatchString(text) && !f.repeats(text), closes(text):
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work

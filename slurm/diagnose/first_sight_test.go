@@ -246,6 +246,8 @@ func TestWhatLibrariesSay(t *testing.T) {
 		},
 		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), diagnose.ExtensionABI, "numpy"},
 		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", diagnose.Success, ""},
+		"a script tells that its end was none":           {"loss 0.3\nJob end: ERROR\n", diagnose.UnknownExit, ""},
+		"a script ends and could not do all":             {"loss 0.3\nscript end, could not copy results\n", diagnose.UnknownExit, ""},
 		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), diagnose.UserException, "CommError"},
 		"LSF tells the time of an end before its reason": {
 			"Terminated at Thu Sep  8 12:47:42 2022\n\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\nExited with signal termination: 25.\n",
