@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -61,4 +62,37 @@ func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 	require.NotEmpty(t, opstest.Text(t, o, lang.ZH))
 	_, err = opstest.Do(t, c, Compare(), string(good))
 	require.ErrorContains(t, err, "no earlier run of the same name")
+}
+
+// Logs are compared by their paths as well; what cannot be compared is told why.
+func TestWhatCanBeCompared(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.out"), filepath.Join(dir, "bad.out")
+	require.NoError(t, os.WriteFile(good, []byte("all is well\n"), 0o600))
+	require.NoError(t, os.WriteFile(bad, []byte("RuntimeError: no\n"), 0o600))
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "x-7.out")}}}
+	for name, tt := range map[string]struct {
+		words []string
+		shows string
+		code  ops.Code
+		says  string
+	}{
+		"two logs":                 {[]string{bad, good}, "RuntimeError: no", "", ""},
+		"one log alone":            {[]string{bad}, "", ops.BadInput, "there is no earlier run of the same name that completed"},
+		"a log that is not there":  {[]string{bad, filepath.Join(dir, "none.out")}, "", ops.BadInput, "none.out"},
+		"a job that left no log":   {[]string{"7", good}, "", ops.NotFound, "no log was found at"},
+		"a job that nobody knows":  {[]string{"8", good}, "", ops.NotFound, "8"},
+		"a job of somebody's hand": {[]string{"7"}, "", ops.NotFound, "7"},
+	} {
+		out, err := opstest.Do(t, opstest.NewCall(t, s), Compare(), tt.words...)
+		if tt.code != "" {
+			require.ErrorContains(t, err, tt.says, name)
+			require.Equal(t, tt.code, ops.AsError(err).Code, "%s: %v", name, err)
+			continue
+		}
+		require.NoError(t, err, name)
+		text := opstest.Text(t, out, lang.EN)
+		require.Contains(t, text, tt.shows, name)
+		require.NotContains(t, text, "specification", "it is known of neither")
+	}
 }

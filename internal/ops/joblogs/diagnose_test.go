@@ -178,6 +178,18 @@ func TestNodesThatAreDownAreEvidence(t *testing.T) {
 	require.NotContains(t, said, "n3")
 }
 
+// What the job asked for already is not advised again.
+func TestAdviceKnowsTheJobsSpecification(t *testing.T) {
+	const killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.\n"
+	for mem, advised := range map[string]bool{"mem: 64G": true, "mem: \"0\"": false} {
+		call, _, _ := failed(t, map[string]string{"gpt-77.out": killed})
+		remember(t, call, "77", "name: gpt\nnodes: 2\ngpus_per_node: 8\nworktree: /lustre/m\n"+mem+"\n")
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		require.Equal(t, advised, strings.Contains(opstest.Text(t, out, lang.EN), "--mem "), mem)
+	}
+}
+
 // A question of what was otherwise before looks at the run of the same name before it.
 func TestAnEarlierRunAnswersWhatIsNew(t *testing.T) {
 	call, s, j := failed(t, map[string]string{"gpt-77.out": outOfMemory, "gpt-76.out": outOfMemory, "gpt-78.out": "loading\n"})

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -102,5 +103,28 @@ func TestStatusSaysHowBusyTheGPUsAre(t *testing.T) {
 			require.Regexp(t, c.en, opstest.Text(t, out, lang.EN))
 			require.Regexp(t, c.zh, opstest.Text(t, out, lang.ZH))
 		})
+	}
+}
+
+// The metrics of a job with idle GPUs warn of them; those of several jobs do not tell whose.
+func TestMetricsSayHowBusyTheGPUsAre(t *testing.T) {
+	for name, tt := range map[string]struct {
+		idle  []string
+		words []string
+		says  string
+		tone  view.Tone
+	}{
+		"all work":     {nil, []string{"79"}, "8 GPUs, looked at", ""},
+		"one does not": {[]string{"n1:0"}, []string{"79"}, "1 of 8 GPUs did nothing at any look for 30 min: n1:0.", view.Warn},
+		"of several":   {nil, []string{"79", "79"}, "", ""},
+	} {
+		call, j := lookedAt(t, 2*time.Minute, time.Hour, 70000, tt.idle...)
+		require.NoError(t, os.WriteFile(j.Stdout, []byte(" [2026-06-11 10:00:00.000000] iteration        1/     100 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n"), 0o600))
+		out, err := opstest.Do(t, call, joblogs.Metrics(), tt.words...)
+		require.NoError(t, err)
+		text := opstest.Text(t, out, lang.EN)
+		require.Contains(t, text, tt.says, name)
+		require.Equal(t, tt.says != "", strings.Contains(text, "looked at"), name)
+		require.Equal(t, tt.tone, out.(joblogs.MetricsOut).View(lang.EN).Tone, name)
 	}
 }

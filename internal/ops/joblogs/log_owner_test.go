@@ -1,11 +1,14 @@
 package joblogs
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +28,7 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	}
 	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
 		"12": {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-12.out"), Stderr: write("gpt-12.err"), WorkDir: dir},
-		"34": {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), WorkDir: dir},
+		"34": {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), Stderr: write("gpt-12-34.err"), WorkDir: dir},
 		"7":  {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
 	}}
 	write("gpt-12-rank7.out")
@@ -39,7 +42,43 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		return names
 	}
 	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out"}, files("12"))
-	require.ElementsMatch(t, []string{"gpt-12-34.out"}, files("34"))
+	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
+}
+
+// asked is a cluster that counts what it is asked.
+type asked struct {
+	*opstest.Site
+	times int
+}
+
+func (a *asked) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	a.times++
+	return a.Site.Job(ctx, id)
+}
+
+// A folder with a file for each of many ranks is the job's, and Slurm is not asked of
+// every number in it; when one of them was last written is when the job last wrote.
+func TestTheFilesOfManyRanks(t *testing.T) {
+	dir := t.TempDir()
+	j := slurm.Job{ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Cluster: "test", Stdout: filepath.Join(dir, "gpt-12.out"), WorkDir: dir}
+	require.NoError(t, os.WriteFile(j.Stdout, []byte("x\n"), 0o644))
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	for rank := range 40 {
+		file := filepath.Join(dir, fmt.Sprintf("gpt-12-rank%d.out", rank))
+		require.NoError(t, os.WriteFile(file, []byte("x\n"), 0o644))
+		require.NoError(t, os.Chtimes(file, at, at.Add(time.Duration(rank%30)*time.Minute)))
+	}
+	require.NoError(t, os.Chtimes(j.Stdout, at, at))
+	a := &asked{Site: &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{"12": j}}}
+	c := opstest.NewCall(t, a.Site)
+	c.Clusters["test"] = a
+	_, files, err := Files(t.Context(), c, "", "12")
+	require.NoError(t, err)
+	require.Len(t, files, 41)
+	require.LessOrEqual(t, a.times, 1+16)
+	require.True(t, at.Add(29*time.Minute).Equal(LastWrite(t.Context(), c, j)))
+	j.Stdout = "/nowhere/gpt-12.out"
+	require.True(t, LastWrite(t.Context(), c, j).IsZero(), "it has written nothing that is seen")
 }
 
 func TestFollowedLinesComeOneByOneAsValues(t *testing.T) {

@@ -3,6 +3,7 @@ package joblogs
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +138,61 @@ func TestAWindowOfOneRank(t *testing.T) {
 		}
 	}
 	require.Equal(t, 752, seen)
+}
+
+// A line that is longer than a window is come by in both directions: it is shown cut,
+// and what is before and behind it whole.
+func TestALineLongerThanAWindowIsPassed(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a.out")
+	opstest.Write(t, file, "before\n"+strings.Repeat("x", 3*windowBytes)+"\nbehind\nlast\n")
+	window := func(at Place) Window {
+		t.Helper()
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
+		require.NoError(t, err)
+		require.NotEmpty(t, w.Lines)
+		require.Less(t, w.From, w.To)
+		return w
+	}
+	words := func(w Window) (all []string) {
+		for _, l := range w.Lines {
+			all = append(all, l[:min(len(l), 6)])
+		}
+		return all
+	}
+	on := []string{}
+	for at := (Place{}); ; {
+		w := window(at)
+		on = append(on, words(w)...)
+		if at.From = w.To; w.To >= w.Size {
+			break
+		}
+	}
+	require.Equal(t, []string{"before", "xxxxxx", "behind", "last"}, slices.Compact(on))
+	back := []string{}
+	for at := (Place{Before: int64(len("before\n") + 3*windowBytes + 1)}); at.Before > 0; {
+		w := window(at)
+		back = append(words(w), back...)
+		at.Before = w.From
+	}
+	require.Equal(t, "before", back[0])
+	require.Equal(t, "xxxxxx", back[len(back)-1])
+}
+
+// What a viewer shows of a line is what a terminal would show at last, without secrets.
+func TestAWindowShowsLinesAsTheyMayBeSeen(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	file := filepath.Join(t.TempDir(), "a.out")
+	opstest.Write(t, file, "  1%|  | 1/100\r 50%|##| 50/100\r100%|####| 100/100\n\x1b[31mred\x1b[0m\r\nWANDB_API_KEY=0123456789abcdef0123456789abcdef01234567\n")
+	for name, at := range map[string]Place{"read": {}, "searched": {Find: "0"}} {
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
+		require.NoError(t, err)
+		require.Equal(t, "100%|####| 100/100", w.Lines[0], name)
+		require.NotContains(t, strings.Join(w.Lines, "\n"), "0123456789abcdef", name)
+		if name == "read" {
+			require.Equal(t, "red", w.Lines[1])
+		}
+	}
 }
 
 func TestALineWithoutAnEndIsCut(t *testing.T) {

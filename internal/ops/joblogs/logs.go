@@ -41,6 +41,7 @@ type LogsOut struct {
 	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
 
 	streamed bool // the lines were shown as they came
+	newest   bool // of more lines, the newest were kept
 }
 
 // maxLines bounds an answer without a tail: a million lines are nobody's answer,
@@ -161,8 +162,8 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 			return false
 		}
 		out.Lines = append(out.Lines, lines...)
-		if out.More = len(out.Lines) > most; out.More {
-			out.Lines = out.Lines[len(out.Lines)-most:]
+		if len(out.Lines) > most {
+			out.Lines, out.More, out.newest = out.Lines[len(out.Lines)-most:], true, true
 		}
 		return out.More && c.Who.Surface != ops.Shell
 	}
@@ -234,7 +235,10 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 			d.Tone, d.Next = view.Warn, []string{"diagnose " + string(o.JobID)}
 		}
 	}
-	if o.More {
+	switch {
+	case o.newest:
+		d.Title = lang.Text{EN: "the newest lines; there are others before them", ZH: "最新的若干行；之前还有其他行"}.In(l)
+	case o.More:
 		d.Title = lang.Text{EN: "the first lines; --tail shows the newest", ZH: "最早的若干行；用 --tail 查看最新的"}.In(l)
 	}
 	return d

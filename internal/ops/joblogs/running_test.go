@@ -233,3 +233,155 @@ func TestSamplingGPUs(t *testing.T) {
 		require.Contains(t, text, "87 %", name)
 	}
 }
+
+// The numbers of several runs go into one file of each kind; what cannot be written or
+// read is told by the word that named it.
+func TestMetricsOfSeveralRuns(t *testing.T) {
+	c, j := running(t, 0)
+	other := j
+	other.ID, other.Name, other.State, other.Stdout = "78", "wide", slurm.Completed, filepath.Join(j.WorkDir, "wide-78.out")
+	require.NoError(t, os.WriteFile(other.Stdout, []byte(" [2026-06-11 10:00:00.000000] iteration        1/     100 | elapsed time per iteration (ms): 4000.0 | lm loss: 3.5E+00 |\n"), 0o600))
+	mute := j
+	mute.ID, mute.Stdout = "79", filepath.Join(j.WorkDir, "gpt-79.out")
+	require.NoError(t, os.WriteFile(mute.Stdout, []byte("loading\n"), 0o600))
+	site := c.Clusters["test"].(*opstest.Site)
+	site.Put(other)
+	site.Put(mute)
+	c.Dir = t.TempDir()
+	out, err := opstest.Do(t, c, joblogs.Metrics(), "77", "78", "--csv", "all.csv", "--png", "all.png")
+	require.NoError(t, err)
+	text := opstest.Text(t, out, lang.EN)
+	require.Contains(t, text, "gpt 77: iteration 60, 4 s an iteration", "whose pulse it is")
+	require.NotContains(t, text, "wide 78: iteration", "what has ended has none")
+	table, err := os.ReadFile(filepath.Join(c.Dir, "all.csv"))
+	require.NoError(t, err)
+	require.Equal(t, 60, strings.Count(string(table), "\ngpt 77,"))
+	require.Equal(t, 1, strings.Count(string(table), "\nwide 78,"))
+	picture, err := os.ReadFile(filepath.Join(c.Dir, "all.png"))
+	require.NoError(t, err)
+	require.Equal(t, "\x89PNG", string(picture[:4]))
+	require.Nil(t, out.(joblogs.MetricsOut).SpareS, "whose limit it would be is not said")
+
+	for name, tt := range map[string]struct {
+		words   []string
+		surface ops.Surface
+		field   string
+		says    string
+	}{
+		"nothing was logged yet":     {[]string{"79"}, ops.Shell, "job", "79: no iteration was logged yet"},
+		"a folder that is not there": {[]string{"77", "--csv", "/nowhere/all.csv"}, ops.Shell, "csv", "no such file"},
+		"its summary":                {[]string{"77", "--json", "/nowhere/all.json"}, ops.Shell, "json", "no such file"},
+		"its picture":                {[]string{"77", "--png", "/nowhere/all.png"}, ops.Shell, "png", "no such file"},
+		"by an agent":                {[]string{"77", "--csv", "all.csv"}, ops.MCP, "csv", "in the shell only"},
+		"samples of two":             {[]string{"77", "78", "--sample", "1"}, ops.Shell, "sample", "GPUs are sampled of one job"},
+		"samples of a log":           {[]string{j.Stdout, "--sample", "1"}, ops.Shell, "sample", "GPUs are sampled of one job"},
+		"a log that is not there":    {[]string{"/nowhere/x.out"}, ops.Shell, "job", "/nowhere/x.out"},
+	} {
+		c.Who.Surface = tt.surface
+		_, err := opstest.Do(t, c, joblogs.Metrics(), tt.words...)
+		require.ErrorContains(t, err, tt.says, name)
+		require.Equal(t, tt.field, ops.AsError(err).Field, name)
+	}
+}
+
+// What a rank wrote into a file of its own is followed as well: that it is the job's is
+// asked once.
+func TestFollowingTellsWhatRanksWriteBeside(t *testing.T) { synctest.Test(t, followingBeside) }
+
+func followingBeside(t *testing.T) {
+	c, j := running(t, 0)
+	s := c.Clusters["test"].(*opstest.Site)
+	s.OfKind = "local"
+	beside := filepath.Join(j.WorkDir, "rank-77.3.log")
+	require.NoError(t, os.WriteFile(beside, []byte("loading\n"), 0o600))
+	go func() {
+		time.Sleep(3 * time.Second)
+		_ = os.WriteFile(beside, []byte("loading\nrank 3 is ready\n"), 0o600)
+		time.Sleep(3 * time.Second)
+		j.State = slurm.Completed
+		s.Put(j)
+	}()
+	var streamed strings.Builder
+	c.Stream = func(text string) { streamed.WriteString(text) }
+	_, err := opstest.Do(t, c, joblogs.Logs(), "77", "--follow")
+	require.NoError(t, err)
+	require.Contains(t, streamed.String(), "rank 3 is ready")
+}
+
+// Who cannot interrupt a look that follows is answered after 25 s, or by the newest 500 lines.
+func TestAnAgentFollowsWithinBounds(t *testing.T) { synctest.Test(t, agentFollows) }
+
+func agentFollows(t *testing.T) {
+	for lines, tt := range map[int]struct {
+		kept  int
+		first string
+		took  time.Duration
+		title string
+	}{
+		499: {499, "line 1", 25 * time.Second, ""},
+		500: {500, "line 1", 25 * time.Second, ""},
+		501: {500, "line 2", 0, "the newest lines; there are others before them"},
+	} {
+		c, j := running(t, 0)
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "line %d\n", i+1)
+		}
+		require.NoError(t, os.WriteFile(j.Stdout, []byte(b.String()), 0o600))
+		c.Who.Surface = ops.MCP
+		began := time.Now()
+		out, err := opstest.Do(t, c, joblogs.Logs(), "77", "--follow", "--tail", "600")
+		require.NoError(t, err)
+		require.Equal(t, tt.took, time.Since(began), lines)
+		o := out.(joblogs.LogsOut)
+		require.Len(t, o.Lines, tt.kept)
+		require.Equal(t, tt.first, o.Lines[0].Text)
+		require.Equal(t, tt.title, o.View(lang.EN).Title)
+	}
+}
+
+// An answer without a tail is bounded, and says that there is more.
+func TestTheFirstLinesOfALongLog(t *testing.T) {
+	c, j := running(t, 0)
+	j.State = slurm.Completed
+	c.Clusters["test"].(*opstest.Site).Put(j)
+	require.NoError(t, os.WriteFile(j.Stdout, []byte(strings.Repeat("x\n", 200_001)), 0o600))
+	out, err := opstest.Do(t, c, joblogs.Logs(), "77")
+	require.NoError(t, err)
+	require.Len(t, out.(joblogs.LogsOut).Lines, 200_000)
+	require.Equal(t, "the first lines; --tail shows the newest", out.(joblogs.LogsOut).View(lang.EN).Title)
+}
+
+// Of whom a line is stands before it; of lines that are not there it is said why.
+func TestLinesOfALog(t *testing.T) {
+	for name, tt := range map[string]struct {
+		in    joblogs.LogsIn
+		job   func(*slurm.Job)
+		shows string
+		err   string
+	}{
+		"each with its rank or file":      {shows: "gpt-77.out | loading\n  rank 3 | [rank3]: hello\n  rank 4 | [rank4]: hello\n"},
+		"joined":                          {in: joblogs.LogsIn{Collapse: true}, shows: "× 2 ranks | [rank3]: hello"},
+		"the newest":                      {in: joblogs.LogsIn{Tail: 1}, shows: "rank 4 | [rank4]: hello"},
+		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines"},
+		"fewer than none":                 {in: joblogs.LogsIn{Tail: -1}, err: "-1 is negative"},
+		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "no lines"},
+		"afterwards there should be":      {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Failed, "/nowhere/gpt-77.out" }, err: "no log was found at /nowhere/gpt-77.out"},
+	} {
+		c, j := running(t, 0)
+		j.State = slurm.Failed
+		require.NoError(t, os.WriteFile(j.Stdout, []byte("loading\n[rank3]: hello\n[rank4]: hello\n"), 0o600))
+		if tt.job != nil {
+			tt.job(&j)
+		}
+		c.Clusters["test"].(*opstest.Site).Put(j)
+		tt.in.Job = "77"
+		out, err := joblogs.Logs().Run(t.Context(), c, &tt.in)
+		if tt.err != "" {
+			require.ErrorContains(t, err, tt.err, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Contains(t, opstest.Text(t, out, lang.EN), tt.shows, name)
+	}
+}
