@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -141,6 +142,38 @@ func TestSrun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			_, out := newBench(t).output(t, c.directives, c.body)
+			require.Equal(t, c.want, out)
+		})
+	}
+}
+
+// What a script asks of the commands that it finds, and what they answer.
+func TestCommandsInsideAJob(t *testing.T) {
+	for _, c := range []struct{ name, directives, body, want string }{
+		{"a list of names", "", "scontrol show hostlist local1,local2,local5", "local[1-2,5]\n"},
+		{"names of nodes that connect", "--nodes=2", "scontrol show hostname", "127.0.1.1\n127.0.1.2\n"},
+		{"of some nodes", "--nodes=2", "scontrol show hostnames local2", "127.0.1.2\n"},
+		{"of a job", "", "scontrol show jobid $SLURM_JOB_ID | grep -o -e 'JobId=.*' -e 'Restarts=.*' -e 'Num.*' -e 'NodeList=.*'", "JobId=1 JobName=sbatch\nRestarts=0 ExitCode=0:0\nNumNodes=1\nNodeList=local1\n"},
+		{"of a job that is not there", "", "scontrol show job 99 2>&1; echo $?", "scontrol: error: job 99: not known on this machine\n1\n"},
+		{"what nobody can", "", "scontrol ping 2>&1; echo $?", "scontrol: error: `scontrol ping` is not known to the embedded back end, which runs jobs on this machine without Slurm\n1\n"},
+		{"another job, from standard input", "", "printf '#!/bin/sh\\n' | sbatch --hold; scontrol hold 2; scontrol release 99 2>/dev/null || scancel 2 && echo done", "Submitted batch job 2\ndone\n"},
+		{"a running job is not held", "", "scontrol hold $SLURM_JOB_ID 2>&1 | grep -o 'no longer pending'", "no longer pending\n"},
+		{"an option of scancel", "", "scancel --me 2>&1; echo $?", "scancel: error: option --me is not known to the embedded back end\n1\n"},
+		{"a job that is no job", "", "scancel x 2>/dev/null; echo $?", "1\n"},
+		{"a script that is none", "", "echo true | sbatch 2>&1 | grep -c 'does not look like a batch script'", "1\n"},
+		{"quiet", "", "srun -Q bash -c 'exit 3' 2>&1; echo $?", "3\n"},
+		{"output thrown away", "", "srun -o none echo hi", ""},
+		{"a file as input", "--nodes=2", "echo hi >in; srun -i in cat", "hi\nhi\n"},
+		{"no input", "", "srun -i none cat <<<hi", ""},
+		{"errors in a file of their own", "", "srun -o out -e 'err-%s-%a-%A' bash -c 'echo o; echo e >&2'; cat err-0-4294967294-1", "e\n"},
+		{"the last line without an end", "", "srun -l printf hi", "0: hi\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if strings.Contains(c.want, "127.0.1.") && runtime.GOOS != "linux" {
+				t.Skip("all nodes have one address")
+			}
 			_, out := newBench(t).output(t, c.directives, c.body)
 			require.Equal(t, c.want, out)
 		})

@@ -142,7 +142,7 @@ func kept(t *testing.T, states ...slurm.State) *Cluster {
 	t.Helper()
 	c := New("here", slurmtest.Dir(t))
 	for i, state := range states {
-		id, err := c.store.add(submission{Request: request{Name: "job" + strconv.Itoa(i%2), Nodes: 1}, Dir: "/w", Token: "t" + strconv.Itoa(i+1), At: time.Now()}, "#!/bin/sh\n")
+		id, err := c.store.add(submission{Request: request{Name: "job" + strconv.Itoa(i%2), Nodes: 1, GPUsPerNode: 4, Requeue: true}, Dir: "/w", Token: "t" + strconv.Itoa(i+1), At: time.Now()}, "#!/bin/sh\n")
 		require.NoError(t, err)
 		require.Equal(t, strconv.Itoa(i+1), string(id))
 		r, err := c.store.record(id)
@@ -224,6 +224,102 @@ func TestEndedJobsAreFoundAndNotChanged(t *testing.T) {
 	} {
 		require.Error(t, change())
 	}
+}
+
+// supervised makes jobs of which a supervisor lives: nothing is done with them but what is asked.
+func supervised(t *testing.T, c *Cluster, ids ...slurm.JobID) {
+	t.Helper()
+	for _, id := range ids {
+		lock, ok, err := take(c.store.supervisorLock(id))
+		require.NoError(t, err)
+		require.True(t, ok)
+		t.Cleanup(func() { _ = lock.Close() })
+	}
+}
+
+// What may be asked of a job that waits, and of one that runs, and how it shows.
+func TestWhatIsAskedOfAJob(t *testing.T) {
+	t.Parallel()
+	c := kept(t, slurm.Pending, slurm.Running)
+	supervised(t, c, "1", "2")
+	words := "mine"
+	for _, tt := range []struct {
+		name string
+		ask  func(id slurm.JobID) error
+		says [2]string // of the one that waits, of the one that runs; empty: it is done
+	}{
+		{"hold", func(id slurm.JobID) error { return c.Hold(t.Context(), id) }, [2]string{"", "Job is no longer pending execution"}},
+		{"release", func(id slurm.JobID) error { return c.Release(t.Context(), id) }, [2]string{}},
+		{"requeue", func(id slurm.JobID) error { return c.Requeue(t.Context(), id) }, [2]string{"Job is not running: PENDING", ""}},
+		{"time", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{TimeLimit: time.Hour}) }, [2]string{}},
+		{"comment", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{Comment: &words}) }, [2]string{}},
+		{"nodes", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{NumNodes: 64}) }, [2]string{"", "Job is no longer pending execution"}},
+		{"more nodes", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{NumNodes: 65}) }, [2]string{"Node count specification invalid", "Node count specification invalid"}},
+		{"partition", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{Partition: "p"}) }, [2]string{"no partitions", "no partitions"}},
+		{"exclude", func(id slurm.JobID) error {
+			return c.Update(t.Context(), id, slurm.Update{Exclude: []string{"local1"}})
+		}, [2]string{"no partitions", "no partitions"}},
+	} {
+		for i, says := range tt.says {
+			id := slurm.JobID(strconv.Itoa(i + 1))
+			if err := tt.ask(id); says == "" {
+				require.NoError(t, err, "%s %s", tt.name, id)
+			} else {
+				require.ErrorContains(t, err, says, "%s %s", tt.name, id)
+			}
+			ctl := c.store.control(id)
+			if tt.name == "hold" && says == "" || tt.name == "release" {
+				require.Equal(t, tt.name == "hold", *ctl.Hold)
+			}
+		}
+	}
+	require.Equal(t, []int{64, 0}, []int{c.store.control("1").Nodes, c.store.control("1").Requeue})
+	require.Equal(t, []int{0, 1}, []int{c.store.control("2").Nodes, c.store.control("2").Requeue})
+	j, err := c.Job(t.Context(), "2")
+	require.NoError(t, err)
+	require.Equal(t, []string{"here", "mine", "3600"}, []string{j.Cluster, j.Comment, strconv.FormatInt(*j.TimeLimitS, 10)})
+	require.GreaterOrEqual(t, j.ElapsedS, int64(90))
+	require.NoError(t, c.Cancel(t.Context(), "2"))
+	require.True(t, c.store.control("2").Cancel)
+	require.False(t, c.store.control("1").Cancel)
+}
+
+// A job whose processes are gone has lost its node, and gives it back.
+func TestAJobWithoutProcessesHasLostItsNode(t *testing.T) {
+	t.Parallel()
+	c := kept(t, slurm.Running, slurm.Running)
+	runs := map[slurm.JobID]*os.File{}
+	for _, id := range []slurm.JobID{"1", "2"} {
+		lock, ok, err := take(c.store.runLock(id))
+		require.NoError(t, err)
+		require.True(t, ok)
+		runs[id] = lock
+		r, err := c.store.record(id)
+		require.NoError(t, err)
+		r.Job.Nodes, err = c.store.allocate(id, 1, 3)
+		require.NoError(t, err)
+		require.NoError(t, c.store.setRecord(r))
+	}
+	defer runs["2"].Close()
+	held, err := c.Nodes(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"allocated", "allocated", "idle"}, []string{held[0].State, held[1].State, held[2].State})
+	require.Equal(t, []int{4, 4, 0}, []int{held[0].GPUsUsed, held[1].GPUsUsed, held[2].GPUsUsed})
+	ps, err := c.Partitions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int{64, 62, 2}, []int{ps[0].Total, ps[0].Idle, ps[0].Allocated})
+	require.NoError(t, runs["1"].Close())
+	j, err := c.Job(t.Context(), "1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"NODE_FAIL", "NodeDown", "0:0"}, []string{string(j.State), j.Reason, *j.ExitCode})
+	require.InDelta(t, 90, j.ElapsedS, 60)
+	require.True(t, c.store.isFree(j.Nodes[0]))
+	j, err = c.Job(t.Context(), "2")
+	require.NoError(t, err)
+	require.Equal(t, slurm.Running, j.State)
+	all, err := c.Jobs(t.Context(), slurm.Filter{All: true})
+	require.NoError(t, err)
+	require.Equal(t, []slurm.JobID{"1", "2"}, []slurm.JobID{all[0].ID, all[1].ID}, "oldest first")
 }
 
 func TestNodesAreNumbered(t *testing.T) {
