@@ -180,7 +180,10 @@ func TestTheCurveOfARunningJobIsAPictureWhereNoChartIsDrawn(t *testing.T) {
 // Where no message may show a file, each picture comes as a file into the thread.
 func TestTheCurveIsAFileWhereNoMessageShowsOne(t *testing.T) {
 	t.Parallel()
-	s := play(t, watched, func(c *bot.Config) { c.EditPace = time.Millisecond })
+	began := time.Now() // Slack may look at a picture for twenty seconds: this clock runs twenty times as fast
+	s := play(t, watched, func(c *bot.Config) {
+		c.EditPace, c.Now = time.Millisecond, func() time.Time { return began.Add(20 * time.Since(began)) }
+	})
 	submitted(t, s)
 	s.Fault(slacktest.Fault{Method: "slack_file", Error: "invalid_blocks"})
 	s.Fault(slacktest.Fault{Method: "chat.update", Times: 1, Error: "invalid_blocks"})
