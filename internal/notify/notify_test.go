@@ -282,6 +282,32 @@ func TestAServiceThatHangsHoldsUpNoOther(t *testing.T) {
 	<-over
 }
 
+// A server that is stopped while it tells leaves to the next what was not taken, at
+// once, and nothing that was.
+func TestTheNextServerTellsWhatThisOneCouldNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken bool
+		again int
+	}{"taken": {true, 0}, "not taken": {false, 1}} {
+		n, _ := notifier(t, map[string]Target{"x": {Kind: "discord", URL: "http://x.example.org"}})
+		require.NoError(t, n.Tell(t.Context(), failed(t)))
+		ctx, stop := context.WithCancel(t.Context())
+		asked := 0
+		n.Client = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			asked++
+			stop()
+			if !c.taken && asked == 1 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Header: http.Header{}}, nil
+		})}
+		n.Work(ctx)
+		require.Equal(t, 1, asked, name)
+		n.Work(t.Context())
+		require.Equal(t, 1+c.again, asked, name)
+	}
+}
+
 // A request for approval is shown by every service, with the link to where it is
 // decided, to those who chose to hear of it.
 func TestARequestForApprovalLeadsToThePage(t *testing.T) {

@@ -162,7 +162,8 @@ func (n *Notifier) work(ctx context.Context, target string) {
 			}
 			continue
 		}
-		if err := n.Docs.Delete(ctx, docOwed, key); err != nil {
+		// What was taken is not told again by the next server, where this one is just stopping.
+		if err := n.Docs.Delete(context.WithoutCancel(ctx), docOwed, key); err != nil {
 			n.Log.Warn("notify: not written down", "error", err)
 		}
 	}
