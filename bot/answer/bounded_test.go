@@ -18,4 +18,7 @@ func TestAFileEndsSomewhere(t *testing.T) {
 	require.Equal(t, (1<<20)/100*100+len("…\n"), len(r.Files[0].Content), "whole lines, and a mark")
 	require.True(t, strings.HasSuffix(r.Files[0].Content, "x\n…\n"))
 	require.Equal(t, "short", bounded("short"))
+	whole := strings.Repeat(line, (1<<20)/100) + strings.Repeat("x", (1<<20)%100)
+	require.Equal(t, whole, bounded(whole), "as much as fits stays whole")
+	require.Equal(t, strings.Repeat(line, (1<<20)/100)+"…\n", bounded(whole+"x"))
 }

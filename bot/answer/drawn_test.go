@@ -102,4 +102,19 @@ func TestACurveIsARowOfBars(t *testing.T) {
 	require.Equal(t, "▁▂▃▄▅▆▇█", steps([]float64{0, 1, 2, 3, 4, 5, 6, 7}))
 	require.Equal(t, "▁▁", steps([]float64{3, 3}))
 	require.Equal(t, "█▁▄", steps([]float64{-2, -10, -6}))
+	series := func(values ...float64) map[string]any {
+		data := []any{}
+		for _, v := range values {
+			data = append(data, map[string]any{"value": v})
+		}
+		return map[string]any{"data": data}
+	}
+	for want, chart := range map[string][]any{
+		"loss  2.5 → 1.25  █▁":           {series(2.5, 1.25)},
+		"loss  2.5 → 1.25  █▁, 3 → 3  ▁": {series(2.5, 1.25), series(3)},
+		"loss  3 → 3  ▁":                 {series(), series(3)}, // a run that has no number yet
+		"loss  ":                         {},
+	} {
+		require.Equal(t, want, ChartLine(map[string]any{"title": "loss", "chart": map[string]any{"series": chart}}))
+	}
 }

@@ -156,6 +156,8 @@ func TestNodesAreGivenBackOnceTheResultIsThere(t *testing.T) {
 	yes := true
 	id := y.submit(job.Spec{Artifact: job.Artifact{Path: "results/metrics.json", Cancel: &yes}})
 	y.until("the end", func(n News) bool { return n.Job.ID == id && n.Job.State == slurm.Cancelled })
+	n := y.until("why it was ended", func(n News) bool { return n.Job.ID == id && n.Why.EN != "" })
+	require.Equal(t, "results/metrics.json is there: the nodes were given back, which saves up to 0.0 GPU hours", n.Why.EN)
 }
 
 func TestRetriesEnd(t *testing.T) {
@@ -206,6 +208,7 @@ exit 1
 	f := &Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}
 	ended := time.Now()
 	for i, id := range []slurm.JobID{"41", "42"} {
+		ended := ended.Add(time.Duration(i) * time.Minute)
 		n := News{
 			Job:    slurm.Job{ID: id, Cluster: "local", Name: "gpt", User: "ada", State: slurm.Failed, EndedAt: &ended},
 			Report: &diagnose.Report{Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu07"}, RootLine: "Xid 79", RootFile: "rank3.log"},
