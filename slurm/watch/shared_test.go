@@ -111,6 +111,26 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 	})
 }
 
+// While nothing changes two questions a minute are enough; what they told of one job
+// tells nothing of another that is watched since.
+func TestAWatcherAsksForWhatItWatchesNow(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running), job("8", slurm.Running))}
+	synctest.Test(t, func(t *testing.T) {
+		w := watch.New(f, watch.Options{})
+		for _, c := range []struct {
+			watch     slurm.JobID
+			questions int
+		}{{"7", 1}, {"7", 2}, {"7", 2}, {"8", 3}} {
+			w.Watch(slurm.Job{ID: c.watch, State: slurm.Pending})
+			require.NoError(t, w.Refresh(t.Context()))
+			require.Equal(t, c.questions, f.questions(), c.watch)
+			j, _ := w.Job(c.watch)
+			require.Equal(t, slurm.Running, j.State)
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
 // slow is a whole that takes a second for each answer.
 type slow struct {
 	*whole
