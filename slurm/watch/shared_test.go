@@ -280,6 +280,20 @@ func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
 		_, err = s.Job(t.Context(), "99")
 		require.ErrorIs(t, err, slurm.ErrNotFound)
 		require.Equal(t, 2, f.ones)
+
+		// An end that the accounts do not have yet is asked for again, until they do.
+		last := ended("8", slurm.Failed, "0:0")
+		last.Reason = slurm.ReasonUnsettled
+		for _, code := range []string{"0:0", "0:0", "1:0"} {
+			if code != "0:0" {
+				last = ended("8", slurm.Failed, code)
+			}
+			f.set(func() { f.past["8"] = last })
+			j, err := s.Job(t.Context(), "8")
+			require.NoError(t, err)
+			require.Equal(t, code, *j.ExitCode)
+			time.Sleep(time.Minute)
+		}
 	})
 }
 
