@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -62,6 +63,9 @@ func TestGapsThatAskTheSameAreOne(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{gaps[0].Wrong, gaps[0].Unknown})
 	require.Equal(t, []string{"cy", "bo"}, gaps[0].Who)
 	require.Contains(t, gaps[1].Question, "bicycle")
+	rows := got.(KnowledgeOut).View(lang.EN).Sections[0].Table.Rows
+	require.Equal(t, []string{"2", "1"}, rows[0][:2], "how often, and how often of these an answer was wrong")
+	require.Equal(t, []string{"1", "0"}, rows[1][:2])
 
 	got, err = opstest.Do(t, c, Knowledge(), "gaps", "--limit", "1")
 	require.NoError(t, err)
