@@ -79,6 +79,7 @@ var forms = []form{
 	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
 	// ~/.netrc, and what prints it: "machine HOST login NAME password SECRET".
 	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
+	{"password for curl", lazy.New(`(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`), 1, "curl"},
 	// A token in the place of a name: https://TOKEN@host. A short one is a login.
 	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
 	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, keyWords},

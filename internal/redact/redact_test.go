@@ -30,6 +30,11 @@ func TestSecretsAreMasked(t *testing.T) {
 		"password of a path":  {"kv/team/password: hunter22", "hunter22"},
 		"assigned in a path":  {"https://host/x/password=hunters", "hunters"},
 		"a word by itself":    {"password: hunters", "hunters"},
+		"a word after others": {"the password: hunters", "hunters"},
+		"a header of curl":    {"curl -H 'X-Api-Key: zx81kq8zt3vlw9' https://host", "zx81kq8zt3vlw9"},
+		"a user of curl":      {"curl -s -u 'me:hunter22' https://host", "hunter22"},
+		"a user in long":      {"+ curl --user=me:hunter22 https://host", "hunter22"},
+		"a user of a proxy":   {"curl --proxy-user me:hunter22 https://host", "hunter22"},
 		"hook":                {"post to https://hooks.slack.com/services/T0/B0/abcdef", "T0/B0/abcdef"},
 		"shouted pass":        {"MYSQL_PASS=hunter22x", "hunter22x"},
 		"shouted pwd":         {"export DB_PWD='hunter22x'", "hunter22x"},
@@ -64,6 +69,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"enroot-mount: failed to mount /etc/passwd: image is read-only",
 		"cat: /run/secrets/token: permission denied",
 		"PWD=/lustre/me/Megatron-LM OLDPWD=/home/me",
+		`curl -u me:$PASS -U "$USER:$PASS" --user-agent a:bcdef https://host:8443/a`,
 		"query_key value_key=attention cross_attention.linear_kv",
 		"ssh://git@host/repo and https://someone@host",
 		"moe_token_dispatcher_type ....... alltoall",
@@ -75,6 +81,8 @@ func TestOrdinaryTextStays(t *testing.T) {
 
 func TestConfiguredValuesAreMasked(t *testing.T) {
 	require.Equal(t, "it is "+redact.Mask+"!", redact.Values("plainword", "")("it is plainword!"))
+	require.Equal(t, "it is "+redact.Mask+"!", redact.Values("word")("it is word!"))
+	require.Equal(t, "it is on!", redact.Values("on!")("it is on!"), "too short to be one")
 }
 
 func TestCleanTakesAwayWhatActs(t *testing.T) {
@@ -84,6 +92,8 @@ func TestCleanTakesAwayWhatActs(t *testing.T) {
 		"\x1b]52;c;aGk=\x07":                       "",
 		"10%\r50%\r100%\nnext":                     "100%\nnext",
 		"line\r\n":                                 "line\n",
+		"\x07":                                     "",
+		"\x00\x1b":                                 "",
 		"nul\x00 and \u202eright to left\u2066":    "nul and right to left",
 		"bad \xff byte":                            "bad \ufffd byte",
 		"c1 \u009b31m":                             "c1 31m",
@@ -113,9 +123,32 @@ func TestAKeyOverManyLinesIsMaskedLineByLine(t *testing.T) {
 	require.Equal(t, redact.Mask, k.Line("-----END RSA PRIVATE KEY-----"))
 	require.Equal(t, "after", k.Line("after"))
 	require.NotContains(t, redact.Text("[rank3]: "+body[0]), "MIIEvQ", "also where its beginning was not read")
-	for _, hash := range []string{"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", strings.Repeat("=", 60), strings.Repeat("-", 70)} {
+	for _, hash := range []string{
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", strings.Repeat("=", 60), strings.Repeat("-", 70),
+		"E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855", strings.Repeat("zx81kq8z", 7), strings.Repeat("ThisIsOneLongWord", 3),
+	} {
 		require.Equal(t, hash, redact.Text(hash))
 	}
+}
+
+// What only looks like the beginning of a key hides no line after it, and a key
+// without an end hides no log for ever.
+func TestLinesAfterWhatIsNoKeyStay(t *testing.T) {
+	const next = "iteration 7"
+	for _, line := range []string{
+		"-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "the PRIVATE KEY of the server is missing", "-----END RSA PRIVATE KEY-----",
+		`key: "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"`,
+	} {
+		var k redact.Stream
+		k.Line(line)
+		require.Equal(t, next, k.Line(next), line)
+	}
+	var k redact.Stream
+	k.Line("-----BEGIN RSA PRIVATE KEY-----")
+	for range 200 {
+		require.Equal(t, redact.Mask, k.Line(next))
+	}
+	require.Equal(t, next, k.Line(next))
 }
 
 func TestNamesThatHoldSecrets(t *testing.T) {
