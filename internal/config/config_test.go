@@ -105,3 +105,33 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 }
 
 func fix(e *ops.Error) string { return ops.AsError(e).In(lang.EN).Fix }
+
+// Of several files the nearest is read; one that is named is read alone, and must be there.
+func TestWhichFileIsRead(t *testing.T) {
+	dir, xdg, home := t.TempDir(), t.TempDir(), t.TempDir()
+	near, far := filepath.Join(dir, "megatron-ops.yaml"), filepath.Join(home, ".config", "megatron-ops", "megatron-ops.yaml")
+	between := filepath.Join(xdg, "megatron-ops", "megatron-ops.yaml")
+	for _, file := range []string{near, between, far} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte("lang: zh\n"), 0o600))
+	}
+	for _, c := range []struct {
+		name, dir string
+		env       map[string]string
+		read      string
+	}{
+		{"where one is", dir, map[string]string{"XDG_CONFIG_HOME": xdg, "HOME": home}, near},
+		{"one's own", t.TempDir(), map[string]string{"XDG_CONFIG_HOME": xdg, "HOME": home}, between},
+		{"one's own, by default", t.TempDir(), map[string]string{"HOME": home}, far},
+		{"the one that is named", dir, map[string]string{"HOME": home, "MEGATRON_OPS_CONFIG": between}, between},
+		{"one that is named and not there", dir, map[string]string{"HOME": home, "MEGATRON_OPS_CONFIG": filepath.Join(xdg, "none.yaml")}, "none"},
+	} {
+		got, err := Load(c.dir, func(name string) string { return c.env[name] })
+		if c.read == "none" {
+			require.ErrorContains(t, err, "none.yaml", c.name)
+			continue
+		}
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.read, got.Path, c.name)
+	}
+}

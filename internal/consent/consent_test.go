@@ -107,6 +107,10 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
 	require.Equal(t, slurm.JobID("4700"), r.Since)
 	require.Contains(t, r.Text(), "since job 4700: nodes: 1 → 2")
+	shown := r.Sections(lang.EN)
+	last := shown[len(shown)-1]
+	require.Equal(t, "The script", last.Heading)
+	require.True(t, last.Fold, "what is long stands last, and folded")
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
 	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
 	require.Contains(t, drawn, "同时 16 张 GPU")

@@ -46,6 +46,9 @@ func TestRulesOnBothSidesOfTheirEdge(t *testing.T) {
 		{"gdn-key-heads-fit-tp", "llama", delta + "--linear-num-key-heads 4", megatron.V017, false},
 		{"gdn-value-heads-fit-tp", "llama", delta + "--linear-num-value-heads 12", megatron.Main, true},
 		{"gdn-value-heads-fit-tp", "llama", delta + "--linear-num-value-heads 12", megatron.V017, false},
+		{"fused-residual-needs-rmsnorm", "llama", "--fused-residual-rmsnorm", megatron.Main, false},
+		{"fused-residual-needs-rmsnorm", "llama", "!--normalization --fused-residual-rmsnorm", megatron.Main, true},
+		{"fused-residual-needs-rmsnorm", "llama", "!--normalization", megatron.Main, false},
 		{"pipeline-groups-same", "deep", "--use-tp-pp-dp-mapping", megatron.Main, false},
 		// 0.15 allows recomputation beside one CUDA graph, that of attention.
 		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, false},
