@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +24,8 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
 
 // setUp is how the bars of what is done before the work are called.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|pre-?(?:par|process)|caching|import|extracting|` +
-	`unpack|sanity|generating \w+ split)[^|]*\d%`)
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
+	`pre-?(?:par|process)|caching|import|extracting|unpack|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line is words between rules.
 func banner(text string) bool {
@@ -38,7 +37,7 @@ func banner(text string) bool {
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
-	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:output|log|` + wholeRun + `)\b` +
+	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
@@ -48,7 +47,8 @@ func endWords(text string) bool {
 }
 
 // wholeRun are the words for all that a script or a program does.
-const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|pipeline|experiments?|program|simulation|workflow|calculation|optimi[sz]ation)`
+const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|testing|pipeline|experiments?|program|simulation|` +
+	`workflow|calculation|optimi[sz]ation)`
 
 // drawn is what rules are drawn with, around words or alone.
 const drawn = "-=*#|~_+ \t"
@@ -80,27 +80,6 @@ func (f *facts) saysEnd(t tag, text string) bool {
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
 	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
-
-// A tally is how far a progress bar or a line has come in steps or epochs.
-type tally struct {
-	n, of int
-	bar   bool // it is that of a bar
-	epoch bool // it counts epochs, which go around other bars
-}
-
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
-
-// tallyIn is the first tally in a line.
-func tallyIn(text string) (c tally, ok bool) {
-	g := tallyForm.FindStringSubmatch(text)
-	if g == nil {
-		return c, false
-	}
-	c.n, _ = strconv.Atoi(g[1] + g[4])
-	c.of, _ = strconv.Atoi(g[2] + g[5])
-	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
-	return c, true
-}
 
 // endsWell reports whether the last lines of the logs are those of a program
 // that came to its end: they say so, or a count reached its last.
@@ -137,8 +116,8 @@ func (f *facts) ending() (e ending) {
 	var before time.Time
 	amid := false // the last line is one of something that goes on
 	e.said = f.synced != nil && f.ran.phases == f.synced.phases && f.ran.sentences-f.synced.sentences <= farewell ||
-		f.fitted > 0 && f.told-f.fitted <= longTail
-	last := append(tail(f.progress, 1), tail(f.last, 6)...)
+		f.fitted > 0 && f.told-f.fitted <= longTail || f.plan.reached > 0 && f.told-f.plan.reached <= longTail
+	last := append(tail(f.progress, 1), tail(f.talk(), 6)...)
 	for k, m := range last {
 		_, text := untag(m.text)
 		if f.told-m.told > longTail {
@@ -175,7 +154,7 @@ func (f *facts) ending() (e ending) {
 			switch {
 			case raised, strings.Contains(text, header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), killed.MatchString(text):
 				return ending{sure: true}
-			case score.MatchString(text) && !f.repeats(text), closes(text):
+			case score.MatchString(text) && !f.repeats(text), timeTaken.MatchString(text) && !f.repeats(text) && !f.inRow(m.tag, text), closes(text):
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work
@@ -194,29 +173,6 @@ func (f *facts) ending() (e ending) {
 		e.full, e.short = true, false
 	}
 	return e
-}
-
-// An epochCount follows a count of epochs: how many lines each takes shows whether the
-// last one was written to its end.
-type epochCount struct {
-	n, of int // the last, as counted, and of how many
-	at    int // how many lines had been told when it began
-	lines int // of the one before it
-}
-
-// read takes in a count of epochs, which is the told-th line's.
-func (c *epochCount) read(in tally, told int) {
-	if in.n != c.n || in.of != c.of {
-		*c = epochCount{n: in.n, of: in.of, at: told, lines: told - c.at}
-	}
-}
-
-// complete reports whether as many lines followed the last epoch's first one as the
-// epoch before it had, and not many more.
-func (c epochCount) complete(told, fromZero int) bool {
-	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
-	after := told - c.at + 1
-	return last && after >= c.lines && after-c.lines <= longTail
 }
 
 // inEpoch is the name of a bar within one of epochs whose number is not told.
@@ -242,24 +198,26 @@ var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destro
 	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
 // killed is a shell's word on the program that it waited for.
-var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception)` +
+var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
+	`Trace/breakpoint trap|Terminated|Hangup|Quit|Alarm clock|User defined signal [12])` +
 	`(?: +\(core dumped\))?(?:$|  )`)
 
 // ready begins the words for what is done before the work.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`
 
 // unfinished are words beside those of an end that take them back.
-var unfinished = lazy.New(`(?i)\b(?:not|un|in)-?(?:done|finished|complete\w*|success\w*|saved)\b|\b(?:will|would|to|can|should) be\b|` +
+var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
+	`\b(?:will|would|to|can|should) be\b|` +
 	`\b` + ready + `\w* successfully\b|\bsuccessfully ` + ready + `|` +
 	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^[\W\d]*(?:(?:INFO|NOTICE|SUCCESS)\b[\W\d]*)?(?:` +
+var whole = lazy.New(`(?i)^[\W\d]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
 	`|^State: COMPLETED\b` + // seff(1)
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
@@ -284,11 +242,29 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|reca
 	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
+// rowOf is a row of a data frame as pandas prints it, its head or its size: the
+// frame belongs to the line before it.
+var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
+
+// talk are the last lines without what data frames they show.
+func (f *facts) talk() (lines []mark) {
+	for _, m := range f.last {
+		if _, text := untag(m.text); !rowOf.MatchString(text) {
+			lines = append(lines, m)
+		}
+	}
+	return lines
+}
+
+// timeTaken is how a program tells how long it took.
+var timeTaken = lazy.New(`(?i)^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
+	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$`)
+
 // repeats reports whether a line of the same form stands among the last ones
 // before the end: then it is one of a row that goes on.
 func (f *facts) repeats(text string) bool {
 	form := template(text)
-	for _, m := range f.last[:max(0, len(f.last)-1)] {
+	for _, m := range tail(f.last[:max(0, len(f.last)-1)], 12) {
 		if _, earlier := untag(m.text); template(earlier) == form {
 			return true
 		}

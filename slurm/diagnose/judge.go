@@ -232,7 +232,8 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 		case after == wentOn:
 		case ofScript(e):
 			switch {
-			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.file].ran.programs > e.ran.programs):
+			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.file].ran.programs > e.ran.programs),
+				setsUp(e) && j.ranBeside(e) && !j.failed() && !j.deathSeen():
 			case j.nothingRan(e):
 				sure = append(sure, e)
 			default:

@@ -192,6 +192,6 @@ var guardWords = map[guard]string{
 	askNodes:      "nodes|nodelist",
 	askExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	askWhole:      "complete|done|finished|passed|stop|training time",
-	askDone: "complete|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
+	askDone: "complete| time|runtime|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
 		"|acc|precision|recall|score|loss|ran for|conclu|sucesso|éxito|terminad|terminé|finalizad|completad|succès|abgeschlossen|erfolgreich|完了|終了|완료",
 }

@@ -20,8 +20,9 @@ var symptomPatterns = []pattern{
 	{Segfault, death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
 		"|killed by signal: segmentation|killed by signal: floating"), ``},
 	{
-		Segfault, death + 1, oneOf("core dumped|terminate called|: aborted|killed by signal: aborted|assertion"),
-		`aborted \(core dumped\)|terminate called (after throwing an instance of '(std::\w+|__\w+)'|without an active exception|recursively)` +
+		Segfault, death + 1, oneOf("core dumped|terminate called|: aborted| aborted  |trace/breakpoint trap|killed by signal: aborted|assertion"),
+		`aborted +\(core dumped\)|line \d+: +\d+ (?:aborted|trace/breakpoint trap)\b|trace/breakpoint trap +\(core dumped\)` +
+			`|terminate called (after throwing an instance of '(std::\w+|__\w+)'|without an active exception|recursively)` +
 			`|tasks? [\d,\[\]-]+: aborted|killed by signal: aborted|\.(cc?|cpp|cxx|h|hpp|cuh?):\d+:.* assertion .* failed`,
 	},
 

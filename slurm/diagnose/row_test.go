@@ -57,6 +57,17 @@ func TestWhatALogEndsWith(t *testing.T) {
 		"2026-08-01 16:24:20 INFO: Final model saved\n2026-08-02 12:45:00 INFO: Loaded the encoder\n":                                              diagnose.UnknownExit,
 		full + "Traceback (most recent call last):\n  File \"/w/a.py\", line 9, in f\n    go()\n":                                                  diagnose.UnknownExit,
 		"----------------------\n": diagnose.UnknownExit,
+		"20 iterations per epoch. 400 max iterations \niteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n": diagnose.Success,
+		"20 iterations per epoch. 400 max iterations \niteration 360, epoch 17 : loss : 1.2\niteration 380, epoch 18 : loss : 1.1\nkeeping it in /out/a.pth\n": diagnose.UnknownExit,
+		"iteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n":                                               diagnose.UnknownExit,
+		"Saved the strokes: out.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                   diagnose.Success,
+		"Read the strokes: in.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                     diagnose.UnknownExit,
+		"[2026-03-04 10:00:01,5][__main__][INFO] - Testing done, metrics saved in:\nout/normal.yaml\n":                                                         diagnose.Success,
+		"2026-03-04 10:00:01,5 - trainer.loop - INFO - Training finished\n" + rounds(8, "A note on layer {n}\n"):                                               diagnose.Success,
+		"INFO:root:Training is not finished\n":                                         diagnose.UnknownExit,
+		"Execution time: 239.32 seconds\n":                                             diagnose.Success,
+		"run.sh: line 6: 1200 Aborted                 (core dumped) ./render --fast\n": diagnose.Segfault,
+		"run.sh: line 6: 1200 Trace/breakpoint trap   (core dumped) ./render --fast\n": diagnose.Segfault,
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last)
 		require.Equal(t, class, r.Class, "%s%s: %s", last, r.Why, r.RootLine)
@@ -78,6 +89,7 @@ func TestWordsOfAnEnd(t *testing.T) {
 		"All samples finished", "Tests completed", "Training completed successfully!",
 		"{'train_runtime': 12.4, 'epoch': 3.0}",
 		"step 3/3", "3/3 |####| 0:00:01",
+		"End of the simulation!", "end of do-file", // of FARGO3D and of Stata
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
 		require.Equal(t, diagnose.Success, r.Class, last)
@@ -98,7 +110,7 @@ func TestWordsThatTakeAnEndBack(t *testing.T) {
 	}
 	for _, name := range []string{
 		"Downloading shards", "Map (num_proc=4)", "Filter", "Tokenizing train", "Resolving data files", "Casting the dataset",
-		"Extracting data files", "Generating train split", "Sanity Checking DataLoader 0", "Loading checkpoint shards", "Fetching 4 files", "Preloading",
+		"Extracting data files", "Generating train split", "Sanity Checking DataLoader 0", "initialize env - reading items", "Setting up workers", "Loading checkpoint shards", "Fetching 4 files", "Preloading",
 	} {
 		r := diagnoseOld(t, "The learning rate is 0.01\n"+name+": 100%|####| 4/4 [00:01<00:00, 3.9it/s]\n")
 		require.Equal(t, diagnose.UnknownExit, r.Class, name)
@@ -128,6 +140,7 @@ func TestWhatIsSaidAgainIsNoEnd(t *testing.T) {
 		"measures of rounds in a row":     {work + rounds(6, "The validation loss fell, best score: 0.{n}\n"), diagnose.UnknownExit},
 		"a measure of each round":         {rounds(3, work+"Average validation loss: 0.{n}\n"), diagnose.UnknownExit},
 		"a measure of the test":           {rounds(3, work) + "The network's accuracy on all test images: 97.1%\n", diagnose.Success},
+		"each round tells its time":       {rounds(9, work+"Execution time: {n}.5 seconds\n"), diagnose.UnknownExit},
 		"a round of several":              {rounds(2, work+"Epoch {n} finished\n"), diagnose.UnknownExit},
 		"a process of several":            {rounds(2, work) + "Process 104{n} has finished\nProcess 21044 has finished\n", diagnose.Success},
 		"a count from nought to the last": {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", diagnose.Success},

@@ -73,6 +73,7 @@ type facts struct {
 	fitted    int               // how many lines had been told when Lightning's fit came to its last epoch
 	epochs    epochCount        // how far the epochs have come
 	fromZero  int               // what a count of epochs or steps goes to that began at 0
+	plan      plan              // of iterations
 	told      int               // lines other than Megatron's iterations
 	rows      map[uint32]row    // what is said again and again, by its form
 	lastTime  time.Time
@@ -281,19 +282,12 @@ func (s *scanner) line(line []byte, off int64) {
 	s.buf = h.rows
 	s.seen(t, text, h)
 	s.told++
-	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 8)
+	s.note(&s.last, mark{off: off, text: raw, at: s.now, tag: t}, 16)
 	if h.ask&askDone != 0 {
 		s.count(t, text)
 	}
 	if h.ask&askProgress != 0 {
-		if c, ok := tallyIn(text); ok && !c.bar {
-			if c.epoch {
-				s.epochs.read(c, s.told)
-			}
-			if c.n == 0 {
-				s.fromZero = c.of
-			}
-		}
+		s.counted(text)
 	}
 	if h.ask&askWhole != 0 && fitted.MatchString(text) {
 		s.fitted = s.told

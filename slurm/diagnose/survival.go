@@ -52,7 +52,7 @@ func (j *job) after(e *event) aftermath {
 	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) || j.outlived(e) {
 		return wentOn
 	}
-	if e.kind != "" && e.stack == nil && j.raisedLater(e) {
+	if e.kind != "" && e.stack == nil && j.raisedLater(e) || j.didWithout(e) {
 		return wentOn
 	}
 	if ofScript(e) {
@@ -86,6 +86,17 @@ func (j *job) raisedLater(e *event) bool {
 	return slices.ContainsFunc(j.events, func(o *event) bool {
 		return o.file == e.file && o.tag == e.tag && o.counts() && programOf(o) != "" && o.ran.sentences-e.ran.sentences >= farewell
 	})
+}
+
+// mayLack are the classes of what a program may do without, though a library of it
+// complained: a device, a service, an extension, a file of several.
+var mayLack = []string{CUDADriver, HFHub, ImportError, ExtensionABI, DatasetMissing}
+
+// didWithout reports whether a program that lacked something, and raised nothing for
+// it, wrote on and came to its end in the same file.
+func (j *job) didWithout(e *event) bool {
+	return e.kind == "" && e.stack == nil && !e.agent && !ofScript(e) && slices.Contains(mayLack, e.class) &&
+		j.quietSince(e) >= 2*farewell && j.files[e.file].ending().said
 }
 
 // outlived reports whether a job of one process reached its time limit after an
@@ -262,14 +273,25 @@ func ofScript(e *event) bool {
 var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^ERROR: Unexpected .* encountered in worker`)
 
 // nothingRan reports whether no program wrote anything on a script line's node:
-// then it is why.
+// then it is why. Files whose node nobody knows are one script's.
 func (j *job) nothingRan(e *event) bool {
 	for i, f := range j.files {
-		if (i == e.file || j.fileNode[i] != "" && j.fileNode[i] == j.fileNode[e.file]) && (f.ran.programs > 0 || len(f.progress) > 0) {
+		if j.fileNode[i] == j.fileNode[e.file] && (f.ran.programs > 0 || len(f.progress) > 0) {
 			return false
 		}
 	}
 	return true
+}
+
+// ranBeside reports whether a program ran after a script's line, or writes into another
+// log of its node.
+func (j *job) ranBeside(e *event) bool {
+	for i, f := range j.files {
+		if i != e.file && j.fileNode[i] == j.fileNode[e.file] && (f.ran.programs > 0 || len(f.progress) > 0) {
+			return true
+		}
+	}
+	return j.files[e.file].ran.programs > e.ran.programs || j.progressSince(e) > 0
 }
 
 // outdone reports whether a script's line explains nothing, since programs that

@@ -1,0 +1,54 @@
+package diagnose_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestTheOtherFileShowsThatAProgramRan has the two logs of a job, whose node neither
+// tells: what the modules complain of in the one explains nothing once the other
+// shows that the program ran.
+func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
+	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
+	for name, c := range map[string]struct{ out, class string }{
+		"it came to its end": {rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", diagnose.Success},
+		"it stopped":         {rounds(30, "Epoch {n}: Train Loss 0.1\n"), diagnose.UnknownExit},
+		"nothing ran":        {"This is a GPU node.\n", diagnose.EnvLaunch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.err"), []byte(modules), 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.out"), []byte(c.out), 0o644))
+			r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
+			require.NoError(t, err)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
+}
+
+// TestAProgramMayDoWithout has what a library did not find, and what its program did
+// then.
+func TestAProgramMayDoWithout(t *testing.T) {
+	const nvml = "Failed to initialize NVML: N/A\n"
+	work := strings.Repeat("Predicting a window\nAppending the results\n", 15)
+	for name, c := range map[string]struct{ log, class string }{
+		"it came to its end":                        {nvml + work + "Done\n", diagnose.Success},
+		"it stopped at once":                        {nvml + "Predicting a window\n", diagnose.CUDADriver},
+		"it went on, and nothing says how it ended": {nvml + work, diagnose.CUDADriver},
+		"its script says that it is done":           {nvml + "Done\n", diagnose.CUDADriver},
+		"it says that it failed":                    {nvml + work + "Done, the last step failed\n", diagnose.CUDADriver},
+		"another process died":                      {nvml + work + "srun: error: gpu7: task 3: Exited with exit code 1\nDone\n", diagnose.CUDADriver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
+}
