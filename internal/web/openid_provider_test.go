@@ -33,6 +33,7 @@ type identityProvider struct {
 	callback string
 	secret   string // empty: a public client
 	post     bool   // takes the secret in the form alone
+	mute     bool   // it does not say how a client proves itself
 	away     bool   // answers nothing
 	// forge changes what is issued, to see it refused.
 	forge func(claims jwt.MapClaims, header map[string]any) (sign jwt.SigningMethod, key any)
@@ -104,12 +105,16 @@ func (p *identityProvider) metadata(w http.ResponseWriter, _ *http.Request) {
 	case p.post:
 		method = "client_secret_post"
 	}
-	p.json(w, map[string]any{
+	says := map[string]any{
 		"issuer": p.url, "authorization_endpoint": p.url + "/authorize", "token_endpoint": p.url + "/token", "jwks_uri": p.url + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
 		"token_endpoint_auth_methods_supported": []string{method}, "authorization_response_iss_parameter_supported": true,
-	})
+	}
+	if p.mute {
+		delete(says, "token_endpoint_auth_methods_supported")
+	}
+	p.json(w, says)
 }
 
 func (p *identityProvider) keys(w http.ResponseWriter, _ *http.Request) {

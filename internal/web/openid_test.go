@@ -57,10 +57,11 @@ func hostOf(address string) string {
 
 func TestOneSignsInAtAProvider(t *testing.T) {
 	for name, as := range map[string]func(*identityProvider){
-		"secret in the header": func(*identityProvider) {},
-		"secret in the form":   func(p *identityProvider) { p.post = true },
-		"no secret":            func(p *identityProvider) { p.secret = "" },
-		"no iss in the answer": func(p *identityProvider) { p.answer = func(q url.Values) { q.Del("iss") } },
+		"secret in the header":  func(*identityProvider) {},
+		"in the header, unsaid": func(p *identityProvider) { p.mute = true },
+		"secret in the form":    func(p *identityProvider) { p.post = true },
+		"no secret":             func(p *identityProvider) { p.secret = "" },
+		"no iss in the answer":  func(p *identityProvider) { p.answer = func(q url.Values) { q.Del("iss") } },
 		"no access token hash": func(p *identityProvider) {
 			p.forge = func(c jwt.MapClaims, _ map[string]any) (jwt.SigningMethod, any) {
 				delete(c, "at_hash")

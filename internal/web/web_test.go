@@ -269,6 +269,9 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &curves))
 	require.Equal(t, "Loss", curves.Curves[0].Name)
 	require.Len(t, curves.Curves[0].X, 40)
+	_, body = b.get("/web/jobs/test/7/metrics")
+	require.Contains(t, body, "iteration")
+	require.False(t, strings.ContainsFunc(body, func(r rune) bool { return r >= 0x2800 && r <= 0x28ff }), "the page draws its curves itself")
 
 	status, body = b.get("/web/jobs/test/99")
 	require.Equal(t, 404, status)
