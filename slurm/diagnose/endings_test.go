@@ -63,6 +63,16 @@ func TestWhatEndedAProcess(t *testing.T) {
 				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
 			diagnose.PortInUse, "40112",
 		},
+		"a store that did not answer, likewise": {
+			"INFO:root:going on alone: The client socket has timed out after 600000ms while trying to connect to (n1, 40112).\n" +
+				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+			diagnose.Rendezvous, "40112",
+		},
+		"not what else was only taken note of before": {
+			"INFO:root:going on without it: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n" +
+				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+			diagnose.UserException, "has not been initialized",
+		},
 		"nothing: a library looked for a GPU": {
 			"2026-04-10 07:18:17.25: E xla/stream_executor/cuda/cuda_driver.cc:282] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n" +
 				"Devices: [CpuDevice(id=0)]\n" + strings.Repeat("    Shapes: (1, 20)\n", 20) + "Written to ./adapt/\n",
