@@ -125,6 +125,26 @@ func TestWhatIsLeftOfAQuotaIsEnough(t *testing.T) {
 	require.Contains(t, f.ps[0].Message, "your quota on /lustre has 0 GiB left of 3, and one checkpoint takes about 0 GiB")
 }
 
+// Nor must they be more than any file system has; of a model that is not known nothing is said.
+func TestACheckpointMustFitOnTheFileSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shape := " --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --padded-vocab-size 128"
+	for args, want := range map[string][]string{
+		" --num-layers 2 --hidden-size 64" + shape:          nil,
+		" --num-layers 100000 --hidden-size 400000" + shape: {"save-space"},
+		"": nil,
+	} {
+		s := job.Spec{Worktree: dir, Args: strings.Fields("--save " + dir + args)}.WithDefaults()
+		f := fileCheck{spec: s, args: argsOf(s), lang: lang.EN, quotas: func(string) []slurm.Quota { return nil }}
+		f.save()
+		require.Equal(t, want, ids(f.ps), args)
+		if want != nil {
+			require.Regexp(t, `^\d+ GiB are free at .*, and one checkpoint takes about \d{9,} GiB$`, f.ps[0].Message)
+		}
+	}
+}
+
 // What a waiting job is changed to must be what its partition gives to somebody.
 func TestAChangeFitsThePartition(t *testing.T) {
 	t.Parallel()
