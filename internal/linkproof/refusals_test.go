@@ -1,0 +1,90 @@
+package linkproof_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+)
+
+// A site without MUNGE believes a file of the person's own that nobody else can have
+// written while the code was good, and no other.
+func TestWhatAFileMustBeToProveAnything(t *testing.T) {
+	me, err := account.Current(t.Context())
+	require.NoError(t, err)
+	given := time.Now()
+	written := func(after time.Duration) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			require.NoError(t, os.Chtimes(file, time.Time{}, given.Add(after)))
+		}
+	}
+	mode := func(perm os.FileMode) func(*testing.T, string) {
+		return func(t *testing.T, file string) { require.NoError(t, os.Chmod(file, perm)) }
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, file string)
+		why    string // empty: it is believed
+	}{
+		"as it is written":         {func(*testing.T, string) {}, ""},
+		"by a clock that is late":  {written(-59 * time.Second), ""},
+		"before the code":          {written(-61 * time.Second), "not written while the code was good"},
+		"at the code's end":        {written(linkproof.Life + 59*time.Second), ""},
+		"after it":                 {written(linkproof.Life + 61*time.Second), "not written while the code was good"},
+		"nobody else may write it": {mode(0o600), ""},
+		"its group may":            {mode(0o664), "others may write the file"},
+		"everybody may":            {mode(0o646), "others may write the file"},
+		"it has another name": {func(t *testing.T, file string) {
+			require.NoError(t, os.Link(file, file+"-too"))
+		}, "the file has further names"},
+		"it is a link to one": {func(t *testing.T, file string) {
+			require.NoError(t, os.Rename(file, file+"-too"))
+			require.NoError(t, os.Symlink(file+"-too", file))
+		}, "it is a link"},
+		"it is a folder": {func(t *testing.T, file string) {
+			require.NoError(t, os.Remove(file))
+			require.NoError(t, os.Mkdir(file, 0o755))
+		}, "is a directory"},
+		"it holds another text": {func(t *testing.T, file string) {
+			require.NoError(t, os.WriteFile(file, []byte("megatron-ops link "+rand.Text()), 0o644))
+		}, "over another text than the code"},
+		"it holds nothing": {func(t *testing.T, file string) { require.NoError(t, os.Truncate(file, 0)) }, "over another text than the code"},
+		"anybody may put files in its place": {func(t *testing.T, file string) {
+			require.NoError(t, os.Chmod(filepath.Dir(file), 0o777))
+		}, "that nobody else may write, or sticky (chmod 1777)"},
+		"anybody may put files beside it": {func(t *testing.T, file string) {
+			require.NoError(t, os.Chmod(filepath.Dir(file), 0o777|os.ModeSticky))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, code := linkproof.Folder{Dir: t.TempDir()}, rand.Text()
+			require.NoError(t, f.Write(t.Context(), " "+strings.ToLower(code)+"\n"), "as it is pasted")
+			files, err := filepath.Glob(filepath.Join(f.Dir, "megatron-ops-link-*"))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			c.change(t, files[0])
+			u, err := f.Owner(t.Context(), code, given)
+			if c.why == "" && me.UID == 0 {
+				c.why = "root is nobody in particular"
+			}
+			if c.why != "" {
+				require.ErrorContains(t, err, c.why)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, me.Name, u.Name)
+		})
+	}
+	f := linkproof.Folder{Dir: t.TempDir()}
+	for _, none := range []string{"", "ABC", rand.Text() + "A", "../../../../../../etc/passwd"} {
+		require.ErrorContains(t, f.Write(t.Context(), none), "is not a code")
+		_, err := f.Owner(t.Context(), none, given)
+		require.ErrorContains(t, err, "it is for no code")
+	}
+}
