@@ -114,6 +114,15 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"a script's second program is killed too": {strings.Repeat("Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens were added\n"+
 			"run.sh: line 25: 1200 Killed   python one.py\nReading\nWriting\nAsking\n", 2) +
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", diagnose.HostOOM, "Killed"},
+		"a container's image is broken, and something else had complained": {
+			"Unable to open log file. Permission denied\nFATAL:   container creation failed: mount /proc/self/fd/9->/rootfs error: can't mount image: " +
+				"kernel reported a bad superblock for squashfs image partition\n", diagnose.Container, "superblock",
+		},
+		"NCCL's last error names memory": {
+			"[rank3]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:33, unhandled cuda "+
+				"error, NCCL version 2.26.2\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'"), "\n"),
+				"\n", "\n[rank3]: ") + "\n", diagnose.CUDAOOM, "out of memory",
+		},
 		"UCX gives up": {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n" +
 			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
 		"another program writes on after one that could not start": {

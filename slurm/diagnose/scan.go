@@ -446,7 +446,8 @@ func (s *scanner) read(t tag, text, raw string, off int64, h hits) {
 		if len(st.open.frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) && formOf(line) < report {
+	} else if kind, message, ok := exceptionOf(strings.TrimSpace(text), false); ok && !st.usage.has(text) &&
+		formOf(line) < report && !strings.HasPrefix(kind, "nccl") {
 		e := s.classify(&event{off: off, raw: raw, text: text, tag: t, kind: kind, message: message})
 		s.add(e)
 		if st.raised != nil && st.raised.text == st.previous && carries(st.previous) {

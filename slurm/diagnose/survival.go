@@ -41,6 +41,9 @@ const plenty = 30
 func (j *job) after(e *event) aftermath {
 	f := j.files[e.file]
 	if j.progressSince(e) >= enough && !j.mayFinish(e) {
+		if j.buried(e) {
+			return maybeWent
+		}
 		return wentOn
 	}
 	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
@@ -77,6 +80,14 @@ func (j *job) after(e *event) aftermath {
 		return maybeWent
 	}
 	return silence
+}
+
+// buried reports whether srun tells after an exception, and before any progress, that
+// tasks ended with an exit code: the progress after that is other tasks'.
+func (j *job) buried(e *event) bool {
+	return e.stack != nil && e.form < report && !e.doubted && slices.ContainsFunc(j.events, func(o *event) bool {
+		return o.file == e.file && o.off > e.off && o.agent && o.exit > 0 && strings.HasPrefix(o.text, "srun: ") && j.files[e.file].iterated(e, o) == 0
+	})
 }
 
 // raisedLater reports whether the program that printed an exception by its last line
@@ -268,9 +279,9 @@ func ofScript(e *event) bool {
 		!ofProgram.MatchString(e.text)
 }
 
-// ofProgram is a shell's word on a program that a signal ended, and that of a
-// data loader's process on the signal that ends it.
-var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^ERROR: Unexpected .* encountered in worker`)
+// ofProgram is a shell's word on a program that a signal ended, a container runtime's
+// on what ends it, and that of a data loader's process on the signal that ends it.
+var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^FATAL: |^ERROR: Unexpected .* encountered in worker`)
 
 // nothingRan reports whether no program wrote anything on a script line's node:
 // then it is why. Files whose node nobody knows are one script's.

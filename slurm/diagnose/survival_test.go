@@ -33,6 +33,24 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	}
 }
 
+// TestTheOtherTasksGoOn has tasks that each start a training of their own on one node:
+// what the dead ones said is the cause, though another one trains on.
+func TestTheOtherTasksGoOn(t *testing.T) {
+	const died = "srun: error: gpu7: tasks 0-2: Exited with exit code 1\n"
+	busy := raised("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE")
+	steps := rounds(9, "{'loss': 2.0{n}, 'learning_rate': 1e-5, 'epoch': 0.{n}}\n")
+	for name, c := range map[string]struct{ log, class string }{
+		"srun told of the dead first":                       {busy + died + steps, diagnose.PortInUse},
+		"they died after the training":                      {steps + busy + died, diagnose.PortInUse},
+		"the training went on, and something else ended it": {busy + steps + died, diagnose.UnknownExit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
+}
+
 // TestAProgramMayDoWithout has what a library did not find, and what its program did
 // then.
 func TestAProgramMayDoWithout(t *testing.T) {
