@@ -58,12 +58,21 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 		"anybody may put files in its place": {func(t *testing.T, file string) {
 			require.NoError(t, os.Chmod(filepath.Dir(file), 0o777))
 		}, "that nobody else may write, or sticky (chmod 1777)"},
+		"anybody may put a folder in its folder's place": {func(t *testing.T, file string) {
+			require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(file)), 0o777))
+		}, "that nobody else may write, or sticky (chmod 1777)"},
+		"the folder is somebody else's": {func(t *testing.T, file string) {
+			if os.Chown(filepath.Dir(file), 61301, -1) != nil {
+				t.Skip("only root gives folders away")
+			}
+		}, "must be a folder of root's or of this server's"},
 		"anybody may put files beside it": {func(t *testing.T, file string) {
 			require.NoError(t, os.Chmod(filepath.Dir(file), 0o777|os.ModeSticky))
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, code := linkproof.Folder{Dir: t.TempDir()}, rand.Text()
+			f, code := linkproof.Folder{Dir: filepath.Join(t.TempDir(), "links")}, rand.Text()
+			require.NoError(t, os.Mkdir(f.Dir, 0o755))
 			require.NoError(t, f.Write(t.Context(), " "+strings.ToLower(code)+"\n"), "as it is pasted")
 			files, err := filepath.Glob(filepath.Join(f.Dir, "megatron-ops-link-*"))
 			require.NoError(t, err)
