@@ -89,6 +89,7 @@ func TestWorktreeTellsItsRelease(t *testing.T) {
 		require.Equal(t, c.release, f.Release, c.name)
 		require.Equal(t, c.version, f.Version, c.name)
 		require.Equal(t, c.exact, f.Exact, c.name)
+		require.Equal(t, !c.exact, strings.Contains(f.Why.In(lang.EN), "the nearest release whose code the rules were read from is "+c.release), c.name)
 	}
 	for name, text := range map[string]string{"no number": "import os\n", "half a number": "MAJOR = 0\n", "words": "MAJOR = x\nMINOR = y\nPATCH = z\n"} {
 		require.Equal(t, "newest", Find(Sources{Worktree: tree, Read: files{tree + "/megatron/core/package_info.py": text}.read}).From, name)
