@@ -130,6 +130,9 @@ func (f *facts) ending() (e ending) {
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
+			if c.bar && f.inRow(m.tag, barName(text)) {
+				continue // one of a bar that came to its end again and again
+			}
 			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
@@ -155,7 +158,8 @@ func (f *facts) ending() (e ending) {
 			switch {
 			case raised, strings.Contains(text, header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), killed.MatchString(text):
 				return ending{sure: true}
-			case score.MatchString(text) && !f.repeats(text), timeTaken.MatchString(text) && !f.repeats(text) && !f.inRow(m.tag, text), closes(text):
+			case closes(text), (score.MatchString(text) && !(e.short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
+				!f.repeats(text) && !f.inRow(m.tag, text):
 				return ending{said: true, sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !zeroOf.MatchString(text) && !agentLine(text):
 				e.said, amid = false, true // it ends amid what it announces, or that did not work
@@ -204,12 +208,12 @@ var killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bu
 	`(?: +\(core dumped\))?(?:$|  )`)
 
 // ready begins the words for what is done before the work.
-const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start)`
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|resolv)`
 
 // unfinished are words beside those of an end that take them back.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|` +
-	`\b` + ready + `\w* successfully\b|\bsuccessfully ` + ready + `|` +
+	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, of an index
 	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
 // whole is how programs and scripts say that all that they were to do is done.
@@ -234,6 +238,9 @@ const farewell = 12
 // beginning are the words with which programs announce what they are about to do.
 var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
 	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
+
+// soFar are words of a measure that the next epoch may better.
+var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
 
 // score is a measure of a finished evaluation, alone or beside others.
 var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +

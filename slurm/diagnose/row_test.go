@@ -105,7 +105,8 @@ func TestWordsThatTakeAnEndBack(t *testing.T) {
 	for _, last := range []string{
 		"训练未完成", "2 个文件已保存, 1 个失败", // not done; one failed
 		"The model will be saved to /out", "Checkpoints are to be written to /out", // what is meant to come
-		"Model loaded successfully", // before the work
+		"Model loaded successfully", "Login successful.", "Successfully opened dynamic library libcudart.so.10.0", // before the work
+		"finished initializing model - num_params = 291", "Done loading", "Done (t=0.05s)",
 		"Done\nCreating the index", "Done\nLoading the next model", "Done\nGenerating text",
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
@@ -139,6 +140,9 @@ func TestWhatIsSaidAgainIsNoEnd(t *testing.T) {
 		"only the model was loaded":       {"Model loaded successfully\n" + work, diagnose.UnknownExit},
 		"a bar was full long ago":         {bar + rounds(40, work), diagnose.UnknownExit},
 		"a bar is full at the end":        {rounds(40, work) + full, diagnose.Success},
+		"a bar is full in every round":    {rounds(9, work+"Validating:   0%|    | 0/2 [00:00<?, ?it/s]\nValidating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"), diagnose.UnknownExit},
+		"and then all is said":            {rounds(9, work+"Validating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n") + "Results are saved\n", diagnose.Success},
+		"the best of a round of many":     {"Epoch [3/10], Loss: 1.9\nNew best one with accuracy: 89.25%\n", diagnose.UnknownExit},
 		"a bar of the set-up is full":     {rounds(40, work) + bar, diagnose.UnknownExit},
 		"measures of rounds in a row":     {work + rounds(6, "The validation loss fell, best score: 0.{n}\n"), diagnose.UnknownExit},
 		"a measure of each round":         {rounds(3, work+"Average validation loss: 0.{n}\n"), diagnose.UnknownExit},

@@ -287,7 +287,7 @@ func (s *scanner) line(line []byte, off int64) {
 		s.count(t, text)
 	}
 	if h.ask&askProgress != 0 {
-		s.counted(text)
+		s.counted(t, text)
 	}
 	if h.ask&askWhole != 0 && fitted.MatchString(text) {
 		s.fitted = s.told

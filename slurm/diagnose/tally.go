@@ -78,9 +78,25 @@ func (p *plan) read(text string, told int) {
 	}
 }
 
+// barName is what of a bar's line stays the same from one time to the next: what stands
+// before its first digit, and where it ends.
+func barName(text string) string {
+	name := strings.TrimSpace(text)
+	if i := strings.IndexAny(name, "0123456789|"); i >= 0 {
+		name = name[:i]
+	}
+	return "bar " + strings.TrimSpace(name)
+}
+
 // counted reads the counts of a line.
-func (s *scanner) counted(text string) {
-	if c, ok := tallyIn(text); ok && !c.bar {
+func (s *scanner) counted(t tag, text string) {
+	switch c, ok := tallyIn(text); {
+	case !ok:
+	case c.bar:
+		if c.of > 0 && c.n == c.of {
+			s.count(t, barName(text))
+		}
+	default:
 		if c.epoch {
 			s.epochs.read(c, s.told)
 		}
