@@ -129,13 +129,23 @@ func programOf(e *event) string {
 // complaint is argparse's.
 var complaint = lazy.New(`^([\w.-]+\.py): error: `)
 
+// manyProcesses reports whether the job has more processes than one that may write
+// into a file: it says so, srun names a second task, or one has lost another.
+func (j *job) manyProcesses() bool {
+	return j.world > 1 || slices.ContainsFunc(j.files, func(f *facts) bool {
+		return slices.ContainsFunc(f.events, func(e *event) bool {
+			return slices.ContainsFunc(e.tasks, func(t int) bool { return t > 0 }) || e.class == NCCLConnection && e.weight < specific
+		})
+	})
+}
+
 // lastRun finds where the last run of a file begins whose runs each ended a
 // process of one program, for different reasons, or that somebody interrupted
 // after another program had ended; -1 where there is one run.
 func (j *job) lastRun(i int) (from int64, runs int) {
 	from, runs = -1, 1
 	f := j.files[i]
-	if j.world > 1 || len(f.ranks)+len(f.labels)+len(f.locals)+len(f.elastic) > 0 {
+	if len(f.ranks)+len(f.labels)+len(f.locals)+len(f.elastic) > 0 || j.manyProcesses() {
 		return // what looks like runs may be ranks
 	}
 	var before *event

@@ -49,6 +49,10 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 		if ok {
 			v.laggard = &l
 			v.event = j.laggardEvent(l, live, best)
+		} else if j.manyProcesses() { // whoever complains had to wait
+			e := *best
+			e.rank = -1
+			v.event = &e
 		}
 	}
 	return v, true
@@ -77,15 +81,22 @@ func (j *job) recorded([]*event) (laggard, bool) {
 
 // named is the rank that errors of the others name, where they agree.
 func (j *job) named([]*event) (laggard, bool) {
-	votes, most := map[int]int{}, -1
+	votes, most := map[namedRank]int{}, namedRank{rank: -1, referee: true}
 	for _, f := range j.files {
 		for _, r := range f.missing {
-			if votes[r]++; most < 0 || votes[r] > votes[most] || votes[r] == votes[most] && r < most {
-				most = r
+			votes[r]++
+			switch {
+			case r.referee != most.referee && most.rank >= 0:
+				if r.referee {
+					continue
+				}
+			case most.rank >= 0 && (votes[r] < votes[most] || votes[r] == votes[most] && r.rank >= most.rank):
+				continue
 			}
+			most = r
 		}
 	}
-	return laggard{most, j.nccl[most], "named"}, most >= 0
+	return laggard{most.rank, j.nccl[most.rank], "named"}, most.rank >= 0
 }
 
 // laggardEvent is the line that shows the rank that others waited for.

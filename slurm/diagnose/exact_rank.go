@@ -29,6 +29,9 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 			}
 		}
 	}
+	if v.event.rank < 0 && v.event.stack != nil {
+		j.rankByFirstExit(v, live)
+	}
 	if v.event.rank < 0 {
 		j.rankBySummaries(v)
 	}
@@ -37,6 +40,27 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 		v.event.node = cmp.Or(v.event.node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
+}
+
+// rankByFirstExit finds the rank of an exception that ended one process, where every
+// Slurm task is a rank: the process that srun saw leave first. The others leave once
+// they miss it.
+func (j *job) rankByFirstExit(v verdict, live []*event) {
+	if !j.taskRank || slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.elastic) > 0 }) {
+		return
+	}
+	var first *event
+	for _, e := range live {
+		if e.file == v.event.file && e.off < v.event.off {
+			continue // of an attempt before
+		}
+		if e.agent && len(e.tasks) > 0 && e.exit > 0 && !toldToEnd(e.exit) && (first == nil || j.earlier2(e, first)) {
+			first = e
+		}
+	}
+	if first != nil && (v.event.node == "" || v.event.node == first.node) {
+		v.event.rank, v.event.node = first.tasks[0], first.node
+	}
 }
 
 // rankBySummaries finds the rank of a cause whose lines do not say it, from

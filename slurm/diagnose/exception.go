@@ -208,6 +208,10 @@ var refinements = []refinement{
 		[]string{"multiprocessing/spawn.py"},
 		true,
 	},
+	{
+		HFHub, specific, lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`),
+		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|refused|getaddrinfo`), nil, false, // a download
+	},
 	{EnvLaunch, specific, lazy.New(`^KeyError$`), lazy.New(`^'(?:LOCAL_|NODE_)?RANK'$|^'(?:LOCAL_)?WORLD_SIZE'$|^'MASTER_(?:ADDR|PORT)'$`), nil, false}, // no launcher
 	{
 		CheckpointLoad, specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,

@@ -395,7 +395,7 @@ func (j *job) splitAttempts() {
 			f.failed = nil
 		}
 	}
-	if j.attempts > 1 && j.finished() { // an undated death belongs to the attempt that died
+	if j.attempts > 1 && (j.finished() || j.endsWell()) { // an undated death belongs to the attempt that died
 		for _, f := range j.files {
 			if f.failed != nil && f.failed.at.IsZero() {
 				f.failed = nil

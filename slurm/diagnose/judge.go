@@ -334,6 +334,14 @@ func (j *job) slurmEnd(live []*event) (verdict, bool) {
 		if !isEnd(e.class) || e.class == SlurmCancelled && j.failedBefore(e, live) || j.after(e) == wentOn && (e.kind != "" || e.class != SlurmNodeFail) {
 			continue
 		}
+		if best != nil && best.class == SlurmNodeFail && e.class == SlurmNodeFail {
+			if names := failureOn.MatchString(e.text); names != failureOn.MatchString(best.text) {
+				if names { // which node it was
+					best = e
+				}
+				continue
+			}
+		}
 		if best == nil || e.weight > best.weight+1 || e.weight >= best.weight-1 && e.file == best.file && e.off < best.off {
 			best = e
 		}
@@ -459,6 +467,22 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	}
 	if l, ok := j.missing(live); ok && !heavy.agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
+		if class == NCCLConnection && j.deathSeen() { // it left without a word, and the others lost it
+			v.class = UnknownExit
+			if e := exitOf(l.rank, live); e != nil {
+				v.event = e
+			}
+		}
 	}
 	return v, true
+}
+
+// exitOf is a launcher's word on how the process of a rank left.
+func exitOf(rank int, live []*event) *event {
+	for _, e := range live {
+		if e.agent && e.exit != 0 && e.rank == rank && len(e.tasks) <= 1 {
+			return e
+		}
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ var (
 	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
-	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)`)
+	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
 	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	// mpirunRank is Open MPI's word on a rank that a signal ended.
@@ -144,7 +144,7 @@ func (s *scanner) marks(t tag, text, raw string, off int64, h hits) bool {
 		code, _ := strconv.Atoi(g[1])
 		local, _ := strconv.Atoi(g[2])
 		s.failed = &m
-		s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, exit: code, at: s.now}, t)
+		s.died(elasticEntry{off: off, raw: raw, text: text, rank: -1, local: local, pid: g[3], exit: code, at: s.now}, t)
 		return true
 	}
 	if find(h.ask&askAgent, trialsFailed, text) != nil {
@@ -334,6 +334,7 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 		node:   entry.host,
 		agent:  true,
 		exit:   entry.exit,
+		pid:    entry.pid,
 	}
 	if entry.rank >= 0 {
 		e.tag.rank = entry.rank

@@ -31,16 +31,24 @@ var (
 	notJoined = lazy.On("join|finished collective|monitoredBarrier|errors while waiting",
 		`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |`+
 			`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|`+
-			`errors while waiting for \S+ from rank (\d+)`)
+			`errors while waiting for \S+ from (rank \d+)`)
 )
+
+// A namedRank is one that another rank's error names: as the one that did not come, or
+// as the one whose own log says who that is.
+type namedRank struct {
+	rank    int
+	referee bool
+}
 
 // watchdog reads what a line says of a rank's collectives.
 func (s *scanner) watchdog(t tag, text, raw string, off int64) {
 	if g := notJoined.FindStringSubmatch(text); g != nil && len(s.missing) < 64 {
 		for _, list := range g[1:] {
+			list, referee := strings.CutPrefix(list, "rank ")
 			for _, n := range strings.Split(list, ",") {
 				if rank, ok := number(strings.TrimSpace(n)); ok {
-					s.missing = append(s.missing, rank)
+					s.missing = append(s.missing, namedRank{rank, referee})
 				}
 			}
 		}

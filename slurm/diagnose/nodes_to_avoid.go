@@ -25,11 +25,14 @@ func (j *job) placesToAvoid(r *Report, v verdict) {
 			}
 		}
 		if v.class == SlurmNodeFail {
-			seen = map[string]bool{node: true}
+			named := map[string]bool{}
 			for _, e := range j.events {
 				if e.class == SlurmNodeFail && failureOn.MatchString(e.text) && e.node != "" {
-					seen[e.node] = true
+					named[e.node] = true
 				}
+			}
+			if len(named) > 0 { // the daemon of another node tells of the failure too
+				seen = named
 			}
 		}
 		for n := range seen {

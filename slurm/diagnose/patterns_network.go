@@ -78,6 +78,8 @@ var networkPatterns = []pattern{
 	{NCCLTimeout, timedOut + 5, oneOf("to our best knowledge|joined but didn't finish|detected mismatch between collectives" +
 		"|mismatch between collectives|failed to pass monitoredbarrier|monitoredbarrier|collectivefingerprint|desync"), ``},
 	{NCCLTimeout, timedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
+	// gloo's, of a rank whose peer is in another collective (gloo/transport/tcp/pair.cc).
+	{NCCLTimeout, death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},
 	{
 		NCCLTimeout, timedOut, oneOf("caught collective operation timeout|watchdog got stuck|collective timeout|heartbeat monitor timed out" +
 			"|collective operation timeout|observed flight recorder dump signal|received a dump signal|timed out in call|timeout at nccl work" +

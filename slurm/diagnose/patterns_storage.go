@@ -31,6 +31,7 @@ var storagePatterns = []pattern{
 	{DiskFull, specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
 		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
+	{DiskFull, specific + 5, oneOf(" requested and "), `^oserror: \d+ requested and \d+ written`}, // NumPy's, of a write that was cut short
 
 	{Filesystem, specific + 3, oneOf("stale file handle|input/output error|transport endpoint|remote i/o error|structure needs cleaning|errno 116]" +
 		"|errno 5]|errno 107]|errno 108]|errno 121]|errno 117]|errno 30]|errno 112]|could not open stdout file|could not open stderr file" +
@@ -52,6 +53,8 @@ var storagePatterns = []pattern{
 		Filesystem, specific + 1, oneOf("write access|write permission|not writable|not writeable|writable"),
 		`^[\w.]*(error|exception)\b.*(write (access|permission)|not writ(e)?able|no writable)`,
 	},
+	// libtorch's, of a file that it is to write (caffe2/serialize/inline_container.cc).
+	{Filesystem, specific, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
 	{Filesystem, specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},
 }

@@ -7,14 +7,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
+// A failure is a process that failed, as the log line and the summary of one launcher
+// both name it.
+type failure struct {
+	file int
+	pid  string
+	exit int
+}
+
 // placeEvents gives each event its rank and node.
 func (j *job) placeEvents() {
 	hostBase := j.hostBase()
-	byPid := map[string]int{} // node and process, as NCCL's lines name both
-	for _, f := range j.files {
+	byPid := map[string]int{}              // node and process, as NCCL's lines name both
+	summed := map[failure][]elasticEntry{} // what summaries say of the processes of log lines
+	for i, f := range j.files {
 		for _, e := range f.elastic {
 			if e.rank >= 0 && e.pid != "" {
 				byPid[e.host+":"+e.pid] = e.rank
+				summed[failure{i, e.pid, e.exit}] = append(summed[failure{i, e.pid, e.exit}], e)
 			}
 			if e.rank >= 0 && e.local >= 0 && e.host != "" {
 				hostBase[e.host] = e.rank - e.local
@@ -35,6 +45,9 @@ func (j *job) placeEvents() {
 			}
 			if len(e.tasks) > 0 && j.taskRank {
 				e.rank = e.tasks[0]
+			}
+			if of := summed[failure{e.file, e.pid, e.exit}]; len(of) == 1 && e.node == "" {
+				e.rank, e.node = of[0].rank, of[0].host
 			}
 			if e.rank < 0 {
 				e.rank = ncclRankOf(e.text, byPid, hostBase)
@@ -186,6 +199,30 @@ func (j *job) ranks() int {
 				most = max(most, l)
 			}
 		}
+	}
+	return max(most+1, j.ranksToldOf())
+}
+
+// ranksToldOf is how many ranks launchers tell of, where they tell of all up to the
+// highest.
+func (j *job) ranksToldOf() int {
+	told, most := map[int]bool{}, -1
+	for _, f := range j.files {
+		for _, e := range f.elastic {
+			if e.rank >= 0 {
+				told[e.rank], most = true, max(most, e.rank)
+			}
+		}
+		for _, e := range f.events {
+			for _, t := range e.tasks {
+				if j.taskRank {
+					told[t], most = true, max(most, t)
+				}
+			}
+		}
+	}
+	if len(told) <= most {
+		return 0
 	}
 	return most + 1
 }

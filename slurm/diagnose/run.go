@@ -190,5 +190,5 @@ func (s *scanner) finish() {
 		s.usageAtEnd(st.usage)
 		s.torn = s.torn || st.open != nil && len(st.open.frames) > 0
 	}
-	s.streams, s.counts, s.waiting, s.recent, s.buf = nil, nil, nil, nil, nil
+	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
 }

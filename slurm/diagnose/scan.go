@@ -31,6 +31,7 @@ type event struct {
 	dated         bool      // its own line names the time before
 	agent         bool      // said by a launcher about a rank, not by the rank
 	exit          int       // the exit code that it tells, as torchelastic has it
+	pid           string    // the process of which a launcher tells it
 }
 
 // counts reports whether an event may have been a failure at all.
@@ -88,7 +89,7 @@ type facts struct {
 	hostOf    map[tag]string    // tag → node that its NCCL lines name
 	lastBy    map[tag]mark      // the last words of each rank
 	spied     []spied           // main threads' stacks
-	missing   []int             // ranks that others' errors say did not join
+	missing   []namedRank       // ranks that others' errors say did not join
 	nccl      map[int]*ncclRank // what watchdogs say of each rank
 	nodeRank  map[string]string // node → the node rank its launcher printed
 	addresses map[string]string // address → node that says it is its own
@@ -141,7 +142,9 @@ type scanner struct {
 	hostPrefix map[string]bool // nodes that stand before lines
 	listing    int             // the last line that printed an argument
 	opening    opening         // of the run that is read
-	begun      string          // the kind of a start line that waits for a time
+	began      map[tag]*firstWords
+	lastStart  int64  // of another attempt that processes showed
+	begun      string // the kind of a start line that waits for a time
 }
 
 // A span is a line within a window.
@@ -161,6 +164,7 @@ const keepFirst, keepLast = 4, 2
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: loadTable(), hostPrefix: map[string]bool{}, streams: map[tag]*stream{}, counts: map[quota]int{},
+		began: map[tag]*firstWords{},
 		facts: &facts{
 			starts:    map[string][]mark{},
 			args:      map[string]string{},
@@ -234,13 +238,21 @@ func bounded(line []byte) []byte {
 var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
 
 // physical reads one line of a file. A carriage return begins it anew, as
-// progress bars do.
+// progress bars do; what a launcher wrote before it holds for all of it.
 func (s *scanner) physical(line []byte, off int64) {
 	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
 		s.line(line, off)
 		return
 	}
-	for _, part := range bytes.Split(line, []byte("\r")) {
+	prefix := ""
+	for n, part := range bytes.Split(line, []byte("\r")) {
+		if raw := string(part); n == 0 {
+			if t, text := s.untag(raw); t != noTag {
+				prefix = strings.TrimSuffix(raw, text)
+			}
+		} else if t, _ := s.untag(raw); t == noTag && prefix != "" && len(part) > 0 {
+			part = append([]byte(prefix), part...)
+		}
 		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
 			s.line(part[:at[1]], off)
 			part = part[at[1]:]
@@ -299,6 +311,7 @@ func (s *scanner) line(line []byte, off int64) {
 	if t == noTag {
 		s.begins(text, off)
 	}
+	s.restarted(t, text, mark{off: off, text: raw, at: s.now, tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
 		return
 	}

@@ -243,10 +243,14 @@ func (j *job) mourned(e *event) bool {
 }
 
 // progressSince counts the reports of iterations after an event, by their place
-// in its file and by time in others.
+// in its file and by time in others. What a launcher tags it passes on by whole
+// lines: all that a progress bar wrote comes at once, when the line ends.
 func (j *job) progressSince(e *event) (n int) {
 	for i, f := range j.files {
-		for _, m := range f.progress {
+		for k, m := range f.progress {
+			if m.tag != noTag && k > 0 && f.progress[k-1].off == m.off {
+				continue
+			}
 			if i == e.file {
 				if m.off > e.off {
 					n++
@@ -319,7 +323,7 @@ func (j *job) outdone(e *event, live []*event) bool {
 			if o.class == e.class && template(o.text) == template(e.text) && j.after(o) == wentOn {
 				return true
 			}
-		case o.weight >= death && !o.agent, isEnd(o.class) && !o.stepOnly():
+		case o.weight >= death && !o.agent, isEnd(o.class) && !o.stepOnly() && (o.class != SlurmCancelled || !j.failedBefore(o, live)):
 			return true
 		case o.weight >= timedOut-5 && !o.agent && !j.nothingRan(e):
 			return true
