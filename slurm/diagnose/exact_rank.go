@@ -51,14 +51,14 @@ func (j *job) rankByFirstExit(v verdict, live []*event) {
 	}
 	var first *event
 	for _, e := range live {
-		if e.file == v.event.file && e.off < v.event.off {
-			continue // of an attempt before
+		if e.file == v.event.file && e.off < v.event.off || v.event.node != "" && v.event.node != e.node {
+			continue // of an attempt before, or elsewhere
 		}
 		if e.agent && len(e.tasks) > 0 && e.exit > 0 && !toldToEnd(e.exit) && (first == nil || j.earlier2(e, first)) {
 			first = e
 		}
 	}
-	if first != nil && (v.event.node == "" || v.event.node == first.node) {
+	if first != nil {
 		v.event.rank, v.event.node = first.tasks[0], first.node
 	}
 }

@@ -101,7 +101,7 @@ func exceptionOf(text string, within bool) (kind, message string, ok bool) {
 		return "", "", false
 	}
 	known := exceptionKinds.MatchString(m[1])
-	if !known && (!within || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) {
+	if !known && (!within || m[1] == strings.ToUpper(m[1]) || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) { // WARNING: …
 		return "", "", false
 	}
 	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program says "Error: …"

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -395,13 +396,20 @@ func (j *job) splitAttempts() {
 			f.failed = nil
 		}
 	}
-	if j.attempts > 1 && (j.finished() || j.endsWell()) { // an undated death belongs to the attempt that died
-		for _, f := range j.files {
-			if f.failed != nil && f.failed.at.IsZero() {
+	if j.attempts > 1 { // an undated death belongs to the attempt that died
+		for i, f := range j.files {
+			if f.failed != nil && f.failed.at.IsZero() && (j.finished() || cuts[i] == 0 && j.allEarlier(i)) {
 				f.failed = nil
 			}
 		}
 	}
+}
+
+// allEarlier reports whether all that launchers tell in a file is of attempts before
+// the last.
+func (j *job) allEarlier(file int) bool {
+	tells := func(e *event) bool { return e.file == file && e.agent }
+	return slices.ContainsFunc(j.earlier, tells) && !slices.ContainsFunc(j.events, tells)
 }
 
 // beforeStart reports whether an event in a file without start lines belongs

@@ -15,6 +15,7 @@ var storagePatterns = []pattern{
 		`|\b(_?array)?memoryerror|bad_alloc|errno 12\]|unable to allocate .*(array|memory|i?b\b)|not enough memory|insufficient memory|memory exhausted` +
 		`|enomem|failed to pin|cudahostalloc`},
 	{HostOOM, fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
+	{UnknownExit, death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
 	{HostOOM, death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
 	{HostOOM, death + 4, oneOf(" killed "), `line \d+: +\d+ killed\b`},
 	{HostOOM, death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for

@@ -342,7 +342,9 @@ func (j *job) downstream(v verdict) int {
 	return n
 }
 
-var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]`)
+// permission is what every node would say: a right or a folder that is missing.
+var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]|File \S+ cannot be opened|` +
+	`Parent directory \S+ does not exist`)
 
 // serverFault are answers of a hub or registry that another try may not get.
 var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +

@@ -313,7 +313,7 @@ func (j *job) ranBeside(e *event) bool {
 // the script started ran: they failed after or before it on their own account,
 // they came to their end, or the script survived the same line elsewhere.
 func (j *job) outdone(e *event, live []*event) bool {
-	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
+	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn || e.class == EnvLaunch && j.launched(live) {
 		return true
 	}
 	for _, o := range live {
@@ -332,6 +332,16 @@ func (j *job) outdone(e *event, live []*event) bool {
 		}
 	}
 	return false
+}
+
+// launched reports whether what the script was to start ran: it reported iterations,
+// and what a launcher tells of its end is not that there was nothing to run.
+func (j *job) launched(live []*event) bool {
+	iterations := 0
+	for _, f := range j.files {
+		iterations += len(f.progress)
+	}
+	return iterations >= enough && slices.ContainsFunc(live, func(o *event) bool { return o.agent && o.exit != 0 && o.exit != 126 && o.exit != 127 })
 }
 
 // scriptLine is what shells, commands, environment modules and conda begin their

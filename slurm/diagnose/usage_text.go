@@ -44,9 +44,9 @@ func (s *scanner) usageAtEnd(u usage) {
 
 // calledWrongly is for a job that ended, of which nothing else is known than
 // that a program printed at last how it is to be called.
-func (j *job) calledWrongly([]*event) (verdict, bool) {
+func (j *job) calledWrongly(live []*event) (verdict, bool) {
 	running, known := j.given.running()
-	if known && running || j.didWell() {
+	if known && running || j.didWell() || leftOtherwise(live) {
 		return verdict{}, false
 	}
 	for i, f := range j.files {
@@ -58,3 +58,18 @@ func (j *job) calledWrongly([]*event) (verdict, bool) {
 	}
 	return verdict{}, false
 }
+
+// leftOtherwise reports whether launchers tell with which codes processes left, and
+// none is the one of a wrong call.
+func leftOtherwise(live []*event) (told bool) {
+	for _, e := range live {
+		if e.exit == badUsage {
+			return false
+		}
+		told = told || e.agent && e.exit != 0 && (e.exit != 1 || e.pid != "") && !toldToEnd(e.exit) // a script says 1 for others
+	}
+	return told
+}
+
+// badUsage is argparse's exit code, and that of most commands.
+const badUsage = 2
