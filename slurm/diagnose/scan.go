@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"time"
 
@@ -220,48 +219,6 @@ const (
 	maxProgress = 256
 	allProgress = 16384
 )
-
-// bounded is the part of a long line that is looked at: its head or, where a
-// progress bar overwrote itself, its end.
-func bounded(line []byte) []byte {
-	if len(line) <= maxLineLength {
-		return line
-	}
-	if bytes.IndexByte(line[len(line)-maxLineLength:], '\r') >= 0 {
-		return line[len(line)-maxLineLength:]
-	}
-	return line[:maxLineLength]
-}
-
-// barEnd is where a progress bar ends, in tqdm's form; what other programs write to
-// the terminal stands right behind it.
-var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
-
-// physical reads one line of a file. A carriage return begins it anew, as
-// progress bars do; what a launcher wrote before it holds for all of it.
-func (s *scanner) physical(line []byte, off int64) {
-	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
-		s.line(line, off)
-		return
-	}
-	prefix := ""
-	for n, part := range bytes.Split(line, []byte("\r")) {
-		if raw := string(part); n == 0 {
-			if t, text := s.untag(raw); t != noTag {
-				prefix = strings.TrimSuffix(raw, text)
-			}
-		} else if t, _ := s.untag(raw); t == noTag && prefix != "" && len(part) > 0 {
-			part = append([]byte(prefix), part...)
-		}
-		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
-			s.line(part[:at[1]], off)
-			part = part[at[1]:]
-		}
-		if len(part) > 0 {
-			s.line(part, off)
-		}
-	}
-}
 
 func (s *scanner) line(line []byte, off int64) {
 	raw := string(line)
