@@ -21,7 +21,8 @@ type opening struct {
 	forms []said32 // of the first sentences
 	since int      // sentences so far
 	over  bool     // its process has ended
-	next  int      // how many of forms came again, one after the other
+	next  int      // which of forms would come next, where some came again, one after the other
+	from  int      // the first of these
 	again mark     // where they began to
 }
 
@@ -41,8 +42,12 @@ func exactOf(text string) uint32 {
 const (
 	openingLines = 12 // that are kept
 	enoughAgain  = 4  // that come again where no end is seen
+	enoughAfter  = 3  // that come again where a launcher told of a failure
 	leastOpening = 12 // bytes of a line that may open a run
 )
+
+// onlyTime is a line of date(1) and its like: scripts print it first and last.
+var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w /.-]{0,16}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?(?: ?[A-Z]{1,5}|[+-]\d{4})?(?: \d{4})?\W*$`)
 
 // begins looks for the start of another run in an untagged line.
 func (s *scanner) begins(text string, off int64) {
@@ -58,7 +63,7 @@ func (s *scanner) begins(text string, off int64) {
 	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
 	}
-	if c := word0(text); len(text) < leastOpening || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 || agentLine(text) || new(usage).has(text) {
+	if c := word0(text); len(text) < leastOpening || onlyTime.MatchString(text) || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 || agentLine(text) || new(usage).has(text) {
 		return
 	}
 	if st := s.streams[noTag]; st != nil && st.open != nil {
@@ -69,7 +74,7 @@ func (s *scanner) begins(text string, off int64) {
 		return // it ended before it had said anything
 	}
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
-		if o.next++; o.next >= enoughAgain || s.whole != nil { // after the words of an end two lines are enough
+		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil { // after the words of an end two lines are enough
 			s.another(o.again)
 		}
 		return
@@ -82,7 +87,10 @@ func (s *scanner) begins(text string, off int64) {
 			s.another(mark{off: off, text: text, at: s.now, tag: noTag})
 			return
 		case i == 0 && (o.since > 2*openingLines || s.whole != nil) && f.exact == exactOf(text):
-			o.next, o.again = 1, mark{off: off, text: text, at: s.now, tag: noTag}
+			o.next, o.from, o.again = 1, 0, mark{off: off, text: text, at: s.now, tag: noTag}
+			return
+		case i > 0 && s.failed != nil && s.failed.off > s.lastStart && f.exact == exactOf(text): // a script's loop begins behind its first lines
+			o.next, o.from, o.again = i+1, i, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again
 			o.forms = append(o.forms[:i], o.forms[i+1:]...)
@@ -101,6 +109,7 @@ func (s *scanner) another(m mark) {
 	}
 	s.whole, s.synced, s.progress, s.recent, s.pending, s.last = nil, nil, nil, s.recent[:0], nil, nil
 	s.counts = map[quota]int{}
+	s.lastStart = m.off
 	s.opening = opening{forms: s.opening.forms, since: openingLines}
 }
 

@@ -198,7 +198,7 @@ type refinement struct {
 var refinements = []refinement{
 	// The other end of a pipe between processes is gone.
 	{
-		UnknownExit, symptom, lazy.New(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), nil,
+		UnknownExit, symptom, lazy.New(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), lazy.New(`^(?:$|\[Errno|(?i).*\b(?:pipe|connection)\b)`),
 		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
 		false,
 	},

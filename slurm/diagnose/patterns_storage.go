@@ -16,6 +16,7 @@ var storagePatterns = []pattern{
 		`|enomem|failed to pin|cudahostalloc`},
 	{HostOOM, fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
 	{UnknownExit, death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
+	{UnknownExit, death + 1, oneOf("process pool was terminated abruptly"), ``},
 	{HostOOM, death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
 	{HostOOM, death + 4, oneOf(" killed "), `line \d+: +\d+ killed\b`},
 	{HostOOM, death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for

@@ -28,8 +28,8 @@ var symptomPatterns = []pattern{
 
 	{
 		NCCLConnection, symptom + 3, oneOf("connection closed by remote peer|connection closed by peer|connection reset by peer|ncclremoteerror" +
-			"|remote process exited|connection closed by localrank|pair.cc|unhandled system error|ncclsystemerror|broken pipe|gloo"),
-		`connection closed by|remote process exited|ncclremoteerror|pair\.cc.*(reset|closed|refused|timeout|error)|gloo.*(reset|closed|refused)` +
+			"|remote process exited|connection closed by localrank|pair.cc|pair.h|unhandled system error|ncclsystemerror|broken pipe|gloo"),
+		`connection closed by|remote process exited|ncclremoteerror|pair\.(cc|h):.*(reset|closed|refused|timeout|error)|gloo.*(reset|closed|refused)` +
 			`|unhandled system error|ncclsystemerror|broken pipe|connection reset`,
 	},
 	{NCCLTimeout, symptom + 2, oneOf("distbackenderror|watchdog thread terminated|some nccl operations have failed|taking the entire process down" +

@@ -53,7 +53,7 @@ func (j *job) placeEvents() {
 				e.rank = ncclRankOf(e.text, byPid, hostBase)
 			}
 			if g := ofItself.FindStringSubmatch(e.text); g != nil && e.rank < 0 && !e.agent {
-				e.rank, _ = strconv.Atoi(g[1])
+				e.rank, _ = strconv.Atoi(g[1] + g[2])
 			}
 			switch {
 			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
@@ -133,7 +133,7 @@ func (j *job) nodesOfRanks() map[int]string {
 
 // ofItself matches messages that begin with the rank that speaks: "Rank 2: found
 // NaN in …", "AssertionError: [Rank 2] …".
-var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? `)
+var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
 
 // hostBase gives the first rank of nodes that said so at their start.
 func (j *job) hostBase() map[string]int {

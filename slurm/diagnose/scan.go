@@ -227,6 +227,20 @@ func (s *scanner) line(line []byte, off int64) {
 	}
 	raw = strings.TrimRight(raw, " \r\t")
 	t, text := s.untag(raw)
+	if rank, lines, ok := structured(text); ok {
+		if t.rank < 0 {
+			t.rank = rank
+		}
+		for _, l := range lines {
+			s.entry(t, l, raw, off)
+		}
+		return
+	}
+	s.entry(t, text, raw, off)
+}
+
+// entry reads a line without its tag.
+func (s *scanner) entry(t tag, text, raw string, off int64) {
 	if strings.TrimSpace(text) == "" {
 		if st := s.streams[t]; st != nil {
 			st.blank()

@@ -244,11 +244,13 @@ func (j *job) mourned(e *event) bool {
 
 // progressSince counts the reports of iterations after an event, by their place
 // in its file and by time in others. What a launcher tags it passes on by whole
-// lines: all that a progress bar wrote comes at once, when the line ends.
+// lines, and so does srun with several tasks: all that a progress bar wrote comes at
+// once, when the line ends.
 func (j *job) progressSince(e *event) (n int) {
+	byLine := j.deathSeen() && j.manyProcesses()
 	for i, f := range j.files {
 		for k, m := range f.progress {
-			if m.tag != noTag && k > 0 && f.progress[k-1].off == m.off {
+			if (m.tag != noTag || byLine) && k > 0 && f.progress[k-1].off == m.off {
 				continue
 			}
 			if i == e.file {
@@ -334,14 +336,14 @@ func (j *job) outdone(e *event, live []*event) bool {
 	return false
 }
 
-// launched reports whether what the script was to start ran: it reported iterations,
-// and what a launcher tells of its end is not that there was nothing to run.
+// launched reports whether what the script was to start ran: it reported iterations or
+// torchelastic tells how it ended, and that is not that there was nothing to run.
 func (j *job) launched(live []*event) bool {
-	iterations := 0
+	shown := 0
 	for _, f := range j.files {
-		iterations += len(f.progress)
+		shown += len(f.progress) + enough*len(f.elastic)
 	}
-	return iterations >= enough && slices.ContainsFunc(live, func(o *event) bool { return o.agent && o.exit != 0 && o.exit != 126 && o.exit != 127 })
+	return shown >= enough && slices.ContainsFunc(live, func(o *event) bool { return o.agent && o.exit != 0 && o.exit != 126 && o.exit != 127 })
 }
 
 // scriptLine is what shells, commands, environment modules and conda begin their
