@@ -47,7 +47,8 @@ const (
 )
 
 // onlyTime is a line of date(1) and its like: scripts print it first and last.
-var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w /.-]{0,16}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?(?: ?[A-Z]{1,5}|[+-]\d{4})?(?: \d{4})?\W*$`)
+var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w\p{Han} /.-]{0,24}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?` +
+	`(?: ?[A-Z]{1,5}|[+-]\d{4})?(?: \d{4})?\W*$`)
 
 // begins looks for the start of another run in an untagged line.
 func (s *scanner) begins(text string, off int64) {
@@ -63,7 +64,10 @@ func (s *scanner) begins(text string, off int64) {
 	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
 	}
-	if c := word0(text); len(text) < leastOpening || onlyTime.MatchString(text) || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 || agentLine(text) || new(usage).has(text) {
+	if c := word0(text); len(text) < leastOpening || !digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
+		return
+	}
+	if onlyTime.MatchString(text) || agentLine(text) || new(usage).has(text) {
 		return
 	}
 	if st := s.streams[noTag]; st != nil && st.open != nil {
@@ -89,7 +93,7 @@ func (s *scanner) begins(text string, off int64) {
 		case i == 0 && (o.since > 2*openingLines || s.whole != nil) && f.exact == exactOf(text):
 			o.next, o.from, o.again = 1, 0, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
-		case i > 0 && s.failed != nil && s.failed.off > s.lastStart && f.exact == exactOf(text): // a script's loop begins behind its first lines
+		case i > 0 && s.failed != nil && s.failed.off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
 			o.next, o.from, o.again = i+1, i, mark{off: off, text: text, at: s.now, tag: noTag}
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again

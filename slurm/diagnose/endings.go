@@ -19,7 +19,7 @@ var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |w
 
 // results are the words for what a run came to; where they are said over and over
 // it is on its way.
-var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}\b` +
+var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
 	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
 	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
 

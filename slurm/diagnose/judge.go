@@ -240,6 +240,8 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 				unsure = append(unsure, e)
 			}
 		case e.form == bare && j.repeated(e), j.survivedBefore(e):
+		case e.form == bare && !e.agent && (e.class == ParallelConfig || e.class == ShapeMismatch):
+			// Only an exception says so; a sentence with these words may be about anything.
 		case e.doubted, e.form == bare:
 			unsure = append(unsure, e)
 		case after == maybeWent:

@@ -311,11 +311,25 @@ func (j *job) ranBeside(e *event) bool {
 	return j.files[e.file].ran.programs > e.ran.programs || j.progressSince(e) > 0
 }
 
+// workedBeside reports whether what the script started worked, by its own log beside
+// the one of the script's line: it reported iterations, came to its end or wrote much.
+func (j *job) workedBeside(e *event) bool {
+	for i, f := range j.files {
+		if i == e.file || j.fileNode[i] != j.fileNode[e.file] {
+			continue
+		}
+		if end := f.ending(); len(f.progress) >= enough || end.said || end.full || f.ran.sentences >= plenty {
+			return true
+		}
+	}
+	return false
+}
+
 // outdone reports whether a script's line explains nothing, since programs that
 // the script started ran: they failed after or before it on their own account,
 // they came to their end, or the script survived the same line elsewhere.
 func (j *job) outdone(e *event, live []*event) bool {
-	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn || e.class == EnvLaunch && j.launched(live) {
+	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn || e.class == EnvLaunch && (j.launched(live) || j.workedBeside(e)) {
 		return true
 	}
 	for _, o := range live {

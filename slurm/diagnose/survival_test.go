@@ -70,3 +70,30 @@ func TestAProgramMayDoWithout(t *testing.T) {
 		})
 	}
 }
+
+// TestADateIsNoOpening has a script that prints the date first and last: that is one
+// run, and what ended it counts.
+func TestADateIsNoOpening(t *testing.T) {
+	work := "R0: setting up\n" + raised("KeyError: 'labels'") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	for _, date := range []string{"Sun Nov 22 16:07:34 UTC 2026\n", "Sun 22 Nov 2026 04:07:34 PM UTC\n", "2026-11-22 16:07:34\n", "2026年 11月 22日 星期日 16:07:34 CST\n"} {
+		r := diagnoseOld(t, date+"Running on gpu1\n"+work+date)
+		require.Equal(t, diagnose.UserException, r.Class, "%s: %s", date, r.RootLine)
+	}
+}
+
+// TestASentenceIsNoException has prose with the words of an error of Megatron's.
+func TestASentenceIsNoException(t *testing.T) {
+	const prose = "Each child gets 14 and the remainder is 2, as 44 is not a multiple of 3.\n"
+	require.Equal(t, diagnose.Success, diagnoseOld(t, rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
+	require.Equal(t, diagnose.ParallelConfig, diagnoseOld(t, raised("AssertionError: 44 is not a multiple of 3")).Class)
+}
+
+// TestAUsageTextExplainsNoOtherExit has a usage text among the last lines, and what a
+// launcher tells of the exit: argparse leaves with 2.
+func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
+	const usage = "usage: train.py [-h] [--lr LR]\n                [--steps STEPS]\n                [--data DATA]\n"
+	for code, class := range map[string]string{"2": diagnose.BadArgs, "17": diagnose.UnknownExit} {
+		r := diagnoseOld(t, "srun: error: gpu1: task 0: Exited with exit code "+code+"\n"+usage)
+		require.Equal(t, class, r.Class, "%s: %s: %s", code, r.Why, r.RootLine)
+	}
+}

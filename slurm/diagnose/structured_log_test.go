@@ -1,0 +1,47 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+)
+
+// TestStructuredLogs has what structured loggers print, one JSON object a line.
+func TestStructuredLogs(t *testing.T) {
+	const steps = `{"ts": "2026-02-03T04:05:06.5Z", "level": "info", "rank": 0, "event": "train", "step": 4, "of": 9, "loss": 2.5}` + "\n"
+	none := -1
+	for name, c := range map[string]struct {
+		log, class string
+		rank       int
+	}{
+		"a traceback in a field": {
+			steps + `{"timestamp": "2026-02-03T04:05:07Z", "levelname": "ERROR", "rank": 5, "message": "crashed", "exc_info": "Traceback (most recent call last):\n` +
+				`  File \"/w/train.py\", line 3, in step\n    f()\nRuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x9)"}` + "\n",
+			diagnose.ShapeMismatch, 5,
+		},
+		"an exception without one": {
+			steps + `{"time": "2026-02-03T04:05:07Z", "severity": "error", "msg": "failed", "rank": "2", "exception": "torch.OutOfMemoryError: CUDA out of memory."}` + "\n",
+			diagnose.CUDAOOM, 2,
+		},
+		"it names no rank": {
+			`{"ts": 1770091506.5, "level": "error", "event": "failed", "error": "OSError: [Errno 28] No space left on device"}` + "\n", diagnose.DiskFull, none,
+		},
+		"its farewell": {steps + `{"ts": "2026-02-03T04:05:08Z", "level": "info", "msg": "Training completed successfully."}` + "\n", diagnose.Success, none},
+		"a result, not a logger's entry": {
+			"Training\n" + `{"message": "OSError: [Errno 28] No space left on device"}` + "\nAll jobs completed.\n", diagnose.Success, none,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnoseOld(t, c.log)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+			if c.rank == none {
+				require.Nil(t, r.RootRank)
+				return
+			}
+			require.NotNil(t, r.RootRank)
+			require.Equal(t, c.rank, *r.RootRank)
+		})
+	}
+}
