@@ -78,7 +78,8 @@ func (s *scanner) begins(text string, off int64) {
 		return // it ended before it had said anything
 	}
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
-		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil { // after the words of an end two lines are enough
+		// After the words of an end two lines are enough.
+		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil {
 			s.another(o.again)
 		}
 		return

@@ -329,7 +329,10 @@ func (j *job) workedBeside(e *event) bool {
 // the script started ran: they failed after or before it on their own account,
 // they came to their end, or the script survived the same line elsewhere.
 func (j *job) outdone(e *event, live []*event) bool {
-	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn || e.class == EnvLaunch && (j.launched(live) || j.workedBeside(e)) {
+	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
+		return true
+	}
+	if e.class == EnvLaunch && (j.launched(live) || j.workedBeside(e)) {
 		return true
 	}
 	for _, o := range live {
