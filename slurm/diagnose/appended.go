@@ -114,7 +114,7 @@ func (s *scanner) another(m mark) {
 	}
 	s.whole, s.synced, s.progress, s.recent, s.pending, s.last = nil, nil, nil, s.recent[:0], nil, nil
 	s.counts = map[quota]int{}
-	s.lastStart = m.off
+	s.lastStart, s.plan = m.off, plan{}
 	s.opening = opening{forms: s.opening.forms, since: openingLines}
 }
 

@@ -32,6 +32,12 @@ func (j *job) placeEvents() {
 		}
 	}
 	nodeOfRank, lost := j.nodesOfRanks(), j.lostNode()
+	nodeOfTask := map[int]string{} // as srun's words on the tasks' ends name both
+	for _, e := range j.events {
+		for _, t := range e.tasks {
+			nodeOfTask[t] = e.node
+		}
+	}
 	for _, list := range [][]*event{j.events, j.earlier} {
 		for _, e := range list {
 			e.rank = j.rankOf(e.file, e.tag, hostBase)
@@ -68,6 +74,9 @@ func (j *job) placeEvents() {
 			}
 			if e.node == "" && e.rank >= 0 {
 				e.node = j.nodeByRank(e.rank, nodeOfRank)
+			}
+			if e.node == "" && e.tag.label >= 0 && !j.taskRank {
+				e.node = nodeOfTask[e.tag.label]
 			}
 			if e.node == "" && e.tag == noTag {
 				e.node = lost
