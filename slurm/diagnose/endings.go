@@ -218,7 +218,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^[\W\d]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
+var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +

@@ -93,7 +93,7 @@ func (j *job) rankBySummaries(v verdict) {
 	var found *elasticEntry
 	if len(failed) == same {
 		for _, e := range failed {
-			if found == nil || e.rank < found.rank {
+			if here := v.event.node == "" || v.event.node == e.host; here && (found == nil || e.rank < found.rank) {
 				found = &e
 			}
 		}

@@ -470,7 +470,7 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	if l, ok := j.missing(live); ok && !heavy.agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
 		if class == NCCLConnection && j.deathSeen() { // it left without a word, and the others lost it
-			v.class = UnknownExit
+			v.class, v.others = UnknownExit, nil
 			if e := exitOf(l.rank, live); e != nil {
 				v.event = e
 			}

@@ -231,8 +231,9 @@ func (s *scanner) line(line []byte, off int64) {
 		if t.rank < 0 {
 			t.rank = rank
 		}
+		prefix := strings.TrimSuffix(raw, text)
 		for _, l := range lines {
-			s.entry(t, l, raw, off)
+			s.entry(t, l, prefix+l, off)
 		}
 		return
 	}

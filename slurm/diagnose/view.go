@@ -235,7 +235,7 @@ func (r Report) detail(l lang.Lang) string {
 	case "exit":
 		say("This rank alone left with an exit code of its own.", "只有它以不同的退出码退出。")
 	case "silent":
-		say("This rank alone said nothing when all others timed out.", "其他 rank 都报告超时，只有它没有任何输出。")
+		say("This rank alone said nothing when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}
 	if r.Traceback != nil && r.Traceback.File != "" {
 		at := fmt.Sprintf("%s:%d", r.Traceback.File, r.Traceback.Line)
