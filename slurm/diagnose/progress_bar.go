@@ -29,14 +29,19 @@ func (s *scanner) physical(line []byte, off int64) {
 		s.line(line, off)
 		return
 	}
+	parts := bytes.Split(line, []byte("\r"))
 	prefix := ""
-	for n, part := range bytes.Split(line, []byte("\r")) {
-		if raw := string(part); n == 0 {
-			if t, text := s.untag(raw); t != noTag {
-				prefix = strings.TrimSuffix(raw, text)
+	if len(parts) > 1 {
+		first := string(parts[0])
+		if t, text := s.untag(first); t != noTag {
+			prefix = strings.TrimSuffix(first, text)
+		}
+	}
+	for n, part := range parts {
+		if n > 0 && prefix != "" && len(part) > 0 {
+			if t, _ := s.untag(string(part)); t == noTag {
+				part = append([]byte(prefix), part...)
 			}
-		} else if t, _ := s.untag(raw); t == noTag && prefix != "" && len(part) > 0 {
-			part = append([]byte(prefix), part...)
 		}
 		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
 			s.line(part[:at[1]], off)

@@ -11,6 +11,7 @@ import "strings"
 type firstWords struct {
 	forms [2]uint32
 	n     int  // of forms, or more: it says them over and over
+	said  int  // sentences so far
 	again mark // where the first of them was said again
 	half  bool // it was, by the line before this one
 }
@@ -28,6 +29,9 @@ func (s *scanner) restarted(t tag, text string, m mark, h hits) {
 		}
 		w = &firstWords{}
 		s.began[t] = w
+	}
+	if w.said++; w.said > openingLines && (s.failed == nil || s.failed.off <= s.lastStart) {
+		return // most lines, of most logs
 	}
 	form := exactOf(text)
 	switch {
