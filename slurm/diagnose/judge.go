@@ -403,6 +403,10 @@ func (j *job) failedBefore(end *event, live []*event) bool {
 // the rank's own failure where nobody else complains.
 var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 
+// betweenProcesses is where torch and Python raise such exceptions for another process
+// that is gone.
+var betweenProcesses = []string{"torch/distributed/", "torch/utils/data/", "multiprocessing/"}
+
 // endedFromOutside is the first word of a process that it was told to end or that its
 // terminal is gone, with which its log ends: somebody outside did that, where nothing
 // had failed.
@@ -437,10 +441,10 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 			heavy = e
 		}
 	}
-	if heavy.weight <= exited+1 && heavy.class == UnknownExit {
+	if heavy.weight <= exited+1 && (heavy.class == UnknownExit || heavy.class == NCCLConnection) {
 		for _, e := range left {
-			if ownFailure.MatchString(e.kind) && e.stack != nil {
-				return verdict{class: UserException, event: e, why: "first cause"}, true
+			if ownFailure.MatchString(e.kind) && e.stack != nil && (heavy.class == UnknownExit || !e.stack.has(betweenProcesses...)) {
+				return j.exactRank(verdict{class: UserException, event: e, why: "first cause"}, live), true
 			}
 		}
 	}

@@ -335,6 +335,7 @@ func (s *scanner) died(entry elasticEntry, t tag) {
 		agent:  true,
 		exit:   entry.exit,
 		pid:    entry.pid,
+		first:  entry.first,
 	}
 	if entry.rank >= 0 {
 		e.tag.rank = entry.rank

@@ -109,7 +109,7 @@ func (j *job) leftAlone(live []*event) (laggard, bool) {
 		if e.exit == 0 {
 			continue
 		}
-		if toldToEnd(e.exit) {
+		if toldToEnd(e.exit) && !e.first { // the first one was told by somebody else
 			told[e.rank] = true
 			continue
 		}

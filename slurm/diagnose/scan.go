@@ -31,6 +31,7 @@ type event struct {
 	agent         bool      // said by a launcher about a rank, not by the rank
 	exit          int       // the exit code that it tells, as torchelastic has it
 	pid           string    // the process of which a launcher tells it
+	first         bool      // a launcher calls it the first failure that it saw
 }
 
 // counts reports whether an event may have been a failure at all.
