@@ -332,7 +332,7 @@ func (j *job) outdone(e *event, live []*event) bool {
 	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
 		return true
 	}
-	if e.class == EnvLaunch && (j.launched(live) || j.workedBeside(e)) {
+	if (e.class == EnvLaunch || e.class == Filesystem) && j.launched(live) || e.class == EnvLaunch && j.workedBeside(e) {
 		return true
 	}
 	for _, o := range live {

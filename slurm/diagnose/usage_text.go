@@ -46,7 +46,7 @@ func (s *scanner) usageAtEnd(u usage) {
 // that a program printed at last how it is to be called.
 func (j *job) calledWrongly(live []*event) (verdict, bool) {
 	running, known := j.given.running()
-	if known && running || j.didWell() || leftOtherwise(live) {
+	if known && running || j.didWell() || j.leftOtherwise(live) {
 		return verdict{}, false
 	}
 	for i, f := range j.files {
@@ -60,13 +60,14 @@ func (j *job) calledWrongly(live []*event) (verdict, bool) {
 }
 
 // leftOtherwise reports whether launchers tell with which codes processes left, and
-// none is the one of a wrong call.
-func leftOtherwise(live []*event) (told bool) {
+// none is the one of a wrong call. A script says 1 for others, unless they had worked.
+func (j *job) leftOtherwise(live []*event) (told bool) {
+	worked := j.launched(live)
 	for _, e := range live {
 		if e.exit == badUsage {
 			return false
 		}
-		told = told || e.agent && e.exit != 0 && (e.exit != 1 || e.pid != "") && !toldToEnd(e.exit) // a script says 1 for others
+		told = told || e.agent && e.exit != 0 && (e.exit != 1 || e.pid != "" || worked) && !toldToEnd(e.exit)
 	}
 	return told
 }
