@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -413,7 +414,8 @@ func (s *scanner) taskEnded(node string, tasks []int, how string, t tag, text, r
 		}
 	}
 	s.failed = &mark{off: off, text: raw, at: s.now, tag: t}
-	s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true, exit: exit})
+	first := len(tasks) == 1 && toldToEnd(exit) && !slices.ContainsFunc(s.events, endsJob) // nobody had ended the step yet
+	s.add(&event{off: off, raw: raw, text: text, tag: t, class: class, weight: weight, node: node, tasks: tasks, agent: true, exit: exit, first: first})
 	return true
 }
 

@@ -39,6 +39,7 @@ var pythonPatterns = []pattern{
 		`^\W*(error|fatal|usage error)\W+.{0,80}\b(is|are) required\b|^\W*(error|fatal|usage error)\W+.{0,80}\b(must be (set|given|specified)` +
 			`|(is )?not (set|specified)|missing required)\b`,
 	},
+	{BadArgs, specific - 5, oneOf(".py: error: "), `^[\w.-]+\.py: error: `}, // argparse's, whatever the program says with it
 	{BadArgs, specific, oneOf("assertionerror: --|valueerror: --|runtimeerror: --|assertionerror: ('--|\"--)|unknown arguments|unknown config"), ``},
 
 	{

@@ -88,6 +88,24 @@ func TestASentenceIsNoException(t *testing.T) {
 	require.Equal(t, diagnose.ParallelConfig, diagnoseOld(t, raised("AssertionError: 44 is not a multiple of 3")).Class)
 }
 
+// TestArgparsesComplaintIsOneOfTheCall has what a program says through its parser, in
+// words of its own.
+func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
+	r := diagnoseOld(t, "usage: train.py [-h] [--config C]\ntrain.py: error: /w/config.json: unknown key 'warmup'\nsrun: error: gpu2: task 1: Exited with exit code 2\n")
+	require.Equal(t, diagnose.BadArgs, r.Class)
+	require.Contains(t, r.RootLine, "unknown key")
+}
+
+// TestATaskThatWasToldToEnd has srun's word on one task before anything ended the step:
+// somebody outside ended it, and the others lost it.
+func TestATaskThatWasToldToEnd(t *testing.T) {
+	lost := raised("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567")
+	r := diagnoseOld(t, lost+lost+"srun: error: gpu2: task 2: Terminated\nsrun: error: gpu1: tasks 0-1: Exited with exit code 1\n")
+	require.Equal(t, diagnose.UnknownExit, r.Class)
+	require.NotNil(t, r.RootRank)
+	require.Equal(t, 2, *r.RootRank)
+}
+
 // TestAUsageTextExplainsNoOtherExit has a usage text among the last lines, and what a
 // launcher tells of the exit: argparse leaves with 2.
 func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
