@@ -9,11 +9,12 @@ import "strings"
 
 // firstWords is how the process of one tag began.
 type firstWords struct {
-	forms [2]uint32
-	n     int  // of forms, or more: it says them over and over
-	said  int  // sentences so far
-	again mark // where the first of them was said again
-	half  bool // it was, by the line before this one
+	first  uint32 // what it says first, to the letter
+	second uint32 // and then, whatever numbers are in it
+	n      int    // of these, or more: it says the first over and over
+	said   int    // sentences so far
+	again  mark   // where the first was said again
+	half   bool   // it was, by the line before this one
 }
 
 // restarted looks for the start of another attempt in a line that a launcher tagged
@@ -33,21 +34,22 @@ func (s *scanner) restarted(t tag, text string, m mark, h hits) {
 	if w.said++; w.said > openingLines && (s.failed == nil || s.failed.off <= s.lastStart) {
 		return // most lines, of most logs
 	}
-	form := exactOf(text)
+	exact, loose := exactOf(text), form32(noTag, opened(text))
 	switch {
-	case w.n < len(w.forms):
-		if w.n == 0 || form != w.forms[0] {
-			w.forms[w.n] = form
-			w.n++
+	case w.n == 0:
+		w.first, w.n = exact, 1
+	case w.n == 1:
+		if exact != w.first {
+			w.second, w.n = loose, 2
 		}
-	case w.n > len(w.forms):
+	case w.n > 2:
 	case s.failed == nil || s.failed.off <= s.lastStart:
-		if form == w.forms[0] || form == w.forms[1] {
+		if exact == w.first {
 			w.n++
 		}
-	case form == w.forms[0]:
+	case exact == w.first:
 		w.half, w.again = true, m
-	case w.half && form == w.forms[1]:
+	case w.half && loose == w.second:
 		s.starts["elastic"] = append(s.starts["elastic"], w.again)
 		s.lastStart, s.counts = m.off, map[quota]int{}
 		w.half = false

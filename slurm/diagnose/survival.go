@@ -245,27 +245,29 @@ func (j *job) mourned(e *event) bool {
 // progressSince counts the reports of iterations after an event, by their place
 // in its file and by time in others. What a launcher tags it passes on by whole
 // lines, and so does srun with several tasks: all that a progress bar wrote comes at
-// once, when the line ends.
-func (j *job) progressSince(e *event) (n int) {
+// once, when the line ends. Where several ranks report each step, those that one of
+// them reported count: the others end the step that they are in.
+func (j *job) progressSince(e *event) (most int) {
 	byLine := j.deathSeen() && j.manyProcesses()
+	by := map[tag]int{}
 	for i, f := range j.files {
 		for k, m := range f.progress {
 			if (m.tag != noTag || byLine) && k > 0 && f.progress[k-1].off == m.off {
 				continue
 			}
-			if i == e.file {
-				if m.off > e.off {
-					n++
-				}
-				continue
+			after := m.off > e.off
+			if i != e.file {
+				at, ok := timestamp(m.text)
+				latest := e.latest()
+				after = !latest.IsZero() && ok && at.Year() != yearless && at.After(latest.Add(skew))
 			}
-			at, ok := timestamp(m.text)
-			if latest := e.latest(); !latest.IsZero() && ok && at.Year() != yearless && at.After(latest.Add(skew)) {
-				n++
+			if after {
+				by[m.tag]++
+				most = max(most, by[m.tag])
 			}
 		}
 	}
-	return n
+	return most
 }
 
 // latest is the time before which an event surely happened, or zero.
