@@ -67,7 +67,7 @@ func (j *job) leftOtherwise(live []*event) (told bool) {
 		if e.exit == badUsage {
 			return false
 		}
-		told = told || e.agent && e.exit != 0 && (e.exit != 1 || e.pid != "" || worked) && !toldToEnd(e.exit)
+		told = told || e.agent && e.exit != 0 && (e.exit != 1 || e.pid != "" || worked) && (e.first || !toldToEnd(e.exit))
 	}
 	return told
 }
