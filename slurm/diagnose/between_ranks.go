@@ -51,7 +51,7 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 			v.event = j.laggardEvent(l, live, best)
 		} else if j.manyProcesses() { // whoever complains had to wait
 			e := *best
-			e.rank = -1
+			e.rank, e.node = -1, ""
 			v.event = &e
 		}
 	}

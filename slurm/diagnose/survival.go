@@ -314,13 +314,14 @@ func (j *job) ranBeside(e *event) bool {
 }
 
 // workedBeside reports whether what the script started worked, by its own log beside
-// the one of the script's line: it reported iterations, came to its end or wrote much.
+// the one of the script's line: it reported iterations, counted to its last or wrote
+// much. Words of an end may be the script's own.
 func (j *job) workedBeside(e *event) bool {
 	for i, f := range j.files {
 		if i == e.file || j.fileNode[i] != j.fileNode[e.file] {
 			continue
 		}
-		if end := f.ending(); len(f.progress) >= enough || end.said || end.full || f.ran.sentences >= plenty {
+		if len(f.progress) >= enough || f.ending().full || f.ran.sentences >= plenty {
 			return true
 		}
 	}

@@ -21,6 +21,7 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 		"it came to its end": {rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", diagnose.Success},
 		"it stopped":         {rounds(30, "Epoch {n}: Train Loss 0.1\n"), diagnose.UnknownExit},
 		"nothing ran":        {"This is a GPU node.\n", diagnose.EnvLaunch},
+		"its script ends":    {"Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", diagnose.EnvLaunch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
