@@ -13,6 +13,10 @@ var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?
 	`|完成|结束|已保存|成功|完了|終了|완료` +
 	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
+// ofRound is how a loop says behind words of an end which of its rounds they are of.
+var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
+	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)`)
+
 // partDone is how a loop says that one of its rounds is done, by its number; a
 // process has a longer one.
 var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
@@ -58,7 +62,7 @@ const drawn = "-=*#|~_+ \t"
 // them back.
 func closes(text string) bool {
 	bare := strings.Trim(text, drawn)
-	return closing.MatchString(bare) && !unfinished.MatchString(bare)
+	return closing.MatchString(bare) && !unfinished.MatchString(bare) && !ofRound.MatchString(bare)
 }
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
@@ -66,7 +70,7 @@ func closes(text string) bool {
 func (f *facts) saysEnd(t tag, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
-	case bare == "" || unfinished.MatchString(bare):
+	case bare == "" || unfinished.MatchString(bare) || ofRound.MatchString(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true

@@ -277,7 +277,7 @@ func (s *scanner) entry(t tag, text, raw string, off int64) {
 	if h.ask&askWhole != 0 && fitted.MatchString(text) {
 		s.fitted = s.told
 	}
-	if h.ask&askWhole != 0 && whole.MatchString(text) {
+	if h.ask&askWhole != 0 && whole.MatchString(text) && !ofRound.MatchString(text) {
 		ran := s.ran
 		s.whole, s.wholeAt = &ran, s.now
 	}

@@ -72,6 +72,25 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	}
 }
 
+// TestTheEndOfARoundIsNoEnd has words of an end that are of one round of a loop, and
+// of the whole.
+func TestTheEndOfARoundIsNoEnd(t *testing.T) {
+	for line, class := range map[string]string{
+		"End of training epoch 5":                            diagnose.UnknownExit,
+		"End of the training data reached, reading it again": diagnose.UnknownExit,
+		"End of simulation step 4":                           diagnose.UnknownExit,
+		"Testing done for epoch 3":                           diagnose.UnknownExit,
+		"Testing finished: epoch 3":                          diagnose.UnknownExit,
+		"End of training":                                    diagnose.Success,
+		"End of the simulation!":                             diagnose.Success,
+		"Training finished at step 1000":                     diagnose.Success,
+		"Testing done":                                       diagnose.Success,
+	} {
+		r := diagnoseOld(t, "step 1 loss 2.5\n"+line+"\n")
+		require.Equal(t, class, r.Class, line)
+	}
+}
+
 // TestADateIsNoOpening has a script that prints the date first and last: that is one
 // run, and what ended it counts.
 func TestADateIsNoOpening(t *testing.T) {
