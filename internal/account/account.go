@@ -81,11 +81,20 @@ func groupID(ctx context.Context, group string) (string, error) {
 		return g.Gid, nil
 	}
 	out, err := ask(ctx, "getent", "group", "--", group)
-	fields := strings.Split(strings.TrimSpace(out), ":")
-	if err != nil || len(fields) < 3 || fields[0] != group {
+	id, ok := groupLine(out, group)
+	if err != nil || !ok {
 		return "", &UnknownError{fmt.Sprintf("group %q", group)}
 	}
-	return fields[2], nil
+	return id, nil
+}
+
+// groupLine reads the id in "name:password:gid:members" where that is the group's line.
+func groupLine(text, group string) (string, bool) {
+	fields := strings.Split(strings.TrimSpace(text), ":")
+	if len(fields) < 3 || fields[0] != group {
+		return "", false
+	}
+	return fields[2], true
 }
 
 // passwd asks the name services for a line of the passwd database, and takes
@@ -159,7 +168,7 @@ func ask(ctx context.Context, name string, args ...string) (string, error) {
 // plain reports whether a name can be one of the database's, and is no number:
 // getent would take that for an id.
 func plain(name string) bool {
-	if name == "" || len(name) > 256 || strings.ContainsAny(name, ":\n\x00/ \t") || name[0] == '-' {
+	if name == "" || strings.ContainsAny(name, ":\n\x00/ \t") || name[0] == '-' {
 		return false
 	}
 	_, err := strconv.Atoi(name)

@@ -21,15 +21,19 @@ func TestUsersOfThisMachine(t *testing.T) {
 }
 
 func TestWhoIsNotKnownIsAnError(t *testing.T) {
-	for _, name := range []string{"", "no-such-user-here", "0", "-x", "root:x", "ro ot", "root\n", "../etc"} {
+	for _, name := range []string{"", "no-such-user-here", "0", "-x", "root:x", "ro ot", "root\n", "root\x00", "../etc"} {
 		_, err := account.ByName(t.Context(), name)
 		var unknown *account.UnknownError
 		require.Truef(t, errors.As(err, &unknown), "%q: %v", name, err)
 	}
 	_, err := account.ByID(t.Context(), 3_999_999)
 	require.Error(t, err)
-	_, err = account.Member(t.Context(), "root", "no-such-group-here")
-	require.Error(t, err)
+	for _, pair := range [][2]string{{"root", "no-such-group-here"}, {"no-such-user-here", "root"}, {"0", "root"}, {"root", "0"}} {
+		in, err := account.Member(t.Context(), pair[0], pair[1])
+		var unknown *account.UnknownError
+		require.Truef(t, errors.As(err, &unknown), "%q: %v", pair, err)
+		require.False(t, in, pair)
+	}
 }
 
 // Whoever sets USER is not somebody else.

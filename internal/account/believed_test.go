@@ -1,6 +1,9 @@
 package account
 
 import (
+	"context"
+	"errors"
+	"os/exec"
 	"os/user"
 	"testing"
 
@@ -25,6 +28,41 @@ func TestALineOfPasswd(t *testing.T) {
 			require.Equal(t, want, got, text)
 		}
 	}
+}
+
+// A line of the group database counts for the group that was asked for alone.
+func TestALineOfGroup(t *testing.T) {
+	for text, want := range map[string]string{
+		"team:x:1002:ada,ben\n": "1002",
+		"team:*:1002":           "1002",
+		"crew:x:1002:ada\n":     "",
+		"team:x":                "",
+		"":                      "",
+	} {
+		got, ok := groupLine(text, "team")
+		require.Equal(t, want, got, text)
+		require.Equal(t, want != "", ok, text)
+	}
+}
+
+// What the name services answer is taken where it is who was asked for; that
+// they gave no answer does not mean that nobody is called so.
+func TestNameServicesAnswer(t *testing.T) {
+	if _, err := ask(t.Context(), "getent", "passwd", "--", "root"); errors.Is(err, exec.ErrNotFound) {
+		t.Skip("needs getent")
+	}
+	root, err := passwd(t.Context(), "root", func(u User) bool { return u.UID == 0 })
+	require.NoError(t, err)
+	require.Equal(t, "root", root.Name)
+	_, err = passwd(t.Context(), "root", func(u User) bool { return u.UID == 1 })
+	var unknown *UnknownError
+	require.ErrorAs(t, err, &unknown)
+
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = ByName(gone, "no-such-user-here")
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, errors.As(err, &unknown), "not said to be unknown")
 }
 
 // A name service that answers with somebody else is not believed.

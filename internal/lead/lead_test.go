@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,15 @@ type seat struct {
 
 type chair struct {
 	*seat
-	away bool // the database does not answer it
+	away  bool        // the database refuses it
+	hangs atomic.Bool // the database does not answer it
 }
 
-func (c *chair) Renew(_ context.Context, span time.Duration) (bool, error) {
+func (c *chair) Renew(ctx context.Context, span time.Duration) (bool, error) {
+	if c.hangs.Load() {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -37,11 +43,14 @@ func (c *chair) Renew(_ context.Context, span time.Duration) (bool, error) {
 	return true, nil
 }
 
-func (c *chair) Resign(context.Context) error {
+func (c *chair) Resign(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.away {
 		return errors.New("connection refused")
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if c.holder == c {
 		c.holder = nil
@@ -99,4 +108,96 @@ func TestOneLeadsAndTheOtherTakesOver(t *testing.T) {
 		require.Equal(t, 1, most, "never two at once")
 		require.Nil(t, s.holder, "given back at the end")
 	})
+}
+
+// A journal keeps the messages of a server's log.
+type journal struct {
+	slog.Handler
+	lines []string
+}
+
+func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
+
+func (j *journal) Handle(_ context.Context, r slog.Record) error {
+	j.lines = append(j.lines, r.Message)
+	return nil
+}
+
+// An operator reads from each server's log who leads, why not, and each thing once.
+func TestTheLogSaysWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s seat
+		chairs, logs, leaders := []*chair{{seat: &s}, {seat: &s}}, []*journal{{}, {}}, []*Leader{}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i, c := range chairs {
+			l := &Leader{Lease: c, Log: slog.New(logs[i])}
+			leaders = append(leaders, l)
+			all.Go(func() { l.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) })
+			synctest.Wait()
+		}
+		// The database is lost before the lease was ever renewed: it is given up in time all the same.
+		chairs[0].cut(true)
+		time.Sleep(9 * time.Second)
+		require.False(t, leaders[0].Leads())
+		time.Sleep(6 * time.Second)
+		require.True(t, leaders[1].Leads())
+		chairs[0].cut(false)
+		time.Sleep(time.Minute)
+		stop()
+		all.Wait()
+		require.Equal(t, []string{
+			"this server leads",
+			"the lease could not be renewed",
+			"the lease could not be renewed",
+			"this server leads no more",
+			"the lease could not be given back",
+			"who leads could not be settled",
+			"who leads could not be settled",
+			"who leads could not be settled",
+			"another server leads; this one stands by",
+		}, logs[0].lines)
+		require.Equal(t, []string{"another server leads; this one stands by", "this server leads"}, logs[1].lines)
+	})
+}
+
+// Who finds the lease in another's hands, as after a long halt of its machine, ends at once.
+func TestALeaseInOtherHandsEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seat{}
+		l := &Leader{Lease: &chair{seat: &s}, Log: slog.New(slog.DiscardHandler)}
+		go l.Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
+		synctest.Wait()
+		require.True(t, l.Leads())
+		s.mu.Lock()
+		s.holder, s.until = &chair{seat: &s}, time.Now().Add(time.Hour)
+		s.mu.Unlock()
+		time.Sleep(4 * time.Second)
+		require.False(t, l.Leads())
+	})
+}
+
+// A server that is stopped while it asks for the lease ends without a complaint, whether it leads or not.
+func TestStoppedWhileAsking(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"standing by": 0, "leading": 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var s seat
+			var log journal
+			c := &chair{seat: &s}
+			c.hangs.Store(wait == 0)
+			ctx, stop := context.WithCancel(t.Context())
+			var run sync.WaitGroup
+			run.Go(func() {
+				(&Leader{Lease: c, Log: slog.New(&log)}).Run(ctx, func(ctx context.Context) { <-ctx.Done() })
+			})
+			synctest.Wait()
+			c.hangs.Store(true)
+			time.Sleep(wait)
+			stop()
+			run.Wait()
+			for _, line := range log.lines {
+				require.NotContains(t, line, "could not", name)
+			}
+		})
+	}
 }
