@@ -114,7 +114,7 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 		}
 		for _, sub := range subs {
 			k := key(sub.Cluster, sub.JobID)
-			if !slurm.IsJobID(string(sub.JobID)) || seen[k] || time.Since(sub.CreatedAt) > memory {
+			if !slurm.IsJobID(string(sub.JobID)) || seen[k] {
 				continue
 			}
 			seen[k] = true

@@ -269,6 +269,8 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))
 	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it came further")
 	require.True(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it did not")
+	jobs--
+	require.True(t, same("c", diagnose.NCCLIB, "asked again after a crash", ""), "the same job has the same answer")
 }
 
 // News that cannot be written down is told again, and a job counts as told of
@@ -289,5 +291,8 @@ func TestNewsIsToldUntilItIsWrittenDown(t *testing.T) {
 		over, stop := context.WithCancel(t.Context())
 		stop()
 		require.False(t, f.tell(over, News{}))
+		ends, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		defer stop()
+		require.False(t, f.tell(ends, News{}), "stopped between two tries")
 	})
 }

@@ -1,0 +1,258 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/watch"
+)
+
+// A queue is a cluster with the jobs that a test puts there, which would start a
+// job sooner that asks for less time.
+type queue struct {
+	bench
+	jobs   []slurm.Job
+	asked  int  // how many requests were tried
+	silent bool // it gives no estimates
+}
+
+func (q *queue) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	for _, j := range q.jobs {
+		if j.ID == id {
+			return j, nil
+		}
+	}
+	return slurm.Job{}, slurm.ErrNotFound
+}
+
+func (q *queue) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return q.jobs, nil }
+
+func (q *queue) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
+
+func (q *queue) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
+	q.asked++
+	start := time.Date(2026, 6, 11, 20, 0, 0, 0, time.UTC)
+	switch {
+	case q.silent:
+		return slurm.Estimate{}, nil
+	case len(s.Args) > 1:
+		start = start.Add(-time.Hour)
+	}
+	return slurm.Estimate{Start: start}, nil
+}
+
+// newQueue is a life beside which other jobs stand in the queue; told is what
+// the follower tells.
+func newQueue(t *testing.T, spec string) (l *life, q *queue, told *[]News) {
+	l, q, told = newLife(t), &queue{}, &[]News{}
+	l.submitted(spec)
+	l.f.Service.Clusters["bench"] = q
+	l.f.live, l.f.asked = map[string]slurm.Job{}, map[string]time.Time{}
+	l.f.Tell = func(_ context.Context, n News) error { *told = append(*told, n); return nil }
+	return l, q, told
+}
+
+// A person hears once what a waiting job could ask for to start sooner, and the
+// scheduler is asked about it once in an hour.
+func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
+	l, q, told := newQueue(t, `{}`)
+	limit := int64(4 * 3600)
+	sub, err := l.st.ByJob(t.Context(), "bench", "77")
+	require.NoError(t, err)
+	sub.Key, sub.Token, sub.JobID, sub.Script = "ada/bench/k2", "k2", "78", "#!/bin/bash\n#SBATCH --time=04:00:00\n"
+	require.NoError(t, l.st.Adopt(t.Context(), sub))
+	j := slurm.Job{ID: "78", Cluster: "bench", User: "ada", State: slurm.Pending, TimeLimitS: &limit}
+	q.jobs = []slurm.Job{j}
+	hint := func(reason string) bool {
+		j.Reason = reason
+		return l.f.hint(t.Context(), l.st, j)
+	}
+	for _, reason := range []string{"Dependency", "JobHeldUser", "BeginTime", ""} {
+		require.False(t, hint(reason), reason)
+	}
+	require.Zero(t, q.asked)
+
+	q.silent = true
+	require.True(t, hint("Priority"))
+	require.Empty(t, *told, "nothing would start it sooner")
+	asked := q.asked
+	q.silent = false
+	require.False(t, hint("Priority"), "asked a moment ago")
+	require.Equal(t, asked, q.asked)
+
+	l.f.asked[key("bench", "78")] = time.Now().Add(-hintAgain)
+	require.True(t, hint("Resources"))
+	require.Len(t, *told, 1)
+	require.Contains(t, (*told)[0].Why.EN, "`update 78 --time 02:00")
+	require.Contains(t, (*told)[0].Why.ZH, "`update 78 --time 02:00")
+	clear(l.f.asked)
+	require.False(t, hint("Resources"), "told once, also after a restart")
+	require.Len(t, *told, 1)
+
+	j.ID = "79"
+	require.False(t, hint("Priority"), "it was not submitted here")
+}
+
+// Every job that waits gets its turn to be asked about, also one that the watcher has not looked at yet.
+func TestThePatrolAsksAboutEachWaitingJob(t *testing.T) {
+	l, q, _ := newQueue(t, `{}`)
+	sub, err := l.st.ByJob(t.Context(), "bench", "77")
+	require.NoError(t, err)
+	w := watch.New(q, watch.Options{})
+	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
+	turns := make(chan slurm.JobID, 10)
+	l.f.Tell = func(_ context.Context, n News) error { turns <- n.Job.ID; return nil }
+	for _, id := range []slurm.JobID{"81", "82"} {
+		sub.Key, sub.Token, sub.JobID, sub.Script = "ada/bench/"+string(id), string(id), id, "#!/bin/bash\n#SBATCH --time=04:00:00\n"
+		require.NoError(t, l.st.Adopt(t.Context(), sub))
+		q.jobs = append(q.jobs, slurm.Job{ID: id, Cluster: "bench", User: "ada", State: slurm.Pending, Reason: "Priority", Partition: "prod"})
+		l.f.live[key("bench", id)] = q.jobs[len(q.jobs)-1]
+		w.Watch(slurm.Job{ID: id})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan bool)
+	go func() { l.f.patrol(ctx, l.st); close(done) }()
+	got := []slurm.JobID{<-turns, <-turns}
+	stop()
+	<-done
+	require.ElementsMatch(t, []slurm.JobID{"81", "82"}, got)
+}
+
+// The job that a chain's job queued is told of once, and followed as the chain's next.
+func TestAChainsNextJobIsTakenUp(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	soon := at.Add(10 * time.Second)
+	l, q, told := newQueue(t, `{"name":"gpt","chain":2}`)
+	l.job.StartedAt = &at
+	next := slurm.Job{ID: "80", Cluster: "bench", Name: "gpt", User: "ada", WorkDir: l.job.WorkDir, SubmittedAt: &soon, Reason: "Dependency"}
+	l.f.adopt(t.Context(), l.st, l.job)
+	require.Empty(t, *told, "it has queued none")
+	stranger := next
+	stranger.ID, stranger.User = "79", "ben"
+	q.jobs = []slurm.Job{stranger, next}
+	for range 2 {
+		l.f.adopt(t.Context(), l.st, l.job)
+	}
+	require.Len(t, *told, 1)
+	require.Equal(t, slurm.JobID("80"), (*told)[0].Next)
+	require.Contains(t, (*told)[0].Why.EN, "job 2 of the chain's 2")
+	sub, err := l.st.ByJob(t.Context(), "bench", "80")
+	require.NoError(t, err)
+	require.Equal(t, "ada", sub.Owner)
+
+	// The last of a chain has no next, whatever else is queued.
+	later := next
+	later.ID = "81"
+	q.jobs, next.StartedAt = []slurm.Job{later}, &at
+	l.f.adopt(t.Context(), l.st, next)
+	require.Len(t, *told, 1)
+}
+
+// Failures are one incident where the jobs ended within its window, whenever they were heard of.
+func TestFailuresFarApartAreNoIncident(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		ends []time.Time
+		want bool
+	}{
+		"a minute apart":         {[]time.Time{now.Add(-time.Minute), now}, true},
+		"heard of late together": {[]time.Time{now.Add(-20 * time.Hour), now}, false},
+		"of an unknown end":      {[]time.Time{{}, now}, true},
+	} {
+		l, _, _ := newQueue(t, `{}`)
+		var last News
+		for i, end := range tt.ends {
+			last = News{
+				Job: slurm.Job{ID: slurm.JobID([]string{"91", "92"}[i]), Cluster: "bench", State: slurm.Failed},
+				Report: &diagnose.Report{
+					Class: diagnose.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/data/1.bin'",
+				},
+			}
+			if !end.IsZero() {
+				last.Job.EndedAt = &end
+			}
+			l.f.incident(t.Context(), l.st, &last)
+		}
+		require.Equal(t, tt.want, last.Incident != nil, name)
+	}
+}
+
+// A run that reached its time limit goes on at once behind itself, and says so.
+func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
+	y := newYard(t, "exit 3\n")
+	one, two := 1, 2
+	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &two, On: []string{diagnose.SlurmTimeLimit}}})
+	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
+	require.Contains(t, n.Why.EN, "is not among retry.on")
+	st, err := y.call.Store()
+	require.NoError(t, err)
+	n.Report, n.Why = &diagnose.Report{Class: diagnose.SlurmTimeLimit}, lang.Text{}
+	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
+	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 2); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
+	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
+}
+
+// Operators hear that a cluster is away, and that it is back, in words of its own.
+func TestAnOutageIsTold(t *testing.T) {
+	l := newLife(t)
+	at := time.Date(2026, 6, 11, 10, 30, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		kind   watch.Kind
+		en, zh string
+	}{
+		{watch.Unreachable, "bench does not answer since 10:30:00; jobs are looked after again as soon as it does", "集群 bench 自 10:30:00 起无响应；恢复后会继续跟踪作业"},
+		{watch.Reachable, "bench answers again", "集群 bench 已恢复响应"},
+	} {
+		l.f.outage(t.Context(), watch.Event{Kind: tt.kind, Cluster: "bench", At: at})
+		told, err := l.f.Service.Notices(t.Context())
+		require.NoError(t, err)
+		var titles []lang.Text
+		for _, n := range told {
+			require.True(t, n.Operators)
+			titles = append(titles, n.Title)
+		}
+		require.Contains(t, titles, lang.Text{EN: tt.en, ZH: tt.zh})
+	}
+}
+
+// A start takes up what still runs on a cluster that is watched, and tells no old news.
+func TestAStartTakesUpWhatStillRuns(t *testing.T) {
+	l := newLife(t)
+	w := watch.New(&queue{}, watch.Options{})
+	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
+	l.f.live, l.f.asked = map[string]slurm.Job{}, map[string]time.Time{}
+	for _, s := range []store.Submission{
+		{Key: "ended", Cluster: "bench", JobID: "70"}, {Key: "elsewhere", Cluster: "gone", JobID: "71"},
+		{Key: "running", Cluster: "bench", JobID: "72"}, {Key: "new", Cluster: "bench", JobID: "73"},
+		{Key: "old", Cluster: "bench", JobID: "74", CreatedAt: time.Now().Add(-memory - time.Hour)},
+	} {
+		s.Owner, s.Token, s.Spec = "ada", s.Key, []byte(`{}`)
+		if s.CreatedAt.IsZero() {
+			s.CreatedAt = time.Now()
+		}
+		require.NoError(t, l.st.Adopt(t.Context(), s))
+	}
+	for id, state := range map[slurm.JobID]slurm.State{"70": slurm.Completed, "72": slurm.Running} {
+		require.NoError(t, l.st.Slack().Put(t.Context(), last, key("bench", id), slurm.Job{ID: id, State: state}, time.Now().Add(memory)))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan bool)
+	go func() { l.f.takeUp(ctx, l.st); close(done) }()
+	require.Eventually(t, func() bool { return len(w.Watched()) >= 2 }, time.Minute, time.Millisecond)
+	stop()
+	<-done
+	var ids []slurm.JobID
+	for _, j := range w.Watched() {
+		ids = append(ids, j.ID)
+	}
+	require.Equal(t, []slurm.JobID{"72", "73"}, ids)
+}
