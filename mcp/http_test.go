@@ -155,6 +155,14 @@ func TestRequestsFromElsewhereAreRefused(t *testing.T) {
 	}
 }
 
+// A server that starts well has nothing to say in its log.
+func TestAGoodStartIsQuiet(t *testing.T) {
+	var log bytes.Buffer
+	cfg, _ := config(t, newSite())
+	connect(t, serve(t, cfg, mcp.HTTP{Log: slog.New(slog.NewTextHandler(&log, nil))}), nil)
+	require.Empty(t, log.String())
+}
+
 func TestBodiesAreBounded(t *testing.T) {
 	c := &client{t: t, url: serve(t, mcp.Config{}, mcp.HTTP{})}
 	res, _ := c.post(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`)
@@ -212,16 +220,23 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 		res, _ := c.post(ping)
 		require.Equal(t, http.StatusNotFound, res.StatusCode, name)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
-	require.NoError(t, err)
-	req.Header.Set("Mcp-Session-Id", alice.session)
-	req.Header.Set("Authorization", "Bearer alice-token")
-	deleted, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	deleted.Body.Close()
-	require.Equal(t, 200, deleted.StatusCode)
+	end := func(token string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+		require.NoError(t, err)
+		req.Header.Set("Mcp-Session-Id", alice.session)
+		req.Header.Set("Authorization", "Bearer "+token)
+		deleted, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		deleted.Body.Close()
+		return deleted.StatusCode
+	}
+	require.Equal(t, http.StatusNotFound, end("bob-token"))
+	res, _ = alice.post(ping)
+	require.Equal(t, 200, res.StatusCode, "nobody else ends it")
+	require.Equal(t, 200, end("alice-token"))
 	res, _ = alice.post(ping)
 	require.Equal(t, http.StatusNotFound, res.StatusCode, "ended")
+	require.Equal(t, http.StatusNotFound, end("alice-token"), "ended before")
 }
 
 func TestTokensDecideWhoAsks(t *testing.T) {

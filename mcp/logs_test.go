@@ -108,7 +108,7 @@ func TestAnAgentReadsNoFileOutsideOfItsRoots(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
 	require.NoError(t, os.Symlink(secret, filepath.Join(root, "folder", "rank0.log")))
 	cfg, _ := config(t, newSite())
-	cfg.Roots = []string{root}
+	cfg.Roots = []string{root + "-missing", root}
 	c := connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": {ID: "alice", User: "alice"}}}), map[string]string{"Authorization": "Bearer t"})
 	for _, path := range []string{
 		secret, elsewhere, "/etc/passwd", root + "/../" + filepath.Base(elsewhere) + "/secret.log",

@@ -21,6 +21,8 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 		{message: `{"method":"tools/call","params":{"arguments":{},"Arguments":{"a":1}}}`},
 		{message: `{"method":"tools/call","params":{"arguments":{},"arguments":{"a":1}}}`},
 		{message: `{"method":"tools/call","params":{"argument\u0073":{"a":1}}}`},
+		{message: `{"method":"tools/call","params":{"arguments":{},"argument\u0073":{"a":1}}}`},
+		{message: `{"method":"tools/call","params":{"arguments":{"a":1},"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"arguments":{}}}`},
 		{message: `{"method":"tools/call","params":{"arguments":{"a":1}},"PARAMS":{}}`},
 		{message: `{"method":"tools/call","params":{"argumentſ":{"a":1},"arguments":{}}}`},
 		{message: `{"method":"tools/call","params":{"arguments":[1]}}`},
@@ -83,6 +85,7 @@ func TestAnAnswersIdIsFound(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"a","error":{"code":1}}`:              `"a"`,
 		`{"jsonrpc":"2.0","method":"notifications/x","params":{}}`:   ``,
 		`{"jsonrpc":"2.0","id":3,"method":"ping","params":{"id":1}}`: ``,
+		`{"jsonrpc":"2.0","id":9,"result":{},"method":"x"}`:          `9`,
 		`[]`: ``, ``: ``,
 	} {
 		require.Equal(t, id, idOf([]byte(text)), text)

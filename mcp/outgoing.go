@@ -229,7 +229,7 @@ func (ds *deliveries) join(session string) (d *delivery, leave func()) {
 func corrected(next http.Handler) http.Handler {
 	sessions := deliveries{open: map[string]*openDelivery{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cw := &correctedWriter{ResponseWriter: w}
+		cw := &correctedWriter{ResponseWriter: w, ends: r.Method == http.MethodDelete}
 		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
 			cw.delivery = newDelivery()
 		} else if session := r.Header.Get(sdkserver.HeaderKeySessionID); session != "" {
@@ -250,6 +250,7 @@ func corrected(next http.Handler) http.Handler {
 type correctedWriter struct {
 	http.ResponseWriter
 	delivery *delivery
+	ends     bool        // its request ends a session
 	told     atomic.Bool // its request has sent notifications
 	// unflushed are the notifications that were written and may not be on their way.
 	unflushed int
@@ -259,6 +260,9 @@ type correctedWriter struct {
 
 // WriteHeader keeps the status; a stream begins at once.
 func (w *correctedWriter) WriteHeader(status int) {
+	if w.ends && status == http.StatusInternalServerError {
+		status = http.StatusNotFound // the library's word for a session that the caller has not
+	}
 	if w.status == 0 {
 		w.status = status
 	}

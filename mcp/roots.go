@@ -54,12 +54,10 @@ func resolved(path string) (string, error) {
 // within reports whether a path without symbolic links lies below a root.
 func (s *Server) within(path string) bool {
 	for _, root := range s.cfg.Roots {
-		at, err := filepath.EvalSymlinks(root)
-		if err != nil {
-			continue
-		}
-		if rel, err := filepath.Rel(at, path); err == nil && filepath.IsLocal(rel) {
-			return true
+		if at, err := filepath.EvalSymlinks(root); err == nil {
+			if rel, err := filepath.Rel(at, path); err == nil && filepath.IsLocal(rel) {
+				return true
+			}
 		}
 	}
 	return false

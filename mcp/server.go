@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -261,8 +262,5 @@ func clientName(ctx context.Context) string {
 // word cuts a client's name down to what an audit line can hold.
 func word(name string) string {
 	name = plain(name)
-	if len(name) > 64 {
-		name = name[:64]
-	}
-	return name
+	return strings.ToValidUTF8(name[:min(len(name), 64)], "")
 }
