@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -234,6 +235,31 @@ func TestWhatIsOwedIsToldOnce(t *testing.T) {
 		n.Work(t.Context())
 	}
 	require.Len(t, busy.got, 2)
+}
+
+// What was taken is not told again for a month, and leaves nothing in the log.
+func TestWhatWasTakenIsRememberedAMonth(t *testing.T) {
+	s := newService(t)
+	n, now := notifier(t, map[string]Target{"x": {Kind: "feishu", URL: s.URL}})
+	var log bytes.Buffer
+	n.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, later := range []time.Duration{0, time.Hour, 28 * 24 * time.Hour} {
+		*now = now.Add(later)
+		require.NoError(t, n.Tell(t.Context(), failed(t)))
+		n.Work(t.Context())
+		require.Len(t, s.got, 1)
+	}
+	require.Empty(t, log.String())
+}
+
+// A name that another begins with takes none of its messages.
+func TestWhoseAMessageIs(t *testing.T) {
+	n, _ := notifier(t, map[string]Target{"ops": {}, "ops/night": {}, "a-longer-name": {}})
+	for key, want := range map[string]string{
+		"ops/job/1": "ops", "ops/night/job/1": "ops/night", "ops/nightly": "ops", "a-longer-name/job/1": "a-longer-name", "gone/job/1": "", "opsy/1": "",
+	} {
+		require.Equal(t, want, n.targetOf(key), key)
+	}
 }
 
 // A roundTrip answers requests in place of the network.
