@@ -231,8 +231,10 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
 	l.f.live, l.f.asked = map[string]slurm.Job{}, map[string]time.Time{}
 	for _, s := range []store.Submission{
-		{Key: "ended", Cluster: "bench", JobID: "70"}, {Key: "elsewhere", Cluster: "gone", JobID: "71"},
-		{Key: "running", Cluster: "bench", JobID: "72"}, {Key: "new", Cluster: "bench", JobID: "73"},
+		{Key: "ended", Cluster: "bench", JobID: "70"},
+		{Key: "elsewhere", Cluster: "gone", JobID: "71"},
+		{Key: "running", Cluster: "bench", JobID: "72"},
+		{Key: "new", Cluster: "bench", JobID: "73"},
 		{Key: "old", Cluster: "bench", JobID: "74", CreatedAt: time.Now().Add(-memory - time.Hour)},
 	} {
 		s.Owner, s.Token, s.Spec = "ada", s.Key, []byte(`{}`)
