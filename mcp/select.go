@@ -113,8 +113,8 @@ func (s *Server) chose(g Grant, tool string) bool {
 // notOffered is the error of calling an operation that is not among this server's
 // tools: how it is had. The library only says that there is no such tool.
 func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
-	raw, ok := message.(json.RawMessage)
-	if !ok || !bytes.Contains(raw, []byte(sdk.MethodToolsCall)) {
+	raw, _ := message.(json.RawMessage)
+	if !bytes.Contains(raw, []byte(sdk.MethodToolsCall)) {
 		return nil
 	}
 	var m struct {
