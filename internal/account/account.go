@@ -80,9 +80,9 @@ func groupID(ctx context.Context, group string) (string, error) {
 	if g, err := user.LookupGroup(group); err == nil {
 		return g.Gid, nil
 	}
-	out, err := ask(ctx, "getent", "group", "--", group)
+	out, _ := ask(ctx, "getent", "group", "--", group) // what fails prints no line
 	id, ok := groupLine(out, group)
-	if err != nil || !ok {
+	if !ok {
 		return "", &UnknownError{fmt.Sprintf("group %q", group)}
 	}
 	return id, nil
