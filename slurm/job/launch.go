@@ -89,6 +89,9 @@ func (r *rendering) prelude() string {
 	if text == "" {
 		return ""
 	}
+	if r.signalled() { // who is told to end before the ranks are there has nothing to save
+		return `'trap "echo told to end before the ranks started >&2; exit 0" ` + r.exitSignal() + `;'"` + text + `"`
+	}
 	return `"` + text + `"`
 }
 

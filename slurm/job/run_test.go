@@ -143,6 +143,26 @@ func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
 	}
 }
 
+// The guards and the start mark take their time, and a signal to save may come
+// before the ranks are there: then nothing begins, and nothing has failed.
+func TestASignalBeforeTheRanksStartEndsTheJobInPeace(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*job.Spec){
+		"kill switch": func(s *job.Spec) { s.KillSwitch = "STOP" },
+		"signal":      func(s *job.Spec) { s.Signal = "USR1@300" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := twoNodes()
+			change(&s)
+			r := execute(t, s, job.Options{}, "STANDIN_SIGNAL=USR1")
+			require.Zero(t, r.code, r.output)
+			require.Contains(t, r.output, "told to end before the ranks started")
+			require.Empty(t, r.of("python"))
+		})
+	}
+}
+
 // nasty are the pieces that values are made of below: everything that a shell,
 // sbatch or a container's command line could take for more than text.
 var nasty = []string{

@@ -45,12 +45,13 @@ func atDesk(t *testing.T) desk {
 }
 
 // trainer does what Megatron does of interest to Slurm: it goes on until it is
-// told to save and end, and it is told so by the signal of its flags.
+// told to save and end, and it is told so by the signal of its flags. Who reads
+// its first line knows that it hears the signal.
 const trainer = `import os, signal, sys, time
-os.write(1, f"argv {sys.argv[1:]} on {os.environ.get('SLURMD_NODENAME')} sees {os.environ.get('CUDA_VISIBLE_DEVICES')}\n".encode())
 asked = []
 if "--exit-signal-handler" in sys.argv:
     signal.signal(getattr(signal, sys.argv[sys.argv.index("--exit-signal") + 1]), lambda *_: asked.append(1))
+os.write(1, f"argv {sys.argv[1:]} on {os.environ.get('SLURMD_NODENAME')} sees {os.environ.get('CUDA_VISIBLE_DEVICES')}\n".encode())
 end = time.time() + float(os.environ.get("T_SECONDS", "0"))
 while time.time() < end:
     time.sleep(0.1)
@@ -320,9 +321,13 @@ func TestATrainIsEditedBetweenItsElementsOnSlurm(t *testing.T) {
 func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
 	d := atDesk(t)
 	ids := map[string]string{}
-	for _, signal := range []string{"USR1@50", "B:USR2@50"} {
+	for _, signal := range []string{"USR1@280", "B:USR2@280"} {
 		name := strings.NewReplacer(":", "-", "@", "-").Replace(signal)
-		ids[name] = d.submit(d.spec(name, func(s *job.Spec) { s.Signal, s.Time, s.Nodes = signal, "1", ptr(2); s.Env["T_SECONDS"] = "300" }))
+		ids[name] = d.submit(d.spec(name, func(s *job.Spec) { s.Signal, s.Time, s.Nodes = signal, "60", ptr(2); s.Env["T_SECONDS"] = "300" }))
+	}
+	for name, id := range ids {
+		d.started(name+"-"+id+".out", 2)
+		d.endsSoon(id)
 	}
 	for name, id := range ids {
 		d.becomes(id, "COMPLETED")
@@ -330,6 +335,24 @@ func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
 		require.Equal(t, 2, strings.Count(out, "saved before the end"), "every rank was told: %s", out)
 		require.Contains(t, out, "--exit-signal-handler")
 	}
+}
+
+// started waits until so many ranks hear a signal.
+func (d desk) started(name string, ranks int) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool {
+		text, _ := os.ReadFile(filepath.Join(d.tree, "logs", name))
+		return strings.Count(string(text), "argv [") == ranks
+	}, 100*time.Second, 100*time.Millisecond, "%s", d.logs())
+}
+
+// endsSoon brings a job's time limit so near that Slurm sends the signal of 280
+// seconds before at its next look, which comes twice a minute: from the start on
+// it could come before the ranks are there.
+func (d desk) endsSoon(id string) {
+	d.t.Helper()
+	_, err := d.Run(d.t.Context(), "scontrol", "update", "JobId="+id, "TimeLimit=5")
+	require.NoError(d.t, err)
 }
 
 // The same below torch's own launcher, which must outlive the signal so that its
@@ -344,10 +367,12 @@ func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // where alice may go
 	require.NoError(t, err)
 	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":" + d.Bin() + ":/usr/bin:/bin"
-	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@50", "1", ptr(24561) }), path)
+	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", ptr(24561) }), path)
 	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(24562) }), path)
-	d.log("switch-"+switched+".out", "argv")
+	d.started("switch-"+switched+".out", 4)
 	d.file("STOP", "")
+	d.started("below-"+signalled+".out", 4)
+	d.endsSoon(signalled)
 	for name, id := range map[string]string{"below": signalled, "switch": switched} {
 		d.becomes(id, "COMPLETED")
 		saved := 0

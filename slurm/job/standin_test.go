@@ -95,6 +95,9 @@ func standIn(name string, argv []string) int {
 			return 2
 		}
 	case "nvidia-smi":
+		if os.Getenv("STANDIN_SIGNAL") != "" {
+			_ = syscall.Kill(syscall.Getpgrp(), syscall.SIGUSR1)
+		}
 		fmt.Print(os.Getenv("STANDIN_GPUS"))
 	case "docker", "enroot":
 		return isolated(argv)
@@ -123,11 +126,24 @@ func onEachNode(argv []string) int {
 		cmd := exec.Command(argv[i], argv[i+1:]...)
 		cmd.Env = append(os.Environ(), fmt.Sprint("SLURM_NODEID=", n), fmt.Sprint("SLURM_PROCID=", n), fmt.Sprint("SLURMD_NODENAME=node", n))
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		// As a task of its own, so that it can be sent a signal with all that it started.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Run(); err != nil {
-			worst = max(worst, cmd.ProcessState.ExitCode())
+			worst = max(worst, exitStatus(cmd.ProcessState))
 		}
 	}
 	return worst
+}
+
+// exitStatus is what a shell says of an ended process: 128 and the signal's
+// number of one that died of a signal.
+func exitStatus(p *os.ProcessState) int {
+	if p != nil {
+		if by, ok := p.Sys().(syscall.WaitStatus); ok && by.Signaled() {
+			return 128 + int(by.Signal())
+		}
+	}
+	return p.ExitCode()
 }
 
 // isolated runs a command as a runtime that passes on only the variables that

@@ -97,7 +97,7 @@ ARGS=(
 
 # One task a node. The text in single quotes is read there, not here.
 srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=48 --kill-on-bad-exit=1 --wait=60 --unbuffered --label --output=logs/%x-%A_%a-%N.out --error=logs/%x-%A_%a-%N.err \
-  bash -c "$GUARDS$MARK"'
+  bash -c 'trap "echo told to end before the ranks started >&2; exit 0" USR1;'"$GUARDS$MARK"'
     trap "" USR1  # for the ranks alone: they save and end, their launcher waits
     exec uv run python -m torch.distributed.run \
       --nnodes="$NNODES" \
@@ -109,7 +109,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=48 --kill-on-bad-exi
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 983d114733a1a630a9d318e1e8e038ffad73525d2efb7362087f118ea2b31be1
+# The specification, for megatron-ops import; sha256 of the text above: 55e947214d5cfc04df2eb0dab7083418eb20ff63b0062839206596a23836ed2d
 #| name: scheduled
 #| account: research
 #| partition: "prod,spare"

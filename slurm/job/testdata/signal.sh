@@ -88,7 +88,7 @@ ARGS=(
 
 # One task a node. The text in single quotes is read there, not here.
 srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuffered --label \
-  bash -c "$GUARDS$MARK"'
+  bash -c 'trap "echo told to end before the ranks started >&2; exit 0" USR1;'"$GUARDS$MARK"'
     trap "" USR1  # for the ranks alone: they save and end, their launcher waits
     exec uv run python -m torch.distributed.run \
       --nnodes="$NNODES" \
@@ -114,7 +114,7 @@ done
 kill "$WATCH" 2>/dev/null || true
 exit "$CODE"
 
-# The specification, for megatron-ops import; sha256 of the text above: 19436cbf9eb30ab69cd5faaade5a33ad169c7d44e76858f320070947c4d27e92
+# The specification, for megatron-ops import; sha256 of the text above: c39152def72a51b2dd8757de6c19fb6d665ef1a116b1178e2ecfb4a01ca6a848
 #| name: saved
 #| nodes: 2
 #| time: "20:00:00"
