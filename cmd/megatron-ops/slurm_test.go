@@ -93,7 +93,7 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 	}
 
 	t.Run("two nodes train to the end", func(t *testing.T) {
-		p.must(0, &sub, append(submit, "--master-port", "24511", "--env", "TRAIN_ITERS=30")...)
+		p.must(0, &sub, append(submit, "--master-port", fmt.Sprint(real.Port(0)), "--env", "TRAIN_ITERS=30")...)
 		p.until(sub.JobID, "RUNNING", "COMPLETED")
 		p.until(sub.JobID, "COMPLETED")
 		require.FileExists(t, sub.LogPaths[0])
@@ -108,7 +108,7 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 		require.Contains(t, out, "30/30")
 	})
 	t.Run("a rank that fails is found among the others", func(t *testing.T) {
-		p.must(0, &sub, append(submit, "--master-port", "24512", "--env", "FAIL_AT=2:4")...)
+		p.must(0, &sub, append(submit, "--master-port", fmt.Sprint(real.Port(1)), "--env", "FAIL_AT=2:4")...)
 		p.until(sub.JobID, "FAILED")
 		var d struct {
 			Class    string `json:"class"`
@@ -132,11 +132,11 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 			fields[c.Field] = c.New
 		}
 		require.Equal(t, "2:4", fields["env.FAIL_AT"])
-		require.Equal(t, "24512", fields["master_port"])
+		require.Equal(t, fmt.Sprint(real.Port(1)), fields["master_port"])
 		require.Contains(t, d.Script, "+export FAIL_AT=2:4")
 	})
 	t.Run("a job is cancelled", func(t *testing.T) {
-		p.must(0, &sub, append(submit, "--master-port", "24513", "--env", "TRAIN_ITERS=1000000")...)
+		p.must(0, &sub, append(submit, "--master-port", fmt.Sprint(real.Port(2)), "--env", "TRAIN_ITERS=1000000")...)
 		p.until(sub.JobID, "RUNNING")
 		code, out := p.do("cancel", sub.JobID, "--yes")
 		require.Zero(t, code, out)
@@ -199,7 +199,7 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 
 	submit := []string{
 		"submit", "--into", id, "--name", "step", "--gpus-per-node", "2", "--gpu", "a100", "--worktree", p.tree, "--script", "train.py",
-		"--env", "GLOO_SOCKET_IFNAME=lo", "--yes", "--master-port", "24521",
+		"--env", "GLOO_SOCKET_IFNAME=lo", "--yes", "--master-port", fmt.Sprint(real.Port(3)),
 	}
 	var first, second, third struct {
 		JobID   string   `json:"job_id"`
@@ -234,7 +234,7 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 	p.must(0, &second, append(submit, "--env", "TRAIN_ITERS=20")...)
 	p.until(second.JobID, "FAILED", "CANCELLED")
 	_, out = p.do("logs", second.JobID)
-	require.Contains(t, out, "port 24521 is taken; another launch may still run")
+	require.Contains(t, out, fmt.Sprintf("port %d is taken; another launch may still run", real.Port(3)))
 	p.until(third.JobID, "RUNNING")
 	code, out = p.do("cancel", third.JobID, "--yes")
 	require.Zero(t, code, out)
@@ -352,7 +352,7 @@ func TestEveryLauncherTrainsOnSlurm(t *testing.T) {
 		}
 		p.must(0, &sub, append([]string{
 			"submit", "--name", l.name, "--nodes", "2", "--gpus-per-node", "2", "--gpu", "a100", "--partition", "prod", "--time", "5", "--worktree", p.tree,
-			"--script", "train.py", "--env", "GLOO_SOCKET_IFNAME=lo", "--env", "TRAIN_ITERS=5", "--master-port", fmt.Sprint(24551 + i), "--yes",
+			"--script", "train.py", "--env", "GLOO_SOCKET_IFNAME=lo", "--env", "TRAIN_ITERS=5", "--master-port", fmt.Sprint(real.Port(4 + i)), "--yes",
 		}, l.words...)...)
 		ids[l.name] = sub.JobID
 		p.until(sub.JobID, "COMPLETED")

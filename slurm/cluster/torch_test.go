@@ -63,6 +63,6 @@ func TestTorchOnLocal(t *testing.T) {
 
 func TestTorchOnSlurm(t *testing.T) {
 	t.Parallel()
-	s, _ := realSite(t)
-	testTorch(t, s, 21500)
+	s, real := realSite(t)
+	testTorch(t, s, real.Port(0))
 }

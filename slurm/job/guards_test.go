@@ -111,14 +111,14 @@ func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
 	s := twoNodes()
 	// The ranks of the node that cannot reach the first one run until that is said.
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", `[[ $SLURM_NODEID == 0 ]] || until grep -q "no answer" "$HOME/output"; do /bin/sleep 0.1; done`, "_"}
-	s.MasterPort = ptr(24541)
+	s.MasterPort = ptr(19541) // below those that tests and the system hand out
 	path := pathWithout(t, "sleep", "scontrol")
 	bin := strings.TrimPrefix(path, "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "scontrol"), []byte("#!/bin/sh\necho localhost\n"), 0o755))
 	noSleep(t, bin)
 	r := execute(t, s, job.Options{}, path)
 	require.Zero(t, r.code, r.output)
-	require.Equal(t, 1, strings.Count(r.output, "guard: warning: node1: no answer from localhost port 24541 for two minutes"), r.output)
+	require.Equal(t, 1, strings.Count(r.output, "guard: warning: node1: no answer from localhost port 19541 for two minutes"), r.output)
 }
 
 func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {

@@ -367,8 +367,8 @@ func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // where alice may go
 	require.NoError(t, err)
 	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":" + d.Bin() + ":/usr/bin:/bin"
-	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", ptr(24561) }), path)
-	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(24562) }), path)
+	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", ptr(d.Port(0)) }), path)
+	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(d.Port(1)) }), path)
 	d.started("switch-"+switched+".out", 4)
 	d.file("STOP", "")
 	d.started("below-"+signalled+".out", 4)
@@ -503,7 +503,7 @@ func TestSlurmSendsTheMail(t *testing.T) {
 func (d desk) guarded(name string, change ...func(*job.Spec)) job.Spec {
 	return d.spec(name, append([]func(*job.Spec){func(s *job.Spec) {
 		s.Nodes, s.Nodelist, s.GPUsPerNode, s.Guards, s.Monitor = ptr(2), "gpu[1-2]", ptr(2), nil, nil
-		s.MasterPort = ptr(24531)
+		s.MasterPort = ptr(d.Port(2))
 	}}, change...)...)
 }
 
@@ -536,12 +536,12 @@ func TestGuardsOnSlurm(t *testing.T) {
 	t.Run("a port that is taken", func(t *testing.T) {
 		d := d
 		d.t = t
-		l, err := net.Listen("tcp", "127.0.0.1:24532")
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", d.Port(3)))
 		require.NoError(t, err)
 		defer l.Close()
-		id := d.submit(d.guarded("port", func(s *job.Spec) { s.MasterPort = ptr(24532) }))
+		id := d.submit(d.guarded("port", func(s *job.Spec) { s.MasterPort = ptr(d.Port(3)) }))
 		d.becomes(id, "FAILED")
-		d.log("port-"+id+".err", "guard: stop: gpu1: port 24532 is taken on gpu1")
+		d.log("port-"+id+".err", fmt.Sprintf("guard: stop: gpu1: port %d is taken on gpu1", d.Port(3)))
 	})
 	t.Run("an image of a registry", func(t *testing.T) {
 		d := d

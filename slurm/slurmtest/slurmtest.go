@@ -177,8 +177,13 @@ func (c *Cluster) lastWords() string {
 	return b.String()
 }
 
-// ports is how many ports in a row a cluster takes.
-const ports = 12
+// ports is how many ports in a row a cluster takes: its own, and those that
+// Port hands to what runs on it.
+const ports = 24
+
+// Port is one of sixteen ports, from 0 on, that no other test's Slurm takes: a
+// number in the text of a test may be another process's daemon.
+func (c *Cluster) Port(n int) int { return c.port + 8 + n }
 
 // freePorts finds the first of some free ports in a row. Two processes that
 // look at the same time are kept apart by their process ids.
