@@ -11,7 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 var (
@@ -24,8 +25,8 @@ var (
 
 // whyWords is what went wrong in a few words, with its place; empty where nothing
 // did.
-func whyWords(r diagnose.Report, l lang.Lang) string {
-	if r.Class == diagnose.Success || r.Class == diagnose.Running {
+func whyWords(r report.Report, l lang.Lang) string {
+	if r.Class == outcome.Success || r.Class == outcome.Running {
 		return ""
 	}
 	name := className(r.Class, l)
@@ -42,7 +43,7 @@ func whyWords(r diagnose.Report, l lang.Lang) string {
 
 // className is a class of failure in words; its id where it has none.
 func className(class string, l lang.Lang) string {
-	for _, c := range diagnose.Classes() {
+	for _, c := range outcome.Classes() {
 		if c.ID == class {
 			return c.Name.In(l)
 		}
@@ -143,7 +144,7 @@ func unmarked(text string, rank *int) string {
 
 // evidence are the root's line and the lines that support it, each behind its
 // place, no line twice.
-func evidence(r diagnose.Report, l lang.Lang) string {
+func evidence(r report.Report, l lang.Lang) string {
 	var lines, seen []string
 	add := func(file string, no int, rank *int, text string) {
 		text = condensed(strings.TrimSpace(text), l)

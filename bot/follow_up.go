@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/slack-go/slack"
-
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -13,7 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/slack-go/slack"
 )
 
 // followUp answers a short question in the thread of a job that ended badly, or of
@@ -28,7 +27,7 @@ func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (ow
 	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) <= 2 {
 		return nil, false
 	}
-	if a.Thread == "" || !typed.AsksOn(text) || !diagnose.Asks(text) || !b.mayRead(a, c) {
+	if a.Thread == "" || !typed.AsksOn(text) || !report.Asks(text) || !b.mayRead(a, c) {
 		return nil, false
 	}
 	here, ok := b.jobHere(ctx, a)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
@@ -18,7 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/slack-go/slack"
 )
 
 // Several jobs that fail of one cause are one incident: where two of their cards
@@ -37,7 +36,7 @@ var (
 type incident struct {
 	Key     string              `json:"key"`
 	Cluster string              `json:"cluster"`
-	Found   diagnose.Incident   `json:"found"`
+	Found   report.Incident     `json:"found"`
 	Lang    lang.Lang           `json:"lang,omitempty"`
 	Taken   string              `json:"taken,omitempty"`
 	TakenAt time.Time           `json:"taken_at,omitzero"`
@@ -47,13 +46,13 @@ type incident struct {
 
 // noteFailure remembers why a job failed, and tells of an incident that it is part
 // of.
-func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) {
+func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 	if r == nil {
 		return
 	}
 	b.failing.Lock()
 	defer b.failing.Unlock()
-	f := diagnose.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
+	f := report.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
 	if err := b.cfg.Store.Put(ctx, docFailure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
 		b.log.Warn("slack: failure", "job", j.ID, "err", err)
 		return
@@ -62,15 +61,15 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) 
 	if err != nil {
 		return
 	}
-	var failures []diagnose.Failure
+	var failures []report.Failure
 	for _, key := range keys {
-		var f diagnose.Failure
+		var f report.Failure
 		if ok, err := b.cfg.Store.Get(ctx, docFailure, key, b.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
 			failures = append(failures, f)
 		}
 	}
 	switches := jobcontrol.Switches(ctx, b.cfg.Service.Clusters[j.Cluster])
-	for _, found := range diagnose.Incidents(failures, jobcontrol.IncidentWindow, switches) {
+	for _, found := range report.Incidents(failures, jobcontrol.IncidentWindow, switches) {
 		if slices.Contains(found.Jobs, string(j.ID)) {
 			if err := b.tellIncident(ctx, j.Cluster, found); err != nil {
 				b.log.Error("slack: incident", "err", err)
@@ -81,7 +80,7 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *diagnose.Report) 
 
 // tellIncident draws an incident's message, where there is one already by an edit,
 // and tells its thread of the jobs that are new.
-func (b *Bot) tellIncident(ctx context.Context, cluster string, found diagnose.Incident) error {
+func (b *Bot) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	sum := sha256.Sum256([]byte(cluster + "/" + found.Class + "/" + found.Where))

@@ -21,7 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -112,7 +112,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		n := card.News{Job: e.Job}
 		n.Job.Cluster = cluster
 		var numbers joblogs.MetricsOut
-		var report *diagnose.Report
+		var report *report.Report
 		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
 			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
 				report = b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
@@ -336,7 +336,7 @@ func takeNumbers(n *card.News, m joblogs.MetricsOut) {
 
 // findCause adds the diagnosis to the news. Without one the news goes all the
 // same.
-func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *diagnose.Report {
+func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
 	d, isDiagnosis := result.(joblogs.DiagnoseOut)
 	if !ok || !isDiagnosis {

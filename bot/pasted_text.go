@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -18,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
 // maxFile is how much of a file is read.
@@ -126,7 +126,7 @@ func (b *Bot) runWith(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any
 
 // diagnoseText finds the root cause in a pasted log.
 func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
-	src, err := diagnose.Read(p.name, strings.NewReader(p.text))
+	src, err := logfile.Read(p.name, strings.NewReader(p.text))
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
 	}

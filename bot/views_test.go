@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slack-go/slack"
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
@@ -26,7 +23,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -136,9 +136,9 @@ func sampleList(l lang.Lang) []slack.Block {
 }
 
 // logOf is the log of a run whose rank 3 has run out of GPU memory.
-func logOf(t testing.TB) diagnose.Source {
+func logOf(t testing.TB) logfile.Source {
 	t.Helper()
-	src, err := diagnose.Read("gpt-4711.out", strings.NewReader(strings.Join([]string{
+	src, err := logfile.Read("gpt-4711.out", strings.NewReader(strings.Join([]string{
 		" [2026-11-20 12:00:01] iteration       40/     100 | consumed samples:         2560 | elapsed time per iteration (ms): 1234.5 | lm loss: 2.345678E+00 |",
 		"[rank3]: Traceback (most recent call last):",
 		`[rank3]:   File "/w/megatron/core/tensor_parallel/layers.py", line 812, in forward`,

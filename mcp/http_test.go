@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/mcp/mcptest"
+	"github.com/stretchr/testify/require"
 )
 
 // serve starts a server of the operations.

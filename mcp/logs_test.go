@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/stretchr/testify/require"
 )
 
 // logged gives job 4711 a log of its own and returns the session that reads it.

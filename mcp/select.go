@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"

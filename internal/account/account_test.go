@@ -5,10 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/account/accounttest"
+	"github.com/stretchr/testify/require"
 )
 
 func TestUsersOfThisMachine(t *testing.T) {

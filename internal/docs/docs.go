@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
@@ -144,7 +145,7 @@ func failures() string {
 	var b strings.Builder
 	b.WriteString("# Failure classes\n\nWhat `megatron-ops diagnose` calls the first cause of a job's end. Retry says whether the same job, unchanged, is worth starting again.\n\n")
 	b.WriteString("| class | name | 名称 | who acts | retry | first remedies | source |\n|---|---|---|---|---|---|---|\n")
-	for _, c := range diagnose.Classes() {
+	for _, c := range outcome.Classes() {
 		var advice []string
 		for _, a := range c.Advice {
 			advice = append(advice, a.EN)

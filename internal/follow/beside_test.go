@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
+	"github.com/stretchr/testify/require"
 )
 
 // A queue is a cluster with the jobs that a test puts there, which would start a
@@ -173,8 +173,8 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 		for i, end := range tt.ends {
 			last = News{
 				Job: slurm.Job{ID: slurm.JobID([]string{"91", "92"}[i]), Cluster: "bench", State: slurm.Failed},
-				Report: &diagnose.Report{
-					Class: diagnose.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/data/1.bin'",
+				Report: &report.Report{
+					Class: outcome.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/data/1.bin'",
 				},
 			}
 			if !end.IsZero() {
@@ -190,12 +190,12 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	y := newYard(t, "exit 3\n")
 	one, two := 1, 2
-	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &two, On: []string{diagnose.SlurmTimeLimit}}})
+	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &two, On: []string{outcome.SlurmTimeLimit}}})
 	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
 	require.Contains(t, n.Why.EN, "is not among retry.on")
 	st, err := y.call.Store()
 	require.NoError(t, err)
-	n.Report, n.Why = &diagnose.Report{Class: diagnose.SlurmTimeLimit}, lang.Text{}
+	n.Report, n.Why = &report.Report{Class: outcome.SlurmTimeLimit}, lang.Text{}
 	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
 	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 2); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
 	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/stretchr/testify/require"
 )
 
 // Whether a failure is worth another try is the policy's word first, then the class's.
@@ -20,21 +20,21 @@ func TestWhetherAJobIsTriedAgain(t *testing.T) {
 	on := []string{"oom"}
 	for _, tt := range []struct {
 		policy  job.Retry
-		report  diagnose.Report
+		report  report.Report
 		attempt int
 		why     string // "" where it is tried again
 	}{
-		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 0, ""},
-		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 1, ""},
-		{job.Retry{Max: num(2)}, diagnose.Report{Class: "link", Retry: true}, 2, "not submitted again: 2 retries are used up"},
-		{job.Retry{Max: num(2)}, diagnose.Report{Class: "oom"}, 0, "not submitted again: oom would come back unchanged"},
-		{job.Retry{Max: num(2), On: on}, diagnose.Report{Class: "oom"}, 0, ""},
-		{job.Retry{Max: num(2), On: on}, diagnose.Report{Class: "link", Retry: true}, 0, "not submitted again: link is not among retry.on"},
-		{job.Retry{On: on}, diagnose.Report{Class: "oom"}, 2, ""},
-		{job.Retry{On: on}, diagnose.Report{Class: "oom"}, 3, "not submitted again: 3 retries are used up"},
-		{job.Retry{Max: num(99)}, diagnose.Report{Retry: true}, 19, ""},
-		{job.Retry{Max: num(99)}, diagnose.Report{Retry: true}, 20, "not submitted again: 20 retries are used up"},
-		{job.Retry{}, diagnose.Report{Retry: true}, 0, "not submitted again: 0 retries are used up"},
+		{job.Retry{Max: num(2)}, report.Report{Class: "link", Retry: true}, 0, ""},
+		{job.Retry{Max: num(2)}, report.Report{Class: "link", Retry: true}, 1, ""},
+		{job.Retry{Max: num(2)}, report.Report{Class: "link", Retry: true}, 2, "not submitted again: 2 retries are used up"},
+		{job.Retry{Max: num(2)}, report.Report{Class: "oom"}, 0, "not submitted again: oom would come back unchanged"},
+		{job.Retry{Max: num(2), On: on}, report.Report{Class: "oom"}, 0, ""},
+		{job.Retry{Max: num(2), On: on}, report.Report{Class: "link", Retry: true}, 0, "not submitted again: link is not among retry.on"},
+		{job.Retry{On: on}, report.Report{Class: "oom"}, 2, ""},
+		{job.Retry{On: on}, report.Report{Class: "oom"}, 3, "not submitted again: 3 retries are used up"},
+		{job.Retry{Max: num(99)}, report.Report{Retry: true}, 19, ""},
+		{job.Retry{Max: num(99)}, report.Report{Retry: true}, 20, "not submitted again: 20 retries are used up"},
+		{job.Retry{}, report.Report{Retry: true}, 0, "not submitted again: 0 retries are used up"},
 	} {
 		may, why := mayRetry(tt.policy, tt.report, tt.attempt)
 		require.Equal(t, tt.why, why.EN)
@@ -46,7 +46,7 @@ func TestWhetherAJobIsTriedAgain(t *testing.T) {
 		waits = append(waits, delayMinutes(attempt))
 	}
 	require.Equal(t, []int{1, 2, 4, 8, 16, 32, 60, 60}, waits)
-	for class, on := range map[string]bool{diagnose.SlurmTimeLimit: true, diagnose.SlurmPreempted: true, "oom": false} {
+	for class, on := range map[string]bool{outcome.SlurmTimeLimit: true, outcome.SlurmPreempted: true, "oom": false} {
 		require.Equal(t, on, goesOn(class), class)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
@@ -28,7 +28,7 @@ import (
 type News struct {
 	Job slurm.Job
 	// Report is the diagnosis of a job that ended badly.
-	Report *diagnose.Report
+	Report *report.Report
 	// Next is the job that was submitted in place of this one.
 	Next slurm.JobID
 	// Why says what was done beyond watching, or why it was not.
@@ -37,7 +37,7 @@ type News struct {
 	Alarms []joblogs.Alarm
 	// Incident is what this failure has in common with those of other jobs, told
 	// once.
-	Incident *diagnose.Incident
+	Incident *report.Incident
 }
 
 // A Follower follows the jobs of a service. Tell is called for each piece of
@@ -244,7 +244,7 @@ func (f *Follower) reader() *ops.Call {
 	return &ops.Call{Service: f.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "follow", ReadOnly: true}}
 }
 
-func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *diagnose.Report {
+func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
 	out, err := do[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err != nil {
 		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)

@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -23,10 +21,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
+	"github.com/stretchr/testify/require"
 )
 
 // TestMain lets the test binary play srun and its kin for the embedded back end.
@@ -211,7 +211,7 @@ exit 1
 		ended := ended.Add(time.Duration(i) * time.Minute)
 		n := News{
 			Job:    slurm.Job{ID: id, Cluster: "local", Name: "gpt", User: "ada", State: slurm.Failed, EndedAt: &ended},
-			Report: &diagnose.Report{Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu07"}, RootLine: "Xid 79", RootFile: "rank3.log"},
+			Report: &report.Report{Class: outcome.GPUHardware, ExcludeNodes: []string{"gpu07"}, RootLine: "Xid 79", RootFile: "rank3.log"},
 		}
 		f.blame(t.Context(), st, &n)
 		told, err := y.call.Notices(t.Context())
@@ -258,19 +258,19 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 	same := func(lineage, class, line, iteration string) bool {
 		jobs++
 		id := slurm.JobID(fmt.Sprint(jobs))
-		again, err := f.sameCause(t.Context(), st, lineage, id, diagnose.Report{Class: class, RootLine: line}, iteration)
+		again, err := f.sameCause(t.Context(), st, lineage, id, report.Report{Class: class, RootLine: line}, iteration)
 		require.NoError(t, err)
 		return again
 	}
-	require.False(t, same("a", diagnose.NCCLTimeout, "rank 3 waited 600 s", "100"))
-	require.False(t, same("a", diagnose.NCCLIB, "port 1 of mlx5_0 is down", "100"), "another cause")
-	require.True(t, same("a", diagnose.NCCLIB, "port 2 of mlx5_3 is down", "200"), "numbers aside it is the same")
-	require.False(t, same("b", diagnose.NCCLIB, "port 2 of mlx5_3 is down", "200"), "another run's")
-	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))
-	require.False(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it came further")
-	require.True(t, same("c", diagnose.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it did not")
+	require.False(t, same("a", outcome.NCCLTimeout, "rank 3 waited 600 s", "100"))
+	require.False(t, same("a", outcome.NCCLIB, "port 1 of mlx5_0 is down", "100"), "another cause")
+	require.True(t, same("a", outcome.NCCLIB, "port 2 of mlx5_3 is down", "200"), "numbers aside it is the same")
+	require.False(t, same("b", outcome.NCCLIB, "port 2 of mlx5_3 is down", "200"), "another run's")
+	require.False(t, same("c", outcome.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))
+	require.False(t, same("c", outcome.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it came further")
+	require.True(t, same("c", outcome.SlurmTimeLimit, "DUE TO TIME LIMIT", "200"), "it did not")
 	jobs--
-	require.True(t, same("c", diagnose.NCCLIB, "asked again after a crash", ""), "the same job has the same answer")
+	require.True(t, same("c", outcome.NCCLIB, "asked again after a crash", ""), "the same job has the same answer")
 }
 
 // News that cannot be written down is told again, and a job counts as told of

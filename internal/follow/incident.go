@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // Kinds of what is kept to see failures of several jobs as one incident.
@@ -29,7 +29,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 		at = *n.Job.EndedAt
 	}
 	r := *n.Report
-	this := diagnose.Failure{JobID: string(n.Job.ID), At: at, Report: diagnose.Report{Class: r.Class, RootNode: r.RootNode, RootLine: r.RootLine}}
+	this := report.Failure{JobID: string(n.Job.ID), At: at, Report: report.Report{Class: r.Class, RootNode: r.RootNode, RootLine: r.RootLine}}
 	docs := st.Slack()
 	if err := docs.Put(ctx, failures, key(n.Job.Cluster, n.Job.ID), this, now.Add(3*jobcontrol.IncidentWindow)); err != nil {
 		f.Log.Error("a failure could not be kept", "job", n.Job.ID, "error", err)
@@ -40,14 +40,14 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 		f.Log.Error("failures could not be read", "error", err)
 		return
 	}
-	var all []diagnose.Failure
+	var all []report.Failure
 	for _, k := range keys {
-		var one diagnose.Failure
+		var one report.Failure
 		if ok, err := docs.Get(ctx, failures, k, now, &one); err == nil && ok && k == key(n.Job.Cluster, slurm.JobID(one.JobID)) {
 			all = append(all, one)
 		}
 	}
-	for _, i := range diagnose.Incidents(all, jobcontrol.IncidentWindow, jobcontrol.Switches(ctx, f.Service.Clusters[n.Job.Cluster])) {
+	for _, i := range report.Incidents(all, jobcontrol.IncidentWindow, jobcontrol.Switches(ctx, f.Service.Clusters[n.Job.Cluster])) {
 		if !slices.Contains(i.Jobs, this.JobID) {
 			continue
 		}

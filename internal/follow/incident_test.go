@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/stretchr/testify/require"
 )
 
 // TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail of the same file
@@ -28,14 +28,14 @@ exit 1
 	time.Sleep(300 * time.Millisecond)
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	var told []*diagnose.Incident
+	var told []*report.Incident
 	for _, n := range y.news {
 		if n.Incident != nil {
 			told = append(told, n.Incident)
 		}
 	}
 	require.Len(t, told, 1, "said with the second job, and not again with the third")
-	require.Equal(t, diagnose.Filesystem, told[0].Class)
+	require.Equal(t, outcome.Filesystem, told[0].Class)
 	require.Equal(t, "/lustre/proj", told[0].Where)
 	require.Equal(t, []string{string(failed[0]), string(failed[1])}, told[0].Jobs)
 }

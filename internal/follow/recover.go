@@ -15,7 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -33,7 +34,7 @@ const cause = "cause"
 // goesOn reports whether a class ends a run that has done nothing wrong: the next
 // one simply goes on.
 func goesOn(class string) bool {
-	return class == diagnose.SlurmTimeLimit || class == diagnose.SlurmPreempted
+	return class == outcome.SlurmTimeLimit || class == outcome.SlurmPreempted
 }
 
 // recover submits a failed job again where its specification allows it: for a
@@ -130,7 +131,7 @@ func lineageOf(sub store.Submission) (lineage string, attempt int) {
 }
 
 // mayRetry says whether the class of failure and the count allow another try.
-func mayRetry(p job.Retry, r diagnose.Report, attempt int) (bool, lang.Text) {
+func mayRetry(p job.Retry, r report.Report, attempt int) (bool, lang.Text) {
 	most := retriesOf(p)
 	switch {
 	case attempt >= most:
@@ -150,7 +151,7 @@ func delayMinutes(attempt int) int { return min(1<<min(attempt, 6), 60) }
 // this one's cause. A time limit or a preemption is the same only where the run
 // has come no further since. Asked again for the same job, after a crash, it says
 // the same.
-func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, id slurm.JobID, r diagnose.Report, iteration string) (bool, error) {
+func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, id slurm.JobID, r report.Report, iteration string) (bool, error) {
 	type kept struct {
 		Class, Line, Iteration string
 		Job                    slurm.JobID

@@ -45,7 +45,7 @@ var englishOnly = map[string]string{
 	"packaging/":                    "developers read it",
 	"skills/":                       "authors read it when the program is built",
 	"slurm/cluster/local/local.go":  "a program that forgot its stand-in: the first test finds it",
-	"slurm/diagnose/run.go":         "it holds an error that came from another process",
+	"slurm/diagnose/scan/all.go":    "it holds an error that came from another process",
 	"slurm/slurmtest/":              "tests read it",
 	"tools/":                        "developers read it",
 }

@@ -27,7 +27,7 @@ type room struct {
 // answers.
 var belowOps = []string{
 	"bot/...", "internal/ops/...", "internal/consent", "internal/store", "internal/account", "internal/linkproof", "knowledge", "knowledge/...", "skills",
-	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose", "slurm/metrics", "slurm/watch",
+	"slurm", "slurm/hostlist", "slurm/job", "slurm/lint", "slurm/diagnose/...", "slurm/metrics", "slurm/watch",
 }
 
 // belowTable is what lies below the operations, open to each of their rooms.
@@ -70,8 +70,15 @@ var rooms = []room{
 	{"slurm/watch", []string{"slurm", "slurm/hostlist", "slurm/metrics"}, "watching sees clusters through interfaces of its own"},
 	{"slurm/metrics", []string{"slurm", "knowledge/megatron", "internal/chart"}, "metrics are read from files"},
 	{"slurm/checkpoint", nil, "a checkpoint is read from its files, by whoever may read them"},
-	{"slurm/diagnose", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics", "internal/redact"}, "a diagnosis never starts a process"},
-	{"slurm/diagnose/...", []string{"slurm/diagnose"}, "a bench or generator serves the diagnosis"},
+	{"slurm/diagnose", []string{"slurm/diagnose/...", "knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics"}, "a diagnosis never starts a process"},
+	{"slurm/diagnose/outcome", nil, "what a failure may be is known before any log is read"},
+	{"slurm/diagnose/pattern", []string{"slurm/diagnose/outcome"}, "what a line says by itself needs no other line"},
+	{"slurm/diagnose/python", []string{"slurm/diagnose/outcome", "slurm/diagnose/pattern"}, "a traceback knows nothing of the job that raised it"},
+	{"slurm/diagnose/logline", []string{"slurm/diagnose/python"}, "the head of a line knows nothing of what it tells"},
+	{"slurm/diagnose/flightrecorder", nil, "a dump is data, whoever asks"},
+	{"slurm/diagnose/logfile", []string{"slurm/diagnose/flightrecorder", "slurm/diagnose/logline"}, "opening a log knows nothing of what it tells"},
+	{"slurm/diagnose/scan", []string{"slurm/diagnose/outcome", "slurm/diagnose/pattern", "slurm/diagnose/python", "slurm/diagnose/logline", "slurm/diagnose/logfile", "slurm/hostlist"}, "what one file tells is gathered without a verdict"},
+	{"slurm/diagnose/report", []string{"slurm/diagnose/outcome", "slurm/diagnose/python", "slurm/diagnose/logline", "slurm/diagnose/logfile", "knowledge/...", "slurm"}, "an answer is put into words without the logs that it came of"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"internal/checkout", "knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact", "internal/chart"}, "the operations stand above every room and below every surface"},
 	{"internal/ops/answers", append([]string{"internal/ops"}, belowTable...), "an answer comes from what is known, and asks no other room; the operations that it tells of are handed to it"},
@@ -89,7 +96,7 @@ var rooms = []room{
 	{"internal/policy", []string{"internal/ops/...", "slurm", "slurm/hostlist", "slurm/job"}, "what may be taken is judged from the operations' own inputs, before any door"},
 	{"internal/consent", []string{"internal/ops/...", "internal/policy", "internal/store", "knowledge/rules", "slurm", "slurm/job"}, "what somebody agrees to is the same at every door"},
 	{"internal/web", []string{"internal/ops/...", "internal/consent", "internal/linkproof", "slurm", "slurm/hostlist", "slurm/metrics"}, "the page is one door, not the room: it knows neither Slack nor MCP"},
-	{"internal/notify", []string{"internal/follow", "internal/ops", "internal/store", "slurm", "slurm/hostlist", "slurm/diagnose"}, "what is told outside of Slack is the follower's news, and knows no door"},
+	{"internal/notify", []string{"internal/follow", "internal/ops", "internal/store", "slurm", "slurm/hostlist", "slurm/diagnose/..."}, "what is told outside of Slack is the follower's news, and knows no door"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops/...", "internal/policy", "internal/notify"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"bot/typed", []string{"internal/ops/...", "slurm"}, "what somebody types is read before anything is drawn or done"},

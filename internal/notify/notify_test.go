@@ -21,15 +21,15 @@ import (
 	"testing"
 	"time"
 
-	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
 )
 
 // A service is one that takes messages, as its documentation says it does.
@@ -71,7 +71,7 @@ func notifier(t *testing.T, targets map[string]Target) (*Notifier, *time.Time) {
 // failed is the news of a job that ran out of memory, and whose line calls people.
 func failed(t *testing.T) Message {
 	t.Helper()
-	src, err := diagnose.Read("gpt-7.out", strings.NewReader("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.56 GiB. GPU 1 has a total capacity of 79.11 GiB of which 532.00 MiB is free.\n"))
+	src, err := logfile.Read("gpt-7.out", strings.NewReader("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.56 GiB. GPU 1 has a total capacity of 79.11 GiB of which 532.00 MiB is free.\n"))
 	require.NoError(t, err)
 	r, err := diagnose.Run(t.Context(), src, diagnose.Context{})
 	require.NoError(t, err)

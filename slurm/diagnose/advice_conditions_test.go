@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // TestAdviceReadsTheJob prints a job's own arguments before it runs out of
@@ -31,7 +32,7 @@ func TestAdviceReadsTheJob(t *testing.T) {
 	require.NotContains(t, spent, "--recompute-granularity full")
 	require.Contains(t, spent, "parallelism")
 	require.Contains(t, advice(oomLog), "Halve --micro-batch-size", "where the job's arguments are not known")
-	for _, c := range diagnose.Classes() {
+	for _, c := range outcome.Classes() {
 		seen := map[string]bool{}
 		for _, a := range c.Advice {
 			require.False(t, seen[a.EN], "%s says it twice: %s", c.ID, a.EN)
@@ -47,13 +48,13 @@ func TestAdviceReadsTheSpecification(t *testing.T) {
 	advice := func(log string, c diagnose.Context) string { return strings.Join(diagnoseWith(t, log, c).Advice, "\n") }
 	killed := "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"
 	require.Contains(t, advice(killed, diagnose.Context{}), "--mem")
-	whole := advice(killed, diagnose.Context{Already: []string{diagnose.AllMemory}})
+	whole := advice(killed, diagnose.Context{Already: []string{report.AllMemory}})
 	require.NotContains(t, whole, "--mem ")
 	require.Contains(t, whole, "--num-workers")
 	refused := "Traceback (most recent call last):\n  File \"/w/arguments.py\", line 9, in validate_args\n    assert x\n" +
 		"AssertionError: Using tensor model parallelism or context parallelism require setting the environment variable CUDA_DEVICE_MAX_CONNECTIONS to 1\n"
 	require.Contains(t, advice(refused, diagnose.Context{}), "container")
-	require.NotContains(t, advice(refused, diagnose.Context{Already: []string{diagnose.ContainerVariables}}), "container")
+	require.NotContains(t, advice(refused, diagnose.Context{Already: []string{report.ContainerVariables}}), "container")
 	alone := megatron.Run{WorldSize: 4, Argv: strings.Fields("--num-layers 8 --hidden-size 512 --num-attention-heads 8 --tensor-model-parallel-size 4")}
 	require.NotContains(t, advice(oomLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
 	alone.WorldSize = 8

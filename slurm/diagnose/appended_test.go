@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestTheLastRunOfAFileIsJudged has logs to which several runs were appended, and
@@ -24,48 +23,48 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 	}{
 		"nohup says that it begins": {
 			"nohup: ignoring input\nReading the data of run 1\n" + raised("ValueError: the first") + "nohup: ignoring input\nReading the data of run 2\nDone with all\n",
-			diagnose.Success, "", 2,
+			outcome.Success, "", 2,
 		},
 		"each run ends in its own traceback": {
 			raised("ModuleNotFoundError: No module named 'numpy'") + raised("ModuleNotFoundError: No module named 'src'") + raised("KeyError: 'loss'"),
-			diagnose.UserException, "KeyError", 3,
+			outcome.UserException, "KeyError", 3,
 		},
 		"each run is called wrongly in its own way": {
 			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" +
 				"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --half: expected one argument\n",
-			diagnose.BadArgs, "--half", 2,
+			outcome.BadArgs, "--half", 2,
 		},
-		"the same traceback twice": {raised("KeyError: 'a'") + raised("KeyError: 'a'"), diagnose.UserException, "KeyError", 0},
+		"the same traceback twice": {raised("KeyError: 'a'") + raised("KeyError: 'a'"), outcome.UserException, "KeyError", 0},
 		"somebody stops the program that ran after": {
 			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + raised("KeyboardInterrupt"),
-			diagnose.SlurmCancelled, "KeyboardInterrupt", 2,
+			outcome.SlurmCancelled, "KeyboardInterrupt", 2,
 		},
 		"the first line comes again after an end": {
 			begin + epochs(3) + raised("ValueError: the first") + begin + epochs(3) + "Training finished.\n",
-			diagnose.Success, "", 2,
+			outcome.Success, "", 2,
 		},
-		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(3), diagnose.UnknownExit, "", 2},
+		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(3), outcome.UnknownExit, "", 2},
 		"an end of an earlier run is none of the last": {
-			begin + epochs(3) + "Training finished.\n" + begin + epochs(3), diagnose.UnknownExit, "", 2,
+			begin + epochs(3) + "Training finished.\n" + begin + epochs(3), outcome.UnknownExit, "", 2,
 		},
 		"a launcher's run is appended": {
-			begin + raised("ValueError: the first") + torchrun + begin + raised("KeyError: 'loss'") + torchrun, diagnose.UserException, "KeyError", 2,
+			begin + raised("ValueError: the first") + torchrun + begin + raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
 		},
 		"ranks begin one after the other": {
 			begin + begin + raised("ValueError: the first") + begin + raised("ValueError: the second") +
 				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
-			diagnose.UserException, "the first", 0,
+			outcome.UserException, "the first", 0,
 		},
 		"a rank begins late, and nobody else says why the job died": {
 			begin + epochs(30) + raised("ValueError: the first") + begin +
 				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
-			diagnose.UserException, "the first", 2,
+			outcome.UserException, "the first", 2,
 		},
 		"a loop counts and says the same of each round": {
 			" INFO - [1/70] begins to train\n" + epochs(20) + " INFO - [2/70] begins to train\n" + epochs(20) + " INFO - [3/70] begins to train\n",
-			diagnose.UnknownExit, "", 0,
+			outcome.UnknownExit, "", 0,
 		},
-		"a loop has a heading": {strings.Repeat("Reading the settings of run 7\n"+epochs(9), 9), diagnose.UnknownExit, "", 0},
+		"a loop has a heading": {strings.Repeat("Reading the settings of run 7\n"+epochs(9), 9), outcome.UnknownExit, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)

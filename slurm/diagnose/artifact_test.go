@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // packed writes the files of a folder as a zip and as a tar.gz, under a
@@ -74,7 +74,7 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 	for _, path := range packed(t, dir) {
 		got, err := diagnose.Path(context.Background(), path, diagnose.Context{})
 		require.NoError(t, err, path)
-		require.Equal(t, diagnose.CUDAOOM, got.Class, path)
+		require.Equal(t, outcome.CUDAOOM, got.Class, path)
 		require.Equal(t, []int{0, 3}, got.OnlyRanks, path)
 		require.Contains(t, got.Summary, "Only the logs of ranks 0 and 3 are here.")
 		require.Contains(t, got.View(lang.ZH).Sections[0].Text, "这里只有 rank 0、3 的日志。")

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // A request is one line of `diagnose --batch`.
@@ -20,7 +23,7 @@ type refusal struct {
 	ID    json.RawMessage `json:"id,omitempty"`
 	Error problem         `json:"error"`
 	// Unreadable names every log that could not be read, with its reason.
-	Unreadable []Unreadable `json:"unreadable,omitempty"`
+	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
 }
 
 type problem struct {
@@ -50,14 +53,14 @@ func Batch(ctx context.Context, line []byte) []byte {
 			code = "not_found"
 		}
 		no := refusal{ID: q.ID, Error: problem{code, "path", err.Error(), "name a log file or a directory of logs"}}
-		if none := new(UnreadableError); errors.As(err, &none) {
+		if none := new(logfile.UnreadableError); errors.As(err, &none) {
 			no.Unreadable = none.Logs
 		}
 		return answer(no)
 	}
 	return answer(struct {
 		ID json.RawMessage `json:"id,omitempty"`
-		Report
+		report.Report
 	}{q.ID, r})
 }
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // literals are what a person would search a folder of logs for.
@@ -88,7 +88,7 @@ func BenchmarkFolder(b *testing.B) {
 			for b.Loop() {
 				r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
 				require.NoError(b, err)
-				require.Equal(b, diagnose.CUDAOOM, r.Class)
+				require.Equal(b, outcome.CUDAOOM, r.Class)
 				require.Equal(b, root, *r.RootRank)
 			}
 			var m runtime.MemStats

@@ -2,56 +2,62 @@ package diagnose
 
 import (
 	"slices"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // betweenRanks is for jobs where only the network between ranks complained.
-func (j *job) betweenRanks(live []*event) (verdict, bool) {
+func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
 	if !j.deathSeen() {
 		if j.finished() || j.endedWell() {
 			return verdict{}, false
 		}
-		live = slices.DeleteFunc(slices.Clone(live), func(e *event) bool {
+		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
 			return known && running && j.progressSince(e) > 0 || j.after(e) == wentOn
 		})
 	}
-	var best *event
+	var best *scan.Event
 	for _, e := range live {
-		if e.class == Rendezvous && j.reportedBefore(e) {
+		if e.Class == outcome.Rendezvous && j.reportedBefore(e) {
 			continue
 		}
-		if e.weight > timedOut+5 && e.weight < ended && !isEnd(e.class) && (best == nil || e.weight >= best.weight+3 || j.earlier2(e, best)) {
+		if e.Weight > pattern.TimedOut+5 && e.Weight < pattern.Ended && !scan.IsEnd(e.Class) &&
+			(best == nil || e.Weight >= best.Weight+3 || j.earlier2(e, best)) {
 			best = e
 		}
 	}
 	if best != nil {
-		v := verdict{class: best.class, event: best, why: "only the network complained"}
-		if best.class == Rendezvous && j.ranksMissing() {
-			v.class = NodeCountMismatch
+		v := verdict{class: best.Class, event: best, why: "only the network complained"}
+		if best.Class == outcome.Rendezvous && j.ranksMissing() {
+			v.class = outcome.NodeCountMismatch
 		}
-		if best.class != NCCLIB && j.sameNodeRank() {
-			v.class = NodeCountMismatch
+		if best.Class != outcome.NCCLIB && j.sameNodeRank() {
+			v.class = outcome.NodeCountMismatch
 		}
 		return v, true
 	}
 	for _, e := range live {
-		if e.weight >= timedOut-5 && e.weight <= timedOut+5 && (best == nil || e.weight > best.weight+4 || e.weight >= best.weight && j.earlier2(e, best)) &&
-			e.weight != aborted {
+		if e.Weight >= pattern.TimedOut-5 && e.Weight <= pattern.TimedOut+5 &&
+			(best == nil || e.Weight > best.Weight+4 || e.Weight >= best.Weight && j.earlier2(e, best)) &&
+			e.Weight != pattern.Aborted {
 			best = e
 		}
 	}
 	if best == nil {
 		return verdict{}, false
 	}
-	v := verdict{class: best.class, event: best, why: "only collectives complained"}
-	if best.class == NCCLTimeout {
+	v := verdict{class: best.Class, event: best, why: "only collectives complained"}
+	if best.Class == outcome.NCCLTimeout {
 		l, ok := j.missing(live)
 		if ok {
 			v.laggard = &l
 			v.event = j.laggardEvent(l, live, best)
 		} else if j.manyProcesses() { // whoever complains had to wait
 			e := *best
-			e.rank, e.node = -1, ""
+			e.Rank, e.Node = -1, ""
 			v.event = &e
 		}
 	}
@@ -60,10 +66,10 @@ func (j *job) betweenRanks(live []*event) (verdict, bool) {
 
 // reportedBefore reports whether a launcher had said before a complaint of the
 // rendezvous that a process failed: the store goes with the launcher that hosts it.
-func (j *job) reportedBefore(e *event) bool {
+func (j *job) reportedBefore(e *scan.Event) bool {
 	for i, f := range j.files {
-		for _, failed := range f.elastic {
-			if i == e.file && failed.off < e.off || i != e.file && !failed.at.IsZero() && e.when().Sub(failed.at) > skew {
+		for _, failed := range f.Elastic {
+			if i == e.File && failed.Off < e.Off || i != e.File && !failed.At.IsZero() && e.When().Sub(failed.At) > skew {
 				return true
 			}
 		}
@@ -72,62 +78,62 @@ func (j *job) reportedBefore(e *event) bool {
 }
 
 // recorded is the rank that flight recorder dumps show to be missing.
-func (j *job) recorded([]*event) (laggard, bool) {
+func (j *job) recorded([]*scan.Event) (laggard, bool) {
 	if j.missed == nil {
 		return laggard{}, false
 	}
-	return laggard{j.missed.rank, j.nccl[j.missed.rank], "recorder"}, true
+	return laggard{j.missed.Rank, j.nccl[j.missed.Rank], "recorder"}, true
 }
 
 // named is the rank that errors of the others name, where they agree.
-func (j *job) named([]*event) (laggard, bool) {
-	votes, most := map[namedRank]int{}, namedRank{rank: -1, referee: true}
+func (j *job) named([]*scan.Event) (laggard, bool) {
+	votes, most := map[scan.NamedRank]int{}, scan.NamedRank{Rank: -1, Referee: true}
 	for _, f := range j.files {
-		for _, r := range f.missing {
+		for _, r := range f.Missing {
 			votes[r]++
 			switch {
-			case r.referee != most.referee && most.rank >= 0:
-				if r.referee {
+			case r.Referee != most.Referee && most.Rank >= 0:
+				if r.Referee {
 					continue
 				}
-			case most.rank >= 0 && (votes[r] < votes[most] || votes[r] == votes[most] && r.rank >= most.rank):
+			case most.Rank >= 0 && (votes[r] < votes[most] || votes[r] == votes[most] && r.Rank >= most.Rank):
 				continue
 			}
 			most = r
 		}
 	}
-	return laggard{most.rank, j.nccl[most.rank], "named"}, most.rank >= 0
+	return laggard{most.Rank, j.nccl[most.Rank], "named"}, most.Rank >= 0
 }
 
 // laggardEvent is the line that shows the rank that others waited for.
-func (j *job) laggardEvent(l laggard, live []*event, otherwise *event) *event {
+func (j *job) laggardEvent(l laggard, live []*scan.Event, otherwise *scan.Event) *scan.Event {
 	if l.by == nil {
 		e := *otherwise
-		e.rank, e.node = l.rank, j.nodeByRank(l.rank, map[int]string{})
+		e.Rank, e.Node = l.rank, j.nodeByRank(l.rank, map[int]string{})
 		return &e
 	}
-	e := &event{
-		file:   l.by.file,
-		off:    l.by.off,
-		raw:    l.by.raw,
-		text:   l.by.raw,
-		tag:    l.by.tag,
-		class:  NCCLTimeout,
-		weight: timedOut,
-		rank:   l.rank,
-		node:   j.fileNode[l.by.file],
+	e := &scan.Event{
+		File:   l.by.File,
+		Off:    l.by.Off,
+		Raw:    l.by.Raw,
+		Text:   l.by.Raw,
+		Tag:    l.by.Tag,
+		Class:  outcome.NCCLTimeout,
+		Weight: pattern.TimedOut,
+		Rank:   l.rank,
+		Node:   j.fileNode[l.by.File],
 	}
 	for _, o := range live {
-		if o.rank == l.rank && o.node != "" {
-			e.node = o.node
+		if o.Rank == l.rank && o.Node != "" {
+			e.Node = o.Node
 			break
 		}
 	}
-	if e.node == "" {
+	if e.Node == "" {
 		for _, f := range j.files {
-			for t, h := range f.hostOf {
-				if t.rank == l.rank || j.taskRank && t.label == l.rank {
-					e.node = h
+			for t, h := range f.HostOf {
+				if t.Rank == l.rank || j.taskRank && t.Label == l.rank {
+					e.Node = h
 				}
 			}
 		}
@@ -136,22 +142,22 @@ func (j *job) laggardEvent(l laggard, live []*event, otherwise *event) *event {
 }
 
 // earlier2 reports whether a comes before b, by time and then by place.
-func (j *job) earlier2(a, b *event) bool {
-	ta, tb := a.when(), b.when()
-	if a.file == b.file {
-		return a.off < b.off
+func (j *job) earlier2(a, b *scan.Event) bool {
+	ta, tb := a.When(), b.When()
+	if a.File == b.File {
+		return a.Off < b.Off
 	}
 	if !ta.IsZero() && !tb.IsZero() && !ta.Equal(tb) {
 		return ta.Before(tb)
 	}
-	return a.file < b.file
+	return a.File < b.File
 }
 
 // ranksMissing reports whether fewer Slurm tasks spoke than the world has.
 func (j *job) ranksMissing() bool {
 	tasks := map[int]bool{}
 	for _, f := range j.files {
-		for l := range f.labels {
+		for l := range f.Labels {
 			tasks[l] = true
 		}
 	}
@@ -162,7 +168,7 @@ func (j *job) ranksMissing() bool {
 func (j *job) sameNodeRank() bool {
 	nodes := map[string]string{}
 	for _, f := range j.files {
-		for node, rank := range f.nodeRank {
+		for node, rank := range f.NodeRank {
 			if other, ok := nodes[rank]; ok && other != node {
 				return true
 			}
@@ -174,14 +180,14 @@ func (j *job) sameNodeRank() bool {
 
 // onlyDumps is for jobs of which flight recorder dumps alone tell: some ranks
 // wait in a collective that others never entered.
-func (j *job) onlyDumps([]*event) (verdict, bool) {
+func (j *job) onlyDumps([]*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
 	if j.missed == nil || j.didWell() || known && running && j.fresh() {
 		return verdict{}, false
 	}
-	v := verdict{class: NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.rank, why: "recorder"}}
+	v := verdict{class: outcome.NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.Rank, why: "recorder"}}
 	if known && running {
-		v.class, v.why = Hang, "no progress"
+		v.class, v.why = outcome.Hang, "no progress"
 	}
 	return v, true
 }

@@ -8,15 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
-func given(t *testing.T, text string, c diagnose.Context) diagnose.Report {
+func given(t *testing.T, text string, c diagnose.Context) report.Report {
 	t.Helper()
-	src, err := diagnose.Read("slurm-1.out", strings.NewReader(text))
+	src, err := logfile.Read("slurm-1.out", strings.NewReader(text))
 	require.NoError(t, err)
 	r, err := diagnose.Run(context.Background(), src, c)
 	require.NoError(t, err)
@@ -34,7 +36,7 @@ func TestAnXidSaysWhatItMeans(t *testing.T) {
 	} {
 		r := given(t, "gpu7:1:2 [0] NCCL INFO x\n"+line+"\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/a.py\", line 1, in f\n"+
 			"[rank0]:     g()\n[rank0]: RuntimeError: CUDA error: unspecified launch failure\n", diagnose.Context{JobState: "FAILED", Nodes: []string{"gpu7"}})
-		require.Equal(t, diagnose.GPUHardware, r.Class, line)
+		require.Equal(t, outcome.GPUHardware, r.Class, line)
 		all := strings.Join(r.Advice, " ")
 		require.Contains(t, strings.ReplaceAll(all, "NODE", "gpu7"), want[0])
 		require.Contains(t, all, "drain")
@@ -54,7 +56,7 @@ func TestAPeersAddressBecomesItsNode(t *testing.T) {
 	c := diagnose.Context{JobState: "FAILED", Nodes: []string{"gpu06", "gpu07"}, Resolve: func(a string) []string { return names[a] }}
 	for address, want := range map[string]string{"10.1.2.3": "gpu07 (10.1.2.3)", "10.1.2.4": "10.1.2.4", "10.9.9.9": "10.9.9.9"} {
 		r := given(t, "gpu06:12:99 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "+address+"<45123> failed : No route to host\n", c)
-		require.Equal(t, diagnose.NCCLConnection, r.Class)
+		require.Equal(t, outcome.NCCLConnection, r.Class)
 		require.Equal(t, want, r.Peer)
 		require.Contains(t, strings.Join(r.Advice, " "), "--exclude")
 	}
@@ -71,23 +73,23 @@ func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		log, worktree, root string
-		kind                diagnose.ImportKind
+		kind                report.ImportKind
 	}{
 		"another worktree": {from("/home/a/old-megatron", "/home/a/old-megatron/megatron/training/__init__.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/old-megatron", diagnose.WrongWorktree},
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/old-megatron", report.WrongWorktree},
 		"a stale PYTHONPATH": {from("/home/a/megatron", "/scratch/old/megatron/training/__init__.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/scratch/old/", diagnose.StalePath},
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/scratch/old/", report.StalePath},
 		"a name from a stale": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
-			"ImportError: cannot import name 'f' from 'megatron.core' (/scratch/old/megatron/core/__init__.py)"), "", "/scratch/old/", diagnose.StalePath},
+			"ImportError: cannot import name 'f' from 'megatron.core' (/scratch/old/megatron/core/__init__.py)"), "", "/scratch/old/", report.StalePath},
 		"an old commit": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/megatron", diagnose.OldCheckout},
+			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/megatron", report.OldCheckout},
 		"no uv sync": {
 			from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'einops'"),
-			"/home/a/megatron", "uv sync", diagnose.NoSync,
+			"/home/a/megatron", "uv sync", report.NoSync,
 		},
 	} {
 		r := given(t, c.log, diagnose.Context{JobState: "FAILED", Worktree: c.worktree})
-		require.Equal(t, diagnose.ImportError, r.Class, name)
+		require.Equal(t, outcome.ImportError, r.Class, name)
 		require.Equal(t, c.kind, r.ImportKind, name)
 		require.Contains(t, r.Advice[0], c.root, name)
 		require.NotEqual(t, r.Advice[0], r.View(lang.ZH).Sections[3].Items[0], name)
@@ -106,8 +108,8 @@ func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
 			100+i, loss, loss)
 	}
 	cancelled := "slurmstepd: error: *** JOB 4711 ON gpu7 CANCELLED AT 2026-03-01T10:41:00 ***\n"
-	require.Equal(t, diagnose.NaNLoss, given(t, b.String()+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
-	require.Equal(t, diagnose.SlurmCancelled, given(t, b.String()[:600]+"\n"+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
+	require.Equal(t, outcome.NaNLoss, given(t, b.String()+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
+	require.Equal(t, outcome.SlurmCancelled, given(t, b.String()[:600]+"\n"+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
 }
 
 // A mount that one node alone has lost is left out of the next try.
@@ -120,11 +122,11 @@ func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
 	for node, text := range map[string]string{"a301": fmt.Sprintf(victim, 0, 0), "a302": stale, "a303": fmt.Sprintf(victim, 9, 9)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "run-44-"+node+".err"), []byte(text), 0o600))
 	}
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	r, err := diagnose.Run(t.Context(), src, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Filesystem, r.Class)
+	require.Equal(t, outcome.Filesystem, r.Class)
 	require.Equal(t, []string{"a302"}, r.ExcludeNodes)
 	require.True(t, r.Retry)
 }

@@ -3,27 +3,10 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
-
-// rendezvousDone is what torchelastic's agents say on all nodes at one moment
-// (torch/distributed/elastic/agent/server/api.py).
-const rendezvousDone = "Rendezvous complete"
-
-// maxCommon bounds the moments of one file that other nodes may share.
-const maxCommon = 1024
-
-// moment notes a time that every node names at once.
-func (s *scanner) moment(kind string, at time.Time) {
-	if s.moments == nil {
-		s.moments = map[string]time.Time{}
-	}
-	if len(s.moments) < maxCommon {
-		s.rendezvous++
-		s.moments[kind+strconv.Itoa(s.rendezvous)] = at
-	}
-}
 
 // fixClocks brings the clocks of nodes together by what all of them saw at one
 // moment: the end of a rendezvous, and iterations that several nodes report.
@@ -36,7 +19,7 @@ func (j *job) fixClocks() {
 			continue
 		}
 		note := func(what string, at time.Time) {
-			if at.Year() == yearless {
+			if at.Year() == logline.Yearless {
 				at = at.AddDate(j.year, 0, 0)
 			}
 			if seen[what] == nil {
@@ -46,12 +29,12 @@ func (j *job) fixClocks() {
 				seen[what][node] = at
 			}
 		}
-		for what, at := range f.moments {
+		for what, at := range f.Moments {
 			note(what, at)
 		}
-		for _, m := range f.progress {
-			g := iterationNumber.FindStringSubmatch(m.text)
-			if at, ok := timestamp(m.text); ok && g != nil {
+		for _, m := range f.Progress {
+			g := iterationNumber.FindStringSubmatch(m.Text)
+			if at, ok := logline.ParseTime(m.Text); ok && g != nil {
 				note("iteration "+g[1], at)
 			}
 		}
@@ -59,7 +42,7 @@ func (j *job) fixClocks() {
 	ahead := clocksAhead(seen)
 	for i, f := range j.files {
 		if d := ahead[j.fileNode[i]]; d != 0 {
-			f.shift(-d)
+			f.Shift(-d)
 		}
 	}
 	for node, d := range ahead {
@@ -94,32 +77,4 @@ func clocksAhead(seen map[string]map[string]time.Time) map[string]time.Duration 
 		}
 	}
 	return ahead
-}
-
-// shift moves all times that a file tells.
-func (f *facts) shift(d time.Duration) {
-	move := func(t *time.Time) {
-		if !t.IsZero() {
-			*t = t.Add(d)
-		}
-	}
-	move(&f.lastTime)
-	move(&f.doing.at)
-	for _, e := range f.events {
-		move(&e.before)
-		move(&e.after)
-	}
-	for _, ms := range f.starts {
-		for k := range ms {
-			move(&ms[k].at)
-		}
-	}
-	for _, m := range []*mark{f.finished, f.failed} {
-		if m != nil {
-			move(&m.at)
-		}
-	}
-	for k := range f.last {
-		move(&f.last[k].at)
-	}
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A Comparison sets a failed run beside a good one of the same lineage, by
@@ -38,13 +40,13 @@ var ownPaths = map[string]bool{
 }
 
 // Compare sets the failed run's logs beside a good run's.
-func Compare(ctx context.Context, failed, good Source) (Comparison, error) {
+func Compare(ctx context.Context, failed, good logfile.Source) (Comparison, error) {
 	var c Comparison
-	bad, err := scanAll(ctx, failed)
+	bad, err := scan.All(ctx, failed)
 	if err != nil {
 		return c, err
 	}
-	well, err := scanAll(ctx, good)
+	well, err := scan.All(ctx, good)
 	if err != nil {
 		return c, err
 	}
@@ -58,16 +60,16 @@ func Compare(ctx context.Context, failed, good Source) (Comparison, error) {
 	}
 	sort.Strings(c.Nodes)
 	seen := map[string]bool{}
-	for _, f := range good.files {
+	for _, f := range good.Logs {
 		for _, l := range templateLines(ctx, f) {
-			seen[template(l.Text)] = true
+			seen[logline.Template(l.Text)] = true
 		}
 	}
-	for _, f := range failed.files {
+	for _, f := range failed.Logs {
 		for _, l := range templateLines(ctx, f) {
-			if t := template(l.Text); !seen[t] && len(c.New) < maxNew {
+			if t := logline.Template(l.Text); !seen[t] && len(c.New) < maxNew {
 				seen[t] = true
-				l.File, l.Text = f.name, show(l.Text)
+				l.File, l.Text = f.Name, logline.Show(l.Text)
 				c.New = append(c.New, l)
 			}
 		}
@@ -85,21 +87,21 @@ func changed(good, bad map[string]string) (all []Change) {
 	}
 	for n := range names {
 		if good[n] != bad[n] && !ownPaths[n] {
-			all = append(all, Change{n, show(good[n]), show(bad[n])})
+			all = append(all, Change{n, logline.Show(good[n]), logline.Show(bad[n])})
 		}
 	}
 	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-func markersOf(files []*facts) map[string]string {
+func markersOf(files []*scan.Facts) map[string]string {
 	all := map[string]string{}
 	for _, f := range files {
-		for n, v := range f.markers {
+		for n, v := range f.Markers {
 			all[n] = v
 		}
-		for _, n := range f.nodeStarts {
-			for name, v := range n.with {
+		for _, n := range f.NodeStarts {
+			for name, v := range n.With {
 				if name != "env" { // it holds paths with the job's id
 					all[name] = v
 				}
@@ -111,28 +113,21 @@ func markersOf(files []*facts) map[string]string {
 
 // templateLines are the lines of a log that a diagnosis would look at, less
 // the iteration lines.
-func templateLines(ctx context.Context, f *logFile) (lines []Line) {
+func templateLines(ctx context.Context, f *logfile.File) (lines []Line) {
 	var buf []byte
-	var d digest
-	if f.digested != nil {
-		d = *f.digested
+	var d logfile.Digest
+	if f.Digested != nil {
+		d = *f.Digested
 	} else {
-		d = f.digest(ctx, &buf, minWindow, 0)
+		d = scan.Condense(ctx, f, &buf, logfile.MinWindow, 0)
 	}
 	for _, l := range d.Lines {
-		if _, text := untag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !isProgress(l.Text) && !startLine.MatchString(text) {
+		if _, text := logline.CutTag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !scan.IsProgress(l.Text) && !scan.StartLine.MatchString(text) {
 			lines = append(lines, Line{LineNo: l.No, Text: text})
 		}
 	}
 	return lines
 }
-
-// varying are the parts of a line that differ between runs: addresses, paths,
-// identifiers and numbers.
-var varying = lazy.New(`0x[0-9a-fA-F]+|/[\w./-]{2,}|\b[0-9a-f]{8,}\b|\b[A-Za-z]+[\w-]*\d[\w.-]*:\d+|\d+(?:[.:,-]\d+)*`)
-
-// template is a line with what varies taken out.
-func template(text string) string { return varying.ReplaceAllString(text, "#") }
 
 // View shows the comparison.
 func (c Comparison) View(l lang.Lang) view.Doc {

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestHangs are runs that stopped writing while Slurm says that they run.
@@ -36,7 +37,7 @@ func TestHangs(t *testing.T) {
 				silent := int64(5400)
 				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 				require.NoError(t, err)
-				require.Equal(t, diagnose.Hang, got.Class, "%+v", got)
+				require.Equal(t, outcome.Hang, got.Class, "%+v", got)
 				require.True(t, got.Retry)
 				require.Equal(t, silent, *got.SinceS)
 			})
@@ -49,7 +50,7 @@ func TestHangs(t *testing.T) {
 func TestAJobThatOnlyChattersHangs(t *testing.T) {
 	fresh := int64(20)
 	for after, want := range map[time.Duration]string{
-		2*time.Hour + 5*time.Minute: diagnose.Hang, 8*time.Hour + 30*time.Second: diagnose.Running, 10 * time.Minute: diagnose.Running,
+		2*time.Hour + 5*time.Minute: outcome.Hang, 8*time.Hour + 30*time.Second: outcome.Running, 10 * time.Minute: outcome.Running,
 	} {
 		var b strings.Builder
 		at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
@@ -59,7 +60,7 @@ func TestAJobThatOnlyChattersHangs(t *testing.T) {
 				"| grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
 		}
 		fmt.Fprintf(&b, "%s heartbeat: the exporter is alive\n", at.Add(after).Format("2006-01-02 15:04:05"))
-		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
+		src, err := logfile.Read("a.log", strings.NewReader(b.String()))
 		require.NoError(t, err)
 		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &fresh})
 		require.NoError(t, err)
@@ -80,8 +81,8 @@ func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
 		fmt.Fprintf(&b, "[%s] iteration %8d/    1000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.000000E+00 "+
 			"| grad norm: 0.5 |\n", at.Format("2006-01-02 15:04:05.000000"), i)
 	}
-	for silent, want := range map[int64]string{40 * 60: diagnose.Running, 70 * 60: diagnose.Hang} {
-		src, err := diagnose.Read("a.log", strings.NewReader(b.String()))
+	for silent, want := range map[int64]string{40 * 60: outcome.Running, 70 * 60: outcome.Hang} {
+		src, err := logfile.Read("a.log", strings.NewReader(b.String()))
 		require.NoError(t, err)
 		got, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 		require.NoError(t, err)
@@ -92,10 +93,10 @@ func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
 // TestSlurmEndsTheJob checks that Slurm's word wins over what ranks say of it.
 func TestSlurmEndsTheJob(t *testing.T) {
 	for class, line := range map[string]string{
-		diagnose.SlurmTimeLimit: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO TIME LIMIT ***",
-		diagnose.SlurmPreempted: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO PREEMPTION ***",
-		diagnose.SlurmNodeFail:  "srun: error: Node failure on gpu043",
-		diagnose.SlurmCancelled: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 ***",
+		outcome.SlurmTimeLimit: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO TIME LIMIT ***",
+		outcome.SlurmPreempted: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 DUE TO PREEMPTION ***",
+		outcome.SlurmNodeFail:  "srun: error: Node failure on gpu043",
+		outcome.SlurmCancelled: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 ***",
 	} {
 		for form, layout := range layouts {
 			t.Run(class+"/"+form, func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestSlurmEndsTheJob(t *testing.T) {
 				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
 				require.NoError(t, err)
 				require.Equal(t, class, got.Class, "%+v", got)
-				if class == diagnose.SlurmNodeFail {
+				if class == outcome.SlurmNodeFail {
 					require.Equal(t, []string{"gpu043"}, got.ExcludeNodes)
 				}
 			})
@@ -123,11 +124,11 @@ func TestPrefixesOfOtherLaunchers(t *testing.T) {
 	r := diagnoseText(t, "c000001: Traceback (most recent call last):\nc000002: starting\n"+
 		"c000001:   File \"/w/gpt_dataset.py\", line 148, in build\nc000002: [rank9]: KeyError\n"+
 		"c000001: FileNotFoundError: [Errno 2] No such file or directory: '/d/43d5_doc_idx.npy'\n")
-	require.Equal(t, diagnose.DatasetMissing, r.Class)
+	require.Equal(t, outcome.DatasetMissing, r.Class)
 	require.Equal(t, "c000001", *r.RootNode)
 	r = diagnoseText(t, "(head, rank=3, pid=4773) Traceback (most recent call last):\n"+
 		"(head, rank=3, pid=4773)   File \"/w/megatron/core/datasets/indexed_dataset.py\", line 293, in __init__\n(worker1, rank=4, pid=12)  fine\n"+
 		"(head, rank=3, pid=4773) AssertionError\n")
-	require.Equal(t, diagnose.DatasetMissing, r.Class, "an index that contradicts itself")
+	require.Equal(t, outcome.DatasetMissing, r.Class, "an index that contradicts itself")
 	require.Equal(t, 3, *r.RootRank)
 }

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // said is one line that a rank writes at a time; rank -1 is Slurm's, a rank
@@ -219,51 +220,51 @@ var causes = []struct {
 	code  int
 	node  bool // the node is to be avoided
 }{
-	{diagnose.CUDAOOM, "CUDA out of memory", func(r *run, at time.Duration, rank int) {
+	{outcome.CUDAOOM, "CUDA out of memory", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of "+
 			"79.10 GiB of which 1.20 GiB is free.")
 	}, 1, false},
-	{diagnose.UserException, "KeyError: 'mask'", func(r *run, at time.Duration, rank int) { r.raise(at, rank, "forward_step", "KeyError: 'mask'") }, 1, false},
-	{diagnose.Filesystem, "Stale file handle", func(r *run, at time.Duration, rank int) {
+	{outcome.UserException, "KeyError: 'mask'", func(r *run, at time.Duration, rank int) { r.raise(at, rank, "forward_step", "KeyError: 'mask'") }, 1, false},
+	{outcome.Filesystem, "Stale file handle", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "get_batch", "OSError: [Errno 116] Stale file handle: '/nfs/d.bin'")
 	}, 1, true},
-	{diagnose.GPUHardware, "uncorrectable ECC", func(r *run, at time.Duration, rank int) {
+	{outcome.GPUHardware, "uncorrectable ECC", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "forward_step", "RuntimeError: CUDA error: uncorrectable ECC error encountered")
 	}, 1, true},
-	{diagnose.NaNLoss, "found NaN in local", func(r *run, at time.Duration, rank int) {
+	{outcome.NaNLoss, "found NaN in local", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "train_step", "AssertionError: Rank {rank}: found NaN in local grad norm. Device: {local}, node: {host}")
 	}, 1, false},
-	{diagnose.CheckpointLoad, "central directory", func(r *run, at time.Duration, rank int) {
+	{outcome.CheckpointLoad, "central directory", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "load_checkpoint", "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory")
 	}, 1, false},
-	{diagnose.Segfault, "Segmentation fault", func(r *run, at time.Duration, rank int) {
+	{outcome.Segfault, "Segmentation fault", func(r *run, at time.Duration, rank int) {
 		r.say(at, rank, "Fatal Python error: Segmentation fault", "", "Thread 0x00007f12 (most recent call first):", `  File "/v/x.py", line 3 in f`)
 	}, -11, false},
-	{diagnose.CUDAIllegalAccess, "illegal memory access", func(r *run, at time.Duration, rank int) {
+	{outcome.CUDAIllegalAccess, "illegal memory access", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "forward_step", "RuntimeError: CUDA error: an illegal memory access was encountered")
 	}, 1, false},
-	{diagnose.DatasetMissing, "part_044.idx", func(r *run, at time.Duration, rank int) {
+	{outcome.DatasetMissing, "part_044.idx", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "train_valid_test_datasets_provider", "FileNotFoundError: [Errno 2] No such file or directory: '/d/part_044.idx'")
 	}, 1, false},
-	{diagnose.HostOOM, "killed by signal: Killed", func(r *run, at time.Duration, rank int) {
+	{outcome.HostOOM, "killed by signal: Killed", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "get_batch", "RuntimeError: DataLoader worker (pid 812) is killed by signal: Killed. ")
 	}, 1, false},
-	{diagnose.DiskFull, "No space left", func(r *run, at time.Duration, rank int) {
+	{outcome.DiskFull, "No space left", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "save_checkpoint", "OSError: [Errno 28] No space left on device: '/ckpt/x.distcp'")
 	}, 1, false},
-	{diagnose.DeviceAssert, "srcIndex < srcSelectDimSize", func(r *run, at time.Duration, rank int) {
+	{outcome.DeviceAssert, "srcIndex < srcSelectDimSize", func(r *run, at time.Duration, rank int) {
 		r.say(at, rank, "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1553: indexSelectLargeIndex: block: [17,0,0], thread: [64,0,0] Assertion "+
 			"`srcIndex < srcSelectDimSize` failed.")
 		r.raise(at+time.Second, rank, "forward_step", "RuntimeError: CUDA error: device-side assert triggered")
 	}, 1, false},
-	{diagnose.ShapeMismatch, "must match the size", func(r *run, at time.Duration, rank int) {
+	{outcome.ShapeMismatch, "must match the size", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "forward_step", "RuntimeError: The size of tensor a (4096) must match the size of tensor b (2048) at non-singleton dimension 1")
 	}, 1, false},
-	{diagnose.CUDADriver, "No CUDA GPUs are available", func(r *run, at time.Duration, rank int) {
+	{outcome.CUDADriver, "No CUDA GPUs are available", func(r *run, at time.Duration, rank int) {
 		r.raise(at, rank, "initialize_megatron", "RuntimeError: No CUDA GPUs are available")
 	}, 1, true},
-	{diagnose.HostOOM, "-9", func(*run, time.Duration, int) {}, -9, false},
-	{diagnose.ShmBusError, "-7", func(*run, time.Duration, int) {}, -7, false},
+	{outcome.HostOOM, "-9", func(*run, time.Duration, int) {}, -9, false},
+	{outcome.ShmBusError, "-7", func(*run, time.Duration, int) {}, -7, false},
 }
 
 // TestComposedFailures breaks one rank of a job in every way and layout, and
@@ -303,7 +304,7 @@ func TestComposedFailures(t *testing.T) {
 }
 
 // requireLine checks that file and line number name the line that is shown.
-func requireLine(t *testing.T, dir string, r diagnose.Report) {
+func requireLine(t *testing.T, dir string, r report.Report) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, r.RootFile))
 	require.NoError(t, err)
@@ -331,7 +332,7 @@ func TestOnlyTheLastAttemptCounts(t *testing.T) {
 			layout(t, r, dir)
 			got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
 			require.NoError(t, err)
-			require.Equal(t, diagnose.UserException, got.Class, "%+v", got)
+			require.Equal(t, outcome.UserException, got.Class, "%+v", got)
 			require.Equal(t, 12, *got.RootRank)
 			require.Equal(t, 2, got.Attempts)
 			earlier := false
@@ -368,7 +369,7 @@ func TestTheRankThatNeverArrived(t *testing.T) {
 			layout(t, r, dir)
 			got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
 			require.NoError(t, err)
-			require.Equal(t, diagnose.NCCLTimeout, got.Class, "%+v", got)
+			require.Equal(t, outcome.NCCLTimeout, got.Class, "%+v", got)
 			require.Equal(t, 9, *got.RootRank)
 			require.Equal(t, "behind", got.Laggard)
 			require.True(t, got.Retry)
@@ -455,7 +456,7 @@ func TestHealthyShapes(t *testing.T) {
 					require.Equal(t, got, again)
 				}
 				require.False(t, got.Found(), "%+v", got)
-				require.Equal(t, s.given.JobState == "RUNNING", got.Class == diagnose.Running, "%+v", got)
+				require.Equal(t, s.given.JobState == "RUNNING", got.Class == outcome.Running, "%+v", got)
 				require.Nil(t, got.RootRank)
 			})
 		}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // What jobs of two nodes left in their logs under enroot 4.1.2 and pyxis 0.24.0 on
 // Slurm 22.05: what kept the container from starting is told apart, and what the
 // program did in it is the program's.
 func TestContainersThatRan(t *testing.T) {
-	const notStarted = diagnose.Container
+	const notStarted = outcome.Container
 	cases := map[string]struct{ class, line, advice string }{
 		"pyxis-missing-image":            {notStarted, "No such file or directory: /images/gone.sqsh", "The image is not there"},
 		"pyxis-no-image-format":          {notStarted, "Invalid image format", "The image is not there, or is none"},
@@ -26,15 +26,15 @@ func TestContainersThatRan(t *testing.T) {
 		"pyxis-registry-unauthorized":    {notStarted, "failed to import docker image", "may not pull"},
 		"pyxis-registry-too-many":        {notStarted, "429", "cannot reach the registry"},
 		"pyxis-registry-has-none":        {notStarted, "404 Not Found", "The image is not there"},
-		"pyxis-program-not-in-image":     {diagnose.EnvLaunch, "exec: python3: not found", "interpreter"},
-		"pyxis-segfault":                 {diagnose.Segfault, "Segmentation fault", "stack"},
-		"pyxis-exit-3":                   {diagnose.UnknownExit, "Exited with exit code 3", ""},
-		"pyxis-exit-3-and-stuck-cleanup": {diagnose.UnknownExit, "Exited with exit code 3", ""},
+		"pyxis-program-not-in-image":     {outcome.EnvLaunch, "exec: python3: not found", "interpreter"},
+		"pyxis-segfault":                 {outcome.Segfault, "Segmentation fault", "stack"},
+		"pyxis-exit-3":                   {outcome.UnknownExit, "Exited with exit code 3", ""},
+		"pyxis-exit-3-and-stuck-cleanup": {outcome.UnknownExit, "Exited with exit code 3", ""},
 		"enroot-missing-image":           {notStarted, "Invalid argument: /images/gone.sqsh", "The image is not there"},
 		"enroot-registry-name":           {notStarted, "Invalid argument: docker://", "The image is not there, or is none"},
 		"enroot-missing-mount":           {notStarted, "failed to mount", "mount's source"},
 		"enroot-without-squashfuse":      {notStarted, "Command not found: squashfuse", "The node itself"},
-		"enroot-exit-3":                  {diagnose.UnknownExit, "Exited with exit code 3", ""},
+		"enroot-exit-3":                  {outcome.UnknownExit, "Exited with exit code 3", ""},
 	}
 	files, err := filepath.Glob("testdata/containers/*.log")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestContainersThatRan(t *testing.T) {
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 		require.Contains(t, r.RootLine, c.line, name)
 		require.Contains(t, r.Advice[0], c.advice, name)
-		if c.class == diagnose.UnknownExit {
+		if c.class == outcome.UnknownExit {
 			require.Contains(t, r.Summary, "exit code was 3", name)
 		}
 	}

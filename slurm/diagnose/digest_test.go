@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+	"github.com/stretchr/testify/require"
 )
 
 // TestDigestsGiveTheSameAnswer digests jobs in three parts and diagnoses them
@@ -27,7 +28,7 @@ func TestDigestsGiveTheSameAnswer(t *testing.T) {
 			if i == 0 {
 				dump(t, dir, 3, 813, 811)
 			}
-			src, err := diagnose.Open(dir)
+			src, err := logfile.Open(dir)
 			require.NoError(t, err)
 			given := diagnose.Context{JobState: "FAILED"}
 			want, err := diagnose.Run(context.Background(), src, given)
@@ -35,15 +36,15 @@ func TestDigestsGiveTheSameAnswer(t *testing.T) {
 			var parts []io.Reader
 			for k := range 3 {
 				var b bytes.Buffer
-				part, err := diagnose.OpenPart(k, 3, dir)
+				part, err := logfile.OpenPart(k, 3, dir)
 				require.NoError(t, err)
-				require.NoError(t, diagnose.WriteDigest(context.Background(), part, len(src.Files()), &b))
+				require.NoError(t, scan.WriteDigest(context.Background(), part, len(src.Files()), &b))
 				parts = append(parts, &b)
 			}
-			digested, err := diagnose.ReadDigests(parts...)
+			digested, err := logfile.ReadDigests(parts...)
 			require.NoError(t, err)
 			require.Equal(t, src.Files(), digested.Files())
-			count, err := diagnose.Count(dir)
+			count, err := logfile.Count(dir)
 			require.NoError(t, err)
 			if i > 0 {
 				require.Len(t, src.Files(), count)
@@ -53,6 +54,6 @@ func TestDigestsGiveTheSameAnswer(t *testing.T) {
 			require.Equal(t, want, got, "%s %d", name, i)
 		}
 	}
-	_, err := diagnose.ReadDigests(bytes.NewReader([]byte("no gzip")))
+	_, err := logfile.ReadDigests(bytes.NewReader([]byte("no gzip")))
 	require.Error(t, err)
 }

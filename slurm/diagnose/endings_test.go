@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestWhatEndedAProcess has, in words of our own, how processes are ended from
@@ -27,68 +28,68 @@ func TestWhatEndedAProcess(t *testing.T) {
 	for name, c := range map[string]struct{ log, class, line string }{
 		"a keyboard, before the processes that were being started": {
 			steps + "2026-03-04 06:03:23 - NOTE - Keyboard interruption. Leaving the loop\n2026-03-04 06:03:23 - NOTE - Took 4.3 s\n" + cutOff,
-			diagnose.SlurmCancelled, "Keyboard",
+			outcome.SlurmCancelled, "Keyboard",
 		},
-		"a trainer that saw the keyboard": {steps + "Detected KeyboardInterrupt, attempting graceful shutdown ...\n", diagnose.SlurmCancelled, "Detected"},
-		"somebody":                        {steps + "Training interrupted by user\n", diagnose.SlurmCancelled, "by user"},
-		"nobody: it only says how":        {steps + "Press Ctrl-C (keyboard interrupt) at any time to stop early\n" + steps, diagnose.UnknownExit, ""},
+		"a trainer that saw the keyboard": {steps + "Detected KeyboardInterrupt, attempting graceful shutdown ...\n", outcome.SlurmCancelled, "Detected"},
+		"somebody":                        {steps + "Training interrupted by user\n", outcome.SlurmCancelled, "by user"},
+		"nobody: it only says how":        {steps + "Press Ctrl-C (keyboard interrupt) at any time to stop early\n" + steps, outcome.UnknownExit, ""},
 		"SIGTERM, and its data loader after it": {
 			steps + "[rank: 2] Received SIGTERM: 15\n" + raised("RuntimeError: DataLoader worker (pid 402) is killed by signal: Terminated."),
-			diagnose.SlurmCancelled, "Received SIGTERM",
+			outcome.SlurmCancelled, "Received SIGTERM",
 		},
-		"SIGTERM, as native code says it": {steps + "*** SIGTERM received at time=1772600000 on cpu 4 ***\nPC: @     0x7f0bf95  (unknown)\n", diagnose.SlurmCancelled, "SIGTERM"},
-		"its terminal, which is gone":     {steps + raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 1"), diagnose.SlurmCancelled, "signal: 1"},
+		"SIGTERM, as native code says it": {steps + "*** SIGTERM received at time=1772600000 on cpu 4 ***\nPC: @     0x7f0bf95  (unknown)\n", outcome.SlurmCancelled, "SIGTERM"},
+		"its terminal, which is gone":     {steps + raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 1"), outcome.SlurmCancelled, "signal: 1"},
 		"SIGTERM, because another task had failed": {
-			steps + "srun: error: n2: task 1: Exited with exit code 3\nMain process received SIGTERM, exiting\n", diagnose.UnknownExit, "exit code 3",
+			steps + "srun: error: n2: task 1: Exited with exit code 3\nMain process received SIGTERM, exiting\n", outcome.UnknownExit, "exit code 3",
 		},
 		"SIGTERM, which another program of the script outlived": {
-			steps + "Main process received SIGTERM, exiting\n" + strings.Repeat("The other one goes on\n", 20), diagnose.UnknownExit, "",
+			steps + "Main process received SIGTERM, exiting\n" + strings.Repeat("The other one goes on\n", 20), outcome.UnknownExit, "",
 		},
-		"a signal that its shell only names":      {steps + "Killed\n", diagnose.HostOOM, "Killed"},
-		"what it says itself before that":         {steps + raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", diagnose.CUDAOOM, "CUDA out"},
-		"the exception in a notebook's message":   {notebook("tools.runner.CellError: This cell failed:", "KeyError: 'width'"), diagnose.UserException, "'width'"},
-		"the same behind a message without words": {notebook("tools.runner.RunnerError: ", "ValueError: no such layer"), diagnose.UserException, "no such layer"},
+		"a signal that its shell only names":      {steps + "Killed\n", outcome.HostOOM, "Killed"},
+		"what it says itself before that":         {steps + raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", outcome.CUDAOOM, "CUDA out"},
+		"the exception in a notebook's message":   {notebook("tools.runner.CellError: This cell failed:", "KeyError: 'width'"), outcome.UserException, "'width'"},
+		"the same behind a message without words": {notebook("tools.runner.RunnerError: ", "ValueError: no such layer"), outcome.UserException, "no such layer"},
 		"the first of several roots": {
 			raised("tensorflow.python.framework.errors_impl.NotFoundError: 2 root error(s) found.") +
 				"  (0) Not found: /data/train/00.tfrecord; No such file or directory\n\t [[{{node Read}}]]\n  (1) Not found: /data/train/00.tfrecord\n",
-			diagnose.DatasetMissing, "(0) Not found",
+			outcome.DatasetMissing, "(0) Not found",
 		},
 		"a GPU's memory among several roots": {
 			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: 2 root error(s) found.") +
 				"  (0) Resource exhausted: OOM when allocating tensor with shape[64,64] on /device:GPU:0 by allocator GPU_0_bfc\n",
-			diagnose.CUDAOOM, "OOM when",
+			outcome.CUDAOOM, "OOM when",
 		},
 		"a port, of which the set-up only took note": {
 			"INFO:root:going on alone: the server socket has failed to bind to [::]:40112 (errno: 98 - Address already in use).\n" +
 				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
-			diagnose.PortInUse, "40112",
+			outcome.PortInUse, "40112",
 		},
 		"a store that did not answer, likewise": {
 			"INFO:root:going on alone: The client socket has timed out after 600000ms while trying to connect to (n1, 40112).\n" +
 				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
-			diagnose.Rendezvous, "40112",
+			outcome.Rendezvous, "40112",
 		},
 		"not what else was only taken note of before": {
 			"INFO:root:going on without it: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n" +
 				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
-			diagnose.UserException, "has not been initialized",
+			outcome.UserException, "has not been initialized",
 		},
 		"nothing: a library looked for a GPU": {
 			"2026-04-10 07:18:17.25: E xla/stream_executor/cuda/cuda_driver.cc:282] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n" +
 				"Devices: [CpuDevice(id=0)]\n" + strings.Repeat("    Shapes: (1, 20)\n", 20) + "Written to ./adapt/\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"nothing: a command's option has such a name": {
-			"Running: /v/bin/python /w/prepare.py --dataset-root /d/datasets --fail-on-missing\nWritten to ./pairs/\n", diagnose.Success, "",
+			"Running: /v/bin/python /w/prepare.py --dataset-root /d/datasets --fail-on-missing\nWritten to ./pairs/\n", outcome.Success, "",
 		},
 		"a compiler that does not know the GPU": {
 			"nvcc fatal   : Unsupported gpu architecture 'compute_120'\n" + raised("RuntimeError: Error compiling objects for extension"),
-			diagnose.ExtensionABI, "compute_120",
+			outcome.ExtensionABI, "compute_120",
 		},
 		"the processor, as the kernel lists its registers": {
-			steps + "[12345.678901] traps: python[3312] general protection fault ip:7f12 sp:7ffc error:0 in libfoo.so[7f00+1000]\n", diagnose.Segfault, "general protection",
+			steps + "[12345.678901] traps: python[3312] general protection fault ip:7f12 sp:7ffc error:0 in libfoo.so[7f00+1000]\n", outcome.Segfault, "general protection",
 		},
-		"nothing: a peer left before NCCL accepted it": {steps + "n1:12:33 [0] NCCL INFO Call to accept failed : Connection aborted\n", diagnose.UnknownExit, ""},
+		"nothing: a peer left before NCCL accepted it": {steps + "n1:12:33 [0] NCCL INFO Call to accept failed : Connection aborted\n", outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)
@@ -102,8 +103,8 @@ func TestWhatEndedAProcess(t *testing.T) {
 // of a job that somebody cancelled that it was.
 func TestSlurmsWordOnAStateStands(t *testing.T) {
 	log := "Epoch 1/9 loss 0.5\n[rank: 2] Received SIGTERM: 15\n"
-	require.Equal(t, diagnose.UnknownExit, given(t, log, diagnose.Context{JobState: "FAILED"}).Class)
-	require.Equal(t, diagnose.SlurmCancelled, given(t, log, diagnose.Context{JobState: "CANCELLED"}).Class)
+	require.Equal(t, outcome.UnknownExit, given(t, log, diagnose.Context{JobState: "FAILED"}).Class)
+	require.Equal(t, outcome.SlurmCancelled, given(t, log, diagnose.Context{JobState: "CANCELLED"}).Class)
 }
 
 // TestAFilesNameMayNameNoPlace gives logs the names of experiments: the rank of a
@@ -112,7 +113,7 @@ func TestAFilesNameMayNameNoPlace(t *testing.T) {
 	for name, want := range map[string]string{
 		"run_low_rank8.log": "", "lora-r16.log": "", "eval_260102_Wide1F1B_auto_h200.log": "", "out-rank3.log": "rank 3", "megatron-385837-h100-st-gpu-3.err": "h100-st-gpu",
 	} {
-		src, err := diagnose.Read(name, strings.NewReader("step 1\n"+raised("ValueError: no")))
+		src, err := logfile.Read(name, strings.NewReader("step 1\n"+raised("ValueError: no")))
 		require.NoError(t, err)
 		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
 		require.NoError(t, err)

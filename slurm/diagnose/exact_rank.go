@@ -4,40 +4,44 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // exactRank finds the rank of a cause that Slurm's daemon told of its node,
 // from srun's word on the same thing.
-func (j *job) exactRank(v verdict, live []*event) verdict {
-	if v.event.rank >= 0 {
+func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
+	if v.event.Rank >= 0 {
 		return v
 	}
 	for _, e := range live {
-		if e.class == v.class && e.rank >= 0 && e != v.event && (e.node == v.event.node || v.event.node == "" || e.node == "") && e.weight >= death {
-			v.event.rank = e.rank
-			if v.event.node == "" {
-				v.event.node = e.node
+		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
+			v.event.Rank = e.Rank
+			if v.event.Node == "" {
+				v.event.Node = e.Node
 			}
 			return v
 		}
 	}
-	if !v.event.agent {
+	if !v.event.Agent {
 		if e := onlyExit(live); e != nil {
-			v.event.rank = e.rank
-			if v.event.node == "" {
-				v.event.node = e.node
+			v.event.Rank = e.Rank
+			if v.event.Node == "" {
+				v.event.Node = e.Node
 			}
 		}
 	}
-	if v.event.rank < 0 && v.event.stack != nil {
+	if v.event.Rank < 0 && v.event.Stack != nil {
 		j.rankByFirstExit(v, live)
 	}
-	if v.event.rank < 0 {
+	if v.event.Rank < 0 {
 		j.rankBySummaries(v)
 	}
-	if l, ok := j.leftAlone(live); ok && v.event.rank < 0 && !strings.HasPrefix(v.event.text, "slurmstepd") {
-		v.event.rank = l.rank
-		v.event.node = cmp.Or(v.event.node, j.nodeByRank(l.rank, j.nodesOfRanks()))
+	if l, ok := j.leftAlone(live); ok && v.event.Rank < 0 && !strings.HasPrefix(v.event.Text, "slurmstepd") {
+		v.event.Rank = l.rank
+		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
 }
@@ -45,21 +49,21 @@ func (j *job) exactRank(v verdict, live []*event) verdict {
 // rankByFirstExit finds the rank of an exception that ended one process, where every
 // Slurm task is a rank: the process that srun saw leave first. The others leave once
 // they miss it.
-func (j *job) rankByFirstExit(v verdict, live []*event) {
-	if !j.taskRank || slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.elastic) > 0 }) {
+func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
+	if !j.taskRank || slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Elastic) > 0 }) {
 		return
 	}
-	var first *event
+	var first *scan.Event
 	for _, e := range live {
-		if e.file == v.event.file && e.off < v.event.off || v.event.node != "" && v.event.node != e.node {
+		if e.File == v.event.File && e.Off < v.event.Off || v.event.Node != "" && v.event.Node != e.Node {
 			continue // of an attempt before, or elsewhere
 		}
-		if e.agent && len(e.tasks) > 0 && e.exit > 0 && !toldToEnd(e.exit) && (first == nil || j.earlier2(e, first)) {
+		if e.Agent && len(e.Tasks) > 0 && e.Exit > 0 && !scan.ToldToEnd(e.Exit) && (first == nil || j.earlier2(e, first)) {
 			first = e
 		}
 	}
 	if first != nil {
-		v.event.rank, v.event.node = first.tasks[0], first.node
+		v.event.Rank, v.event.Node = first.Tasks[0], first.Node
 	}
 }
 
@@ -73,48 +77,48 @@ func (j *job) rankBySummaries(v verdict) {
 	}
 	same := 1
 	for _, e := range v.others {
-		if e.file == v.event.file && e.kind == v.event.kind {
+		if e.File == v.event.File && e.Kind == v.event.Kind {
 			same++
 		}
 	}
-	failed := map[int]elasticEntry{}
-	var all []elasticEntry
+	failed := map[int]scan.ElasticEntry{}
+	var all []scan.ElasticEntry
 	for i, f := range j.files {
-		for _, e := range f.elastic {
-			if e.rank < 0 || e.exit == -15 {
+		for _, e := range f.Elastic {
+			if e.Rank < 0 || e.Exit == -15 {
 				continue
 			}
 			all = append(all, e)
-			if i == v.event.file {
-				failed[e.rank] = e
+			if i == v.event.File {
+				failed[e.Rank] = e
 			}
 		}
 	}
-	var found *elasticEntry
+	var found *scan.ElasticEntry
 	if len(failed) == same {
 		for _, e := range failed {
-			if here := v.event.node == "" || v.event.node == e.host; here && (found == nil || e.rank < found.rank) {
+			if here := v.event.Node == "" || v.event.Node == e.Host; here && (found == nil || e.Rank < found.Rank) {
 				found = &e
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b elasticEntry) int { return a.at.Compare(b.at) })
-	if found == nil && len(all) > 1 && !all[0].at.IsZero() && all[1].at.Sub(all[0].at) >= skew {
+	slices.SortStableFunc(all, func(a, b scan.ElasticEntry) int { return a.At.Compare(b.At) })
+	if found == nil && len(all) > 1 && !all[0].At.IsZero() && all[1].At.Sub(all[0].At) >= skew {
 		found = &all[0]
 	}
-	if found != nil && (v.event.node == "" || v.event.node == found.host) {
-		v.event.rank, v.event.node = found.rank, found.host
+	if found != nil && (v.event.Node == "" || v.event.Node == found.Host) {
+		v.event.Rank, v.event.Node = found.Rank, found.Host
 	}
 }
 
 // onlyExit is the account of the only rank that exited by itself, as one does
 // after an exception; the others were ended by a signal.
-func onlyExit(live []*event) (only *event) {
+func onlyExit(live []*scan.Event) (only *scan.Event) {
 	for _, e := range live {
-		if !e.agent || e.class != UnknownExit || e.weight != exited {
+		if !e.Agent || e.Class != outcome.UnknownExit || e.Weight != pattern.Exited {
 			continue
 		}
-		if e.rank < 0 || len(e.tasks) > 1 || only != nil && only.rank != e.rank {
+		if e.Rank < 0 || len(e.Tasks) > 1 || only != nil && only.Rank != e.Rank {
 			return nil
 		}
 		only = e

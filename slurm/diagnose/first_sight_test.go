@@ -8,9 +8,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestFormsAroundTheWords has, in words of our own, what stood around the words
@@ -23,27 +24,27 @@ func TestFormsAroundTheWords(t *testing.T) {
 	for name, c := range map[string]struct{ log, class, line, node string }{
 		"a tracker sums up a training that was stopped and saved": {
 			"Iter 380/470. train loss: 0.5\nTraining interrupted.\nTraining is done. Took 9 minutes.\nSuccessfully saved the model in runs/a.\n" + summary,
-			diagnose.Success, "", "",
+			outcome.Success, "", "",
 		},
-		"a tracker closes its record of a run that did not come to its end": {"Iter 380/470. train loss: 0.5\n" + summary, diagnose.UnknownExit, "Iter 380", ""},
-		"a training stops early":      {stopped + "03/09/2024 12:00:09 - INFO - trainer - No gain in 40 epochs. Training stops.\n", diagnose.Success, "", ""},
-		"a training would stop early": {stopped + "EarlyStopping counter: 3 out of 10\n", diagnose.UnknownExit, "", ""},
+		"a tracker closes its record of a run that did not come to its end": {"Iter 380/470. train loss: 0.5\n" + summary, outcome.UnknownExit, "Iter 380", ""},
+		"a training stops early":      {stopped + "03/09/2024 12:00:09 - INFO - trainer - No gain in 40 epochs. Training stops.\n", outcome.Success, "", ""},
+		"a training would stop early": {stopped + "EarlyStopping counter: 3 out of 10\n", outcome.UnknownExit, "", ""},
 		"an actor's message quotes the traceback that explains it": {
 			"(raylet) " + raised("RuntimeError: The actor could not be imported on its worker. A library may be missing there:") + "\n" +
 				raised("ImportError: /v/attn_cuda.so: undefined symbol: _ZNK3c1011aE") +
 				"\nThe above exception was the direct cause of the following exception:\n\n" + raised("RuntimeError: Failed to import the model, see above:"),
-			diagnose.ExtensionABI, "attn_cuda", "",
+			outcome.ExtensionABI, "attn_cuda", "",
 		},
 		"a checkpoint's failure names the other's in its next line": {
 			raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
-			diagnose.Filesystem, "[Errno 5]", "",
+			outcome.Filesystem, "[Errno 5]", "",
 		},
 		"the store is gone after its launcher had told of a failed rank": {
 			"[2026-06-02 17:01:45,559] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) local_rank: 0 (pid: 41) of binary: python3\n" +
 				"srun: error: gpu1: task 0: Exited with exit code 1\n" +
 				raised("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.") +
 				"srun: error: gpu2: task 1: Exited with exit code 1\n",
-			diagnose.UnknownExit, "exitcode: 1", "",
+			outcome.UnknownExit, "exitcode: 1", "",
 		},
 		"LSF ends a job at its limit": {
 			"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] Traceback (most recent call last):\n" +
@@ -51,129 +52,129 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\n" +
 				"[2026-01-29 11:04:57,788] torch._dynamo.convert_frame: [WARNING] FileNotFoundError: [Errno 2] No such file or directory: 'ldconfig'\n" +
 				"TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140.\n",
-			diagnose.SlurmTimeLimit, "TERM_RUNLIMIT", "",
+			outcome.SlurmTimeLimit, "TERM_RUNLIMIT", "",
 		},
-		"LSF ends a job for its memory": {"Step 40 of 90\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", diagnose.HostOOM, "TERM_MEMLIMIT", ""},
-		"LSF ends a job for its owner":  {"Step 40 of 90\nTERM_OWNER: job killed by owner.\n", diagnose.SlurmCancelled, "TERM_OWNER", ""},
-		"PBS ends a job at its limit":   {"Step 40 of 90\n=>> PBS: job killed: walltime 3605 exceeded limit 3600\n", diagnose.SlurmTimeLimit, "walltime", ""},
-		"LSF preempts a job":            {"Step 40 of 90\nTERM_PREEMPT: job killed after preemption.\n", diagnose.SlurmPreempted, "TERM_PREEMPT", ""},
+		"LSF ends a job for its memory": {"Step 40 of 90\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", outcome.HostOOM, "TERM_MEMLIMIT", ""},
+		"LSF ends a job for its owner":  {"Step 40 of 90\nTERM_OWNER: job killed by owner.\n", outcome.SlurmCancelled, "TERM_OWNER", ""},
+		"PBS ends a job at its limit":   {"Step 40 of 90\n=>> PBS: job killed: walltime 3605 exceeded limit 3600\n", outcome.SlurmTimeLimit, "walltime", ""},
+		"LSF preempts a job":            {"Step 40 of 90\nTERM_PREEMPT: job killed after preemption.\n", outcome.SlurmPreempted, "TERM_PREEMPT", ""},
 		"Slurm's word stands behind a bar, and the container is taken down": {
 			"Generating train split: 0 examples [00:00, ? examples/s]slurmstepd-gpu19: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 ***\n" +
 				"slurmstepd-gpu19: error: container_p_join: open failed for /var/tmp//gpu19/88/.ns: No such file or directory\n" +
 				"slurmstepd-gpu19: error: container_g_join(88): No such file or directory\n",
-			diagnose.SlurmCancelled, "CANCELLED AT", "gpu19",
+			outcome.SlurmCancelled, "CANCELLED AT", "gpu19",
 		},
 		"a search's trials all failed, and its script says that it completed": {
 			raised("KeyError: 'labels'") + "Trial train_00001 errored after 0 iterations. Total running time: 29s\nNumber of errored trials: 2\n" +
 				strings.Repeat("│ train_00001    1   /tmp/ray/error.txt │\n", 9) + "Job completed at Tue Feb  4 07:25:54 CET 2026\n",
-			diagnose.UserException, "KeyError", "",
+			outcome.UserException, "KeyError", "",
 		},
 		"a line of a book in the log speaks of a hostess": {
 			"\"It is nothing!\" exclaimed my unknown hostess. \"In a few\nminutes\" the rest.\n" + strings.Repeat("Generating train split: 8 examples\n", 3) +
 				"[rank1]:[E922 03:32:06.1160 ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=875, " +
 				"OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds before timing out.\n",
-			diagnose.NCCLTimeout, "SeqNum=875", "",
+			outcome.NCCLTimeout, "SeqNum=875", "",
 		},
 		"Lightning is interrupted after the data were prepared": {
 			"Preprocessing train: 100%|##########| 2545/2545 [00:00<00:00, 4113.70it/s]\n2.6 M     Trainable params\n" +
 				"call.py:48: UserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...\nUser defined signal 2\n",
-			diagnose.SlurmCancelled, "KeyboardInterrupt", "",
+			outcome.SlurmCancelled, "KeyboardInterrupt", "",
 		},
 		"a program says how long it ran": {
-			"epoch 331, minibatch 120/120, validation error 5.71 %\nThe training code for file  ran for 330.08m\n", diagnose.Success, "", "",
+			"epoch 331, minibatch 120/120, validation error 5.71 %\nThe training code for file  ran for 330.08m\n", outcome.Success, "", "",
 		},
 		"a container's log stamps mpirun's lines": {
 			"2026-06-02T16:13:40.100Z: [1,12]<stdout>:Iter 830120, loss 0.4421, speed 812 img/s\n" +
 				"2026-06-02T16:13:44.884Z: [1,12]<stdout>:gpu-57:815:864 [0] net_ib.cu:80 NCCL WARN NET/IB : Got async event : local catastrophic error\n",
-			diagnose.NCCLIB, "catastrophic", "gpu-57",
+			outcome.NCCLIB, "catastrophic", "gpu-57",
 		},
 		"iterations go on after an exception": {
 			raised("RuntimeError: CUDA out of memory. Tried to allocate 14.78 GiB") +
 				strings.Repeat("\titers: 1200, speed: 0.3967s/iter, left time: 1833.5979s, smape: 72.2\n", 30) + "loading model\n",
-			diagnose.UnknownExit, "loading model", "",
+			outcome.UnknownExit, "loading model", "",
 		},
 		"a training says its whole time after the last epoch": {
 			"Test:  [3684/3685]  eta: 0:00:00  loss: 50.9 (76.9)  time: 0.1025\nAveraged stats: loss: 50.9 (76.9)\nTraining time 6:57:19\n",
-			diagnose.Success, "", "",
+			outcome.Success, "", "",
 		},
 		"the same behind a logger's name": {
 			"INFO:root:[300,    48] loss: 7.5e-04 [lr: 1.0e-06] (1821.7 ms)\nINFO:root:time taken for epoch 0:05:56.19\nINFO:root:Total pretraining time 17:09:44.788631\n",
-			diagnose.Success, "", "",
+			outcome.Success, "", "",
 		},
 		"the time of an epoch is no end": {
 			"Epoch 3 of 9\nINFO:root:[3,    48] loss: 7.5e-04 [lr: 1.0e-06] (1821.7 ms)\nINFO:root:training time for epoch 0:05:56.19\n",
-			diagnose.UnknownExit, "", "",
+			outcome.UnknownExit, "", "",
 		},
 		"a Trainer prints its measures": {
 			"[INFO|trainer_pt_utils.py:907] 2021-05-25 06:45:27,965 >> ***** train metrics *****\n" +
 				"[INFO|trainer_pt_utils.py:912] 2021-05-25 06:45:27,966 >>   train_runtime            = 0:14:31.66\n",
-			diagnose.Success, "", "",
+			outcome.Success, "", "",
 		},
 		"a bar begins after another was full": {
 			"Loading weights: 100%|####| 398/398 [00:01<00:00, 300.1it/s]\nshape 2 by 1024\n  0%|          | 0/2198 [00:06<?, ?it/s]\n",
-			diagnose.UnknownExit, "", "",
+			outcome.UnknownExit, "", "",
 		},
 		"the log ends within a traceback": {
 			"100%|####| 321/321 [10:00<00:00,  1.9s/it]\nError in sys.excepthook:\nTraceback (most recent call last):\n" +
 				"  File \"/v/run/callback.py\", line 81, in hook\n    close(error)\n  File \"/v/run/ma",
-			diagnose.UnknownExit, "", "",
+			outcome.UnknownExit, "", "",
 		},
 		"Hydra tells where it looked": {
 			"main.py:94: UserWarning:\nThe version is not given.\n  @hydra.main(config_path='config')\n" +
 				"Cannot find primary config 'walker'. Check that it's in your config search path.\n\nConfig search path:\n\tprovider=main, path=file:///w/config\n\n" +
 				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
-			diagnose.BadArgs, "Cannot find primary config", "",
+			outcome.BadArgs, "Cannot find primary config", "",
 		},
 		"a process that was being started is cut off": {
 			"Training epoch 0\n" + strings.Repeat("Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n"+
 				"  File \"/v/lib/python3.10/multiprocessing/spawn.py\", line 126, in _main\n    self = reduction.pickle.load(from_parent)\n"+
 				"_pickle.UnpicklingError: pickle data was truncated\n", 2),
-			diagnose.UnknownExit, "pickle data was truncated", "",
+			outcome.UnknownExit, "pickle data was truncated", "",
 		},
 		"only srun names the node of a container": {
 			"slurmstepd: error: pyxis: container start failed with error code: 1\nslurmstepd: error: pyxis: printing contents of log file ...\n" +
 				"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
 				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-b: task 0: Exited with exit code 1\n",
-			diagnose.Container, "enroot-switchroot", "worker-b",
+			outcome.Container, "enroot-switchroot", "worker-b",
 		},
 		"Hydra refuses a setting, and the launchers lose each other": {
 			strings.Repeat("\nAmbiguous value for argument 'data.split=980,10,10'\n1. To use it as a list, use key=[a,b]\n\n"+
 				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n", 2) +
 				"E0207 17:32:12.377 14 api.py:833] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python3.10\n" +
 				raised("torch.distributed.DistNetworkError: Connection reset by peer"),
-			diagnose.BadArgs, "Ambiguous value", "",
+			outcome.BadArgs, "Ambiguous value", "",
 		},
 		"Hydra's last line follows a traceback": {
 			"Loading\n\nError executing job with overrides: []\n" + raised("KeyError: 'loss'") +
 				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
-			diagnose.UserException, "KeyError", "",
+			outcome.UserException, "KeyError", "",
 		},
 		"a launcher's summary names one host only": {
 			raised("AssertionError") + "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-13_16:37:31\n  host      : proj186\n" +
 				"  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 25)\n  error_file: <N/A>\n  traceback : none\n",
-			diagnose.UserException, "AssertionError", "proj186",
+			outcome.UserException, "AssertionError", "proj186",
 		},
 		"srun names two": {
 			"slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/zsh: No such file or directory\n" +
 				"slurmstepd: error: pyxis: couldn't start container\nsrun: error: worker-a: task 0: Exited with exit code 1\n" +
 				"srun: error: worker-b: task 1: Exited with exit code 1\n",
-			diagnose.Container, "enroot-switchroot", "",
+			outcome.Container, "enroot-switchroot", "",
 		},
 		"a node's name holds no number": {
 			"slurmstepd: error: *** JOB 17 ON bigmachine CANCELLED AT 2026-08-12T02:06:12 DUE TO PREEMPTION ***\n",
-			diagnose.SlurmPreempted, "PREEMPTION", "bigmachine",
+			outcome.SlurmPreempted, "PREEMPTION", "bigmachine",
 		},
 		"a terminal's width breaks a traceback": {
 			"Traceback (most recent call last):\n  File \"D:\\work\\train.py\", line 5, in <module>\n    main()\n" +
 				"  File \"D:\\work\\lib\\site-packa\nges\\compile.py\", line 46, in call\n    return super().call()\n  File \"D:\\work\\train.py\", line 9, in main\n    raise Missing()  # a long lin\ne=1\n" +
 				"  File \"D:\\work\\lib\\site-packages\\tor\nch\\scheduler.py\", line 54, in create\n    raise Missing()\n" +
 				"lib.exc.CompilerMissing: Cannot find a wor\nking compiler\n",
-			diagnose.UserException, "CompilerMissing", "",
+			outcome.UserException, "CompilerMissing", "",
 		},
 		"a script waits for a daemon that logs names and values": {
 			strings.Repeat("Cannot connect to the Docker daemon at unix:///tmp/docker.sock. Is the docker daemon running?\n+ sleep 1\n", 9) +
 				strings.Repeat("time=\"2026-11-25T20:04:26.39+11:00\" level=info msg=\"loading a plugin\" type=io\n", 60),
-			diagnose.UnknownExit, "", "",
+			outcome.UnknownExit, "", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,74 +215,74 @@ func boxed(last string) string {
 func TestWhatLibrariesSay(t *testing.T) {
 	numpy := "RuntimeError: module compiled against API version 0xc but this version of numpy is 0xa\n"
 	for name, c := range map[string]struct{ log, class, line string }{
-		"Paddle was told to end":   {paddle("Termination signal", "SIGTERM"), diagnose.SlurmCancelled, "Termination signal"},
-		"Paddle touched no memory": {paddle("Segmentation fault", "SIGSEGV"), diagnose.Segfault, "Segmentation fault"},
-		"Paddle lost its memory":   {paddle("Access to an undefined portion of a memory object", "SIGBUS"), diagnose.ShmBusError, "undefined portion"},
-		"Paddle divided by zero":   {paddle("Erroneous arithmetic operation", "SIGFPE"), diagnose.Segfault, "arithmetic"},
-		"Paddle aborted":           {paddle("Process abort signal", "SIGABRT"), diagnose.Segfault, "abort"},
+		"Paddle was told to end":   {paddle("Termination signal", "SIGTERM"), outcome.SlurmCancelled, "Termination signal"},
+		"Paddle touched no memory": {paddle("Segmentation fault", "SIGSEGV"), outcome.Segfault, "Segmentation fault"},
+		"Paddle lost its memory":   {paddle("Access to an undefined portion of a memory object", "SIGBUS"), outcome.ShmBusError, "undefined portion"},
+		"Paddle divided by zero":   {paddle("Erroneous arithmetic operation", "SIGFPE"), outcome.Segfault, "arithmetic"},
+		"Paddle aborted":           {paddle("Process abort signal", "SIGABRT"), outcome.Segfault, "abort"},
 		"the interpreter leaves out a file of the environment": {
 			"Error processing line 1 of /v/lib/python3.9/site-packages/distutils-precedence.pth:\n\n  Traceback (most recent call last):\n" +
 				"    File \"/v/lib/python3.9/site.py\", line 169, in addpackage\n      exec(line)\n" +
 				"  ModuleNotFoundError: No module named '_distutils_hack'\n\nRemainder of file ignored\n" + raised("ValueError: no such mode"),
-			diagnose.UserException, "no such mode",
+			outcome.UserException, "no such mode",
 		},
 		"a warning begins in the line after its name": {
 			"/v/torch/cuda/__init__.py:326: UserWarning: \nNVIDIA GTX 1080 with CUDA capability sm_61 is not compatible with the current PyTorch installation.\n" +
 				"  warnings.warn(\nfinal accuracy: 0.97\nTraining finished.\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"HTCondor says that a job ended well, whose script could not change its folder": {
 			"/pool/run.sh: line 8: cd: /afs/flow: No such file or directory\nepoch 3 loss 0.2\n" +
 				"005 (15001273.000.000) 04/25 19:13:55 Job terminated.\n\t(1) Normal termination (return value 0)\n\t15511  -  Run Bytes Sent By Job\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
-		"a worker without a launcher": {raised("KeyError: 'LOCAL_RANK'"), diagnose.EnvLaunch, "LOCAL_RANK"},
-		"another name is a key":       {raised("KeyError: 'RANKING'"), diagnose.UserException, "RANKING"},
+		"a worker without a launcher": {raised("KeyError: 'LOCAL_RANK'"), outcome.EnvLaunch, "LOCAL_RANK"},
+		"another name is a key":       {raised("KeyError: 'RANKING'"), outcome.UserException, "RANKING"},
 		"two runs that Rich draws": {
 			boxed("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 48.00 MiB") + "epoch 1 loss 0.3\n" + boxed("ValueError: Sample larger than population"),
-			diagnose.UserException, "Sample larger",
+			outcome.UserException, "Sample larger",
 		},
 		"a library does without NumPy, and much later the program fails": {
-			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + raised("KeyError: 'v60109'"), diagnose.UserException, "v60109",
+			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + raised("KeyError: 'v60109'"), outcome.UserException, "v60109",
 		},
-		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), diagnose.ExtensionABI, "numpy"},
-		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", diagnose.Success, ""},
-		"a script tells that its end was none":           {"loss 0.3\nJob end: ERROR\n", diagnose.UnknownExit, ""},
-		"a script ends and could not do all":             {"loss 0.3\nscript end, could not copy results\n", diagnose.UnknownExit, ""},
-		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), diagnose.UserException, "CommError"},
+		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), outcome.ExtensionABI, "numpy"},
+		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", outcome.Success, ""},
+		"a script tells that its end was none":           {"loss 0.3\nJob end: ERROR\n", outcome.UnknownExit, ""},
+		"a script ends and could not do all":             {"loss 0.3\nscript end, could not copy results\n", outcome.UnknownExit, ""},
+		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), outcome.UserException, "CommError"},
 		"LSF tells the time of an end before its reason": {
 			"Terminated at Thu Sep  8 12:47:42 2022\n\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\nExited with signal termination: 25.\n",
-			diagnose.HostOOM, "TERM_MEMLIMIT",
+			outcome.HostOOM, "TERM_MEMLIMIT",
 		},
 		"a script that goes on after each of its programs was refused": {
 			strings.Repeat(strings.Repeat("2020-01-01 15:12:39.97: I tensorflow/dso_loader.cc:42] Successfully opened a library\n", 5)+
 				strings.Repeat("usage: train.py [-h]\n                [config]\ntrain.py: error: unrecognized arguments: a.yaml\n", 5), 4) + "Train across nodes\n",
-			diagnose.BadArgs, "unrecognized",
+			outcome.BadArgs, "unrecognized",
 		},
 		"a program says its first line again when it is done": {
 			"Run directory: /scratch/logs/2026-01-06\n" + strings.Repeat("| reward | 78.5 |\n", 9) + "Training complete!\nRun directory: /scratch/logs/2026-01-06\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"a benchmark of MLPerf came to its target": {
 			":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"INTERVAL_END\", \"key\": \"run_stop\", \"metadata\": {\"status\": \"success\"}}\nThroughput: 9 samples/s\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"a benchmark of MLPerf did not": {
 			":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"INTERVAL_END\", \"key\": \"run_stop\", \"metadata\": {\"status\": \"aborted\"}}\n",
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
-		"MLPerf's script says what came of it": {"step 3 of 90, loss 0.3\nRESULT,IMAGE_CLASSIFICATION,,3573,nvidia,2019-06-18 11:23:44 AM\n", diagnose.Success, ""},
+		"MLPerf's script says what came of it": {"step 3 of 90, loss 0.3\nRESULT,IMAGE_CLASSIFICATION,,3573,nvidia,2019-06-18 11:23:44 AM\n", outcome.Success, ""},
 		"TensorFlow lets go of its server as the process ends": {
 			"loss 0.3\n2026-08-26 21:46:26.8: W tensorflow/eager/context.cc:566] Unable to destroy server_ object, so releasing instead. Servers don't support clean shutdown.\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
-		"a training that has enough before its bar is full": {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nfinished pretraining\n", diagnose.Success, ""},
-		"a round of a training":                             {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nFinished training epoch 1\n", diagnose.UnknownExit, ""},
+		"a training that has enough before its bar is full": {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nfinished pretraining\n", outcome.Success, ""},
+		"a round of a training":                             {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nFinished training epoch 1\n", outcome.UnknownExit, ""},
 		"Horovod's benchmark sums up": {
 			strings.Repeat("[0]<stdout>:Iter #9: 419.7 img/sec per GPU\n", 9) + "[0]<stdout>:Img/sec per GPU: 422.6 +-27.3\n[0]<stdout>:Total img/sec on 8 GPU(s): 3380.4 +-218.2\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
-		"a file system denies access": {"cat: /data/a: Permission denied\n", diagnose.Filesystem, "cat"},
+		"a file system denies access": {"cat: /data/a: Permission denied\n", outcome.Filesystem, "cat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)
@@ -317,7 +318,7 @@ func TestLogsInOtherEncodings(t *testing.T) {
 			require.Equal(t, "user_exception ZeroDivisionError: no batch is left", r.Class+" "+r.RootLine)
 			require.Equal(t, 44+400*count(name == "GBK"), *r.RootLineNo)
 			var lines []diagnose.Line
-			src, err := diagnose.Open(path)
+			src, err := logfile.Open(path)
 			require.NoError(t, err)
 			require.NoError(t, diagnose.Lines(context.Background(), src, diagnose.Filter{Tail: 1}, func(l diagnose.Line) error {
 				lines = append(lines, l)
@@ -335,7 +336,7 @@ func TestATimeLimitOutlivesAnotherProcess(t *testing.T) {
 	for _, c := range []struct {
 		steps int
 		class string
-	}{{9, diagnose.SlurmTimeLimit}, {0, diagnose.UserException}} {
+	}{{9, outcome.SlurmTimeLimit}, {0, outcome.UserException}} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.err"), []byte(raised("AttributeError: folder")+
 			"slurmstepd: error: *** JOB 20 ON gpu4 CANCELLED AT 2026-11-07T11:30:22 DUE TO TIME LIMIT ***\n"), 0o644))

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/stretchr/testify/require"
 )
 
 func TestFollowTellsEachLineOnce(t *testing.T) {
@@ -22,7 +22,7 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	put("rank0.log", os.O_APPEND, "old\n")
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	w := diagnose.NewFollower(src, diagnose.Filter{})
 	look := func() (got []string) {
@@ -43,7 +43,7 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 	put("rank1.log", os.O_APPEND, "other\n")
 	require.Equal(t, []string{"1 1 other"}, look())
 	require.Empty(t, look())
-	gone := diagnose.NewFollower(diagnose.Source{}, diagnose.Filter{})
+	gone := diagnose.NewFollower(logfile.Source{}, diagnose.Filter{})
 	lines, err := gone.Look(t.Context(), nil, filepath.Join(dir, "later.log"))
 	require.NoError(t, err)
 	require.Empty(t, lines, "a log that is not there yet")
@@ -62,7 +62,7 @@ func TestFollowMergesAndFilters(t *testing.T) {
 	for rank := range 4 {
 		require.NoError(t, os.WriteFile(name(rank), []byte("begins\n"), 0o600))
 	}
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	three := 3
 	followers := map[string]*diagnose.Follower{}

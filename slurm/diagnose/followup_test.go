@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // stale is a diagnosis of rank 3 on gpu07, whose node lost its storage.
-func stale(t *testing.T) diagnose.Report {
+func stale(t *testing.T) report.Report {
 	t.Helper()
 	return diagnoseWith(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 "+
 		"| lm loss: 2.1E+00 |\n"+
@@ -23,7 +24,7 @@ func stale(t *testing.T) diagnose.Report {
 
 func TestFollowUpsAreAnsweredFromTheEvidence(t *testing.T) {
 	r := stale(t)
-	require.Equal(t, diagnose.Filesystem, r.Class)
+	require.Equal(t, outcome.Filesystem, r.Class)
 	for _, c := range []struct{ question, en, zh string }{
 		{"why did it fail?", "Stale file handle (slurm-7.out:6)", "slurm-7.out:6"},
 		{"为什么失败？", "Stale file handle", "Stale file handle"},
@@ -56,7 +57,7 @@ func TestFollowUpsAreAnsweredFromTheEvidence(t *testing.T) {
 
 func TestLastTimeIsComparedByCauseNodeAndLine(t *testing.T) {
 	r, same := stale(t), stale(t)
-	answer := func(earlier diagnose.Report) string {
+	answer := func(earlier report.Report) string {
 		got, ok := r.FollowUp("was it like that last time?", &earlier, lang.EN)
 		require.True(t, ok)
 		return got
@@ -72,8 +73,8 @@ func TestLastTimeIsComparedByCauseNodeAndLine(t *testing.T) {
 	fresh := int64(time.Minute / time.Second)
 	require.Contains(t, answer(diagnoseWith(t, "[after training is done] datetime: 2026-06-11 10:00:00\n",
 		diagnose.Context{SecondsSinceLastWrite: &fresh})), "No: the run before did not fail.")
-	require.True(t, diagnose.AsksForEarlier("上次也这样吗"))
-	require.False(t, diagnose.AsksForEarlier("which node?"))
+	require.True(t, report.AsksForEarlier("上次也这样吗"))
+	require.False(t, report.AsksForEarlier("which node?"))
 }
 
 func TestFollowUpsOfAHealthyRun(t *testing.T) {

@@ -4,26 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
-
-// Behind is the ranks that the others of a hanging job wait for, and how that
-// is known.
-type Behind struct {
-	Ranks []int  `json:"ranks"`
-	Node  string `json:"node,omitempty"` // of the first of them
-	// By is recorder, iterations, stacks or watchdog.
-	By string `json:"by"`
-	// Others is what the other ranks reached, such as an iteration.
-	Others string `json:"others,omitempty"`
-}
 
 // whoIsBehind looks for the ranks that others wait for where no line reports a
 // failure: in flight recorder dumps, in the iterations that ranks report of
 // themselves, in what watchdogs print, and in py-spy's stacks.
-func (j *job) whoIsBehind() *Behind {
+func (j *job) whoIsBehind() *report.Behind {
 	b := j.behindBy()
 	if b != nil {
 		b.Node = j.nodeByRank(b.Ranks[0], j.nodesOfRanks())
@@ -31,15 +20,15 @@ func (j *job) whoIsBehind() *Behind {
 	return b
 }
 
-func (j *job) behindBy() *Behind {
+func (j *job) behindBy() *report.Behind {
 	if m := j.missed; m != nil {
-		return &Behind{Ranks: []int{m.rank}, By: "recorder", Others: fmt.Sprintf("%s #%d", show(m.op), m.seq)}
+		return &report.Behind{Ranks: []int{m.Rank}, By: "recorder", Others: fmt.Sprintf("%s #%d", logline.Show(m.Op), m.Seq)}
 	}
 	if ranks, at := behindOf(j.iterationsByRank()); ranks != nil {
-		return &Behind{Ranks: ranks, By: "iterations", Others: strconv.Itoa(at)}
+		return &report.Behind{Ranks: ranks, By: "iterations", Others: strconv.Itoa(at)}
 	}
 	if l, ok := behind(j.nccl, j.world); ok {
-		return &Behind{Ranks: []int{l.rank}, By: "watchdog"}
+		return &report.Behind{Ranks: []int{l.rank}, By: "watchdog"}
 	}
 	if groups := j.stacks(); len(groups) > 1 {
 		few, all := groups[0], 0
@@ -47,7 +36,7 @@ func (j *job) behindBy() *Behind {
 			all += len(g.Ranks)
 		}
 		if len(few.Ranks)*2 < all && !slices.Contains(few.Ranks, -1) && len(few.Frames) > 0 {
-			return &Behind{Ranks: few.Ranks, By: "stacks", Others: few.Frames[0]}
+			return &report.Behind{Ranks: few.Ranks, By: "stacks", Others: few.Frames[0]}
 		}
 	}
 	return nil
@@ -58,8 +47,8 @@ func (j *job) behindBy() *Behind {
 func (j *job) iterationsByRank() map[int]int {
 	last := map[int]int{}
 	for i, f := range j.files {
-		for _, m := range f.progress {
-			t, text := untag(m.text)
+		for _, m := range f.Progress {
+			t, text := logline.CutTag(m.Text)
 			rank := j.rankOf(i, t, nil)
 			g := iterationNumber.FindStringSubmatch(text)
 			if rank < 0 || g == nil {
@@ -88,26 +77,4 @@ func behindOf(last map[int]int) (ranks []int, at int) {
 	}
 	slices.Sort(ranks)
 	return ranks, at
-}
-
-// Says names the ranks and how they are known to be behind.
-func (b Behind) Says() lang.Text {
-	list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(b.Ranks)), ", "), "[]")
-	en, zh := "rank "+list, "rank "+list
-	if len(b.Ranks) > 1 {
-		en = "ranks " + list
-	}
-	if b.Node != "" {
-		en += " (node " + b.Node + ")"
-		zh += "（节点 " + b.Node + "）"
-	}
-	switch b.By {
-	case "iterations":
-		return said("Behind the others: "+en+"; they reached iteration "+b.Others+".", "落后的是 "+zh+"；其他 rank 已到第 "+b.Others+" 次迭代。")
-	case "recorder":
-		return said("Behind the others: "+en+", by the flight recorder never in "+b.Others+".", "落后的是 "+zh+"：flight recorder 显示它从未进入 "+b.Others+"。")
-	case "stacks":
-		return said("Apart from the others: "+en+", in "+b.Others+".", "与其他 rank 不同的是 "+zh+"，位于 "+b.Others+"。")
-	}
-	return said("Behind the others: "+en+", by the watchdogs' sequence numbers.", "落后的是 "+zh+"（依据 watchdog 的序号）。")
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestAHangNamesTheRanksBehind has ranks that report their own iterations, one
@@ -52,7 +53,7 @@ func TestAHangNamesTheRanksBehind(t *testing.T) {
 	for _, dir := range []string{apart, together} {
 		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent, Nodes: []string{"gpu07", "gpu08"}})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.Hang, r.Class)
+		require.Equal(t, outcome.Hang, r.Class)
 		require.NotNil(t, r.Behind, dir)
 		require.Equal(t, []int{5}, r.Behind.Ranks)
 		require.Equal(t, "gpu08", r.Behind.Node)
@@ -72,12 +73,12 @@ func TestStacksTellWhoStandsApart(t *testing.T) {
 		fmt.Fprintf(&b, "%d: Process %d: python pretrain_gpt.py\n%d: Thread 0x7F (active): \"MainThread\"\n%d:     %s\n"+
 			"%d:     train (megatron/training/training.py:2100)\n%d: \n", rank, 1000+rank, rank, rank, where, rank, rank)
 	}
-	src, err := diagnose.Read("slurm-7.out", strings.NewReader(b.String()))
+	src, err := logfile.Read("slurm-7.out", strings.NewReader(b.String()))
 	require.NoError(t, err)
 	silent := int64(7200)
 	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Hang, r.Class)
+	require.Equal(t, outcome.Hang, r.Class)
 	require.NotNil(t, r.Behind)
 	require.Equal(t, "stacks", r.Behind.By)
 	require.Equal(t, []int{2}, r.Behind.Ranks)

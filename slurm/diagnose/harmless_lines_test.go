@@ -4,9 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // A line that names a failure and says in the same breath that the program goes on is
@@ -40,11 +41,11 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 		"a level by its letter":      "[W tuner.cpp:12] CUDA out of memory for plan 7",
 		"a level by its name":        "level=info msg=\"CUDA out of memory for plan 7\"",
 	} {
-		src, err := diagnose.Read("slurm-1.out", strings.NewReader("loading\n"+line+"\nsrun: error: n1: task 0: Exited with exit code 1\n"))
+		src, err := logfile.Read("slurm-1.out", strings.NewReader("loading\n"+line+"\nsrun: error: n1: task 0: Exited with exit code 1\n"))
 		require.NoError(t, err)
 		r, err := diagnose.Run(t.Context(), src, diagnose.Context{})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.UnknownExit, r.Class, "%s: %s", name, line)
+		require.Equal(t, outcome.UnknownExit, r.Class, "%s: %s", name, line)
 	}
 }
 
@@ -55,10 +56,10 @@ func TestAWordOfCautionIsNoComfort(t *testing.T) {
 		"trainer: CUDA out of memory, see the log of rank 3 for information",
 		"trainer: the step could not be recovered: CUDA out of memory",
 	} {
-		src, err := diagnose.Read("slurm-1.out", strings.NewReader("loading\n"+line+"\nsrun: error: n1: task 0: Exited with exit code 1\n"))
+		src, err := logfile.Read("slurm-1.out", strings.NewReader("loading\n"+line+"\nsrun: error: n1: task 0: Exited with exit code 1\n"))
 		require.NoError(t, err)
 		r, err := diagnose.Run(t.Context(), src, diagnose.Context{})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.CUDAOOM, r.Class, line)
+		require.Equal(t, outcome.CUDAOOM, r.Class, line)
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestLogThatBeginsWithinATraceback holds logs whose head is gone, as `tail`
@@ -16,14 +17,14 @@ import (
 func TestLogThatBeginsWithinATraceback(t *testing.T) {
 	for name, c := range map[string]struct{ log, class string }{
 		"bare assertion": {"  File \"/w/megatron/training/arguments.py\", line 441, in validate_args\n    assert args.save_interval is not None\n" +
-			"AssertionError\n", diagnose.BadArgs},
+			"AssertionError\n", outcome.BadArgs},
 		"place decides": {"  File \"/w/megatron/training/checkpointing.py\", line 1430, in load_checkpoint\n" +
-			"    model[0].load_state_dict(state['model'])\nKeyError: 'model'\n", diagnose.CheckpointLoad},
-		"printed stack": {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\ndone\n", diagnose.Success},
-		"print_stack":   {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\ndone\n", diagnose.Success},
+			"    model[0].load_state_dict(state['model'])\nKeyError: 'model'\n", outcome.CheckpointLoad},
+		"printed stack": {"Call stack:\n  File \"/w/t.py\", line 9, in <module>\n    main()\nMessage: 'a warning'\nArguments: ()\ndone\n", outcome.Success},
+		"print_stack":   {"  File \"/w/t.py\", line 9, in <module>\n    main()\nINFO: going on\ndone\n", outcome.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, err := diagnose.Read("slurm-1.out", strings.NewReader(c.log))
+			src, err := logfile.Read("slurm-1.out", strings.NewReader(c.log))
 			require.NoError(t, err)
 			r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED"})
 			require.NoError(t, err)
@@ -56,11 +57,11 @@ func TestSummariesTellTheRankOfACauseWithoutOne(t *testing.T) {
 		"all that failed show the cause":    {failed + failed + summary("2026-06-11_10:00:00", "gpu2", 2, 3), 2},
 		"too close in time to tell":         {failed + summary("2026-06-11_10:00:00", "gpu2", 3) + summary("2026-06-11_10:00:02", "gpu1", 0, 1), -1},
 	} {
-		src, err := diagnose.Read("slurm-9.out", strings.NewReader(c.log))
+		src, err := logfile.Read("slurm-9.out", strings.NewReader(c.log))
 		require.NoError(t, err)
 		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.ImportError, r.Class, name)
+		require.Equal(t, outcome.ImportError, r.Class, name)
 		if c.rank < 0 {
 			require.Nil(t, r.RootRank, name)
 			continue

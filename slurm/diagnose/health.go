@@ -8,6 +8,9 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // How long a running job may write nothing before it counts as hung: at least
@@ -29,15 +32,15 @@ func (j *job) health() verdict {
 	_, iterates := j.lastIteration()
 	switch {
 	case j.given.state() == slurm.Pending:
-		return verdict{class: Running, why: "not started"}
+		return verdict{class: outcome.Running, why: "not started"}
 	case j.finished(), j.endedWell(), !running && j.endsWell():
-		return verdict{class: Success, why: "finished"}
+		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates):
 		return j.endedQuietly()
 	case j.stalled():
-		return verdict{class: Hang, why: "no progress", since: age, event: j.lastSign()}
+		return verdict{class: outcome.Hang, why: "no progress", since: age, event: j.lastSign()}
 	}
-	return verdict{class: Running, why: "progress", since: age}
+	return verdict{class: outcome.Running, why: "progress", since: age}
 }
 
 // now is the clock, replaced in tests.
@@ -48,16 +51,14 @@ var now = time.Now
 func (j *job) endedQuietly() verdict {
 	switch {
 	case j.given.state() == slurm.Cancelled:
-		return verdict{class: SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
+		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
 	case j.failed():
-		return verdict{class: UnknownExit, event: j.lastSign(), why: "slurm's state"}
+		return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"}
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
-		return verdict{class: Success, why: "finished"}
+		return verdict{class: outcome.Success, why: "finished"}
 	}
-	return verdict{class: UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
+	return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
 }
-
-func tail(all []mark, n int) []mark { return all[max(0, len(all)-n):] }
 
 // stalled reports whether the job has been silent for longer than its own
 // pace explains, or writes on and makes no progress for twice as long.
@@ -84,11 +85,11 @@ func (j *job) stalled() bool {
 func (j *job) sinceProgress() (time.Duration, bool) {
 	var progress, newest time.Time
 	for _, f := range j.files {
-		if f.lastTime.After(newest) {
-			newest = f.lastTime
+		if f.LastTime.After(newest) {
+			newest = f.LastTime
 		}
-		if n := len(f.progress); n > 0 {
-			if at, ok := timestamp(f.progress[n-1].text); ok && at.Year() != yearless && at.After(progress) {
+		if n := len(f.Progress); n > 0 {
+			if at, ok := logline.ParseTime(f.Progress[n-1].Text); ok && at.Year() != logline.Yearless && at.After(progress) {
 				progress = at
 			}
 		}
@@ -105,7 +106,7 @@ func (j *job) sinceProgress() (time.Duration, bool) {
 // inPhase reports whether the last line of any file names something slow.
 func (j *job) inPhase() bool {
 	for _, f := range j.files {
-		if f.doing.text != "" && (len(f.progress) == 0 || f.doing.off > f.progress[len(f.progress)-1].off) && !strings.Contains(f.doing.text, "training ...") {
+		if f.Doing.Text != "" && (len(f.Progress) == 0 || f.Doing.Off > f.Progress[len(f.Progress)-1].Off) && !strings.Contains(f.Doing.Text, "training ...") {
 			return true
 		}
 	}
@@ -121,15 +122,15 @@ func (j *job) pace() (usual, longest time.Duration) {
 	var gaps []time.Duration
 	for _, f := range j.files {
 		var prev time.Time
-		for _, m := range f.progress {
-			at, ok := timestamp(m.text)
+		for _, m := range f.Progress {
+			at, ok := logline.ParseTime(m.Text)
 			if ok && !prev.IsZero() && at.After(prev) {
 				gaps = append(gaps, at.Sub(prev))
 			}
 			if ok {
 				prev = at
 			}
-			if ms, ok := field(m.text, "elapsed time per iteration (ms): "); ok && prev.IsZero() {
+			if ms, ok := field(m.Text, "elapsed time per iteration (ms): "); ok && prev.IsZero() {
 				gaps = append(gaps, time.Duration(ms)*time.Millisecond)
 			}
 		}
@@ -146,10 +147,10 @@ func (j *job) pace() (usual, longest time.Duration) {
 func (j *job) step() time.Duration {
 	var all []time.Duration
 	for _, f := range j.files {
-		for _, m := range f.progress {
-			if ms, ok := field(m.text, "elapsed time per iteration (ms): "); ok {
+		for _, m := range f.Progress {
+			if ms, ok := field(m.Text, "elapsed time per iteration (ms): "); ok {
 				all = append(all, time.Duration(ms*float64(time.Millisecond)))
-			} else if g := rate.FindStringSubmatch(m.text); g != nil {
+			} else if g := rate.FindStringSubmatch(m.Text); g != nil {
 				v, _ := strconv.ParseFloat(g[1], 64)
 				if g[2] == "it/s" && v > 0 {
 					v = 1 / v
@@ -197,23 +198,23 @@ func field(line, name string) (float64, bool) {
 }
 
 // lastSign is the newest line of any rank, as an event.
-func (j *job) lastSign() *event {
-	var best *event
+func (j *job) lastSign() *scan.Event {
+	var best *scan.Event
 	for i, f := range j.files {
-		var m mark
-		if n := len(f.last); n > 0 {
-			m = f.last[n-1]
+		var m scan.Mark
+		if n := len(f.Last); n > 0 {
+			m = f.Last[n-1]
 		}
-		if n := len(f.progress); n > 0 && (f.progress[n-1].off > m.off || m.text == "") {
-			m = f.progress[n-1]
-			m.at, _ = timestamp(m.text)
+		if n := len(f.Progress); n > 0 && (f.Progress[n-1].Off > m.Off || m.Text == "") {
+			m = f.Progress[n-1]
+			m.At, _ = logline.ParseTime(m.Text)
 		}
-		if m.text == "" {
+		if m.Text == "" {
 			continue
 		}
-		t, text := untag(m.text)
-		e := &event{file: i, off: m.off, raw: m.text, text: text, tag: t, rank: -1, before: m.at}
-		if best == nil || e.before.After(best.before) {
+		t, text := logline.CutTag(m.Text)
+		e := &scan.Event{File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: -1, Before: m.At}
+		if best == nil || e.Before.After(best.Before) {
 			best = e
 		}
 	}
@@ -224,14 +225,14 @@ var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 
 // badNumbers finds a run whose own reports show that it diverged: NaN or
 // infinite values that stay, or a loss that jumped and did not come back.
-func (j *job) badNumbers([]*event) (verdict, bool) {
+func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	for i, f := range j.files {
-		if v, ok := diverged(f.progress); ok {
-			t, text := untag(v.text)
+		if v, ok := diverged(f.Progress); ok {
+			t, text := logline.CutTag(v.Text)
 			return verdict{
-				class: NaNLoss,
+				class: outcome.NaNLoss,
 				why:   "the numbers",
-				event: &event{file: i, off: v.off, raw: v.text, text: text, tag: t, class: NaNLoss, rank: -1, node: j.fileNode[i]},
+				event: &scan.Event{File: i, Off: v.Off, Raw: v.Text, Text: text, Tag: t, Class: outcome.NaNLoss, Rank: -1, Node: j.fileNode[i]},
 			}, true
 		}
 	}
@@ -244,26 +245,26 @@ const spikeFactor = 2
 // diverged returns the first iteration line of a divergence that lasts to the
 // end. A loss-scaled run starts with a few infinite gradients, so three in a
 // row are asked for.
-func diverged(lines []mark) (mark, bool) {
+func diverged(lines []scan.Mark) (scan.Mark, bool) {
 	n := len(lines)
 	run := 0
-	for run < n && notANumber.MatchString(lines[n-1-run].text) {
+	for run < n && notANumber.MatchString(lines[n-1-run].Text) {
 		run++
 	}
 	if run >= 3 || run > 0 && run == n && run >= 2 {
 		return lines[n-run], true
 	}
 	if n < 6 {
-		return mark{}, false
+		return scan.Mark{}, false
 	}
 	var losses []float64
 	for _, m := range lines {
-		if l, ok := field(m.text, "lm loss: "); ok {
+		if l, ok := field(m.Text, "lm loss: "); ok {
 			losses = append(losses, l)
 		}
 	}
 	if len(losses) != n {
-		return mark{}, false
+		return scan.Mark{}, false
 	}
 	for start := n - 3; start >= 3; start-- {
 		before := append([]float64(nil), losses[:start]...)
@@ -280,5 +281,5 @@ func diverged(lines []mark) (mark, bool) {
 			return lines[start], true
 		}
 	}
-	return mark{}, false
+	return scan.Mark{}, false
 }

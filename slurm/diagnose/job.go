@@ -10,50 +10,54 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A job is all that its files tell, put together.
 type job struct {
-	src        Source
-	files      []*facts
+	src        logfile.Source
+	files      []*scan.Facts
 	given      Context
-	events     []*event // of the last attempt, in the order of files and lines
-	earlier    []*event // of attempts before it
-	unsure     []*event // those of earlier that no time tells apart
+	events     []*scan.Event // of the last attempt, in the order of files and lines
+	earlier    []*scan.Event // of attempts before it
+	unsure     []*scan.Event // those of earlier that no time tells apart
 	attempts   int
 	runs       int // of one file, where they are several
 	world      int
 	perNode    int // processes of one node
 	nodes      map[string]int
 	args       map[string]string
-	nccl       map[int]*ncclRank
+	nccl       map[int]*scan.NCCLRank
 	taskRank   bool // Slurm tasks are ranks, not nodes
 	fileRank   []int
 	fileNode   []string
 	baseRank   []int // the global rank of local rank 0 in each file, or -1
 	year       int
-	unreadable []Unreadable
-	missed     *missed        // from flight recorder dumps
-	bases      map[string]int // the first rank of a node that said so
-	clocks     []string       // nodes whose clocks were corrected
-	from       time.Time      // start of the last attempt, where it is known
+	unreadable []logfile.Unreadable
+	missed     *flightrecorder.Missed // from flight recorder dumps
+	bases      map[string]int         // the first rank of a node that said so
+	clocks     []string               // nodes whose clocks were corrected
+	from       time.Time              // start of the last attempt, where it is known
 }
 
-func newJob(src Source, files []*facts, c Context) *job {
-	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*ncclRank{}}
+func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
+	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
 	for _, f := range files {
-		for k, v := range f.args {
+		for k, v := range f.Args {
 			j.args[k] = v
 		}
-		for h, n := range f.hosts {
+		for h, n := range f.Hosts {
 			j.nodes[h] += n
 		}
-		for r, n := range f.nccl {
-			if o := j.nccl[r]; o == nil || !o.timedOut && n.timedOut {
+		for r, n := range f.NCCL {
+			if o := j.nccl[r]; o == nil || !o.TimedOut && n.TimedOut {
 				j.nccl[r] = n
 			}
 		}
-		for l := range f.locals {
+		for l := range f.Locals {
 			j.perNode = max(j.perNode, l+1)
 		}
 	}
@@ -83,61 +87,59 @@ func (j *job) resolve() {
 // fixYears gives a year to the times whose format has none.
 func (j *job) fixYears() {
 	for i, f := range j.files {
-		for _, t := range []time.Time{f.lastTime} {
+		for _, t := range []time.Time{f.LastTime} {
 			if t.Year() > 1 && t.Year() > j.year {
 				j.year = t.Year()
 			}
 		}
-		for _, e := range f.events {
-			j.year = max(j.year, e.before.Year(), e.after.Year())
+		for _, e := range f.Events {
+			j.year = max(j.year, e.Before.Year(), e.After.Year())
 		}
-		for _, m := range f.progress {
-			if at, ok := timestamp(m.text); ok {
+		for _, m := range f.Progress {
+			if at, ok := logline.ParseTime(m.Text); ok {
 				j.year = max(j.year, at.Year())
 				break
 			}
 		}
-		if j.year <= 1 && !j.src.files[i].mtime.IsZero() {
-			j.year = max(j.year, j.src.files[i].mtime.Year())
+		if j.year <= 1 && !j.src.Logs[i].Modified.IsZero() {
+			j.year = max(j.year, j.src.Logs[i].Modified.Year())
 		}
 	}
 	fix := func(t *time.Time) {
-		if !t.IsZero() && t.Year() == yearless {
+		if !t.IsZero() && t.Year() == logline.Yearless {
 			*t = t.AddDate(j.year, 0, 0)
 		}
 	}
 	for _, f := range j.files {
-		fix(&f.lastTime)
-		for _, e := range f.events {
-			fix(&e.before)
-			fix(&e.after)
+		fix(&f.LastTime)
+		for _, e := range f.Events {
+			fix(&e.Before)
+			fix(&e.After)
 		}
-		for _, ms := range f.starts {
+		for _, ms := range f.Starts {
 			for k := range ms {
-				fix(&ms[k].at)
+				fix(&ms[k].At)
 			}
 		}
-		if f.finished != nil {
-			fix(&f.finished.at)
+		if f.Finished != nil {
+			fix(&f.Finished.At)
 		}
-		if f.failed != nil {
-			fix(&f.failed.at)
+		if f.Failed != nil {
+			fix(&f.Failed.At)
 		}
-		fix(&f.doing.at)
-		for k := range f.last {
-			fix(&f.last[k].at)
+		fix(&f.Doing.At)
+		for k := range f.Last {
+			fix(&f.Last[k].At)
 		}
 	}
 }
 
 var (
-	attemptPath = lazy.New(`(?:^|/)attempt_(\d+)/(\d+)/(?:stdout|stderr)(?:\.log)?(?:\.gz|\.zst)?$`)
-	plainPath   = lazy.New(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
-	rankPath    = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
-	indexPath   = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
-	loraPath    = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
-	afterJob    = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
-	afterIndex  = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
+	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
+	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
+	afterJob   = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
+	afterIndex = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
 )
 
 // placeFiles works out which rank, node and attempt a file belongs to.
@@ -152,19 +154,19 @@ func (j *job) placeFiles() {
 	}
 	sort.Slice(known, func(a, b int) bool { return len(known[a]) > len(known[b]) })
 	for i, f := range j.files {
-		name := j.src.files[i].name
+		name := j.src.Logs[i].Name
 		j.fileRank[i], j.baseRank[i] = -1, -1
 		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
 			j.fileRank[i], _ = strconv.Atoi(m[1])
-		} else if len(f.ranks) == 1 && len(f.labels) == 0 && len(f.locals) == 0 {
-			for r := range f.ranks {
-				if attemptPath.MatchString(name) || plainPath.MatchString(name) {
+		} else if len(f.Ranks) == 1 && len(f.Labels) == 0 && len(f.Locals) == 0 {
+			for r := range f.Ranks {
+				if logfile.AttemptPath.MatchString(name) || logfile.PlainPath.MatchString(name) {
 					j.fileRank[i] = r
 				}
 			}
 		}
 		j.fileNode[i] = nodeOfPath(name, known)
-		if m := attemptPath.FindStringSubmatch(name); m != nil {
+		if m := logfile.AttemptPath.FindStringSubmatch(name); m != nil {
 			l, _ := strconv.Atoi(m[2])
 			j.perNode = max(j.perNode, l+1)
 		}
@@ -172,15 +174,15 @@ func (j *job) placeFiles() {
 	j.placeTasks()
 	j.placeSeries()
 	for i, f := range j.files {
-		for t, rank := range f.bases {
-			if t.local >= 0 && t.label < 0 {
-				j.baseRank[i] = rank - t.local
+		for t, rank := range f.Bases {
+			if t.Local >= 0 && t.Label < 0 {
+				j.baseRank[i] = rank - t.Local
 			}
 		}
-		if j.baseRank[i] < 0 && len(f.local0) > 0 && same(f.local0) {
-			j.baseRank[i] = f.local0[0]
+		if j.baseRank[i] < 0 && len(f.Local0) > 0 && same(f.Local0) {
+			j.baseRank[i] = f.Local0[0]
 		}
-		if m := attemptPath.FindStringSubmatch(j.src.files[i].name); m != nil && j.fileRank[i] >= 0 {
+		if m := logfile.AttemptPath.FindStringSubmatch(j.src.Logs[i].Name); m != nil && j.fileRank[i] >= 0 {
 			l, _ := strconv.Atoi(m[2])
 			j.baseRank[i] = j.fileRank[i] - l
 		}
@@ -198,7 +200,7 @@ func (j *job) placeFiles() {
 		}
 		if b, ok := byNode[j.fileNode[i]]; ok && j.fileNode[i] != "" {
 			j.baseRank[i] = b
-		} else if m := indexPath.FindStringSubmatch(path.Base(j.src.files[i].name)); m != nil && j.perNode > 0 {
+		} else if m := indexPath.FindStringSubmatch(path.Base(j.src.Logs[i].Name)); m != nil && j.perNode > 0 {
 			k, _ := strconv.Atoi(m[1])
 			if j.world == 0 || k*j.perNode < j.world {
 				j.baseRank[i] = k * j.perNode
@@ -215,7 +217,7 @@ var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
 func (j *job) placeSeries() {
 	series := map[string]map[int]int{} // name around the number → number → file
 	for i := range j.files {
-		m := lastNumber.FindStringSubmatch(j.src.files[i].name)
+		m := lastNumber.FindStringSubmatch(j.src.Logs[i].Name)
 		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" {
 			continue
 		}
@@ -255,20 +257,20 @@ func same(ns []int) bool {
 func (j *job) placeTasks() {
 	most, agree, differ := -1, 0, 0
 	for _, f := range j.files {
-		for l := range f.labels {
+		for l := range f.Labels {
 			most = max(most, l)
 		}
-		for t, rank := range f.bases {
-			if t.label >= 0 && t.label == rank {
+		for t, rank := range f.Bases {
+			if t.Label >= 0 && t.Label == rank {
 				agree++
-			} else if t.label >= 0 {
+			} else if t.Label >= 0 {
 				differ++
 			}
 		}
 	}
 	for _, f := range j.files {
-		for _, e := range f.events {
-			for _, task := range e.tasks {
+		for _, e := range f.Events {
+			for _, task := range e.Tasks {
 				most = max(most, task)
 			}
 		}
@@ -303,19 +305,17 @@ func nodeOfPath(name string, known []string) string {
 	}
 	base := path.Base(name)
 	for _, re := range []*lazy.Pattern{afterIndex, afterJob} {
-		if m := re.FindStringSubmatch(base); m != nil && hasDigit(m[1]) && !rankPath.MatchString(m[1]) {
+		if m := re.FindStringSubmatch(base); m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) {
 			return m[1]
 		}
 	}
-	if attemptPath.MatchString(name) {
-		if parts := strings.Split(name, "/"); len(parts) >= 5 && hasDigit(parts[len(parts)-5]) {
+	if logfile.AttemptPath.MatchString(name) {
+		if parts := strings.Split(name, "/"); len(parts) >= 5 && logline.HasDigit(parts[len(parts)-5]) {
 			return parts[len(parts)-5]
 		}
 	}
 	return ""
 }
-
-func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
 
 // edge reports whether position i of s is outside a word, so that node1 is
 // not found in node12.
@@ -329,50 +329,50 @@ func edge(s string, i int) bool {
 
 // splitAttempts keeps the events of the last attempt apart from earlier ones.
 func (j *job) splitAttempts() {
-	last := lastAttempts(j.src.Files())
+	last := logfile.LastAttempts(j.src.Files())
 	for _, n := range last {
 		j.attempts = max(j.attempts, n+1)
 	}
 	cuts := make([]int64, len(j.files))
 	for i, f := range j.files {
-		for kind, ms := range f.starts {
+		for kind, ms := range f.Starts {
 			from := 1
-			if kind == "elastic" || kind == "requeue" || kind == appended {
+			if kind == "elastic" || kind == "requeue" || kind == scan.Appended {
 				from = 0
 			}
 			if len(ms) <= from {
 				continue
 			}
 			m := ms[len(ms)-1]
-			if kind == "elastic" && strings.Contains(m.text, "FAILED") && strings.Contains(m.text, " 0/") {
+			if kind == "elastic" && strings.Contains(m.Text, "FAILED") && strings.Contains(m.Text, " 0/") {
 				continue
 			}
-			if kind == appended {
+			if kind == scan.Appended {
 				j.runs = max(j.runs, len(ms)+1)
 			} else {
 				j.attempts = max(j.attempts, len(ms)+1-from)
 			}
-			cuts[i] = max(cuts[i], m.off)
-			if m.at.After(j.from) {
-				j.from = m.at
+			cuts[i] = max(cuts[i], m.Off)
+			if m.At.After(j.from) {
+				j.from = m.At
 			}
 		}
 	}
 	j.attempts = max(j.attempts, 1)
 	begins := make([]int64, len(j.files)) // of the last run of several
 	for i, f := range j.files {
-		if ms := f.starts[appended]; len(ms) > 0 {
-			begins[i] = ms[len(ms)-1].off
+		if ms := f.Starts[scan.Appended]; len(ms) > 0 {
+			begins[i] = ms[len(ms)-1].Off
 		}
 		if from, runs := j.lastRun(i); from > cuts[i] {
 			begins[i], cuts[i], j.runs = from, from, max(j.runs, runs)
 		}
 	}
 	for i, f := range j.files {
-		old := earlier(j.src.files[i].name, last)
+		old := logfile.Earlier(j.src.Logs[i].Name, last)
 		seenOld := false
-		for _, e := range f.events {
-			before := old || e.off < cuts[i]
+		for _, e := range f.Events {
+			before := old || e.Off < cuts[i]
 			if before && cuts[i] == begins[i] && !old {
 				j.unsure = append(j.unsure, e)
 			}
@@ -389,17 +389,17 @@ func (j *job) splitAttempts() {
 				j.events = append(j.events, e)
 			}
 		}
-		if f.finished != nil && (old || f.finished.off < cuts[i]) {
-			f.finished = nil
+		if f.Finished != nil && (old || f.Finished.Off < cuts[i]) {
+			f.Finished = nil
 		}
-		if m := f.failed; m != nil && (old || m.off < cuts[i] || !m.at.IsZero() && m.at.Before(j.from.Add(-skew))) {
-			f.failed = nil
+		if m := f.Failed; m != nil && (old || m.Off < cuts[i] || !m.At.IsZero() && m.At.Before(j.from.Add(-skew))) {
+			f.Failed = nil
 		}
 	}
 	if j.attempts > 1 { // an undated death belongs to the attempt that died
 		for i, f := range j.files {
-			if f.failed != nil && f.failed.at.IsZero() && (j.finished() || cuts[i] == 0 && j.allEarlier(i)) {
-				f.failed = nil
+			if f.Failed != nil && f.Failed.At.IsZero() && (j.finished() || cuts[i] == 0 && j.allEarlier(i)) {
+				f.Failed = nil
 			}
 		}
 	}
@@ -408,21 +408,21 @@ func (j *job) splitAttempts() {
 // allEarlier reports whether all that launchers tell in a file is of attempts before
 // the last.
 func (j *job) allEarlier(file int) bool {
-	tells := func(e *event) bool { return e.file == file && e.agent }
+	tells := func(e *scan.Event) bool { return e.File == file && e.Agent }
 	return slices.ContainsFunc(j.earlier, tells) && !slices.ContainsFunc(j.events, tells)
 }
 
 // beforeStart reports whether an event in a file without start lines belongs
 // to an attempt before the last. An event between two times, one of each
 // attempt, belongs to the first failure that its file shows.
-func (j *job) beforeStart(e *event, seenOld bool) (before, sure bool) {
+func (j *job) beforeStart(e *scan.Event, seenOld bool) (before, sure bool) {
 	from := j.from.Add(-skew)
 	switch {
-	case e.dated:
-		return e.before.Before(from), true
-	case !e.before.IsZero() && !e.before.Before(from):
+	case e.Dated:
+		return e.Before.Before(from), true
+	case !e.Before.IsZero() && !e.Before.Before(from):
 		return false, true
-	case !e.after.IsZero() && e.after.Before(from):
+	case !e.After.IsZero() && e.After.Before(from):
 		return true, true
 	}
 	return !seenOld, false
@@ -438,9 +438,9 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 		return time.Duration(*s) * time.Second, true
 	}
 	var newest time.Time
-	for _, f := range j.src.files {
-		if f.mtime.After(newest) {
-			newest = f.mtime
+	for _, f := range j.src.Logs {
+		if f.Modified.After(newest) {
+			newest = f.Modified
 		}
 	}
 	return now.Sub(newest), !newest.IsZero()

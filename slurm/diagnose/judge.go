@@ -7,13 +7,17 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A verdict is what the evidence comes to.
 type verdict struct {
 	class   string
-	event   *event   // the line that says it; nil where none does
-	others  []*event // further lines of the same cause
+	event   *scan.Event   // the line that says it; nil where none does
+	others  []*scan.Event // further lines of the same cause
 	laggard *laggard
 	why     string // which step of the method decided
 	since   time.Duration
@@ -22,7 +26,7 @@ type verdict struct {
 // judge names the cause. The steps are those of the method, in its order.
 func (j *job) judge() verdict {
 	live := j.candidates()
-	for _, step := range []func([]*event) (verdict, bool){
+	for _, step := range []func([]*scan.Event) (verdict, bool){
 		j.firstCause,
 		j.slurmEnd,
 		j.betweenRanks,
@@ -43,7 +47,7 @@ func (j *job) judge() verdict {
 // that they belong to an earlier attempt, where nothing else explains a death.
 func (j *job) judgeAll() verdict {
 	v := j.judge()
-	if len(j.unsure) == 0 || !j.deathSeen() || v.class != UnknownExit && !quietClass(v.class) {
+	if len(j.unsure) == 0 || !j.deathSeen() || v.class != outcome.UnknownExit && !report.QuietClass(v.class) {
 		return v
 	}
 	j.events, j.unsure = append(j.events, j.unsure...), nil
@@ -52,30 +56,30 @@ func (j *job) judgeAll() verdict {
 
 // candidates are the events that may be causes: what the program caught, and
 // what came after Slurm had begun to end the job, is left out.
-func (j *job) candidates() (live []*event) {
+func (j *job) candidates() (live []*scan.Event) {
 	ends := map[int]int64{} // file → first line that ends the job
 	endAt := time.Time{}
 	for _, e := range j.events {
-		if endsJob(e) {
-			if at, ok := ends[e.file]; !ok || e.off < at {
-				ends[e.file] = e.off
+		if scan.EndsJob(e) {
+			if at, ok := ends[e.File]; !ok || e.Off < at {
+				ends[e.File] = e.Off
 			}
-			if isEnd(e.class) && e.class != SlurmNodeFail && !e.stepOnly() {
-				if w := e.when(); !w.IsZero() && (endAt.IsZero() || w.Before(endAt)) {
+			if scan.IsEnd(e.Class) && e.Class != outcome.SlurmNodeFail && !e.StepOnly() {
+				if w := e.When(); !w.IsZero() && (endAt.IsZero() || w.Before(endAt)) {
 					endAt = w
 				}
 			}
 		}
 	}
 	for _, e := range j.events {
-		if e.superseded || e.form >= report {
+		if e.Superseded || e.Form >= pattern.Report {
 			continue
 		}
-		at, ended := ends[e.file]
-		if ended && e.off > at && (e.class == HostOOM && e.weight == death || e.class == Container && strings.Contains(e.text, "_join")) {
+		at, ended := ends[e.File]
+		if ended && e.Off > at && (e.Class == outcome.HostOOM && e.Weight == pattern.Death || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
 			continue // killed by Slurm, not by the kernel; too late to join the job's container
 		}
-		if e.weight < specific && e.weight > symptom && !isEnd(e.class) && !endAt.IsZero() && !e.before.IsZero() && e.before.After(endAt) {
+		if e.Weight < pattern.Specific && e.Weight > pattern.Symptom && !scan.IsEnd(e.Class) && !endAt.IsZero() && !e.Before.IsZero() && e.Before.After(endAt) {
 			continue
 		}
 		live = append(live, e)
@@ -83,35 +87,15 @@ func (j *job) candidates() (live []*event) {
 	return live
 }
 
-// endsJob reports whether a line is Slurm's word that it ends the job or step.
-func endsJob(e *event) bool {
-	return isEnd(e.class) || strings.HasPrefix(e.text, "srun: ") && (strings.Contains(e.text, "Terminating") || strings.Contains(e.text, "step aborted") ||
-		strings.Contains(e.text, "First task exited"))
-}
-
-func isEnd(class string) bool {
-	switch class {
-	case SlurmTimeLimit, SlurmPreempted, SlurmNodeFail, SlurmCancelled:
-		return true
-	}
-	return false
-}
-
-// stepOnly reports whether Slurm ended only the step, as it does after a task
-// failed (srun --kill-on-bad-exit).
-func (e *event) stepOnly() bool {
-	return e.class == SlurmCancelled && strings.Contains(e.text, "*** STEP ")
-}
-
 // firstCause finds the earliest cause that is none of NCCL's: an exception, a
 // crash, a fault. Where two are close, the one that says more wins.
-func (j *job) firstCause(live []*event) (verdict, bool) {
+func (j *job) firstCause(live []*scan.Event) (verdict, bool) {
 	causes, _ := j.standing(live)
 	return j.earliest(causes, live)
 }
 
 // lessSure is firstCause for what is believed only where nothing else says more.
-func (j *job) lessSure(live []*event) (verdict, bool) {
+func (j *job) lessSure(live []*scan.Event) (verdict, bool) {
 	_, unsure := j.standing(live)
 	running, known := j.given.running()
 	if !j.deathSeen() && (known && running || j.didWell()) {
@@ -122,13 +106,13 @@ func (j *job) lessSure(live []*event) (verdict, bool) {
 
 // earliest decides between causes: the earliest wins, and of those that are
 // close in time the one that says more.
-func (j *job) earliest(causes, live []*event) (verdict, bool) {
+func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	if len(causes) == 0 {
 		return verdict{}, false
 	}
-	var hard *event
+	var hard *scan.Event
 	for _, e := range causes {
-		if e.class == GPUHardware && e.weight == fact {
+		if e.Class == outcome.GPUHardware && e.Weight == pattern.Fact {
 			hard = e
 			break
 		}
@@ -143,12 +127,12 @@ func (j *job) earliest(causes, live []*event) (verdict, bool) {
 			best = e
 		}
 	}
-	if best == hard && best.rank < 0 {
-		best.rank = victimOf(hard, all)
+	if best == hard && best.Rank < 0 {
+		best.Rank = victimOf(hard, all)
 	}
-	v := verdict{class: best.class, event: best, why: "first cause"}
+	v := verdict{class: best.Class, event: best, why: "first cause"}
 	for _, e := range causes {
-		if e != best && e.class == best.class {
+		if e != best && e.Class == best.Class {
 			v.others = append(v.others, e)
 		}
 	}
@@ -157,11 +141,11 @@ func (j *job) earliest(causes, live []*event) (verdict, bool) {
 }
 
 // overrule drops what a broken GPU makes Python say.
-func overrule(causes []*event) (kept []*event) {
+func overrule(causes []*scan.Event) (kept []*scan.Event) {
 	for _, e := range causes {
-		switch e.class {
-		case CUDAIllegalAccess, CUDADriver, UserException, Segfault, NaNLoss, GPUHardware, DeviceAssert:
-			if e.class != GPUHardware || e.weight < fact {
+		switch e.Class {
+		case outcome.CUDAIllegalAccess, outcome.CUDADriver, outcome.UserException, outcome.Segfault, outcome.NaNLoss, outcome.GPUHardware, outcome.DeviceAssert:
+			if e.Class != outcome.GPUHardware || e.Weight < pattern.Fact {
 				continue
 			}
 		}
@@ -171,28 +155,28 @@ func overrule(causes []*event) (kept []*event) {
 }
 
 // victimOf is the only rank of a broken GPU's node that failed of it, or -1.
-func victimOf(hard *event, causes []*event) int {
+func victimOf(hard *scan.Event, causes []*scan.Event) int {
 	rank := -1
 	for _, e := range causes {
-		if e.rank < 0 || e.node != hard.node || e.node == "" {
+		if e.Rank < 0 || e.Node != hard.Node || e.Node == "" {
 			continue
 		}
-		if rank >= 0 && rank != e.rank {
+		if rank >= 0 && rank != e.Rank {
 			return -1
 		}
-		rank = e.rank
+		rank = e.Rank
 	}
 	return rank
 }
 
 // before reports whether a is the better first cause than b.
-func (j *job) before(a, b *event) bool {
-	ta, tb := a.when(), b.when()
+func (j *job) before(a, b *scan.Event) bool {
+	ta, tb := a.When(), b.When()
 	gap := ta.Sub(tb)
 	if ta.IsZero() || tb.IsZero() {
 		gap = 0
 	}
-	late := func(e *event) bool { return e.weight >= fact-1 } // written after the fact
+	late := func(e *scan.Event) bool { return e.Weight >= pattern.Fact-1 } // written after the fact
 	slack := skew
 	if late(a) != late(b) {
 		slack = 2 * time.Minute
@@ -200,49 +184,49 @@ func (j *job) before(a, b *event) bool {
 	if gap > slack || gap < -slack {
 		return gap < 0
 	}
-	if d := a.weight - b.weight; d >= 10 || d <= -10 {
+	if d := a.Weight - b.Weight; d >= 10 || d <= -10 {
 		return d > 0
 	}
-	if a.file == b.file {
-		if a.tag == b.tag && a.weight != b.weight && a.off-b.off < 4096 && b.off-a.off < 4096 {
-			return a.weight > b.weight // one story told twice: the line that says more
+	if a.File == b.File {
+		if a.Tag == b.Tag && a.Weight != b.Weight && a.Off-b.Off < 4096 && b.Off-a.Off < 4096 {
+			return a.Weight > b.Weight // one story told twice: the line that says more
 		}
-		return a.off < b.off
+		return a.Off < b.Off
 	}
 	if gap != 0 {
 		return gap < 0
 	}
-	if a.weight != b.weight {
-		return a.weight > b.weight
+	if a.Weight != b.Weight {
+		return a.Weight > b.Weight
 	}
-	return a.rank >= 0 && (b.rank < 0 || a.rank < b.rank)
+	return a.Rank >= 0 && (b.Rank < 0 || a.Rank < b.Rank)
 }
 
 // standing are the events that may be the first cause: those whose process did
 // not go on. Where a process is known to have died they include what only phases
 // followed, which may be other ranks'. Less sure are lines without the form of
 // an error, and tracebacks whose introduction says that they were handled.
-func (j *job) standing(live []*event) (sure, unsure []*event) {
-	var followed []*event
+func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
+	var followed []*scan.Event
 	for _, e := range live {
-		if e.weight < death || isEnd(e.class) || j.survived(e) {
+		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) {
 			continue
 		}
 		switch after := j.after(e); {
 		case after == wentOn:
 		case ofScript(e):
 			switch {
-			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.file].ran.programs > e.ran.programs),
+			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.File].Ran.Programs > e.Ran.Programs),
 				setsUp(e) && j.ranBeside(e) && !j.failed() && !j.deathSeen():
 			case j.nothingRan(e):
 				sure = append(sure, e)
 			default:
 				unsure = append(unsure, e)
 			}
-		case e.form == bare && j.repeated(e), j.survivedBefore(e):
-		case e.form == bare && !e.agent && (e.class == ParallelConfig || e.class == ShapeMismatch):
+		case e.Form == pattern.Bare && j.repeated(e), j.survivedBefore(e):
+		case e.Form == pattern.Bare && !e.Agent && (e.Class == outcome.ParallelConfig || e.Class == outcome.ShapeMismatch):
 			// Only an exception says so; a sentence with these words may be about anything.
-		case e.doubted, e.form == bare:
+		case e.Doubted, e.Form == pattern.Bare:
 			unsure = append(unsure, e)
 		case after == maybeWent:
 			followed = append(followed, e)
@@ -258,8 +242,8 @@ func (j *job) standing(live []*event) (sure, unsure []*event) {
 
 // survived reports whether a run that ended well, or that writes on, only
 // logged an event.
-func (j *job) survived(e *event) bool {
-	if e.weight >= fact && e.class != GPUHardware {
+func (j *job) survived(e *scan.Event) bool {
+	if e.Weight >= pattern.Fact && e.Class != outcome.GPUHardware {
 		return false
 	}
 	if j.deathSeen() {
@@ -272,21 +256,21 @@ func (j *job) survived(e *event) bool {
 	case j.finishedAfter(e):
 		return true
 	case known && running && !j.stalled():
-		return j.progressSince(e) > 0 || e.when().IsZero() && j.fresh()
+		return j.progressSince(e) > 0 || e.When().IsZero() && j.fresh()
 	}
 	return false
 }
 
 // finishedAfter reports whether the run said after an event that it ended well.
-func (j *job) finishedAfter(e *event) bool {
+func (j *job) finishedAfter(e *scan.Event) bool {
 	for i, f := range j.files {
-		switch m := f.finished; {
+		switch m := f.Finished; {
 		case m == nil:
-		case i == e.file:
-			if m.off > e.off {
+		case i == e.File:
+			if m.Off > e.Off {
 				return true
 			}
-		case e.when().IsZero() || m.at.IsZero() || m.at.After(e.when().Add(-skew)):
+		case e.When().IsZero() || m.At.IsZero() || m.At.After(e.When().Add(-skew)):
 			return true
 		}
 	}
@@ -310,7 +294,7 @@ func (j *job) fresh() bool {
 // finished reports whether any file holds the words of a run that ended well.
 func (j *job) finished() bool {
 	for _, f := range j.files {
-		if f.finished != nil {
+		if f.Finished != nil {
 			return true
 		}
 	}
@@ -321,7 +305,7 @@ func (j *job) finished() bool {
 // the run did not say afterwards that it ended well.
 func (j *job) deathSeen() bool {
 	for _, f := range j.files {
-		if f.failed != nil && (f.finished == nil || f.finished.off < f.failed.off) {
+		if f.Failed != nil && (f.Finished == nil || f.Finished.Off < f.Failed.Off) {
 			return true
 		}
 	}
@@ -330,69 +314,70 @@ func (j *job) deathSeen() bool {
 
 // slurmEnd is Slurm ending the job: time limit, preemption, node failure,
 // scancel. A step that is cancelled after a task failed is no cause.
-func (j *job) slurmEnd(live []*event) (verdict, bool) {
-	var best *event
+func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
+	var best *scan.Event
 	for _, e := range live {
-		if !isEnd(e.class) || e.class == SlurmCancelled && j.failedBefore(e, live) || j.after(e) == wentOn && (e.kind != "" || e.class != SlurmNodeFail) {
+		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
+			j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
-		if best != nil && best.class == SlurmNodeFail && e.class == SlurmNodeFail {
-			if names := failureOn.MatchString(e.text); names != failureOn.MatchString(best.text) {
+		if best != nil && best.Class == outcome.SlurmNodeFail && e.Class == outcome.SlurmNodeFail {
+			if names := scan.FailureOn.MatchString(e.Text); names != scan.FailureOn.MatchString(best.Text) {
 				if names { // which node it was
 					best = e
 				}
 				continue
 			}
 		}
-		if best == nil || e.weight > best.weight+1 || e.weight >= best.weight-1 && e.file == best.file && e.off < best.off {
+		if best == nil || e.Weight > best.Weight+1 || e.Weight >= best.Weight-1 && e.File == best.File && e.Off < best.Off {
 			best = e
 		}
 	}
-	if best != nil && best.class == SlurmCancelled {
+	if best != nil && best.Class == outcome.SlurmCancelled {
 		// Somebody who watched the loss ends such a run by hand.
 		if v, ok := j.badNumbers(live); ok {
 			return v, true
 		}
 	}
 	if best != nil {
-		return verdict{class: best.class, event: best, why: "slurm ended it"}, true
+		return verdict{class: best.Class, event: best, why: "slurm ended it"}, true
 	}
 	byState := map[slurm.State]string{
-		slurm.Timeout:     SlurmTimeLimit,
-		slurm.Deadline:    SlurmTimeLimit,
-		slurm.Preempted:   SlurmPreempted,
-		"REQUEUED":        SlurmPreempted,
-		slurm.NodeFail:    SlurmNodeFail,
-		slurm.BootFail:    SlurmNodeFail,
-		slurm.OutOfMemory: HostOOM,
+		slurm.Timeout:     outcome.SlurmTimeLimit,
+		slurm.Deadline:    outcome.SlurmTimeLimit,
+		slurm.Preempted:   outcome.SlurmPreempted,
+		"REQUEUED":        outcome.SlurmPreempted,
+		slurm.NodeFail:    outcome.SlurmNodeFail,
+		slurm.BootFail:    outcome.SlurmNodeFail,
+		slurm.OutOfMemory: outcome.HostOOM,
 	}
 	if class := byState[j.given.state()]; class != "" {
 		return verdict{class: class, why: "slurm's state"}, true
 	}
 	if j.given.OOMKilled {
-		return verdict{class: HostOOM, why: "slurm's state"}, true
+		return verdict{class: outcome.HostOOM, why: "slurm's state"}, true
 	}
 	return verdict{}, false
 }
 
 // failedBefore reports whether something had failed before Slurm cancelled.
-func (j *job) failedBefore(end *event, live []*event) bool {
+func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 	for _, e := range live {
-		if isEnd(e.class) || e.weight <= symptom || e.weight >= death {
+		if scan.IsEnd(e.Class) || e.Weight <= pattern.Symptom || e.Weight >= pattern.Death {
 			continue
 		}
-		if e.file == end.file && e.off < end.off {
+		if e.File == end.File && e.Off < end.Off {
 			return true
 		}
 		// A step is cancelled at once when a task fails; a job, by someone.
 		slack := -skew
-		if end.stepOnly() {
+		if end.StepOnly() {
 			slack = skew
 		}
-		if end.stepOnly() && e.file != end.file && e.when().IsZero() {
+		if end.StepOnly() && e.File != end.File && e.When().IsZero() {
 			return true
 		}
-		if w, at := e.when(), end.when(); e.file != end.file && !w.IsZero() && !at.IsZero() && w.Before(at.Add(slack)) {
+		if w, at := e.When(), end.When(); e.File != end.File && !w.IsZero() && !at.IsZero() && w.Before(at.Add(slack)) {
 			return true
 		}
 	}
@@ -410,9 +395,9 @@ var betweenProcesses = []string{"torch/distributed/", "torch/utils/data/", "mult
 // endedFromOutside is the first word of a process that it was told to end or that its
 // terminal is gone, with which its log ends: somebody outside did that, where nothing
 // had failed.
-func (j *job) endedFromOutside(left []*event) *event {
+func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
 	for _, e := range left {
-		if !e.agent && signalled.MatchString(e.text) && j.files[e.file].ran.sentences-e.ran.sentences <= farewell {
+		if !e.Agent && signalled.MatchString(e.Text) && j.files[e.File].Ran.Sentences-e.Ran.Sentences <= scan.Farewell {
 			return e
 		}
 	}
@@ -424,10 +409,10 @@ var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIG
 
 // silentDeath is for processes that died without a word: only symptoms and
 // exit codes are left.
-func (j *job) silentDeath(live []*event) (verdict, bool) {
-	var left []*event
+func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
+	var left []*scan.Event
 	for _, e := range live {
-		if e.weight <= aborted && e.weight >= symptom && (j.deathSeen() || j.after(e) != wentOn) {
+		if e.Weight <= pattern.Aborted && e.Weight >= pattern.Symptom && (j.deathSeen() || j.after(e) != wentOn) {
 			left = append(left, e)
 		}
 	}
@@ -437,18 +422,18 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 	running, known := j.given.running()
 	heavy := left[0]
 	for _, e := range left[1:] {
-		if e.weight > heavy.weight || e.weight == heavy.weight && j.earlier2(e, heavy) {
+		if e.Weight > heavy.Weight || e.Weight == heavy.Weight && j.earlier2(e, heavy) {
 			heavy = e
 		}
 	}
-	if heavy.weight <= exited+1 && (heavy.class == UnknownExit || heavy.class == NCCLConnection) {
+	if heavy.Weight <= pattern.Exited+1 && (heavy.Class == outcome.UnknownExit || heavy.Class == outcome.NCCLConnection) {
 		for _, e := range left {
-			if ownFailure.MatchString(e.kind) && e.stack != nil && (heavy.class == UnknownExit || !e.stack.has(betweenProcesses...)) {
-				return j.exactRank(verdict{class: UserException, event: e, why: "first cause"}, live), true
+			if ownFailure.MatchString(e.Kind) && e.Stack != nil && (heavy.Class == outcome.UnknownExit || !e.Stack.Has(betweenProcesses...)) {
+				return j.exactRank(verdict{class: outcome.UserException, event: e, why: "first cause"}, live), true
 			}
 		}
 	}
-	onlyHints := heavy.weight == symptom
+	onlyHints := heavy.Weight == pattern.Symptom
 	switch {
 	case known && running && !j.deathSeen():
 		return verdict{}, false
@@ -458,23 +443,23 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 		return verdict{}, false
 	case j.endedWell() && j.finished():
 		return verdict{}, false
-	case j.given.state() == slurm.Cancelled && heavy.weight <= exited:
-		return verdict{class: SlurmCancelled, event: heavy, why: "slurm's state"}, true
+	case j.given.state() == slurm.Cancelled && heavy.Weight <= pattern.Exited:
+		return verdict{class: outcome.SlurmCancelled, event: heavy, why: "slurm's state"}, true
 	}
 	sort.SliceStable(left, func(a, b int) bool { return j.earlier2(left[a], left[b]) })
-	class := heavy.class
-	if heavy.form == bare && !heavy.agent {
-		class = UnknownExit // a sentence that names a symptom says no more than that
+	class := heavy.Class
+	if heavy.Form == pattern.Bare && !heavy.Agent {
+		class = outcome.UnknownExit // a sentence that names a symptom says no more than that
 	}
 	v := verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}
-	if e := j.endedFromOutside(left); e != nil && onlyHints && class == UnknownExit && j.given.state() == "" {
-		v.class, v.event = SlurmCancelled, e
+	if e := j.endedFromOutside(left); e != nil && onlyHints && class == outcome.UnknownExit && j.given.state() == "" {
+		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}
-	if l, ok := j.missing(live); ok && !heavy.agent {
+	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
-		if class == NCCLConnection && j.deathSeen() { // it left without a word, and the others lost it
-			v.class, v.others = UnknownExit, nil
+		if class == outcome.NCCLConnection && j.deathSeen() { // it left without a word, and the others lost it
+			v.class, v.others = outcome.UnknownExit, nil
 			if e := exitOf(l.rank, live); e != nil {
 				v.event = e
 			}
@@ -484,9 +469,9 @@ func (j *job) silentDeath(live []*event) (verdict, bool) {
 }
 
 // exitOf is a launcher's word on how the process of a rank left.
-func exitOf(rank int, live []*event) *event {
+func exitOf(rank int, live []*scan.Event) *scan.Event {
 	for _, e := range live {
-		if e.agent && e.exit != 0 && e.rank == rank && len(e.tasks) <= 1 {
+		if e.Agent && e.Exit != 0 && e.Rank == rank && len(e.Tasks) <= 1 {
 			return e
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // raised is a Python traceback that ends with an exception's line.
@@ -30,160 +31,160 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"'/ckpt/no checkpoint', '--tensor-model-parallel-size', '2'] exits with return code = 1\n"
 	for name, c := range map[string]struct{ log, class, line string }{
 		"conda and modules complain, then the program fails": {conda + lmod + raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: "+
-			"IncompleteRead(48 bytes read)')"), diagnose.UserException, "ChunkedEncodingError"},
-		"modules complain, and nobody knows how the job ended": {lmod + lmod, diagnose.UnknownExit, ""},
+			"IncompleteRead(48 bytes read)')"), outcome.UserException, "ChunkedEncodingError"},
+		"modules complain, and nobody knows how the job ended": {lmod + lmod, outcome.UnknownExit, ""},
 		"a launcher repeats the command": {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AttributeError: 'Namespace' object has no attribute "+
-			"'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, diagnose.UserException, "AttributeError"},
+			"'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, outcome.UserException, "AttributeError"},
 		"UCX names an error of the system, then a crash": {
 			"0: [1579.838] [gpu12:56:2]  ucp_rkey.c:250  UCX  ERROR Failed to unpack remote key from remote md[4]: Input/output error\n" +
 				"0: [gpu12:56:2:56] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)\n" +
 				"srun: error: gpu12: task 0: Segmentation fault\n",
-			diagnose.Segfault, "egmentation fault",
+			outcome.Segfault, "egmentation fault",
 		},
 		"NCCL's last error names the network": {
 			"34: " + strings.ReplaceAll(raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with "+
 				"NCCL_DEBUG=WARN for details), NCCL version 2.29.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"+
 				"Failed to initialize any NET plugin"), "\n", "\n34: ") + "\nsrun: error: gpu7: task 34: Exited with exit code 1\n",
-			diagnose.NCCLConnection, "NET plugin",
+			outcome.NCCLConnection, "NET plugin",
 		},
 		"TensorFlow has no memory left": {
 			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on " +
 				"/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"),
-			diagnose.CUDAOOM, "ResourceExhausted",
+			outcome.CUDAOOM, "ResourceExhausted",
 		},
 		"a program says that it terminated normally": {
 			"Optimization terminated successfully.\nOverall wall time : 1h : 5m\n\n CREST terminated normally.\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"programs die of the same exception, and their script says that it has finished": {
 			agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + "Agent 5 is done, evaluating\nFinished!!!\n",
-			diagnose.UserException, "ValueError",
+			outcome.UserException, "ValueError",
 		},
 		"a program outlives its exceptions": {
 			agent(1) + agent(2) + agent(3) + agent(4) + agent(5) + strings.Repeat("Agent reads a question\n", 40) + "All agents have finished.\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
-		"the same exceptions, and nothing after": {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), diagnose.UserException, "ValueError"},
+		"the same exceptions, and nothing after": {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), outcome.UserException, "ValueError"},
 		"another run is appended to the log": {
 			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO "+
 				"infer.py line 142] Test: [10/124]\n", 12),
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
 		"a trainer's summary": {"{'loss': 0.03, 'epoch': 1.0}\n{'train_runtime': 209.3, 'train_samples_per_second': 15.3, 'train_loss': " +
-			"0.08, 'epoch': 1.0}\n", diagnose.Success, ""},
-		"an evaluation's measures": {"1249it [16:08, 1.45it/s]\n{'rouge1': 0.166, 'rouge2': 0.054, 'rougeL': 0.164}\n", diagnose.Success, ""},
+			"0.08, 'epoch': 1.0}\n", outcome.Success, ""},
+		"an evaluation's measures": {"1249it [16:08, 1.45it/s]\n{'rouge1': 0.166, 'rouge2': 0.054, 'rougeL': 0.164}\n", outcome.Success, ""},
 		"a network test comes to its end": {"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632\n" +
-			"# Collective test concluded: all_reduce_perf\n", diagnose.Success, ""},
+			"# Collective test concluded: all_reduce_perf\n", outcome.Success, ""},
 		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO " +
 			"TASK FAILURE ***\n" +
 			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n",
-			"\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", diagnose.UserException, "AssertionError"},
+			"\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", outcome.UserException, "AssertionError"},
 		"a script ends in a syntax error": {"find: '/data/none': No such file or directory\n" +
-			"/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", diagnose.EnvLaunch, "syntax error"},
+			"/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", outcome.EnvLaunch, "syntax error"},
 		"a program prints how it is called": {
 			"17\n\nUsage:\n./regions -i <input> -o <out> [options]\n\nArguments:\n\t-i\tinput\n\t-o\toutput\n",
-			diagnose.BadArgs, "Usage:",
+			outcome.BadArgs, "Usage:",
 		},
 		"a usage text, and the program runs": {"Usage:\n./regions -i <input> [options]\n\t-i\tinput\nreading 12 regions\n" +
-			"Could not parse one, going on\n", diagnose.UnknownExit, ""},
-		"a script misses a setting": {"[Experiment] name=static\n[Error] HOSTFILE is required when PP>1\n", diagnose.BadArgs, "HOSTFILE"},
+			"Could not parse one, going on\n", outcome.UnknownExit, ""},
+		"a script misses a setting": {"[Experiment] name=static\n[Error] HOSTFILE is required when PP>1\n", outcome.BadArgs, "HOSTFILE"},
 		"notes follow the end": {"8388608   437.3   21.7\n\n=== All Tests Complete ===\n\nKey findings:\n  - works\n" +
-			"Compare with the other one\n", diagnose.Success, ""},
-		"work follows such an end":    {"All tests complete\n" + strings.Repeat("Reading a shard\n", 20), diagnose.UnknownExit, ""},
-		"an evaluation's table":       {"   macro avg   0.56   0.53   0.42   3000\nprecision = 0.53\nf1_macro = 0.42\n", diagnose.Success, ""},
-		"a score in a row of many":    {strings.Repeat("accuracy = 0.42\nA batch\n", 12) + "accuracy = 0.43\n", diagnose.UnknownExit, ""},
-		"a score after an early stop": {"Epoch 12/40 | Loss: 0.5\nEpoch 13/40 | Loss: 0.5\n✅ 平均准确率：0.8800 ± 0.0512\n", diagnose.Success, ""},
+			"Compare with the other one\n", outcome.Success, ""},
+		"work follows such an end":    {"All tests complete\n" + strings.Repeat("Reading a shard\n", 20), outcome.UnknownExit, ""},
+		"an evaluation's table":       {"   macro avg   0.56   0.53   0.42   3000\nprecision = 0.53\nf1_macro = 0.42\n", outcome.Success, ""},
+		"a score in a row of many":    {strings.Repeat("accuracy = 0.42\nA batch\n", 12) + "accuracy = 0.43\n", outcome.UnknownExit, ""},
+		"a score after an early stop": {"Epoch 12/40 | Loss: 0.5\nEpoch 13/40 | Loss: 0.5\n✅ 平均准确率：0.8800 ± 0.0512\n", outcome.Success, ""},
 		"wandb begins": {"wandb: Tracking run with wandb version 0.19.4\nwandb: Run data is saved locally in /w/run-1\n" +
-			"wandb: Syncing run a\nwandb: 🚀 View run at https://wandb.example/runs/1\n", diagnose.UnknownExit, ""},
+			"wandb: Syncing run a\nwandb: 🚀 View run at https://wandb.example/runs/1\n", outcome.UnknownExit, ""},
 		"wandb ends": {
 			"wandb: 🚀 View run a at: https://wandb.example/runs/1\nwandb: Synced 5 W&B file(s), 0 media file(s)\n",
-			diagnose.Success, "",
+			outcome.Success, "",
 		},
 		"a job goes on after its preemption": {"slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT 2025-12-21T01:31:22 DUE TO PREEMPTION ***\n" +
-			"[2025-12-21 01:51:40] start\n" + strings.Repeat("Reading a shard\n", 20) + "[2025-12-21 04:51:40] Evaluation finished\n", diagnose.Success, ""},
+			"[2025-12-21 01:51:40] start\n" + strings.Repeat("Reading a shard\n", 20) + "[2025-12-21 04:51:40] Evaluation finished\n", outcome.Success, ""},
 		"a job ends with its preemption": {
 			strings.Repeat("Reading a shard\n", 20) + "slurmstepd: error: *** JOB 33 ON gpu46 CANCELLED AT " +
-				"2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:31:40] a last word\n[2025-12-21 01:32:40] and another\n", diagnose.SlurmPreempted,
+				"2025-12-21T01:31:22 DUE TO PREEMPTION ***\n[2025-12-21 01:31:40] a last word\n[2025-12-21 01:32:40] and another\n", outcome.SlurmPreempted,
 			"PREEMPTION",
 		},
 		"TensorFlow warns of a library": {"2021-10-06 15:57:04.287119: W external/tf/dso_loader.cc:64] Could not load dynamic library " +
-			"'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory\n", diagnose.UnknownExit, ""},
-		"a program says the same of many": {strings.Repeat("Date 2022-11-22T06:00:00 missing from dataset\n", 9) + "Hello world\n", diagnose.UnknownExit, ""},
+			"'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory\n", outcome.UnknownExit, ""},
+		"a program says the same of many": {strings.Repeat("Date 2022-11-22T06:00:00 missing from dataset\n", 9) + "Hello world\n", outcome.UnknownExit, ""},
 		"UCX names no network": {"1: [1580.362194] [gpu05:56774:2] cuda_ipc_md.c:102  UCX  ERROR cuIpcGetMemHandle(&key) is failed. " +
-			"ret:invalid device\n1: result: tensor(37.1)\n", diagnose.UnknownExit, ""},
+			"ret:invalid device\n1: result: tensor(37.1)\n", outcome.UnknownExit, ""},
 		"a script's second program is killed too": {strings.Repeat("Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens were added\n"+
 			"run.sh: line 25: 1200 Killed   python one.py\nReading\nWriting\nAsking\n", 2) +
-			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", diagnose.HostOOM, "Killed"},
+			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nrun.sh: line 25: 1300 Killed   python one.py\n", outcome.HostOOM, "Killed"},
 		"a container's image is broken, and something else had complained": {
 			"Unable to open log file. Permission denied\nFATAL:   container creation failed: mount /proc/self/fd/9->/rootfs error: can't mount image: " +
-				"kernel reported a bad superblock for squashfs image partition\n", diagnose.Container, "superblock",
+				"kernel reported a bad superblock for squashfs image partition\n", outcome.Container, "superblock",
 		},
 		"NCCL's last error names memory": {
 			"[rank3]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:33, unhandled cuda "+
 				"error, NCCL version 2.26.2\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'"), "\n"),
-				"\n", "\n[rank3]: ") + "\n", diagnose.CUDAOOM, "out of memory",
+				"\n", "\n[rank3]: ") + "\n", outcome.CUDAOOM, "out of memory",
 		},
 		"UCX gives up": {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n" +
-			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", diagnose.Segfault, ""},
+			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", outcome.Segfault, ""},
 		"another program writes on after one that could not start": {
 			raised("RuntimeError: The server socket has failed to listen on any local network address. port: 4321, code: -98, name: EADDRINUSE") +
 				strings.Repeat("2025-02-04 22:37:09,911 INFO: [base][epoch:  3, iter:     100, lr:(3.000e-05,)] [eta: 4:06:17]\n", 4),
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
-		"a trainer's dictionaries follow": {raised("ValueError: no") + strings.Repeat("{'loss': 0.03, 'learning_rate': 1e-5, 'epoch': 1.0}\n", 4), diagnose.UnknownExit, ""},
-		"what begins last has not ended":  {"Finished fine-tuning!\nRunning eval.sh at /store/exp1\nGenerating F1 scores!\n", diagnose.UnknownExit, ""},
-		"what came out stands last":       {"Running the benchmark...\nTotal: 4241, Correct: 2385, Accuracy: 56.24%\n", diagnose.Success, ""},
-		"a notebook is written":           {"[NbConvertApp] Writing 1282704 bytes to a.ipynb\n", diagnose.Success, ""},
-		"a warning of what is written":    {"WARNING: All log messages before InitializeLog() are written to STDERR\na device\n", diagnose.UnknownExit, ""},
+		"a trainer's dictionaries follow": {raised("ValueError: no") + strings.Repeat("{'loss': 0.03, 'learning_rate': 1e-5, 'epoch': 1.0}\n", 4), outcome.UnknownExit, ""},
+		"what begins last has not ended":  {"Finished fine-tuning!\nRunning eval.sh at /store/exp1\nGenerating F1 scores!\n", outcome.UnknownExit, ""},
+		"what came out stands last":       {"Running the benchmark...\nTotal: 4241, Correct: 2385, Accuracy: 56.24%\n", outcome.Success, ""},
+		"a notebook is written":           {"[NbConvertApp] Writing 1282704 bytes to a.ipynb\n", outcome.Success, ""},
+		"a warning of what is written":    {"WARNING: All log messages before InitializeLog() are written to STDERR\na device\n", outcome.UnknownExit, ""},
 		"somebody stops DeepSpeed's runner": {
 			"[2025-02-20 20:27:14,902] [INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, exiting\n",
-			diagnose.SlurmCancelled, "SIGINT",
+			outcome.SlurmCancelled, "SIGINT",
 		},
-		"dash finds no folder": {"0: /workspace\n0: /bin/dash: 1: cd: can't cd to /home/a/src\n", diagnose.EnvLaunch, "can't cd"},
+		"dash finds no folder": {"0: /workspace\n0: /bin/dash: 1: cd: can't cd to /home/a/src\n", outcome.EnvLaunch, "can't cd"},
 		"a tool of another language fails": {"Error: connect ENOENT /tmp/a.sock\n    at PipeConnectWrap (net.js:1146:16) {\n" +
-			strings.Repeat("Converting a notebook\n", 12) + "[NbConvertApp] Writing 12 bytes to a.ipynb\n", diagnose.Success, ""},
+			strings.Repeat("Converting a notebook\n", 12) + "[NbConvertApp] Writing 12 bytes to a.ipynb\n", outcome.Success, ""},
 		"a task's script goes on after pip": {
 			"3: ERROR: Could not install packages due to an OSError: [Errno 2] No such file or directory: 'a'\n6: " +
 				strings.ReplaceAll(strings.TrimSuffix(raised("ImportError: libcublasLt.so.11: cannot read file data"), "\n"), "\n", "\n6: ") + "\n",
-			diagnose.ImportError, "libcublasLt",
+			outcome.ImportError, "libcublasLt",
 		},
 		"Python ignores what fails at exit, of two processes at once": {
 			strings.Repeat("1: Exception ignored in atexit callback: <function put at 0x7f>\n1: Traceback (most recent call last):\n", 2) +
 				"1:   File \"/w/cache.py\", line 9, in put\n1: FileNotFoundError: [Errno 2] No such file or directory: 'a.tmp'\n" +
 				"1:   File \"/w/cache.py\", line 9, in put\n1: FileNotFoundError: [Errno 2] No such file or directory: 'a.tmp'\n",
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
 		"a step's times follow": {"Unable to load checkpoint.\n" + strings.Repeat("[2025-01-06 12:02:46,200] [INFO] [logging.py:96:log_dist] [Rank 0] "+
-			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), diagnose.UnknownExit, ""},
+			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), outcome.UnknownExit, ""},
 		"what fails while a signal ends the process": {
 			raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
-				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), diagnose.SlurmCancelled, "signal: 1",
+				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), outcome.SlurmCancelled, "signal: 1",
 		},
 		"a script survives, and its program warns": {"/var/spool/slurmd/job6/slurm_script: line 12: activate: No such file or directory\n" +
-			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", diagnose.UnknownExit, ""},
-		"each run says so":               {strings.Repeat("Unable to open log file. Permission denied\n"+strings.Repeat("Reading a shard\n", 20), 3), diagnose.UnknownExit, ""},
-		"a program tells its whole time": {"|  Setup wall time:           1    seconds\n|  Total wall time:          98    seconds     0.03 hours\n", diagnose.Success, ""},
+			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", outcome.UnknownExit, ""},
+		"each run says so":               {strings.Repeat("Unable to open log file. Permission denied\n"+strings.Repeat("Reading a shard\n", 20), 3), outcome.UnknownExit, ""},
+		"a program tells its whole time": {"|  Setup wall time:           1    seconds\n|  Total wall time:          98    seconds     0.03 hours\n", outcome.Success, ""},
 		"a pipeline fails and tells its time": {
 			"Starting visualization...\nRNA pipeline failed: clusters are needed\nTotal execution time: 1300.77 seconds\n",
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
-		"a training tells its whole time":  {"2023-10-03 03:57:53,388 seg INFO: Total training time: 4:49:16 (0.8678s / it)\n", diagnose.Success, ""},
-		"a step tells its whole time":      {"2019-12-01 13:27:25 Steps 220, Total time 5.87, data 0.02%. Loss 1.942e+01\n", diagnose.UnknownExit, ""},
-		"a run was ended when it was done": {"   This run was terminated on:  11:43:20  17Mar2020\n\n=-----=\n   JOB DONE.\n=-----=\n", diagnose.Success, ""},
-		"dash cannot read a file":          {"/var/lib/slurmd/job5/slurm_script: 8: .: Can't open /var/lib/slurmd/job5/home\n", diagnose.EnvLaunch, "Can't open"},
-		"an image's layers explode":        {"Docker image path: index.docker.io/a/tfgpu:latest\nExploding layer: sha256:11679b84.tar.gz\n", diagnose.UnknownExit, ""},
+		"a training tells its whole time":  {"2023-10-03 03:57:53,388 seg INFO: Total training time: 4:49:16 (0.8678s / it)\n", outcome.Success, ""},
+		"a step tells its whole time":      {"2019-12-01 13:27:25 Steps 220, Total time 5.87, data 0.02%. Loss 1.942e+01\n", outcome.UnknownExit, ""},
+		"a run was ended when it was done": {"   This run was terminated on:  11:43:20  17Mar2020\n\n=-----=\n   JOB DONE.\n=-----=\n", outcome.Success, ""},
+		"dash cannot read a file":          {"/var/lib/slurmd/job5/slurm_script: 8: .: Can't open /var/lib/slurmd/job5/home\n", outcome.EnvLaunch, "Can't open"},
+		"an image's layers explode":        {"Docker image path: index.docker.io/a/tfgpu:latest\nExploding layer: sha256:11679b84.tar.gz\n", outcome.UnknownExit, ""},
 		"a level stands in a column": {
 			"ERROR  : Failed opening trigger file /tmp/.clean: No space left on device\nABORT  : Retval = 255\n",
-			diagnose.DiskFull, "No space",
+			outcome.DiskFull, "No space",
 		},
 		"the task that ran out of memory": {"GPUassert: hipErrorOutOfMemory src/lists.cu 336\nsrun: error: n7: task 3: Exited with exit code 1\n" +
-			"srun: error: n7: tasks 0-2,4-5: Terminated\n", diagnose.CUDAOOM, "hipErrorOutOfMemory"},
+			"srun: error: n7: tasks 0-2,4-5: Terminated\n", outcome.CUDAOOM, "hipErrorOutOfMemory"},
 		"a traceback begins, and a bar was full": {
 			"100%|####| 9/9 [00:09<00:00, 1.0it/s]\nEpoch 58 of 58\n^CTraceback (most recent call last):\n",
-			diagnose.UnknownExit, "",
+			outcome.UnknownExit, "",
 		},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
-			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", diagnose.Success, ""},
+			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", outcome.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)
@@ -197,12 +198,12 @@ func TestFormsOfWholeLogs(t *testing.T) {
 // known to have ended: nothing else says why.
 func TestModulesDecideWhereTheJobEnded(t *testing.T) {
 	r := diagnoseWith(t, "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n", diagnose.Context{JobState: "FAILED"})
-	require.Equal(t, diagnose.EnvLaunch, r.Class)
+	require.Equal(t, outcome.EnvLaunch, r.Class)
 }
 
 // diagnoseOld diagnoses a log that nobody writes to any more, of a job of which
 // nothing else is known.
-func diagnoseOld(t *testing.T, log string) diagnose.Report {
+func diagnoseOld(t *testing.T, log string) report.Report {
 	t.Helper()
 	long := int64(1e6)
 	return diagnoseWith(t, log, diagnose.Context{SecondsSinceLastWrite: &long})
@@ -223,44 +224,44 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 		"a process has its time to end after the limit": {
 			steps(10, 2) + "slurmstepd: error: *** STEP 55.0 ON gpu17 CANCELLED AT 2026-01-10T15:27:25 DUE TO TIME " +
 				"LIMIT ***\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\nTold to end, and goes on\n" + steps(12, 4),
-			diagnose.SlurmTimeLimit, "TIME LIMIT",
+			outcome.SlurmTimeLimit, "TIME LIMIT",
 		},
 		"a shell says that its program was killed, and a bar was full": {
-			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", diagnose.HostOOM, "Killed",
+			"Epoch 0: 100%|####| 20/20 [06:12<00:00, 1.78s/it]\nWriting the checkpoint.\nKilled\n", outcome.HostOOM, "Killed",
 		},
 		"a script's shell says so too, and the shards were loaded": {
 			"Loading shards: 100%|####| 4/4 [00:00<00:00, 13.1it/s]\nSpecial tokens have been added.\n" +
-				"make.sh: line 25: 13009 Killed                  python make.py --model ${MODEL}\n", diagnose.HostOOM, "Killed",
+				"make.sh: line 25: 13009 Killed                  python make.py --model ${MODEL}\n", outcome.HostOOM, "Killed",
 		},
 		"a shell says so of each program that it starts": {
 			"make.sh: line 25: 13007 Killed                  python make.py\n" + steps(10, 5) +
-				"make.sh: line 25: 13009 Killed                  python make.py\n", diagnose.HostOOM, "13009",
+				"make.sh: line 25: 13009 Killed                  python make.py\n", outcome.HostOOM, "13009",
 		},
 		"an adapter registers anew, and the run goes on": {
 			"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : client reregistration\n\n" +
 				"n1:50:53 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : SM change\n***** Running training *****\nstep 10 of 90, loss 2.4\n",
-			diagnose.UnknownExit, "step 10",
+			outcome.UnknownExit, "step 10",
 		},
 		"a data loader's process knows its signal, its parent guesses": {
 			raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly") +
 				"ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n",
-			diagnose.ShmBusError, "bus error",
+			outcome.ShmBusError, "bus error",
 		},
 		"a checkpoint's failure carries that of another rank": {
 			"[rank9]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException "+
 				"ranks:dict_keys([8, 9])\nTraceback (most recent call last): (RANK 8)\n  File \"/v/checkpoint/filesystem.py\", line 5, in write_data\n    f.write(x)\n"+
 				"OSError: [Errno 5] Input/output error"), "\n"), "\n", "\n[rank9]: ") + "\n",
-			diagnose.Filesystem, "[Errno 5]",
+			outcome.Filesystem, "[Errno 5]",
 		},
 		"a warning's second line names a module": {
 			"/v/site-packages/tool/version.py:8: RuntimeWarning: Failed to read the commit:\nNo module named 'tool._commit'\n  from tool.version import VERSION\n" +
 				"Loading the actors\n" + raised("AssertionError: no actor registered within 120 s"),
-			diagnose.UserException, "no actor",
+			outcome.UserException, "no actor",
 		},
 		"a node's credential has expired": {
 			"Nodes: n130 n131\nsrun: error: Task launch for 36.0 failed on node n131: Job credential expired\n" +
 				"srun: error: Application launch failed: Job credential expired\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",
-			diagnose.SlurmNodeFail, "node n131",
+			outcome.SlurmNodeFail, "node n131",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

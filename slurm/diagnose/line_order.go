@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"os"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
 // Most lines of standard error name no time, a traceback's among them. What comes
@@ -19,20 +22,20 @@ func (j *job) writtenLast() []time.Time {
 	ends := make([]time.Time, len(j.files))
 	ahead, timed := time.Duration(1<<63-1), false
 	for i, f := range j.files {
-		if m := j.src.files[i].mtime; !f.lastTime.IsZero() && !m.IsZero() {
-			ahead, timed = min(ahead, m.Sub(f.lastTime)), true
+		if m := j.src.Logs[i].Modified; !f.LastTime.IsZero() && !m.IsZero() {
+			ahead, timed = min(ahead, m.Sub(f.LastTime)), true
 		}
 	}
 	const widest = 14 * time.Hour
 	zone := ahead.Round(15 * time.Minute)
 	for i, f := range j.files {
-		m := j.src.files[i].mtime
+		m := j.src.Logs[i].Modified
 		switch {
 		case !timed:
 			ends[i] = m
 		case zone <= widest && zone >= -widest && !m.IsZero():
 			ends[i] = m.Add(-zone)
-		case f.lastTime.IsZero():
+		case f.LastTime.IsZero():
 			ends[i] = m.AddDate(1000, 0, 0)
 		}
 	}
@@ -56,8 +59,8 @@ func lastTimed(file *os.File, size int64) int64 {
 	r := lineReader{off: from, alone: true, buf: bufio.NewReader(bytes.NewReader(buf[:n]))}
 	last := from
 	for r.advance() {
-		_, text := untag(r.text)
-		if _, ok := timestamp(text); ok {
+		_, text := logline.CutTag(r.text)
+		if _, ok := logline.ParseTime(text); ok {
 			last = r.off
 		}
 	}
@@ -75,9 +78,9 @@ func (r *lineReader) nextTime() time.Time {
 	buf := make([]byte, nextWindow)
 	n, _ := r.file.ReadAt(buf, r.off) // at the end it is short
 	for line := range bytes.Lines(buf[:n]) {
-		_, text := untag(string(bytes.TrimSpace(line[:min(len(line), maxLineLength)])))
-		if at, ok := timestamp(text); ok {
-			if at.Year() == yearless {
+		_, text := logline.CutTag(string(bytes.TrimSpace(line[:min(len(line), logfile.MaxLineLength)])))
+		if at, ok := logline.ParseTime(text); ok {
+			if at.Year() == logline.Yearless {
 				at = at.AddDate(r.year, 0, 0)
 			}
 			return at
@@ -108,10 +111,10 @@ type speaker struct {
 func (j *job) speakers(hostBase map[string]int) speaker {
 	s := speaker{job: j, ofRank: j.startedOn()}
 	for i, f := range j.files {
-		for l := range f.labels {
+		for l := range f.Labels {
 			s.tasks = max(s.tasks, l+1)
 		}
-		for t, h := range f.hostOf {
+		for t, h := range f.HostOf {
 			if r := j.rankOf(i, t, hostBase); r >= 0 {
 				s.ofRank[r] = h
 			}
@@ -123,21 +126,21 @@ func (j *job) speakers(hostBase map[string]int) speaker {
 // node is where a line of a file was written: by the host that stands before it,
 // by its file, by its rank, or by srun's label, as tasks fill the job's nodes one
 // after the other.
-func (s speaker) node(file int, t tag, rank int) string {
+func (s speaker) node(file int, t logline.Tag, rank int) string {
 	nodes := s.given.Nodes
 	switch {
-	case t.host != "":
-		return t.host
+	case t.Host != "":
+		return t.Host
 	case s.fileNode[file] != "":
 		return s.fileNode[file]
-	case s.files[file].hostOf[t] != "":
-		return s.files[file].hostOf[t]
-	case t.label >= 0 && !s.taskRank && s.tasks <= len(nodes):
-		return nodes[min(t.label, len(nodes)-1)]
+	case s.files[file].HostOf[t] != "":
+		return s.files[file].HostOf[t]
+	case t.Label >= 0 && !s.taskRank && s.tasks <= len(nodes):
+		return nodes[min(t.Label, len(nodes)-1)]
 	case rank >= 0:
 		return s.nodeByRank(rank, s.ofRank)
-	case t.label >= 0 && s.tasks > len(nodes) && len(nodes) > 0 && s.tasks%len(nodes) == 0:
-		return nodes[min(t.label/(s.tasks/len(nodes)), len(nodes)-1)]
+	case t.Label >= 0 && s.tasks > len(nodes) && len(nodes) > 0 && s.tasks%len(nodes) == 0:
+		return nodes[min(t.Label/(s.tasks/len(nodes)), len(nodes)-1)]
 	}
 	return ""
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/stretchr/testify/require"
 )
 
 // writeLog writes a log whose last change was at a time.
@@ -21,7 +21,7 @@ func writeLog(t *testing.T, file string, changed time.Time, lines ...string) {
 }
 
 // allLines are the lines that a filter chooses.
-func allLines(t *testing.T, src diagnose.Source, f diagnose.Filter) (lines []diagnose.Line) {
+func allLines(t *testing.T, src logfile.Source, f diagnose.Filter) (lines []diagnose.Line) {
 	t.Helper()
 	require.NoError(t, diagnose.Lines(context.Background(), src, f, func(l diagnose.Line) error {
 		lines = append(lines, l)
@@ -32,7 +32,7 @@ func allLines(t *testing.T, src diagnose.Source, f diagnose.Filter) (lines []dia
 
 func tailOf(t *testing.T, dir string, f diagnose.Filter) []string {
 	t.Helper()
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	lines := allLines(t, src, f)
 	var texts []string

@@ -14,6 +14,10 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A Line is one line of a job's output, and who wrote it.
@@ -41,8 +45,8 @@ type Filter struct {
 // Lines calls yield with the job's lines of all ranks, merged by time and
 // within one file in its order, clean and free of secrets. It stops at the
 // first error that yield returns.
-func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) error {
-	all, err := scanAll(ctx, src)
+func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) error) error {
+	all, err := scan.All(ctx, src)
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 		return nil
 	}
 	m, ends, who := &merge{}, j.writtenLast(), j.speakers(hostBase)
-	for i, file := range src.files {
+	for i, file := range src.Logs {
 		newest := f.Tail
 		if f.Rank != nil || f.Node != "" || f.Level != "" {
 			newest = 0 // the last lines of the file may be anybody's
@@ -72,9 +76,9 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 			continue // a file that vanished or cannot be read has no lines
 		}
 		defer r.close()
-		r.index, r.year, r.alone = i, j.year, len(src.files) == 1
-		if r.end = ends[i]; !r.end.IsZero() && !j.files[i].lastTime.IsZero() {
-			r.untimed = lastTimed(r.file, file.size)
+		r.index, r.year, r.alone = i, j.year, len(src.Logs) == 1
+		if r.end = ends[i]; !r.end.IsZero() && !j.files[i].LastTime.IsZero() {
+			r.untimed = lastTimed(r.file, file.Size)
 		}
 		if r.advance() {
 			heap.Push(m, r)
@@ -85,15 +89,15 @@ func Lines(ctx context.Context, src Source, f Filter, yield func(Line) error) er
 			return err
 		}
 		r := (*m)[0]
-		t, text := untag(r.text)
+		t, text := logline.CutTag(r.text)
 		rank := j.rankOf(r.index, t, hostBase)
 		node := who.node(r.index, t, rank)
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
 		if wanted && node == "" { // last: it is many expressions
-			node = nodeIn(text)
+			node = scan.NodeIn(text)
 		}
 		if wanted && (f.Node == "" || node == f.Node) {
-			l := Line{File: src.files[r.index].name, LineNo: r.no, Node: node, Text: r.text}
+			l := Line{File: src.Logs[r.index].Name, LineNo: r.no, Node: node, Text: r.text}
 			if rank >= 0 {
 				l.Rank = &rank
 			}
@@ -127,7 +131,7 @@ func Collapse(lines []Line) []Line {
 	var out []Line
 	seen := map[string]int{}
 	for _, l := range lines {
-		_, key := untag(l.Text)
+		_, key := logline.CutTag(l.Text)
 		if i, ok := seen[key]; ok && len(out)-i < window && key != "" && !sameRank(out[i].Rank, l.Rank) {
 			if out[i].Ranks == 0 {
 				out[i].Ranks = 1
@@ -143,11 +147,8 @@ func Collapse(lines []Line) []Line {
 
 func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-var (
-	errorLevel = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|` +
-		`cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
-	warningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
-)
+var errorLevel = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|` +
+	`cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
 
 // levelWords are those without one of which no line is at a level: most lines
 // are spared the expressions.
@@ -166,7 +167,7 @@ func atLevel(text, level string) bool {
 	case "error":
 		return errorLevel.MatchString(text)
 	case "warning", "warn":
-		return errorLevel.MatchString(text) || warningLevel.MatchString(text)
+		return errorLevel.MatchString(text) || pattern.WarningLevel.MatchString(text)
 	}
 	return true
 }
@@ -191,10 +192,10 @@ type lineReader struct {
 }
 
 // keys follows private keys over the lines of each stream of a file.
-type keys map[tag]*redact.Stream
+type keys map[logline.Tag]*redact.Stream
 
 // hides reports whether a line is the inside of a private key.
-func (k *keys) hides(t tag, text string) bool {
+func (k *keys) hides(t logline.Tag, text string) bool {
 	open := (*k)[t]
 	if open == nil {
 		if !strings.Contains(text, "PRIVATE KEY") {
@@ -216,25 +217,25 @@ func (k *keys) hides(t tag, text string) bool {
 const maxTailRead = 8 << 20
 
 // openReader opens a log at its start, or where its newest lines begin.
-func openReader(f *logFile, tail int) (*lineReader, error) {
-	if f.kept != nil {
-		r := &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.kept.head), bytes.NewReader(f.kept.tail)))}
+func openReader(f *logfile.File, tail int) (*lineReader, error) {
+	if f.Kept != nil {
+		r := &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.Kept.Head), bytes.NewReader(f.Kept.Tail)))}
 		return r, nil
 	}
-	file, err := f.open()
+	file, err := f.Open()
 	if err != nil {
 		return nil, err
 	}
 	r := &lineReader{file: file}
 	if tail > 0 {
-		from := tailOffset(file, f.size, tail)
-		r.no, r.off = f.lineAt(from)-1, from
+		from := tailOffset(file, f.Size, tail)
+		r.no, r.off = f.LineAt(from)-1, from
 		if _, err := file.Seek(from, io.SeekStart); err != nil {
 			file.Close()
 			return nil, err
 		}
 	}
-	r.buf = bufio.NewReaderSize(io.LimitReader(file, max(f.size, 0)), 16<<10)
+	r.buf = bufio.NewReaderSize(io.LimitReader(file, max(f.Size, 0)), 16<<10)
 	return r, nil
 }
 
@@ -275,11 +276,11 @@ func (r *lineReader) advance() bool {
 		part, err := r.buf.ReadSlice('\n')
 		r.late = r.off >= r.untimed && !r.end.IsZero()
 		r.off += int64(len(part))
-		line := string(part[:min(len(part), maxLineLength)])
+		line := string(part[:min(len(part), logfile.MaxLineLength)])
 		for errors.Is(err, bufio.ErrBufferFull) {
 			part, err = r.buf.ReadSlice('\n')
 			r.off += int64(len(part))
-			if room := maxLineLength - len(line); room > 0 {
+			if room := logfile.MaxLineLength - len(line); room > 0 {
 				line += string(part[:min(len(part), room)])
 			}
 		}
@@ -294,13 +295,13 @@ func (r *lineReader) advance() bool {
 			}
 			continue
 		}
-		t, text := untag(r.text)
+		t, text := logline.CutTag(r.text)
 		if r.hides(t, text) {
 			r.text = redact.Mask
 			return true
 		}
-		if at, ok := timestamp(text); ok {
-			if at.Year() == yearless {
+		if at, ok := logline.ParseTime(text); ok {
+			if at.Year() == logline.Yearless {
 				at = at.AddDate(r.year, 0, 0)
 			}
 			r.at, r.next, r.looked = at, time.Time{}, false

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,15 +8,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
-
-// A Fit is the smallest change of a run's flags that the memory estimate says
-// would have avoided an out-of-memory error.
-type Fit struct {
-	Flags       []string `json:"flags"`
-	EstimateGiB float64  `json:"estimate_gib"`
-	TotalGiB    float64  `json:"total_gib"`
-}
 
 // printed are the arguments that a run prints of itself and that decide its
 // memory, by their destination (megatron/training/arguments.py _print_args).
@@ -56,7 +49,7 @@ func (j *job) launch() (run megatron.Run, given, ok bool) {
 
 // fit finds the smallest change that would fit. The estimate is scaled so that
 // it agrees with what this run asked for.
-func (j *job) fit(m *Memory) *Fit {
+func (j *job) fit(m *report.Memory) *report.Fit {
 	run, _, ok := j.launch()
 	if !ok || m == nil || m.TotalGiB == 0 || m.TriedGiB == 0 {
 		return nil
@@ -79,7 +72,7 @@ func (j *job) fit(m *Memory) *Fit {
 		}
 		c := args.Effective()
 		if gib := c.Memory().GiB() * scale; gib <= room && !breaksMore(c, broken) {
-			return &Fit{Flags: change, EstimateGiB: float64(int(gib*10)) / 10, TotalGiB: m.TotalGiB}
+			return &report.Fit{Flags: change, EstimateGiB: float64(int(gib*10)) / 10, TotalGiB: m.TotalGiB}
 		}
 	}
 	return nil
@@ -128,7 +121,7 @@ func changes(c *megatron.Config) (all [][]string) {
 // that the launch breaks, where it is known, or the one whose flags the
 // message names.
 func (j *job) brokenRules(v verdict) (found []rules.Rule) {
-	if v.class != ParallelConfig && v.class != BadArgs && v.class != MaxConnections || v.event == nil {
+	if v.class != outcome.ParallelConfig && v.class != outcome.BadArgs && v.class != outcome.MaxConnections || v.event == nil {
 		return nil
 	}
 	if run, given, ok := j.launch(); ok && given {
@@ -141,7 +134,7 @@ func (j *job) brokenRules(v verdict) (found []rules.Rule) {
 			return found
 		}
 	}
-	text := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(v.event.text))
+	text := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(v.event.Text))
 	best, most := rules.Rule{}, 0
 	for _, r := range rules.Table() {
 		named := 0
@@ -154,25 +147,8 @@ func (j *job) brokenRules(v verdict) (found []rules.Rule) {
 			best, most = r, named
 		}
 	}
-	if most > 0 && (most > 1 || v.class == MaxConnections) {
+	if most > 0 && (most > 1 || v.class == outcome.MaxConnections) {
 		found = append(found, best)
 	}
 	return found
-}
-
-// ruleAdvice says what a rule asks for, and where Megatron checks it.
-func ruleAdvice(id string) (lang.Text, bool) {
-	r, ok := rules.Explain(id)
-	if !ok {
-		return lang.Text{}, false
-	}
-	return said(fmt.Sprintf("Rule %s: %s. %s (%s)", r.ID, r.Requirement.EN, sentence(r.Remedy.EN), r.Source),
-		fmt.Sprintf("规则 %s：%s。%s。（%s）", r.ID, r.Requirement.In(lang.ZH), r.Remedy.In(lang.ZH), r.Source)), true
-}
-
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
 }

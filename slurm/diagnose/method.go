@@ -3,13 +3,13 @@
 // whether a retry is worth it. It says that nothing broke when nothing did.
 // It starts no process and opens only regular files, with bounded reads.
 //
-// Every rank's log is read from its end back to where healthy progress is
-// seen (source.go), its lines are freed of launchers' prefixes (prefix.go) and
-// looked up in a table of patterns (patterns_*.go) in one pass (lazy.Words).
-// Tracebacks are assembled per rank (scan.go, exception.go). What all files
-// tell is put together: attempts, clocks, ranks, nodes (job.go). The steps of
-// Method then decide (judge.go, health.go), and the answer carries the lines
-// that it rests on (report.go).
+// Every rank's log is opened and read from its end back to where healthy progress is
+// seen (logfile), its lines are freed of launchers' prefixes (logline) and looked up in
+// a table of patterns in one pass (pattern); tracebacks are assembled per rank (python),
+// and what each file tells is gathered (scan). This package puts the files together:
+// attempts, clocks, ranks, nodes (job.go, place.go). The steps of Method then decide
+// (survival.go, judge.go, health.go), and the answer carries the lines that it rests on
+// (answer.go, report).
 package diagnose
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
@@ -69,3 +69,5 @@ var method = []Step{
 		"A job that ended, in whose logs neither a failure nor an end is told.",
 		"作业已结束，但日志中既没有报错，也没有正常结束的输出。")},
 }
+
+func said(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }

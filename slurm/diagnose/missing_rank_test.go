@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
-
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 // TestTheMissingRankIsFoundByOneRule has jobs of four ranks in which one is
@@ -60,7 +59,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseText(t, c.log)
-			require.NotEqual(t, diagnose.Success, r.Class)
+			require.NotEqual(t, outcome.Success, r.Class)
 			require.NotNil(t, r.RootRank, "%s: %s", r.Class, r.RootLine)
 			require.Equal(t, c.rank, *r.RootRank, "%s: %s", r.Class, r.RootLine)
 			if c.node != "" {

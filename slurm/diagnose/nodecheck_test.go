@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,25 +20,25 @@ func TestTheNodeChecksBadNodesAreExcluded(t *testing.T) {
 		"a GPU without its memory": {
 			"0: node-check: host=gpu1 gpu=0 status=ok gpus=8 memory_gib=139 allreduce_gb_per_s=210.3\n" +
 				"1: node-check: host=gpu2 gpu=3 status=bad step=memory error=OutOfMemoryError: CUDA out of memory. Tried to allocate 125.00 GiB\n" + end,
-			GPUHardware,
+			outcome.GPUHardware,
 			[]string{"gpu2"},
 		},
 		"two of them, and the others wait for them in vain": {
 			"3: node-check: host=gpu4 gpu=0 status=bad step=memory error=AcceleratorError: CUDA error: uncorrectable ECC error encountered\n" +
 				"1: node-check: host=gpu2 gpu=3 status=bad step=memory error=AcceleratorError: CUDA error: unspecified launch failure\n" +
 				"0: node-check: host=gpu1 gpu=0 status=bad step=nccl error=DistBackendError: wait timeout after 120000ms\n" + end,
-			GPUHardware,
+			outcome.GPUHardware,
 			[]string{"gpu2", "gpu4"},
 		},
 		"a network that nobody can be blamed for": {
 			"0: node-check: host=gpu1 gpu=0 status=bad step=nccl error=DistBackendError: NCCL error: unhandled system error\n" +
 				"1: node-check: host=gpu2 gpu=0 status=bad step=nccl error=DistBackendError: NCCL error: unhandled system error\n" + end,
-			NCCLConnection,
+			outcome.NCCLConnection,
 			[]string{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, err := Read("gpt-7.out", strings.NewReader(c.log))
+			src, err := logfile.Read("gpt-7.out", strings.NewReader(c.log))
 			require.NoError(t, err)
 			r, err := Run(t.Context(), src, Context{})
 			require.NoError(t, err)

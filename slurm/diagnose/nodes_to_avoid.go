@@ -4,6 +4,10 @@ import (
 	"sort"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // portFault is what InfiniBand says of the port of the node that says it; a
@@ -11,24 +15,24 @@ import (
 var portFault = lazy.New(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
 
 // placesToAvoid names the nodes that another try should do without.
-func (j *job) placesToAvoid(r *Report, v verdict) {
+func (j *job) placesToAvoid(r *report.Report, v verdict) {
 	if r.RootNode == nil || *r.RootNode == "" {
 		return
 	}
 	node := *r.RootNode
 	switch v.class {
-	case GPUHardware, SlurmNodeFail:
+	case outcome.GPUHardware, outcome.SlurmNodeFail:
 		seen := map[string]bool{node: true}
 		for _, e := range v.others {
-			if e.node != "" && e.weight >= specific {
-				seen[e.node] = true
+			if e.Node != "" && e.Weight >= pattern.Specific {
+				seen[e.Node] = true
 			}
 		}
-		if v.class == SlurmNodeFail {
+		if v.class == outcome.SlurmNodeFail {
 			named := map[string]bool{}
 			for _, e := range j.events {
-				if e.class == SlurmNodeFail && failureOn.MatchString(e.text) && e.node != "" {
-					named[e.node] = true
+				if e.Class == outcome.SlurmNodeFail && scan.FailureOn.MatchString(e.Text) && e.Node != "" {
+					named[e.Node] = true
 				}
 			}
 			if len(named) > 0 { // the daemon of another node tells of the failure too
@@ -39,12 +43,12 @@ func (j *job) placesToAvoid(r *Report, v verdict) {
 			r.ExcludeNodes = append(r.ExcludeNodes, n)
 		}
 		sort.Strings(r.ExcludeNodes)
-	case NCCLIB:
-		if portFault.MatchString(v.event.text) {
+	case outcome.NCCLIB:
+		if portFault.MatchString(v.event.Text) {
 			r.ExcludeNodes = []string{node}
 		}
-	case CUDADriver, Container, Filesystem:
-		if !permission.MatchString(v.event.text) && j.oneOfManyNodes(v) && (v.class != Container || nodeContainer.MatchString(v.event.text)) {
+	case outcome.CUDADriver, outcome.Container, outcome.Filesystem:
+		if !permission.MatchString(v.event.Text) && j.oneOfManyNodes(v) && (v.class != outcome.Container || nodeContainer.MatchString(v.event.Text)) {
 			r.ExcludeNodes = []string{node}
 		}
 	}
@@ -59,9 +63,9 @@ var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|
 // took part.
 func (j *job) oneOfManyNodes(v verdict) bool {
 	bad := map[string]bool{}
-	for _, e := range append([]*event{v.event}, v.others...) {
-		if e.node != "" {
-			bad[e.node] = true
+	for _, e := range append([]*scan.Event{v.event}, v.others...) {
+		if e.Node != "" {
+			bad[e.Node] = true
 		}
 	}
 	named := map[string]bool{}

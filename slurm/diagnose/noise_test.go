@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // TestNoiseChangesNoVerdict puts what real jobs print beside their own words
@@ -64,7 +64,7 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 
 // verdictWithoutLine is a verdict with the text of its line in place of the
 // number.
-func verdictWithoutLine(r diagnose.Report) string {
+func verdictWithoutLine(r report.Report) string {
 	text := r.RootLine
 	r.RootLineNo = nil
 	return verdictLine("", r) + " " + r.RootFile + " " + text

@@ -9,10 +9,7 @@ import (
 
 // NCCL names peers by address; which node has an address it prints at start
 // (bootstrap.cc, net_ib.cc, net_socket.cc: "Using eth0:10.1.2.3<0>").
-var (
-	ownAddress  = lazy.New(`(?:Using|OOB|interface) (?:\[\d+\])?([A-Za-z][\w.-]*):([0-9a-f.:]+)<\d+>`)
-	peerAddress = lazy.New(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?(?:<\d+>|:\d+\b)`)
-)
+var peerAddress = lazy.New(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?(?:<\d+>|:\d+\b)`)
 
 // peerOf returns the address that a connection error names, and its node where
 // the logs or the cluster know it.
@@ -23,7 +20,7 @@ func (j *job) peerOf(text string) (address, node string) {
 	}
 	address = strings.TrimPrefix(m[1], "::ffff:")
 	for _, f := range j.files {
-		if h := f.addresses[address]; h != "" {
+		if h := f.Addresses[address]; h != "" {
 			return address, h
 		}
 	}
@@ -63,7 +60,7 @@ func nodeOfName(name string, nodes map[string]int) string {
 func (j *job) differing() (names []string) {
 	values := map[string]map[string]bool{}
 	for _, f := range j.files {
-		for name, v := range f.markers {
+		for name, v := range f.Markers {
 			if values[name] == nil {
 				values[name] = map[string]bool{}
 			}
@@ -71,7 +68,7 @@ func (j *job) differing() (names []string) {
 		}
 	}
 	for _, n := range j.nodeStarts() {
-		for name, v := range n.with {
+		for name, v := range n.With {
 			if values[name] == nil {
 				values[name] = map[string]bool{}
 			}

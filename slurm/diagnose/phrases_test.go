@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestPhrases holds every way of saying a failure that is known, each within
@@ -27,7 +28,7 @@ func TestPhrases(t *testing.T) {
 		seen[class]++
 		t.Run(fmt.Sprintf("%s/%d", class, n+1), func(t *testing.T) {
 			log, want := phraseLog(phrase)
-			src, err := diagnose.Read("slurm-1.out", strings.NewReader(log))
+			src, err := logfile.Read("slurm-1.out", strings.NewReader(log))
 			require.NoError(t, err)
 			r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED"})
 			require.NoError(t, err)
@@ -37,8 +38,8 @@ func TestPhrases(t *testing.T) {
 			require.NotEmpty(t, r.Summary)
 		})
 	}
-	for _, c := range diagnose.Classes() {
-		if c.ID != diagnose.Hang && c.ID != diagnose.Running && c.ID != diagnose.Success {
+	for _, c := range outcome.Classes() {
+		if c.ID != outcome.Hang && c.ID != outcome.Running && c.ID != outcome.Success {
 			require.Positive(t, seen[c.ID], "a class without a phrase: %s", c.ID)
 		}
 	}

@@ -5,6 +5,10 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A failure is a process that failed, as the log line and the summary of one launcher
@@ -18,68 +22,68 @@ type failure struct {
 // placeEvents gives each event its rank and node.
 func (j *job) placeEvents() {
 	hostBase := j.hostBase()
-	byPid := map[string]int{}              // node and process, as NCCL's lines name both
-	summed := map[failure][]elasticEntry{} // what summaries say of the processes of log lines
+	byPid := map[string]int{}                   // node and process, as NCCL's lines name both
+	summed := map[failure][]scan.ElasticEntry{} // what summaries say of the processes of log lines
 	for i, f := range j.files {
-		for _, e := range f.elastic {
-			if e.rank >= 0 && e.pid != "" {
-				byPid[e.host+":"+e.pid] = e.rank
-				summed[failure{i, e.pid, e.exit}] = append(summed[failure{i, e.pid, e.exit}], e)
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 && e.Pid != "" {
+				byPid[e.Host+":"+e.Pid] = e.Rank
+				summed[failure{i, e.Pid, e.Exit}] = append(summed[failure{i, e.Pid, e.Exit}], e)
 			}
-			if e.rank >= 0 && e.local >= 0 && e.host != "" {
-				hostBase[e.host] = e.rank - e.local
+			if e.Rank >= 0 && e.Local >= 0 && e.Host != "" {
+				hostBase[e.Host] = e.Rank - e.Local
 			}
 		}
 	}
 	nodeOfRank, lost := j.nodesOfRanks(), j.lostNode()
 	nodeOfTask := map[int]string{} // as srun's words on the tasks' ends name both
 	for _, e := range j.events {
-		for _, t := range e.tasks {
-			nodeOfTask[t] = e.node
+		for _, t := range e.Tasks {
+			nodeOfTask[t] = e.Node
 		}
 	}
-	for _, list := range [][]*event{j.events, j.earlier} {
+	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
-			e.rank = j.rankOf(e.file, e.tag, hostBase)
+			e.Rank = j.rankOf(e.File, e.Tag, hostBase)
 			// slurmstepd is labelled with the first task of its node.
-			daemon := strings.HasPrefix(e.text, "slurmstepd") || strings.HasPrefix(e.text, "srun:")
+			daemon := strings.HasPrefix(e.Text, "slurmstepd") || strings.HasPrefix(e.Text, "srun:")
 			if daemon {
-				e.rank = -1
-				if !strings.HasPrefix(e.text, "srun:") && e.tag.label >= 0 && j.taskRank && e.class == Container {
-					e.rank = e.tag.label
+				e.Rank = -1
+				if !strings.HasPrefix(e.Text, "srun:") && e.Tag.Label >= 0 && j.taskRank && e.Class == outcome.Container {
+					e.Rank = e.Tag.Label
 				}
 			}
-			if len(e.tasks) > 0 && j.taskRank {
-				e.rank = e.tasks[0]
+			if len(e.Tasks) > 0 && j.taskRank {
+				e.Rank = e.Tasks[0]
 			}
-			if of := summed[failure{e.file, e.pid, e.exit}]; len(of) == 1 && e.node == "" {
-				e.rank, e.node = of[0].rank, of[0].host
+			if of := summed[failure{e.File, e.Pid, e.Exit}]; len(of) == 1 && e.Node == "" {
+				e.Rank, e.Node = of[0].Rank, of[0].Host
 			}
-			if e.rank < 0 {
-				e.rank = ncclRankOf(e.text, byPid, hostBase)
+			if e.Rank < 0 {
+				e.Rank = ncclRankOf(e.Text, byPid, hostBase)
 			}
-			if g := ofItself.FindStringSubmatch(e.text); g != nil && e.rank < 0 && !e.agent {
-				e.rank, _ = strconv.Atoi(g[1] + g[2])
+			if g := ofItself.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
+				e.Rank, _ = strconv.Atoi(g[1] + g[2])
 			}
 			switch {
-			case e.node != "" && (daemon || e.class == SlurmNodeFail || j.nodes[e.node] > 1):
-			case e.tag.host != "":
-				e.node = e.tag.host
-			case j.fileNode[e.file] != "":
-				e.node = j.fileNode[e.file]
-			case e.rank >= 0 && nodeOfRank[e.rank] != "":
-				e.node = nodeOfRank[e.rank]
-			case e.node == "":
-				e.node = j.files[e.file].hostOf[e.tag]
+			case e.Node != "" && (daemon || e.Class == outcome.SlurmNodeFail || j.nodes[e.Node] > 1):
+			case e.Tag.Host != "":
+				e.Node = e.Tag.Host
+			case j.fileNode[e.File] != "":
+				e.Node = j.fileNode[e.File]
+			case e.Rank >= 0 && nodeOfRank[e.Rank] != "":
+				e.Node = nodeOfRank[e.Rank]
+			case e.Node == "":
+				e.Node = j.files[e.File].HostOf[e.Tag]
 			}
-			if e.node == "" && e.rank >= 0 {
-				e.node = j.nodeByRank(e.rank, nodeOfRank)
+			if e.Node == "" && e.Rank >= 0 {
+				e.Node = j.nodeByRank(e.Rank, nodeOfRank)
 			}
-			if e.node == "" && e.tag.label >= 0 && !j.taskRank {
-				e.node = nodeOfTask[e.tag.label]
+			if e.Node == "" && e.Tag.Label >= 0 && !j.taskRank {
+				e.Node = nodeOfTask[e.Tag.Label]
 			}
-			if e.node == "" && e.tag == noTag {
-				e.node = lost
+			if e.Node == "" && e.Tag == logline.NoTag {
+				e.Node = lost
 			}
 		}
 	}
@@ -90,14 +94,14 @@ func (j *job) placeEvents() {
 func (j *job) lostNode() string {
 	lost := map[string]bool{}
 	for _, e := range j.events {
-		if e.node != "" && len(e.tasks) > 0 {
-			lost[e.node] = true
+		if e.Node != "" && len(e.Tasks) > 0 {
+			lost[e.Node] = true
 		}
 	}
 	for _, f := range j.files {
-		for _, e := range f.elastic {
-			if e.host != "" {
-				lost[e.host] = true
+		for _, e := range f.Elastic {
+			if e.Host != "" {
+				lost[e.Host] = true
 			}
 		}
 	}
@@ -120,20 +124,20 @@ func (j *job) nodesOfRanks() map[int]string {
 	}
 	hostBase := j.hostBase()
 	for i, f := range j.files {
-		for t := range f.lastBy {
+		for t := range f.LastBy {
 			set(j.rankOf(i, t, nil), j.fileNode[i])
 		}
-		for t, h := range f.hostOf {
+		for t, h := range f.HostOf {
 			set(j.rankOf(i, t, hostBase), h)
 		}
-		for _, e := range f.elastic {
-			set(e.rank, e.host)
+		for _, e := range f.Elastic {
+			set(e.Rank, e.Host)
 		}
 	}
 	for _, e := range j.events {
-		for _, t := range e.tasks {
+		for _, t := range e.Tasks {
 			if j.taskRank {
-				set(t, e.node)
+				set(t, e.Node)
 			}
 		}
 	}
@@ -148,7 +152,7 @@ var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{
 func (j *job) hostBase() map[string]int {
 	base := map[string]int{}
 	for _, n := range j.nodeStarts() {
-		base[n.host] = n.first
+		base[n.Host] = n.First
 	}
 	return base
 }
@@ -157,7 +161,7 @@ func (j *job) hostBase() map[string]int {
 // process, which a launcher's summary names, or by the device, which is the
 // local rank.
 func ncclRankOf(text string, byPid, hostBase map[string]int) int {
-	g := ncclHost.FindStringSubmatch(text)
+	g := scan.NCCLHost.FindStringSubmatch(text)
 	if g == nil {
 		return -1
 	}
@@ -165,7 +169,7 @@ func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 		return r
 	}
 	if base, ok := hostBase[g[1]]; ok {
-		if device, isNumber := number(g[3]); isNumber {
+		if device, isNumber := logline.Number(g[3]); isNumber {
 			return base + device
 		}
 	}
@@ -204,7 +208,7 @@ func (j *job) ranks() int {
 	for i, f := range j.files {
 		most = max(most, j.fileRank[i])
 		if j.taskRank {
-			for l := range f.labels {
+			for l := range f.Labels {
 				most = max(most, l)
 			}
 		}
@@ -217,13 +221,13 @@ func (j *job) ranks() int {
 func (j *job) ranksToldOf() int {
 	told, most := map[int]bool{}, -1
 	for _, f := range j.files {
-		for _, e := range f.elastic {
-			if e.rank >= 0 {
-				told[e.rank], most = true, max(most, e.rank)
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 {
+				told[e.Rank], most = true, max(most, e.Rank)
 			}
 		}
-		for _, e := range f.events {
-			for _, t := range e.tasks {
+		for _, e := range f.Events {
+			for _, t := range e.Tasks {
 				if j.taskRank {
 					told[t], most = true, max(most, t)
 				}
@@ -237,49 +241,49 @@ func (j *job) ranksToldOf() int {
 }
 
 // rankOf returns the global rank that a tag in a file stands for, or -1.
-func (j *job) rankOf(file int, t tag, hostBase map[string]int) int {
-	if t.rank >= 0 {
-		return t.rank
+func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
+	if t.Rank >= 0 {
+		return t.Rank
 	}
 	f := j.files[file]
-	if r, ok := f.bases[tag{label: t.label, local: t.local, rank: -1, host: t.host}]; ok {
+	if r, ok := f.Bases[logline.Tag{Label: t.Label, Local: t.Local, Rank: -1, Host: t.Host}]; ok {
 		return r
 	}
-	if t.local >= 0 {
-		if b, ok := j.bases[t.host]; ok {
-			return b + t.local
+	if t.Local >= 0 {
+		if b, ok := j.bases[t.Host]; ok {
+			return b + t.Local
 		}
-		if t.label >= 0 {
-			for k, r := range f.bases {
-				if k.label == t.label && k.local >= 0 {
-					return r - k.local + t.local
+		if t.Label >= 0 {
+			for k, r := range f.Bases {
+				if k.Label == t.Label && k.Local >= 0 {
+					return r - k.Local + t.Local
 				}
 			}
 			if j.perNode > 0 {
-				return t.label*j.perNode + t.local
+				return t.Label*j.perNode + t.Local
 			}
 		}
 		if b := j.baseRank[file]; b >= 0 {
-			return b + t.local
+			return b + t.Local
 		}
 		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
-			return b + t.local
+			return b + t.Local
 		}
-		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.label < 0 && (j.world == 0 || j.world <= j.perNode) {
-			return t.local
+		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) {
+			return t.Local
 		}
 		return -1
 	}
-	if t.label >= 0 {
+	if t.Label >= 0 {
 		if j.taskRank {
-			return t.label
+			return t.Label
 		}
 		return -1
 	}
 	if j.fileRank[file] >= 0 {
 		return j.fileRank[file]
 	}
-	if m := attemptPath.FindStringSubmatch(j.src.files[file].name); m != nil {
+	if m := logfile.AttemptPath.FindStringSubmatch(j.src.Logs[file].Name); m != nil {
 		l, _ := strconv.Atoi(m[2])
 		if b, ok := j.bases[j.fileNode[file]]; ok {
 			return b + l

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // pickled writes values as PyTorch's C++ pickler does: protocol 2, typed lists
@@ -92,7 +93,7 @@ func TestFlightRecorderNamesTheRank(t *testing.T) {
 	silent := int64(5400)
 	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Hang, got.Class)
+	require.Equal(t, outcome.Hang, got.Class)
 	require.Equal(t, 2, *got.RootRank)
 	require.Equal(t, "all_reduce #812 of group 0 (3 ranks wait in it)", got.Collective)
 	require.Contains(t, got.Summary, "never entered all_reduce #812")
@@ -108,7 +109,7 @@ func TestFlightRecorderOfADeadRank(t *testing.T) {
 	}
 	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.NCCLTimeout, got.Class)
+	require.Equal(t, outcome.NCCLTimeout, got.Class)
 	require.Equal(t, 2, *got.RootRank, "the member without a dump")
 }
 
@@ -124,7 +125,7 @@ func TestAPickleIsNeverExecuted(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", i)), []byte(attack), 0o644))
 	}
 	_, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
-	none := new(diagnose.UnreadableError)
+	none := new(logfile.UnreadableError)
 	require.ErrorAs(t, err, &none, "nothing in the folder can be read")
 	require.Len(t, none.Logs, 10)
 	require.NoFileExists(t, marker)
@@ -156,11 +157,11 @@ func TestDumpsAloneNameTheRanksBehind(t *testing.T) {
 		}
 		got, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
 		require.NoError(t, err, form)
-		require.Equal(t, diagnose.NCCLTimeout, got.Class, form)
+		require.Equal(t, outcome.NCCLTimeout, got.Class, form)
 		require.Equal(t, 1, *got.RootRank, form)
 		require.Contains(t, got.Collective, "all_reduce #812", form)
 		running, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING"})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.Hang, running.Class, form)
+		require.Equal(t, outcome.Hang, running.Class, form)
 	}
 }

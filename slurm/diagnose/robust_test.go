@@ -21,18 +21,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 const oomLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\n" +
 	"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n"
 
-func diagnoseText(t *testing.T, text string) diagnose.Report {
+func diagnoseText(t *testing.T, text string) report.Report {
 	t.Helper()
-	src, err := diagnose.Read("log", strings.NewReader(text))
+	src, err := logfile.Read("log", strings.NewReader(text))
 	require.NoError(t, err)
 	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED"})
 	require.NoError(t, err)
@@ -57,7 +59,7 @@ func TestOneLineOfAGigabyte(t *testing.T) {
 	require.NoError(t, f.Close())
 	r, err := diagnose.Path(context.Background(), path, diagnose.Context{})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Equal(t, 4, *r.RootLineNo)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -67,7 +69,7 @@ func TestOneLineOfAGigabyte(t *testing.T) {
 func TestBytesThatActAreTakenAway(t *testing.T) {
 	r := diagnoseText(t, "a\x00b\xff\xfe\n\x1b[31m[rank3]:\x1b[0m Traceback (most recent call last):\n"+
 		"\x1b[31m[rank3]: torch.OutOfMemoryError: CUDA out of memory\u202e. \x1b]52;c;aGk=\x07Tried hf_"+strings.Repeat("aB3", 8)+"\x1b[0m\r\n")
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Equal(t, 3, *r.RootRank)
 	require.NotContains(t, r.RootLine, "\x1b")
 	require.NotContains(t, r.RootLine, "\u202e")
@@ -78,7 +80,7 @@ func TestBytesThatActAreTakenAway(t *testing.T) {
 func TestProgressBarsThatOverwriteThemselves(t *testing.T) {
 	bar := strings.Repeat("Map: 10%|█▏| 10/100 [00:01<00:09]\r", 50000)
 	r := diagnoseText(t, bar+"\n"+oomLog)
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 }
 
 func TestCompressedLogsAndArtifacts(t *testing.T) {
@@ -107,7 +109,7 @@ func TestCompressedLogsAndArtifacts(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, b, 0o644))
 		r, err := diagnose.Path(context.Background(), path, diagnose.Context{})
 		require.NoError(t, err, name)
-		require.Equal(t, diagnose.CUDAOOM, r.Class, name)
+		require.Equal(t, outcome.CUDAOOM, r.Class, name)
 		require.Equal(t, 3, *r.RootLineNo, name)
 		require.Equal(t, 7, *r.RootRank, name)
 		require.NotContains(t, r.RootFile, "..")
@@ -122,14 +124,14 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "rank0.log")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o644))
-	_, err := diagnose.Open(fifo)
+	_, err := logfile.Open(fifo)
 	require.Error(t, err)
-	_, err = diagnose.Open(dir)
+	_, err = logfile.Open(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist, "a folder with a FIFO alone has no log")
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte(oomLog), 0o644))
 	require.NoError(t, os.Symlink(secret, filepath.Join(dir, "rank1.log")))
-	_, err = diagnose.Open(dir)
+	_, err = logfile.Open(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist, "links out of a folder are not followed")
 }
 
@@ -138,7 +140,7 @@ func TestGlobAndMissingPaths(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-5.out"), []byte(oomLog), 0o644))
 	r, err := diagnose.Path(context.Background(), filepath.Join(dir, "slurm-*.out"), diagnose.Context{})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 	_, err = diagnose.Path(context.Background(), filepath.Join(dir, "none-*.out"), diagnose.Context{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = diagnose.Path(context.Background(), filepath.Join(dir, "none"), diagnose.Context{})
@@ -179,7 +181,7 @@ func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
 	require.Equal(t, "/w/train.py", r.Traceback.File)
 	b, err := json.Marshal(r)
 	require.NoError(t, err)
-	var back diagnose.Report
+	var back report.Report
 	require.NoError(t, json.Unmarshal(b, &back))
 	en, zh := back.View(lang.EN), back.View(lang.ZH)
 	require.Equal(t, r.View(lang.EN), en, "a report that was sent says the same")
@@ -194,10 +196,10 @@ func FuzzAnyBytes(f *testing.F) {
 		"srun: error: n1: tasks 0-3,9: Killed\n"))
 	f.Add([]byte("\x80\x02]q\x00."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		src, err := diagnose.Read("log", bytes.NewReader(b))
+		src, err := logfile.Read("log", bytes.NewReader(b))
 		require.NoError(t, err)
 		r, err := diagnose.Run(context.Background(), src, diagnose.Context{})
-		if none := new(diagnose.UnreadableError); errors.As(err, &none) {
+		if none := new(logfile.UnreadableError); errors.As(err, &none) {
 			require.NotEmpty(t, none.Logs)
 			return
 		}
@@ -221,7 +223,7 @@ func TestLinesMergeAllRanks(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	texts := func(f diagnose.Filter) (got []string) {
 		lines := allLines(t, src, f)
@@ -251,7 +253,7 @@ func TestTheNewestLinesOfOneRankAreFoundAmongOthers(t *testing.T) {
 		text += fmt.Sprintf("%d: [rank%d]: line %d\n", i/20, i/20, i)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "run.log"), []byte(text), 0o644))
-	src, err := diagnose.Open(dir)
+	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	zero := 0
 	lines := allLines(t, src, diagnose.Filter{Rank: &zero, Tail: 2})
@@ -289,14 +291,14 @@ func TestAPrivateKeyNeverLeaves(t *testing.T) {
 	b.WriteString("[rank1]: WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567\n")
 	path := filepath.Join(t.TempDir(), "slurm-1.out")
 	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
-	src, err := diagnose.Open(path)
+	src, err := logfile.Open(path)
 	require.NoError(t, err)
 	var all strings.Builder
 	require.NoError(t, diagnose.Lines(context.Background(), src, diagnose.Filter{}, func(l diagnose.Line) error {
 		all.WriteString(l.Text + "\n")
 		return nil
 	}))
-	w := diagnose.NewFollower(diagnose.Source{}, diagnose.Filter{})
+	w := diagnose.NewFollower(logfile.Source{}, diagnose.Filter{})
 	lines, err := w.Look(context.Background(), nil, path)
 	require.NoError(t, err)
 	for _, l := range lines {
@@ -346,7 +348,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.NoError(t, os.WriteFile(program, append([]byte("\x7fELF\x02\x01"), make([]byte, 4096)...), 0o644))
 	empty := filepath.Join(dir, "empty.log")
 	require.NoError(t, os.WriteFile(empty, nil, 0o644))
-	none := new(diagnose.UnreadableError)
+	none := new(logfile.UnreadableError)
 	for path, reason := range map[string]string{program: "a program", empty: "empty"} {
 		_, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "ENDED"})
 		require.ErrorAs(t, err, &none, path)
@@ -359,11 +361,11 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.Contains(t, string(diagnose.Batch(context.Background(), []byte(`{"id":1,"path":"/nowhere/x"}`))), `"code":"not_found"`)
 	r, err := diagnose.Path(context.Background(), empty, diagnose.Context{JobState: "TIMEOUT"})
 	require.NoError(t, err, "Slurm's word holds without a line")
-	require.Equal(t, diagnose.SlurmTimeLimit, r.Class)
+	require.Equal(t, outcome.SlurmTimeLimit, r.Class)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rank0.log"), []byte(oomLog), 0o644))
 	r, err = diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Equal(t, "ls.log", r.Unreadable[0].Path)
 	require.True(t, strings.HasPrefix(r.Summary, "1 log could not be read (ls.log: not text but a program)"), r.Summary)
 }
@@ -378,7 +380,7 @@ func TestARunningJobTellsItsPace(t *testing.T) {
 	for age, hangs := range map[int64]bool{4: false, 49: false, 50: true, 130: true} {
 		got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &age})
 		require.NoError(t, err)
-		require.Equal(t, diagnose.Running, got.Class)
+		require.Equal(t, outcome.Running, got.Class)
 		require.Equal(t, hangs, got.MayHang, age)
 		require.InDelta(t, 10.0, *got.StepS, 0.01)
 		require.Equal(t, age, *got.AgeS)

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
-
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 // rounds repeats lines with the number of the round in them.
@@ -24,53 +23,53 @@ func TestWhatALogEndsWith(t *testing.T) {
 	const full = "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n"
 	destroyed := "[rank2]:[W313 16:03:12.168769919 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct it\n"
 	for last, class := range map[string]string{
-		"Training took 03:45:05.22\n":                                  diagnose.Success,
-		"Training done in 844.4 seconds.\nPeak memory: 12 GB\n":        diagnose.Success,
-		"Total script time in hours, minutes, seconds:  06:29:26\n":    diagnose.Success,
-		"------ Calculation Completed -----\n":                         diagnose.Success,
-		"########\n# End of output for job 88104.server\n########\n":   diagnose.Success,
-		"State: COMPLETED (exit code 0)\n" + rounds(8, "Row {n}: 1\n"): diagnose.Success,
-		"State: FAILED (exit code 1)\n" + rounds(8, "Row {n}: 1\n"):    diagnose.UnknownExit,
-		"0: " + destroyed: diagnose.Success,
-		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE\n":   diagnose.UnknownExit,
-		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Destroy COMPLETE\n": diagnose.Success,
-		"Successfully built two-wheels\nFailed to build a-third\n":                                                 diagnose.UnknownExit,
-		"Total time taken 0:01:15.4\nDone\nworking on the next file ...\n":                                         diagnose.UnknownExit,
-		"Loading took 12 s\n": diagnose.UnknownExit,
-		"Epoch 1/3\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/3\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/3\n" + rounds(9, "dice {n}: 0.8\n"): diagnose.Success,
-		"Epoch 1/3\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/3\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/3\n" + rounds(7, "dice {n}: 0.8\n"): diagnose.UnknownExit,
-		"Epoch 1/4\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/4\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/4\n" + rounds(9, "dice {n}: 0.8\n"): diagnose.UnknownExit,
-		"`Trainer.fit` stopped: `max_epochs=5` reached.\nEpoch 4: 100%|###| 8/8 [00:02<00:00, 3.6it/s, v_num=0]\nMean of P: 1.1\n":                 diagnose.Success,
-		"`Trainer.fit` stopped: `max_steps=500` reached.\nEpoch 4:  50%|#  | 4/8 [00:02<00:02, 3.6it/s, v_num=0]\n":                                diagnose.Success,
-		"`Trainer.fit` stopped: `max_epochs=5` reached.\n" + rounds(60, "Epoch 0: {n}%|#| 1/8 [00:02<00:09, 3.6it/s, v_num=1]\n"):                  diagnose.UnknownExit,
-		"2026-01-08 16:30:31,730 - INFO - Treinamento concluído com sucesso\n":                                                                     diagnose.Success,
-		"2026-01-08 16:30:31,730 - INFO - Iniciando treinamento\n":                                                                                 diagnose.UnknownExit,
-		"INFO :      Run finished 9 round(s) in 33.12s\n" + rounds(8, "INFO :   (1, 0.{n})\n"):                                                     diagnose.Success,
-		"2026-08-01 10:00:01,5 - INFO - Training finished.\n" + rounds(8, "A note on layer {n}\n"):                                                 diagnose.Success,
-		"Epoch 5/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                    diagnose.UnknownExit,
-		"Epoch 20/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                   diagnose.Success,
-		"Epoch 5: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                       diagnose.UnknownExit,
-		"epoch: 100%|####| 20/20 [00:07<00:00, 3.9it/s]\n":                                                                                         diagnose.Success,
-		"Epoch 20/20\nevaluating the next checkpoint ...\n":                                                                                        diagnose.UnknownExit,
-		"Epoch 20/20\nSaving the confusion matrix ...\n":                                                                                           diagnose.Success,
-		"2026-08-01 16:24:20 INFO: Final model saved\n":                                                                                            diagnose.Success,
-		"2026-08-01 16:24:20 INFO: Final model saved\n2026-08-02 12:45:00 INFO: Loaded the encoder\n":                                              diagnose.UnknownExit,
-		full + "Traceback (most recent call last):\n  File \"/w/a.py\", line 9, in f\n    go()\n":                                                  diagnose.UnknownExit,
-		"----------------------\n":                          diagnose.UnknownExit,
-		"Finishing the loop Wed 29 Aug 02:02:40 UTC 2018\n": diagnose.Success,
-		"Starting the loop Wed Aug 29 02:02:40 UTC 2018\n":  diagnose.UnknownExit,
-		"TIME: 0.0:0.0:39.32\n":                             diagnose.Success,
-		"20 iterations per epoch. 400 max iterations \niteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n": diagnose.Success,
-		"20 iterations per epoch. 400 max iterations \niteration 360, epoch 17 : loss : 1.2\niteration 380, epoch 18 : loss : 1.1\nkeeping it in /out/a.pth\n": diagnose.UnknownExit,
-		"iteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n":                                               diagnose.UnknownExit,
-		"Saved the strokes: out.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                   diagnose.Success,
-		"Read the strokes: in.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                     diagnose.UnknownExit,
-		"[2026-03-04 10:00:01,5][__main__][INFO] - Testing done, metrics saved in:\nout/normal.yaml\n":                                                         diagnose.Success,
-		"2026-03-04 10:00:01,5 - trainer.loop - INFO - Training finished\n" + rounds(8, "A note on layer {n}\n"):                                               diagnose.Success,
-		"INFO:root:Training is not finished\n":                                         diagnose.UnknownExit,
-		"Execution time: 239.32 seconds\n":                                             diagnose.Success,
-		"run.sh: line 6: 1200 Aborted                 (core dumped) ./render --fast\n": diagnose.Segfault,
-		"run.sh: line 6: 1200 Trace/breakpoint trap   (core dumped) ./render --fast\n": diagnose.Segfault,
+		"Training took 03:45:05.22\n":                                  outcome.Success,
+		"Training done in 844.4 seconds.\nPeak memory: 12 GB\n":        outcome.Success,
+		"Total script time in hours, minutes, seconds:  06:29:26\n":    outcome.Success,
+		"------ Calculation Completed -----\n":                         outcome.Success,
+		"########\n# End of output for job 88104.server\n########\n":   outcome.Success,
+		"State: COMPLETED (exit code 0)\n" + rounds(8, "Row {n}: 1\n"): outcome.Success,
+		"State: FAILED (exit code 1)\n" + rounds(8, "Row {n}: 1\n"):    outcome.UnknownExit,
+		"0: " + destroyed: outcome.Success,
+		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Abort COMPLETE\n":   outcome.UnknownExit,
+		"n4:73912:104568 [0] NCCL INFO comm 0x15f39cd0 rank 0 nranks 4 cudaDev 0 busId 3b000 - Destroy COMPLETE\n": outcome.Success,
+		"Successfully built two-wheels\nFailed to build a-third\n":                                                 outcome.UnknownExit,
+		"Total time taken 0:01:15.4\nDone\nworking on the next file ...\n":                                         outcome.UnknownExit,
+		"Loading took 12 s\n": outcome.UnknownExit,
+		"Epoch 1/3\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/3\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/3\n" + rounds(9, "dice {n}: 0.8\n"): outcome.Success,
+		"Epoch 1/3\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/3\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/3\n" + rounds(7, "dice {n}: 0.8\n"): outcome.UnknownExit,
+		"Epoch 1/4\n" + rounds(9, "dice {n}: 0.7\n") + "Epoch 2/4\n" + rounds(9, "dice {n}: 0.8\n") + "Epoch 3/4\n" + rounds(9, "dice {n}: 0.8\n"): outcome.UnknownExit,
+		"`Trainer.fit` stopped: `max_epochs=5` reached.\nEpoch 4: 100%|###| 8/8 [00:02<00:00, 3.6it/s, v_num=0]\nMean of P: 1.1\n":                 outcome.Success,
+		"`Trainer.fit` stopped: `max_steps=500` reached.\nEpoch 4:  50%|#  | 4/8 [00:02<00:02, 3.6it/s, v_num=0]\n":                                outcome.Success,
+		"`Trainer.fit` stopped: `max_epochs=5` reached.\n" + rounds(60, "Epoch 0: {n}%|#| 1/8 [00:02<00:09, 3.6it/s, v_num=1]\n"):                  outcome.UnknownExit,
+		"2026-01-08 16:30:31,730 - INFO - Treinamento concluído com sucesso\n":                                                                     outcome.Success,
+		"2026-01-08 16:30:31,730 - INFO - Iniciando treinamento\n":                                                                                 outcome.UnknownExit,
+		"INFO :      Run finished 9 round(s) in 33.12s\n" + rounds(8, "INFO :   (1, 0.{n})\n"):                                                     outcome.Success,
+		"2026-08-01 10:00:01,5 - INFO - Training finished.\n" + rounds(8, "A note on layer {n}\n"):                                                 outcome.Success,
+		"Epoch 5/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                    outcome.UnknownExit,
+		"Epoch 20/20\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                   outcome.Success,
+		"Epoch 5: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n":                                                                                       outcome.UnknownExit,
+		"epoch: 100%|####| 20/20 [00:07<00:00, 3.9it/s]\n":                                                                                         outcome.Success,
+		"Epoch 20/20\nevaluating the next checkpoint ...\n":                                                                                        outcome.UnknownExit,
+		"Epoch 20/20\nSaving the confusion matrix ...\n":                                                                                           outcome.Success,
+		"2026-08-01 16:24:20 INFO: Final model saved\n":                                                                                            outcome.Success,
+		"2026-08-01 16:24:20 INFO: Final model saved\n2026-08-02 12:45:00 INFO: Loaded the encoder\n":                                              outcome.UnknownExit,
+		full + "Traceback (most recent call last):\n  File \"/w/a.py\", line 9, in f\n    go()\n":                                                  outcome.UnknownExit,
+		"----------------------\n":                          outcome.UnknownExit,
+		"Finishing the loop Wed 29 Aug 02:02:40 UTC 2018\n": outcome.Success,
+		"Starting the loop Wed Aug 29 02:02:40 UTC 2018\n":  outcome.UnknownExit,
+		"TIME: 0.0:0.0:39.32\n":                             outcome.Success,
+		"20 iterations per epoch. 400 max iterations \niteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n": outcome.Success,
+		"20 iterations per epoch. 400 max iterations \niteration 360, epoch 17 : loss : 1.2\niteration 380, epoch 18 : loss : 1.1\nkeeping it in /out/a.pth\n": outcome.UnknownExit,
+		"iteration 380, epoch 18 : loss : 1.2\niteration 400, epoch 19 : loss : 1.1\nkeeping it in /out/a.pth\n":                                               outcome.UnknownExit,
+		"Saved the strokes: out.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                   outcome.Success,
+		"Read the strokes: in.csv\n        Hold      Flight  ...\n" + rounds(7, "{n}  72.07  1080.8  ...\n") + "\n[7 rows x 12 columns]\n":                     outcome.UnknownExit,
+		"[2026-03-04 10:00:01,5][__main__][INFO] - Testing done, metrics saved in:\nout/normal.yaml\n":                                                         outcome.Success,
+		"2026-03-04 10:00:01,5 - trainer.loop - INFO - Training finished\n" + rounds(8, "A note on layer {n}\n"):                                               outcome.Success,
+		"INFO:root:Training is not finished\n":                                         outcome.UnknownExit,
+		"Execution time: 239.32 seconds\n":                                             outcome.Success,
+		"run.sh: line 6: 1200 Aborted                 (core dumped) ./render --fast\n": outcome.Segfault,
+		"run.sh: line 6: 1200 Trace/breakpoint trap   (core dumped) ./render --fast\n": outcome.Segfault,
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last)
 		require.Equal(t, class, r.Class, "%s%s: %s", last, r.Why, r.RootLine)
@@ -95,7 +94,7 @@ func TestWordsOfAnEnd(t *testing.T) {
 		"End of the simulation!", "end of do-file", // of FARGO3D and of Stata
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
-		require.Equal(t, diagnose.Success, r.Class, last)
+		require.Equal(t, outcome.Success, r.Class, last)
 	}
 }
 
@@ -110,14 +109,14 @@ func TestWordsThatTakeAnEndBack(t *testing.T) {
 		"Done\nCreating the index", "Done\nLoading the next model", "Done\nGenerating text",
 	} {
 		r := diagnoseOld(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
-		require.Equal(t, diagnose.UnknownExit, r.Class, last)
+		require.Equal(t, outcome.UnknownExit, r.Class, last)
 	}
 	for _, name := range []string{
 		"Downloading shards", "Map (num_proc=4)", "Filter", "Tokenizing train", "Resolving data files", "Casting the dataset",
 		"Extracting data files", "Generating train split", "Sanity Checking DataLoader 0", "initialize env - reading items", "Setting up workers", "Loading checkpoint shards", "Fetching 4 files", "Preloading",
 	} {
 		r := diagnoseOld(t, "The learning rate is 0.01\n"+name+": 100%|####| 4/4 [00:01<00:00, 3.9it/s]\n")
-		require.Equal(t, diagnose.UnknownExit, r.Class, name)
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
 	}
 }
 
@@ -132,34 +131,34 @@ func TestWhatIsSaidAgainIsNoEnd(t *testing.T) {
 		full      = "Transcribing: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"
 	)
 	for name, c := range map[string]struct{ log, class string }{
-		"a model is saved in every round": {rounds(9, work+"Saved the best model of round {n}\n"), diagnose.UnknownExit},
-		"the model is saved at the end":   {rounds(9, work) + "Saved the best model\n", diagnose.Success},
-		"each rank says it once":          {rounds(9, work) + rounds(8, "{n}: done\n"), diagnose.Success},
-		"a list ends the log":             {rounds(9, work) + rounds(9, "wrote part {n}\n"), diagnose.Success},
-		"every run says that all is done": {rounds(9, work+"Training finished\n"), diagnose.Success},
-		"only the model was loaded":       {"Model loaded successfully\n" + work, diagnose.UnknownExit},
-		"a bar was full long ago":         {bar + rounds(40, work), diagnose.UnknownExit},
-		"a bar is full at the end":        {rounds(40, work) + full, diagnose.Success},
-		"a bar is full in every round":    {rounds(9, work+"Validating:   0%|    | 0/2 [00:00<?, ?it/s]\nValidating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"), diagnose.UnknownExit},
-		"and then all is said":            {rounds(9, work+"Validating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n") + "Results are saved\n", diagnose.Success},
-		"the best of a round of many":     {"Epoch [3/10], Loss: 1.9\nNew best one with accuracy: 89.25%\n", diagnose.UnknownExit},
-		"a bar of the set-up is full":     {rounds(40, work) + bar, diagnose.UnknownExit},
-		"measures of rounds in a row":     {work + rounds(6, "The validation loss fell, best score: 0.{n}\n"), diagnose.UnknownExit},
-		"a measure of each round":         {rounds(3, work+"Average validation loss: 0.{n}\n"), diagnose.UnknownExit},
-		"a measure of the test":           {rounds(3, work) + "The network's accuracy on all test images: 97.1%\n", diagnose.Success},
-		"each round tells its time":       {rounds(9, work+"Execution time: {n}.5 seconds\n"), diagnose.UnknownExit},
-		"a round of several":              {rounds(2, work+"Epoch {n} finished\n"), diagnose.UnknownExit},
-		"a process of several":            {rounds(2, work) + "Process 104{n} has finished\nProcess 21044 has finished\n", diagnose.Success},
-		"a count from nought to the last": {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", diagnose.Success},
-		"a count from nought goes on":     {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 18/20 loss 1\nThat was it\n", diagnose.UnknownExit},
-		"a count from one lacks its last": {rounds(2, work) + "Epoch: 1/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", diagnose.UnknownExit},
-		"an error of every round":         {rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + rounds(2, iteration), diagnose.UnknownExit},
-		"an error at the end":             {rounds(9, rounds(4, iteration)) + "ValueError: sample 9 is empty\n", diagnose.UserException},
+		"a model is saved in every round": {rounds(9, work+"Saved the best model of round {n}\n"), outcome.UnknownExit},
+		"the model is saved at the end":   {rounds(9, work) + "Saved the best model\n", outcome.Success},
+		"each rank says it once":          {rounds(9, work) + rounds(8, "{n}: done\n"), outcome.Success},
+		"a list ends the log":             {rounds(9, work) + rounds(9, "wrote part {n}\n"), outcome.Success},
+		"every run says that all is done": {rounds(9, work+"Training finished\n"), outcome.Success},
+		"only the model was loaded":       {"Model loaded successfully\n" + work, outcome.UnknownExit},
+		"a bar was full long ago":         {bar + rounds(40, work), outcome.UnknownExit},
+		"a bar is full at the end":        {rounds(40, work) + full, outcome.Success},
+		"a bar is full in every round":    {rounds(9, work+"Validating:   0%|    | 0/2 [00:00<?, ?it/s]\nValidating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n"), outcome.UnknownExit},
+		"and then all is said":            {rounds(9, work+"Validating: 100%|####| 2/2 [00:04<00:00, 2.17s/it]\n") + "Results are saved\n", outcome.Success},
+		"the best of a round of many":     {"Epoch [3/10], Loss: 1.9\nNew best one with accuracy: 89.25%\n", outcome.UnknownExit},
+		"a bar of the set-up is full":     {rounds(40, work) + bar, outcome.UnknownExit},
+		"measures of rounds in a row":     {work + rounds(6, "The validation loss fell, best score: 0.{n}\n"), outcome.UnknownExit},
+		"a measure of each round":         {rounds(3, work+"Average validation loss: 0.{n}\n"), outcome.UnknownExit},
+		"a measure of the test":           {rounds(3, work) + "The network's accuracy on all test images: 97.1%\n", outcome.Success},
+		"each round tells its time":       {rounds(9, work+"Execution time: {n}.5 seconds\n"), outcome.UnknownExit},
+		"a round of several":              {rounds(2, work+"Epoch {n} finished\n"), outcome.UnknownExit},
+		"a process of several":            {rounds(2, work) + "Process 104{n} has finished\nProcess 21044 has finished\n", outcome.Success},
+		"a count from nought to the last": {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", outcome.Success},
+		"a count from nought goes on":     {rounds(2, work) + "Epoch: 0/20 loss 3\nEpoch: 18/20 loss 1\nThat was it\n", outcome.UnknownExit},
+		"a count from one lacks its last": {rounds(2, work) + "Epoch: 1/20 loss 3\nEpoch: 19/20 loss 1\nThat was it\n", outcome.UnknownExit},
+		"an error of every round":         {rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + rounds(2, iteration), outcome.UnknownExit},
+		"an error at the end":             {rounds(9, rounds(4, iteration)) + "ValueError: sample 9 is empty\n", outcome.UserException},
 		"a traceback at the end": {
-			rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + raised("ValueError: sample 10 is empty"), diagnose.UserException,
+			rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + raised("ValueError: sample 10 is empty"), outcome.UserException,
 		},
 		"an error of every round, and a process died": {
-			rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + "srun: error: gpu7: task 3: Exited with exit code 1\n", diagnose.UserException,
+			rounds(9, rounds(4, iteration)+"ValueError: sample {n} is empty\n") + "srun: error: gpu7: task 3: Exited with exit code 1\n", outcome.UserException,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,19 +1,16 @@
 package diagnose
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"maps"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // A Context is what is known of a job besides its logs. The zero value knows
@@ -69,126 +66,57 @@ func (c Context) running() (is, known bool) {
 
 // Run diagnoses the logs in src. Files that cannot be read are noted in the
 // report; an error means that no answer could be given.
-func Run(ctx context.Context, src Source, c Context) (Report, error) {
-	all, err := scanAll(ctx, src)
+func Run(ctx context.Context, src logfile.Source, c Context) (report.Report, error) {
+	all, err := scan.All(ctx, src)
 	if err != nil {
-		return Report{}, err
+		return report.Report{}, err
 	}
-	recorded, noDumps := src.recordings()
-	src.unreadable = append(src.unreadable, noDumps...)
-	unread, something := src.unread(all)
-	bySlurm := c.JobState != "" && c.JobState != "ENDED" && len(src.unreadable) == 0 && !slices.ContainsFunc(all, func(f *facts) bool { return f.reads != nil })
-	if !something && len(recorded) == 0 && !src.noLogs && !bySlurm {
-		return Report{}, &UnreadableError{unread}
+	recorded, noDumps := src.Recordings()
+	src.Unreadable = append(src.Unreadable, noDumps...)
+	unread, something := unread(src, all)
+	bySlurm := c.JobState != "" && c.JobState != "ENDED" && len(src.Unreadable) == 0 && !slices.ContainsFunc(all, func(f *scan.Facts) bool { return f.Reads != nil })
+	if !something && len(recorded) == 0 && !src.NoLogs && !bySlurm {
+		return report.Report{}, &logfile.UnreadableError{Logs: unread}
 	}
 	j := newJob(src, all, c)
 	if something {
 		j.unreadable = unread
 	}
 	j.resolve()
-	if m, ok := whoMissed(recorded); ok {
+	if m, ok := flightrecorder.WhoMissed(recorded); ok {
 		j.missed = &m
 	}
 	return j.report(), nil
 }
 
 // Path diagnoses the logs at one path.
-func Path(ctx context.Context, path string, c Context) (Report, error) {
-	src, err := Open(path)
+func Path(ctx context.Context, path string, c Context) (report.Report, error) {
+	src, err := logfile.Open(path)
 	if err != nil {
-		return Report{}, err
+		return report.Report{}, err
 	}
 	return Run(ctx, src, c)
 }
 
-// scanAll reads all files, on all cores.
-func scanAll(ctx context.Context, src Source) ([]*facts, error) {
-	all := make([]*facts, len(src.files))
-	want, keep := shares(len(src.files))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(src.files)) {
-		wg.Go(func() {
-			var buf []byte
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(src.files) || ctx.Err() != nil {
-					return
-				}
-				all[i] = scanFile(ctx, src.files[i], newScanner(i, keep), want, &buf)
-				if len(buf) > maxExtended/2 {
-					buf = nil
-				}
+// unread gathers what could not be read of a source, and reports whether
+// anything could.
+func unread(s logfile.Source, all []*scan.Facts) (list []logfile.Unreadable, something bool) {
+	list = append(list, s.Unreadable...)
+	empty := []logfile.Unreadable{}
+	for i, f := range all {
+		switch {
+		case f.Reads != nil:
+			if len(list) < logfile.MaxUnreadable {
+				list = append(list, logfile.Unreadable{Path: logline.Show(s.Logs[i].Name), Reason: logline.Show(logfile.ReasonOf(f.Reads))})
 			}
-		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, lang.Text{EN: "diagnosis stopped: %s", ZH: "诊断已停止：%s"}.Err(err)
-	}
-	return all, nil
-}
-
-// shares is how much of the end of each of n files is read, and how many of
-// its iteration lines are kept.
-func shares(n int) (want, keep int) {
-	n = max(1, n)
-	return min(max(allWindows/n, minWindow), maxWindow), min(max(allProgress/n, minProgress), maxProgress)
-}
-
-// scanFile reads one file. What goes wrong is kept with its facts.
-func scanFile(ctx context.Context, f *logFile, s *scanner, want int, buf *[]byte) *facts {
-	if d := f.digested; d != nil {
-		if d.Error != "" {
-			s.reads = errors.New(d.Error)
+		case f.Lines == 0:
+			empty = append(empty, logfile.Unreadable{Path: logline.Show(s.Logs[i].Name), Reason: "empty"})
+		default:
+			something = true
 		}
-		s.replay(d)
-		s.finish()
-		return s.facts
 	}
-	windows, err := f.windows(ctx, buf, want, healthy)
-	if err == nil {
-		err = looksBinary(windows)
+	if len(list) == 0 && !something {
+		list = empty
 	}
-	if s.reads = err; err != nil {
-		windows = nil
-	}
-	s.cut = len(windows) > 1
-	for n, w := range windows {
-		if n > 0 {
-			s.gap()
-		}
-		s.scan(w)
-	}
-	s.finish()
-	return s.facts
-}
-
-// gap is crossed between two windows: what was open stays unfinished.
-func (s *scanner) gap() {
-	s.streams = map[tag]*stream{}
-	s.waiting = s.waiting[:0]
-	s.now = time.Time{}
-	s.counts = map[quota]int{}
-}
-
-// finish ends what is still open at the end of a file.
-func (s *scanner) finish() {
-	s.lastBy = map[tag]mark{}
-	tags := slices.SortedFunc(maps.Keys(s.streams), func(a, b tag) int {
-		return cmp.Or(cmp.Compare(s.streams[a].last.off, s.streams[b].last.off), cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label),
-			cmp.Compare(a.local, b.local), cmp.Compare(a.host, b.host))
-	})
-	for _, t := range tags { // in one order: of events that are near each other the first may win
-		st := s.streams[t]
-		if st.last.text != "" && len(s.lastBy) < 1<<14 {
-			s.lastBy[t] = st.last
-		}
-		if st.pending != "" {
-			s.endPending(st, t)
-		}
-		s.usageAtEnd(st.usage)
-		s.torn = s.torn || st.open != nil && len(st.open.frames) > 0
-	}
-	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
+	return list, something
 }

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // sentence ends where one begins anew: after a full stop, or its Chinese sign.
@@ -33,14 +34,14 @@ func sentencesOf(d view.Doc) (all []string) {
 // TestNothingIsSaidTwice has every sentence stand once in a diagnosis, in both
 // languages.
 func TestNothingIsSaidTwice(t *testing.T) {
-	reports := map[string]diagnose.Report{
-		"nodes that did not start alike": {Class: diagnose.NCCLTimeout, Differs: []string{"commit", "venv"}},
+	reports := map[string]report.Report{
+		"nodes that did not start alike": {Class: outcome.NCCLTimeout, Differs: []string{"commit", "venv"}},
 		"a change that fits": {
-			Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--micro-batch-size", "1"}, EstimateGiB: 60, TotalGiB: 80},
-			Layout: &diagnose.Layout{MicroBatchSize: 4, TP: 2, PP: 2},
+			Class: outcome.CUDAOOM, Fit: &report.Fit{Flags: []string{"--micro-batch-size", "1"}, EstimateGiB: 60, TotalGiB: 80},
+			Layout: &report.Layout{MicroBatchSize: 4, TP: 2, PP: 2},
 		},
-		"some logs could not be read": {Class: diagnose.UnknownExit, Unreadable: []diagnose.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
-		"only some ranks are here":    {Class: diagnose.Success, Why: "finished", OnlyRanks: []int{0, 3}},
+		"some logs could not be read": {Class: outcome.UnknownExit, Unreadable: []logfile.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
+		"only some ranks are here":    {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
 	}
 	maps.Copy(reports, reportsOf(t))
 	for name, r := range reports {
@@ -57,9 +58,9 @@ func TestNothingIsSaidTwice(t *testing.T) {
 // TestAnOfferedChangeIsNotAdvised leaves out of the words what a change beside
 // them does.
 func TestAnOfferedChangeIsNotAdvised(t *testing.T) {
-	r := diagnose.Report{
-		Class: diagnose.CUDAOOM, ExcludeNodes: []string{"n7"},
-		Fit: &diagnose.Fit{Flags: []string{"--recompute-granularity", "full"}, EstimateGiB: 60, TotalGiB: 80},
+	r := report.Report{
+		Class: outcome.CUDAOOM, ExcludeNodes: []string{"n7"},
+		Fit: &report.Fit{Flags: []string{"--recompute-granularity", "full"}, EstimateGiB: 60, TotalGiB: 80},
 	}
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 		plain, offered := strings.Join(sentencesOf(r.View(l)), "\n"), strings.Join(sentencesOf(r.Offered().View(l)), "\n")

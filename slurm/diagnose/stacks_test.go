@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 func TestPySpyStacksAreGrouped(t *testing.T) {
@@ -27,12 +29,12 @@ func TestPySpyStacksAreGrouped(t *testing.T) {
 		}
 	}
 	silent := int64(5400)
-	src, err := diagnose.Read("slurm-1.out", strings.NewReader(b.String()))
+	src, err := logfile.Read("slurm-1.out", strings.NewReader(b.String()))
 	require.NoError(t, err)
 	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Hang, r.Class)
-	require.Equal(t, []diagnose.StackGroup{
+	require.Equal(t, outcome.Hang, r.Class)
+	require.Equal(t, []report.StackGroup{
 		{Ranks: []int{5}, Frames: []string{"read (gpt_dataset.py)", "train_step (training.py)"}},
 		{Ranks: []int{0, 1, 2, 3, 4, 6, 7}, Frames: []string{"all_reduce (torch/distributed/distributed_c10d.py)", "train_step (training.py)"}},
 	}, r.Stacks)

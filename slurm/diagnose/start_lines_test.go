@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // started is the line that a rendered script writes on each node.
@@ -35,11 +36,11 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 	}
 	oom := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	put("one/gpt-4711.out", started(0, 0, "gpu-a.x", "c1")+started(0, 1, "gpu-b.x", "c1")+"[gpu-a.x:0]:hello\n"+raised("[gpu-b.x:3]:", oom))
-	src, err := diagnose.Open(filepath.Join(dir, "one"))
+	src, err := logfile.Open(filepath.Join(dir, "one"))
 	require.NoError(t, err)
 	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.CUDAOOM, r.Class)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Equal(t, 7, *r.RootRank)
 	require.Equal(t, "gpu-b.x", *r.RootNode)
 	require.Equal(t, 1, r.Attempts)
@@ -59,7 +60,7 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 	put("two/4711/attempt-1/gpu2/none_x/attempt_1/1/stderr.log", raised("", "OSError: [Errno 28] No space left on device"))
 	r, err = diagnose.Path(context.Background(), filepath.Join(dir, "two"), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.DiskFull, r.Class)
+	require.Equal(t, outcome.DiskFull, r.Class)
 	require.Equal(t, 5, *r.RootRank)
 	require.Equal(t, 2, r.Attempts)
 	earlier := 0
@@ -75,7 +76,7 @@ func TestTheLogsOfOurOwnScriptsAreRead(t *testing.T) {
 		"KeyError: 'mine'"))
 	r, err = diagnose.Path(context.Background(), filepath.Join(dir, "three"), diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.UserException, r.Class)
+	require.Equal(t, outcome.UserException, r.Class)
 	require.Equal(t, 6, *r.RootRank)
 	require.Equal(t, 2, r.Attempts)
 
@@ -109,7 +110,7 @@ func TestOurFlightRecorderDumps(t *testing.T) {
 	silent := int64(7200)
 	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Hang, r.Class)
+	require.Equal(t, outcome.Hang, r.Class)
 	require.Equal(t, 2, *r.RootRank)
 	require.Equal(t, "gpu1", r.Behind.Node)
 }

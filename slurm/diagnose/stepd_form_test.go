@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // TestStepdLinesWithATimeInPlaceOfTheirName holds every labelled case with the
@@ -92,26 +94,26 @@ func TestPyxisSaysWhatFailed(t *testing.T) {
 		"missing image": {
 			at + cleanUp + at + "pyxis: failed to create container filesystem for image: /images/nosuch.sqsh\n" + printed + at +
 				"pyxis:     [ERROR] No such file or directory: /images/nosuch.sqsh\n" + spank + at + cleanUp + exits,
-			diagnose.Container, "/images/nosuch.sqsh",
+			outcome.Container, "/images/nosuch.sqsh",
 		},
 		"not an image": {at + "pyxis: failed to create container filesystem for image: /w/up.sh\n" + printed + at +
-			"pyxis:     [ERROR] Invalid image format: /w/up.sh\n" + spank + exits, diagnose.Container, "Invalid image format"},
+			"pyxis:     [ERROR] Invalid image format: /w/up.sh\n" + spank + exits, outcome.Container, "Invalid image format"},
 		"missing mount": {at + "pyxis: --container-mounts: source path does not exist: /nosuch\n" + at +
 			"pyxis: couldn't create enroot start configuration script\n" + printed +
-			at + "pyxis:     [INFO] Extracting squashfs filesystem...\n" + spank + exits, diagnose.Container, "source path does not exist"},
+			at + "pyxis:     [INFO] Extracting squashfs filesystem...\n" + spank + exits, outcome.Container, "source path does not exist"},
 		"bad workdir": {
-			at + "pyxis: couldn't chdir to /nosuch: No such file or directory\n" + spank + exits + at + cleanUp, diagnose.Container,
+			at + "pyxis: couldn't chdir to /nosuch: No such file or directory\n" + spank + exits + at + cleanUp, outcome.Container,
 			"couldn't chdir",
 		},
 		"registry": {
 			"0: pyxis: importing docker image: nvcr.io#nvidia/nemo:25.04\n" + at +
 				"pyxis: failed to import docker image: nvcr.io#nvidia/nemo:25.04\n" + printed + at + "pyxis:     curl: (6) Could not resolve host: nvcr.io\n" + spank + exits,
-			diagnose.Container, "resolve host",
+			outcome.Container, "resolve host",
 		},
 		"no program": {at + "execve(): torchrun: No such file or directory\n" + at + cleanUp +
-			"srun: error: gpu2: task 0: Exited with exit code 2\n", diagnose.EnvLaunch, "execve"},
-		"the program failed": {at + cleanUp + "srun: error: gpu3: task 0: Exited with exit code 3\n", diagnose.UnknownExit, "exit code 3"},
-		"nothing failed":     {"0: node 0 in Debian GNU/Linux 12 (bookworm)\n" + at + cleanUp + "0: done\n", diagnose.Success, ""},
+			"srun: error: gpu2: task 0: Exited with exit code 2\n", outcome.EnvLaunch, "execve"},
+		"the program failed": {at + cleanUp + "srun: error: gpu3: task 0: Exited with exit code 3\n", outcome.UnknownExit, "exit code 3"},
+		"nothing failed":     {"0: node 0 in Debian GNU/Linux 12 (bookworm)\n" + at + cleanUp + "0: done\n", outcome.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseWith(t, c.log, diagnose.Context{JobState: "ENDED"})
@@ -127,15 +129,15 @@ func TestTheTimeLimitHasNoRank(t *testing.T) {
 	for _, form := range []string{"slurmstepd: error: ", "[2026-05-27T00:26:27.019] error: "} {
 		r := diagnoseWith(t, "0: loading\n 4: loading\n 0: "+form+"*** STEP 77.1 ON gpu-07 CANCELLED AT 2026-05-27T00:26:27 DUE TO TIME LIMIT ***\n",
 			diagnose.Context{})
-		require.Equal(t, diagnose.SlurmTimeLimit, r.Class)
+		require.Equal(t, outcome.SlurmTimeLimit, r.Class)
 		require.Nil(t, r.RootRank, form)
 		require.Equal(t, "gpu-07", *r.RootNode, form)
 	}
 }
 
-func diagnoseWith(t *testing.T, log string, c diagnose.Context) diagnose.Report {
+func diagnoseWith(t *testing.T, log string, c diagnose.Context) report.Report {
 	t.Helper()
-	src, err := diagnose.Read("slurm-7.out", strings.NewReader(log))
+	src, err := logfile.Read("slurm-7.out", strings.NewReader(log))
 	require.NoError(t, err)
 	r, err := diagnose.Run(context.Background(), src, c)
 	require.NoError(t, err)

@@ -3,9 +3,8 @@ package diagnose_test
 import (
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
-
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
 // TestStructuredLogs has what structured loggers print, one JSON object a line.
@@ -19,18 +18,18 @@ func TestStructuredLogs(t *testing.T) {
 		"a traceback in a field": {
 			steps + `{"timestamp": "2026-02-03T04:05:07Z", "levelname": "ERROR", "rank": 5, "message": "crashed", "exc_info": "Traceback (most recent call last):\n` +
 				`  File \"/w/train.py\", line 3, in step\n    f()\nRuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 9x9)"}` + "\n",
-			diagnose.ShapeMismatch, 5,
+			outcome.ShapeMismatch, 5,
 		},
 		"an exception without one": {
 			steps + `{"time": "2026-02-03T04:05:07Z", "severity": "error", "msg": "failed", "rank": "2", "exception": "torch.OutOfMemoryError: CUDA out of memory."}` + "\n",
-			diagnose.CUDAOOM, 2,
+			outcome.CUDAOOM, 2,
 		},
 		"it names no rank": {
-			`{"ts": 1770091506.5, "level": "error", "event": "failed", "error": "OSError: [Errno 28] No space left on device"}` + "\n", diagnose.DiskFull, none,
+			`{"ts": 1770091506.5, "level": "error", "event": "failed", "error": "OSError: [Errno 28] No space left on device"}` + "\n", outcome.DiskFull, none,
 		},
-		"its farewell": {steps + `{"ts": "2026-02-03T04:05:08Z", "level": "info", "msg": "Training completed successfully."}` + "\n", diagnose.Success, none},
+		"its farewell": {steps + `{"ts": "2026-02-03T04:05:08Z", "level": "info", "msg": "Training completed successfully."}` + "\n", outcome.Success, none},
 		"a result, not a logger's entry": {
-			"Training\n" + `{"message": "OSError: [Errno 28] No space left on device"}` + "\nAll jobs completed.\n", diagnose.Success, none,
+			"Training\n" + `{"message": "OSError: [Errno 28] No space left on device"}` + "\nAll jobs completed.\n", outcome.Success, none,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

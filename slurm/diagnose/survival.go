@@ -3,22 +3,16 @@ package diagnose
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // What came after an event tells whether its process, or for the batch script's
 // lines the job, went on: words before it do not.
-
-// ranBefore counts, up to some line of a file, the lines by which a program
-// shows that it runs.
-type ranBefore struct {
-	phases    int // the run's own account of where it is: arguments, phases, starts
-	programs  int // lines of programs that the script started
-	sentences int // lines that are no table, setting or echo at first sight
-	tagged    int // lines that launchers mark as those of a task
-}
 
 // An aftermath is how sure it is that an event's process went on.
 type aftermath uint8
@@ -29,54 +23,50 @@ const (
 	wentOn                     // iterations came after it, or programs that the script started
 )
 
-// enough is how many lines of the kind are believed: ranks that do not know yet
-// that another one died write one or two.
-const enough = 3
-
 // plenty is how many lines show that a script went on to what
 // it was to do.
 const plenty = 30
 
 // after judges what came after an event.
-func (j *job) after(e *event) aftermath {
-	f := j.files[e.file]
-	if j.progressSince(e) >= enough && !j.mayFinish(e) {
+func (j *job) after(e *scan.Event) aftermath {
+	f := j.files[e.File]
+	if j.progressSince(e) >= scan.Enough && !j.mayFinish(e) {
 		if j.buried(e) {
 			return maybeWent
 		}
 		return wentOn
 	}
-	if !e.agent && (!endsJob(e) || e.kind != "") && e.weight < fact-1 && j.quietSince(e) >= longTail {
+	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.quietSince(e) >= scan.LongTail {
 		return wentOn
 	}
-	if e.kind != "" && !e.dated && j.quietSince(e) >= 10 && f.lastTime.Sub(e.when()) > longAfter && !e.when().IsZero() {
+	if e.Kind != "" && !e.Dated && j.quietSince(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {
 		return wentOn
 	}
-	if isEnd(e.class) && e.kind == "" && !e.stepOnly() && f.nextRunAfter(e) || j.outlived(e) {
+	if scan.IsEnd(e.Class) && e.Kind == "" && !e.StepOnly() && f.NextRunAfter(e) || j.outlived(e) {
 		return wentOn
 	}
-	if e.kind != "" && e.stack == nil && j.raisedLater(e) || j.didWithout(e) {
+	if e.Kind != "" && e.Stack == nil && j.raisedLater(e) || j.didWithout(e) {
 		return wentOn
 	}
 	if ofScript(e) {
 		switch {
-		case f.ran.sentences-e.ran.sentences >= plenty:
+		case f.Ran.Sentences-e.Ran.Sentences >= plenty:
 			return wentOn
-		case f.ran.programs-e.ran.programs >= enough:
+		case f.Ran.Programs-e.Ran.Programs >= scan.Enough:
 			return maybeWent
 		}
 	}
-	if e.tag == noTag && !e.agent && !endsJob(e) && e.weight < fact-1 && f.ran.tagged-e.ran.tagged >= enough && !j.mourned(e) {
+	if e.Tag == logline.NoTag && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.mourned(e) {
 		return wentOn // it is the script's, and the script went on to start its tasks
 	}
 	if j.handles(e) {
 		return wentOn
 	}
-	all := f.ran.phases
-	if e.tag != noTag {
-		all = f.phasesBy[e.tag]
+	all := f.Ran.Phases
+	if e.Tag != logline.NoTag {
+		all = f.PhasesBy[e.Tag]
 	}
-	if all-e.ran.phases >= enough {
+	if all-e.Ran.Phases >= scan.Enough {
 		return maybeWent
 	}
 	return silence
@@ -84,91 +74,89 @@ func (j *job) after(e *event) aftermath {
 
 // buried reports whether srun tells after an exception, and before any progress, that
 // tasks ended with an exit code: the progress after that is other tasks'.
-func (j *job) buried(e *event) bool {
-	return e.stack != nil && e.form < report && !e.doubted && slices.ContainsFunc(j.events, func(o *event) bool {
-		return o.file == e.file && o.off > e.off && o.agent && o.exit > 0 && strings.HasPrefix(o.text, "srun: ") && j.files[e.file].iterated(e, o) == 0
+func (j *job) buried(e *scan.Event) bool {
+	return e.Stack != nil && e.Form < pattern.Report && !e.Doubted && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit > 0 && strings.HasPrefix(o.Text, "srun: ") && j.files[e.File].Iterated(e, o) == 0
 	})
 }
 
 // raisedLater reports whether the program that printed an exception by its last line
 // alone, as a library does that goes on without something, ended by another one, with
 // its traceback, after it had said much else.
-func (j *job) raisedLater(e *event) bool {
-	return slices.ContainsFunc(j.events, func(o *event) bool {
-		return o.file == e.file && o.tag == e.tag && o.counts() && programOf(o) != "" && o.ran.sentences-e.ran.sentences >= farewell
+func (j *job) raisedLater(e *scan.Event) bool {
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Tag == e.Tag && o.Counts() && scan.ProgramOf(o) != "" && o.Ran.Sentences-e.Ran.Sentences >= scan.Farewell
 	})
 }
 
 // mayLack are the classes of what a program may do without, though a library of it
 // complained: a device, a service, an extension, a file of several.
-var mayLack = []string{CUDADriver, HFHub, ImportError, ExtensionABI, DatasetMissing}
+var mayLack = []string{outcome.CUDADriver, outcome.HFHub, outcome.ImportError, outcome.ExtensionABI, outcome.DatasetMissing}
 
 // didWithout reports whether a program that lacked something, and raised nothing for
 // it, wrote on and came to its end in the same file.
-func (j *job) didWithout(e *event) bool {
-	return e.kind == "" && e.stack == nil && !e.agent && !ofScript(e) && slices.Contains(mayLack, e.class) &&
-		j.quietSince(e) >= 2*farewell && j.files[e.file].ending().said
+func (j *job) didWithout(e *scan.Event) bool {
+	return e.Kind == "" && e.Stack == nil && !e.Agent && !ofScript(e) && slices.Contains(mayLack, e.Class) &&
+		j.quietSince(e) >= 2*scan.Farewell && j.files[e.File].Ending().Said
 }
 
 // outlived reports whether a job of one process reached its time limit after an
 // event in its standard error, and went on with its work in its standard output:
 // another process of its script did.
-func (j *job) outlived(e *event) bool {
-	if e.stack == nil || e.tag != noTag || j.world > 1 || j.perNode > 0 || j.files[e.file].failed != nil || len(j.files[e.file].progress) > 0 {
+func (j *job) outlived(e *scan.Event) bool {
+	if e.Stack == nil || e.Tag != logline.NoTag || j.world > 1 || j.perNode > 0 || j.files[e.File].Failed != nil || len(j.files[e.File].Progress) > 0 {
 		return false
 	}
-	ended := slices.ContainsFunc(j.events, func(o *event) bool {
-		return o.file == e.file && o.off > e.off && o.class == SlurmTimeLimit && !o.stepOnly()
+	ended := slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Off > e.Off && o.Class == outcome.SlurmTimeLimit && !o.StepOnly()
 	})
-	return ended && slices.ContainsFunc(j.files, func(f *facts) bool { return len(f.progress) >= enough && len(f.ranks)+len(f.labels) == 0 })
+	return ended && slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Progress) >= scan.Enough && len(f.Ranks)+len(f.Labels) == 0 })
 }
 
 // quietSince is how many lines a file goes on for after its last event, where
 // that is this one or came after it, and nothing says that a process died.
-func (j *job) quietSince(e *event) int {
-	f := j.files[e.file]
-	if f.failed != nil && f.failed.off > e.off {
+func (j *job) quietSince(e *scan.Event) int {
+	f := j.files[e.File]
+	if f.Failed != nil && f.Failed.Off > e.Off {
 		return 0
 	}
 	last := e
 	for _, o := range j.events {
-		if o.file == e.file && o.off > last.off && o.counts() && (o.form != bare || !j.repeated(o)) {
+		if o.File == e.File && o.Off > last.Off && o.Counts() && (o.Form != pattern.Bare || !j.repeated(o)) {
 			last = o
 		}
 	}
-	return f.ran.sentences - last.ran.sentences
+	return f.Ran.Sentences - last.Ran.Sentences
 }
-
-// longTail is how many lines after the last event of a file show that whatever
-// it was did not end the job.
-const longTail = 50
 
 // repeated reports whether a program says a sentence over and over, with other
 // values in it: it went on after each.
-func (j *job) repeated(e *event) bool {
+func (j *job) repeated(e *scan.Event) bool {
 	times := 0
 	for _, o := range j.events {
-		if o.file == e.file && o.tag == e.tag && o.class == e.class && o.form == bare && template(o.text) == template(e.text) {
+		if o.File == e.File && o.Tag == e.Tag && o.Class == e.Class && o.Form == pattern.Bare && logline.Template(o.Text) == logline.Template(e.Text) {
 			times++
 		}
 	}
-	return times > enough
+	return times > scan.Enough
 }
 
 // survivedBefore reports whether a program says a line again that it, or the run
 // before it in the same log, went on after, and nothing says that a process died.
 // A traceback ends a process, and is never such a line, nor is argparse's refusal or a
 // shell's word on a program that was killed.
-func (j *job) survivedBefore(e *event) bool {
-	if e.stack != nil || killed.MatchString(e.text) || complaint.MatchString(e.text) || e.agent || e.weight >= fact-1 || isEnd(e.class) || j.deathSeen() {
+func (j *job) survivedBefore(e *scan.Event) bool {
+	if e.Stack != nil || scan.Killed.MatchString(e.Text) || scan.Complaint.MatchString(e.Text) || e.Agent || e.Weight >= pattern.Fact-1 ||
+		scan.IsEnd(e.Class) || j.deathSeen() {
 		return false
 	}
-	var previous *event
+	var previous *scan.Event
 	for _, o := range j.events {
-		if o.file != e.file || o.tag != e.tag || o.class != e.class || template(o.text) != template(e.text) {
+		if o.File != e.File || o.Tag != e.Tag || o.Class != e.Class || logline.Template(o.Text) != logline.Template(e.Text) {
 			continue
 		}
-		if previous != nil && (e.kind == "" && o.ran.sentences-previous.ran.sentences >= farewell || j.files[e.file].iterated(previous, o) >= enough) {
+		if previous != nil && (e.Kind == "" && o.Ran.Sentences-previous.Ran.Sentences >= scan.Farewell ||
+			j.files[e.File].Iterated(previous, o) >= scan.Enough) {
 			return true
 		}
 		previous = o
@@ -176,69 +164,47 @@ func (j *job) survivedBefore(e *event) bool {
 	return false
 }
 
-// iterated counts the reports of iterations between two events.
-func (f *facts) iterated(from, to *event) (n int) {
-	for _, m := range f.progress {
-		if from.off < m.off && m.off < to.off {
-			n++
-		}
-	}
-	return n
-}
-
-// nextRunAfter reports whether so many lines, or lines over so long, come after
-// Slurm's word on the end of a job that another run writes into the same file: a
-// job that was requeued does.
-func (f *facts) nextRunAfter(e *event) bool {
-	const lines, while = 1000, 15 * time.Minute
-	return f.ran.sentences-e.ran.sentences >= lines || !e.after.IsZero() && f.lastTime.Sub(e.after) > while
-}
-
 // mayFinish reports whether a process writes on only because Slurm lets it: it
 // has its KillWait to end after the time limit, and says little but its steps,
 // where another run would say how it begins.
-func (j *job) mayFinish(e *event) bool {
-	f := j.files[e.file]
+func (j *job) mayFinish(e *scan.Event) bool {
+	f := j.files[e.File]
 	steps := 0
-	for _, m := range f.progress {
-		if m.off > e.off {
+	for _, m := range f.Progress {
+		if m.Off > e.Off {
 			steps++
 		}
 	}
-	return e.class == SlurmTimeLimit && e.agent && f.ran.sentences-e.ran.sentences-steps < farewell && !f.nextRunAfter(e)
+	return e.Class == outcome.SlurmTimeLimit && e.Agent && f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e)
 }
 
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
 // nothing says that a process died. After one that reached the top of a program
 // the script that started it may say a few words.
-func (j *job) handles(e *event) bool {
-	since := j.files[e.file].ran.sentences - e.ran.sentences
-	if e.stack == nil || e.tag != noTag || j.deathSeen() || since == 0 || since < farewell && programOf(e) != "" {
+func (j *job) handles(e *scan.Event) bool {
+	since := j.files[e.File].Ran.Sentences - e.Ran.Sentences
+	if e.Stack == nil || e.Tag != logline.NoTag || j.deathSeen() || since == 0 || since < scan.Farewell && scan.ProgramOf(e) != "" {
 		return false
 	}
 	times, previous := 0, -plenty
 	for _, o := range j.events {
-		if o.file != e.file || o.stack == nil || o.class != e.class || o.superseded {
+		if o.File != e.File || o.Stack == nil || o.Class != e.Class || o.Superseded {
 			continue
 		}
-		if o.tag != noTag || o.ran.sentences-previous < plenty {
+		if o.Tag != logline.NoTag || o.Ran.Sentences-previous < plenty {
 			return false
 		}
-		times, previous = times+1, o.ran.sentences
+		times, previous = times+1, o.Ran.Sentences
 	}
-	return times > enough
+	return times > scan.Enough
 }
-
-// longAfter is how long after an exception a file's lines are another program's:
-// whoever waits for a dead process gives up before.
-const longAfter = time.Hour
 
 // mourned reports whether a launcher of the same file says after an event that a
 // process failed: then the event is a task's, not the script's.
-func (j *job) mourned(e *event) bool {
-	return slices.ContainsFunc(j.events, func(o *event) bool {
-		return o.file == e.file && o.off > e.off && o.agent && o.tag.label < 0 && !strings.HasPrefix(o.text, "srun:") && !strings.HasPrefix(o.text, "slurmstepd")
+func (j *job) mourned(e *scan.Event) bool {
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Off > e.Off && o.Agent && o.Tag.Label < 0 && !strings.HasPrefix(o.Text, "srun:") && !strings.HasPrefix(o.Text, "slurmstepd")
 	})
 }
 
@@ -247,44 +213,36 @@ func (j *job) mourned(e *event) bool {
 // lines, and so does srun with several tasks: all that a progress bar wrote comes at
 // once, when the line ends. Where several ranks report each step, those that one of
 // them reported count: the others end the step that they are in.
-func (j *job) progressSince(e *event) (most int) {
+func (j *job) progressSince(e *scan.Event) (most int) {
 	byLine := j.deathSeen() && j.manyProcesses()
-	by := map[tag]int{}
+	by := map[logline.Tag]int{}
 	for i, f := range j.files {
-		for k, m := range f.progress {
-			if (m.tag != noTag || byLine) && k > 0 && f.progress[k-1].off == m.off {
+		for k, m := range f.Progress {
+			if (m.Tag != logline.NoTag || byLine) && k > 0 && f.Progress[k-1].Off == m.Off {
 				continue
 			}
-			after := m.off > e.off
-			if i != e.file {
-				at, ok := timestamp(m.text)
-				latest := e.latest()
-				after = !latest.IsZero() && ok && at.Year() != yearless && at.After(latest.Add(skew))
+			after := m.Off > e.Off
+			if i != e.File {
+				at, ok := logline.ParseTime(m.Text)
+				latest := e.Latest()
+				after = !latest.IsZero() && ok && at.Year() != logline.Yearless && at.After(latest.Add(skew))
 			}
 			if after {
-				by[m.tag]++
-				most = max(most, by[m.tag])
+				by[m.Tag]++
+				most = max(most, by[m.Tag])
 			}
 		}
 	}
 	return most
 }
 
-// latest is the time before which an event surely happened, or zero.
-func (e *event) latest() time.Time {
-	if e.dated {
-		return e.before
-	}
-	return e.after
-}
-
 // ofScript reports whether the batch script or a command that it called says a
 // line: the script itself may go on after it.
-func ofScript(e *event) bool {
-	return (e.kind == "" || e.stack == nil && condaError.MatchString(e.kind)) &&
-		!e.agent && e.tag.local < 0 && e.tag.rank < 0 && e.weight < fact-1 && scriptLine.MatchString(e.text) &&
-		!strings.Contains(e.text, ".py: ") && e.class != SlurmSubmitRejected &&
-		!ofProgram.MatchString(e.text)
+func ofScript(e *scan.Event) bool {
+	return (e.Kind == "" || e.Stack == nil && condaError.MatchString(e.Kind)) &&
+		!e.Agent && e.Tag.Local < 0 && e.Tag.Rank < 0 && e.Weight < pattern.Fact-1 && scriptLine.MatchString(e.Text) &&
+		!strings.Contains(e.Text, ".py: ") && e.Class != outcome.SlurmSubmitRejected &&
+		!ofProgram.MatchString(e.Text)
 }
 
 // ofProgram is a shell's word on a program that a signal ended, a container runtime's
@@ -293,9 +251,9 @@ var ofProgram = lazy.New(`line \d+: +\d+ [A-Z]|^FATAL: |^ERROR: Unexpected .* en
 
 // nothingRan reports whether no program wrote anything on a script line's node:
 // then it is why. Files whose node nobody knows are one script's.
-func (j *job) nothingRan(e *event) bool {
+func (j *job) nothingRan(e *scan.Event) bool {
 	for i, f := range j.files {
-		if j.fileNode[i] == j.fileNode[e.file] && (f.ran.programs > 0 || len(f.progress) > 0) {
+		if j.fileNode[i] == j.fileNode[e.File] && (f.Ran.Programs > 0 || len(f.Progress) > 0) {
 			return false
 		}
 	}
@@ -304,24 +262,24 @@ func (j *job) nothingRan(e *event) bool {
 
 // ranBeside reports whether a program ran after a script's line, or writes into another
 // log of its node.
-func (j *job) ranBeside(e *event) bool {
+func (j *job) ranBeside(e *scan.Event) bool {
 	for i, f := range j.files {
-		if i != e.file && j.fileNode[i] == j.fileNode[e.file] && (f.ran.programs > 0 || len(f.progress) > 0) {
+		if i != e.File && j.fileNode[i] == j.fileNode[e.File] && (f.Ran.Programs > 0 || len(f.Progress) > 0) {
 			return true
 		}
 	}
-	return j.files[e.file].ran.programs > e.ran.programs || j.progressSince(e) > 0
+	return j.files[e.File].Ran.Programs > e.Ran.Programs || j.progressSince(e) > 0
 }
 
 // workedBeside reports whether what the script started worked, by its own log beside
 // the one of the script's line: it reported iterations, counted to its last or wrote
 // much. Words of an end may be the script's own.
-func (j *job) workedBeside(e *event) bool {
+func (j *job) workedBeside(e *scan.Event) bool {
 	for i, f := range j.files {
-		if i == e.file || j.fileNode[i] != j.fileNode[e.file] {
+		if i == e.File || j.fileNode[i] != j.fileNode[e.File] {
 			continue
 		}
-		if len(f.progress) >= enough || f.ending().full || f.ran.sentences >= plenty {
+		if len(f.Progress) >= scan.Enough || f.Ending().Full || f.Ran.Sentences >= plenty {
 			return true
 		}
 	}
@@ -331,25 +289,25 @@ func (j *job) workedBeside(e *event) bool {
 // outdone reports whether a script's line explains nothing, since programs that
 // the script started ran: they failed after or before it on their own account,
 // they came to their end, or the script survived the same line elsewhere.
-func (j *job) outdone(e *event, live []*event) bool {
+func (j *job) outdone(e *scan.Event, live []*scan.Event) bool {
 	if _, diverged := j.badNumbers(live); diverged || j.didWell() || j.endsWell() && j.after(e) == wentOn {
 		return true
 	}
-	if (e.class == EnvLaunch || e.class == Filesystem) && j.launched(live) || e.class == EnvLaunch && j.workedBeside(e) {
+	if (e.Class == outcome.EnvLaunch || e.Class == outcome.Filesystem) && j.launched(live) || e.Class == outcome.EnvLaunch && j.workedBeside(e) {
 		return true
 	}
 	for _, o := range live {
 		switch {
 		case o == e:
 		case ofScript(o):
-			if o.class == e.class && template(o.text) == template(e.text) && j.after(o) == wentOn {
+			if o.Class == e.Class && logline.Template(o.Text) == logline.Template(e.Text) && j.after(o) == wentOn {
 				return true
 			}
-		case o.weight >= death && !o.agent, isEnd(o.class) && !o.stepOnly() && (o.class != SlurmCancelled || !j.failedBefore(o, live)):
+		case o.Weight >= pattern.Death && !o.Agent, scan.IsEnd(o.Class) && !o.StepOnly() && (o.Class != outcome.SlurmCancelled || !j.failedBefore(o, live)):
 			return true
-		case o.weight >= timedOut-5 && !o.agent && !j.nothingRan(e):
+		case o.Weight >= pattern.TimedOut-5 && !o.Agent && !j.nothingRan(e):
 			return true
-		case o.file == e.file && o.off < e.off:
+		case o.File == e.File && o.Off < e.Off:
 			return true
 		}
 	}
@@ -358,12 +316,12 @@ func (j *job) outdone(e *event, live []*event) bool {
 
 // launched reports whether what the script was to start ran: it reported iterations or
 // torchelastic tells how it ended, and that is not that there was nothing to run.
-func (j *job) launched(live []*event) bool {
+func (j *job) launched(live []*scan.Event) bool {
 	shown := 0
 	for _, f := range j.files {
-		shown += len(f.progress) + enough*len(f.elastic)
+		shown += len(f.Progress) + scan.Enough*len(f.Elastic)
 	}
-	return shown >= enough && slices.ContainsFunc(live, func(o *event) bool { return o.agent && o.exit != 0 && o.exit != 126 && o.exit != 127 })
+	return shown >= scan.Enough && slices.ContainsFunc(live, func(o *scan.Event) bool { return o.Agent && o.Exit != 0 && o.Exit != 126 && o.Exit != 127 })
 }
 
 // scriptLine is what shells, commands, environment modules and conda begin their
@@ -376,43 +334,9 @@ var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|Envi
 
 // setsUp reports whether a line is environment modules' or conda's, whose
 // failure ends no script by itself.
-func setsUp(e *event) bool { return e.class == EnvLaunch && setUpLine.MatchString(e.text) }
+func setsUp(e *scan.Event) bool { return e.Class == outcome.EnvLaunch && setUpLine.MatchString(e.Text) }
 
 var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
 
-// logfmt begins the lines of programs that log in names and values.
-const logfmt = `time="`
-
-// shows notes what a line tells of a program that runs.
-func (s *scanner) shows(t tag, text string, phase bool) {
-	if phase {
-		s.ran.phases++
-		if t != noTag && len(s.phasesBy) < 1<<14 {
-			s.phasesBy[t]++
-		}
-	}
-	if (t.label >= 0 || t.local >= 0) && !agentLine(text) {
-		s.ran.tagged++
-	}
-	word, _, _ := strings.Cut(text, " ")
-	c := word0(word)
-	if digit(c) || len(word) > 8 && c == '[' && digit(word[1]) && digit(word[4]) ||
-		c == '/' && strings.Contains(word, ".py:") || // a warning
-		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) {
-		s.ran.sentences++
-	}
-	if phase || t != noTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, header) {
-		s.ran.programs++
-	}
-}
-
 // didWell reports whether anything says that the job ended well.
 func (j *job) didWell() bool { return j.finished() || j.endedWell() }
-
-// word0 is a word's first byte, or 0.
-func word0(word string) byte {
-	if word == "" {
-		return 0
-	}
-	return word[0]
-}

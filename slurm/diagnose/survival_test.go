@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 // TestTheOtherFileShowsThatAProgramRan has the two logs of a job, whose node neither
@@ -18,10 +18,10 @@ import (
 func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
 	for name, c := range map[string]struct{ out, class string }{
-		"it came to its end": {rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", diagnose.Success},
-		"it stopped":         {rounds(30, "Epoch {n}: Train Loss 0.1\n"), diagnose.UnknownExit},
-		"nothing ran":        {"This is a GPU node.\n", diagnose.EnvLaunch},
-		"its script ends":    {"Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", diagnose.EnvLaunch},
+		"it came to its end": {rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", outcome.Success},
+		"it stopped":         {rounds(30, "Epoch {n}: Train Loss 0.1\n"), outcome.UnknownExit},
+		"nothing ran":        {"This is a GPU node.\n", outcome.EnvLaunch},
+		"its script ends":    {"Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.EnvLaunch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -41,9 +41,9 @@ func TestTheOtherTasksGoOn(t *testing.T) {
 	busy := raised("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE")
 	steps := rounds(9, "{'loss': 2.0{n}, 'learning_rate': 1e-5, 'epoch': 0.{n}}\n")
 	for name, c := range map[string]struct{ log, class string }{
-		"srun told of the dead first":                       {busy + died + steps, diagnose.PortInUse},
-		"they died after the training":                      {steps + busy + died, diagnose.PortInUse},
-		"the training went on, and something else ended it": {busy + steps + died, diagnose.UnknownExit},
+		"srun told of the dead first":                       {busy + died + steps, outcome.PortInUse},
+		"they died after the training":                      {steps + busy + died, outcome.PortInUse},
+		"the training went on, and something else ended it": {busy + steps + died, outcome.UnknownExit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)
@@ -58,12 +58,12 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	const nvml = "Failed to initialize NVML: N/A\n"
 	work := strings.Repeat("Predicting a window\nAppending the results\n", 15)
 	for name, c := range map[string]struct{ log, class string }{
-		"it came to its end":                        {nvml + work + "Done\n", diagnose.Success},
-		"it stopped at once":                        {nvml + "Predicting a window\n", diagnose.CUDADriver},
-		"it went on, and nothing says how it ended": {nvml + work, diagnose.CUDADriver},
-		"its script says that it is done":           {nvml + "Done\n", diagnose.CUDADriver},
-		"it says that it failed":                    {nvml + work + "Done, the last step failed\n", diagnose.CUDADriver},
-		"another process died":                      {nvml + work + "srun: error: gpu7: task 3: Exited with exit code 1\nDone\n", diagnose.CUDADriver},
+		"it came to its end":                        {nvml + work + "Done\n", outcome.Success},
+		"it stopped at once":                        {nvml + "Predicting a window\n", outcome.CUDADriver},
+		"it went on, and nothing says how it ended": {nvml + work, outcome.CUDADriver},
+		"its script says that it is done":           {nvml + "Done\n", outcome.CUDADriver},
+		"it says that it failed":                    {nvml + work + "Done, the last step failed\n", outcome.CUDADriver},
+		"another process died":                      {nvml + work + "srun: error: gpu7: task 3: Exited with exit code 1\nDone\n", outcome.CUDADriver},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnoseOld(t, c.log)
@@ -76,15 +76,15 @@ func TestAProgramMayDoWithout(t *testing.T) {
 // of the whole.
 func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 	for line, class := range map[string]string{
-		"End of training epoch 5":                            diagnose.UnknownExit,
-		"End of the training data reached, reading it again": diagnose.UnknownExit,
-		"End of simulation step 4":                           diagnose.UnknownExit,
-		"Testing done for epoch 3":                           diagnose.UnknownExit,
-		"Testing finished: epoch 3":                          diagnose.UnknownExit,
-		"End of training":                                    diagnose.Success,
-		"End of the simulation!":                             diagnose.Success,
-		"Training finished at step 1000":                     diagnose.Success,
-		"Testing done":                                       diagnose.Success,
+		"End of training epoch 5":                            outcome.UnknownExit,
+		"End of the training data reached, reading it again": outcome.UnknownExit,
+		"End of simulation step 4":                           outcome.UnknownExit,
+		"Testing done for epoch 3":                           outcome.UnknownExit,
+		"Testing finished: epoch 3":                          outcome.UnknownExit,
+		"End of training":                                    outcome.Success,
+		"End of the simulation!":                             outcome.Success,
+		"Training finished at step 1000":                     outcome.Success,
+		"Testing done":                                       outcome.Success,
 	} {
 		r := diagnoseOld(t, "step 1 loss 2.5\n"+line+"\n")
 		require.Equal(t, class, r.Class, line)
@@ -97,22 +97,22 @@ func TestADateIsNoOpening(t *testing.T) {
 	work := "R0: setting up\n" + raised("KeyError: 'labels'") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
 	for _, date := range []string{"Sun Nov 22 16:07:34 UTC 2026\n", "Sun 22 Nov 2026 04:07:34 PM UTC\n", "2026-11-22 16:07:34\n", "2026年 11月 22日 星期日 16:07:34 CST\n"} {
 		r := diagnoseOld(t, date+"Running on gpu1\n"+work+date)
-		require.Equal(t, diagnose.UserException, r.Class, "%s: %s", date, r.RootLine)
+		require.Equal(t, outcome.UserException, r.Class, "%s: %s", date, r.RootLine)
 	}
 }
 
 // TestASentenceIsNoException has prose with the words of an error of Megatron's.
 func TestASentenceIsNoException(t *testing.T) {
 	const prose = "Each child gets 14 and the remainder is 2, as 44 is not a multiple of 3.\n"
-	require.Equal(t, diagnose.Success, diagnoseOld(t, rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
-	require.Equal(t, diagnose.ParallelConfig, diagnoseOld(t, raised("AssertionError: 44 is not a multiple of 3")).Class)
+	require.Equal(t, outcome.Success, diagnoseOld(t, rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
+	require.Equal(t, outcome.ParallelConfig, diagnoseOld(t, raised("AssertionError: 44 is not a multiple of 3")).Class)
 }
 
 // TestArgparsesComplaintIsOneOfTheCall has what a program says through its parser, in
 // words of its own.
 func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
 	r := diagnoseOld(t, "usage: train.py [-h] [--config C]\ntrain.py: error: /w/config.json: unknown key 'warmup'\nsrun: error: gpu2: task 1: Exited with exit code 2\n")
-	require.Equal(t, diagnose.BadArgs, r.Class)
+	require.Equal(t, outcome.BadArgs, r.Class)
 	require.Contains(t, r.RootLine, "unknown key")
 }
 
@@ -121,7 +121,7 @@ func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
 func TestATaskThatWasToldToEnd(t *testing.T) {
 	lost := raised("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567")
 	r := diagnoseOld(t, lost+lost+"srun: error: gpu2: task 2: Terminated\nsrun: error: gpu1: tasks 0-1: Exited with exit code 1\n")
-	require.Equal(t, diagnose.UnknownExit, r.Class)
+	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.NotNil(t, r.RootRank)
 	require.Equal(t, 2, *r.RootRank)
 }
@@ -130,7 +130,7 @@ func TestATaskThatWasToldToEnd(t *testing.T) {
 // launcher tells of the exit: argparse leaves with 2.
 func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
 	const usage = "usage: train.py [-h] [--lr LR]\n                [--steps STEPS]\n                [--data DATA]\n"
-	for code, class := range map[string]string{"2": diagnose.BadArgs, "17": diagnose.UnknownExit} {
+	for code, class := range map[string]string{"2": outcome.BadArgs, "17": outcome.UnknownExit} {
 		r := diagnoseOld(t, "srun: error: gpu1: task 0: Exited with exit code "+code+"\n"+usage)
 		require.Equal(t, class, r.Class, "%s: %s: %s", code, r.Why, r.RootLine)
 	}

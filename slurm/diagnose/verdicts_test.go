@@ -13,9 +13,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // update rewrites the pinned verdicts: go test ./slurm/diagnose -update.
@@ -57,15 +58,15 @@ func (l label) path() string {
 // accepts reports whether the label accepts a class. A run that goes on is
 // labelled a success.
 func (l label) accepts(class string) bool {
-	if class == diagnose.Running {
-		class = diagnose.Success
+	if class == outcome.Running {
+		class = outcome.Success
 	}
 	return class == l.Class || slices.Contains(l.AlsoOK, class)
 }
 
 // place reports whether the rank, or else file and line, is one that the
 // label accepts.
-func (l label) place(r diagnose.Report) bool {
+func (l label) place(r report.Report) bool {
 	if r.RootRank != nil && l.RootRank != nil {
 		return slices.ContainsFunc(l.RootRanksOK, func(ok *int) bool { return ok != nil && *ok == *r.RootRank })
 	}
@@ -104,8 +105,8 @@ func readLabels() (all []label, err error) {
 
 // reports are the diagnoses of the labelled cases, by id. Several tests look at
 // them: the cases are read once.
-var reports = sync.OnceValues(func() (map[string]diagnose.Report, error) {
-	all := map[string]diagnose.Report{}
+var reports = sync.OnceValues(func() (map[string]report.Report, error) {
+	all := map[string]report.Report{}
 	list, err := readLabels()
 	for _, l := range list {
 		r, failed := diagnose.Path(context.Background(), l.path(), l.Context)
@@ -117,7 +118,7 @@ var reports = sync.OnceValues(func() (map[string]diagnose.Report, error) {
 	return all, err
 })
 
-func reportsOf(t *testing.T) map[string]diagnose.Report {
+func reportsOf(t *testing.T) map[string]report.Report {
 	t.Helper()
 	all, err := reports()
 	require.NoError(t, err)
@@ -126,7 +127,7 @@ func reportsOf(t *testing.T) map[string]diagnose.Report {
 
 // verdictLine is a diagnosis in one line: class, whether a retry is worth it,
 // the line of the cause, its rank and node, and the nodes to avoid.
-func verdictLine(id string, r diagnose.Report) string {
+func verdictLine(id string, r report.Report) string {
 	retry := "stay"
 	if r.Retry {
 		retry = "retry"
@@ -176,7 +177,7 @@ func TestVerdictsMeetTheirLabels(t *testing.T) {
 			t.Logf("%s: %s, labelled %s: %s", l.ID, r.Class, l.Class, r.RootLine)
 		}
 		switch {
-		case l.Class == diagnose.Success:
+		case l.Class == outcome.Success:
 			require.True(t, l.accepts(r.Class), "%s: false alarm %s: %s", l.ID, r.Class, r.RootLine)
 		case l.Kind == "single":
 			singles++
@@ -186,7 +187,7 @@ func TestVerdictsMeetTheirLabels(t *testing.T) {
 				linesOK += count(r.RootLineNo != nil && slices.Contains(l.RootLineNos, *r.RootLineNo))
 			}
 		case l.Type == "hang":
-			require.Equal(t, diagnose.Hang, r.Class, l.ID)
+			require.Equal(t, outcome.Hang, r.Class, l.ID)
 		default:
 			jobs++
 			jobsOK += count(l.accepts(r.Class))

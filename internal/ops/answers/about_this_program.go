@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -30,7 +30,7 @@ func About(operations func() []ops.Op) func() []cards.Card {
 					" 例:`megatron-ops " + o.Example + "`"},
 				"what does megatron-ops "+o.Name+" do", "megatron-ops "+o.Name+" 怎么用"))
 		}
-		for _, k := range diagnose.Classes() {
+		for _, k := range outcome.Classes() {
 			t := lang.Text{EN: k.Name.EN + " (" + k.Who.EN + "; worth a retry: " + string(k.Retry) + ").", ZH: k.Name.ZH + "(" + k.Who.ZH +
 				";值得重试:" + string(k.Retry) + ")。"}
 			for _, a := range k.Advice {

@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
@@ -230,7 +230,7 @@ func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {
 }
 
 func explainClass(c *ops.Call, word string) (ExplainOut, bool) {
-	for _, k := range diagnose.Classes() {
+	for _, k := range outcome.Classes() {
 		if k.ID == word {
 			out := ExplainOut{Word: k.ID, Kind: "failure class", Says: k.Name.In(c.Lang)}
 			for _, a := range k.Advice {

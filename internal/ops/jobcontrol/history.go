@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // HistoryIn chooses jobs that have ended.
@@ -43,7 +43,7 @@ type HistoryOut struct {
 	Cost   *float64       `json:"cost,omitempty"`
 	by     string
 	// Incidents are causes that hit several jobs within an hour, where asked for.
-	Incidents []diagnose.Incident `json:"incidents,omitempty"`
+	Incidents []report.Incident `json:"incidents,omitempty"`
 }
 
 // A HistoryState is how many jobs ended so, and what the runs that did cost: also

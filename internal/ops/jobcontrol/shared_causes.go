@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // IncidentWindow is within which failures of one cause are one incident.
@@ -17,8 +17,8 @@ const IncidentWindow = time.Hour
 const maxDiagnosed = 60
 
 // incidentsOf diagnoses the jobs that failed and says what several have in common.
-func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) []diagnose.Incident {
-	var failures []diagnose.Failure
+func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) []report.Incident {
+	var failures []report.Failure
 	for _, j := range jobs {
 		if !failed(j.State) || len(failures) == maxDiagnosed {
 			continue
@@ -28,9 +28,9 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 		if err != nil {
 			continue // a job without a readable log has no cause to share
 		}
-		failures = append(failures, diagnose.Failure{JobID: string(j.ID), At: ended(j.Job), Report: d.Report})
+		failures = append(failures, report.Failure{JobID: string(j.ID), At: ended(j.Job), Report: d.Report})
 	}
-	return append([]diagnose.Incident{}, diagnose.Incidents(failures, IncidentWindow, Switches(ctx, cl))...)
+	return append([]report.Incident{}, report.Incidents(failures, IncidentWindow, Switches(ctx, cl))...)
 }
 
 func failed(s slurm.State) bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -43,7 +43,7 @@ type StatusOut struct {
 	Earlier    *launch.EarlierOut     `json:"earlier,omitempty"`
 	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
 	// Pulse is how the output of a running job goes on.
-	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
+	Pulse *report.Pulse `json:"pulse,omitempty"`
 	// GPUUse is how busy the GPUs of a running job are, where it looks at them itself.
 	GPUUse *joblogs.GPUWatch `json:"gpu_use,omitempty"`
 	Steps  []slurm.Step      `json:"steps,omitempty"`

@@ -13,6 +13,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
@@ -105,7 +108,7 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 		}
 		all = append(all, a)
 	}
-	src, err := diagnose.OpenIn(folders, paths...)
+	src, err := logfile.OpenIn(folders, paths...)
 	if err != nil {
 		return all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
 	}
@@ -114,7 +117,7 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 		return all, err
 	}
 	switch {
-	case r.Class == diagnose.Hang:
+	case r.Class == outcome.Hang:
 		all = append(all, hangAlarm(j, r, run))
 	case len(run.Iterations) == 0 && unused(ctx, c, cl, j):
 		all = append(all, unusedAlarm(j))
@@ -172,7 +175,7 @@ func gpuOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) str
 
 // hangAlarm says since when nothing goes on, how long an iteration took, and
 // which ranks are behind.
-func hangAlarm(j slurm.Job, r diagnose.Report, run metrics.Run) Alarm {
+func hangAlarm(j slurm.Job, r report.Report, run metrics.Run) Alarm {
 	a := Alarm{ID: "hang", Job: j.ID, Node: hostlist.Compress(j.Nodes)}
 	age := time.Duration(0)
 	if r.SinceS != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -122,7 +123,7 @@ func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (
 
 // logSource is the logs of a job, or those at a path; done closes what they are
 // read by way of.
-func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.Source, done func(), err error) {
+func logSource(ctx context.Context, c *ops.Call, on, what string) (src logfile.Source, done func(), err error) {
 	if slurm.IsJobID(what) {
 		cl, j, err := c.Job(ctx, on, slurm.JobID(what))
 		if err != nil {
@@ -139,7 +140,7 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src diagnose.
 	if err != nil {
 		return src, nil, err
 	}
-	if src, err = diagnose.OpenIn(in, path); err != nil {
+	if src, err = logfile.OpenIn(in, path); err != nil {
 		in.Close()
 		return src, nil, ops.InputError("failed",
 			lang.Said(err),

@@ -18,6 +18,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // DiagnoseIn names a job, or a file or folder of logs.
@@ -34,7 +36,7 @@ type DiagnoseIn struct {
 
 // DiagnoseOut is the root cause and its evidence.
 type DiagnoseOut struct {
-	diagnose.Report
+	report.Report
 	// Fix is the change that would mend the job, where its specification is known
 	// here and a plan has accepted the change.
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
@@ -105,7 +107,7 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, []string{path})
 		return DiagnoseOut{Report: r}, err
 	}
-	src, err := diagnose.OpenIn(folders, path)
+	src, err := logfile.OpenIn(folders, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, missing := os.Lstat(path); missing == nil {
 			return DiagnoseOut{}, ops.NotFoundError("job",
@@ -125,7 +127,7 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 
 // unreadableLogs is the error of logs none of which could be read.
 func unreadableLogs(err error) error {
-	if none := new(diagnose.UnreadableError); errors.As(err, &none) {
+	if none := new(logfile.UnreadableError); errors.As(err, &none) {
 		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text()}
 	}
 	return err
@@ -138,7 +140,7 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 			lang.Text{EN: "there is no standard input to read here", ZH: "这里没有可读取的标准输入"},
 			lang.Text{EN: "a job id, or a path", ZH: "作业号或路径"})
 	}
-	src, err := diagnose.Read("stdin", c.Stdin)
+	src, err := logfile.Read("stdin", c.Stdin)
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
@@ -163,7 +165,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
-		r, err := diagnose.Run(ctx, diagnose.NoLogs(), diagnose.FromJob(j))
+		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
 		said, _ := noLog(j)
 		r.Notes = append(r.Notes, said.In(lang.EN))
 		return DiagnoseOut{Report: r}, err
@@ -192,10 +194,10 @@ func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) dia
 		run := launch.MegatronRun(full)
 		d.Launch, d.Worktree = &run, s.Worktree
 		if full.Mem == "0" {
-			d.Already = append(d.Already, diagnose.AllMemory)
+			d.Already = append(d.Already, report.AllMemory)
 		}
 		if full.Container.Image == "" {
-			d.Already = append(d.Already, diagnose.ContainerVariables)
+			d.Already = append(d.Already, report.ContainerVariables)
 		}
 	}
 	d.Resolve = resolver(ctx)

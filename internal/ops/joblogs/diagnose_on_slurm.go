@@ -20,6 +20,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // Words by which this program, inside of a job, is told to read a part of the
@@ -82,12 +85,12 @@ func Worker(ctx context.Context, args []string, stderr io.Writer) (code int, ok 
 
 // digest reads the k-th part of the logs where they lie.
 func (e errand) digest(ctx context.Context, dir string, k int) error {
-	src, err := diagnose.OpenPart(k, e.Shards, e.Paths...)
+	src, err := logfile.OpenPart(k, e.Shards, e.Paths...)
 	if err != nil {
 		return err
 	}
 	return writeWhole(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)), func(w io.Writer) error {
-		return diagnose.WriteDigest(ctx, src, e.Files, w)
+		return scan.WriteDigest(ctx, src, e.Files, w)
 	})
 }
 
@@ -102,7 +105,7 @@ func (e errand) reduce(ctx context.Context, dir string) error {
 		defer f.Close()
 		parts[k] = f
 	}
-	src, err := diagnose.ReadDigests(parts...)
+	src, err := logfile.ReadDigests(parts...)
 	if err != nil {
 		return err
 	}
@@ -133,14 +136,14 @@ func writeWhole(path string, write func(io.Writer) error) error {
 
 // onSlurm diagnoses logs by a job on the cluster where they lie: an array of
 // tasks reads them, and a job after it makes one answer.
-func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r diagnose.Report, err error) {
+func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r report.Report, err error) {
 	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat || c.Who.ReadOnly {
 		return r, ops.InputError("on_slurm",
 			lang.Text{EN: "a diagnosis that submits jobs is for the shell only", ZH: "需要提交作业的诊断只能在 shell 中执行"},
 			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
-	if e.Files, err = diagnose.Count(paths...); err != nil {
+	if e.Files, err = logfile.Count(paths...); err != nil {
 		return r, ops.InputError("job",
 			lang.Said(err),
 			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
@@ -179,7 +182,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 }
 
 // runErrand submits the array and what comes after it, and waits for the answer.
-func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, program, partition string) (r diagnose.Report, err error) {
+func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, program, partition string) (r report.Report, err error) {
 	script := func(mem, output string, words ...string) string {
 		lines := []string{
 			"#!/bin/bash", "#SBATCH --job-name=megatron-ops-diagnose", "#SBATCH --nodes=1", "#SBATCH --ntasks=1",

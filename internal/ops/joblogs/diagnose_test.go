@@ -13,15 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
 )
 
 const outOfMemory = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.75 GiB. GPU 3 has a total capacity of 79 GiB\n"
@@ -72,7 +71,7 @@ func TestAJobsOwnLogsAreRead(t *testing.T) {
 			out, err := opstest.Do(t, c77, joblogs.Diagnose(), "77")
 			require.NoError(t, err)
 			r := out.(joblogs.DiagnoseOut).Report
-			require.Equal(t, c.oom, r.Class == diagnose.CUDAOOM, "%s", r.Class)
+			require.Equal(t, c.oom, r.Class == outcome.CUDAOOM, "%s", r.Class)
 			_, paths, err := joblogs.Files(t.Context(), c77, "", "77")
 			require.NoError(t, err)
 			for _, p := range paths {
@@ -132,13 +131,13 @@ func TestALogIsDiagnosedByItsPath(t *testing.T) {
 		class   string
 		code    ops.Code
 	}{
-		"a file":                          {filepath.Join(j.WorkDir, "gpt-77.out"), ops.Shell, "", diagnose.CUDAOOM, ""},
-		"a file, from where one is":       {"gpt-77.out", ops.Shell, "", diagnose.CUDAOOM, ""},
-		"a folder":                        {j.WorkDir, ops.Shell, "", diagnose.CUDAOOM, ""},
+		"a file":                          {filepath.Join(j.WorkDir, "gpt-77.out"), ops.Shell, "", outcome.CUDAOOM, ""},
+		"a file, from where one is":       {"gpt-77.out", ops.Shell, "", outcome.CUDAOOM, ""},
+		"a folder":                        {j.WorkDir, ops.Shell, "", outcome.CUDAOOM, ""},
 		"a folder without a log":          {empty, ops.Shell, "", "", ops.NotFound},
 		"a file that is not there":        {filepath.Join(empty, "x.log"), ops.Shell, "", "", ops.BadInput},
 		"nothing":                         {"", ops.Shell, "", "", ops.BadInput},
-		"standard input":                  {"-", ops.Shell, outOfMemory, diagnose.CUDAOOM, ""},
+		"standard input":                  {"-", ops.Shell, outOfMemory, outcome.CUDAOOM, ""},
 		"an agent has no standard input":  {"-", ops.MCP, outOfMemory, "", ops.BadInput},
 		"a shell without one":             {"-", ops.Shell, "", "", ops.BadInput},
 		"nobody names paths in a channel": {j.WorkDir, ops.Slack, "", "", ops.BadInput},

@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // diagnoseAndAnswer is a diagnosis and, where a question is asked of it, the
@@ -17,8 +17,8 @@ func diagnoseAndAnswer(ctx context.Context, c *ops.Call, in DiagnoseIn) (Diagnos
 	if err != nil || in.Question == "" {
 		return out, err
 	}
-	var earlier *diagnose.Report
-	if diagnose.AsksForEarlier(in.Question) {
+	var earlier *report.Report
+	if report.AsksForEarlier(in.Question) {
 		if earlier, err = earlierDiagnosis(ctx, c, in); err != nil {
 			return out, err
 		}
@@ -33,7 +33,7 @@ func diagnoseAndAnswer(ctx context.Context, c *ops.Call, in DiagnoseIn) (Diagnos
 
 // earlierDiagnosis is that of the newest run of the same name before a job, or
 // nil where none is known or its logs are gone.
-func earlierDiagnosis(ctx context.Context, c *ops.Call, in DiagnoseIn) (*diagnose.Report, error) {
+func earlierDiagnosis(ctx context.Context, c *ops.Call, in DiagnoseIn) (*report.Report, error) {
 	if !slurm.IsJobID(in.Target) {
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
@@ -287,7 +288,7 @@ func (at Place) chosen(ctx context.Context, name string, block []byte, nodes []s
 	var whose map[int]bool // the lines of the rank, node and level, where such are wanted
 	if at.Rank != nil || at.Node != "" || at.Level != "" {
 		whose = map[int]bool{}
-		src, err := diagnose.Read(name, bytes.NewReader(block))
+		src, err := logfile.Read(name, bytes.NewReader(block))
 		if err != nil {
 			return nil, 0, err
 		}

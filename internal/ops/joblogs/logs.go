@@ -16,6 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // LogsIn chooses lines of a job's logs.
@@ -38,7 +40,7 @@ type LogsOut struct {
 	// More says that there were more lines than were kept.
 	More bool `json:"more,omitempty"`
 	// Pulse is how the output of a running job goes on.
-	Pulse *diagnose.Pulse `json:"pulse,omitempty"`
+	Pulse *report.Pulse `json:"pulse,omitempty"`
 
 	streamed bool // the lines were shown as they came
 	newest   bool // of more lines, the newest were kept
@@ -109,7 +111,7 @@ func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
 }
 
 // read returns the lines that are there; more says that there are others.
-func (in LogsIn) read(ctx context.Context, src diagnose.Source, j slurm.Job) (lines []diagnose.Line, more bool, err error) {
+func (in LogsIn) read(ctx context.Context, src logfile.Source, j slurm.Job) (lines []diagnose.Line, more bool, err error) {
 	lines = []diagnose.Line{}
 	err = diagnose.Lines(ctx, src, in.filter(j), func(l diagnose.Line) error {
 		if len(lines) == maxLines {

@@ -13,6 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
@@ -38,7 +40,7 @@ type MetricsOut struct {
 	Findings []string `json:"findings"`
 	// Pulses are how the output of each run that goes on does so; null for one that
 	// ended, of which nothing is still to come.
-	Pulses []*diagnose.Pulse `json:"pulses,omitempty"`
+	Pulses []*report.Pulse `json:"pulses,omitempty"`
 	// TimeLeftS is what a running job has left, and SpareS what would remain of it
 	// at the end, negative where the time limit will not suffice.
 	TimeLeftS *int64 `json:"time_left_s,omitempty"`
@@ -147,7 +149,7 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 
 // A runState is whether a run goes on, as its logs show it.
 type runState struct {
-	pulse *diagnose.Pulse
+	pulse *report.Pulse
 	over  bool // failed, finished or silent
 	gpus  *GPUWatch
 }
@@ -155,7 +157,7 @@ type runState struct {
 // stateOf looks at the logs of a run; what has none, such as event files alone,
 // has no state.
 func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...string) runState {
-	src, err := diagnose.OpenIn(in, paths...)
+	src, err := logfile.OpenIn(in, paths...)
 	if err != nil {
 		return runState{}
 	}

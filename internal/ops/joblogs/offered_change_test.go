@@ -5,20 +5,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
 )
 
 // TestAChangeIsSaidOnce has the change that a plan accepted stand once in the
 // answer, in both languages.
 func TestAChangeIsSaidOnce(t *testing.T) {
 	out := DiagnoseOut{
-		Report: diagnose.Report{
-			Class: diagnose.CUDAOOM,
-			Fit:   &diagnose.Fit{Flags: []string{"--recompute-granularity", "full"}, EstimateGiB: 60, TotalGiB: 80},
+		Report: report.Report{
+			Class: outcome.CUDAOOM,
+			Fit:   &report.Fit{Flags: []string{"--recompute-granularity", "full"}, EstimateGiB: 60, TotalGiB: 80},
 		},
 		Fix: &launch.SpecPatch{Changes: []string{"--recompute-granularity full"}},
 	}

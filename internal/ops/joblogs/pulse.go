@@ -6,14 +6,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // A Glance is what a job's own files tell of it at once; each part is empty where
 // they do not, or cannot be read from here.
 type Glance struct {
-	Pulse   *diagnose.Pulse // how the output of a running job goes on
-	GPUUse  *GPUWatch       // how busy the GPUs of a running job are, where it looks at them itself
-	Tracked string          // the address of the run at its tracker of experiments
+	Pulse   *report.Pulse // how the output of a running job goes on
+	GPUUse  *GPUWatch     // how busy the GPUs of a running job are, where it looks at them itself
+	Tracked string        // the address of the run at its tracker of experiments
 }
 
 // LookAtFiles glances at a job's files. They are listed once: to tell those of other
@@ -36,7 +38,7 @@ func LookAtFiles(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) 
 	return g
 }
 
-func pulse(ctx context.Context, c *ops.Call, j slurm.Job, paths []string) *diagnose.Pulse {
+func pulse(ctx context.Context, c *ops.Call, j slurm.Job, paths []string) *report.Pulse {
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
 		return nil
@@ -46,7 +48,7 @@ func pulse(ctx context.Context, c *ops.Call, j slurm.Job, paths []string) *diagn
 }
 
 // pulseOf is the pulse of a job with these logs, or nil where it has none.
-func pulseOf(ctx context.Context, src diagnose.Source, known diagnose.Context) *diagnose.Pulse {
+func pulseOf(ctx context.Context, src logfile.Source, known diagnose.Context) *report.Pulse {
 	r, err := diagnose.Run(ctx, src, known)
 	if err != nil {
 		return nil

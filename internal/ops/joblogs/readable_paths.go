@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
 // readable is the file or folder that a caller named instead of a job, and the
@@ -97,7 +97,7 @@ func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
 }
 
 // openLogs opens a job's logs; done closes what they are read by way of.
-func openLogs(c *ops.Call, j slurm.Job, paths []string) (src diagnose.Source, done func(), err error) {
+func openLogs(c *ops.Call, j slurm.Job, paths []string) (src logfile.Source, done func(), err error) {
 	in, err := holding(c, j, paths)
 	if err != nil {
 		return src, nil, err
@@ -113,7 +113,7 @@ func openLogs(c *ops.Call, j slurm.Job, paths []string) (src diagnose.Source, do
 	case len(theirs) == 0 && len(paths) > 0:
 		err = lang.Text{EN: "%s does not belong to %s, whose job it is", ZH: "%s 不属于作业的所有者 %s"}.Err(paths[0], j.User)
 	default:
-		src, err = diagnose.OpenIn(in, theirs...)
+		src, err = logfile.OpenIn(in, theirs...)
 	}
 	if err != nil {
 		in.Close()

@@ -14,7 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -29,7 +30,7 @@ type Remedy struct {
 // RemedyFor works out what would mend a failed job that was submitted here; ok is
 // false where its specification is not known, or where no change that a machine
 // could make would help. What it offers passes the plan.
-func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r diagnose.Report) (Remedy, bool) {
+func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) (Remedy, bool) {
 	s, ok := c.SpecOf(ctx, cluster, id)
 	if !ok {
 		return Remedy{}, false
@@ -37,7 +38,7 @@ func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID,
 	return remedy(c, s, id, r)
 }
 
-func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy, bool) {
+func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r report.Report) (Remedy, bool) {
 	mend := remedies[r.Class]
 	if mend == nil {
 		return Remedy{}, false
@@ -54,7 +55,7 @@ func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r diagnose.Report) (Remedy,
 
 // otherNodes is the specification without the nodes that broke, where nothing
 // else is to be changed and another try is worth it.
-func otherNodes(c *ops.Call, s job.Spec, r diagnose.Report) (Remedy, bool) {
+func otherNodes(c *ops.Call, s job.Spec, r report.Report) (Remedy, bool) {
 	if len(r.ExcludeNodes) == 0 || !r.Retry {
 		return Remedy{}, false
 	}
@@ -78,7 +79,7 @@ type patient struct {
 	spec    *job.Spec
 	call    *ops.Call
 	job     slurm.JobID
-	report  diagnose.Report
+	report  report.Report
 	changes []lang.Text
 }
 
@@ -102,15 +103,15 @@ func (p *patient) say(en, zh string, args ...any) {
 // remedies are the changes by class of failure. A class that is not here needs
 // a person, or other nodes only.
 var remedies = map[string]func(*patient){
-	diagnose.CUDAOOM:        (*patient).lessGPUMemory,
-	diagnose.HostOOM:        (*patient).moreHostMemory,
-	diagnose.MaxConnections: (*patient).ownConnections,
-	diagnose.PortInUse:      (*patient).otherPort,
-	diagnose.ParallelConfig: (*patient).keepTheRules,
-	diagnose.BadArgs:        (*patient).keepTheRules,
-	diagnose.ShmBusError:    (*patient).fewerWorkers,
-	diagnose.SlurmTimeLimit: (*patient).goOn,
-	diagnose.SlurmPreempted: (*patient).goOn,
+	outcome.CUDAOOM:        (*patient).lessGPUMemory,
+	outcome.HostOOM:        (*patient).moreHostMemory,
+	outcome.MaxConnections: (*patient).ownConnections,
+	outcome.PortInUse:      (*patient).otherPort,
+	outcome.ParallelConfig: (*patient).keepTheRules,
+	outcome.BadArgs:        (*patient).keepTheRules,
+	outcome.ShmBusError:    (*patient).fewerWorkers,
+	outcome.SlurmTimeLimit: (*patient).goOn,
+	outcome.SlurmPreempted: (*patient).goOn,
 }
 
 // set gives flags their values; words are as on a command line.

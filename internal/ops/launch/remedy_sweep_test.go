@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/stretchr/testify/require"
 )
 
 // askedFor are specifications as people write them, each with what a remedy may
@@ -63,11 +63,11 @@ func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
 	offered := map[string]bool{}
 	for name, s := range askedFor() {
-		for _, class := range diagnose.Classes() {
-			for _, r := range []diagnose.Report{
+		for _, class := range outcome.Classes() {
+			for _, r := range []report.Report{
 				{Class: class.ID},
 				{Class: class.ID, Retry: true, ExcludeNodes: []string{"gpu1"}},
-				{Class: class.ID, Memory: &diagnose.Memory{TriedGiB: 2, ReservedGiB: 9}},
+				{Class: class.ID, Memory: &report.Memory{TriedGiB: 2, ReservedGiB: 9}},
 			} {
 				mended, ok := remedy(c, s, "4711", r)
 				if !ok {
@@ -101,8 +101,8 @@ func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 		}
 	}
 	for _, class := range []string{
-		diagnose.CUDAOOM, diagnose.HostOOM, diagnose.MaxConnections, diagnose.PortInUse, diagnose.ParallelConfig, diagnose.ShmBusError,
-		diagnose.SlurmTimeLimit, diagnose.SlurmPreempted, diagnose.GPUHardware,
+		outcome.CUDAOOM, outcome.HostOOM, outcome.MaxConnections, outcome.PortInUse, outcome.ParallelConfig, outcome.ShmBusError,
+		outcome.SlurmTimeLimit, outcome.SlurmPreempted, outcome.GPUHardware,
 	} {
 		require.True(t, offered[class], "nothing is ever offered for %s", class)
 	}

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/stretchr/testify/require"
 )
 
 // failing is a specification that the plan accepts.
@@ -32,46 +32,46 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
 	for name, x := range map[string]struct {
 		change func(*job.Spec)
-		report diagnose.Report
+		report report.Report
 		says   string
 		check  func(*testing.T, job.Spec)
 	}{
 		"out of GPU memory": {
-			report: diagnose.Report{Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--micro-batch-size", "2"}, EstimateGiB: 61.5, TotalGiB: 80}},
+			report: report.Report{Class: outcome.CUDAOOM, Fit: &report.Fit{Flags: []string{"--micro-batch-size", "2"}, EstimateGiB: 61.5, TotalGiB: 80}},
 			says:   "--micro-batch-size 2",
 			check: func(t *testing.T, s job.Spec) {
 				require.Equal(t, 1, strings.Count(strings.Join(s.Args, " "), "--micro-batch-size"))
 			},
 		},
 		"memory in pieces": {
-			report: diagnose.Report{Class: diagnose.CUDAOOM, Memory: &diagnose.Memory{TriedGiB: 2, ReservedGiB: 9}},
+			report: report.Report{Class: outcome.CUDAOOM, Memory: &report.Memory{TriedGiB: 2, ReservedGiB: 9}},
 			says:   "expandable_segments",
 			check: func(t *testing.T, s job.Spec) {
 				require.Equal(t, "expandable_segments:True", s.Env["PYTORCH_CUDA_ALLOC_CONF"])
 			},
 		},
 		"out of GPU memory for no reason that is known": {
-			report: diagnose.Report{Class: diagnose.CUDAOOM},
+			report: report.Report{Class: outcome.CUDAOOM},
 			says:   "--micro-batch-size 2 instead of 4",
 			check: func(t *testing.T, s job.Spec) {
 				require.Equal(t, 1, strings.Count(strings.Join(s.Args, " "), "--micro-batch-size"))
 			},
 		},
 		"out of host memory": {
-			change: func(s *job.Spec) { s.Mem = "500G" }, report: diagnose.Report{Class: diagnose.HostOOM}, says: "1000G",
+			change: func(s *job.Spec) { s.Mem = "500G" }, report: report.Report{Class: outcome.HostOOM}, says: "1000G",
 			check: func(t *testing.T, s job.Spec) { require.Equal(t, "1000G", s.Mem) },
 		},
 		"host memory that nobody asked for": {
-			report: diagnose.Report{Class: diagnose.HostOOM}, says: "mem: 0",
+			report: report.Report{Class: outcome.HostOOM}, says: "mem: 0",
 			check: func(t *testing.T, s job.Spec) { require.True(t, *s.Exclusive) },
 		},
 		"a port that is taken": {
-			report: diagnose.Report{Class: diagnose.PortInUse}, says: "master_port: 24711",
+			report: report.Report{Class: outcome.PortInUse}, says: "master_port: 24711",
 			check: func(t *testing.T, s job.Spec) { require.Equal(t, 24711, *s.MasterPort) },
 		},
 		"the time limit": {
 			change: func(s *job.Spec) { s.Args = append(s.Args, "--save", "/ckpt/gpt", "--save-interval", "50") },
-			report: diagnose.Report{Class: diagnose.SlurmTimeLimit, ExcludeNodes: []string{"gpu2", "gpu1"}}, says: "/ckpt/gpt",
+			report: report.Report{Class: outcome.SlurmTimeLimit, ExcludeNodes: []string{"gpu2", "gpu1"}}, says: "/ckpt/gpt",
 			check: func(t *testing.T, s job.Spec) {
 				require.Contains(t, strings.Join(s.Args, " "), "--load /ckpt/gpt")
 				require.Equal(t, "gpu[1-2]", s.Exclude)
@@ -82,12 +82,12 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 				s.Args = append(s.Args, "--sequence-parallel")
 				s.Args = append(megatron.WithoutFlags(s.Args, []string{"--tensor-model-parallel-size"}), "--tensor-model-parallel-size", "3")
 			},
-			report: diagnose.Report{Class: diagnose.ParallelConfig}, says: "--tensor-model-parallel-size",
+			report: report.Report{Class: outcome.ParallelConfig}, says: "--tensor-model-parallel-size",
 			check: func(t *testing.T, s job.Spec) { require.NotContains(t, strings.Join(s.Args, " "), "size 3") },
 		},
 		"too many workers": {
 			change: func(s *job.Spec) { s.Args = append(s.Args, "--num-workers", "8") },
-			report: diagnose.Report{Class: diagnose.ShmBusError}, says: "--num-workers 4 instead of 8",
+			report: report.Report{Class: outcome.ShmBusError}, says: "--num-workers 4 instead of 8",
 			check: func(t *testing.T, s job.Spec) { require.Contains(t, strings.Join(s.Args, " "), "--num-workers 4") },
 		},
 	} {
@@ -115,18 +115,18 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 
 func TestWhereNoChangeHelpsNoneIsOffered(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
-	for name, r := range map[string]diagnose.Report{
-		"a mistake in code":             {Class: diagnose.UserException},
-		"a broken node":                 {Class: diagnose.GPUHardware, ExcludeNodes: []string{"gpu1"}},
-		"no checkpoint to go on from":   {Class: diagnose.SlurmTimeLimit},
-		"a variable that was not own":   {Class: diagnose.MaxConnections},
-		"a change that breaks a rule":   {Class: diagnose.CUDAOOM, Fit: &diagnose.Fit{Flags: []string{"--tensor-model-parallel-size", "5"}}},
-		"a refusal that the plan lacks": {Class: diagnose.BadArgs},
+	for name, r := range map[string]report.Report{
+		"a mistake in code":             {Class: outcome.UserException},
+		"a broken node":                 {Class: outcome.GPUHardware, ExcludeNodes: []string{"gpu1"}},
+		"no checkpoint to go on from":   {Class: outcome.SlurmTimeLimit},
+		"a variable that was not own":   {Class: outcome.MaxConnections},
+		"a change that breaks a rule":   {Class: outcome.CUDAOOM, Fit: &report.Fit{Flags: []string{"--tensor-model-parallel-size", "5"}}},
+		"a refusal that the plan lacks": {Class: outcome.BadArgs},
 	} {
 		_, ok := remedy(c, failing(), "4711", r)
 		require.False(t, ok, name)
 	}
-	_, ok := RemedyFor(t.Context(), c, "local", "4711", diagnose.Report{Class: diagnose.PortInUse})
+	_, ok := RemedyFor(t.Context(), c, "local", "4711", report.Report{Class: outcome.PortInUse})
 	require.False(t, ok, "a job of somebody else's making has no specification here")
 }
 
@@ -140,14 +140,14 @@ func TestTheRemedyOfASubmittedJobIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "4711", "", time.Now()))
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "slurm", Store: func() (*store.Store, error) { return st, nil }}}
-	r, ok := RemedyFor(t.Context(), c, "slurm", "4711", diagnose.Report{Class: diagnose.PortInUse})
+	r, ok := RemedyFor(t.Context(), c, "slurm", "4711", report.Report{Class: outcome.PortInUse})
 	require.True(t, ok)
 	require.Equal(t, 24711, *r.Spec.MasterPort)
 }
 
 func TestABrokenNodeIsLeftOut(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
-	broken := diagnose.Report{Class: diagnose.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu1", "gpu2"}}
+	broken := report.Report{Class: outcome.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu1", "gpu2"}}
 	r, ok := otherNodes(c, failing(), broken)
 	require.True(t, ok)
 	patch, ok := patchOf("4711", failing(), r.Spec)

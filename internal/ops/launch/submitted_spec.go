@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -153,7 +153,7 @@ func (p SpecPatch) Command() string {
 
 // PatchFor is the change of a failed job's specification that would mend it and
 // that a plan has accepted, or nil where there is none.
-func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r diagnose.Report) *SpecPatch {
+func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) *SpecPatch {
 	before, err := SubmittedSpec(ctx, c, cluster, id)
 	if err != nil {
 		return nil

@@ -1,0 +1,343 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// report turns the verdict into the answer.
+func (j *job) report() report.Report {
+	v := j.judgeAll()
+	r := report.Report{
+		Class:        v.class,
+		Attempts:     j.attempts,
+		Runs:         j.runs,
+		Why:          v.why,
+		ExcludeNodes: []string{},
+		Advice:       []string{},
+		Evidence:     []report.Evidence{},
+		Notes:        j.notes(),
+		Unreadable:   j.unreadable,
+	}
+	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
+	if n, ok := j.lastIteration(); ok {
+		r.LastIter = &n
+	}
+	if v.since > 0 && v.class == outcome.Hang {
+		s := int64(v.since.Seconds())
+		r.SinceS = &s
+	}
+	if v.class == outcome.Running || v.class == outcome.Hang {
+		j.liveness(&r)
+	}
+	if v.class == outcome.UnknownExit {
+		r.ExitCode, r.State = j.given.ExitCode, j.given.JobState
+	}
+	if e := v.event; e != nil {
+		j.root(&r, v, e)
+	}
+	j.missedCollective(&r, v)
+	if v.class == outcome.SlurmNodeFail && r.RootNode == nil && len(j.given.FailedNodes) > 0 {
+		r.RootNode = &j.given.FailedNodes[0]
+	}
+	r.DownstreamRanks = j.downstream(v)
+	j.placesToAvoid(&r, v)
+	r.Retry = retryWorth(r, v)
+	j.addEvidence(&r, v)
+	j.join(&r, v)
+	if report.AsksFor[v.class] != nil && v.class != outcome.Container {
+		r.Already = j.alreadyHas(r)
+	}
+	r.Finish()
+	return r
+}
+
+// missedCollective fills what flight recorder dumps tell: the ranks that never
+// entered a collective, and which.
+func (j *job) missedCollective(r *report.Report, v verdict) {
+	m := j.missed
+	if m == nil || v.class != outcome.Hang && (v.laggard == nil || v.laggard.why != "recorder") {
+		return
+	}
+	r.Laggard, r.RootRank = "recorder", &m.Rank
+	if len(m.Ranks) > 1 {
+		r.MissedBy = m.Ranks
+	}
+	if node := j.nodeByRank(m.Rank, j.nodesOfRanks()); node != "" && r.RootNode == nil {
+		r.RootNode = &node
+	}
+	r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", logline.Show(m.Op), m.Seq, logline.Show(m.Group), m.Waiting)
+}
+
+// join adds what the rules table, the memory estimate and the other nodes'
+// logs say of the cause.
+func (j *job) join(r *report.Report, v verdict) {
+	if v.class == outcome.CUDAOOM {
+		r.Fit = j.fit(r.Memory)
+	}
+	for _, rule := range j.brokenRules(v) {
+		r.Rules = append(r.Rules, rule.ID)
+	}
+	switch v.class {
+	case outcome.Hang:
+		r.Behind = j.whoIsBehind()
+	case outcome.ImportError:
+		r.ImportKind = j.importKind(r, v.event)
+		r.ImportRoot = logline.Show(r.ImportRoot)
+	}
+	switch v.class {
+	case outcome.NCCLConnection, outcome.NCCLIB, outcome.NCCLTimeout, outcome.Rendezvous:
+		if address, node := j.peerOf(v.event0().Text); address != "" {
+			r.Peer = logline.Show(address)
+			if node != "" {
+				r.Peer = logline.Show(node + " (" + address + ")")
+			}
+		}
+		r.Differs = j.differing()
+	}
+}
+
+// root fills what the line of the cause tells.
+func (j *job) root(r *report.Report, v verdict, e *scan.Event) {
+	if !report.QuietClass(v.class) {
+		no := j.src.Logs[e.File].LineAt(e.Off)
+		r.RootFile, r.RootLineNo, r.RootLine = j.src.Logs[e.File].Name, &no, logline.Show(e.Raw)
+		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail {
+			r.RootRank = &e.Rank
+		}
+		if e.Node != "" {
+			r.RootNode = &e.Node
+		}
+	}
+	if v.laggard != nil {
+		r.Laggard = v.laggard.why
+	}
+	r.Phase = e.Stack.Phase()
+	if f, ok := e.Stack.Innermost(); ok {
+		f.File, f.Function = logline.Show(f.File), logline.Show(f.Function)
+		r.Traceback = &f
+	}
+	if v.class == outcome.CUDAOOM {
+		r.Memory = report.MemoryOf(e.Text)
+	}
+}
+
+func (j *job) layout() *report.Layout {
+	l := report.Layout{
+		WorldSize: j.world, TP: j.argument("tensor_model_parallel_size"), PP: j.argument("pipeline_model_parallel_size"), CP: j.argument("context_parallel_size"),
+		DP: j.argument("data_parallel_size"), EP: j.argument("expert_model_parallel_size"), MicroBatchSize: j.argument("micro_batch_size"),
+		SeqLength: j.argument("seq_length"),
+	}
+	if l == (report.Layout{}) {
+		return nil
+	}
+	return &l
+}
+
+var iterationNumber = lazy.New(`iteration +(\d+)`)
+
+func (j *job) lastIteration() (int, bool) {
+	most, found := 0, false
+	for _, f := range j.files {
+		if n := len(f.Progress); n > 0 {
+			if g := iterationNumber.FindStringSubmatch(f.Progress[n-1].Text); g != nil {
+				k, _ := strconv.Atoi(g[1])
+				most, found = max(most, k), true
+			}
+		}
+	}
+	return most, found
+}
+
+func (j *job) notes() []string {
+	notes := slices.Clone(j.clocks)
+	if n := j.ranksRead(); n > 0 && j.world > n {
+		notes = append(notes, fmt.Sprintf("logs of %d of %d ranks are here", n, j.world))
+	}
+	for i := range notes {
+		notes[i] = logline.Show(notes[i])
+	}
+	return notes
+}
+
+// ranksRead counts the ranks that have a log of their own, where logs are kept
+// so. A torchrun that was told to filter keeps some ranks only.
+func (j *job) ranksRead() int {
+	ranks := map[string]bool{}
+	for i, f := range j.src.Logs {
+		if logfile.AttemptPath.MatchString(f.Name) {
+			ranks[path.Dir(f.Name)] = true
+		} else if j.fileRank[i] >= 0 {
+			ranks[strconv.Itoa(j.fileRank[i])] = true
+		}
+	}
+	return len(ranks)
+}
+
+// onlyRanks are the ranks that have a log of their own, where others that the
+// run must have had have none: a CI artifact keeps those of some ranks only.
+func (j *job) onlyRanks() []int {
+	seen := map[int]bool{}
+	for i, f := range j.src.Logs {
+		rank := j.fileRank[i]
+		if m := logfile.AttemptPath.FindStringSubmatch(f.Name); m != nil && rank < 0 {
+			rank = j.rankOf(i, logline.NoTag, nil)
+		}
+		if rank >= 0 {
+			seen[rank] = true
+		}
+	}
+	ranks := slices.Sorted(maps.Keys(seen))
+	if len(ranks) == 0 || len(ranks) > 32 || 2*len(ranks) > max(j.world, ranks[len(ranks)-1]+1) {
+		return nil
+	}
+	return ranks
+}
+
+// downstream counts the ranks that only report consequences.
+func (j *job) downstream(v verdict) int {
+	if report.QuietClass(v.class) || v.event == nil {
+		return 0
+	}
+	roots, hurt := map[int]bool{v.event.Rank: true}, map[int]bool{}
+	for _, e := range v.others {
+		roots[e.Rank] = true
+	}
+	for _, e := range j.events {
+		if !e.Counts() || e.Weight >= pattern.Death {
+			continue
+		}
+		if len(e.Tasks) > 0 && j.taskRank {
+			for _, t := range e.Tasks {
+				hurt[t] = true
+			}
+		} else if e.Rank >= 0 {
+			hurt[e.Rank] = true
+		}
+	}
+	n := 0
+	for r := range hurt {
+		if !roots[r] {
+			n++
+		}
+	}
+	return n
+}
+
+// permission is what every node would say: a right or a folder that is missing.
+var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]|File \S+ cannot be opened|` +
+	`Parent directory \S+ does not exist`)
+
+// serverFault are answers of a hub or registry that another try may not get.
+var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +
+	`Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
+
+// retryWorth is the class's advice, refined by what the line says.
+func retryWorth(r report.Report, v verdict) bool {
+	text := r.RootLine
+	switch v.class {
+	case outcome.Filesystem:
+		return !permission.MatchString(text)
+	case outcome.HFHub, outcome.Container:
+		return serverFault.MatchString(text) || len(r.ExcludeNodes) > 0
+	}
+	return outcome.Of(v.class).Retry.Worth()
+}
+
+// maxEvidence bounds the chain.
+const maxEvidence = 12
+
+func (j *job) addEvidence(r *report.Report, v verdict) {
+	seen := map[*scan.Event]bool{}
+	add := func(e *scan.Event, why string) {
+		if e == nil || seen[e] || len(r.Evidence) >= maxEvidence {
+			return
+		}
+		seen[e] = true
+		ev := report.Evidence{File: j.src.Logs[e.File].Name, LineNo: j.src.Logs[e.File].LineAt(e.Off), Node: e.Node, Text: logline.Show(e.Raw), Why: why}
+		if e.Rank >= 0 {
+			rank := e.Rank
+			ev.Rank = &rank
+		}
+		if w := e.When(); !w.IsZero() {
+			ev.Time = &w
+		}
+		r.Evidence = append(r.Evidence, ev)
+	}
+	if report.QuietClass(v.class) {
+		add(j.lastSign(), "last sign")
+		return
+	}
+	add(v.event, "cause")
+	for i, e := range v.others {
+		if i < 3 {
+			add(e, "same cause")
+		}
+	}
+	if v.class == outcome.UnknownExit || v.event != nil && v.event.Agent && v.event.Kind == "" {
+		for _, e := range j.lastWords(v.event) {
+			add(e, "last words")
+		}
+	}
+	n := 0
+	for _, e := range j.events {
+		if n < 2 && e.Counts() && e != v.event && e.Class != v.class && e.Weight < pattern.Death && e.Rank != v.event0().Rank {
+			add(e, "downstream")
+			n++
+		}
+	}
+	earlier := slices.Clone(j.earlier)
+	slices.SortStableFunc(earlier, func(a, b *scan.Event) int { return b.Weight - a.Weight })
+	n = 0
+	for _, e := range earlier {
+		if n < 2 && e.Counts() && e.Weight >= pattern.Exited {
+			add(e, "earlier attempt")
+			n++
+		}
+	}
+}
+
+// lastWords are the last lines, at most three, of the rank that died, or of
+// all where no rank is known.
+func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
+	if dead == nil {
+		return nil
+	}
+	for i, f := range j.files {
+		for t, m := range f.LastBy {
+			if r := j.rankOf(i, t, nil); dead.Rank >= 0 && r != dead.Rank || pattern.AgentLine(m.Text) || m.Off == dead.Off && i == dead.File {
+				continue
+			}
+			_, text := logline.CutTag(m.Text)
+			words = append(words, &scan.Event{
+				File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: j.rankOf(i, t, nil), Node: j.fileNode[i], Before: m.At,
+			})
+		}
+	}
+	slices.SortFunc(words, func(a, b *scan.Event) int {
+		if c := b.Before.Compare(a.Before); c != 0 {
+			return c
+		}
+		return int(b.Off - a.Off)
+	})
+	return words[:min(3, len(words))]
+}
+
+// event0 is the verdict's event, or an empty one.
+func (v verdict) event0() *scan.Event {
+	if v.event == nil {
+		return &scan.Event{Rank: -1}
+	}
+	return v.event
+}

@@ -1,0 +1,17 @@
+package diagnose
+
+import "github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+
+// endsWell reports whether the last lines of the logs are those of a program
+// that came to its end: they say so, or a count reached its last.
+func (j *job) endsWell() bool {
+	var all scan.Ending
+	for _, f := range j.files {
+		e := f.Ending()
+		if e.Sure {
+			return e.Said
+		}
+		all.Said, all.Counted, all.Full, all.Short = all.Said || e.Said, all.Counted || e.Counted, all.Full || e.Full, all.Short || e.Short
+	}
+	return all.Full && !all.Short || all.Said && !all.Counted
+}

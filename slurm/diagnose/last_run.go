@@ -1,0 +1,44 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// manyProcesses reports whether the job has more processes than one that may write
+// into a file: it says so, srun names a second task, or one has lost another.
+func (j *job) manyProcesses() bool {
+	return j.world > 1 || slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
+		return slices.ContainsFunc(f.Events, func(e *scan.Event) bool {
+			return slices.ContainsFunc(e.Tasks, func(t int) bool { return t > 0 }) || e.Class == outcome.NCCLConnection && e.Weight < pattern.Specific
+		})
+	})
+}
+
+// lastRun finds where the last run of a file begins whose runs each ended a
+// process of one program, for different reasons, or that somebody interrupted
+// after another program had ended; -1 where there is one run.
+func (j *job) lastRun(i int) (from int64, runs int) {
+	from, runs = -1, 1
+	f := j.files[i]
+	if len(f.Ranks)+len(f.Labels)+len(f.Locals)+len(f.Elastic) > 0 || j.manyProcesses() {
+		return // what looks like runs may be ranks
+	}
+	var before *scan.Event
+	for _, e := range f.Events {
+		program := scan.ProgramOf(e)
+		if program == "" {
+			continue
+		}
+		if before != nil && (scan.ProgramOf(before) == program && before.Text != e.Text ||
+			scan.ProgramOf(before) != program && python.Outside.MatchString(e.Kind)) {
+			from, runs = before.Off+1, runs+1
+		}
+		before = e
+	}
+	return from, runs
+}

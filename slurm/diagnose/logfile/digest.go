@@ -1,0 +1,74 @@
+package logfile
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"path"
+	"sort"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
+)
+
+// A Digest is what a diagnosis needs of one log: the lines that a local one
+// would read and look at, each with its place. Logs that are too many for one
+// machine are digested where they lie, shard by shard, and diagnosed together
+// from their digests; the answer is the same.
+type Digest struct {
+	Name  string       `json:"name"`
+	Size  int64        `json:"size"`
+	Mtime time.Time    `json:"mtime"`
+	Lines []DigestLine `json:"lines"`
+	Error string       `json:"error,omitempty"`
+
+	// What of a part could not be read and its flight recorder dumps have an entry of their own, without
+	// a name.
+	Unreadable []Unreadable                `json:"unreadable,omitempty"`
+	Recorded   []*flightrecorder.Recording `json:"recorded,omitempty"`
+}
+
+// A DigestLine is one of the lines, with its place in the log.
+type DigestLine struct {
+	Off  int64  `json:"o"`
+	No   int    `json:"n"`
+	Text []byte `json:"t"`
+	Gap  bool   `json:"g,omitempty"` // lines before it were not read
+}
+
+// ReadDigests returns the source that digests were made of.
+func ReadDigests(parts ...io.Reader) (Source, error) {
+	var s Source
+	for _, p := range parts {
+		z, err := gzip.NewReader(p)
+		if err != nil {
+			return s, lang.Text{EN: "digest: %s", ZH: "摘要：%s"}.Err(err)
+		}
+		in := json.NewDecoder(bufio.NewReader(io.LimitReader(z, maxUnpacked)))
+		for in.More() {
+			d := new(Digest)
+			if err := in.Decode(d); err != nil {
+				return s, lang.Text{EN: "digest: %s", ZH: "摘要：%s"}.Err(err)
+			}
+			if d.Name == "" {
+				s.Unreadable = append(s.Unreadable, d.Unreadable...)
+				s.recorded = append(s.recorded, d.Recorded...)
+				continue
+			}
+			s.Logs = append(s.Logs, &File{Name: path.Clean(d.Name), Size: d.Size, Modified: d.Mtime, Digested: d})
+		}
+	}
+	sort.SliceStable(s.Logs, func(i, j int) bool { return s.Logs[i].Name < s.Logs[j].Name })
+	return s, nil
+}
+
+// lineOf returns the number of the line at off.
+func (d *Digest) lineOf(off int64) int {
+	i := sort.Search(len(d.Lines), func(i int) bool { return d.Lines[i].Off >= off })
+	if i < len(d.Lines) && d.Lines[i].Off == off {
+		return d.Lines[i].No
+	}
+	return 0
+}

@@ -1,0 +1,37 @@
+package logfile
+
+import (
+	"path"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// Recordings reads all flight recorder dumps of a source; what cannot be read
+// is noted.
+func (s Source) Recordings() (all []*flightrecorder.Recording, unread []Unreadable) {
+	all = append(all, s.recorded...)
+	names := make([]string, len(s.dumps))
+	for i, p := range s.dumps {
+		names[i] = p.Name
+	}
+	last := LastAttempts(names)
+	for _, p := range s.dumps {
+		if Earlier(p.Name, last) {
+			continue
+		}
+		f, err := p.Open()
+		if err != nil {
+			unread = append(unread, Unreadable{logline.Show(p.Name), logline.Show(ReasonOf(err))})
+			continue
+		}
+		r, err := flightrecorder.Read(path.Base(p.Name), f)
+		f.Close()
+		if err != nil {
+			unread = append(unread, Unreadable{logline.Show(p.Name), logline.Show(ReasonOf(err))})
+			continue
+		}
+		all = append(all, r)
+	}
+	return all, unread
+}

@@ -1,0 +1,105 @@
+package logfile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// Unreadable is a log that could not be read, and why.
+type Unreadable struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// An UnreadableError says that none of the logs that were named could be read.
+type UnreadableError struct{ Logs []Unreadable }
+
+// Error names every log with its reason.
+func (e *UnreadableError) Error() string { return e.Text().EN }
+
+// Text is Error in both languages.
+func (e *UnreadableError) Text() lang.Text {
+	words := make([]string, len(e.Logs))
+	for i, u := range e.Logs {
+		words[i] = u.Path + ": " + u.Reason
+	}
+	list := strings.Join(words, "; ")
+	return lang.Text{EN: "no log could be read: " + list, ZH: "没有可读的日志：" + list}
+}
+
+// MaxUnreadable bounds how many are named.
+const MaxUnreadable = 32
+
+// ReasonOf is why a log could not be opened or read, without its path.
+func ReasonOf(err error) string {
+	if p := new(fs.PathError); errors.As(err, &p) {
+		err = p.Err
+	}
+	return err.Error()
+}
+
+// skip notes a log that cannot be read.
+func (s *Source) skip(name, reason string) {
+	if len(s.Unreadable) < MaxUnreadable {
+		s.Unreadable = append(s.Unreadable, Unreadable{logline.Show(name), logline.Show(reason)})
+	}
+}
+
+var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
+
+// magics are what files begin with that are taken for logs by their names only.
+var magics = []struct{ head, what string }{
+	{"\x7fELF", "a program"},
+	{"\x1f\x8b", "gzip data: give it a name that ends with .gz"},
+	{"\x28\xb5\x2f\xfd", "zstd data: give it a name that ends with .zst"},
+	{"PK\x03\x04", "a zip archive: give it a name that ends with .zip"},
+	{"\x89PNG", "a picture"},
+	{"%PDF", "a PDF document"},
+	{"SQLite format 3", "a database"},
+}
+
+// LooksBinary tells what a file is that holds no text, or nil. Stray bytes, as
+// of a crashed process, do not make a log binary.
+func LooksBinary(windows []Window) error {
+	for _, w := range windows {
+		if w.Off == 0 {
+			for _, m := range magics {
+				if bytes.HasPrefix(w.Data, []byte(m.head)) {
+					return lang.Text{EN: "%s but %s", ZH: "%s，而是%s"}.Err(errNoText, m.what)
+				}
+			}
+		}
+	}
+	if len(windows) == 0 {
+		return nil
+	}
+	end := windows[len(windows)-1].Data
+	end = end[max(0, len(end)-4096):]
+	odd, control, runes := 0, 0, 0
+	for len(end) > 0 {
+		r, n := utf8.DecodeRune(end)
+		if end = end[n:]; r == 0 {
+			continue
+		}
+		runes++
+		switch {
+		case r == utf8.RuneError && n == 1:
+			odd++
+		case r < ' ' && !strings.ContainsRune("\n\r\t\b\a\x1b\f", r):
+			odd, control = odd+1, control+1
+		}
+	}
+	if odd*3 > runes && control*64 > runes { // text in another encoding has none
+		return lang.Text{EN: "%s but binary data", ZH: "%s，而是二进制数据"}.Err(errNoText)
+	}
+	return nil
+}
+
+// NoLogs is the source of a job that left no log: Slurm's word is all there is.
+func NoLogs() Source { return Source{NoLogs: true} }

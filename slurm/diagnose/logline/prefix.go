@@ -1,0 +1,236 @@
+// Package logline reads what stands before the text of a line: the rank, task or node
+// that launchers put there, and the time in each of the forms that programs write.
+package logline
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// A Tag is what launchers put before a line: srun --label's task, torchrun's
+// local rank, PyTorch's or mpirun's global rank. -1 where a line has none.
+// Host is the node that pdsh and its kin put there.
+type Tag struct {
+	Label, Local, Rank int
+	Host               string
+}
+
+// NoTag is the tag of a line that has none.
+var NoTag = Tag{Label: -1, Local: -1, Rank: -1}
+
+// CutTag splits the launchers' prefixes from a line, outermost first:
+// "12: [default3]: [rank99]: text".
+func CutTag(line string) (Tag, string) {
+	t := NoTag
+	line = cutStamp(line)
+	if rest, rank, ok := cutWorker(line); ok {
+		t.Rank, line = rank, rest
+	}
+	for {
+		if rest, n, ok := cutLabel(line); ok && t == NoTag {
+			t.Label, line = n, rest
+			continue
+		}
+		rest, name, a, b, ok := cutBracket(line)
+		if !ok {
+			return t, line
+		}
+		if host, is := strings.CutSuffix(name, ":"); is {
+			t.Host = host // the role is the node: "[gpu07:3]:"
+		}
+		switch {
+		case strings.HasSuffix(name, "-") && b < 0: // a node alone: "[dgx-09]:"
+			t.Host = line[1:strings.IndexByte(line, ']')]
+			rest = strings.TrimPrefix(rest, " ")
+		case name == "rank":
+			t.Rank = a
+			rest = strings.TrimPrefix(rest, " ")
+		case b >= 0: // torchrun's template "[role3|11]:" or mpirun's "[1,11]<stderr>:"
+			t.Rank = b
+		default:
+			t.Local = a
+		}
+		line = rest
+	}
+}
+
+// cutStamp cuts the time that containers' logs and CI put before every line, in
+// UTC: "2026-06-10T08:59:16.125Z ", with a colon after it or without, and the one of
+// mpirun --timestamp-output: "Sat Dec 19 22:18:14 2026[1,3]<stdout>:".
+func cutStamp(line string) string {
+	if len(line) > 24 && line[24] == '[' && line[3] == ' ' && line[13] == ':' && line[16] == ':' && Digit(line[23]) {
+		return line[24:]
+	}
+	if len(line) < 21 || line[10] != 'T' || line[4] != '-' || !Digit(line[0]) {
+		return line
+	}
+	stamp, _, utc := strings.Cut(line[:min(len(line), 40)], "Z")
+	if !utc || len(stamp) < 19 || strings.Trim(stamp[11:], "0123456789:.") != "" {
+		return line
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(line[len(stamp)+1:], ":"), " ")
+}
+
+// cutWorker cuts the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) "
+// and "(Worker pid=4773, ip=10.1.2.3) ". rank is -1 where it is not said.
+func cutWorker(line string) (rest string, rank int, ok bool) {
+	if len(line) < 8 || line[0] != '(' {
+		return line, -1, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 96)], ')')
+	if end < 0 || end+1 >= len(line) || line[end+1] != ' ' || !strings.Contains(line[:end], "pid=") {
+		return line, -1, false
+	}
+	rank = -1
+	for _, f := range strings.FieldsFunc(line[1:end], func(r rune) bool { return r == ',' || r == ' ' }) {
+		if n, isRank := strings.CutPrefix(f, "rank="); isRank {
+			if k, isNumber := Number(n); isNumber {
+				rank = k
+			}
+		}
+	}
+	return line[end+2:], rank, true
+}
+
+// CutHost cuts the node that pdsh, dsh, mpirun and loggers put before a line:
+// "node07: text", "[dgx-09] text". sure tells that what follows leaves no doubt.
+func CutHost(line string) (rest, host string, sure, ok bool) {
+	from, end := 0, ": "
+	if strings.HasPrefix(line, "[") && !strings.HasPrefix(line, "[rank") {
+		from, end = 1, "] "
+	}
+	i := strings.Index(line[:min(len(line), 64)], end)
+	if i < 2 {
+		return line, "", false, false
+	}
+	host = line[from:i]
+	named := HasDigit(host) && !Digit(host[0]) && IsWord(strings.ReplaceAll(host, ".", ""))
+	if _, err := netip.ParseAddr(host); !named && host != "localhost" && err != nil {
+		return line, "", false, false
+	}
+	rest = line[i+2:]
+	for _, head := range []string{python.Header, `  File "`, "[rank", "[default", "[W", "[E", "[20", " iteration "} {
+		sure = sure || strings.HasPrefix(rest, head)
+	}
+	return rest, host, sure, true
+}
+
+// cutLabel cuts srun's "%*d: ". A task without text prints "3:" alone.
+func cutLabel(line string) (rest string, n int, ok bool) {
+	i := 0
+	for i < len(line) && i < 6 && line[i] == ' ' {
+		i++
+	}
+	start := i
+	for i < len(line) && i-start < 6 && line[i] >= '0' && line[i] <= '9' {
+		n = n*10 + int(line[i]-'0')
+		i++
+	}
+	if i == start || i >= len(line) || line[i] != ':' {
+		return line, -1, false
+	}
+	if i+1 == len(line) {
+		return "", n, true
+	}
+	if line[i+1] != ' ' {
+		return line, -1, false
+	}
+	return line[i+2:], n, true
+}
+
+// cutBracket cuts "[name3]:", "[name3|11]:", mpirun's "[1,11]<stderr>:" and
+// horovodrun's "[11]<stderr>:".
+func cutBracket(line string) (rest, name string, a, b int, ok bool) {
+	if len(line) < 4 || line[0] != '[' {
+		return line, "", -1, -1, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 48)], ']')
+	if end < 2 {
+		return line, "", -1, -1, false
+	}
+	inner, after := line[1:end], line[end+1:]
+	if mpi, found := strings.CutPrefix(after, "<std"); found {
+		if i := strings.Index(mpi, ">:"); i >= 0 && i <= 3 {
+			rank := inner[strings.IndexByte(inner, ',')+1:]
+			if n, isNumber := Number(rank); isNumber {
+				return mpi[i+2:], "", -1, n, true
+			}
+		}
+		return line, "", -1, -1, false
+	}
+	if !strings.HasPrefix(after, ":") {
+		return line, "", -1, -1, false
+	}
+	b = -1
+	if left, right, two := strings.Cut(inner, "|"); two {
+		n, isNumber := Number(right)
+		if !isNumber {
+			return line, "", -1, -1, false
+		}
+		inner, b = left, n
+	}
+	i := len(inner)
+	for i > 0 && inner[i-1] >= '0' && inner[i-1] <= '9' {
+		i--
+	}
+	a, isNumber := Number(inner[i:])
+	name = inner[:i]
+	word := name
+	if host, is := strings.CutSuffix(name, ":"); is {
+		word = strings.ReplaceAll(host, ".", "")
+	}
+	if i == 0 || !isNumber || !IsWord(word) {
+		return line, "", -1, -1, false
+	}
+	return after[1:], name, a, b, true
+}
+
+// Daemon is the name that slurmstepd puts before its lines.
+const Daemon = "slurmstepd"
+
+// CutDaemonTime cuts the time that slurmstepd puts before its lines since Slurm
+// 25.05, in place of its name and node: "[2026-11-21T00:45:02.072] error: ".
+func CutDaemonTime(line string) (rest string, ok bool) {
+	if len(line) < 24 || line[0] != '[' || line[5] != '-' || line[11] != 'T' {
+		return line, false
+	}
+	end := strings.IndexByte(line[:min(len(line), 40)], ']')
+	if end < 0 || !strings.HasPrefix(line[end+1:], " error: ") && !strings.HasPrefix(line[end+1:], " fatal: ") {
+		return line, false
+	}
+	_, ok = ParseTime(line[:end])
+	return line[end+2:], ok
+}
+
+// IsWord reports whether a text is letters, digits, hyphens and underscores alone.
+func IsWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Number reads a decimal number of at most nine digits that is all of s.
+func Number(s string) (n int, ok bool) {
+	if s == "" || len(s) > 9 {
+		return 0, false
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(s[i]-'0')
+	}
+	return n, true
+}
+
+// Digit reports whether a byte is a decimal digit.
+func Digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// HasDigit reports whether a text holds a decimal digit.
+func HasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }

@@ -1,0 +1,59 @@
+package pattern
+
+import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+
+// What Slurm's commands and daemons print. Messages: slurm's src/slurmd,
+// src/srun, src/common/slurm_errno.c; squeue(1) JOB STATE CODES.
+var slurmPatterns = []pattern{
+	{outcome.SlurmTimeLimit, Ended + 3, oneOf("due to time limit|due to deadline|time limit exhausted|job reached its time limit|has exceeded its time limit" +
+		"|exceeded time limit"), ``},
+	{outcome.SlurmTimeLimit, Ended + 3, oneOf("time limit|timelimit"), `(srun|salloc|slurm\w*): .*\b(job|step)\b.*\b(exceeded|exhausted|reached|hit)\b.{0,12}time ?limit`},
+	{outcome.SlurmPreempted, Ended + 4, oneOf("due to preemption|due to job requeue"), ``},
+	{
+		outcome.SlurmPreempted, Ended + 2, oneOf("job is preempted|job has been preempted|job was preempted|preempted by|being preempted|job preempted" +
+			"|due to requeue|requeued due to|requeue"),
+		`due to requeue|(job|is|was|been|being) preempted|preempted by|(job|step) \S* ?(has been |was |is being )?requeued`,
+	},
+	{outcome.SlurmPreempted, Ended + 2, oneOf("preempted"), `(srun|salloc|slurm\w*): .*\b(job|step)(id=| )\S+ (has been|was|is being) preempted`},
+	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node failure|node failure on|node_fail|due to node fail"), `due to node fail|node failure on|\bnode_fail\b`},
+	{
+		outcome.SlurmNodeFail, Ended + 2, oneOf("still not ready|allocation has been revoked|has been revoked|job credential|not responding" +
+			"|io error with slurmstepd|communication connection failure|launch failed|zero bytes were transmitted|slurmd on node|task launch for" +
+			"|unexpected reboot|node is down|nodes are down|node unexpectedly rebooted|slurmd could not|unable to confirm allocation|lost connection to"),
+		`nodes? \S+ (is |are )?(not responding|still not ready)|allocation \d+ has been revoked|job credential (expired|revoked)` +
+			`|io error with slurmstepd|task launch for .*failed on node|unexpected(ly)? reboot|nodes? (\S+ )?(is|are) down|communication connection failure` +
+			`|lost connection to (node|slurmd)`,
+	},
+	// Weighs more than srun's refusals, which begin with the same words.
+	{
+		outcome.SlurmNodeFail, Specific + 7, oneOf("application launch failed|task launch for"),
+		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure` +
+			`|job credential)|task launch for \S+ failed on node \S+: (job credential|communication connection|socket timed out|unable to contact)`,
+	},
+	{
+		outcome.SlurmCancelled, Ended - 2, oneOf("cancelled at|due to signal|sending ctrl-c|interrupt (one more within|first task exited"),
+		`(job|step) \S+ on \S+ cancelled at \S+ (\*\*\*|due to signal)|(job|step) \S+.* cancelled at|sending ctrl-c|interrupt \(one more` +
+			`|first task exited \d+s? ago`,
+	},
+	{outcome.SlurmCancelled, Ended - 4, oneOf("keyboardinterrupt|cancelled by"), `^keyboardinterrupt|cancelled by \w+`},
+
+	// How LSF (its job report, bhist(1)) and PBS end a job: the same ends.
+	{outcome.SlurmTimeLimit, Ended + 3, oneOf("term_runlimit|term_cpulimit|job killed: walltime"), `^term_(run|cpu)limit: job killed|^\W*pbs: job killed: walltime`},
+	{outcome.SlurmCancelled, Ended - 2, oneOf("term_owner|term_force_owner|term_admin|term_force_admin"), `^term_(force_)?(owner|admin): job killed`},
+	{outcome.SlurmPreempted, Ended + 4, oneOf("term_preempt"), `^term_preempt: job killed`},
+	{outcome.HostOOM, Fact, oneOf("term_memlimit|term_swap|job killed: mem|job killed: vmem"), `^term_(memlimit|swap): job killed|^\W*pbs: job killed: v?mem`},
+
+	// The client commands: whatever sbatch and salloc call an error is a refusal,
+	// of srun's only what slurm_errno.c says of a request.
+	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("sbatch:|salloc:"), `^\S*\s*(sbatch|salloc): (error|fatal|unrecognized|invalid|option|ambiguous)\b`},
+	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("srun:"), `srun: (fatal:|unrecognized|invalid option|option|ambiguous)` +
+		`|srun: error: (unable to (create step|allocate resources|create job step|confirm)|invalid|requested|job violates|more processors` +
+		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: (?:.*invalid)?|--|are required|duplicate` +
+		`|only allocated|can't|cannot|no (nodes|value)|node count|partition|qos|assoc|job creation|job submit|configuration file|task range|too few` +
+		`|ntasks|hostlist|slurm job \d+ has expired|the slurm controller|user'?s? group|insufficient|batch|reservation|more|multi_prog)`},
+	{outcome.SlurmSubmitRejected, Specific + 5, oneOf("batch job submission failed|job submit/allocate failed|job violates accounting" +
+		"|requested node configuration is not available|node count specification invalid|more processors requested|invalid account or account/partition" +
+		"|invalid partition name|invalid qos spec|invalid feature spec|invalid generic resource|requested time limit is invalid" +
+		"|user's group not permitted|requested reservation is invalid|memory specification can not be satisfied|does not look like a batch script" +
+		"|dos line breaks|no partition specified|invalid job array spec|invalid wckey|invalid license|job dependency problem"), ``},
+}

@@ -1,0 +1,73 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// Memory is what an out-of-memory error says, in GiB as it prints them.
+type Memory struct {
+	TriedGiB     float64 `json:"tried_gib,omitempty"`
+	TotalGiB     float64 `json:"total_gib,omitempty"`
+	FreeGiB      float64 `json:"free_gib,omitempty"`
+	AllocatedGiB float64 `json:"allocated_gib,omitempty"`
+	ReservedGiB  float64 `json:"reserved_unallocated_gib,omitempty"`
+	OthersGiB    float64 `json:"other_processes_gib,omitempty"`
+}
+
+var memoryFields = []struct {
+	re  *lazy.Pattern
+	set func(*Memory, float64)
+}{
+	{lazy.New(`Tried to allocate ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TriedGiB = v }},
+	{lazy.New(`total capac\w+ of ([\d.]+) (\w+)`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) total capacity`), func(m *Memory, v float64) { m.TotalGiB = v }},
+	{lazy.New(`of which ([\d.]+) (\w+) is free`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) free;`), func(m *Memory, v float64) { m.FreeGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) is allocated by PyTorch`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) already allocated`), func(m *Memory, v float64) { m.AllocatedGiB = v }},
+	{lazy.New(`([\d.]+) (\w+) is reserved by PyTorch but unallocated`), func(m *Memory, v float64) { m.ReservedGiB = v }},
+}
+
+var otherProcess = lazy.New(`Process \d+ has ([\d.]+) (\w+) memory in use`)
+
+// MemoryOf reads the caching allocator's message (CUDACachingAllocator.cpp).
+func MemoryOf(text string) *Memory {
+	var m Memory
+	for _, f := range memoryFields {
+		if g := f.re.FindStringSubmatch(text); g != nil {
+			f.set(&m, gib(g[1], g[2]))
+		}
+	}
+	if all := otherProcess.FindAllStringSubmatch(text, -1); len(all) > 1 || len(all) == 1 && strings.Contains(text, "this process has") {
+		for _, g := range all {
+			m.OthersGiB += gib(g[1], g[2])
+		}
+		if !strings.Contains(text, "this process has") {
+			most := 0.0
+			for _, g := range all {
+				most = max(most, gib(g[1], g[2]))
+			}
+			m.OthersGiB -= most // the largest one is the rank itself
+		}
+	}
+	if m == (Memory{}) {
+		return nil
+	}
+	return &m
+}
+
+func gib(number, unit string) float64 {
+	v, _ := strconv.ParseFloat(number, 64)
+	switch unit {
+	case "MiB":
+		v /= 1 << 10
+	case "KiB":
+		v /= 1 << 20
+	case "bytes":
+		v /= 1 << 30
+	}
+	return float64(int(v*1000+0.5)) / 1000
+}

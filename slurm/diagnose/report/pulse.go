@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// A Pulse is how the output of a job that runs goes on. What is not known is nil.
+type Pulse struct {
+	LastIter *int     `json:"last_iteration,omitempty"`
+	StepS    *float64 `json:"seconds_per_iteration,omitempty"`
+	AgeS     *int64   `json:"last_line_age_s,omitempty"` // of the newest line
+	// MayHang is whether that is longer than a few iterations take.
+	MayHang bool `json:"may_hang,omitempty"`
+}
+
+// Pulse returns how the job goes on; ok is false where it does not run.
+func (r Report) Pulse() (p Pulse, ok bool) {
+	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || r.Class == outcome.Hang}, r.Class == outcome.Running && r.Why == "progress" || r.Class == outcome.Hang
+}
+
+// Says is the pulse in a sentence.
+func (p Pulse) Says() lang.Text {
+	var t lang.Text
+	also := func(en, zh string, v any) {
+		if t.EN != "" {
+			en, zh = ", "+en, "，"+zh
+		}
+		t.EN += fmt.Sprintf(en, v)
+		t.ZH += fmt.Sprintf(zh, v)
+	}
+	if p.LastIter != nil {
+		also("iteration %d", "第 %d 次迭代", *p.LastIter)
+	}
+	if p.StepS != nil {
+		also("%.3g s an iteration", "每次迭代 %.3g 秒", *p.StepS)
+	}
+	if p.AgeS == nil {
+		return t
+	}
+	age := (time.Duration(*p.AgeS) * time.Second).String()
+	if !p.MayHang {
+		also("last line %s ago", "最后一行在 %s 前", age)
+		return t
+	}
+	if t.EN != "" {
+		t.EN, t.ZH = t.EN+". ", t.ZH+"。"
+	}
+	t.EN += fmt.Sprintf("No line for %s: perhaps a hang", age)
+	t.ZH += fmt.Sprintf("已有 %s 没有新的输出：可能已挂起", age)
+	return t
+}
+
+// after is Says behind other words of a sentence.
+func (p Pulse) after() lang.Text {
+	t := p.Says()
+	switch {
+	case t.EN == "":
+	case p.MayHang && p.LastIter == nil && p.StepS == nil:
+		t.EN, t.ZH = ". "+t.EN, "。"+t.ZH
+	default:
+		t.EN, t.ZH = ", "+t.EN, "，"+t.ZH
+	}
+	return t
+}

@@ -1,0 +1,500 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// Finish writes the sentences that depend on all the rest, in English; View
+// says them in the language asked for.
+func (r *Report) Finish() {
+	c := outcome.Of(r.Class)
+	r.Who = c.Who.EN
+	r.Summary = r.summary(lang.EN)
+	r.Advice = r.advice(lang.EN)
+}
+
+// summary says in one or two sentences what broke, where and when.
+func (r Report) summary(l lang.Lang) string {
+	if t, some := r.unreadableFirst(); some {
+		if l == lang.ZH {
+			return t.ZH + r.verdictSummary(l)
+		}
+		return t.EN + " " + r.verdictSummary(l)
+	}
+	return r.verdictSummary(l)
+}
+
+// unreadableFirst says what could not be read, before anything else.
+func (r Report) unreadableFirst() (lang.Text, bool) {
+	n := len(r.Unreadable)
+	if n == 0 {
+		return lang.Text{}, false
+	}
+	words := []string{}
+	for _, u := range r.Unreadable[:min(n, 3)] {
+		words = append(words, u.Path+": "+u.Reason)
+	}
+	if n > len(words) {
+		words = append(words, "…")
+	}
+	list := strings.Join(words, "; ")
+	return said(fmt.Sprintf("%s could not be read (%s); the cause may stand there.", count(n, "log"), list),
+		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, list)), true
+}
+
+// verdictSummary is summary without what could not be read.
+func (r Report) verdictSummary(l lang.Lang) string {
+	zh := l == lang.ZH
+	c := outcome.Of(r.Class)
+	switch r.Class {
+	case outcome.Success, outcome.Running:
+		return r.wellSummary(l)
+	case outcome.Hang:
+		age := ""
+		if r.SinceS != nil {
+			age = (time.Duration(*r.SinceS) * time.Second).Round(time.Minute).String()
+			age = strings.TrimSuffix(age, "0s")
+		}
+		if zh {
+			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s", age, r.iteration("最后一次迭代为第 %d 次", "，"), r.detail(l))
+		}
+		return strings.TrimSpace(fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s. %s", age, r.iteration("the last iteration was "+
+			"%d", "; "), r.detail(l)))
+	}
+	where := r.where(l)
+	if zh {
+		s := c.Name.ZH
+		if where != "" {
+			s = where + "：" + s
+		}
+		s += "。"
+		if d := r.detail(l); d != "" {
+			s += d
+		}
+		if r.DownstreamRanks > 0 {
+			s += fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", r.DownstreamRanks)
+		}
+		return s
+	}
+	s := strings.ToUpper(c.Name.EN[:1]) + c.Name.EN[1:]
+	if where != "" {
+		s += " " + where
+	}
+	s += "."
+	if d := r.detail(l); d != "" {
+		s += " " + d
+	}
+	if r.DownstreamRanks > 0 {
+		s += fmt.Sprintf(" %s only %s the consequences.", count(r.DownstreamRanks, "other rank"), verb(r.DownstreamRanks, "reports", "report"))
+	}
+	return s
+}
+
+// partial says which ranks' logs are here, where it is not all of them.
+func (r Report) partial() (lang.Text, bool) {
+	if len(r.OnlyRanks) == 0 {
+		return lang.Text{}, false
+	}
+	words := make([]string, len(r.OnlyRanks))
+	for i, n := range r.OnlyRanks {
+		words[i] = strconv.Itoa(n)
+	}
+	zh := "这里只有 rank " + strings.Join(words, "、") + " 的日志。"
+	en := "ranks " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	if len(words) == 1 {
+		en = "rank " + words[0]
+	}
+	return said("Only the logs of "+en+" are here.", zh), true
+}
+
+func (r Report) wellSummary(l lang.Lang) string {
+	s := r.wellSaid(l)
+	if t, ok := r.partial(); ok {
+		if l == lang.ZH {
+			return s + t.ZH
+		}
+		return s + " " + t.EN
+	}
+	return s
+}
+
+func (r Report) wellSaid(l lang.Lang) string {
+	zh := l == lang.ZH
+	switch r.Why {
+	case "finished":
+		if zh {
+			return "作业正常结束，没有失败" + r.iteration("，最后一次迭代为第 %d 次", "") + "。"
+		}
+		return "The job finished; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
+	case "progress":
+		p, _ := r.Pulse()
+		return said("The job runs; nothing failed%s.", "作业在运行，没有失败%s。").With(p.after()).In(l)
+	case "not started":
+		if zh {
+			return "作业尚未开始。"
+		}
+		return "The job has not started."
+	}
+	if zh {
+		return "日志中没有任何失败的迹象。"
+	}
+	return "The logs show no failure."
+}
+
+func (r Report) iteration(form, before string) string {
+	if r.LastIter == nil {
+		return ""
+	}
+	return before + fmt.Sprintf(form, *r.LastIter)
+}
+
+// where names rank and node.
+func (r Report) where(l lang.Lang) string {
+	var parts []string
+	if r.RootRank != nil {
+		parts = append(parts, "rank "+strconv.Itoa(*r.RootRank))
+	}
+	if r.RootNode != nil {
+		if l == lang.ZH {
+			parts = append(parts, "节点 "+*r.RootNode)
+		} else {
+			parts = append(parts, "node "+*r.RootNode)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if l == lang.ZH {
+		return strings.Join(parts, "，")
+	}
+	return "on " + strings.Join(parts, ", ")
+}
+
+var phaseZH = map[string]string{
+	"checkpoint load": "加载检查点", "checkpoint save": "保存检查点", "evaluation": "评估", "data": "读取数据", "optimizer": "优化器",
+	"backward": "反向传播", "forward": "前向传播", "setup": "初始化", "import": "导入模块",
+}
+
+// detail says what the class's own facts add.
+func (r Report) detail(l lang.Lang) string {
+	zh := l == lang.ZH
+	var s []string
+	say := func(en, cn string) {
+		if zh {
+			s = append(s, cn)
+		} else {
+			s = append(s, en)
+		}
+	}
+	if t, ok := r.partial(); ok {
+		say(t.EN, t.ZH)
+	}
+	if t, ok := r.knownOfEnd(); ok {
+		say(t.EN, t.ZH)
+	}
+	if r.Phase != "" {
+		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")
+	}
+	if m := r.Memory; m != nil && m.TriedGiB > 0 {
+		say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
+			fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
+		if m.OthersGiB > 0 {
+			say(fmt.Sprintf("Other processes on that GPU hold %.2f GiB.", m.OthersGiB), fmt.Sprintf("该 GPU 上其他进程占用 %.2f GiB。", m.OthersGiB))
+		}
+	}
+	if r.Behind != nil && r.Laggard == "" {
+		b := r.Behind.Says()
+		say(b.EN, b.ZH)
+	}
+	if len(r.Differs) > 0 {
+		list := strings.Join(r.Differs, ", ")
+		say("The nodes did not start alike: "+list+" differs between them.", "各节点的启动条件不一致："+list+" 不同。")
+	}
+	switch r.Laggard {
+	case "behind":
+		say("All others waited for this rank: it had enqueued fewer collectives.", "其他 rank 都在等它：它提交的集合操作更少。")
+	case "other":
+		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
+	case "recorder":
+		if n := len(r.MissedBy); n > 1 {
+			list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.MissedBy[:min(n, 16)])), ", "), "[]")
+			say("By the flight recorder ranks "+list+" never entered "+r.Collective+".", "flight recorder 显示 rank "+list+" 从未进入 "+r.Collective+"。")
+		} else {
+			say("By the flight recorder it never entered "+r.Collective+".", "flight recorder 显示它从未进入 "+r.Collective+"。")
+		}
+	case "named":
+		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
+	case "exit":
+		say("This rank alone left with an exit code of its own.", "只有它以不同的退出码退出。")
+	case "silent":
+		say("This rank alone said nothing when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
+	}
+	if r.Traceback != nil && r.Traceback.File != "" {
+		at := fmt.Sprintf("%s:%d", r.Traceback.File, r.Traceback.Line)
+		if r.Traceback.Function != "" {
+			at += " (" + r.Traceback.Function + ")"
+		}
+		say("Raised at "+at+".", "出错位置："+at+"。")
+	}
+	if zh {
+		return strings.Join(s, "")
+	}
+	return strings.Join(s, " ")
+}
+
+// taskExit is srun's word of a task's own exit.
+var taskExit = lazy.New(`Exited with exit code (\d+)$`)
+
+// knownOfEnd says what Slurm knows of an end that no line explains.
+func (r Report) knownOfEnd() (lang.Text, bool) {
+	if r.Class != outcome.UnknownExit {
+		return lang.Text{}, false
+	}
+	code, signal, _ := strings.Cut(r.ExitCode, ":")
+	if own := taskExit.FindStringSubmatch(r.RootLine); own != nil {
+		code, signal = own[1], "" // the step's is that of whichever task was ended last
+	}
+	switch {
+	case signal != "" && signal != "0":
+		return said("Slurm says that signal "+signal+" ended it.", "Slurm 记录它被信号 "+signal+" 终止。"), true
+	case code != "" && code != "0":
+		return said("Its exit code was "+code+".", "退出码为 "+code+"。"), true
+	case r.Why == "nothing says how it ended":
+		return said("The log stops without a failure and without the words of an end.", "日志中断：既没有报错，也没有正常结束的输出。"), true
+	}
+	return lang.Text{}, false
+}
+
+// Offered is the report of a diagnosis beside which a changed specification is
+// offered: what that changes is not advised in words too.
+func (r Report) Offered() Report {
+	r.offered = true
+	return r
+}
+
+// advice is what to do: the class's remedies, after what this case adds.
+func (r Report) advice(l lang.Lang) []string {
+	out := []string{}
+	add := func(t lang.Text) { out = append(out, t.In(l)) }
+	if len(r.ExcludeNodes) > 0 && !r.offered {
+		nodes := strings.Join(r.ExcludeNodes, ",")
+		add(said("Resubmit with --exclude="+nodes+".", "使用 --exclude="+nodes+" 重新提交。"))
+	}
+	if f := r.Fit; f != nil && !r.offered {
+		flags := strings.Join(f.Flags, " ")
+		add(said(fmt.Sprintf("Smallest change that fits by the memory estimate: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
+			fmt.Sprintf("按显存估算，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
+	}
+	for _, id := range r.Rules {
+		if t, ok := ruleAdvice(id); ok {
+			add(t)
+		}
+	}
+	if r.Peer != "" {
+		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.",
+			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude "+
+				"后重新提交。"))
+	}
+	if len(r.Differs) > 0 {
+		list := strings.Join(r.Differs, ", ")
+		add(said("First make "+list+" the same on every node.", "应先让各节点的 "+list+" 一致。"))
+	}
+	if r.Class == outcome.CUDAOOM {
+		for _, t := range r.memoryAdvice() {
+			add(t)
+		}
+	}
+	if r.Class == outcome.GPUHardware || r.Class == outcome.CUDAIllegalAccess {
+		if t, ok := r.hardwareAdvice(); ok {
+			add(t)
+		}
+	}
+	if r.Class == outcome.ImportError {
+		if t, ok := r.ImportAdvice(); ok {
+			add(t)
+		}
+	}
+	if r.MayHang {
+		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
+			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
+	}
+	for i, t := range outcome.Of(r.Class).Advice {
+		if asks := AsksFor[r.Class]; asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
+			add(t)
+		}
+	}
+	return out
+}
+
+// pointless reports whether a remedy cannot help: the job has it, it is
+// proposed already, or it is for another fault of a container than this one.
+func (r Report) pointless(asks string) bool {
+	if r.Class == outcome.Container {
+		return asks != containerFault(r.RootLine)
+	}
+	return slices.Contains(r.Already, asks) || r.proposes(asks)
+}
+
+// proposes reports whether what this case adds asks for something already, so
+// that the class's own words would say it twice.
+func (r Report) proposes(what string) bool {
+	if r.Fit != nil {
+		return slices.Contains(r.Fit.Flags, "--"+what) || what == RecomputeAll && slices.Contains(r.Fit.Flags, "--recompute-granularity") ||
+			what == MoreParallel && strings.Contains(strings.Join(r.Fit.Flags, " "), "-parallel-size") || what == SmallerBatch
+	}
+	return what == SmallerBatch && r.Layout != nil && r.Layout.MicroBatchSize > 1
+}
+
+// memoryAdvice puts the run's own numbers before the general advice.
+func (r Report) memoryAdvice() (out []lang.Text) {
+	if m := r.Memory; m != nil && m.OthersGiB > 1 {
+		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.",
+			"该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
+	}
+	if y := r.Layout; y != nil && y.MicroBatchSize > 1 && r.Fit == nil {
+		half := y.MicroBatchSize / 2
+		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.",
+			y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
+			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1,
+				y.CP), half)))
+	}
+	return out
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// View says the report: the root cause first, then advice, evidence folded.
+func (r Report) View(l lang.Lang) view.Doc {
+	zh := l == lang.ZH
+	word := func(en, cn string) string {
+		if zh {
+			return cn
+		}
+		return en
+	}
+	c := outcome.Of(r.Class)
+	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
+	switch r.Class {
+	case outcome.Success, outcome.Running:
+		doc.Tone = view.Good
+		if r.MayHang {
+			doc.Tone = view.Warn
+		}
+	case outcome.SlurmCancelled, outcome.SlurmPreempted, outcome.SlurmTimeLimit, outcome.Hang:
+		doc.Tone = view.Warn
+	}
+	doc.Sections = append(doc.Sections, view.Section{Text: r.summary(l)})
+	if r.RootLine != "" {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Root cause", "根本原因"), Code: r.RootLine, Lang: "log"})
+	}
+	doc.Sections = append(doc.Sections, view.Section{Facts: r.facts(l)})
+	if a := r.advice(l); len(a) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("What to do", "处理建议"), Items: a})
+	}
+	if len(r.Evidence) > 0 {
+		t := view.Table{Header: []string{word("why", "依据"), word("where", "位置"), word("line", "内容")}}
+		for _, e := range r.Evidence {
+			where := fmt.Sprintf("%s:%d", e.File, e.LineNo)
+			if e.Rank != nil {
+				where += fmt.Sprintf(" (rank %d)", *e.Rank)
+			}
+			t.Rows = append(t.Rows, []string{e.WhyIn(l), where, e.Text})
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Evidence", "证据链"), Table: &t, Fold: true})
+	}
+	if len(r.Stacks) > 0 {
+		var b strings.Builder
+		for _, g := range r.Stacks {
+			fmt.Fprintf(&b, "ranks %s\n    %s\n", strings.Trim(fmt.Sprint(g.Ranks), "[]"), strings.Join(g.Frames, "\n    "))
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Stacks, smallest group first", "堆栈（最小的一组在前）"), Code: b.String(), Fold: true})
+	}
+	if len(r.Notes) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Notes", "说明"), Items: r.Notes, Fold: true})
+	}
+	return doc
+}
+
+// WhyIn says why the line is evidence.
+func (e Evidence) WhyIn(l lang.Lang) string {
+	if l == lang.ZH {
+		if t, ok := map[string]string{
+			"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出",
+			"last words": "该 rank 的最后输出",
+			"start":      "启动",
+		}[e.Why]; ok {
+			return t
+		}
+	}
+	return e.Why
+}
+
+// facts are the short values of the answer.
+func (r Report) facts(l lang.Lang) (fs []view.Fact) {
+	zh := l == lang.ZH
+	add := func(en, cn, value string) {
+		if value == "" {
+			return
+		}
+		if zh {
+			en = cn
+		}
+		fs = append(fs, view.Fact{Name: en, Value: value})
+	}
+	yesNo := func(b bool) string {
+		switch {
+		case zh && b:
+			return "是"
+		case zh:
+			return "否"
+		case b:
+			return "yes"
+		}
+		return "no"
+	}
+	add("Class", "类别", r.Class)
+	if r.RootLineNo != nil {
+		add("Place", "位置", r.RootFile+":"+strconv.Itoa(*r.RootLineNo))
+	}
+	if r.RootRank != nil {
+		add("Rank", "Rank", strconv.Itoa(*r.RootRank))
+	}
+	if r.RootNode != nil {
+		add("Node", "节点", *r.RootNode)
+	}
+	if r.Found() {
+		add("Who acts", "由谁处理", outcome.Of(r.Class).Who.In(l))
+		add("Retry as it is", "原样重试", yesNo(r.Retry))
+	}
+	add("Exclude", "排除节点", strings.Join(r.ExcludeNodes, ","))
+	if r.Attempts > 1 {
+		add("Attempts", "尝试次数", strconv.Itoa(r.Attempts))
+	}
+	if r.Runs > 1 {
+		add("Runs in one log", "同一日志中的运行", said(fmt.Sprintf("%d, of which the last is judged", r.Runs), fmt.Sprintf("%d 次，以最后一次为准", r.Runs)).In(l))
+	}
+	return fs
+}
+
+func said(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }

@@ -1,0 +1,109 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// All reads all files, on all cores.
+func All(ctx context.Context, src logfile.Source) ([]*Facts, error) {
+	all := make([]*Facts, len(src.Logs))
+	want, keep := shares(len(src.Logs))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(src.Logs)) {
+		wg.Go(func() {
+			var buf []byte
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(src.Logs) || ctx.Err() != nil {
+					return
+				}
+				all[i] = scanFile(ctx, src.Logs[i], newScanner(i, keep), want, &buf)
+				if len(buf) > logfile.MaxExtended/2 {
+					buf = nil
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, lang.Text{EN: "diagnosis stopped: %s", ZH: "诊断已停止：%s"}.Err(err)
+	}
+	return all, nil
+}
+
+// shares is how much of the end of each of n files is read, and how many of
+// its iteration lines are kept.
+func shares(n int) (want, keep int) {
+	n = max(1, n)
+	return min(max(logfile.AllWindows/n, logfile.MinWindow), logfile.MaxWindow), min(max(allProgress/n, minProgress), maxProgress)
+}
+
+// scanFile reads one file. What goes wrong is kept with its facts.
+func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[]byte) *Facts {
+	if d := f.Digested; d != nil {
+		if d.Error != "" {
+			s.Reads = errors.New(d.Error)
+		}
+		s.replay(d)
+		s.finish()
+		return s.Facts
+	}
+	windows, err := f.Windows(ctx, buf, want, healthy)
+	if err == nil {
+		err = logfile.LooksBinary(windows)
+	}
+	if s.Reads = err; err != nil {
+		windows = nil
+	}
+	s.cut = len(windows) > 1
+	for n, w := range windows {
+		if n > 0 {
+			s.gap()
+		}
+		s.scan(w)
+	}
+	s.finish()
+	return s.Facts
+}
+
+// gap is crossed between two windows: what was open stays unfinished.
+func (s *scanner) gap() {
+	s.streams = map[logline.Tag]*stream{}
+	s.waiting = s.waiting[:0]
+	s.now = time.Time{}
+	s.counts = map[quota]int{}
+}
+
+// finish ends what is still open at the end of a file.
+func (s *scanner) finish() {
+	s.LastBy = map[logline.Tag]Mark{}
+	tags := slices.SortedFunc(maps.Keys(s.streams), func(a, b logline.Tag) int {
+		return cmp.Or(cmp.Compare(s.streams[a].last.Off, s.streams[b].last.Off), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Label, b.Label),
+			cmp.Compare(a.Local, b.Local), cmp.Compare(a.Host, b.Host))
+	})
+	for _, t := range tags { // in one order: of events that are near each other the first may win
+		st := s.streams[t]
+		if st.last.Text != "" && len(s.LastBy) < 1<<14 {
+			s.LastBy[t] = st.last
+		}
+		if st.pending != "" {
+			s.endPending(st, t)
+		}
+		s.usageAtEnd(st.usage)
+		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
+	}
+	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
+}

@@ -1,0 +1,147 @@
+package scan
+
+import (
+	"hash/fnv"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// Several runs may stand in one file: nohup appends to its own, a shell with >>,
+// Slurm with --open-mode=append. The last one is judged. A launcher's restarts are
+// attempts of one run, and none of these.
+
+// An opening is how the run of a file began: what it says first, which another run
+// says again in the same order and with the same numbers, where a loop counts. After
+// the end of a process its first line is enough, whatever numbers are in it.
+type opening struct {
+	forms []said32 // of the first sentences
+	since int      // sentences so far
+	over  bool     // its process has ended
+	next  int      // which of forms would come next, where some came again, one after the other
+	from  int      // the first of these
+	again Mark     // where they began to
+}
+
+// said32 hashes a sentence: without any digits, and without those before its first
+// letter, which tell the time.
+type said32 struct{ loose, exact uint32 }
+
+// opened is how much of a sentence is compared.
+func opened(text string) string { return text[:min(len(text), 160)] }
+
+func exactOf(text string) uint32 {
+	h := fnv.New32a()
+	io.WriteString(h, strings.TrimLeft(opened(text), "0123456789-/:.,[] "))
+	return h.Sum32()
+}
+
+const (
+	openingLines = 12 // that are kept
+	enoughAgain  = 4  // that come again where no end is seen
+	enoughAfter  = 3  // that come again where a launcher told of a failure
+	leastOpening = 12 // bytes of a line that may open a run
+)
+
+// onlyTime is a line of date(1) and its like: scripts print it first and last.
+var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w\p{Han} /.-]{0,24}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?` +
+	`(?: ?[A-Z]{1,5}|[+-]\d{4})?(?: \d{4})?\W*$`)
+
+// begins looks for the start of another run in an untagged line.
+func (s *scanner) begins(text string, off int64) {
+	if strings.HasPrefix(text, "nohup: ignoring input") && s.opening.since > 0 {
+		s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
+		return
+	}
+	o := &s.opening
+	if o.since > openingLines && len(o.forms) == 0 {
+		return // nothing can come again
+	}
+	loose := form32(logline.NoTag, opened(text))
+	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
+		return // most lines, of most logs
+	}
+	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
+		return
+	}
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || new(usage).has(text) {
+		return
+	}
+	if st := s.streams[logline.NoTag]; st != nil && st.open != nil {
+		return // inside a traceback
+	}
+	o.since++
+	if len(o.forms) == 0 && o.over {
+		return // it ended before it had said anything
+	}
+	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
+		// After the words of an end two lines are enough.
+		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil {
+			s.another(o.again)
+		}
+		return
+	}
+	o.next = 0
+	for i, f := range o.forms {
+		switch {
+		case f.loose != loose:
+		case i == 0 && o.over:
+			s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
+			return
+		case i == 0 && (o.since > 2*openingLines || s.whole != nil) && f.exact == exactOf(text):
+			o.next, o.from, o.again = 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			return
+		case i > 0 && s.Failed != nil && s.Failed.Off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
+			o.next, o.from, o.again = i+1, i, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			return
+		case o.since <= 2*openingLines: // several ranks say it, or one does again and again
+			o.forms = append(o.forms[:i], o.forms[i+1:]...)
+			return
+		}
+	}
+	if o.since <= openingLines && !o.over && pattern.FormOf(text) < pattern.Inert && !tallyForm.MatchString(text) && !strings.Contains(text, python.Header) {
+		o.forms = append(o.forms, said32{loose, exactOf(text)})
+	}
+}
+
+// another begins a run: what the one before it came to counts no more.
+func (s *scanner) another(m Mark) {
+	if len(s.Starts[Appended]) < 1024 {
+		s.Starts[Appended] = append(s.Starts[Appended], m)
+	}
+	s.whole, s.synced, s.Progress, s.recent, s.pending, s.Last = nil, nil, nil, s.recent[:0], nil, nil
+	s.counts = map[quota]int{}
+	s.lastStart, s.plan = m.Off, plan{}
+	s.opening = opening{forms: s.opening.forms, since: openingLines}
+}
+
+// Appended is the kind of the lines with which another run begins.
+const Appended = "run"
+
+// ProgramOf names the program that an event ended: the main one of a Python
+// process, which is no launcher, or one that was called wrongly.
+func ProgramOf(e *Event) string {
+	if e.Tag != logline.NoTag || !e.Counts() {
+		return ""
+	}
+	if g := Complaint.FindStringSubmatch(e.Text); g != nil {
+		return g[1]
+	}
+	if e.Stack == nil || len(e.Stack.Frames) == 0 {
+		return ""
+	}
+	f := e.Stack.Frames[0]
+	if f.Function != "<module>" || python.InLibrary(f.File) || strings.Contains(f.File, "/bin/") {
+		return ""
+	}
+	return path.Base(f.File)
+}
+
+// Complaint is argparse's.
+var Complaint = lazy.New(`^([\w.-]+\.py): error: `)

@@ -1,0 +1,274 @@
+package scan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// doneWords are the words with which programs and scripts say that they did what
+// they should: at their end, and in a loop after each round of it.
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
+	`|完成|结束|已保存|成功|完了|終了|완료` +
+	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
+
+// ofRound is how a loop says behind words of an end which of its rounds they are of.
+var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
+	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)`)
+
+// partDone is how a loop says that one of its rounds is done, by its number; a
+// process has a longer one.
+var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
+
+// results are the words for what a run came to; where they are said over and over
+// it is on its way.
+var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
+	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
+	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
+
+// setUp is how the bars of what is done before the work are called.
+var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
+	`pre-?(?:par|process)|caching|import|extracting|unpack|sanity|generating \w+ split)[^|]*\d%`)
+
+// banner reports whether a line is words between rules.
+func banner(text string) bool {
+	text = strings.TrimLeft(text, " \t")
+	return text[0] == '#' || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "---")
+}
+
+// closing are words that only an end has.
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
+	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with the date
+	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
+	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
+	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
+
+// endWords reports whether a line has words of an end.
+func endWords(text string) bool {
+	return closing.MatchString(text) || doneWords.MatchString(text) || results.MatchString(text)
+}
+
+// wholeRun are the words for all that a script or a program does.
+const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|testing|pipeline|experiments?|program|simulation|` +
+	`workflow|calculation|optimi[sz]ation)`
+
+// drawn is what rules are drawn with, around words or alone.
+const drawn = "-=*#|~_+ \t"
+
+// closes reports whether a line has words that only an end has, and none that take
+// them back.
+func closes(text string) bool {
+	bare := strings.Trim(text, drawn)
+	return closing.MatchString(bare) && !unfinished.MatchString(bare) && !ofRound.MatchString(bare)
+}
+
+// saysEnd reports whether a line, without the rules around it, has words of an end
+// that are no round's.
+func (f *Facts) saysEnd(t logline.Tag, text string) bool {
+	bare := strings.Trim(text, drawn)
+	switch {
+	case bare == "" || unfinished.MatchString(bare) || ofRound.MatchString(bare):
+		return false
+	case closing.MatchString(bare), whole.MatchString(bare):
+		return true
+	case f.inRow(t, text):
+		return false
+	}
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
+}
+
+// measures are a trainer's summary, and what an evaluation or a test of the
+// network prints last: a dictionary of numbers, or one that is called final.
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
+	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
+	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+
+// An Ending is what the last lines of one log tell of its end.
+type Ending struct {
+	Said    bool // they have the words of one
+	Counted bool // bars and counts stand among them
+	Full    bool // the last of these came to its end
+	Short   bool // a count of epochs did not, however full the bars in it are
+	Sure    bool // nothing else matters
+}
+
+// Ending reads the last lines of a log.
+func (f *Facts) Ending() (e Ending) {
+	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && f.LastTime.Sub(f.wholeAt) <= LongAfter {
+		return Ending{Said: true, Sure: true}
+	}
+	if f.torn {
+		return Ending{Sure: true}
+	}
+	var bar Mark // the last count
+	var before time.Time
+	amid := false // the last line is one of something that goes on
+	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
+		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.reached > 0 && f.told-f.plan.reached <= LongTail
+	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
+	for k, m := range last {
+		_, text := logline.CutTag(m.Text)
+		if f.told-m.told > LongTail {
+			continue // a bar that much else followed was not the last
+		}
+		at, dated := logline.ParseTime(text)
+		if dated && !before.IsZero() && at.Sub(before) > LongAfter {
+			e.Said, e.Full = false, false // it begins anew
+		}
+		before = at
+		if c, counted := tallyIn(text); counted {
+			if c.bar && f.inRow(m.Tag, barName(text)) {
+				continue // one of a bar that came to its end again and again
+			}
+			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
+			switch {
+			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
+				continue
+			case c.epoch:
+				e.Short = !complete
+			}
+			if m.Off >= bar.Off {
+				bar, e.Full = m, complete
+			}
+			e.Counted, amid = true, !complete
+			continue
+		}
+		amid = false
+		if failing.MatchString(text) && !pattern.ZeroOf.MatchString(text) {
+			return Ending{Sure: true}
+		}
+		if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") || lastBreath.MatchString(text) {
+			e.Said = true
+		}
+		if k == len(last)-1 {
+			_, _, raised := python.ParseException(text, false)
+			switch {
+			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
+				return Ending{Sure: true}
+			case closes(text), (score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
+				!f.repeats(text) && !f.inRow(m.Tag, text):
+				return Ending{Said: true, Sure: true}
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
+				e.Said, amid = false, true // it ends amid what it announces, or that did not work
+			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
+				e.Said, e.Full, amid = false, false, true
+			}
+		}
+		if strings.Contains(text, " NCCL INFO ") || pattern.WarningLevel.MatchString(text) {
+			continue
+		}
+		if !new(usage).has(text) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
+			e.Said = e.Said || f.saysEnd(m.Tag, text)
+		}
+	}
+	if f.epochs.complete(f.told, f.fromZero) && !amid {
+		e.Full, e.Short = true, false
+	}
+	return e
+}
+
+// inEpoch is the name of a bar within one of epochs whose number is not told.
+var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
+
+// failing is how programs say among their last lines that something did not work.
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
+
+// failed begins a last line that says so.
+var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+
+// announced is how they announce it beside those.
+var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+
+// lastAct is what programs announce that have done their work.
+var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
+
+// lastBreath is what is said only where a process comes to its end by itself: its
+// communicators are taken down as the interpreter leaves. They are aborted after an
+// exception too, which stands in the other file.
+var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
+	`Unable to destroy server_ object, so releasing instead|` + // TensorFlow's
+	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
+
+// Killed is a shell's word on the program that it waited for.
+var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
+	`Trace/breakpoint trap|Terminated|Hangup|Quit|Alarm clock|User defined signal [12])` +
+	`(?: +\(core dumped\))?(?:$|  )`)
+
+// ready begins the words for what is done before the work.
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|resolv)`
+
+// unfinished are words beside those of an end that take them back.
+var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
+	`\b(?:will|would|to|can|should) be\b|` +
+	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, of an index
+	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
+
+// whole is how programs and scripts say that all that they were to do is done.
+// They may go on with notes on what came of it.
+var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
+	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
+	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
+	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
+	`|^State: COMPLETED\b` + // seff(1)
+	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
+	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
+	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
+
+// fitted is Lightning's word on its last epoch; the bars are written once more, and
+// the program goes on.
+var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
+
+// Farewell is how many sentences may follow such words.
+const Farewell = 12
+
+// beginning are the words with which programs announce what they are about to do.
+var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
+	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
+
+// soFar are words of a measure that the next epoch may better.
+var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
+
+// score is a measure of a finished evaluation, alone or beside others.
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
+	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
+	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
+	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
+	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
+	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
+
+// rowOf is a row of a data frame as pandas prints it, its head or its size: the
+// frame belongs to the line before it.
+var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
+
+// talk are the last lines without what data frames they show.
+func (f *Facts) talk() (lines []Mark) {
+	for _, m := range f.Last {
+		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) {
+			lines = append(lines, m)
+		}
+	}
+	return lines
+}
+
+// timeTaken is how a program tells how long it took.
+var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
+	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$`)
+
+// repeats reports whether a line of the same form stands among the last ones
+// before the end: then it is one of a row that goes on.
+func (f *Facts) repeats(text string) bool {
+	form := logline.Template(text)
+	for _, m := range tail(f.Last[:max(0, len(f.Last)-1)], 12) {
+		if _, earlier := logline.CutTag(m.Text); logline.Template(earlier) == form {
+			return true
+		}
+	}
+	return false
+}

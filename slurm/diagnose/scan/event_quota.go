@@ -1,0 +1,45 @@
+package scan
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// add keeps an event, within its class's and rank's bounds.
+func (s *scanner) add(e *Event) {
+	e.File, e.Before, e.Rank, e.Ran = s.file, s.now, -1, s.Ran
+	if e.Tag != logline.NoTag {
+		e.Ran.Phases = s.PhasesBy[e.Tag]
+	}
+	said := e.Text
+	if strings.HasPrefix(said, logline.Daemon) {
+		said = e.Raw // the time stands in the place of the name
+	}
+	_, e.Dated = logline.ParseTime(said)
+	if e.Node == "" {
+		e.Node = cmp.Or(e.Tag.Host, NodeIn(e.Text))
+	}
+	key := quota{e.Tag, e.Class}
+	if e.Form != pattern.Statement || e.Doubted {
+		key.class += "?"
+	}
+	n := s.counts[key]
+	s.counts[key]++
+	if n >= keepFirst+keepLast {
+		// Keep the newest in place of the oldest of the last ones.
+		for i := len(s.Events) - 1; i >= 0; i-- {
+			if o := s.Events[i]; o.Tag == e.Tag && o.Class == e.Class &&
+				(o.Form == pattern.Statement && !o.Doubted) == (e.Form == pattern.Statement && !e.Doubted) {
+				copy(s.Events[i:], s.Events[i+1:])
+				s.Events[len(s.Events)-1] = e
+				break
+			}
+		}
+	} else {
+		s.Events = append(s.Events, e)
+	}
+	s.waiting = append(s.waiting, e)
+}

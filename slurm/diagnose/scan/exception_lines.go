@@ -1,0 +1,153 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// exception ends an open traceback with its last line.
+func (s *scanner) exception(st *stream, t logline.Tag, text, raw string, off int64) bool {
+	kind, message, ok := python.ParseException(text, true)
+	if ok && st.open.Headless && !python.ExceptionKinds.MatchString(kind) && !ofModule.MatchString(kind) {
+		return false
+	}
+	if !ok {
+		// A labelled, unbuffered traceback comes in pieces: the name alone first.
+		if len(st.open.Frames) > 0 && bareName.MatchString(text) {
+			st.pending, st.first, st.firstOff = text, raw, off
+			return true
+		}
+		return false
+	}
+	if message == "" && t.Label >= 0 && !strings.HasSuffix(text, ".") {
+		st.pending, st.first, st.firstOff = text, raw, off
+		return true
+	}
+	s.raise(st, &Event{Off: off, Raw: raw, Text: text, Tag: t, Kind: kind, message: message})
+	return true
+}
+
+// ofModule is a class with the module that it comes from.
+var ofModule = lazy.New(`^[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*$`)
+
+var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
+
+// continuePending joins the pieces of an exception's last line.
+func (s *scanner) continuePending(st *stream, t logline.Tag, text string) bool {
+	var joined string
+	switch {
+	case strings.HasPrefix(text, ":"):
+		st.pending += text + " "
+		if strings.Trim(text, ": ") == "" {
+			return true
+		}
+		joined = strings.TrimSpace(st.pending)
+	case strings.HasSuffix(strings.TrimSpace(st.pending), ":"):
+		joined = strings.TrimSpace(st.pending) + " " + strings.TrimSpace(text)
+	default:
+		s.endPending(st, t)
+		return false
+	}
+	st.pending = joined
+	s.endPending(st, t)
+	return true
+}
+
+func (s *scanner) endPending(st *stream, t logline.Tag) {
+	kind, message, _ := strings.Cut(st.pending, ":")
+	e := &Event{Off: st.firstOff, Raw: st.first, Text: strings.TrimSpace(st.pending), Tag: t, Kind: kind, message: strings.TrimSpace(message)}
+	st.pending = ""
+	s.raise(st, e)
+}
+
+// raise adds an exception that ends an open traceback.
+func (s *scanner) raise(st *stream, e *Event) {
+	if e.Stack = st.open; e.Stack != nil {
+		e.Doubted = e.Stack.Caught && e.Stack.Chain == python.Unchained
+		switch {
+		case e.Stack.Logged, e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
+			e.Form = pattern.Report
+		case st.ignored > 0:
+			e.Form = pattern.Report
+			st.ignored--
+		}
+	}
+	s.classify(e)
+	if e.Stack != nil {
+		st.raised = outweigh(e.Stack.Chain, st.raised, e)
+	} else {
+		st.raised = e
+	}
+	s.add(e)
+	s.unready(e)
+	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
+		s.opening.over = true
+	}
+	st.open, st.previous = nil, e.Text
+}
+
+// unready finds why a process misses the group of all ranks: the exception of its
+// set-up, which the program only logged.
+func (s *scanner) unready(e *Event) {
+	if !strings.Contains(e.message, "process group has not been initialized") {
+		return
+	}
+	for _, o := range s.Events {
+		if o.Tag == e.Tag && o.Form == pattern.Report && (o.Class == outcome.PortInUse || o.Class == outcome.Rendezvous || o.Class == outcome.NCCLConnection) {
+			o.Form, e.Superseded = pattern.Statement, true
+			return
+		}
+	}
+}
+
+// classify gives an exception its class.
+func (s *scanner) classify(e *Event) *Event {
+	best := s.table.Match(e.Text)
+	class, weight := python.Refine(e.Kind, e.message, e.Stack)
+	switch {
+	case weight == pattern.Symptom: // another process is gone, whatever the words are
+		e.Class, e.Weight = class, weight
+	case best != nil && best.Weight == pattern.Death:
+		e.Class, e.Weight = best.Class, pattern.Generic
+	case best != nil && (best.Weight < pattern.Generic || best.Weight >= pattern.Specific-2):
+		e.Class, e.Weight = best.Class, best.Weight
+	default:
+		e.Class, e.Weight = class, weight
+		if best != nil && best.Weight > e.Weight {
+			e.Class, e.Weight = best.Class, best.Weight
+		}
+	}
+	if e.Stack == nil && e.Class == outcome.UserException {
+		e.Weight--
+	}
+	return e
+}
+
+// outweigh marks, of two chained exceptions, the one that says less, and
+// returns the other. Innermost is where the reason lies, unless it is a
+// consequence of something else or says much less.
+func outweigh(c python.Chain, earlier, later *Event) *Event {
+	if c == python.Unchained || earlier == nil {
+		return later
+	}
+	first := c == python.RaisedFrom
+	switch d := earlier.Weight - later.Weight; {
+	case c == python.Handling && python.Outside.MatchString(earlier.Kind):
+		first = true // what fails while a process is told to end says nothing
+	case d >= 10 && c != python.Wrapping:
+		first = true
+	case d <= -10:
+		first = false
+	}
+	if first {
+		later.Superseded = true
+		return earlier
+	}
+	earlier.Superseded = true
+	return later
+}

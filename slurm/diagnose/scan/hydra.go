@@ -1,0 +1,38 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// hydraEnds is Hydra's last line after it refused a configuration, or after the
+// traceback of the program that it called.
+const hydraEnds = "Set the environment variable HYDRA_FULL_ERROR=1"
+
+// blank ends a block of lines. One under a heading belongs to what was told before.
+func (st *stream) blank() {
+	if st.block != nil && (st.told == nil || !strings.HasSuffix(st.block.Text, ":")) {
+		st.told = st.block
+	}
+	st.block = nil
+}
+
+// refusal notes what Hydra said before its last line where no exception did: it
+// refuses a configuration in a sentence of its own, and prints no traceback.
+func (s *scanner) refusal(st *stream) {
+	st.blank()
+	said := st.told
+	st.told = nil
+	if said == nil || st.raised != nil && st.raised.Off >= said.Off {
+		return
+	}
+	_, text := logline.CutTag(said.Text)
+	if strings.Contains(text, python.Header) || strings.HasPrefix(text, "Error executing job") {
+		return
+	}
+	s.add(&Event{Off: said.Off, Raw: said.Text, Text: text, Tag: said.Tag, Class: outcome.BadArgs, Weight: pattern.Specific})
+}

@@ -1,0 +1,485 @@
+package scan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// An ElasticEntry is one process in a launcher's account of what failed:
+// torchelastic's summary, its log line, or srun's.
+type ElasticEntry struct {
+	Off         int64
+	raw, text   string
+	Host        string
+	Rank, Local int
+	Pid         string
+	Exit        int // as a shell or torchelastic has it: -9 for signal 9
+	At          time.Time
+	first       bool // called "Root Cause (first observed failure)"
+	open        bool
+}
+
+// starts are lines that every attempt of a job prints once, by kind; the
+// second one of a kind in a file begins a new attempt.
+var starts = []struct {
+	kind string
+	re   *lazy.Pattern
+}{
+	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
+	{"script", lazy.New(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
+	{"elastic", lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
+	{"requeue", lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
+}
+
+// endings are lines that only a trainer that ended well prints. Scripts echo
+// "training finished" whatever happened.
+var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
+	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
+	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
+	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|` +
+	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS's, HTCondor's, LSF's, MLPerf's
+
+// phasesOf are lines that name what the run does between iterations.
+var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +
+	`loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|` +
+	`> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|` +
+	`setting random|> setting)`)
+
+var (
+	argLine   = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
+	worldLine = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel` +
+		` size: (\d+),.*pipeline-model-parallel size: (\d+)`)
+	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
+	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
+	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
+	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
+	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
+	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
+	// mpirunRank is Open MPI's word on a rank that a signal ended.
+	mpirunRank = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
+	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
+	hostRankIs = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
+	// NCCLHost is the head of NCCL's own lines: node, process and local device.
+	NCCLHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
+	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
+	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
+		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
+	// FailureOn is Slurm's word on the node that failed, by its name.
+	FailureOn = lazy.On("ode|ODE",
+		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
+	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
+	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
+)
+
+// marks reads a line that says where the run is or who failed. It reports
+// whether the line says nothing else.
+func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hits) bool {
+	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	if !pattern.AgentLine(text) {
+		s.lastOff = off
+	}
+	if h.Ask&pattern.AskMarker != 0 && strings.HasPrefix(text, "start: attempt=") && s.nodeStarted(m, text) {
+		return true
+	}
+	if h.Ask&pattern.AskStart != 0 && strings.Contains(text, rendezvousDone) {
+		if at, dated := logline.ParseTime(text); dated {
+			s.moment("rendezvous ", at)
+		}
+	}
+	for _, k := range starts {
+		if h.Ask&pattern.AskStart == 0 {
+			break
+		}
+		if len(s.Starts[k.kind]) < 1024 && k.re.MatchString(text) {
+			s.Starts[k.kind] = append(s.Starts[k.kind], m)
+			s.opening.over = false
+			if _, dated := logline.ParseTime(text); !dated {
+				s.begun = k.kind
+			}
+			if len(s.Starts[k.kind]) > 1 {
+				s.counts = map[quota]int{} // a new attempt has its own bounds
+			}
+			break
+		}
+	}
+	switch {
+	case strings.Contains(text, " ....") && argLine.MatchString(text):
+		if s.Lines > s.listing+2 { // one list of arguments is one phase
+			s.shows(t, text, true)
+		}
+		s.listing = s.Lines
+		if g := argLine.FindStringSubmatch(text); len(s.Args) < 2048 {
+			s.Args[g[1]] = strings.TrimSpace(g[2])
+		}
+		return true
+	case strings.HasPrefix(text, "using world size: "):
+		s.shows(t, text, true)
+		if g := worldLine.FindStringSubmatch(text); g != nil {
+			for i, name := range []string{"world_size", "data_parallel_size", "context_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size"} {
+				if g[i+1] != "" {
+					s.Args[name] = g[i+1]
+				}
+			}
+		}
+		return true
+	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(text):
+		s.Finished = &m
+		s.shows(t, text, true)
+		return true
+	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(text):
+		s.Doing = m
+		s.shows(t, text, true)
+		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
+	case strings.HasPrefix(text, "  ") || s.summary.open:
+		if s.summaryField(text, raw, off) {
+			return true
+		}
+	}
+	if h.Ask&pattern.AskAgent != 0 && strings.Contains(text, "Root Cause (first observed failure)") {
+		s.summary = ElasticEntry{first: true, open: true, Rank: -1, Local: -1}
+		return true
+	}
+	if g := find(h.Ask&pattern.AskAgent, agentFailed, text); g != nil {
+		code, _ := strconv.Atoi(g[1])
+		local, _ := strconv.Atoi(g[2])
+		s.Failed = &m
+		s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code, At: s.now}, t)
+		return true
+	}
+	if find(h.Ask&pattern.AskAgent, trialsFailed, text) != nil {
+		s.Failed = &m
+	}
+	if g := find(h.Ask&pattern.AskTask, srunTask, text); g != nil {
+		s.Hosts[g[1]]++
+		return s.taskEnded(g[1], TaskList(g[2]), g[3], t, text, raw, off)
+	}
+	if g := find(h.Ask&pattern.AskTask, mpirunRank, text); g != nil {
+		s.Hosts[g[2]]++
+		return s.taskEnded(g[2], TaskList(g[1]), g[3], t, text, raw, off)
+	}
+	if g := find(h.Ask&pattern.AskNodeRank, nodeRankIs, text); g != nil {
+		s.NodeRank[g[2]] = g[1]
+	} else if g := find(h.Ask&pattern.AskNodeRank, hostRankIs, text); g != nil {
+		s.NodeRank[g[1]] = g[2]
+	}
+	if g := find(h.Ask&pattern.AskMarker, startMarker, text); g != nil && len(s.Markers) < 64 {
+		s.Markers[strings.ToLower(g[1])] = g[2]
+	}
+	if h.Ask&pattern.AskCollective != 0 {
+		s.watchdog(t, text, raw, off)
+	}
+	if h.Ask&pattern.AskProgress != 0 && otherProgress.MatchString(text) {
+		return s.otherProgress(m)
+	}
+	s.shows(t, text, false)
+	return false
+}
+
+func (s *scanner) otherProgress(m Mark) bool {
+	s.shows(m.Tag, m.Text, true)
+	s.note(&s.Progress, m, s.keep)
+	return true
+}
+
+// find applies an expression where its guard lets it.
+func find(ask pattern.Guard, re *lazy.Pattern, text string) []string {
+	if ask == 0 {
+		return nil
+	}
+	return re.FindStringSubmatch(text)
+}
+
+// seen notes who speaks, and from which node.
+func (s *scanner) seen(t logline.Tag, text string, h pattern.Hits) {
+	if t.Label >= 0 {
+		s.Labels[t.Label] = true
+	}
+	if t.Local >= 0 {
+		s.Locals[t.Local] = true
+	}
+	if t.Rank >= 0 {
+		s.Ranks[t.Rank] = true
+		if t.Label >= 0 || t.Local >= 0 {
+			s.Bases[logline.Tag{Label: t.Label, Local: t.Local, Rank: -1, Host: t.Host}] = t.Rank
+		}
+	}
+	if h.Ask&(pattern.AskNode|pattern.AskNodes) == 0 {
+		return
+	}
+	if g := NCCLHost.FindStringSubmatch(text); g != nil && g[1] != "localhost" {
+		s.Hosts[g[1]]++
+		if a := ownAddress.FindStringSubmatch(text); a != nil && len(s.Addresses) < 1<<12 {
+			s.Addresses[a[2]] = g[1]
+		}
+		if len(s.HostOf) < 1<<16 {
+			s.HostOf[t] = g[1]
+		}
+		return
+	}
+	if g := find(h.Ask&pattern.AskNodes, nodesLine, text); g != nil {
+		for _, n := range ExpandNodes(g[1]) {
+			s.Hosts[n]++
+		}
+		return
+	}
+	if n := NodeIn(text); n != "" {
+		s.Hosts[n]++
+	}
+}
+
+// NodeIn returns the node that a line of NCCL, Slurm or Megatron names as its
+// own or as the one at fault.
+func NodeIn(text string) string {
+	if g := FailureOn.FindStringSubmatch(text); g != nil {
+		for _, list := range g[1:] {
+			if nodes := ExpandNodes(list); len(nodes) == 1 {
+				return nodes[0]
+			}
+		}
+	}
+	if g := srunTask.FindStringSubmatch(text); g != nil {
+		return g[1]
+	}
+	if g := NCCLHost.FindStringSubmatch(text); g != nil && g[1] != "localhost" {
+		return g[1]
+	}
+	if g := daemonHost.FindStringSubmatch(text); g != nil {
+		return g[1]
+	}
+	if g := onHost.FindStringSubmatch(text); g != nil {
+		return strings.TrimRight(g[1]+g[2], ".")
+	}
+	return ""
+}
+
+// summaryField reads one field of torchelastic's summary
+// (torch/distributed/elastic/multiprocessing/errors/__init__.py).
+func (s *scanner) summaryField(text, raw string, off int64) bool {
+	g := summaryLine.FindStringSubmatch(text)
+	if g == nil {
+		return false
+	}
+	e := &s.summary
+	switch g[1] {
+	case "time":
+		*e = ElasticEntry{first: e.first && e.open, open: true, Rank: -1, Local: -1}
+		e.At, _ = logline.ParseTime(g[2])
+	case "host":
+		e.Host = strings.TrimSpace(g[2])
+		s.Hosts[e.Host]++
+	case "rank":
+		if r := rankLocal.FindStringSubmatch(g[2]); r != nil {
+			e.Rank, _ = strconv.Atoi(r[1])
+			e.Local, _ = strconv.Atoi(r[2])
+			s.Local0 = append(s.Local0, e.Rank-e.Local)
+		}
+	case "exitcode":
+		if c := exitPid.FindStringSubmatch(g[2]); c != nil {
+			e.Exit, _ = strconv.Atoi(c[1])
+			e.Pid = c[2]
+			e.Off, e.raw, e.text = off, raw, text
+			s.Failed = &Mark{Off: off, Text: raw, At: e.At}
+			s.died(*e, logline.NoTag)
+		}
+	case "traceback":
+		e.open = false
+		return !strings.Contains(text, python.Header)
+	}
+	return true
+}
+
+// signals is what a process that died of a signal says of the cause, where
+// nothing else does. 6 and 15 are how launchers and watchdogs end others.
+var signals = map[int]struct {
+	class  string
+	weight int
+}{
+	9: {outcome.HostOOM, pattern.Death}, 7: {outcome.ShmBusError, pattern.Death + 6}, 11: {outcome.Segfault, pattern.Death + 6},
+	8: {outcome.Segfault, pattern.Death + 5}, 4: {outcome.Segfault, pattern.Death + 5}, 6: {outcome.Segfault, pattern.Aborted},
+	15: {outcome.UnknownExit, pattern.Symptom}, 2: {outcome.SlurmCancelled, pattern.Ended - 5},
+	1: {outcome.UnknownExit, pattern.Symptom}, 3: {outcome.UnknownExit, pattern.Symptom},
+}
+
+// exitClass maps an exit code as shells and torchelastic have it.
+func exitClass(code int) (class string, weight int) {
+	if code > 128 && code < 160 {
+		code = -(code - 128)
+	}
+	if sig, ok := signals[-code]; ok && code < 0 {
+		return sig.class, sig.weight
+	}
+	switch code {
+	case 126, 127:
+		return outcome.EnvLaunch, pattern.Exited
+	}
+	return outcome.UnknownExit, pattern.Exited
+}
+
+// died notes a process that a launcher's account says has failed.
+func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
+	s.Elastic = append(s.Elastic, entry)
+	class, weight := exitClass(entry.Exit)
+	e := &Event{
+		Off:    entry.Off,
+		Raw:    entry.raw,
+		Text:   strings.TrimSpace(entry.text),
+		Tag:    t,
+		Class:  class,
+		Weight: weight,
+		Node:   entry.Host,
+		Agent:  true,
+		Exit:   entry.Exit,
+		Pid:    entry.Pid,
+		First:  entry.first,
+	}
+	if entry.Rank >= 0 {
+		e.Tag.Rank = entry.Rank
+	}
+	if entry.Local >= 0 {
+		e.Tag.Local = entry.Local
+	}
+	s.add(e)
+	if !entry.At.IsZero() {
+		e.Before, e.After = entry.At, entry.At
+	}
+}
+
+// ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
+// code a program ended. The local rank stands in the command line that
+// DeepSpeed repeats.
+var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+
+// interrupted is how launchers and programs say that somebody stopped them from a
+// terminal.
+var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)|^command killed by keyboard interrupt$` +
+	`|(?:^\W*|[-\]:|>] )(?:(?:detected|caught|received) )?(?:a )?keyboard ?interrupt(?:ion)?(?: (?:detected|caught|received))?(?:\W*$|[.,;!] ?[a-z])` +
+	`|\b(?:training|run|execution|program|script)\b.{0,12}\b(?:stopped|interrupted|cancell?ed|aborted) by (?:the )?user\b`)
+
+// exited notes a program's exit code that a line of its launcher or script
+// tells, unless it is 0.
+func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64) {
+	code, _ := strconv.Atoi(g[2])
+	if code == 0 {
+		return
+	}
+	local := -1
+	if g[1] != "" {
+		local, _ = strconv.Atoi(g[1])
+	}
+	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Exit: code, At: s.now}, t)
+}
+
+var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
+
+// deaths are srun's words on tasks that a signal ended, as strsignal(3) has them.
+var deaths = []struct {
+	words, class string
+	weight, exit int
+}{
+	{"out of memory", outcome.HostOOM, pattern.Fact - 1, -9},
+	{"killed", outcome.HostOOM, pattern.Death, -9},
+	{"segmentation fault", outcome.Segfault, pattern.Death + 6, -11},
+	{"bus error", outcome.ShmBusError, pattern.Death + 6, -7},
+	{"floating point", outcome.Segfault, pattern.Death + 5, -8},
+	{"illegal instruction", outcome.Segfault, pattern.Death + 5, -4},
+	{"aborted", outcome.Segfault, pattern.Aborted, -6},
+	{"terminated", outcome.UnknownExit, pattern.Symptom, -15},
+}
+
+// taskEnded reads srun's word on tasks that ended: a signal by its name as
+// strsignal(3) has it, or an exit code.
+func (s *scanner) taskEnded(node string, tasks []int, how string, t logline.Tag, text, raw string, off int64) bool {
+	if g := exitCode.FindStringSubmatch(how); g != nil {
+		code, _ := strconv.Atoi(g[1] + g[2])
+		if code == 0 {
+			return true
+		}
+		class, weight := exitClass(code)
+		s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
+		s.add(&Event{Off: off, Raw: raw, Text: text, Tag: t, Class: class, Weight: weight, Node: node, Tasks: tasks, Agent: true, Exit: code})
+		return true
+	}
+	class, weight, exit := outcome.UnknownExit, pattern.Symptom, 0
+	for _, d := range deaths {
+		if strings.HasPrefix(strings.ToLower(how), d.words) {
+			class, weight, exit = d.class, d.weight, d.exit
+			break
+		}
+	}
+	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	first := len(tasks) == 1 && ToldToEnd(exit) && !slices.ContainsFunc(s.Events, EndsJob) // nobody had ended the step yet
+	s.add(&Event{Off: off, Raw: raw, Text: text, Tag: t, Class: class, Weight: weight, Node: node, Tasks: tasks, Agent: true, Exit: exit, First: first})
+	return true
+}
+
+// TaskList reads srun's task list: "3", "0,2", "0-3,7", "[0-3]".
+func TaskList(s string) (tasks []int) {
+	for _, part := range strings.Split(strings.Trim(s, "[]"), ",") {
+		a, b, isRange := strings.Cut(part, "-")
+		lo, ok1 := logline.Number(a)
+		hi, ok2 := logline.Number(b)
+		if !isRange {
+			hi, ok2 = lo, ok1
+		}
+		for n := lo; ok1 && ok2 && n <= hi && len(tasks) < 1<<14; n++ {
+			tasks = append(tasks, n)
+		}
+	}
+	return tasks
+}
+
+// ExpandNodes expands the simple hostlists that logs print; what it cannot
+// read it leaves out.
+func ExpandNodes(list string) (nodes []string) {
+	for len(list) > 0 && len(nodes) < 4096 {
+		depth, end := 0, len(list)
+		for i := 0; i < len(list); i++ {
+			if list[i] == '[' {
+				depth++
+			} else if list[i] == ']' {
+				depth--
+			} else if list[i] == ',' && depth == 0 {
+				end = i
+				break
+			}
+		}
+		item := list[:end]
+		list = strings.TrimPrefix(list[end:], ",")
+		before, rest, ranged := strings.Cut(item, "[")
+		if !ranged {
+			if logline.IsWord(strings.ReplaceAll(item, ".", "")) {
+				nodes = append(nodes, item)
+			}
+			continue
+		}
+		inside, after, _ := strings.Cut(rest, "]")
+		for _, part := range strings.Split(inside, ",") {
+			a, b, isRange := strings.Cut(part, "-")
+			if !isRange {
+				b = a
+			}
+			lo, ok1 := logline.Number(a)
+			hi, ok2 := logline.Number(b)
+			for n := lo; ok1 && ok2 && n <= hi && len(nodes) < 4096; n++ {
+				digits := strconv.Itoa(n)
+				for len(digits) < len(a) {
+					digits = "0" + digits
+				}
+				nodes = append(nodes, before+digits+after)
+			}
+		}
+	}
+	return nodes
+}
+
+// ownAddress is how NCCL prints at its start which address a node has.
+var ownAddress = lazy.New(`(?:Using|OOB|interface) (?:\[\d+\])?([A-Za-z][\w.-]*):([0-9a-f.:]+)<\d+>`)

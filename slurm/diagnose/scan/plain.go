@@ -1,0 +1,88 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// plain looks for patterns in a line that belongs to no exception.
+func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, h pattern.Hits) {
+	if st.usage.has(text) {
+		if st.usage.lines == 1 {
+			st.usage.head = Mark{Off: off, Text: raw, At: s.now, Tag: t}
+		}
+		return
+	}
+	if len(h.Rows) == 0 && h.Ask&pattern.AskExit == 0 {
+		return
+	}
+	var p *pattern.Compiled
+	if !commandLine.MatchString(text) && !cleanUp.MatchString(text) {
+		said := text
+		if at := aCommand.FindStringIndex(text); at != nil {
+			said = text[:at[0]]
+		}
+		p = s.table.Best(said, h)
+	}
+	if p == nil && h.Ask&pattern.AskExit == 0 {
+		return // most lines that hold a row's literal are none of its forms
+	}
+	f := pattern.FormOf(text)
+	if f == pattern.Inert {
+		return
+	}
+	if p == nil || p.Weight <= pattern.Exited {
+		if g := find(h.Ask&pattern.AskExit, ownExit, text); g != nil && f < pattern.Report {
+			s.exited(t, g, text, raw, off)
+			return
+		}
+		if h.Ask&pattern.AskExit != 0 && interrupted.MatchString(text) {
+			s.exited(t, []string{"", "", "-2"}, text, raw, off)
+			return
+		}
+	}
+	if p == nil || p.Class == outcome.Filesystem && pattern.OfFabric.MatchString(text) {
+		return
+	}
+	if strings.HasSuffix(st.previous, ":") && pythonWarns.MatchString(st.previous) {
+		return // the second line of a warning
+	}
+	e := &Event{Off: off, Raw: raw, Text: text, Tag: t, Class: p.Class, Weight: p.Weight, Form: f, Agent: pattern.AgentLine(text)}
+	switch {
+	case p.Weight >= pattern.Fact-1 && !factForm.MatchString(text):
+		e.Weight = pattern.Specific
+	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent:
+		e.Form = pattern.Statement
+	}
+	s.add(e)
+	if t == logline.NoTag && (IsEnd(e.Class) && !e.StepOnly() || Complaint.MatchString(text)) {
+		s.opening.over = true
+	}
+}
+
+// commandLine is a command that a launcher repeats as a Python list: its words
+// are paths and flags, and say nothing of what happened.
+var commandLine = lazy.New(`\['[^']*', '-`)
+
+// aCommand is a program with its options, as scripts and launchers repeat it: what
+// is said of it stands before.
+var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
+
+// pythonWarns is how Python prints a warning, whose text may go on in the next line.
+var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)
+
+// cleanUp is pyxis on one of its own processes: it says so of the clean-up after
+// any job too, and says more where a container did not start.
+var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
+
+// factForm is the form in which the kernel, the driver, CUDA, Slurm and its
+// plugins state facts about hardware and memory.
+var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|` +
+	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
+	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +
+	`[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|` +
+	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit|^TERM_[A-Z]+: |^=>> PBS: `)

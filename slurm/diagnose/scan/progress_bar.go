@@ -1,0 +1,57 @@
+package scan
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// bounded is the part of a long line that is looked at: its head or, where a
+// progress bar overwrote itself, its end.
+func bounded(line []byte) []byte {
+	if len(line) <= logfile.MaxLineLength {
+		return line
+	}
+	if bytes.IndexByte(line[len(line)-logfile.MaxLineLength:], '\r') >= 0 {
+		return line[len(line)-logfile.MaxLineLength:]
+	}
+	return line[:logfile.MaxLineLength]
+}
+
+// barEnd is where a progress bar ends, in tqdm's form; what other programs write to
+// the terminal stands right behind it.
+var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
+
+// physical reads one line of a file. A carriage return begins it anew, as
+// progress bars do; what a launcher wrote before it holds for all of it.
+func (s *scanner) physical(line []byte, off int64) {
+	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
+		s.line(line, off)
+		return
+	}
+	parts := bytes.Split(line, []byte("\r"))
+	prefix := ""
+	if len(parts) > 1 {
+		first := string(parts[0])
+		if t, text := s.untag(first); t != logline.NoTag {
+			prefix = strings.TrimSuffix(first, text)
+		}
+	}
+	for n, part := range parts {
+		if n > 0 && prefix != "" && len(part) > 0 {
+			if t, _ := s.untag(string(part)); t == logline.NoTag {
+				part = append([]byte(prefix), part...)
+			}
+		}
+		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
+			s.line(part[:at[1]], off)
+			part = part[at[1]:]
+		}
+		if len(part) > 0 {
+			s.line(part, off)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package scan
+
+import (
+	"bytes"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+var (
+	iterationWord = []byte("iteration")
+	elapsedWord   = []byte("elapsed time per iteration")
+)
+
+// IsProgress reports whether a line is a trainer's report of an iteration.
+func IsProgress(line []byte) bool {
+	head := line[:min(len(line), 320)]
+	if bytes.Contains(head, iterationWord) && bytes.Contains(head, elapsedWord) {
+		return true
+	}
+	return false
+}
+
+// otherProgress are the forms of trainers beside Megatron's own loop.
+var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
+	`(?:^|[\s|\[(])(?:global_?step|step|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
+	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:it/s|s/it)|` +
+	`^\| +(?:total_timesteps|iterations) +\| \d`)
+
+// healthy reports whether a piece of a log shows progress in its first half,
+// so that nothing before it can matter for the end.
+func healthy(piece []byte) bool {
+	first := bytes.Index(piece, elapsedWord)
+	return first >= 0 && first < len(piece)*3/4
+}

@@ -1,0 +1,44 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// maxStack bounds the frames that tell two stacks apart and are shown.
+const maxStack = 8
+
+var (
+	spyThread = lazy.New(`^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\): "MainThread"|^Thread (?:0x)?[0-9A-Fa-f]+ \([^)]*\)$`)
+	spyFrame  = lazy.New(`^ {4}(\S.*) \((.+):\d+\)$`)
+)
+
+// A spied is one main thread's stack as py-spy printed it.
+type spied struct {
+	Tag    logline.Tag
+	Frames []string
+}
+
+// spy collects the frames of a main thread. It reports whether the line is
+// one of them.
+func (s *scanner) spy(st *stream, t logline.Tag, text string) bool {
+	if strings.HasPrefix(text, "Thread ") && spyThread.MatchString(text) && len(s.Spied) < 1<<14 {
+		s.Spied = append(s.Spied, spied{Tag: t})
+		st.spying = len(s.Spied)
+		return true
+	}
+	if st.spying == 0 {
+		return false
+	}
+	m := spyFrame.FindStringSubmatch(text)
+	if m == nil {
+		st.spying = 0
+		return false
+	}
+	if one := &s.Spied[st.spying-1]; len(one.Frames) < maxStack {
+		one.Frames = append(one.Frames, m[1]+" ("+m[2]+")")
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+package scan
+
+import (
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// StartLine is what the scripts that this program renders leave for a diagnosis (slurm/job
+// traces.go): a line of each node that says what was started there, and a
+// folder for each attempt.
+var StartLine = lazy.New(`^start: attempt=(\d+) node=\d+ host=([\w.-]+) ranks=(\d+)-(\d+) commit=(\S+) dirty=(\S+) argv=(\S+) env=(\S+)`)
+
+// A NodeStart is what one node said of its start: the ranks that it runs, and
+// hashes of what they were started with.
+type NodeStart struct {
+	Attempt     int
+	Host        string
+	First, Last int
+	With        map[string]string // commit, dirty, argv, env → value or hash
+}
+
+// maxStarts bounds the start lines of one file.
+const maxStarts = 1 << 14
+
+// nodeStarted reads a node's start line. It reports whether the line is one.
+func (s *scanner) nodeStarted(m Mark, text string) bool {
+	g := StartLine.FindStringSubmatch(text)
+	if g == nil || len(s.NodeStarts) >= maxStarts {
+		return g != nil
+	}
+	n := NodeStart{Host: g[2], With: map[string]string{"commit": g[5], "dirty": g[6], "argv": g[7], "env": g[8]}}
+	n.Attempt, _ = strconv.Atoi(g[1])
+	n.First, _ = strconv.Atoi(g[3])
+	n.Last, _ = strconv.Atoi(g[4])
+	newest := 0
+	for _, o := range s.NodeStarts {
+		newest = max(newest, o.Attempt)
+	}
+	if n.Attempt > newest { // the first node of another attempt begins it
+		s.Starts["requeue"] = append(s.Starts["requeue"], m)
+		s.counts = map[quota]int{}
+	}
+	s.Hosts[n.Host]++
+	s.NodeStarts = append(s.NodeStarts, n)
+	return true
+}

@@ -1,0 +1,73 @@
+package scan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+)
+
+// Structured loggers (structlog, python-json-logger, loguru's serialize, zap) print one
+// JSON object a line, with a traceback folded into one of its fields.
+var structuredNames = struct{ time, level, message, rank, exception, stack []string }{
+	time:      []string{"ts", "time", "timestamp", "asctime", "@timestamp"},
+	level:     []string{"level", "levelname", "severity"},
+	message:   []string{"msg", "message", "event"},
+	rank:      []string{"rank", "global_rank"},
+	exception: []string{"exc", "exception", "error"},
+	stack:     []string{"traceback", "exc_info", "stack_trace", "stack", "exception", "exc_text"},
+}
+
+// structured reads a structured logger's line as what a plain logger prints: time,
+// level and message, the report of a step, and the lines of the traceback. The rank is
+// -1 where it names none.
+func structured(text string) (rank int, lines []string, ok bool) {
+	if !strings.HasPrefix(text, `{"`) || !strings.HasSuffix(text, "}") || !strings.Contains(text, `"level`) && !strings.Contains(text, `"severity"`) {
+		return -1, nil, false
+	}
+	var entry map[string]any
+	if json.Unmarshal([]byte(text), &entry) != nil {
+		return -1, nil, false
+	}
+	said := func(names []string) string {
+		for _, n := range names {
+			switch v := entry[n].(type) {
+			case string:
+				if v != "" {
+					return v
+				}
+			case float64:
+				return fmt.Sprint(v)
+			}
+		}
+		return ""
+	}
+	n := structuredNames
+	message := said(n.message)
+	if message == "" {
+		return -1, nil, false
+	}
+	rank, known := logline.Number(said(n.rank))
+	if !known {
+		rank = -1
+	}
+	head := strings.TrimSpace(said(n.time) + " " + strings.ToUpper(said(n.level)))
+	first, more, _ := strings.Cut(message, "\n")
+	if step, loss := said([]string{"step", "iteration", "global_step"}), said([]string{"loss", "train_loss", "lm_loss"}); step != "" && loss != "" {
+		first += fmt.Sprintf(" step %s/%s loss: %s", step, cmp.Or(said([]string{"of", "total_steps", "max_steps"}), "?"), loss)
+	}
+	lines = append(lines, head+" "+first)
+	stack := said(n.stack)
+	if !strings.Contains(stack, python.Header) {
+		stack = said(n.exception)
+	}
+	for _, l := range strings.Split(more+"\n"+stack, "\n") {
+		if l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return rank, lines, true
+}

@@ -1,0 +1,109 @@
+package scan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// A tally is how far a progress bar or a line has come in steps or epochs.
+type tally struct {
+	n, of int
+	bar   bool // it is that of a bar
+	epoch bool // it counts epochs, which go around other bars
+}
+
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// tallyIn is the first tally in a line.
+func tallyIn(text string) (c tally, ok bool) {
+	g := tallyForm.FindStringSubmatch(text)
+	if g == nil {
+		return c, false
+	}
+	c.n, _ = strconv.Atoi(g[1] + g[4])
+	c.of, _ = strconv.Atoi(g[2] + g[5])
+	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
+	return c, true
+}
+
+// An epochCount follows a count of epochs: how many lines each takes shows whether the
+// last one was written to its end.
+type epochCount struct {
+	n, of int // the last, as counted, and of how many
+	at    int // how many lines had been told when it began
+	lines int // of the one before it
+}
+
+// read takes in a count of epochs, which is the told-th line's.
+func (c *epochCount) read(in tally, told int) {
+	if in.n != c.n || in.of != c.of {
+		*c = epochCount{n: in.n, of: in.of, at: told, lines: told - c.at}
+	}
+}
+
+// complete reports whether as many lines followed the last epoch's first one as the
+// epoch before it had, and not many more.
+func (c epochCount) complete(told, fromZero int) bool {
+	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
+	after := told - c.at + 1
+	return last && after >= c.lines && after-c.lines <= LongTail
+}
+
+// A plan is a number of iterations that a trainer announced, and whether its reports,
+// which number the iterations alone, came to the last.
+type plan struct {
+	of      int
+	reached int // how many lines had been told when it did
+}
+
+// announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
+var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
+
+// numbered is an iteration's report.
+var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
+
+// read takes in the told-th line.
+func (p *plan) read(text string, told int) {
+	if g := announcedPlan.FindStringSubmatch(text); g != nil {
+		p.of, _ = strconv.Atoi(g[1] + g[2])
+		return
+	}
+	if p.of == 0 {
+		return
+	}
+	if g := numbered.FindStringSubmatch(text); g != nil && g[1] == strconv.Itoa(p.of) {
+		p.reached = told
+	}
+}
+
+// barName is what of a bar's line stays the same from one time to the next: what stands
+// before its first digit, and where it ends.
+func barName(text string) string {
+	name := strings.TrimSpace(text)
+	if i := strings.IndexAny(name, "0123456789|"); i >= 0 {
+		name = name[:i]
+	}
+	return "bar " + strings.TrimSpace(name)
+}
+
+// counted reads the counts of a line.
+func (s *scanner) counted(t logline.Tag, text string) {
+	switch c, ok := tallyIn(text); {
+	case !ok:
+	case c.bar:
+		if c.of > 0 && c.n == c.of {
+			s.count(t, barName(text))
+		}
+	default:
+		if c.epoch {
+			s.epochs.read(c, s.told)
+		}
+		if c.n == 0 {
+			s.fromZero = c.of
+		}
+	}
+	s.plan.read(text, s.told)
+}

@@ -1,0 +1,90 @@
+package scan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// An NCCLRank is what a rank's watchdog says of its collectives
+// (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+type NCCLRank struct {
+	TimedOut  bool
+	Seq       int64 // the collective that timed out
+	Op        string
+	Enqueued  int64 // -1 where it does not say
+	completed int64
+	File      int
+	Off       int64 // the line that shows it best
+	Raw       string
+	Tag       logline.Tag
+}
+
+var (
+	ofRank    = lazy.New(`\bRank (\d+)\]`)
+	watchWork = lazy.New(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
+	lastWork  = lazy.On("ast enqueued", `[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
+	// torch's desync debugging names them outright (TraceUtils.h).
+	// monitoredBarrier does too (ProcessGroupGloo.cpp).
+	notJoined = lazy.On("join|finished collective|monitoredBarrier|errors while waiting",
+		`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |`+
+			`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|`+
+			`errors while waiting for \S+ from (rank \d+)`)
+)
+
+// A NamedRank is one that another rank's error names: as the one that did not come, or
+// as the one whose own log says who that is.
+type NamedRank struct {
+	Rank    int
+	Referee bool
+}
+
+// watchdog reads what a line says of a rank's collectives.
+func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
+	if g := notJoined.FindStringSubmatch(text); g != nil && len(s.Missing) < 64 {
+		for _, list := range g[1:] {
+			list, referee := strings.CutPrefix(list, "rank ")
+			for _, n := range strings.Split(list, ",") {
+				if rank, ok := logline.Number(strings.TrimSpace(n)); ok {
+					s.Missing = append(s.Missing, NamedRank{rank, referee})
+				}
+			}
+		}
+	}
+	who := -1
+	if g := ofRank.FindStringSubmatch(text[:min(len(text), 400)]); g != nil {
+		who, _ = strconv.Atoi(g[1])
+	} else if t.Rank >= 0 {
+		who = t.Rank
+	}
+	if who < 0 {
+		return
+	}
+	w, l := watchWork.FindStringSubmatch(text), lastWork.FindStringSubmatch(text)
+	if w == nil && l == nil {
+		return
+	}
+	r := s.NCCL[who]
+	if r == nil {
+		r = &NCCLRank{Enqueued: -1, completed: -1, File: s.file, Off: off, Raw: raw, Tag: t}
+		s.NCCL[who] = r
+	}
+	if w != nil && !r.TimedOut {
+		r.TimedOut, r.Op = true, w[2]
+		r.Seq, _ = strconv.ParseInt(w[1], 10, 64)
+		r.File, r.Off, r.Raw, r.Tag = s.file, off, raw, t
+	}
+	if l != nil && r.Enqueued < 0 {
+		r.Enqueued, _ = strconv.ParseInt(l[1], 10, 64)
+		r.completed, _ = strconv.ParseInt(l[2], 10, 64)
+		if !r.TimedOut {
+			r.Off, r.Raw, r.Tag = off, raw, t
+		}
+	}
+}
+
+// ToldToEnd reports whether an exit code is what a launcher's SIGTERM or SIGINT
+// leaves, directly or through a shell.
+func ToldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
