@@ -221,7 +221,7 @@ func TestMain(m *testing.M) {
 	os.Exit(slacktest.Main(m))
 }
 
-// sideBySide lets three tests a core run at once unless -parallel says otherwise: they
+// sideBySide lets eight tests a core run at once unless -parallel says otherwise: they
 // wait for Slack's paces more than they compute.
 func sideBySide() {
 	flag.Parse()
@@ -230,7 +230,7 @@ func sideBySide() {
 	if given {
 		return
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,11 +30,18 @@ func TestMain(m *testing.M) {
 type tests struct{ *testing.M }
 
 // Run runs them.
-func (t tests) Run() int { return slacktest.Main(t.M) }
+func (t tests) Run() int {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // they mostly wait for servers and jobs
+		panic(err)
+	}
+	return slacktest.Main(t.M)
+}
 
 // TestScripts runs every session in testdata/script, each in a folder and with
 // a state of its own.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {

@@ -35,7 +35,7 @@ sleep 0.5; done
 	out, err := s.command("submit", "--yes", "--name", "gpt", "--nodes", "1", "--gpus-per-node", "1", "--gpu", "a100", "--time", "30", "--launcher", "custom",
 		"--launcher-argv", "bash", "--script", "train.sh", "--no-guards", "--no-monitor", "--worktree", tree).CombinedOutput()
 	require.NoError(t, err, string(out))
-	t.Cleanup(func() { _ = s.command("cancel", "1", "--yes").Run() })
+	t.Cleanup(func() { s.cancel("1") })
 	s.start("")
 	scrape := func(token string) string {
 		t.Helper()

@@ -359,12 +359,7 @@ mcp:
 	require.Contains(t, submit(), "had been submitted to local already", "a lost answer needs no second approval")
 	key = "night-2"
 	require.Contains(t, submit(), "waits for an approval", "an approval serves one call")
-	// The job writes into the folder that the test takes away.
-	require.NoError(t, s.command("cancel", "1", "--yes").Run())
-	require.Eventually(t, func() bool {
-		out, _ := s.command("status", "1", "-o", "json").Output()
-		return strings.Contains(string(out), `"FAILED"`) || strings.Contains(string(out), `"CANCELLED"`)
-	}, 20*time.Second, 100*time.Millisecond)
+	s.cancel("1")
 	out, err := s.command("audit").CombinedOutput()
 	require.NoError(t, err)
 	require.Contains(t, string(out), "approve")
@@ -502,6 +497,17 @@ func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 	slack.Target(s.url)
 	require.Contains(t, ask(s), "waits for an approval by an operator")
 	agentAsked(t, slack, "test-agent")
+}
+
+// cancel ends a job and waits for its end: until then it writes into the folder
+// that the test takes away.
+func (s *server) cancel(job string) {
+	s.t.Helper()
+	_ = s.command("cancel", job, "--yes").Run() // it may have ended by itself
+	require.Eventually(s.t, func() bool {
+		out, _ := s.command("status", job, "-o", "json").Output()
+		return regexp.MustCompile(`"(FAILED|CANCELLED|COMPLETED)"`).Match(out)
+	}, 20*time.Second, 100*time.Millisecond)
 }
 
 // small is a job that ends at once.

@@ -180,7 +180,7 @@ notify: {team: {kind: webhook, url: %q, events: [ask]}}
 	res, err := b.PostForm(pageURL+"/web/approvals/"+id[1], url.Values{"decision": {"approve"}})
 	require.Contains(t, bodyOf(t, res, err), "Nothing waits")
 	require.Contains(t, submit(), "submitted to local as job")
-	t.Cleanup(func() { _ = s.command("cancel", "1", "--yes").Run() })
+	t.Cleanup(func() { s.cancel("1") })
 	require.Empty(t, told, "told once")
 }
 

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +25,10 @@ import (
 func TestMain(m *testing.M) {
 	if code, ok := local.Standin(os.Args); ok {
 		os.Exit(code)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // jobs mostly wait
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -77,6 +82,7 @@ func (b bench) output(t *testing.T, directives, body string) (slurm.Job, string)
 }
 
 func TestVariablesOfAJob(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, out := b.output(t, "--nodes=2 --ntasks-per-node=2 --gpus-per-node=4 --cpus-per-task=3 --time=10", `
 echo "$SLURM_JOB_ID $SLURM_NNODES $SLURM_NTASKS $SLURM_JOB_NODELIST $SLURM_GPUS_ON_NODE $SLURM_GPUS_PER_NODE $SLURM_TASKS_PER_NODE ${SLURM_RESTART_COUNT-unset} $SLURM_SUBMIT_DIR"
@@ -91,6 +97,7 @@ srun -N1 -n1 -w local2 --gres=gpu:0 bash -c 'echo "one on $SLURMD_NODENAME, GPUs
 // The first name that scontrol gives is one to connect to, and each job has a
 // port of its own.
 func TestRendezvousOnOneHost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	serve := `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_ADDR MASTER_PORT=${MASTER_PORT:-29500}
@@ -123,6 +130,7 @@ else:
 }
 
 func TestSrun(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, directives, body, want string }{
 		{"labels", "--nodes=2", "srun --label echo hi | sort", "0: hi\n1: hi\n"},
 		{"a file for each task", "--nodes=2 --job-name=x", "srun -o 'f-%x-%j-%t-%n-%N-%2t.log' echo hi; cat f-x-*-1-1-local2-01.log", "hi\n"},
@@ -150,6 +158,7 @@ func TestSrun(t *testing.T) {
 
 // What a script asks of the commands that it finds, and what they answer.
 func TestCommandsInsideAJob(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, directives, body, want string }{
 		{"a list of names", "", "scontrol show hostlist local1,local2,local5", "local[1-2,5]\n"},
 		{"names of nodes that connect", "--nodes=2", "scontrol show hostname", "127.0.1.1\n127.0.1.2\n"},
@@ -181,6 +190,7 @@ func TestCommandsInsideAJob(t *testing.T) {
 }
 
 func TestABadExitEndsTheOthers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	begin := time.Now()
 	j, out := b.output(t, "--nodes=2", `srun --kill-on-bad-exit=1 bash -c '[ $SLURM_PROCID = 1 ] && exit 3; exec sleep 60' 2>&1`)
@@ -192,6 +202,7 @@ func TestABadExitEndsTheOthers(t *testing.T) {
 }
 
 func TestTimeLimit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	j, out := b.output(t, "--time=0:02 --signal=B:USR1@1", "trap 'echo warned' USR1; sleep 60 & wait; wait")
 	require.Equal(t, slurm.Timeout, j.State)
@@ -201,6 +212,7 @@ func TestTimeLimit(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for body, want := range map[string]string{"exit 0": "0:0", "exit 41": "41:0", "kill -9 $$": "0:9", "nosuchcommand": "127:0"} {
 		j, _ := b.output(t, "", body)
@@ -212,6 +224,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestRequeueStartsAnew(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.submit(t, "--open-mode=append", `echo "run ${SLURM_RESTART_COUNT-first}"; [ "${SLURM_RESTART_COUNT-}" ] || sleep 60`)
 	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Running })
@@ -232,6 +245,7 @@ func TestRequeueStartsAnew(t *testing.T) {
 
 // As slurmctld does: without the option such a job waits for ever.
 func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	fails := b.submit(t, "", "exit 1")
 	b.until(t, fails, func(j slurm.Job) bool { return j.State == slurm.Failed })
@@ -248,6 +262,7 @@ func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *te
 }
 
 func TestAHeldJobShowsTheNodesThatItWasGiven(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.submit(t, "--nodes=3 --gpus-per-node=2 --hold", "true")
 	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "JobHeldUser" })
@@ -261,6 +276,7 @@ func TestAHeldJobShowsTheNodesThatItWasGiven(t *testing.T) {
 }
 
 func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.Size = 3
 	first := b.submit(t, "--nodes=2", "sleep 60")
@@ -276,6 +292,7 @@ func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
 
 // What a job started goes with it, even what detached itself.
 func TestNothingOutlivesItsJob(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.submit(t, "", `setsid bash -c 'trap "" TERM HUP; echo $$ >stray; exec sleep 300' & sleep 0.5; exit 0`)
 	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
@@ -289,6 +306,7 @@ func TestNothingOutlivesItsJob(t *testing.T) {
 // A job goes on when its submitter is gone; when its supervisor and runner are
 // killed too it has lost its node, and one that waited is taken up again.
 func TestJobsSurviveTheirKeepers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	running := b.submit(t, "", "sleep 300")
 	waiting := b.submit(t, "--hold", "echo taken up")
@@ -320,6 +338,7 @@ func TestJobsSurviveTheirKeepers(t *testing.T) {
 // Nobody can cancel a job whose records were removed: it does not wait for its
 // time, and does not bring the folder back.
 func TestAWaitingJobEndsWithItsRecords(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	id := b.submit(t, "--begin=now+1hour", "true")
 	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "BeginTime" })
@@ -331,6 +350,7 @@ func TestAWaitingJobEndsWithItsRecords(t *testing.T) {
 }
 
 func TestChainsOfJobs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\n#SBATCH --output=next.out\necho next\n"), 0o755))
 	_, out := b.output(t, "", `n=$(sbatch --parsable --dependency=afterok:$SLURM_JOB_ID next.sh); echo "next is $n"; scontrol show job $SLURM_JOB_ID | grep -o 'JobState=[A-Z]*'`)
@@ -340,6 +360,7 @@ func TestChainsOfJobs(t *testing.T) {
 }
 
 func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	got := make(chan slurm.JobID, 100)
 	for range 100 {

@@ -284,9 +284,9 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 	require.False(t, c.store.control("1").Cancel)
 }
 
-// A job whose processes are gone has lost its node, and gives it back.
+// A job whose processes are gone has lost its node, and gives it back. It runs
+// alone: a process that another test starts meanwhile holds the lock for a moment.
 func TestAJobWithoutProcessesHasLostItsNode(t *testing.T) {
-	t.Parallel()
 	c := kept(t, slurm.Running, slurm.Running)
 	runs := map[slurm.JobID]*os.File{}
 	for _, id := range []slurm.JobID{"1", "2"} {
