@@ -29,6 +29,7 @@ func load(t *testing.T, text string, env ...string) (Config, error) {
 
 func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
+		"lang: en\nqqqqqq: x\n":                                         "qqqqqq: is no key of the configuration (FILE, line 2) | its keys are cluster, clusters, knowledge, lang, mcp, notify, site, slack, store, web",
 		"lang: en\nclustr: x\n":                                         "clustr: is no key of the configuration (FILE, line 2) | did you mean cluster?",
 		"clusters:\n  big:\n    kind: sssh\n":                           `clusters.big.kind: "sssh" is not what this key takes (FILE, line 3) | did you mean ssh? one of local, cli, ssh, rest`,
 		"clusters:\n  big:\n    host: login\n":                          "clusters.big.kind: must be given (FILE, line 2) | one of local, cli, ssh, rest",

@@ -148,7 +148,7 @@ func keysOf(of reflect.Type) map[string]reflect.StructField {
 		switch {
 		case f.Anonymous && name == "":
 			maps.Copy(names, keysOf(f.Type))
-		case name != "-":
+		case name != "" && name != "-":
 			names[name] = f
 		}
 	}
