@@ -39,7 +39,10 @@ var edgeReadings = map[string]func(in string) string{
 	// What sbatch takes a name for, and what was meant by one that it does not have.
 	"option": func(in string) string {
 		form, known := SbatchOption(in)
-		near, _ := NearestOption(in)
+		near, found := NearestOption(in)
+		if !found && near == "" {
+			near = "-"
+		}
 		return strings.TrimSpace(fmt.Sprintf("%s %t %s", form.Name, known, near))
 	},
 	// What the programs named prog get.

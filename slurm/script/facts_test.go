@@ -249,6 +249,7 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 		"prog \\\n  --a 1\n  --b 2\n":               {3, "--b"},
 		"prog \\\n  --a 1 \\\n\n  --b 2\n":          {4, "--b"},
 		"prog \\\n  --a 1 \\\n  # --c 3\n  --b 2\n": {4, "--b"},
+		"prog \\\n  --a 1 \\\n# --c 3\n  --b 2\n":   {4, "--b"},
 	} {
 		j := Read("", []byte(src)).Jobs[0]
 		require.Len(t, j.Breaks, 1, src)

@@ -72,6 +72,8 @@ func TestSettleKnowsWhereTheShellStands(t *testing.T) {
 	for src, want := range map[string]string{
 		"torchrun `pwd`/pretrain_gpt.py":                                         "./pretrain_gpt.py",
 		"cd /lustre/me; cd Megatron-LM; torchrun $(pwd)/p.py":                    "/lustre/me/Megatron-LM/p.py",
+		"cd -P -- /opt/m; torchrun $(pwd)/p.py":                                  "/opt/m/p.py",
+		"cd -L /opt/m; cd; torchrun $(pwd)/p.py":                                 "~/p.py",
 		"cd $REPO\ntorchrun $PWD/tools/../p.py":                                  "$REPO/tools/../p.py",
 		"cd ${REPO:-/opt/m}; cd examples; CMD=\"`pwd`/p.py --x\"; torchrun $CMD": "/opt/m/examples/p.py",
 	} {
