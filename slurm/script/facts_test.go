@@ -261,3 +261,12 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 		require.Empty(t, Read("", []byte(src)).Jobs[0].Breaks, src)
 	}
 }
+
+// Every comment is read, wherever it stands: lint's own words are among them.
+func TestCommentsAreReadEverywhere(t *testing.T) {
+	var got []string
+	for _, c := range Read("", []byte("#!/bin/bash\n# a\nif true; then\n  # b\n  prog # c\nfi\nf() {\n  # d\n  prog\n}\n")).Jobs[0].Comments {
+		got = append(got, c.Text)
+	}
+	require.Subset(t, got, []string{" a", " b", " c", " d"})
+}

@@ -239,9 +239,7 @@ func (r *reader) env(c *Command, f frame) {
 		)
 		args = args[1:]
 	}
-	if len(args) > 0 {
-		r.start(c, args, env, f)
-	}
+	r.start(c, args, env, f)
 }
 
 func values(args []Arg) []Value {
