@@ -1,0 +1,48 @@
+package mcp
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/consent"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+)
+
+// A client's configuration passes on what this program reads and the environment has, and not PATH.
+func TestWhichVariablesAClientPassesOn(t *testing.T) {
+	has := map[string]string{"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ada"}
+	require.Equal(t, map[string]string{"SLURM_CONF": "/etc/slurm.conf"}, PassedOn(func(name string) string { return has[name] }))
+}
+
+// An error names twenty of the faults that it holds, however many there are.
+func TestAnErrorIsBounded(t *testing.T) {
+	e := &ops.Error{Message: lang.Same("wrong")}
+	for range 25 {
+		e.More = append(e.More, &ops.Error{Message: lang.Same("more")})
+	}
+	require.Len(t, cleanError(e).More, 20)
+}
+
+// A yes is one to the script, and to what else was shown.
+func TestWhatAYesAgreesTo(t *testing.T) {
+	for _, r := range []consent.Request{{Digest: "a1"}, {Digest: "a1", Shown: "b2"}} {
+		var call ops.Call
+		agree(&call, agreement(r))
+		require.True(t, call.Confirmed)
+		require.Equal(t, []string{r.Digest, r.Shown}, []string{call.Agreed, call.Shown})
+	}
+	require.Equal(t, "a1", agreement(consent.Request{Digest: "a1"}))
+}
+
+// A command is told as a call only where the tool has all of its arguments.
+func TestWhichArgumentsAToolTakes(t *testing.T) {
+	o, ok := operations.Lookup("cancel")
+	require.True(t, ok)
+	for arguments, want := range map[string]bool{`{"job":"4711"}`: true, `{}`: true, `{"job":"4711","nosuch":1}`: false, `[]`: false} {
+		require.Equal(t, want, takes(o, hint{Arguments: json.RawMessage(arguments)}), arguments)
+	}
+}
