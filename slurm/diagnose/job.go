@@ -335,6 +335,9 @@ func (j *job) splitAttempts() {
 	}
 	cuts := make([]int64, len(j.files))
 	for i, f := range j.files {
+		if m := f.Failed; m != nil && f.AgentTold(m.Off) && f.StepsSince(m.Off) >= scan.Enough {
+			f.Starts["elastic"] = append(f.Starts["elastic"], scan.Mark{Off: m.Off + 1, At: m.At}) // it ended its processes, and others iterate
+		}
 		for kind, ms := range f.Starts {
 			from := 1
 			if kind == "elastic" || kind == "requeue" || kind == scan.Appended {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -37,6 +38,9 @@ func (j *job) after(e *scan.Event) aftermath {
 		return wentOn
 	}
 	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.quietSince(e) >= scan.LongTail {
+		return wentOn
+	}
+	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && !j.manyProcesses() && j.quietAfter(e) >= scan.LongTail {
 		return wentOn
 	}
 	if e.Kind != "" && !e.Dated && j.quietSince(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {
@@ -129,6 +133,22 @@ func (j *job) quietSince(e *scan.Event) int {
 	return f.Ran.Sentences - last.Ran.Sentences
 }
 
+// quietAfter is how many lines a file goes on for until its next event, or its end, where
+// no launcher says before that a process failed.
+func (j *job) quietAfter(e *scan.Event) int {
+	f := j.files[e.File]
+	next, until := int64(math.MaxInt64), f.Ran.Sentences
+	for _, o := range j.events {
+		if o.File == e.File && o.Off > e.Off && o.Off < next && o.Counts() {
+			next, until = o.Off, o.Ran.Sentences
+		}
+	}
+	if f.Failed != nil && f.Failed.Off > e.Off && f.Failed.Off < next {
+		return 0
+	}
+	return until - e.Ran.Sentences
+}
+
 // repeated reports whether a program says a sentence over and over, with other
 // values in it: it went on after each.
 func (j *job) repeated(e *scan.Event) bool {
@@ -164,8 +184,8 @@ func (j *job) survivedBefore(e *scan.Event) bool {
 	return false
 }
 
-// mayFinish reports whether a process writes on only because Slurm lets it: it
-// has its KillWait to end after the time limit, and says little but its steps,
+// mayFinish reports whether a process writes on only because Slurm lets it: it has its
+// KillWait to end after a time limit or scancel, and says little but its steps,
 // where another run would say how it begins.
 func (j *job) mayFinish(e *scan.Event) bool {
 	f := j.files[e.File]
@@ -175,7 +195,8 @@ func (j *job) mayFinish(e *scan.Event) bool {
 			steps++
 		}
 	}
-	return e.Class == outcome.SlurmTimeLimit && e.Agent && f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e)
+	return slices.Contains([]string{outcome.SlurmTimeLimit, outcome.SlurmCancelled, outcome.SlurmPreempted}, e.Class) && e.Agent &&
+		f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e)
 }
 
 // handles reports whether a program lives on after its exceptions: several came
@@ -296,6 +317,12 @@ func (j *job) outdone(e *scan.Event, live []*scan.Event) bool {
 	if (e.Class == outcome.EnvLaunch || e.Class == outcome.Filesystem) && j.launched(live) || e.Class == outcome.EnvLaunch && j.workedBeside(e) {
 		return true
 	}
+	if onlyShown.MatchString(e.Text) &&
+		slices.ContainsFunc(live, func(o *scan.Event) bool {
+			return (o.Agent || o.Weight >= pattern.Death) && !onlyShown.MatchString(o.Text)
+		}) {
+		return true
+	}
 	for _, o := range live {
 		switch {
 		case o == e:
@@ -314,6 +341,10 @@ func (j *job) outdone(e *scan.Event, live []*scan.Event) bool {
 	return false
 }
 
+// onlyShown is a script's word on a command that it lacks and calls to write down what
+// it prints: nothing that is launched needs it.
+var onlyShown = lazy.New(`\b(?:nvidia-smi|nvcc|rocm-smi|git|lscpu|lsb_release|free|ibstat|ibv_devinfo|nvtop|htop|tree|seff|figlet): (?:command )?not found`)
+
 // launched reports whether what the script was to start ran: it reported iterations or
 // torchelastic tells how it ended, and that is not that there was nothing to run.
 func (j *job) launched(live []*scan.Event) bool {
@@ -330,7 +361,7 @@ var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?N
 
 // condaError are the names that conda gives its own errors, which look like
 // Python's but come from a command of the script.
-var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|CondaError|PackagesNotFoundError)$`)
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|Conda\w*Error|PackagesNotFoundError)$`)
 
 // setsUp reports whether a line is environment modules' or conda's, whose
 // failure ends no script by itself.

@@ -46,7 +46,7 @@ var gpuPatterns = []pattern{
 		"|cuda_error_invalid_device|cuda_error_system_not_ready|cudaerrorsystemnotready|devices are busy or unavailable" +
 		"|device(s) is/are busy or unavailable|no devices were found|fabric manager|fabricmanager|nv-fabricmanager|cudaerrorinsufficientdriver" +
 		"|cudaerrorinitializationerror|cudaerrordevicesunavailable|failed to initialize nvml|unsupported toolchain|no gpus found|no gpu found" +
-		"|no nvidia gpu|cuda is not available|cuda not available|device < num_gpus|cuda call failed lazily|libcuda.so cannot found"), ``},
+		"|no nvidia gpu|cannot find any torch accelerator|cuda is not available|cuda not available|device < num_gpus|cuda call failed lazily|libcuda.so cannot found"), ``},
 	{
 		outcome.CUDADriver, Specific, oneOf("cuda unknown error|cuda error: initialization error|initialization error|cuda initialization"),
 		`cuda unknown error - this may be due to|cuda (error|failure)\W*(3 ')?initialization error|cuda initialization: (unexpected|cuda)`,

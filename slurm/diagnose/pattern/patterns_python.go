@@ -67,6 +67,8 @@ var pythonPatterns = []pattern{
 	{outcome.ShapeMismatch, Specific - 1, oneOf("output tensor size must be equal to|tensor size must be equal to|all tensor operands" +
 		"|must be equal to world_size times|does not match expected shape|expected shape|got tensor with dims|dims ="), ``},
 
+	// Julia's word on an exception that ended a script.
+	{outcome.UserException, Generic, oneOf("error: loaderror: "), `^error: loaderror: `},
 	{outcome.ExtensionABI, Specific + 5, oneOf("undefined symbol|glibcxx_|cxxabi_|no kernel image is available|cannot open shared object file" +
 		"|invalid elf header|wrong elf class|symbol lookup error|numpy.dtype size changed|compiled using numpy 1|compiled against" +
 		"|different cuda major versions|is not compatible with the current pytorch installation|torch not compiled with cuda" +
@@ -76,8 +78,8 @@ var pythonPatterns = []pattern{
 		"|unsupported compute capability|requires compute capability|compute capability|ptxas fatal|is not defined for option" +
 		"|could not find shared object|not a valid elf|symbol not found|multiple definition of|failed to load ptx|ptx jit|error building extension" +
 		"|ninja: build stopped|no symbol version section"), `undefined symbol|(glibc\w*|cxxabi)_[\d.]+.{0,3} not found|no kernel image` +
-		`|cannot open shared object|elf|symbol (lookup|not found)|numpy|different cuda|not compatible with the current|not compiled with cuda` +
-		`|kernel image is invalid|unsupported gpu|too short|(compiled|built) (against|for|with)|abi|only supports|undefined reference` +
+		`|cannot open shared object|\belf\b|symbol (lookup|not found)|numpy|different cuda|not compatible with the current|not compiled with cuda` +
+		`|kernel image is invalid|unsupported gpu|too short|(compiled|built) (against|for|with)|\babi\b|only supports|undefined reference` +
 		`|does not support sm|cudaerrornokernel|could not load|compute capability.*(requir|support|least|only|not)|(requir|unsupported` +
 		`|need).*compute capability|shared object|ptx|not defined for option|extension|ninja|version section`},
 	{outcome.ExtensionABI, Specific + 5, oneOf("glibc_"), `glibc_[\d.]+.{0,3} not found`},
@@ -116,6 +118,11 @@ var pythonPatterns = []pattern{
 		`|vocab|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b)|(\.idx|\.bin|dataset|index map|data.?path|blend|vocab` +
 		`|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b).*(cannot be found|not found|does not exist|doesn't exist` +
 		`|couldn't find|could not find|missing|is empty|no samples|bad header|expected format|corrupt|cannot be (read|opened|mapped))`},
+	// A script copies or unpacks data.
+	{
+		outcome.DatasetMissing, Specific, oneOf("no such file or directory"),
+		`^(\S*/)?(cp|mv|rsync|tar|unzip|ln|cat|scp|gunzip|zstd)\b.*(/data|dataset|corpus|\.(tar|tgz|gz|zst|zip|jsonl?|bin|idx|parquet|arrow|h5|np[yz])\b).*: no such file`,
+	},
 	{outcome.DatasetMissing, Specific + 3, oneOf("bad header, cannot read|bad version, cannot read|index file doesn't match|one or both of the .idx and .bin" +
 		"|cannot mmap an empty file|mmap length is greater than file size|no sample to consume|num_samples should be a positive" +
 		"|oversamples the contributing|datasetnotfounderror|emptydataseterror|datagenerationerror|datafilesnotfounderror|dataset scripts are no longer" +

@@ -231,7 +231,7 @@ var refinements = []refinement{
 		false,
 	},
 	{
-		outcome.DatasetMissing, pattern.Specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|EOF)Error$`), lazy.New(`(?i)no such file|not found` +
+		outcome.DatasetMissing, pattern.Specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|Runtime|EOF)Error$`), lazy.New(`(?i)no such file|not found` +
 			`|does not exist` +
 			`|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
 		[]string{
@@ -247,6 +247,9 @@ var refinements = []refinement{
 		[]string{"save_checkpoint", "save_checkpoint_and_time", "save", "_save"},
 		false,
 	},
+	// torchrun's meeting place, and its own arguments.
+	{outcome.Rendezvous, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"distributed/elastic/rendezvous/"}, true},
+	{outcome.BadArgs, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"torch/distributed/run.py"}, true},
 	{outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
 	{
 		outcome.BadArgs, pattern.Specific, lazy.New(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,

@@ -20,6 +20,15 @@ var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?
 var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
 	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)`)
 
+// partOf is a count behind words of an end that has not come to its whole.
+var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
+
+// inPart reports whether a line says that a part of something is done.
+func inPart(text string) bool {
+	g := partOf.FindStringSubmatch(text)
+	return g != nil && g[1] != g[2]
+}
+
 // partDone is how a loop says that one of its rounds is done, by its number; a
 // process has a longer one.
 var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
@@ -51,7 +60,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
-	return closing.MatchString(text) || doneWords.MatchString(text) || results.MatchString(text)
+	return closing.MatchString(text) || doneWords.MatchString(text) && !inPart(text) || results.MatchString(text)
 }
 
 // wholeRun are the words for all that a script or a program does.
@@ -80,7 +89,7 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 	case f.inRow(t, text):
 		return false
 	}
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
 }
 
 // measures are a trainer's summary, and what an evaluation or a test of the

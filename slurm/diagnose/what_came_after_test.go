@@ -1,0 +1,78 @@
+package diagnose_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// TestWhatCameAfterDecides has logs whose verdict hangs on what stands behind one line.
+func TestWhatCameAfterDecides(t *testing.T) {
+	const (
+		bar  = "Training:  30%|###  | 1754/5830 [18:31<37:11,  1.83it/s, loss=103]"
+		lost = "slurm_script: line 14: nvidia-smi: command not found\n"
+		one  = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	)
+	steps := func(from, to int) (text string) {
+		for n := from; n <= to; n++ {
+			for _, rank := range []string{"0", "1"} {
+				text += "train.step step=" + string(rune('0'+n/10)) + string(rune('0'+n%10)) + " loss=2.1 rank=" + rank + "\n"
+			}
+		}
+		return text
+	}
+	fell := "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:20667\n" +
+		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 255) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n"
+	for name, tt := range map[string]struct{ log, class string }{
+		"bars written until KillWait ends": {
+			"start\n" + bar + "slurmstepd: error: *** JOB 11980 ON dgx01 CANCELLED AT 2026-06-06T11:58:22 ***\n\r" + bar + "\r" + bar + "\r" + bar + "\r" + bar,
+			outcome.SlurmCancelled,
+		},
+		"a part that is done":              {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
+		"a module that a logger lacked":    {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
+		"a command that shows things only": {lost + one, outcome.UnknownExit},
+		"a command that is run":            {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
+		"conda's set-up":                   {"CondaValueError: prefix already exists: /home/a/.conda/envs/b\n" + strings.Repeat("Job of it is done with a part\n", 40), outcome.Success},
+		"steps after an agent's end":       {steps(1, 9) + fell + steps(4, 20), outcome.UnknownExit},
+		"steps that others still end":      {steps(1, 9) + fell + steps(10, 10), outcome.NCCLConnection},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, err := logfile.Read("slurm-1.out", strings.NewReader(tt.log))
+			require.NoError(t, err)
+			ended := int64(90000)
+			r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: &ended})
+			require.NoError(t, err)
+			require.Equal(t, tt.class, r.Class, "%s", r.RootLine)
+		})
+	}
+}
+
+// TestFormsThatNameACause has lines of programs that the tables know by their form.
+func TestFormsThatNameACause(t *testing.T) {
+	run := "Traceback (most recent call last):\n  File \"/usr/lib/python3/dist-packages/torch/distributed/run.py\", line 660, in config_from_args\n    x\n" +
+		"  File \"/usr/lib/python3/dist-packages/torch/distributed/%s\", line 103, in f\n    raise ValueError(\nValueError: %s\n"
+	for log, class := range map[string]string{
+		"ERROR: LoadError: KeyError: key \"impQ_sp\" not found\nStacktrace:\n [1] getindex(g::Group, name::String)\n":                             outcome.UserException,
+		"mpiexec was unable to launch the specified application as it could not access\nor execute an executable:\n":                              outcome.EnvLaunch,
+		"cp: cannot stat '/home/a/data/train_blurred.tar': No such file or directory\n":                                                           outcome.DatasetMissing,
+		"Device name: Orin\nCompute capability: 8.7\nBM_Edge/32  0.8 ms\n":                                                                        outcome.UnknownExit,
+		strings.NewReplacer("%s\", line 103", "run.py\", line 625", "%s\n", "Unsupported nproc_per_node value: \n").Replace(run):                  outcome.BadArgs,
+		strings.NewReplacer("%s\", line 103", "elastic/rendezvous/utils.py\", line 103", "%s\n", "The hostname of 'gpu[1-2]:302'\n").Replace(run): outcome.Rendezvous,
+		"NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.\n":                                                       outcome.CUDADriver,
+		"Traceback (most recent call last):\n  File \"/a/torchvision/datasets/imagenet.py\", line 96, in _verify_archive\n    raise RuntimeError(x)\n" +
+			"RuntimeError: The archive devkit.tar.gz is not present in the root directory or is corrupted.\n": outcome.DatasetMissing,
+	} {
+		src, err := logfile.Read("slurm-1.out", strings.NewReader(log))
+		require.NoError(t, err)
+		ended := int64(90000)
+		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: &ended})
+		require.NoError(t, err)
+		require.Equal(t, class, r.Class, log)
+	}
+}
