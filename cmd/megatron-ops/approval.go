@@ -19,7 +19,7 @@ func needsApproval(svc *ops.Service, a config.Approval, op string, in any) lang.
 	if a.Limits.None() {
 		return lang.Text{}
 	}
-	use, takes, err := policy.Of(context.Background(), svc, op, in)
+	use, takes, err := policy.Of(context.Background(), svc, in)
 	if err != nil {
 		switch ops.AsError(err).Code {
 		case ops.BadInput, ops.NotFound:

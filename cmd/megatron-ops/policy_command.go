@@ -61,7 +61,7 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 		if err := submit.Words(in, []string{"--yaml", string(text)}); err != nil {
 			return err
 		}
-		use, _, err := policy.Of(ctx, svc, submit.Name, in)
+		use, _, err := policy.Of(ctx, svc, in)
 		if err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	}
 	r.Asked = append(r.Asked, changes(in, now)...)
 	if call.Service != nil {
-		if use, takes, err := policy.Of(ctx, call.Service, o.Name, in); err == nil {
+		if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
 			r.Use, r.Takes = use, takes
 		}
 	}

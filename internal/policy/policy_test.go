@@ -80,7 +80,7 @@ func TestAnArrayIsCountedWhole(t *testing.T) {
 		if op == "update" {
 			in = &jobcontrol.UpdateIn{JobIn: on, QOS: "normal"}
 		}
-		use, takes, err := policy.Of(t.Context(), svc, op, in)
+		use, takes, err := policy.Of(t.Context(), svc, in)
 		require.NoError(t, err, tt.call)
 		require.True(t, takes)
 		require.Equal(t, []string{"prod"}, use.Partitions, tt.call)
@@ -103,7 +103,7 @@ func TestAnArrayIsCountedWhole(t *testing.T) {
 	// A queue that does not answer is no way to count an array as one.
 	q.noQueue = true
 	svc.Clusters["q"] = q
-	_, _, err := policy.Of(t.Context(), svc, "requeue", &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "12"}})
+	_, _, err := policy.Of(t.Context(), svc, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "12"}})
 	require.ErrorIs(t, err, slurm.ErrUnreachable)
 }
 

@@ -76,7 +76,7 @@ func unlimited(s string) bool {
 
 // Of is what the call of an operation can use at most; any is false for an
 // operation that takes nothing from the cluster.
-func Of(ctx context.Context, svc *ops.Service, op string, in any) (use Use, any bool, err error) {
+func Of(ctx context.Context, svc *ops.Service, in any) (use Use, any bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, longestQuestion)
 	defer stop()
 	switch in := in.(type) {

@@ -60,32 +60,32 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 		"nodes: 1, time: '2:00:00', partition: cpu, gpus_per_node: 0, exclusive: true": "cpu 0 GPUs, 2 h, 0 GPU hours, gpus unknown",
 	} {
 		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + spec + "}"}}
-		use, takes, err := policy.Of(t.Context(), told, "submit", in)
+		use, takes, err := policy.Of(t.Context(), told, in)
 		require.NoError(t, err, spec)
 		require.True(t, takes)
 		require.Equal(t, want, said(use), spec)
 	}
 	in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 2}"}}
-	use, _, err := policy.Of(t.Context(), silent, "submit", in)
+	use, _, err := policy.Of(t.Context(), silent, in)
 	require.NoError(t, err)
 	require.Equal(t, "16 GPUs, +Inf h, +Inf GPU hours, partition unknown, time unknown", said(use), "of a cluster that tells of no partitions")
 	silent.Sites = func(string) job.Site { return job.Site{GPUsPerNode: 6} }
 	in.YAML = base + "nodes: 1, time: '1:00:00', partition: x, gpus_per_node: 2, exclusive: true}"
-	use, _, err = policy.Of(t.Context(), silent, "submit", in)
+	use, _, err = policy.Of(t.Context(), silent, in)
 	require.NoError(t, err)
 	require.Equal(t, "x 6 GPUs, 1 h, 6 GPU hours", said(use), "the profile knows how many GPUs a node has")
 
 	in.DryRun = true
-	_, takes, err := policy.Of(t.Context(), told, "submit", in)
+	_, takes, err := policy.Of(t.Context(), told, in)
 	require.NoError(t, err)
 	require.False(t, takes, "what is only shown takes nothing")
-	_, takes, _ = policy.Of(t.Context(), told, "smoke", &smoke.In{SpecIn: in.SpecIn, DryRun: true})
+	_, takes, _ = policy.Of(t.Context(), told, &smoke.In{SpecIn: in.SpecIn, DryRun: true})
 	require.False(t, takes)
-	_, takes, _ = policy.Of(t.Context(), told, "list", &struct{}{})
+	_, takes, _ = policy.Of(t.Context(), told, &struct{}{})
 	require.False(t, takes)
 	in.YAML = "nodes: many"
 	in.DryRun = false
-	_, _, err = policy.Of(t.Context(), told, "submit", in)
+	_, _, err = policy.Of(t.Context(), told, in)
 	require.Error(t, err, "what cannot be read is not within any limit")
 }
 
@@ -113,19 +113,19 @@ func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
 		{&fleet.NodeCheckIn{Nodes: "n1", Partition: "cpu"}, "cpu 0 GPUs, 0.5 h, 0 GPU hours, gpus unknown"},
 		{&smoke.In{SpecIn: spec}, "prod 16 GPUs, 1 h, 16 GPU hours"},
 	} {
-		use, takes, err := policy.Of(t.Context(), svc, "x", c.in)
+		use, takes, err := policy.Of(t.Context(), svc, c.in)
 		require.NoError(t, err)
 		require.True(t, takes)
 		require.Equal(t, c.want, said(use), "%+v", c.in)
 	}
 	for _, in := range []any{&jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "8"}}, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: id, OnCluster: ops.OnCluster{Cluster: "none"}}}, &fleet.NodeCheckIn{Nodes: "n[1"}} {
-		_, _, err := policy.Of(t.Context(), svc, "x", in)
+		_, _, err := policy.Of(t.Context(), svc, in)
 		require.Error(t, err)
 	}
 }
 
 func TestNoLimitIsNullInJSON(t *testing.T) {
-	use, _, err := policy.Of(t.Context(), &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}}, "update",
+	use, _, err := policy.Of(t.Context(), &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}},
 		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "UNLIMITED"})
 	require.NoError(t, err)
 	raw, err := json.Marshal(use)
