@@ -79,6 +79,7 @@ var rooms = []room{
 	{"slurm/diagnose/logfile", []string{"slurm/diagnose/flightrecorder", "slurm/diagnose/logline"}, "opening a log knows nothing of what it tells"},
 	{"slurm/diagnose/scan", []string{"slurm/diagnose/outcome", "slurm/diagnose/pattern", "slurm/diagnose/python", "slurm/diagnose/logline", "slurm/diagnose/logfile", "slurm/hostlist"}, "what one file tells is gathered without a verdict"},
 	{"slurm/diagnose/report", []string{"slurm/diagnose/outcome", "slurm/diagnose/python", "slurm/diagnose/logline", "slurm/diagnose/logfile", "knowledge/...", "slurm"}, "an answer is put into words without the logs that it came of"},
+	{"slurm/diagnose/diagnosetest", []string{"slurm/diagnose", "slurm/diagnose/..."}, "what the rooms' tests share knows no room above the judge"},
 	{"internal/store", []string{"slurm"}, "the store keeps, it does not act"},
 	{"internal/ops", []string{"internal/checkout", "knowledge", "knowledge/...", "skills", "slurm", "slurm/...", "internal/store", "internal/redact", "internal/chart"}, "the operations stand above every room and below every surface"},
 	{"internal/ops/answers", append([]string{"internal/ops"}, belowTable...), "an answer comes from what is known, and asks no other room; the operations that it tells of are handed to it"},

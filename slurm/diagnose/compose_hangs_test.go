@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -15,22 +16,22 @@ import (
 
 // TestHangs are runs that stopped writing while Slurm says that they run.
 func TestHangs(t *testing.T) {
-	for name, say := range map[string]func(r *run){
-		"between iterations": func(*run) {},
-		"in evaluation":      func(r *run) { r.say(61*time.Second, 0, "Evaluating on 3200 samples") },
-		"in a checkpoint": func(r *run) {
-			r.say(61*time.Second, 0, "saving checkpoint at iteration     105 to /ckpt/run in torch_dist format")
+	for name, say := range map[string]func(r *diagnosetest.Run){
+		"between iterations": func(*diagnosetest.Run) {},
+		"in evaluation":      func(r *diagnosetest.Run) { r.Say(61*time.Second, 0, "Evaluating on 3200 samples") },
+		"in a checkpoint": func(r *diagnosetest.Run) {
+			r.Say(61*time.Second, 0, "saving checkpoint at iteration     105 to /ckpt/run in torch_dist format")
 		},
-		"after old warnings": func(r *run) {
-			r.say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0")
+		"after old warnings": func(r *diagnosetest.Run) {
+			r.Say(5*time.Second, 9, "{host}:91:92 [{local}] graph/topo.h:230 NCCL WARN Could not find NET with id 0")
 		},
-		"at the start": func(r *run) { r.lines = nil; r.say(0, 0, "> initializing torch distributed ...") },
+		"at the start": func(r *diagnosetest.Run) { r.Lines = nil; r.Say(0, 0, "> initializing torch distributed ...") },
 	} {
-		for form, layout := range layouts {
+		for form, layout := range diagnosetest.Layouts {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				t.Parallel()
-				r := &run{world: 16, perNode: 8}
-				r.healthy(0, time.Minute)
+				r := &diagnosetest.Run{World: 16, PerNode: 8}
+				r.Healthy(0, time.Minute)
 				say(r)
 				dir := t.TempDir()
 				layout(t, r, dir)
@@ -98,14 +99,14 @@ func TestSlurmEndsTheJob(t *testing.T) {
 		outcome.SlurmNodeFail:  "srun: error: Node failure on gpu043",
 		outcome.SlurmCancelled: "slurmstepd: error: *** JOB 77 ON gpu040 CANCELLED AT 2026-06-11T10:01:05 ***",
 	} {
-		for form, layout := range layouts {
+		for form, layout := range diagnosetest.Layouts {
 			t.Run(class+"/"+form, func(t *testing.T) {
 				t.Parallel()
-				r := &run{world: 16, perNode: 8}
-				r.healthy(0, time.Minute)
-				r.say(65*time.Second, -1, line)
-				r.victims(66*time.Second, map[int]bool{8: true})
-				r.say(70*time.Second, -1, "srun: error: gpu040: task 0: Killed", "srun: error: gpu043: task 1: Terminated")
+				r := &diagnosetest.Run{World: 16, PerNode: 8}
+				r.Healthy(0, time.Minute)
+				r.Say(65*time.Second, -1, line)
+				r.Victims(66*time.Second, map[int]bool{8: true})
+				r.Say(70*time.Second, -1, "srun: error: gpu040: task 0: Killed", "srun: error: gpu043: task 1: Terminated")
 				dir := t.TempDir()
 				layout(t, r, dir)
 				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
@@ -121,12 +122,12 @@ func TestSlurmEndsTheJob(t *testing.T) {
 
 // TestPrefixesOfOtherLaunchers are pdsh's node and Ray's worker.
 func TestPrefixesOfOtherLaunchers(t *testing.T) {
-	r := diagnoseText(t, "c000001: Traceback (most recent call last):\nc000002: starting\n"+
+	r := diagnosetest.Text(t, "c000001: Traceback (most recent call last):\nc000002: starting\n"+
 		"c000001:   File \"/w/gpt_dataset.py\", line 148, in build\nc000002: [rank9]: KeyError\n"+
 		"c000001: FileNotFoundError: [Errno 2] No such file or directory: '/d/43d5_doc_idx.npy'\n")
 	require.Equal(t, outcome.DatasetMissing, r.Class)
 	require.Equal(t, "c000001", *r.RootNode)
-	r = diagnoseText(t, "(head, rank=3, pid=4773) Traceback (most recent call last):\n"+
+	r = diagnosetest.Text(t, "(head, rank=3, pid=4773) Traceback (most recent call last):\n"+
 		"(head, rank=3, pid=4773)   File \"/w/megatron/core/datasets/indexed_dataset.py\", line 293, in __init__\n(worker1, rank=4, pid=12)  fine\n"+
 		"(head, rank=3, pid=4773) AssertionError\n")
 	require.Equal(t, outcome.DatasetMissing, r.Class, "an index that contradicts itself")

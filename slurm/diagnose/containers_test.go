@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -44,7 +45,7 @@ func TestContainersThatRan(t *testing.T) {
 		log, err := os.ReadFile(file)
 		require.NoError(t, err)
 		// Slurm has the code of the task that it ended last, not of the one that failed.
-		r := diagnoseWith(t, string(log), diagnose.Context{JobState: "FAILED", ExitCode: "143:0"})
+		r := diagnosetest.With(t, string(log), diagnose.Context{JobState: "FAILED", ExitCode: "143:0"})
 		c := cases[name]
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 		require.Contains(t, r.RootLine, c.line, name)

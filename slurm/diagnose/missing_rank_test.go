@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -58,7 +59,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseText(t, c.log)
+			r := diagnosetest.Text(t, c.log)
 			require.NotEqual(t, outcome.Success, r.Class)
 			require.NotNil(t, r.RootRank, "%s: %s", r.Class, r.RootLine)
 			require.Equal(t, c.rank, *r.RootRank, "%s: %s", r.Class, r.RootLine)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
@@ -18,10 +19,10 @@ import (
 // before, between and after the lines of every labelled case: modules, tables,
 // environments, usage texts, warnings of libraries, a script that goes on.
 func TestNoiseChangesNoVerdict(t *testing.T) {
-	kinds, err := filepath.Glob(filepath.Join("testdata", "noise", "*.txt"))
+	kinds, err := filepath.Glob(diagnosetest.Testdata("noise", "*.txt"))
 	require.NoError(t, err)
 	require.NotEmpty(t, kinds)
-	cases, reports := labels(t), reportsOf(t)
+	cases, reports := diagnosetest.Cases(t), diagnosetest.Reports(t)
 	plain, nodes := map[string]string{}, map[string]string{}
 	for _, l := range cases {
 		r := reports[l.ID]
@@ -48,8 +49,8 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 					if l.ID == "s007" && strings.Contains(file, "script") {
 						continue // of two errors of one script the first one counts
 					}
-					path := filepath.Join(dir, filepath.Base(l.path()))
-					copyWithNoise(t, l.path(), path, strings.ReplaceAll(noise, "{node}", nodes[l.ID]), place)
+					path := filepath.Join(dir, filepath.Base(l.Path()))
+					copyWithNoise(t, l.Path(), path, strings.ReplaceAll(noise, "{node}", nodes[l.ID]), place)
 					r, err := diagnose.Path(context.Background(), path, l.Context)
 					require.NoError(t, err)
 					if got := verdictWithoutLine(r); got != plain[l.ID] {
@@ -67,7 +68,7 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 func verdictWithoutLine(r report.Report) string {
 	text := r.RootLine
 	r.RootLineNo = nil
-	return verdictLine("", r) + " " + r.RootFile + " " + text
+	return diagnosetest.Verdict("", r) + " " + r.RootFile + " " + text
 }
 
 // copyWithNoise copies a log, or every log of a folder, with noise in it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -45,7 +46,7 @@ func TestMissingRanksAreSaid(t *testing.T) {
 	for _, rank := range []string{"0", "3"} {
 		p := filepath.Join(dir, "attempt_0", rank)
 		require.NoError(t, os.MkdirAll(p, 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(p, "stdout.log"), []byte("  world_size ...................................... 8\n"+oomLog), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(p, "stdout.log"), []byte("  world_size ...................................... 8\n"+diagnosetest.OOMLog), 0o644))
 	}
 	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
 	require.NoError(t, err)

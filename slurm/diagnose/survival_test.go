@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -18,8 +19,8 @@ import (
 func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
 	for name, c := range map[string]struct{ out, class string }{
-		"it came to its end": {rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", outcome.Success},
-		"it stopped":         {rounds(30, "Epoch {n}: Train Loss 0.1\n"), outcome.UnknownExit},
+		"it came to its end": {diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", outcome.Success},
+		"it stopped":         {diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n"), outcome.UnknownExit},
 		"nothing ran":        {"This is a GPU node.\n", outcome.EnvLaunch},
 		"its script ends":    {"Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.EnvLaunch},
 	} {
@@ -38,15 +39,15 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 // what the dead ones said is the cause, though another one trains on.
 func TestTheOtherTasksGoOn(t *testing.T) {
 	const died = "srun: error: gpu7: tasks 0-2: Exited with exit code 1\n"
-	busy := raised("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE")
-	steps := rounds(9, "{'loss': 2.0{n}, 'learning_rate': 1e-5, 'epoch': 0.{n}}\n")
+	busy := diagnosetest.Raised("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE")
+	steps := diagnosetest.Rounds(9, "{'loss': 2.0{n}, 'learning_rate': 1e-5, 'epoch': 0.{n}}\n")
 	for name, c := range map[string]struct{ log, class string }{
 		"srun told of the dead first":                       {busy + died + steps, outcome.PortInUse},
 		"they died after the training":                      {steps + busy + died, outcome.PortInUse},
 		"the training went on, and something else ended it": {busy + steps + died, outcome.UnknownExit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 		})
 	}
@@ -66,7 +67,7 @@ func TestAProgramMayDoWithout(t *testing.T) {
 		"another process died":                      {nvml + work + "srun: error: gpu7: task 3: Exited with exit code 1\nDone\n", outcome.CUDADriver},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 		})
 	}
@@ -86,7 +87,7 @@ func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 		"Training finished at step 1000":                     outcome.Success,
 		"Testing done":                                       outcome.Success,
 	} {
-		r := diagnoseOld(t, "step 1 loss 2.5\n"+line+"\n")
+		r := diagnosetest.Old(t, "step 1 loss 2.5\n"+line+"\n")
 		require.Equal(t, class, r.Class, line)
 	}
 }
@@ -94,9 +95,9 @@ func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 // TestADateIsNoOpening has a script that prints the date first and last: that is one
 // run, and what ended it counts.
 func TestADateIsNoOpening(t *testing.T) {
-	work := "R0: setting up\n" + raised("KeyError: 'labels'") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	work := "R0: setting up\n" + diagnosetest.Raised("KeyError: 'labels'") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
 	for _, date := range []string{"Sun Nov 22 16:07:34 UTC 2026\n", "Sun 22 Nov 2026 04:07:34 PM UTC\n", "2026-11-22 16:07:34\n", "2026年 11月 22日 星期日 16:07:34 CST\n"} {
-		r := diagnoseOld(t, date+"Running on gpu1\n"+work+date)
+		r := diagnosetest.Old(t, date+"Running on gpu1\n"+work+date)
 		require.Equal(t, outcome.UserException, r.Class, "%s: %s", date, r.RootLine)
 	}
 }
@@ -104,14 +105,14 @@ func TestADateIsNoOpening(t *testing.T) {
 // TestASentenceIsNoException has prose with the words of an error of Megatron's.
 func TestASentenceIsNoException(t *testing.T) {
 	const prose = "Each child gets 14 and the remainder is 2, as 44 is not a multiple of 3.\n"
-	require.Equal(t, outcome.Success, diagnoseOld(t, rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
-	require.Equal(t, outcome.ParallelConfig, diagnoseOld(t, raised("AssertionError: 44 is not a multiple of 3")).Class)
+	require.Equal(t, outcome.Success, diagnosetest.Old(t, diagnosetest.Rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
+	require.Equal(t, outcome.ParallelConfig, diagnosetest.Old(t, diagnosetest.Raised("AssertionError: 44 is not a multiple of 3")).Class)
 }
 
 // TestArgparsesComplaintIsOneOfTheCall has what a program says through its parser, in
 // words of its own.
 func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
-	r := diagnoseOld(t, "usage: train.py [-h] [--config C]\ntrain.py: error: /w/config.json: unknown key 'warmup'\nsrun: error: gpu2: task 1: Exited with exit code 2\n")
+	r := diagnosetest.Old(t, "usage: train.py [-h] [--config C]\ntrain.py: error: /w/config.json: unknown key 'warmup'\nsrun: error: gpu2: task 1: Exited with exit code 2\n")
 	require.Equal(t, outcome.BadArgs, r.Class)
 	require.Contains(t, r.RootLine, "unknown key")
 }
@@ -119,8 +120,8 @@ func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
 // TestATaskThatWasToldToEnd has srun's word on one task before anything ended the step:
 // somebody outside ended it, and the others lost it.
 func TestATaskThatWasToldToEnd(t *testing.T) {
-	lost := raised("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567")
-	r := diagnoseOld(t, lost+lost+"srun: error: gpu2: task 2: Terminated\nsrun: error: gpu1: tasks 0-1: Exited with exit code 1\n")
+	lost := diagnosetest.Raised("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567")
+	r := diagnosetest.Old(t, lost+lost+"srun: error: gpu2: task 2: Terminated\nsrun: error: gpu1: tasks 0-1: Exited with exit code 1\n")
 	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.NotNil(t, r.RootRank)
 	require.Equal(t, 2, *r.RootRank)
@@ -131,7 +132,7 @@ func TestATaskThatWasToldToEnd(t *testing.T) {
 func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
 	const usage = "usage: train.py [-h] [--lr LR]\n                [--steps STEPS]\n                [--data DATA]\n"
 	for code, class := range map[string]string{"2": outcome.BadArgs, "17": outcome.UnknownExit} {
-		r := diagnoseOld(t, "srun: error: gpu1: task 0: Exited with exit code "+code+"\n"+usage)
+		r := diagnosetest.Old(t, "srun: error: gpu1: task 0: Exited with exit code "+code+"\n"+usage)
 		require.Equal(t, class, r.Class, "%s: %s: %s", code, r.Why, r.RootLine)
 	}
 }

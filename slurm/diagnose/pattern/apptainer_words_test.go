@@ -1,10 +1,11 @@
-package diagnose_test
+package pattern_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -57,7 +58,7 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 		{"sylabs/singularity#2249", "0: INFO:    Converting SIF file to temporary sandbox...\n" + fatal +
 			"stat /data/envs/bin/python: no such file or directory", outcome.EnvLaunch, "interpreter"},
 	} {
-		r := diagnoseWith(t, c.log+"\nsrun: error: gpu3: task 0: Exited with exit code 255\n", diagnose.Context{JobState: "FAILED"})
+		r := diagnosetest.With(t, c.log+"\nsrun: error: gpu3: task 0: Exited with exit code 255\n", diagnose.Context{JobState: "FAILED"})
 		require.Equal(t, c.class, r.Class, "%s: %s", c.source, r.RootLine)
 		require.Contains(t, r.RootLine, "FATAL:   ", c.source)
 		require.Contains(t, r.Advice[0], c.advice, c.source)
@@ -65,9 +66,9 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 	// What it says beside is no failure, and a program's own exit is the program's.
 	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n" +
 		"0: WARNING: passwd file doesn't exist in container, not updating\n0: INFO:    Cleaning up image...\n"
-	r := diagnoseWith(t, beside+"srun: error: gpu3: task 0: Exited with exit code 3\n", diagnose.Context{JobState: "FAILED"})
+	r := diagnosetest.With(t, beside+"srun: error: gpu3: task 0: Exited with exit code 3\n", diagnose.Context{JobState: "FAILED"})
 	require.Equal(t, outcome.UnknownExit, r.Class, r.RootLine)
-	r = diagnoseWith(t, beside+"0: [after training is done] datetime: 2026-01-01 00:00:00\n", diagnose.Context{JobState: "COMPLETED"})
+	r = diagnosetest.With(t, beside+"0: [after training is done] datetime: 2026-01-01 00:00:00\n", diagnose.Context{JobState: "COMPLETED"})
 	require.Equal(t, outcome.Success, r.Class, r.RootLine)
 }
 
@@ -134,7 +135,7 @@ func TestApptainerThatRan(t *testing.T) {
 		if c.code == 0 {
 			end, state = "", "COMPLETED"
 		}
-		r := diagnoseWith(t, c.log+end, diagnose.Context{JobState: state})
+		r := diagnosetest.With(t, c.log+end, diagnose.Context{JobState: state})
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 		if c.advice != "" {
 			require.Contains(t, r.Advice[0], c.advice, name)

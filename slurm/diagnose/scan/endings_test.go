@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func TestWhatEndedAProcess(t *testing.T) {
 	notebook := func(wrapper, end string) string {
 		rule := strings.Repeat("-", 75) + "\n"
 		name, _, _ := strings.Cut(end, ":")
-		return raised(wrapper) + "\n" + rule + "model = build()\nmodel.fit()\n" + rule + "\n" + rule + name + strings.Repeat(" ", 32) +
+		return diagnosetest.Raised(wrapper) + "\n" + rule + "model = build()\nmodel.fit()\n" + rule + "\n" + rule + name + strings.Repeat(" ", 32) +
 			"Traceback (most recent call last)\nCell In[7], line 2\n      1 model = build()\n----> 2 model.fit()\n\n" +
 			"File /v/models.py:81, in fit(self)\n     79 try:\n---> 81     raise Trouble()\n\n" + end + "\n\n"
 	}
@@ -34,11 +35,11 @@ func TestWhatEndedAProcess(t *testing.T) {
 		"somebody":                        {steps + "Training interrupted by user\n", outcome.SlurmCancelled, "by user"},
 		"nobody: it only says how":        {steps + "Press Ctrl-C (keyboard interrupt) at any time to stop early\n" + steps, outcome.UnknownExit, ""},
 		"SIGTERM, and its data loader after it": {
-			steps + "[rank: 2] Received SIGTERM: 15\n" + raised("RuntimeError: DataLoader worker (pid 402) is killed by signal: Terminated."),
+			steps + "[rank: 2] Received SIGTERM: 15\n" + diagnosetest.Raised("RuntimeError: DataLoader worker (pid 402) is killed by signal: Terminated."),
 			outcome.SlurmCancelled, "Received SIGTERM",
 		},
 		"SIGTERM, as native code says it": {steps + "*** SIGTERM received at time=1772600000 on cpu 4 ***\nPC: @     0x7f0bf95  (unknown)\n", outcome.SlurmCancelled, "SIGTERM"},
-		"its terminal, which is gone":     {steps + raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 1"), outcome.SlurmCancelled, "signal: 1"},
+		"its terminal, which is gone":     {steps + diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 1"), outcome.SlurmCancelled, "signal: 1"},
 		"SIGTERM, because another task had failed": {
 			steps + "srun: error: n2: task 1: Exited with exit code 3\nMain process received SIGTERM, exiting\n", outcome.UnknownExit, "exit code 3",
 		},
@@ -46,32 +47,32 @@ func TestWhatEndedAProcess(t *testing.T) {
 			steps + "Main process received SIGTERM, exiting\n" + strings.Repeat("The other one goes on\n", 20), outcome.UnknownExit, "",
 		},
 		"a signal that its shell only names":      {steps + "Killed\n", outcome.HostOOM, "Killed"},
-		"what it says itself before that":         {steps + raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", outcome.CUDAOOM, "CUDA out"},
+		"what it says itself before that":         {steps + diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", outcome.CUDAOOM, "CUDA out"},
 		"the exception in a notebook's message":   {notebook("tools.runner.CellError: This cell failed:", "KeyError: 'width'"), outcome.UserException, "'width'"},
 		"the same behind a message without words": {notebook("tools.runner.RunnerError: ", "ValueError: no such layer"), outcome.UserException, "no such layer"},
 		"the first of several roots": {
-			raised("tensorflow.python.framework.errors_impl.NotFoundError: 2 root error(s) found.") +
+			diagnosetest.Raised("tensorflow.python.framework.errors_impl.NotFoundError: 2 root error(s) found.") +
 				"  (0) Not found: /data/train/00.tfrecord; No such file or directory\n\t [[{{node Read}}]]\n  (1) Not found: /data/train/00.tfrecord\n",
 			outcome.DatasetMissing, "(0) Not found",
 		},
 		"a GPU's memory among several roots": {
-			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: 2 root error(s) found.") +
+			diagnosetest.Raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: 2 root error(s) found.") +
 				"  (0) Resource exhausted: OOM when allocating tensor with shape[64,64] on /device:GPU:0 by allocator GPU_0_bfc\n",
 			outcome.CUDAOOM, "OOM when",
 		},
 		"a port, of which the set-up only took note": {
 			"INFO:root:going on alone: the server socket has failed to bind to [::]:40112 (errno: 98 - Address already in use).\n" +
-				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
 			outcome.PortInUse, "40112",
 		},
 		"a store that did not answer, likewise": {
 			"INFO:root:going on alone: The client socket has timed out after 600000ms while trying to connect to (n1, 40112).\n" +
-				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
 			outcome.Rendezvous, "40112",
 		},
 		"not what else was only taken note of before": {
 			"INFO:root:going on without it: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n" +
-				raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
 			outcome.UserException, "has not been initialized",
 		},
 		"nothing: a library looked for a GPU": {
@@ -83,7 +84,7 @@ func TestWhatEndedAProcess(t *testing.T) {
 			"Running: /v/bin/python /w/prepare.py --dataset-root /d/datasets --fail-on-missing\nWritten to ./pairs/\n", outcome.Success, "",
 		},
 		"a compiler that does not know the GPU": {
-			"nvcc fatal   : Unsupported gpu architecture 'compute_120'\n" + raised("RuntimeError: Error compiling objects for extension"),
+			"nvcc fatal   : Unsupported gpu architecture 'compute_120'\n" + diagnosetest.Raised("RuntimeError: Error compiling objects for extension"),
 			outcome.ExtensionABI, "compute_120",
 		},
 		"the processor, as the kernel lists its registers": {
@@ -92,7 +93,7 @@ func TestWhatEndedAProcess(t *testing.T) {
 		"nothing: a peer left before NCCL accepted it": {steps + "n1:12:33 [0] NCCL INFO Call to accept failed : Connection aborted\n", outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 		})
@@ -103,8 +104,8 @@ func TestWhatEndedAProcess(t *testing.T) {
 // of a job that somebody cancelled that it was.
 func TestSlurmsWordOnAStateStands(t *testing.T) {
 	log := "Epoch 1/9 loss 0.5\n[rank: 2] Received SIGTERM: 15\n"
-	require.Equal(t, outcome.UnknownExit, given(t, log, diagnose.Context{JobState: "FAILED"}).Class)
-	require.Equal(t, outcome.SlurmCancelled, given(t, log, diagnose.Context{JobState: "CANCELLED"}).Class)
+	require.Equal(t, outcome.UnknownExit, diagnosetest.With(t, log, diagnose.Context{JobState: "FAILED"}).Class)
+	require.Equal(t, outcome.SlurmCancelled, diagnosetest.With(t, log, diagnose.Context{JobState: "CANCELLED"}).Class)
 }
 
 // TestAFilesNameMayNameNoPlace gives logs the names of experiments: the rank of a
@@ -113,7 +114,7 @@ func TestAFilesNameMayNameNoPlace(t *testing.T) {
 	for name, want := range map[string]string{
 		"run_low_rank8.log": "", "lora-r16.log": "", "eval_260102_Wide1F1B_auto_h200.log": "", "out-rank3.log": "rank 3", "megatron-385837-h100-st-gpu-3.err": "h100-st-gpu",
 	} {
-		src, err := logfile.Read(name, strings.NewReader("step 1\n"+raised("ValueError: no")))
+		src, err := logfile.Read(name, strings.NewReader("step 1\n"+diagnosetest.Raised("ValueError: no")))
 		require.NoError(t, err)
 		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "FAILED"})
 		require.NoError(t, err)

@@ -1,7 +1,6 @@
-package diagnose_test
+package flightrecorder_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -11,83 +10,22 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
 
-// pickled writes values as PyTorch's C++ pickler does: protocol 2, typed lists
-// as calls of a named function.
-func pickled(b *bytes.Buffer, v any) {
-	switch x := v.(type) {
-	case string:
-		b.WriteByte('X')
-		_ = binary.Write(b, binary.LittleEndian, uint32(len(x)))
-		b.WriteString(x)
-	case int:
-		b.WriteByte(0x8a)
-		b.WriteByte(8)
-		_ = binary.Write(b, binary.LittleEndian, int64(x))
-	case bool:
-		b.WriteByte(map[bool]byte{true: 0x88, false: 0x89}[x])
-	case []int:
-		b.WriteString("ctorch.jit._pickle\nbuild_intlist\n(](")
-		for _, n := range x {
-			pickled(b, n)
-		}
-		b.WriteString("etR")
-	case []any:
-		b.WriteString("](")
-		for _, e := range x {
-			pickled(b, e)
-		}
-		b.WriteByte('e')
-	case [2]string:
-		pickled(b, x[0])
-		pickled(b, x[1])
-		b.WriteByte(0x86)
-	case map[string]any:
-		b.WriteString("}(")
-		for k, e := range x {
-			pickled(b, k)
-			pickled(b, e)
-		}
-		b.WriteByte('u')
-	}
-}
-
-// dump writes a rank's flight recorder dump: it entered collectives up to
-// enqueued, and those after completed did not end.
-func dump(t *testing.T, dir string, rank, enqueued, completed int) {
-	t.Helper()
-	entries := []any{}
-	for seq := completed - 2; seq <= enqueued; seq++ {
-		state := "completed"
-		if seq > completed {
-			state = "started"
-		}
-		entries = append(entries, map[string]any{
-			"collective_seq_id": seq, "process_group": [2]string{"0", "default_pg"}, "profiling_name": "nccl:all_reduce",
-			"state": state, "is_p2p": false, "input_sizes": []int{4, 2},
-		})
-	}
-	var b bytes.Buffer
-	b.WriteString("\x80\x02")
-	pickled(&b, map[string]any{"version": "2.4", "pg_config": map[string]any{"0": map[string]any{"name": "0", "ranks": "[0, 1, 2, 3]"}}, "entries": entries})
-	b.WriteByte('.')
-	require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), b.Bytes(), 0o644))
-}
-
 func TestFlightRecorderNamesTheRank(t *testing.T) {
-	r := &run{world: 4, perNode: 4}
-	r.healthy(0, time.Minute)
+	r := &diagnosetest.Run{World: 4, PerNode: 4}
+	r.Healthy(0, time.Minute)
 	dir := t.TempDir()
-	layouts["ranks"](t, r, dir)
+	diagnosetest.Layouts["ranks"](t, r, dir)
 	for rank := range 4 {
 		if rank == 2 {
-			dump(t, dir, rank, 811, 811)
+			diagnosetest.Dump(t, dir, rank, 811, 811)
 		} else {
-			dump(t, dir, rank, 813, 811)
+			diagnosetest.Dump(t, dir, rank, 813, 811)
 		}
 	}
 	silent := int64(5400)
@@ -105,7 +43,7 @@ func TestFlightRecorderOfADeadRank(t *testing.T) {
 		"collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=4, NumelOut=1, Timeout(ms)=1800000) ran for 1800091 milliseconds "+
 		"before timing out.\n"), 0o644))
 	for _, rank := range []int{0, 1, 3} {
-		dump(t, dir, rank, 813, 811)
+		diagnosetest.Dump(t, dir, rank, 813, 811)
 	}
 	got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
@@ -150,7 +88,7 @@ func TestDumpsAloneNameTheRanksBehind(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(text+"]}"), 0o644))
 				continue
 			}
-			dump(t, filepath.Dir(path), rank, enqueued, 811)
+			diagnosetest.Dump(t, filepath.Dir(path), rank, enqueued, 811)
 			if named := filepath.Join(filepath.Dir(path), fmt.Sprintf("nccl_trace_rank_%d", rank)); named != path {
 				require.NoError(t, os.Rename(named, path))
 			}

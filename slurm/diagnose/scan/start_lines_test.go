@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -100,9 +101,9 @@ func TestOurFlightRecorderDumps(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(run, "start-0"), []byte(started(attempt, 0, "gpu1", "c1")), 0o600))
 		for rank := range 4 {
 			if rank == missing {
-				dump(t, run, rank, 811, 811)
+				diagnosetest.Dump(t, run, rank, 811, 811)
 			} else {
-				dump(t, run, rank, 813, 811)
+				diagnosetest.Dump(t, run, rank, 813, 811)
 			}
 			require.NoError(t, os.Rename(filepath.Join(run, fmt.Sprintf("nccl_trace_rank_%d", rank)), filepath.Join(run, fmt.Sprintf("flight-recorder-%d", rank))))
 		}

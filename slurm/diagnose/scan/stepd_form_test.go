@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"bytes"
@@ -11,9 +11,8 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,11 +22,11 @@ import (
 // lines name it too.
 func TestStepdLinesWithATimeInPlaceOfTheirName(t *testing.T) {
 	changed := 0
-	reports := reportsOf(t)
-	for _, l := range labels(t) {
+	reports := diagnosetest.Reports(t)
+	for _, l := range diagnosetest.Cases(t) {
 		dir := t.TempDir()
-		to := filepath.Join(dir, filepath.Base(l.path()))
-		if !copyWithTimedStepd(t, l.path(), to) {
+		to := filepath.Join(dir, filepath.Base(l.Path()))
+		if !copyWithTimedStepd(t, l.Path(), to) {
 			continue
 		}
 		changed++
@@ -116,7 +115,7 @@ func TestPyxisSaysWhatFailed(t *testing.T) {
 		"nothing failed":     {"0: node 0 in Debian GNU/Linux 12 (bookworm)\n" + at + cleanUp + "0: done\n", outcome.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseWith(t, c.log, diagnose.Context{JobState: "ENDED"})
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
 			require.Equal(t, c.class, r.Class, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 		})
@@ -127,19 +126,10 @@ func TestPyxisSaysWhatFailed(t *testing.T) {
 // first task of its node.
 func TestTheTimeLimitHasNoRank(t *testing.T) {
 	for _, form := range []string{"slurmstepd: error: ", "[2026-05-27T00:26:27.019] error: "} {
-		r := diagnoseWith(t, "0: loading\n 4: loading\n 0: "+form+"*** STEP 77.1 ON gpu-07 CANCELLED AT 2026-05-27T00:26:27 DUE TO TIME LIMIT ***\n",
+		r := diagnosetest.With(t, "0: loading\n 4: loading\n 0: "+form+"*** STEP 77.1 ON gpu-07 CANCELLED AT 2026-05-27T00:26:27 DUE TO TIME LIMIT ***\n",
 			diagnose.Context{})
 		require.Equal(t, outcome.SlurmTimeLimit, r.Class)
 		require.Nil(t, r.RootRank, form)
 		require.Equal(t, "gpu-07", *r.RootNode, form)
 	}
-}
-
-func diagnoseWith(t *testing.T, log string, c diagnose.Context) report.Report {
-	t.Helper()
-	src, err := logfile.Read("slurm-7.out", strings.NewReader(log))
-	require.NoError(t, err)
-	r, err := diagnose.Run(context.Background(), src, c)
-	require.NoError(t, err)
-	return r
 }

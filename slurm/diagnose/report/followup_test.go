@@ -1,4 +1,4 @@
-package diagnose_test
+package report_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 // stale is a diagnosis of rank 3 on gpu07, whose node lost its storage.
 func stale(t *testing.T) report.Report {
 	t.Helper()
-	return diagnoseWith(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 "+
+	return diagnosetest.With(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 "+
 		"| lm loss: 2.1E+00 |\n"+
 		"gpu08: [rank5]: loading\n gpu08: [rank6]:   File \"/w/train.py\", line 9, in read\n"+
 		"gpu07: [rank3]: Traceback (most recent call last):\ngpu07: [rank3]:   File \"/w/train.py\", line 9, in read\n"+
@@ -69,16 +70,16 @@ func TestLastTimeIsComparedByCauseNodeAndLine(t *testing.T) {
 	other := "gpu09"
 	elsewhere.RootNode = &other
 	require.Contains(t, answer(elsewhere), "Not on the same node.")
-	require.Contains(t, answer(diagnoseWith(t, raised("KeyError: 'x'"), diagnose.Context{JobState: "FAILED"})), "No: the run before failed of something else.")
+	require.Contains(t, answer(diagnosetest.With(t, diagnosetest.Raised("KeyError: 'x'"), diagnose.Context{JobState: "FAILED"})), "No: the run before failed of something else.")
 	fresh := int64(time.Minute / time.Second)
-	require.Contains(t, answer(diagnoseWith(t, "[after training is done] datetime: 2026-06-11 10:00:00\n",
+	require.Contains(t, answer(diagnosetest.With(t, "[after training is done] datetime: 2026-06-11 10:00:00\n",
 		diagnose.Context{SecondsSinceLastWrite: &fresh})), "No: the run before did not fail.")
 	require.True(t, report.AsksForEarlier("上次也这样吗"))
 	require.False(t, report.AsksForEarlier("which node?"))
 }
 
 func TestFollowUpsOfAHealthyRun(t *testing.T) {
-	r := diagnoseWith(t, "[after training is done] datetime: 2026-06-11 10:00:00\n", diagnose.Context{JobState: "COMPLETED"})
+	r := diagnosetest.With(t, "[after training is done] datetime: 2026-06-11 10:00:00\n", diagnose.Context{JobState: "COMPLETED"})
 	for _, q := range []string{"why did it fail?", "which node?", "which rank?", "should I rerun it?"} {
 		got, ok := r.FollowUp(q, nil, lang.EN)
 		require.True(t, ok)

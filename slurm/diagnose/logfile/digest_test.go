@@ -1,4 +1,4 @@
-package diagnose_test
+package logfile_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 	"github.com/stretchr/testify/require"
@@ -16,17 +17,17 @@ import (
 // TestDigestsGiveTheSameAnswer digests jobs in three parts and diagnoses them
 // from these alone.
 func TestDigestsGiveTheSameAnswer(t *testing.T) {
-	for name, layout := range layouts {
-		for i, c := range causes[:4] {
-			r := &run{world: 32, perNode: 8}
-			r.healthy(0, 2*time.Hour) // more iterations than are kept
-			c.do(r, 7205*time.Second, 11)
-			r.victims(7206*time.Second, map[int]bool{11: true})
-			r.summaries(7220*time.Second, map[int]int{11: c.code})
+	for name, layout := range diagnosetest.Layouts {
+		for i, c := range diagnosetest.Causes[:4] {
+			r := &diagnosetest.Run{World: 32, PerNode: 8}
+			r.Healthy(0, 2*time.Hour) // more iterations than are kept
+			c.Do(r, 7205*time.Second, 11)
+			r.Victims(7206*time.Second, map[int]bool{11: true})
+			r.Summaries(7220*time.Second, map[int]int{11: c.Code})
 			dir := t.TempDir()
 			layout(t, r, dir)
 			if i == 0 {
-				dump(t, dir, 3, 813, 811)
+				diagnosetest.Dump(t, dir, 3, 813, 811)
 			}
 			src, err := logfile.Open(dir)
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"context"

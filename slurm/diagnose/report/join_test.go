@@ -1,4 +1,4 @@
-package diagnose_test
+package report_test
 
 import (
 	"context"
@@ -9,35 +9,15 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
 
-// printedArguments are those of a run as Megatron prints them.
-const printedArguments = `  num_layers ...................................... 32
-  hidden_size ..................................... 4096
-  ffn_hidden_size ................................. 14336
-  num_attention_heads ............................. 32
-  group_query_attention ........................... True
-  num_query_groups ................................ 8
-  seq_length ...................................... 8192
-  max_position_embeddings ......................... 8192
-  micro_batch_size ................................ 4
-  global_batch_size ............................... 256
-  tensor_model_parallel_size ...................... 2
-  pipeline_model_parallel_size .................... 1
-  context_parallel_size ........................... 1
-  sequence_parallel ............................... True
-  use_distributed_optimizer ....................... True
-  bf16 ............................................ True
-  swiglu .......................................... True
-  world_size ...................................... 64
-`
-
 func TestOutOfMemoryNamesTheSmallestChange(t *testing.T) {
-	r := diagnoseText(t, printedArguments+"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/megatron/core/x.py\", line 3, in backward_step\n"+
+	r := diagnosetest.Text(t, diagnosetest.PrintedArguments+"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/megatron/core/x.py\", line 3, in backward_step\n"+
 		"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is "+
 		"free. Including non-PyTorch memory, this process has 77.90 GiB memory in use.\n")
 	require.Equal(t, outcome.CUDAOOM, r.Class)
@@ -52,7 +32,7 @@ func TestOutOfMemoryNamesTheSmallestChange(t *testing.T) {
 func TestARefusalIsJoinedWithItsRule(t *testing.T) {
 	text := "Traceback (most recent call last):\n  File \"/w/megatron/core/transformer/transformer_config.py\", line 1448, in __post_init__\n" +
 		"ValueError: num_attention_heads (30) must be a multiple of tensor_model_parallel_size (8).\n"
-	r := diagnoseText(t, text)
+	r := diagnosetest.Text(t, text)
 	require.Equal(t, outcome.ParallelConfig, r.Class)
 	require.NotEmpty(t, r.Rules)
 	require.Contains(t, r.Advice[0], r.Rules[0])
@@ -66,7 +46,7 @@ func TestARefusalIsJoinedWithItsRule(t *testing.T) {
 }
 
 func TestAConnectionErrorNamesThePeersNode(t *testing.T) {
-	r := diagnoseText(t, "n1:12:12 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.1<0>\nn2:15:15 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.3<0>\n"+
+	r := diagnosetest.Text(t, "n1:12:12 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.1<0>\nn2:15:15 [0] NCCL INFO Bootstrap : Using ib0:10.1.2.3<0>\n"+
 		"n1:12:99 [0] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.1.2.3<45123> failed : No route to host\n")
 	require.Equal(t, outcome.NCCLConnection, r.Class)
 	require.Equal(t, "n2 (10.1.2.3)", r.Peer)

@@ -1,4 +1,4 @@
-package diagnose_test
+package pattern_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package diagnose_test
+package report_test
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -43,7 +44,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 		"some logs could not be read": {Class: outcome.UnknownExit, Unreadable: []logfile.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
 		"only some ranks are here":    {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
 	}
-	maps.Copy(reports, reportsOf(t))
+	maps.Copy(reports, diagnosetest.Reports(t))
 	for name, r := range reports {
 		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 			seen := map[string]bool{}

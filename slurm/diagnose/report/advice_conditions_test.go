@@ -1,4 +1,4 @@
-package diagnose_test
+package report_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
@@ -20,18 +21,18 @@ func TestAdviceReadsTheJob(t *testing.T) {
 			"  recompute_granularity ........................... " + granularity + "\n" +
 			"  use_distributed_optimizer ....................... " + optimizer + "\n"
 	}
-	advice := func(log string) string { return strings.Join(diagnoseText(t, log).Advice, "\n") }
-	fresh := advice(arguments("4", "False", "None") + oomLog)
+	advice := func(log string) string { return strings.Join(diagnosetest.Text(t, log).Advice, "\n") }
+	fresh := advice(arguments("4", "False", "None") + diagnosetest.OOMLog)
 	require.Equal(t, 1, strings.Count(fresh, "try --micro-batch-size 2"))
 	require.NotContains(t, fresh, "Halve --micro-batch-size", "its own number is said instead")
 	require.Contains(t, fresh, "--use-distributed-optimizer")
 	require.Contains(t, fresh, "--recompute-granularity full")
-	spent := advice(arguments("1", "True", "full") + oomLog)
+	spent := advice(arguments("1", "True", "full") + diagnosetest.OOMLog)
 	require.NotContains(t, spent, "--micro-batch-size")
 	require.NotContains(t, spent, "--use-distributed-optimizer")
 	require.NotContains(t, spent, "--recompute-granularity full")
 	require.Contains(t, spent, "parallelism")
-	require.Contains(t, advice(oomLog), "Halve --micro-batch-size", "where the job's arguments are not known")
+	require.Contains(t, advice(diagnosetest.OOMLog), "Halve --micro-batch-size", "where the job's arguments are not known")
 	for _, c := range outcome.Classes() {
 		seen := map[string]bool{}
 		for _, a := range c.Advice {
@@ -45,7 +46,9 @@ func TestAdviceReadsTheJob(t *testing.T) {
 // has all memory is not to ask for more, one that runs on the node itself passes
 // nothing into a container, and one rank shards nothing.
 func TestAdviceReadsTheSpecification(t *testing.T) {
-	advice := func(log string, c diagnose.Context) string { return strings.Join(diagnoseWith(t, log, c).Advice, "\n") }
+	advice := func(log string, c diagnose.Context) string {
+		return strings.Join(diagnosetest.With(t, log, c).Advice, "\n")
+	}
 	killed := "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"
 	require.Contains(t, advice(killed, diagnose.Context{}), "--mem")
 	whole := advice(killed, diagnose.Context{Already: []string{report.AllMemory}})
@@ -56,7 +59,7 @@ func TestAdviceReadsTheSpecification(t *testing.T) {
 	require.Contains(t, advice(refused, diagnose.Context{}), "container")
 	require.NotContains(t, advice(refused, diagnose.Context{Already: []string{report.ContainerVariables}}), "container")
 	alone := megatron.Run{WorldSize: 4, Argv: strings.Fields("--num-layers 8 --hidden-size 512 --num-attention-heads 8 --tensor-model-parallel-size 4")}
-	require.NotContains(t, advice(oomLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
+	require.NotContains(t, advice(diagnosetest.OOMLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
 	alone.WorldSize = 8
-	require.Contains(t, advice(oomLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
+	require.Contains(t, advice(diagnosetest.OOMLog, diagnose.Context{Launch: &alone}), "--use-distributed-optimizer")
 }

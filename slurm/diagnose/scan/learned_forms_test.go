@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"fmt"
@@ -6,15 +6,10 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
-
-// raised is a Python traceback that ends with an exception's line.
-func raised(line string) string {
-	return "Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    main()\n" + line + "\n"
-}
 
 // TestFormsOfWholeLogs has, in words of our own, what whole logs of other
 // people's jobs showed (testdata/whole_logs.jsonl): the lines around a cause, and
@@ -24,16 +19,16 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"    $ conda init <SHELL_NAME>\n\n"
 	lmod := "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n\nPlease check the spelling or version number.\n"
 	agent := func(n int) string {
-		return strings.Repeat("Agent reads a question\n", 40) + raised("ValueError: nothing to join")
+		return strings.Repeat("Agent reads a question\n", 40) + diagnosetest.Raised("ValueError: nothing to join")
 	}
 	deepspeed := "[2026-03-23 19:21:33,362] [INFO] [launch.py:335:sigkill_handler] Killing subprocess 17\n" +
 		"[2026-03-23 19:21:33,409] [ERROR] [launch.py:341:sigkill_handler] ['/usr/bin/python3', '-u', 'pretrain_gpt.py', '--local_rank=1', '--load', " +
 		"'/ckpt/no checkpoint', '--tensor-model-parallel-size', '2'] exits with return code = 1\n"
 	for name, c := range map[string]struct{ log, class, line string }{
-		"conda and modules complain, then the program fails": {conda + lmod + raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: "+
+		"conda and modules complain, then the program fails": {conda + lmod + diagnosetest.Raised("requests.exceptions.ChunkedEncodingError: ('Connection broken: "+
 			"IncompleteRead(48 bytes read)')"), outcome.UserException, "ChunkedEncodingError"},
 		"modules complain, and nobody knows how the job ended": {lmod + lmod, outcome.UnknownExit, ""},
-		"a launcher repeats the command": {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AttributeError: 'Namespace' object has no attribute "+
+		"a launcher repeats the command": {"[rank1]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("AttributeError: 'Namespace' object has no attribute "+
 			"'zero'"), "\n"), "\n", "\n[rank1]: ") + "\n" + deepspeed, outcome.UserException, "AttributeError"},
 		"UCX names an error of the system, then a crash": {
 			"0: [1579.838] [gpu12:56:2]  ucp_rkey.c:250  UCX  ERROR Failed to unpack remote key from remote md[4]: Input/output error\n" +
@@ -42,13 +37,13 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			outcome.Segfault, "egmentation fault",
 		},
 		"NCCL's last error names the network": {
-			"34: " + strings.ReplaceAll(raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with "+
+			"34: " + strings.ReplaceAll(diagnosetest.Raised("torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, invalid usage (run with "+
 				"NCCL_DEBUG=WARN for details), NCCL version 2.29.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"+
 				"Failed to initialize any NET plugin"), "\n", "\n34: ") + "\nsrun: error: gpu7: task 34: Exited with exit code 1\n",
 			outcome.NCCLConnection, "NET plugin",
 		},
 		"TensorFlow has no memory left": {
-			raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on " +
+			diagnosetest.Raised("tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[2,64] and type float on " +
 				"/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"),
 			outcome.CUDAOOM, "ResourceExhausted",
 		},
@@ -66,7 +61,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		},
 		"the same exceptions, and nothing after": {agent(1) + agent(2) + agent(3) + agent(4) + agent(5), outcome.UserException, "ValueError"},
 		"another run is appended to the log": {
-			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO "+
+			"[2026-07-22 00:28:33,917 INFO infer.py line 78] Start\n" + diagnosetest.Raised("KeyboardInterrupt") + strings.Repeat("[2026-08-04 18:33:00,968 INFO "+
 				"infer.py line 142] Test: [10/124]\n", 12),
 			outcome.UnknownExit, "",
 		},
@@ -77,7 +72,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"# Collective test concluded: all_reduce_perf\n", outcome.Success, ""},
 		"a step ends of a failure elsewhere": {" 0: [2026-05-21T23:27:18.188] error: *** STEP 23.1 ON gpu077 CANCELLED AT 2026-05-21T23:27:18 DUE TO " +
 			"TASK FAILURE ***\n" +
-			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n",
+			"52: [rank52]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("AssertionError: the scheduler's steps do not match"), "\n"), "\n",
 			"\n52: [rank52]: ") + "\nsrun: error: gpu622: task 52: Exited with exit code 1\n", outcome.UserException, "AssertionError"},
 		"a script ends in a syntax error": {"find: '/data/none': No such file or directory\n" +
 			"/var/spool/job17/slurm_script: line 98: syntax error: unexpected end of file\n", outcome.EnvLaunch, "syntax error"},
@@ -120,18 +115,18 @@ func TestFormsOfWholeLogs(t *testing.T) {
 				"kernel reported a bad superblock for squashfs image partition\n", outcome.Container, "superblock",
 		},
 		"NCCL's last error names memory": {
-			"[rank3]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:33, unhandled cuda "+
+			"[rank3]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:33, unhandled cuda "+
 				"error, NCCL version 2.26.2\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'"), "\n"),
 				"\n", "\n[rank3]: ") + "\n", outcome.CUDAOOM, "out of memory",
 		},
 		"UCX gives up": {"0: [gpu09:43722:2:43760] rndv.c:943  Fatal: failed to unpack remote key: Input/output error\n" +
 			"0: [gpu09:43722] *** Process received signal ***\nsrun: error: gpu09: task 0: Aborted\n", outcome.Segfault, ""},
 		"another program writes on after one that could not start": {
-			raised("RuntimeError: The server socket has failed to listen on any local network address. port: 4321, code: -98, name: EADDRINUSE") +
+			diagnosetest.Raised("RuntimeError: The server socket has failed to listen on any local network address. port: 4321, code: -98, name: EADDRINUSE") +
 				strings.Repeat("2025-02-04 22:37:09,911 INFO: [base][epoch:  3, iter:     100, lr:(3.000e-05,)] [eta: 4:06:17]\n", 4),
 			outcome.UnknownExit, "",
 		},
-		"a trainer's dictionaries follow": {raised("ValueError: no") + strings.Repeat("{'loss': 0.03, 'learning_rate': 1e-5, 'epoch': 1.0}\n", 4), outcome.UnknownExit, ""},
+		"a trainer's dictionaries follow": {diagnosetest.Raised("ValueError: no") + strings.Repeat("{'loss': 0.03, 'learning_rate': 1e-5, 'epoch': 1.0}\n", 4), outcome.UnknownExit, ""},
 		"what begins last has not ended":  {"Finished fine-tuning!\nRunning eval.sh at /store/exp1\nGenerating F1 scores!\n", outcome.UnknownExit, ""},
 		"what came out stands last":       {"Running the benchmark...\nTotal: 4241, Correct: 2385, Accuracy: 56.24%\n", outcome.Success, ""},
 		"a notebook is written":           {"[NbConvertApp] Writing 1282704 bytes to a.ipynb\n", outcome.Success, ""},
@@ -145,7 +140,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			strings.Repeat("Converting a notebook\n", 12) + "[NbConvertApp] Writing 12 bytes to a.ipynb\n", outcome.Success, ""},
 		"a task's script goes on after pip": {
 			"3: ERROR: Could not install packages due to an OSError: [Errno 2] No such file or directory: 'a'\n6: " +
-				strings.ReplaceAll(strings.TrimSuffix(raised("ImportError: libcublasLt.so.11: cannot read file data"), "\n"), "\n", "\n6: ") + "\n",
+				strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("ImportError: libcublasLt.so.11: cannot read file data"), "\n"), "\n", "\n6: ") + "\n",
 			outcome.ImportError, "libcublasLt",
 		},
 		"Python ignores what fails at exit, of two processes at once": {
@@ -157,8 +152,8 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"a step's times follow": {"Unable to load checkpoint.\n" + strings.Repeat("[2025-01-06 12:02:46,200] [INFO] [logging.py:96:log_dist] [Rank 0] "+
 			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), outcome.UnknownExit, ""},
 		"what fails while a signal ends the process": {
-			raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
-				"\nDuring handling of the above exception, another exception occurred:\n\n" + raised("KeyError: 30"), outcome.SlurmCancelled, "signal: 1",
+			diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
+				"\nDuring handling of the above exception, another exception occurred:\n\n" + diagnosetest.Raised("KeyError: 30"), outcome.SlurmCancelled, "signal: 1",
 		},
 		"a script survives, and its program warns": {"/var/spool/slurmd/job6/slurm_script: line 12: activate: No such file or directory\n" +
 			"/w/lib/python3.7/site-packages/torch/nn/functional.py:3734: UserWarning: upsample is deprecated.\n", outcome.UnknownExit, ""},
@@ -187,7 +182,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", outcome.Success, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 		})
@@ -197,16 +192,8 @@ func TestFormsOfWholeLogs(t *testing.T) {
 // TestModulesDecideWhereTheJobEnded has the same complaint of a job that is
 // known to have ended: nothing else says why.
 func TestModulesDecideWhereTheJobEnded(t *testing.T) {
-	r := diagnoseWith(t, "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n", diagnose.Context{JobState: "FAILED"})
+	r := diagnosetest.With(t, "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n", diagnose.Context{JobState: "FAILED"})
 	require.Equal(t, outcome.EnvLaunch, r.Class)
-}
-
-// diagnoseOld diagnoses a log that nobody writes to any more, of a job of which
-// nothing else is known.
-func diagnoseOld(t *testing.T, log string) report.Report {
-	t.Helper()
-	long := int64(1e6)
-	return diagnoseWith(t, log, diagnose.Context{SecondsSinceLastWrite: &long})
 }
 
 // TestWhoStatesAndWhoGuesses has, in words of our own, what logs about fabrics,
@@ -243,19 +230,19 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 			outcome.UnknownExit, "step 10",
 		},
 		"a data loader's process knows its signal, its parent guesses": {
-			raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly") +
+			diagnosetest.Raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly") +
 				"ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n",
 			outcome.ShmBusError, "bus error",
 		},
 		"a checkpoint's failure carries that of another rank": {
-			"[rank9]: " + strings.ReplaceAll(strings.TrimSuffix(raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException "+
+			"[rank9]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException "+
 				"ranks:dict_keys([8, 9])\nTraceback (most recent call last): (RANK 8)\n  File \"/v/checkpoint/filesystem.py\", line 5, in write_data\n    f.write(x)\n"+
 				"OSError: [Errno 5] Input/output error"), "\n"), "\n", "\n[rank9]: ") + "\n",
 			outcome.Filesystem, "[Errno 5]",
 		},
 		"a warning's second line names a module": {
 			"/v/site-packages/tool/version.py:8: RuntimeWarning: Failed to read the commit:\nNo module named 'tool._commit'\n  from tool.version import VERSION\n" +
-				"Loading the actors\n" + raised("AssertionError: no actor registered within 120 s"),
+				"Loading the actors\n" + diagnosetest.Raised("AssertionError: no actor registered within 120 s"),
 			outcome.UserException, "no actor",
 		},
 		"a node's credential has expired": {
@@ -265,7 +252,7 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 		})

@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -22,11 +23,11 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		runs             int
 	}{
 		"nohup says that it begins": {
-			"nohup: ignoring input\nReading the data of run 1\n" + raised("ValueError: the first") + "nohup: ignoring input\nReading the data of run 2\nDone with all\n",
+			"nohup: ignoring input\nReading the data of run 1\n" + diagnosetest.Raised("ValueError: the first") + "nohup: ignoring input\nReading the data of run 2\nDone with all\n",
 			outcome.Success, "", 2,
 		},
 		"each run ends in its own traceback": {
-			raised("ModuleNotFoundError: No module named 'numpy'") + raised("ModuleNotFoundError: No module named 'src'") + raised("KeyError: 'loss'"),
+			diagnosetest.Raised("ModuleNotFoundError: No module named 'numpy'") + diagnosetest.Raised("ModuleNotFoundError: No module named 'src'") + diagnosetest.Raised("KeyError: 'loss'"),
 			outcome.UserException, "KeyError", 3,
 		},
 		"each run is called wrongly in its own way": {
@@ -34,13 +35,13 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 				"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --half: expected one argument\n",
 			outcome.BadArgs, "--half", 2,
 		},
-		"the same traceback twice": {raised("KeyError: 'a'") + raised("KeyError: 'a'"), outcome.UserException, "KeyError", 0},
+		"the same traceback twice": {diagnosetest.Raised("KeyError: 'a'") + diagnosetest.Raised("KeyError: 'a'"), outcome.UserException, "KeyError", 0},
 		"somebody stops the program that ran after": {
-			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + raised("KeyboardInterrupt"),
+			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + diagnosetest.Raised("KeyboardInterrupt"),
 			outcome.SlurmCancelled, "KeyboardInterrupt", 2,
 		},
 		"the first line comes again after an end": {
-			begin + epochs(3) + raised("ValueError: the first") + begin + epochs(3) + "Training finished.\n",
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + begin + epochs(3) + "Training finished.\n",
 			outcome.Success, "", 2,
 		},
 		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(3), outcome.UnknownExit, "", 2},
@@ -48,15 +49,15 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			begin + epochs(3) + "Training finished.\n" + begin + epochs(3), outcome.UnknownExit, "", 2,
 		},
 		"a launcher's run is appended": {
-			begin + raised("ValueError: the first") + torchrun + begin + raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
+			begin + diagnosetest.Raised("ValueError: the first") + torchrun + begin + diagnosetest.Raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
 		},
 		"ranks begin one after the other": {
-			begin + begin + raised("ValueError: the first") + begin + raised("ValueError: the second") +
+			begin + begin + diagnosetest.Raised("ValueError: the first") + begin + diagnosetest.Raised("ValueError: the second") +
 				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
 			outcome.UserException, "the first", 0,
 		},
 		"a rank begins late, and nobody else says why the job died": {
-			begin + epochs(30) + raised("ValueError: the first") + begin +
+			begin + epochs(30) + diagnosetest.Raised("ValueError: the first") + begin +
 				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
 			outcome.UserException, "the first", 2,
 		},
@@ -67,7 +68,7 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"a loop has a heading": {strings.Repeat("Reading the settings of run 7\n"+epochs(9), 9), outcome.UnknownExit, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 			require.Equal(t, c.runs, r.Runs)

@@ -1,4 +1,4 @@
-package diagnose_test
+package logfile_test
 
 import (
 	"archive/tar"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -55,15 +56,15 @@ func packed(t *testing.T, dir string) (paths []string) {
 // TestAnArtifactOfTwoRanksSaysSo has what a CI's runner keeps: the folders of
 // torchrun's local ranks 0 and 3 of one node of eight.
 func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
-	r := &run{world: 8, perNode: 8}
+	r := &diagnosetest.Run{World: 8, PerNode: 8}
 	for rank := range 8 {
-		r.say(0, rank, "> initializing torch distributed ...")
+		r.Say(0, rank, "> initializing torch distributed ...")
 	}
-	r.healthy(0, 5*time.Minute)
-	r.raise(301*time.Second, 3, "backward_step",
+	r.Healthy(0, 5*time.Minute)
+	r.Raise(301*time.Second, 3, "backward_step",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.20 GiB is free.")
 	dir := t.TempDir()
-	layouts["tdir"](t, r, dir)
+	diagnosetest.Layouts["tdir"](t, r, dir)
 	for _, rank := range []string{"1", "2", "4", "5", "6", "7"} {
 		kept, err := filepath.Glob(filepath.Join(dir, "logs", "*", "none_ab12cd34", "attempt_0", rank))
 		require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 		require.Equal(t, 3, *got.RootRank)
 	}
 	whole := t.TempDir()
-	layouts["tdir"](t, r, whole)
+	diagnosetest.Layouts["tdir"](t, r, whole)
 	got, err := diagnose.Path(context.Background(), whole, diagnose.Context{})
 	require.NoError(t, err)
 	require.Empty(t, got.OnlyRanks)
@@ -89,16 +90,16 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 
 // TestArtifactsHoldFlightRecorderDumps has the dumps inside of an archive.
 func TestArtifactsHoldFlightRecorderDumps(t *testing.T) {
-	r := &run{world: 4, perNode: 4}
-	r.healthy(0, time.Minute)
+	r := &diagnosetest.Run{World: 4, PerNode: 4}
+	r.Healthy(0, time.Minute)
 	dir := t.TempDir()
-	layouts["ranks"](t, r, dir)
+	diagnosetest.Layouts["ranks"](t, r, dir)
 	for rank := range 4 {
 		enqueued := 813
 		if rank == 2 {
 			enqueued = 811
 		}
-		dump(t, dir, rank, enqueued, 811)
+		diagnosetest.Dump(t, dir, rank, enqueued, 811)
 	}
 	silent := int64(5400)
 	for _, path := range packed(t, dir) {

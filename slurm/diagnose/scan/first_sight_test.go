@@ -1,4 +1,4 @@
-package diagnose_test
+package scan_test
 
 import (
 	"context"
@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf16"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -30,19 +29,19 @@ func TestFormsAroundTheWords(t *testing.T) {
 		"a training stops early":      {stopped + "03/09/2024 12:00:09 - INFO - trainer - No gain in 40 epochs. Training stops.\n", outcome.Success, "", ""},
 		"a training would stop early": {stopped + "EarlyStopping counter: 3 out of 10\n", outcome.UnknownExit, "", ""},
 		"an actor's message quotes the traceback that explains it": {
-			"(raylet) " + raised("RuntimeError: The actor could not be imported on its worker. A library may be missing there:") + "\n" +
-				raised("ImportError: /v/attn_cuda.so: undefined symbol: _ZNK3c1011aE") +
-				"\nThe above exception was the direct cause of the following exception:\n\n" + raised("RuntimeError: Failed to import the model, see above:"),
+			"(raylet) " + diagnosetest.Raised("RuntimeError: The actor could not be imported on its worker. A library may be missing there:") + "\n" +
+				diagnosetest.Raised("ImportError: /v/attn_cuda.so: undefined symbol: _ZNK3c1011aE") +
+				"\nThe above exception was the direct cause of the following exception:\n\n" + diagnosetest.Raised("RuntimeError: Failed to import the model, see above:"),
 			outcome.ExtensionABI, "attn_cuda", "",
 		},
 		"a checkpoint's failure names the other's in its next line": {
-			raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
+			diagnosetest.Raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([8])\nOSError: [Errno 5] Input/output error"),
 			outcome.Filesystem, "[Errno 5]", "",
 		},
 		"the store is gone after its launcher had told of a failed rank": {
 			"[2026-06-02 17:01:45,559] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) local_rank: 0 (pid: 41) of binary: python3\n" +
 				"srun: error: gpu1: task 0: Exited with exit code 1\n" +
-				raised("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.") +
+				diagnosetest.Raised("torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed.") +
 				"srun: error: gpu2: task 1: Exited with exit code 1\n",
 			outcome.UnknownExit, "exitcode: 1", "",
 		},
@@ -65,7 +64,7 @@ func TestFormsAroundTheWords(t *testing.T) {
 			outcome.SlurmCancelled, "CANCELLED AT", "gpu19",
 		},
 		"a search's trials all failed, and its script says that it completed": {
-			raised("KeyError: 'labels'") + "Trial train_00001 errored after 0 iterations. Total running time: 29s\nNumber of errored trials: 2\n" +
+			diagnosetest.Raised("KeyError: 'labels'") + "Trial train_00001 errored after 0 iterations. Total running time: 29s\nNumber of errored trials: 2\n" +
 				strings.Repeat("│ train_00001    1   /tmp/ray/error.txt │\n", 9) + "Job completed at Tue Feb  4 07:25:54 CET 2026\n",
 			outcome.UserException, "KeyError", "",
 		},
@@ -89,7 +88,7 @@ func TestFormsAroundTheWords(t *testing.T) {
 			outcome.NCCLIB, "catastrophic", "gpu-57",
 		},
 		"iterations go on after an exception": {
-			raised("RuntimeError: CUDA out of memory. Tried to allocate 14.78 GiB") +
+			diagnosetest.Raised("RuntimeError: CUDA out of memory. Tried to allocate 14.78 GiB") +
 				strings.Repeat("\titers: 1200, speed: 0.3967s/iter, left time: 1833.5979s, smape: 72.2\n", 30) + "loading model\n",
 			outcome.UnknownExit, "loading model", "",
 		},
@@ -141,16 +140,16 @@ func TestFormsAroundTheWords(t *testing.T) {
 			strings.Repeat("\nAmbiguous value for argument 'data.split=980,10,10'\n1. To use it as a list, use key=[a,b]\n\n"+
 				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n", 2) +
 				"E0207 17:32:12.377 14 api.py:833] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python3.10\n" +
-				raised("torch.distributed.DistNetworkError: Connection reset by peer"),
+				diagnosetest.Raised("torch.distributed.DistNetworkError: Connection reset by peer"),
 			outcome.BadArgs, "Ambiguous value", "",
 		},
 		"Hydra's last line follows a traceback": {
-			"Loading\n\nError executing job with overrides: []\n" + raised("KeyError: 'loss'") +
+			"Loading\n\nError executing job with overrides: []\n" + diagnosetest.Raised("KeyError: 'loss'") +
 				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
 			outcome.UserException, "KeyError", "",
 		},
 		"a launcher's summary names one host only": {
-			raised("AssertionError") + "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-13_16:37:31\n  host      : proj186\n" +
+			diagnosetest.Raised("AssertionError") + "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-13_16:37:31\n  host      : proj186\n" +
 				"  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 25)\n  error_file: <N/A>\n  traceback : none\n",
 			outcome.UserException, "AssertionError", "proj186",
 		},
@@ -178,7 +177,7 @@ func TestFormsAroundTheWords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
 			if c.node != "" {
@@ -223,7 +222,7 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"the interpreter leaves out a file of the environment": {
 			"Error processing line 1 of /v/lib/python3.9/site-packages/distutils-precedence.pth:\n\n  Traceback (most recent call last):\n" +
 				"    File \"/v/lib/python3.9/site.py\", line 169, in addpackage\n      exec(line)\n" +
-				"  ModuleNotFoundError: No module named '_distutils_hack'\n\nRemainder of file ignored\n" + raised("ValueError: no such mode"),
+				"  ModuleNotFoundError: No module named '_distutils_hack'\n\nRemainder of file ignored\n" + diagnosetest.Raised("ValueError: no such mode"),
 			outcome.UserException, "no such mode",
 		},
 		"a warning begins in the line after its name": {
@@ -236,20 +235,20 @@ func TestWhatLibrariesSay(t *testing.T) {
 				"005 (15001273.000.000) 04/25 19:13:55 Job terminated.\n\t(1) Normal termination (return value 0)\n\t15511  -  Run Bytes Sent By Job\n",
 			outcome.Success, "",
 		},
-		"a worker without a launcher": {raised("KeyError: 'LOCAL_RANK'"), outcome.EnvLaunch, "LOCAL_RANK"},
-		"another name is a key":       {raised("KeyError: 'RANKING'"), outcome.UserException, "RANKING"},
+		"a worker without a launcher": {diagnosetest.Raised("KeyError: 'LOCAL_RANK'"), outcome.EnvLaunch, "LOCAL_RANK"},
+		"another name is a key":       {diagnosetest.Raised("KeyError: 'RANKING'"), outcome.UserException, "RANKING"},
 		"two runs that Rich draws": {
 			boxed("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 48.00 MiB") + "epoch 1 loss 0.3\n" + boxed("ValueError: Sample larger than population"),
 			outcome.UserException, "Sample larger",
 		},
 		"a library does without NumPy, and much later the program fails": {
-			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + raised("KeyError: 'v60109'"), outcome.UserException, "v60109",
+			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + diagnosetest.Raised("KeyError: 'v60109'"), outcome.UserException, "v60109",
 		},
-		"a library needs NumPy":                          {numpy + raised("SystemError: initialization failed"), outcome.ExtensionABI, "numpy"},
+		"a library needs NumPy":                          {numpy + diagnosetest.Raised("SystemError: initialization failed"), outcome.ExtensionABI, "numpy"},
 		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", outcome.Success, ""},
 		"a script tells that its end was none":           {"loss 0.3\nJob end: ERROR\n", outcome.UnknownExit, ""},
 		"a script ends and could not do all":             {"loss 0.3\nscript end, could not copy results\n", outcome.UnknownExit, ""},
-		"a service denies access, and not a file system": {raised("wandb.errors.CommError: Permission denied, ask the owner for access"), outcome.UserException, "CommError"},
+		"a service denies access, and not a file system": {diagnosetest.Raised("wandb.errors.CommError: Permission denied, ask the owner for access"), outcome.UserException, "CommError"},
 		"LSF tells the time of an end before its reason": {
 			"Terminated at Thu Sep  8 12:47:42 2022\n\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\nExited with signal termination: 25.\n",
 			outcome.HostOOM, "TERM_MEMLIMIT",
@@ -285,47 +284,9 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"a file system denies access": {"cat: /data/a: Permission denied\n", outcome.Filesystem, "cat"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.line)
-		})
-	}
-}
-
-// TestLogsInOtherEncodings has the same failure as PowerShell writes it, in
-// UTF-16 of either order, and beside Chinese text in GBK.
-func TestLogsInOtherEncodings(t *testing.T) {
-	log := strings.Repeat("Loading a shard\n", 40) + raised("ZeroDivisionError: no batch is left")
-	wide := func(mark string, low, high int) string {
-		b := []byte(mark)
-		for _, u := range utf16.Encode([]rune(log)) {
-			two := [2]byte{}
-			two[low], two[high] = byte(u), byte(u>>8)
-			b = append(b, two[:]...)
-		}
-		return string(b)
-	}
-	for name, text := range map[string]string{
-		"little endian": wide("\xff\xfe", 0, 1),
-		"big endian":    wide("\xfe\xff", 1, 0),
-		"GBK":           strings.Repeat("\xcc\xe1\xb9\xa9\xd2\xbb\x82\x80\xd7\xd6\xb5\xe4\n", 400) + log,
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "train.log")
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-			r, err := diagnose.Path(context.Background(), path, diagnose.Context{JobState: "ENDED"})
-			require.NoError(t, err)
-			require.Equal(t, "user_exception ZeroDivisionError: no batch is left", r.Class+" "+r.RootLine)
-			require.Equal(t, 44+400*count(name == "GBK"), *r.RootLineNo)
-			var lines []diagnose.Line
-			src, err := logfile.Open(path)
-			require.NoError(t, err)
-			require.NoError(t, diagnose.Lines(context.Background(), src, diagnose.Filter{Tail: 1}, func(l diagnose.Line) error {
-				lines = append(lines, l)
-				return nil
-			}))
-			require.Len(t, lines, 1)
-			require.Equal(t, "ZeroDivisionError: no batch is left", lines[0].Text)
 		})
 	}
 }
@@ -338,7 +299,7 @@ func TestATimeLimitOutlivesAnotherProcess(t *testing.T) {
 		class string
 	}{{9, outcome.SlurmTimeLimit}, {0, outcome.UserException}} {
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.err"), []byte(raised("AttributeError: folder")+
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.err"), []byte(diagnosetest.Raised("AttributeError: folder")+
 			"slurmstepd: error: *** JOB 20 ON gpu4 CANCELLED AT 2026-11-07T11:30:22 DUE TO TIME LIMIT ***\n"), 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.out"), []byte("begins\n"+
 			strings.Repeat("| time/              |          |\n|    total_timesteps | 128000   |\n--------------\n", c.steps)), 0o644))

@@ -1,14 +1,14 @@
-package diagnose_test
+package pattern_test
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -17,7 +17,7 @@ import (
 // TestPhrases holds every way of saying a failure that is known, each within
 // a run that was healthy before and among lines that mean nothing.
 func TestPhrases(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("testdata", "phrases.txt"))
+	b, err := os.ReadFile(diagnosetest.Testdata("phrases.txt"))
 	require.NoError(t, err)
 	seen := map[string]int{}
 	for n, row := range strings.Split(string(b), "\n") {

@@ -1,8 +1,9 @@
-package diagnose_test
+package scan_test
 
 import (
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -33,7 +34,7 @@ func TestStructuredLogs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := diagnoseOld(t, c.log)
+			r := diagnosetest.Old(t, c.log)
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			if c.rank == none {
 				require.Nil(t, r.RootRank)

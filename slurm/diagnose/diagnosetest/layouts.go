@@ -1,0 +1,97 @@
+package diagnosetest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Layouts write a run's lines the ways that launchers do.
+var Layouts = map[string]func(t *testing.T, r *Run, dir string){
+	"label": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			if l.Rank < 0 || l.Rank >= Agent {
+				return "slurm-77.out", l.Text
+			}
+			return "slurm-77.out", fmt.Sprintf("%2d: %s", l.Rank, l.Text)
+		})
+	},
+	"tee": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			switch {
+			case l.Rank < 0:
+				return "slurm-77.out", l.Text
+			case l.Rank >= Agent:
+				return fmt.Sprintf("logs/77/node%02d-%s.log", l.Rank-Agent, NodeName(l.Rank-Agent)), l.Text
+			}
+			n := l.Rank / r.PerNode
+			return fmt.Sprintf("logs/77/node%02d-%s.log", n, NodeName(n)), fmt.Sprintf("[default%d]:%s", l.Rank%r.PerNode, l.Text)
+		})
+	},
+	"pernode": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			switch {
+			case l.Rank < 0:
+				return "train-77.out", l.Text
+			case l.Rank >= Agent:
+				return fmt.Sprintf("train-77-%s.err", NodeName(l.Rank-Agent)), l.Text
+			}
+			end := "err"
+			if strings.Contains(l.Text, "iteration ") || strings.Contains(l.Text, " ....") {
+				end = "out"
+			}
+			return fmt.Sprintf("train-77-%s.%s", r.Node(l.Rank), end), l.Text
+		})
+	},
+	"tdir": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			switch {
+			case l.Rank < 0:
+				return "slurm-77.out", l.Text
+			case l.Rank >= Agent:
+				return fmt.Sprintf("logs/%s/agent.log", NodeName(l.Rank-Agent)), l.Text
+			}
+			return fmt.Sprintf("logs/%s/none_ab12cd34/attempt_0/%d/stderr.log", r.Node(l.Rank), l.Rank%r.PerNode), l.Text
+		})
+	},
+	"ranks": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			if l.Rank < 0 || l.Rank >= Agent {
+				return "slurm-77.out", l.Text
+			}
+			return fmt.Sprintf("rank%04d.err", l.Rank), l.Text
+		})
+	},
+	"suffix": func(t *testing.T, r *Run, dir string) {
+		write(t, dir, r, func(l Said) (string, string) {
+			if l.Rank < 0 || l.Rank >= Agent {
+				return "slurm-77.out", l.Text
+			}
+			return fmt.Sprintf("gpt_%s_r%d.log", r.Node(l.Rank), l.Rank), l.Text
+		})
+	},
+}
+
+func write(t *testing.T, dir string, r *Run, place func(Said) (file, text string)) {
+	t.Helper()
+	lines := append([]Said(nil), r.Lines...)
+	sort.SliceStable(lines, func(a, b int) bool { return lines[a].At < lines[b].At })
+	content := map[string]*strings.Builder{}
+	for _, l := range lines {
+		file, text := place(l)
+		if content[file] == nil {
+			content[file] = &strings.Builder{}
+		}
+		content[file].WriteString(text + "\n")
+	}
+	for file, b := range content {
+		p := filepath.Join(dir, file)
+		require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		require.NoError(t, os.WriteFile(p, []byte(b.String()), 0o644))
+	}
+}

@@ -1,0 +1,42 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+	"github.com/stretchr/testify/require"
+)
+
+// A run has diverged where its last lines say so, and no earlier one that came back.
+func TestALossThatStaysUpHasDiverged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		losses string
+		from   int // the line it began with, from 1; 0: it has not
+	}{
+		"NaN three times":          {"2 2 2 nan nan nan", 4},
+		"NaN twice":                {"2 2 2 2 nan nan", 0},
+		"NaN twice and no more":    {"nan nan", 1},
+		"NaN once and no more":     {"nan", 0},
+		"NaN that ended":           {"2 2 nan nan nan 2", 0},
+		"a jump that stays":        {"2 2 2 9 9 9", 4},
+		"a jump of two lines":      {"2 2 2 2 9 9", 0},
+		"a jump in five lines":     {"2 2 9 9 9", 0},
+		"a jump that comes back":   {"2 2 2 9 9 9 2", 0},
+		"twice as much":            {"2 2 2 4 4 4", 0},
+		"a little more than twice": {"2 2 2 4.1 4.1 4.1", 4},
+		"a jump that wavers":       {"2 2 2 9 3 9 9 9", 6},
+		"a longer jump":            {"2 2 2 2 2 9 9 9 9", 6},
+		"a line without its loss":  {"2 2 2 - 9 9 9", 0},
+		"a run that learns":        {"9 7 5 4 3 2", 0},
+	} {
+		var lines []scan.Mark
+		for i, loss := range strings.Fields(tt.losses) {
+			lines = append(lines, scan.Mark{Off: int64(i + 1), Text: strings.ReplaceAll(fmt.Sprintf("iteration %d/ 99 | lm loss: %s | grad norm: 1.0 |", i+1, loss), "loss: -", "")})
+		}
+		m, ok := diverged(lines)
+		require.Equal(t, tt.from > 0, ok, name)
+		require.Equal(t, int64(tt.from), m.Off, name)
+	}
+}

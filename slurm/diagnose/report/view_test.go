@@ -1,0 +1,27 @@
+package report_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
+	r := diagnosetest.Text(t, "  micro_batch_size ................ 4\n  seq_length ................ 8192\n"+diagnosetest.OOMLog)
+	require.Equal(t, 2.5, r.Memory.TriedGiB)
+	require.Equal(t, "/w/train.py", r.Traceback.File)
+	b, err := json.Marshal(r)
+	require.NoError(t, err)
+	var back report.Report
+	require.NoError(t, json.Unmarshal(b, &back))
+	en, zh := back.View(lang.EN), back.View(lang.ZH)
+	require.Equal(t, r.View(lang.EN), en, "a report that was sent says the same")
+	require.Equal(t, len(en.Sections), len(zh.Sections))
+	require.Contains(t, zh.Title, "显存")
+	require.Contains(t, strings.Join(en.Sections[3].Items, " "), "--micro-batch-size 2")
+}
