@@ -120,7 +120,7 @@ var reports = sync.OnceValues(func() (map[string]report.Report, error) {
 	for _, c := range list {
 		r, failed := diagnose.Path(context.Background(), c.Path(), c.Context)
 		if failed != nil {
-			return nil, fmt.Errorf("%s: %w", c.ID, failed)
+			return nil, failed // it names the log
 		}
 		all[c.ID] = r
 	}

@@ -1,0 +1,150 @@
+package python_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFramesAreRead(t *testing.T) {
+	for text, want := range map[string]python.Frame{
+		`  File "/w/train.py", line 12, in step`:         {File: "/w/train.py", Line: 12, Function: "step"},
+		`  |   File "/w/train.py", line 12, in <module>`: {File: "/w/train.py", Line: 12, Function: "<module>"},
+		`  File "/w/train.py", line 12`:                  {File: "/w/train.py", Line: 12},
+		`│ /w/train.py:12 in step           │`:           {File: "/w/train.py", Line: 12, Function: "step"},
+		`│ /w/a/very/long/train.py:12 in    │`:           {File: "/w/a/very/long/train.py", Line: 12},
+		`  File "/w/train.py", line x, in step`:          {},
+		`  File "/w/train.py"`:                           {},
+		`    loss = step(batch)`:                         {},
+		`│   loss = step(batch)  │`:                      {},
+	} {
+		f, ok := python.ParseFrame(text)
+		require.Equal(t, want.Line > 0, ok, text)
+		if ok {
+			require.Equal(t, want, f, text)
+		}
+	}
+}
+
+func TestExceptionsAreRead(t *testing.T) {
+	for _, c := range []struct {
+		text          string
+		within        bool
+		kind, message string
+	}{
+		{"KeyError: 'loss'", false, "KeyError", "'loss'"},
+		{"torch.OutOfMemoryError: CUDA out of memory. \r", false, "torch.OutOfMemoryError", "CUDA out of memory."},
+		{"AssertionError", true, "AssertionError", ""},
+		{"AssertionError", false, "", ""},
+		{"my.own.Trouble: it broke", true, "my.own.Trouble", "it broke"},
+		{"my.own.Trouble: it broke", false, "", ""},
+		{"my.own.Trouble", true, "my.own.Trouble", ""},
+		{"Trouble", true, "", ""},
+		{"WARNING: it may break", true, "", ""},
+		{"Error: it broke", false, "", ""},
+		{"Error: it broke", true, "Error", "it broke"},
+		{"ValueError:", false, "ValueError", ""},
+		{"a ValueError: odd", false, "", ""},
+	} {
+		kind, message, ok := python.ParseException(c.text, c.within)
+		require.Equal(t, c.kind != "", ok, c.text)
+		require.Equal(t, []string{c.kind, c.message}, []string{kind, message}, c.text)
+	}
+}
+
+func TestExceptionsComeOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		before, head string
+		want         python.Chain
+	}{
+		{"The above exception was the direct cause of the following exception:", "", python.RaisedFrom},
+		{"During handling of the above exception, another exception occurred:", "", python.Handling},
+		{"", "Original ", python.Wrapping},
+		{"RuntimeError: Caught KeyError in DataLoader worker process 3.", "", python.Wrapping},
+		{"RuntimeError: Caught KeyError in a worker", "", python.Unchained},
+		{"RuntimeError: Caught KeyError 3 times", "", python.Unchained},
+		{"RuntimeError: see below:", "", python.Wrapping},
+		{"see below:", "", python.Unchained},
+		{"CheckpointException ranks:dict_keys([8])", "", python.Wrapping},
+		{"loading", "", python.Unchained},
+	} {
+		require.Equal(t, c.want, python.ChainAfter(c.before, c.head), c.before)
+	}
+}
+
+func TestADeepStackKeepsBothEnds(t *testing.T) {
+	var tb python.Traceback
+	for i := range 100 {
+		tb.Add(python.Frame{File: "/w/x.py", Line: i, Function: fmt.Sprint("f", i)})
+	}
+	require.Len(t, tb.Frames, 64)
+	require.Equal(t, 0, tb.Frames[0].Line)
+	require.Equal(t, 31, tb.Frames[31].Line)
+	require.Equal(t, 69, tb.Frames[33].Line)
+	require.Equal(t, 99, tb.Frames[63].Line)
+}
+
+func TestAStackTellsWhereAndWhen(t *testing.T) {
+	var none *python.Traceback
+	_, ok := none.Innermost()
+	require.False(t, ok)
+	require.Empty(t, none.Phase())
+	require.False(t, none.Has("f"))
+	_, ok = new(python.Traceback).Innermost()
+	require.False(t, ok)
+	frame := func(file, function string) python.Frame { return python.Frame{File: file, Line: 1, Function: function} }
+	tb := python.Traceback{Frames: []python.Frame{
+		frame("/w/main.py", "main"), frame("/w/train.py", "forward_step"), frame("/v/site-packages/torch/nn.py", "_call_impl"),
+	}}
+	f, ok := tb.Innermost()
+	require.True(t, ok)
+	require.Equal(t, "/w/train.py", f.File, "the user's own code")
+	require.Equal(t, "forward", tb.Phase())
+	library := python.Traceback{Frames: []python.Frame{frame("/usr/lib/python3/a.py", "a"), frame("<frozen importlib>", "_find_and_load")}}
+	f, _ = library.Innermost()
+	require.Equal(t, "_find_and_load", f.Function, "where all is a library's, the deepest")
+	require.Equal(t, "import", library.Phase())
+	require.True(t, tb.Has("w/main.py"))
+	require.False(t, tb.Has("w/"+"other/"))
+	require.True(t, tb.Has("torch/"))
+}
+
+func TestABoxedFunctionMayStandOnTheNextLine(t *testing.T) {
+	tb := python.Traceback{Frames: []python.Frame{{File: "/w/x.py", Line: 1}}}
+	require.True(t, tb.Boxes("│ step     │"))
+	require.Equal(t, "step", tb.Frames[0].Function)
+	require.True(t, tb.Boxes("╰──────╯"))
+	require.Equal(t, "step", tb.Frames[0].Function)
+	require.False(t, tb.Boxes("KeyError: 'loss'"))
+	require.True(t, new(python.Traceback).Boxes("│ x │"))
+}
+
+func TestTheStackDecidesWhatAnExceptionIs(t *testing.T) {
+	at := func(functions ...string) *python.Traceback {
+		tb := &python.Traceback{}
+		for _, f := range functions {
+			tb.Add(python.Frame{File: "/w/x.py", Line: 1, Function: f})
+		}
+		return tb
+	}
+	for _, c := range []struct {
+		kind, message string
+		stack         *python.Traceback
+		class         string
+	}{
+		{"KeyError", "'model'", at("main", "load_checkpoint"), outcome.CheckpointLoad},
+		{"KeyError", "'model'", at("main"), outcome.UserException},
+		{"KeyError", "'LOCAL_RANK'", nil, outcome.EnvLaunch},
+		{"ValueError", "odd", at("validate_args", "f"), outcome.BadArgs},
+		{"ValueError", "odd", at("main", "validate_args", "f", "g"), outcome.BadArgs},
+		{"ValueError", "odd", at("validate_args", "f", "g", "h"), outcome.UserException},
+		{"ImportError", "odd", at("validate_args"), outcome.UserException},
+		{"RuntimeError", "basic_ios::clear: iostream error", at("save_checkpoint"), outcome.DiskFull},
+	} {
+		class, _ := python.Refine(c.kind, c.message, c.stack)
+		require.Equal(t, c.class, class, "%s: %s", c.kind, c.message)
+	}
+}
