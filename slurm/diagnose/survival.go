@@ -195,7 +195,7 @@ func (j *job) mayFinish(e *scan.Event) bool {
 			steps++
 		}
 	}
-	return slices.Contains([]string{outcome.SlurmTimeLimit, outcome.SlurmCancelled, outcome.SlurmPreempted}, e.Class) && e.Agent &&
+	return (e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell()) && e.Agent &&
 		f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e)
 }
 

@@ -34,6 +34,14 @@ func TestWhatCameAfterDecides(t *testing.T) {
 			"start\n" + bar + "slurmstepd: error: *** JOB 11980 ON dgx01 CANCELLED AT 2026-06-06T11:58:22 ***\n\r" + bar + "\r" + bar + "\r" + bar + "\r" + bar,
 			outcome.SlurmCancelled,
 		},
+		"another run after a preemption": {
+			"slurmstepd: error: *** JOB 5 ON a1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***\nstarting up\n" + steps(11, 50) + "Training finished\n",
+			outcome.Success,
+		},
+		"another run after scancel": {
+			"slurmstepd: error: *** JOB 5 ON a1 CANCELLED AT 2026-01-01T00:00:00 ***\nstarting up\n" + steps(11, 50) + "Training finished\n",
+			outcome.Success,
+		},
 		"a part that is done":              {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
 		"a module that a logger lacked":    {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
 		"a command that shows things only": {lost + one, outcome.UnknownExit},
