@@ -1,14 +1,12 @@
 package diagnose_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
@@ -51,11 +49,7 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"steps that others still end":      {steps(1, 9) + fell + steps(10, 10), outcome.NCCLConnection},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, err := logfile.Read("slurm-1.out", strings.NewReader(tt.log))
-			require.NoError(t, err)
-			ended := int64(90000)
-			r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: &ended})
-			require.NoError(t, err)
+			r := diagnosetest.Old(t, tt.log)
 			require.Equal(t, tt.class, r.Class, "%s", r.RootLine)
 		})
 	}
@@ -76,11 +70,7 @@ func TestFormsThatNameACause(t *testing.T) {
 		"Traceback (most recent call last):\n  File \"/a/torchvision/datasets/imagenet.py\", line 96, in _verify_archive\n    raise RuntimeError(x)\n" +
 			"RuntimeError: The archive devkit.tar.gz is not present in the root directory or is corrupted.\n": outcome.DatasetMissing,
 	} {
-		src, err := logfile.Read("slurm-1.out", strings.NewReader(log))
-		require.NoError(t, err)
-		ended := int64(90000)
-		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED", SecondsSinceLastWrite: &ended})
-		require.NoError(t, err)
+		r := diagnosetest.Old(t, log)
 		require.Equal(t, class, r.Class, log)
 	}
 }
