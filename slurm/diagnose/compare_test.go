@@ -18,7 +18,7 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 	bad := strings.Replace(strings.NewReplacer("aaaa1111", "bbbb2222", "gpu1", "gpu9", "building 3 datasets from /d/a",
 		"building 4 datasets from /e/b").Replace(good),
 		"micro_batch_size ................................ 4", "micro_batch_size ................................ 8", 1) +
-		"WARNING: the link of mlx5_3 trains at 100 Gb/s\n" + diagnosetest.OOMLog
+		"WARNING: the link of mlx5_3 trains at 100 Gb/s\ngpu7:12:12 [0] NCCL INFO named once by another\n" + diagnosetest.OOMLog
 	read := func(text string) logfile.Source {
 		src, err := logfile.Read("log", strings.NewReader(text))
 		require.NoError(t, err)
