@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
-	"github.com/stretchr/testify/require"
 )
 
 func TestAnXidSaysWhatItMeans(t *testing.T) {
@@ -36,35 +36,4 @@ func TestAnXidSaysWhatItMeans(t *testing.T) {
 	r := diagnosetest.With(t, "Traceback (most recent call last):\n  File \"/w/a.py\", line 1, in f\n    g()\n"+
 		"RuntimeError: CUDA error: uncorrectable ECC error encountered\n", diagnose.Context{JobState: "FAILED"})
 	require.Contains(t, strings.Join(r.Advice, " "), "ROW_REMAPPER")
-}
-
-func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
-	from := func(script, inner, said string) string {
-		return "Traceback (most recent call last):\n  File \"" + script +
-			"/pretrain_gpt.py\", line 9, in <module>\n    from megatron.training import pretrain\n  File \"" + inner +
-			"\", line 3, in <module>\n    import x\n" + said + "\n"
-	}
-	for name, c := range map[string]struct {
-		log, worktree, root string
-		kind                report.ImportKind
-	}{
-		"another worktree": {from("/home/a/old-megatron", "/home/a/old-megatron/megatron/training/__init__.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/old-megatron", report.WrongWorktree},
-		"a stale PYTHONPATH": {from("/home/a/megatron", "/scratch/old/megatron/training/__init__.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/scratch/old/", report.StalePath},
-		"a name from a stale": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
-			"ImportError: cannot import name 'f' from 'megatron.core' (/scratch/old/megatron/core/__init__.py)"), "", "/scratch/old/", report.StalePath},
-		"an old commit": {from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py",
-			"ModuleNotFoundError: No module named 'megatron.core.optimizer'"), "/home/a/megatron", "/home/a/megatron", report.OldCheckout},
-		"no uv sync": {
-			from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'einops'"),
-			"/home/a/megatron", "uv sync", report.NoSync,
-		},
-	} {
-		r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "FAILED", Worktree: c.worktree})
-		require.Equal(t, outcome.ImportError, r.Class, name)
-		require.Equal(t, c.kind, r.ImportKind, name)
-		require.Contains(t, r.Advice[0], c.root, name)
-		require.NotEqual(t, r.Advice[0], r.View(lang.ZH).Sections[3].Items[0], name)
-	}
 }

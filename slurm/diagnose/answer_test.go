@@ -1,0 +1,51 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRanksDownstreamAreThoseThatLostTheFirst counts who complains of the rank that
+// failed first, and neither that one nor one that raised the same.
+func TestRanksDownstreamAreThoseThatLostTheFirst(t *testing.T) {
+	raise := func(rank int, line string) string {
+		return fmt.Sprintf("[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/w/t.py\", line 9, in <module>\n[rank%[1]d]:     f()\n[rank%[1]d]: %[2]s\n", rank, line)
+	}
+	const (
+		oom  = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+		lost = "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error"
+	)
+	for name, tt := range map[string]struct {
+		log  string
+		want int
+	}{
+		"all others":    {raise(1, oom) + raise(0, lost) + raise(2, lost) + raise(3, lost), 3},
+		"one of them":   {raise(1, oom) + raise(2, lost), 1},
+		"two raised it": {raise(1, oom) + raise(2, oom) + raise(3, lost), 1},
+		"tasks that srun names": {
+			"1: Traceback (most recent call last):\n1:   File \"/w/t.py\", line 9, in <module>\n1:     f()\n1: " + oom + "\n0: step 4\n2: step 4\n3: step 4\n" +
+				"srun: error: gpu1: task 1: Exited with exit code 1\nsrun: error: gpu2: tasks 2-3: Exited with exit code 1\n", 2,
+		},
+		"nobody was lost": {raise(1, oom), 0},
+	} {
+		r := diagnosetest.Old(t, tt.log)
+		require.Equal(t, outcome.CUDAOOM, r.Class, name)
+		require.Equal(t, 1, *r.RootRank, name)
+		require.Equal(t, tt.want, r.DownstreamRanks, name)
+	}
+}
+
+// TestAHangTellsOnlyTimesThatAreKnown has a log without times.
+func TestAHangTellsOnlyTimesThatAreKnown(t *testing.T) {
+	long := int64(7200)
+	r := diagnosetest.With(t, "> building train, validation, and test datasets ...\nsetting up\n", diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &long})
+	require.Equal(t, outcome.Hang, r.Class)
+	require.Equal(t, long, *r.AgeS)
+	r = diagnosetest.With(t, "iteration 5/ 10 | elapsed time per iteration (ms): 300.1 | lm loss: 2.1 |\n", diagnose.Context{JobState: "RUNNING"})
+	require.Nil(t, r.SinceS)
+}
