@@ -1,0 +1,162 @@
+package logfile_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/stretchr/testify/require"
+)
+
+// folder has files of the given names, each with a line of text.
+func folder(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("loading\n"), 0o644))
+	}
+	return dir
+}
+
+// files are the names of the logs under paths.
+func files(t *testing.T, paths ...string) []string {
+	t.Helper()
+	src, err := logfile.Open(paths...)
+	require.NoError(t, err)
+	return src.Files()
+}
+
+// TestWhatLiesBesideLogsIsNotReadAsOne tells a job's logs from the rest of its folder.
+func TestWhatLiesBesideLogsIsNotReadAsOne(t *testing.T) {
+	dir := folder(t, "slurm-5.out", "logs/rank1.log", "logs/rank0.log", "notes", "config.yaml", "model.PT", "train.py", ".hidden",
+		"events.out.tfevents.1", ".git/index.log", ".venv/pip.log", "venv/pip.log")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), nil, 0o644))
+	require.Equal(t, []string{"logs/rank0.log", "logs/rank1.log", "notes", "slurm-5.out", "venv/pip.log"}, files(t, dir))
+	require.Equal(t, []string{"config.yaml"}, files(t, filepath.Join(dir, "config.yaml")), "a file that is named is read")
+	require.Equal(t, []string{"rank0.log", "rank1.log", "slurm-5.out"}, files(t, filepath.Join(dir, "logs"), filepath.Join(dir, "*.out")))
+}
+
+// TestAFileIsFoundByItsOwnName has a name that would be a pattern as well.
+func TestAFileIsFoundByItsOwnName(t *testing.T) {
+	dir := folder(t, "run[1].log", "run1.log")
+	require.Equal(t, []string{"run[1].log"}, files(t, filepath.Join(dir, "run[1].log")))
+	require.Equal(t, []string{"run1.log"}, files(t, filepath.Join(dir, "run1[.]log")))
+}
+
+// TestPartsAreTheWholeSet has every log, and the dump of the flight recorder, in one part of several.
+func TestPartsAreTheWholeSet(t *testing.T) {
+	dir := folder(t, "a.log", "b.log", "c.log", "d.log", "e/f.log", "e/g.log")
+	diagnosetest.Dump(t, dir, 3, 813, 811)
+	count, err := logfile.Count(dir)
+	require.NoError(t, err)
+	require.Equal(t, 7, count)
+	for n := 1; n <= 8; n++ {
+		var all []string
+		dumps := 0
+		for i := range n {
+			part, err := logfile.OpenPart(i, n, dir)
+			require.NoError(t, err)
+			recorded, unread := part.Recordings()
+			require.Empty(t, unread)
+			held := len(part.Files()) + len(recorded)
+			require.True(t, held == count/n || held == count/n+1, "part %d of %d holds %d", i, n, held)
+			all = append(all, part.Files()...)
+			dumps += len(recorded)
+		}
+		slices.Sort(all)
+		require.Equal(t, []string{"a.log", "b.log", "c.log", "d.log", "e/f.log", "e/g.log"}, all)
+		require.Equal(t, 1, dumps)
+	}
+}
+
+// TestDumpsOfTheLastAttemptAreRead has two attempts, and what is called a dump and is none.
+func TestDumpsOfTheLastAttemptAreRead(t *testing.T) {
+	dir := folder(t, "attempt-2/flight-recorder-7")
+	for attempt, ranks := range map[string][]int{"attempt-1": {0, 1}, "attempt-2": {4}} {
+		for _, rank := range ranks {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, attempt), 0o755))
+			diagnosetest.Dump(t, filepath.Join(dir, attempt), rank, 813, 811)
+		}
+	}
+	src, err := logfile.Open(dir)
+	require.NoError(t, err)
+	require.Empty(t, src.Files())
+	recorded, unread := src.Recordings()
+	require.Len(t, recorded, 1)
+	require.Equal(t, 4, recorded[0].Rank)
+	require.Len(t, unread, 1)
+	require.Equal(t, "attempt-2/flight-recorder-7", unread[0].Path)
+}
+
+// TestArchivesHoldLogsAndOtherThings packs the same members both ways: logs and dumps are taken, under names
+// that lead nowhere, and a damaged member is named.
+func TestArchivesHoldLogsAndOtherThings(t *testing.T) {
+	dir := t.TempDir()
+	diagnosetest.Dump(t, dir, 3, 813, 811)
+	dumps, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	dump, err := os.ReadFile(dumps[0])
+	require.NoError(t, err)
+	var inner bytes.Buffer
+	g := gzip.NewWriter(&inner)
+	_, err = g.Write([]byte("loading\n"))
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	var zipped, tarred bytes.Buffer
+	z, a := zip.NewWriter(&zipped), tar.NewWriter(&tarred)
+	for _, m := range []struct{ name, text string }{
+		{"job/b.log", "loading\n"},
+		{"../../a.log", "loading\n"},
+		{"job/c.log.gz", inner.String()},
+		{"job/damaged.log.gz", "no gzip"},
+		{"job/config.json", "{}"},
+		{"job/.hidden", "loading\n"},
+		{"job/empty.log", ""},
+		{"job/" + filepath.Base(dumps[0]), string(dump)},
+		{"job/flight-recorder-9", "no dump"},
+	} {
+		w, err := z.Create(m.name)
+		require.NoError(t, err)
+		_, err = w.Write([]byte(m.text))
+		require.NoError(t, err)
+		require.NoError(t, a.WriteHeader(&tar.Header{Name: m.name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(m.text))}))
+		_, err = a.Write([]byte(m.text))
+		require.NoError(t, err)
+	}
+	require.NoError(t, a.WriteHeader(&tar.Header{Name: "job/link.log", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}))
+	require.NoError(t, a.WriteHeader(&tar.Header{Name: "job/linked-recorder/flight-recorder-8", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}))
+	require.NoError(t, z.Close())
+	require.NoError(t, a.Close())
+	for name, b := range map[string][]byte{"logs.zip": zipped.Bytes(), "logs.TAR": tarred.Bytes()} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, b, 0o644))
+		src, err := logfile.Open(path)
+		require.NoError(t, err, name)
+		require.Equal(t, []string{"a.log", "job/b.log", "job/c.log.gz"}, src.Files(), name)
+		require.Equal(t, int64(8), src.Logs[2].Size, "as it is unpacked")
+		recorded, _ := src.Recordings()
+		require.Len(t, recorded, 1, name)
+		require.Equal(t, 3, recorded[0].Rank)
+		require.Len(t, src.Unreadable, 2, "%s: %v", name, src.Unreadable)
+		require.Equal(t, "job/damaged.log.gz", src.Unreadable[0].Path)
+		require.Equal(t, "job/flight-recorder-9", src.Unreadable[1].Path)
+		count, err := logfile.Count(path)
+		require.NoError(t, err)
+		require.Equal(t, 1, count, "an archive counts as one")
+	}
+	cut := filepath.Join(dir, "cut.tar")
+	require.NoError(t, os.WriteFile(cut, tarred.Bytes()[:1<<10+100], 0o644))
+	src, err := logfile.Open(cut)
+	require.NoError(t, err)
+	require.Equal(t, []string{"job/b.log"}, src.Files(), "what stands before the cut")
+	require.Len(t, src.Unreadable, 1)
+}
