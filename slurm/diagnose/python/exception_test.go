@@ -2,9 +2,11 @@ package python_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/stretchr/testify/require"
 )
@@ -68,6 +70,8 @@ func TestExceptionsComeOfOthers(t *testing.T) {
 		{"RuntimeError: Caught KeyError 3 times", "", python.Unchained},
 		{"RuntimeError: see below:", "", python.Wrapping},
 		{"see below:", "", python.Unchained},
+		{"RuntimeError: see below", "", python.Unchained},
+		{"Caught KeyError in DataLoader worker process 3", "", python.Wrapping},
 		{"CheckpointException ranks:dict_keys([8])", "", python.Wrapping},
 		{"loading", "", python.Unchained},
 	} {
@@ -146,5 +150,85 @@ func TestTheStackDecidesWhatAnExceptionIs(t *testing.T) {
 	} {
 		class, _ := python.Refine(c.kind, c.message, c.stack)
 		require.Equal(t, c.class, class, "%s: %s", c.kind, c.message)
+	}
+}
+
+// TestEveryRefinementHasAnException has, for each row, an exception that it decides, with the weight that it gives
+// against what else is seen, and beside it one that it leaves alone.
+func TestEveryRefinementHasAnException(t *testing.T) {
+	deep := []string{"/w/a.py:a", "/w/b.py:b", "/w/c.py:c"}
+	for _, c := range []struct {
+		kind, message string
+		stack         []string // file:function, outermost first
+		class         string
+		weight        int
+	}{
+		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
+		{"EOFError", "", []string{"/v/torch/utils/data/dataloader.py:_try_get_data"}, outcome.UnknownExit, pattern.Symptom},
+		{"ConnectionResetError", "the pipe was closed", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
+		{"ConnectionResetError", "odd", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UserException, pattern.Generic},
+		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/w/a.py:a"}, outcome.UserException, pattern.Generic},
+		{"_pickle.UnpicklingError", "pickle data was truncated", []string{"/v/multiprocessing/spawn.py:_main"}, outcome.UnknownExit, pattern.Symptom},
+		{"EOFError", "Ran out of input", []string{"/v/multiprocessing/spawn.py:_main"}, outcome.UnknownExit, pattern.Symptom},
+		{"EOFError", "Ran out of input", append([]string{"/v/multiprocessing/spawn.py:_main"}, deep...), outcome.UserException, pattern.Generic},
+		{"urllib.error.URLError", "<urlopen error [Errno -2] Name or service not known>", nil, outcome.HFHub, pattern.Specific},
+		{"requests.exceptions.ConnectTimeout", "it timed out", deep, outcome.HFHub, pattern.Specific},
+		{"urllib.error.URLError", "odd", nil, outcome.UserException, pattern.Generic},
+		{"KeyError", "'LOCAL_RANK'", nil, outcome.EnvLaunch, pattern.Specific},
+		{"KeyError", "'MASTER_ADDR'", deep, outcome.EnvLaunch, pattern.Specific},
+		{"KeyError", "'RANKS'", nil, outcome.UserException, pattern.Generic},
+		{"KeyError", "'model'", append([]string{"/w/a.py:load_checkpoint"}, deep...), outcome.CheckpointLoad, pattern.Specific + 1},
+		{"ZeroDivisionError", "odd", []string{"/w/a.py:load_checkpoint"}, outcome.UserException, pattern.Generic},
+		{"FileNotFoundError", "no such file", append([]string{"/m/core/datasets/gpt_dataset.py:f"}, deep...), outcome.DatasetMissing, pattern.Specific},
+		{"OSError", "the header is corrupt", []string{"/w/a.py:build_tokenizer"}, outcome.DatasetMissing, pattern.Specific},
+		{"OSError", "odd", []string{"/w/a.py:build_tokenizer"}, outcome.UserException, pattern.Generic},
+		{"RuntimeError", "basic_ios::clear: iostream error", append([]string{"/w/a.py:save_checkpoint"}, deep...), outcome.DiskFull, pattern.Specific},
+		{"RuntimeError", "basic_ios::clear: iostream error", deep, outcome.UserException, pattern.Generic},
+		{"ValueError", "odd", []string{"/v/torch/distributed/elastic/rendezvous/api.py:f"}, outcome.Rendezvous, pattern.Specific},
+		{"ValueError", "odd", append([]string{"/v/torch/distributed/elastic/rendezvous/api.py:f"}, deep...), outcome.UserException, pattern.Generic},
+		{"ValueError", "odd", []string{"/v/torch/distributed/run.py:f"}, outcome.BadArgs, pattern.Specific},
+		{"ValueError", "odd", append([]string{"/v/torch/distributed/run.py:f"}, deep...), outcome.UserException, pattern.Generic},
+		{"AssertionError", "odd", []string{"/m/core/indexed_dataset.py:f"}, outcome.DatasetMissing, pattern.Specific - 2},
+		{"AssertionError", "odd", append([]string{"/m/core/indexed_dataset.py:f"}, deep...), outcome.UserException, pattern.Generic},
+		{"AssertionError", "odd", []string{"/m/training/arguments.py:f"}, outcome.BadArgs, pattern.Specific},
+		{"AssertionError", "odd", append([]string{"/m/training/arguments.py:f"}, deep...), outcome.UserException, pattern.Generic},
+		{"AssertionError", "odd", append([]string{"/m/training/arguments.py:f"}, deep[1:]...), outcome.BadArgs, pattern.Specific},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/corpus_text_document.idx'", nil, outcome.DatasetMissing, pattern.Specific - 2},
+		{"FileNotFoundError", "/data/part-3", deep, outcome.DatasetMissing, pattern.Specific - 2},
+		{"FileNotFoundError", "/w/plan.yaml", deep, outcome.UserException, pattern.Generic},
+	} {
+		var tb *python.Traceback
+		if c.stack != nil {
+			tb = &python.Traceback{}
+			for _, frame := range c.stack {
+				file, function, _ := strings.Cut(frame, ":")
+				tb.Add(python.Frame{File: file, Line: 1, Function: function})
+			}
+		}
+		class, weight := python.Refine(c.kind, c.message, tb)
+		require.Equal(t, fmt.Sprint(c.class, " ", c.weight), fmt.Sprint(class, " ", weight), "%s: %s %v", c.kind, c.message, c.stack)
+	}
+}
+
+// TestEachPhaseIsToldByItsFunctions has one stack a phase, and one of which the first row that occurs decides.
+func TestEachPhaseIsToldByItsFunctions(t *testing.T) {
+	for frames, phase := range map[string]string{
+		"/w/a.py:load_checkpoint":                  "checkpoint load",
+		"/m/core/dist_checkpointing/core.py:f":     "checkpoint load",
+		"/w/a.py:save_checkpoint":                  "checkpoint save",
+		"/w/a.py:evaluate":                         "evaluation",
+		"/w/a.py:evaluate /w/a.py:get_batch":       "evaluation",
+		"/v/torch/utils/data/dataloader.py:f":      "data",
+		"/v/apex/adam.py:f":                        "optimizer",
+		"/w/a.py:forward /w/a.py:backward":         "backward",
+		"/w/a.py:initialize_megatron /w/a.py:main": "setup",
+		"/w/a.py:main":                             "",
+	} {
+		tb := &python.Traceback{}
+		for _, frame := range strings.Fields(frames) {
+			file, function, _ := strings.Cut(frame, ":")
+			tb.Add(python.Frame{File: file, Line: 1, Function: function})
+		}
+		require.Equal(t, phase, tb.Phase(), frames)
 	}
 }
