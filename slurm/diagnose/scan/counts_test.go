@@ -1,0 +1,206 @@
+package scan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// TestHowFarCountsCame has counts of epochs, steps and iterations among the last lines,
+// and whether they came to their end.
+func TestHowFarCountsCame(t *testing.T) {
+	const row = "dice {n}: 0.7\n"
+	epoch := func(n, of, lines int) string {
+		return fmt.Sprintf("Epoch %d/%d\n", n, of) + diagnosetest.Rounds(lines, row)
+	}
+	for name, c := range map[string]struct {
+		log  string
+		ends bool
+	}{
+		"the last epoch is as long as the one before":    {epoch(1, 2, 9) + epoch(2, 2, 9), true},
+		"the last epoch is shorter":                      {epoch(1, 2, 9) + epoch(2, 2, 8), false},
+		"the last epoch and a tail":                      {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(50, "A note on layer {n}\n"), true},
+		"the last epoch and much else":                   {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(51, "A note on layer {n}\n"), false},
+		"the last but one epoch":                         {epoch(1, 3, 9) + epoch(2, 3, 9), false},
+		"the last epoch where they are counted from 0":   {epoch(0, 3, 9) + epoch(1, 3, 9) + epoch(2, 3, 9), true},
+		"one epoch has none before it to compare with":   {epoch(1, 1, 9), false},
+		"an epoch that is named again is the same":       {epoch(1, 2, 9) + epoch(2, 2, 4) + "Epoch 2/2\n" + diagnosetest.Rounds(4, row), true},
+		"a step that is the last":                        {"step 2/3\nstep 3/3\n", true},
+		"a step that is not":                             {"step 1/3\nstep 2/3\n", false},
+		"a step beyond the last":                         {"step 3/3\nstep 4/3\n", true},
+		"steps of none":                                  {"step 0/0\n", false},
+		"steps from 0, and a line behind the last one":   {"step 0/3\nstep 1/3\nstep 2/3\nThe loss is small\n", true},
+		"steps from 0, and nothing behind the last one":  {"step 0/3\nstep 1/3\nstep 2/3\n", false},
+		"steps from 1 that miss one":                     {"step 1/3\nstep 2/3\nThe loss is small\n", false},
+		"epochs are not full, the bar in them is":        {"Epoch 1/3\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar that is full":                             {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true},
+		"a bar that is not":                              {" 97%|### | 30/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar of the set-up":                            {"Loading weights: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar of one epoch":                             {"Epoch 3: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar that comes to its end again and again":    {diagnosetest.Rounds(9, "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n"), false},
+		"a bar that is full, and the next one begins":    {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n  0%|    | 0/31 [00:00<?, ?it/s]\n", false},
+		"a full bar, and an hour later something begins": {"2026-01-08 10:00:00 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n2026-01-08 11:00:01 Loaded the encoder\n", false},
+		"a full bar, and within the hour a word":         {"2026-01-08 10:00:00 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n2026-01-08 11:00:00 Loaded the encoder\n", true},
+		"a full bar, and what is announced then":         {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nevaluating the next one ...\n", false},
+		"a full bar that much followed":                  {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n" + strings.Repeat("1  2.0  3.0\n", 51), false},
+		"a full bar that some followed":                  {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n" + strings.Repeat("a note\n", 4), true},
+		"the last of the announced iterations":           {"total iterations: 40\niteration 39 : loss 1.2\niteration 40 : loss 1.1\nkeeping it in /out\n", true},
+		"the last one, and a tail":                       {"total steps: 40\nstep 40 : loss 1.1\n" + strings.Repeat("keeping it\n", 50), true},
+		"the last one, and much else":                    {"total steps: 40\nstep 40 : loss 1.1\n" + strings.Repeat("keeping it\n", 51), false},
+		"one before the last":                            {"total iterations: 40\niteration 39 : loss 1.2\nkeeping it in /out\n", false},
+		"none was announced":                             {"iteration 40 : loss 1.1\nkeeping it in /out\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.Old(t, "Reading a shard\nThe learning rate is 0.01\n"+c.log)
+			require.Equal(t, map[bool]string{true: outcome.Success, false: outcome.UnknownExit}[c.ends], r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
+}
+
+// TestLastWordsOfRuns has what programs say last, and what takes it back.
+func TestLastWordsOfRuns(t *testing.T) {
+	for log, ends := range map[string]bool{
+		"Inference done 9/9\n":                                                                 true,
+		"Inference done 8/9\n":                                                                 false,
+		"Part 3 is done\n":                                                                     false,
+		"Process 40211 finished\n":                                                             true,
+		"accuracy: 0.9\n":                                                                      true,
+		"accuracy: 0.8\naccuracy: 0.9\n":                                                       false,
+		"Epoch 1/3\nBest accuracy: 0.9\n":                                                      false,
+		"Epoch 3/3\nBest accuracy: 0.9\n":                                                      true,
+		"Final loss: 0.12\nThe plots are drawn\n":                                              true,
+		"The evaluation failed\nEverything is saved\n":                                         false,
+		"0 of 9 jobs failed\nAll is done\n":                                                    true,
+		"Everything is saved\nerror: no such thing\n":                                          false,
+		"Everything is saved\nerror: 0 of 9\n":                                                 true,
+		"Everything is saved\nLoading the next one\n":                                          false,
+		"Everything is saved\nloading the next one ...\n":                                      false,
+		"Everything is saved\nsaving the plots ...\n":                                          true,
+		"Everything is saved\nKilled\n":                                                        false,
+		"Everything is saved\n  File \"/w/a.py\", line 3, in f\n":                              false,
+		"Training finished.\n" + strings.Repeat("A note on it\n", 11):                          true,
+		"Training finished.\n" + strings.Repeat("A note on it\n", 12):                          false,
+		"Training finished.\n> building the next data\n" + strings.Repeat("A note on it\n", 9): false,
+		"2026-01-08 10:00:00 Training finished.\n2026-01-08 11:00:00 A note\n":                 true,
+		"2026-01-08 10:00:00 Training finished.\n2026-01-08 11:00:01 A note on it\n":           false,
+		"Iter 3/9 loss: 2\nwandb: Synced 5 W&B file(s)\n":                                      false,
+		"Everything is saved\nwandb: Synced 5 W&B file(s)\n":                                   true,
+		"`Trainer.fit` stopped: `max_epochs=5` reached.\n" + strings.Repeat("a note\n", 50):    true,
+		"`Trainer.fit` stopped: `max_epochs=5` reached.\n" + strings.Repeat("a note\n", 51):    false,
+		"{'loss': 0.1, 'grad_norm': 0.2, 'epoch': 1.0}\n":                                      false,
+		"{'eval_loss': 0.1, 'eval_acc': 0.2, 'epoch': 1.0}\n":                                  true,
+		"WARNING: all is saved\n":                                                              false,
+		"usage: all is done\n":                                                                 false,
+	} {
+		r := diagnosetest.Old(t, "Reading a shard\nThe learning rate is 0.01\n"+log)
+		assert.Equal(t, ends, r.Class == outcome.Success, "%s%s: %s: %s", log, r.Class, r.Why, r.RootLine)
+	}
+}
+
+// TestBarsThatOverwriteThemselves has bars on one line, before which a launcher wrote the
+// rank, behind which something else stands, and one that is longer than a line that is read.
+func TestBarsThatOverwriteThemselves(t *testing.T) {
+	const bar = "Training: {n}%|#| {n}/99 [00:07<00:09, 3.9it/s]"
+	f := factsOf(t, "2: "+strings.ReplaceAll(diagnosetest.Rounds(3, bar+"\n"), "\n", "\r")+"KeyError: 'a'\r3: KeyError: 'b'\n")
+	require.Len(t, f.Progress, 3)
+	for _, m := range f.Progress {
+		require.Equal(t, 2, m.Tag.Label, m.Text)
+	}
+	require.Len(t, f.Events, 2)
+	require.Equal(t, "KeyError: 'a'", f.Events[0].Text)
+	require.Equal(t, 2, f.Events[0].Tag.Label)
+	require.Equal(t, 3, f.Events[1].Tag.Label)
+	long := strings.ReplaceAll(diagnosetest.Rounds(200, bar+"\n"), "\n", "\r")
+	require.Len(t, factsOf(t, long+"KeyError: 'a'\n").Events, 1, "the end of a long line with a bar is read")
+	require.Empty(t, factsOf(t, strings.Repeat("a word ", 900)+"KeyError: 'a'\n").Events, "and the head of another")
+	require.Len(t, factsOf(t, "CUDA out of memory. Tried to allocate 2 GiB"+strings.Repeat(" a word", 900)+"\n").Events, 1)
+}
+
+// TestProcessesThatBeginAgain has launchers that say nothing of their next attempt: what the
+// processes say first comes again.
+func TestProcessesThatBeginAgain(t *testing.T) {
+	const begin, work, failed = "2: The seed is set to 17\n2: The model has 12 layers\n", "2: a loss of 0.1\n2: a loss of 0.2\n",
+		"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n"
+	for name, c := range map[string]struct {
+		log    string
+		starts int
+	}{
+		"another attempt":               {begin + work + failed + begin + work, 1},
+		"with other numbers":            {begin + work + failed + strings.Replace(begin, "12", "24", 1), 1},
+		"two of them":                   {begin + work + failed + begin + work + failed + begin, 2},
+		"nothing failed":                {begin + work + begin + work, 0},
+		"only the first line":           {begin + work + failed + "2: The seed is set to 17\n" + work, 0},
+		"only the second":               {begin + work + failed + "2: The model has 12 layers\n" + work, 0},
+		"a line between them":           {begin + work + failed + "2: The seed is set to 17\n2: a loss of 3\n2: The model has 12 layers\n", 0},
+		"the first with another number": {begin + work + failed + strings.Replace(begin, "17", "18", 1), 0},
+		"another rank":                  {begin + work + failed + strings.ReplaceAll(begin, "2:", "3:"), 0},
+		"no launcher's rank":            {strings.ReplaceAll(begin+work+failed+begin, "2: ", ""), 0},
+		"said over and over":            {begin + begin + work + failed + begin, 0},
+		"said twice at first":           {"2: The seed is set to 17\n" + begin + work + failed + begin, 1},
+	} {
+		t.Run(name, func(t *testing.T) { require.Len(t, factsOf(t, c.log).Starts["elastic"], c.starts) })
+	}
+}
+
+// TestWhichExceptionOfAChainCounts has exceptions that others followed from.
+func TestWhichExceptionOfAChainCounts(t *testing.T) {
+	const handling, from = "\nDuring handling of the above exception, another exception occurred:\n\n",
+		"\nThe above exception was the direct cause of the following exception:\n\n"
+	oom, key, other := diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), diagnosetest.Raised("KeyError: 'a'"), diagnosetest.Raised("ValueError: b")
+	for log, line := range map[string]string{
+		key + from + other:     "KeyError",
+		key + handling + other: "ValueError",
+		oom + handling + other: "OutOfMemoryError",
+		oom + from + other:     "OutOfMemoryError",
+		key + from + oom:       "OutOfMemoryError",
+		key + handling + oom:   "OutOfMemoryError",
+		diagnosetest.Raised("KeyboardInterrupt") + handling + other: "KeyboardInterrupt",
+	} {
+		var counted []string
+		for _, e := range factsOf(t, log).Events {
+			if e.Counts() {
+				counted = append(counted, e.Text)
+			}
+		}
+		require.Len(t, counted, 1, log)
+		require.Contains(t, counted[0], line, log)
+	}
+	for log, class := range map[string]string{
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0: KeyError\n0: : \n0: 'a'\n":                 "KeyError: 'a'",
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0: ValueError\n0: : no such mode\n":           "ValueError: no such mode",
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0: ValueError:\n0: no such mode\n":            "ValueError: no such mode",
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0: ValueError\n0: The next step\n":            "ValueError",
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0: ValueError\n":                              "ValueError",
+		"0: Traceback (most recent call last):\n0:   File \"/w/a.py\", line 3, in f\n0:     go()\n0:       ^^\n0: KeyError: 'b'\n": "KeyError: 'b'",
+		"  File \"/w/a.py\", line 3, in f\n    go()\nbase.models.Trouble: no\n":                                                    "base.models.Trouble: no",
+		"Traceback (most recent call last):\n  File \"/w/a.py\", line 3, in f\nThis was it: no\nKeyError: 'c'\n":                   "KeyError: 'c'",
+		"  | Traceback (most recent call last):\n  |   File \"/w/a.py\", line 3, in f\n  | KeyError: 'd'\n":                        "KeyError: 'd'",
+		"12:01 E Traceback (most recent call last):\n12:02 E   File \"/w/a.py\", line 3, in f\n12:03 E KeyError: 'e'\n":            "KeyError: 'e'",
+	} {
+		events := factsOf(t, log).Events
+		require.Len(t, events, 1, log)
+		require.Equal(t, class, strings.Join(strings.Fields(events[0].Text), " "), log)
+	}
+}
+
+// TestClassesOfExceptions has exceptions whose class hangs on their words, and on whether
+// a traceback leads to them.
+func TestClassesOfExceptions(t *testing.T) {
+	weight := func(log, class string) int {
+		events := factsOf(t, log).Events
+		require.Len(t, events, 1, log)
+		require.Equal(t, class, events[0].Class, log)
+		return events[0].Weight
+	}
+	require.Equal(t, weight(diagnosetest.Raised("KeyError: 'a'"), outcome.UserException)-1, weight("KeyError: 'a'\n", outcome.UserException))
+	require.Equal(t, weight(diagnosetest.Raised("OSError: [Errno 28] No space left on device: '/a'"), outcome.DiskFull),
+		weight("OSError: [Errno 28] No space left on device: '/a'\n", outcome.DiskFull))
+	require.Equal(t, scan.Enough, 3)
+}
