@@ -39,7 +39,7 @@ func read(t *testing.T, name, text string) *Recording {
 // TestADumpTellsHowFarItsRankCame has what dumps of several releases hold: names of groups or their ids, both
 // numbers of a collective, words between two ranks, and entries that make no sense.
 func TestADumpTellsHowFarItsRankCame(t *testing.T) {
-	r := read(t, "mine-12.json", `{"pg_config":{"0":{"ranks":"[0, 1, 12]"},"7":{"ranks":[3,12,"x"]},"8":5},
+	r := read(t, "mine-12.json", `{"pg_config":{"0":{"ranks":"[0, 9, 12]"},"7":{"ranks":[3,12,"x"]},"8":5},
 		"pg_status":{"0":{"last_enqueued_collective":9},"7":{"last_enqueued_collective":1},"9":{"last_enqueued_collective":4}},
 		"entries":[
 			{"process_group":["0","default_pg"],"collective_seq_id":4,"state":"completed","profiling_name":"nccl:all_gather"},
@@ -51,7 +51,7 @@ func TestADumpTellsHowFarItsRankCame(t *testing.T) {
 			5]}`)
 	require.Equal(t, 12, r.Rank)
 	require.Equal(t, map[string]*groupState{
-		"0": {Enqueued: 9, Waiting: 5, Op: "all_reduce", Members: []int{0, 1, 12}},
+		"0": {Enqueued: 9, Waiting: 5, Op: "all_reduce", Members: []int{0, 9, 12}},
 		"7": {Enqueued: 2, Members: []int{3, 12}},
 	}, r.Groups)
 	for name, text := range map[string]string{"mine": `{}`, "mine-1": `not a dump`, "mine-2.json": `{"entries":`, "mine-3": ""} {
