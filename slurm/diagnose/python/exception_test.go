@@ -108,7 +108,8 @@ func TestAStackTellsWhereAndWhen(t *testing.T) {
 	require.Equal(t, "/w/train.py", f.File, "the user's own code")
 	require.Equal(t, "forward", tb.Phase())
 	library := python.Traceback{Frames: []python.Frame{frame("/usr/lib/python3/a.py", "a"), frame("<frozen importlib>", "_find_and_load")}}
-	f, _ = library.Innermost()
+	f, ok = library.Innermost()
+	require.True(t, ok)
 	require.Equal(t, "_find_and_load", f.Function, "where all is a library's, the deepest")
 	require.Equal(t, "import", library.Phase())
 	require.True(t, tb.Has("w/main.py"))
@@ -165,6 +166,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 	}{
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"EOFError", "", []string{"/v/torch/utils/data/dataloader.py:_try_get_data"}, outcome.UnknownExit, pattern.Symptom},
+		{"EOFError", "", append([]string{"/v/multiprocessing/queues.py:_feed"}, deep...), outcome.UnknownExit, pattern.Symptom},
 		{"ConnectionResetError", "the pipe was closed", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"ConnectionResetError", "odd", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UserException, pattern.Generic},
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/w/a.py:a"}, outcome.UserException, pattern.Generic},
