@@ -118,3 +118,29 @@ func TestWhatMarginsOfTracebacksLeave(t *testing.T) {
 	require.Len(t, f.Events, 1)
 	require.Equal(t, "/w/a/long/way/to/the/a.py", f.Events[0].Stack.Frames[0].File)
 }
+
+// TestTheLastWordsOfARank has what a rank says beside words of its own: stacks, arguments, phases.
+func TestTheLastWordsOfARank(t *testing.T) {
+	for _, more := range []string{
+		"2: Thread 12 (idle): \"MainThread\"\n2:     read (data.py:7)\n", "2:   num_layers ....................................... 32\n",
+		"2: using world size: 8, data-parallel size: 8\n", "2: training ...\n", "2: [after training is done] datetime: 2026-06-11 10:00:09\n",
+		"2:   File \"/w/a.py\", line 3, in f\n", "2: Traceback (most recent call last):\n", "2: step 3/9 loss: 2.5\n",
+	} {
+		f := factsOf(t, "2: The data are read\n"+more)
+		require.Len(t, f.LastBy, 1, more)
+		for _, m := range f.LastBy {
+			require.Equal(t, "2: The data are read", m.Text, more)
+		}
+	}
+}
+
+// TestTheMarginOfAnExceptionGroup has exceptions behind a margin, and a table's row that looks like one.
+func TestTheMarginOfAnExceptionGroup(t *testing.T) {
+	require.Len(t, factsOf(t, "    | KeyError: 'a'\n").Events, 1)
+	require.Empty(t, factsOf(t, "| KeyError: 'a' |\n").Events)
+	f := factsOf(t, "  + Exception Group Traceback (most recent call last):\n  |   File \"/w/a.py\", line 3, in f\n  | ExceptionGroup: two (1 sub-exception)\n"+
+		"  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    |   File \"/w/b.py\", line 4, in g\n    | KeyError: 'a'\n    +--\n")
+	require.Len(t, f.Events, 2)
+	require.Equal(t, "KeyError: 'a'", f.Events[1].Text)
+	require.Equal(t, "/w/b.py", f.Events[1].Stack.Frames[0].File)
+}
