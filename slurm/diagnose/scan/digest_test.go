@@ -32,7 +32,7 @@ func digestOf(t *testing.T, src logfile.Source, ofAll int) logfile.Source {
 func TestDigestsTellWhatTheirLogsDo(t *testing.T) {
 	want := diagnosetest.Reports(t)
 	for n, c := range diagnosetest.Cases(t) {
-		if n%3 > 0 {
+		if n%4 > 0 {
 			continue
 		}
 		src, err := logfile.Open(c.Path())
@@ -76,4 +76,19 @@ func TestADigestLeavesOutTheMiddle(t *testing.T) {
 	require.Equal(t, last(whole), last(part))
 	require.Less(t, len(part.Progress), len(whole.Progress))
 	require.Less(t, part.Lines, whole.Lines)
+}
+
+// TestWhatIsNoLogIsSaid has a file of bytes, which is no log, read as it is and from its digest.
+func TestWhatIsNoLogIsSaid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "slurm-7.out")
+	require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte{0, 1, 2, 200, 0, 7}, 4000), 0o600))
+	src, err := logfile.Open(file)
+	require.NoError(t, err)
+	for _, src := range []logfile.Source{src, digestOf(t, src, 1)} {
+		all, err := scan.All(context.Background(), src)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Error(t, all[0].Reads)
+		require.Empty(t, all[0].Last)
+	}
 }

@@ -86,6 +86,10 @@ func TestHowLaunchersTellAnEnd(t *testing.T) {
 	require.Equal(t, "411", e.Pid)
 	require.Equal(t, 10, e.Before.Hour())
 	require.Equal(t, []int{8}, f.Local0)
+	f = factsOf(t, "  time      : 2026-06-11_10:00:00\n  host      : gpu3\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 411)\n")
+	require.Equal(t, 0, f.Events[0].Tag.Rank)
+	require.Equal(t, 0, f.Events[0].Tag.Local)
+	require.False(t, f.Events[0].First)
 }
 
 // TestWhichNodeALineNames has lines of NCCL, Slurm and others.
