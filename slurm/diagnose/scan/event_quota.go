@@ -29,7 +29,7 @@ func (s *scanner) add(e *Event) {
 	n := s.counts[key]
 	s.counts[key]++
 	if n >= keepFirst+keepLast {
-		// Keep the newest in place of the oldest of the last ones.
+		// The newest takes the place of the one before it.
 		for i := len(s.Events) - 1; i >= 0; i-- {
 			if o := s.Events[i]; o.Tag == e.Tag && o.Class == e.Class &&
 				(o.Form == pattern.Statement && !o.Doubted) == (e.Form == pattern.Statement && !e.Doubted) {

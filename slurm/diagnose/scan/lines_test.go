@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
@@ -147,4 +148,13 @@ func TestTheMarginOfAnExceptionGroup(t *testing.T) {
 	require.Len(t, f.Events, 2)
 	require.Equal(t, "KeyError: 'a'", f.Events[1].Text)
 	require.Equal(t, "/w/b.py", f.Events[1].Stack.Frames[0].File)
+}
+
+// TestWhatStandsBehindABarIsItsRanks has an error right behind a progress bar, which
+// ended without a carriage return.
+func TestWhatStandsBehindABarIsItsRanks(t *testing.T) {
+	r := diagnosetest.Old(t, "2: step 1\n2: 3%|# | 3/9 [00:01<00:03, 3.9it/s]KeyError: 'a'\n1: step 1\n0: step 1\n3: step 1\n")
+	require.Equal(t, outcome.UserException, r.Class)
+	require.Equal(t, 2, *r.RootRank)
+	require.Equal(t, "2: KeyError: 'a'", r.RootLine)
 }

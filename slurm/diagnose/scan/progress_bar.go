@@ -34,21 +34,24 @@ func (s *scanner) physical(line []byte, off int64) {
 	}
 	parts := bytes.Split(line, []byte("\r"))
 	prefix := ""
-	if len(parts) > 1 {
-		first := string(parts[0])
+	whole := func(part []byte) []byte { // with the launcher's words, which a new beginning has not
+		if t, _ := s.untag(string(part)); prefix == "" || len(part) == 0 || t != logline.NoTag {
+			return part
+		}
+		return append([]byte(prefix), part...)
+	}
+	if first := string(parts[0]); len(parts) > 1 || barEnd.MatchString(first) {
 		if t, text := s.untag(first); t != logline.NoTag {
 			prefix = strings.TrimSuffix(first, text)
 		}
 	}
 	for n, part := range parts {
-		if n > 0 && prefix != "" && len(part) > 0 {
-			if t, _ := s.untag(string(part)); t == logline.NoTag {
-				part = append([]byte(prefix), part...)
-			}
+		if n > 0 {
+			part = whole(part)
 		}
 		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
 			s.line(part[:at[1]], off)
-			part = part[at[1]:]
+			part = whole(part[at[1]:])
 		}
 		if len(part) > 0 {
 			s.line(part, off)
