@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -33,17 +34,21 @@ func (s *scanner) physical(line []byte, off int64) {
 		return
 	}
 	parts := bytes.Split(line, []byte("\r"))
-	prefix := ""
+	prefix := sync.OnceValue(func() string {
+		first := string(parts[0])
+		if t, text := s.untag(first); t != logline.NoTag {
+			return strings.TrimSuffix(first, text)
+		}
+		return ""
+	})
 	whole := func(part []byte) []byte { // with the launcher's words, which a new beginning has not
-		if t, _ := s.untag(string(part)); prefix == "" || len(part) == 0 || t != logline.NoTag {
+		if len(part) == 0 || prefix() == "" {
 			return part
 		}
-		return append([]byte(prefix), part...)
-	}
-	if first := string(parts[0]); len(parts) > 1 || barEnd.MatchString(first) {
-		if t, text := s.untag(first); t != logline.NoTag {
-			prefix = strings.TrimSuffix(first, text)
+		if t, _ := s.untag(string(part)); t != logline.NoTag {
+			return part
 		}
+		return append([]byte(prefix()), part...)
 	}
 	for n, part := range parts {
 		if n > 0 {
