@@ -41,6 +41,7 @@ type job struct {
 	bases      map[string]int         // the first rank of a node that said so
 	clocks     []string               // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt, where it is known
+	wellEnded  *bool                  // whether the logs end well, once somebody asked
 }
 
 func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
@@ -335,9 +336,6 @@ func (j *job) splitAttempts() {
 	}
 	cuts := make([]int64, len(j.files))
 	for i, f := range j.files {
-		if m := f.Failed; m != nil && f.AgentTold(m.Off) && f.StepsSince(m.Off) >= scan.Enough {
-			f.Starts["elastic"] = append(f.Starts["elastic"], scan.Mark{Off: m.Off + 1, At: m.At}) // it ended its processes, and others iterate
-		}
 		for kind, ms := range f.Starts {
 			from := 1
 			if kind == "elastic" || kind == "requeue" || kind == scan.Appended {

@@ -105,5 +105,6 @@ func (s *scanner) finish() {
 		s.usageAtEnd(st.usage)
 		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
 	}
+	s.restartedBySteps()
 	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
 }

@@ -214,8 +214,6 @@ func TestWhatCameAfterAPlace(t *testing.T) {
 	require.Len(t, f.Events, 2)
 	require.Equal(t, 8, f.Iterated(f.Events[0], f.Events[1]))
 	require.Equal(t, 0, f.Iterated(f.Events[1], f.Events[0]))
-	require.Equal(t, 4, f.StepsSince(f.Events[0].Off))
-	require.Equal(t, 0, f.StepsSince(f.Events[1].Off))
 	for n, next := range map[int]bool{999: false, 1000: true} {
 		f = factsOf(t, "KeyError: 'a'\n"+strings.Repeat("The run goes on\n", n))
 		require.Equal(t, next, f.NextRunAfter(f.Events[0]), n)
@@ -224,7 +222,36 @@ func TestWhatCameAfterAPlace(t *testing.T) {
 		f = factsOf(t, "KeyError: 'a'\n2026-06-11 10:00:01 more\n2026-06-11 "+last+" more\n")
 		require.Equal(t, next, f.NextRunAfter(f.Events[0]), last)
 	}
-	f = factsOf(t, "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\nKeyError: 'a'\n")
-	require.True(t, f.AgentTold(f.Events[0].Off))
-	require.False(t, f.AgentTold(f.Events[1].Off))
+}
+
+// TestDifferentStepsAfterAnAgentsEndAreAnotherAttempt counts the steps that are reported
+// after torchelastic's agent told how a process ended.
+func TestDifferentStepsAfterAnAgentsEndAreAnotherAttempt(t *testing.T) {
+	const (
+		step  = "step {n}/90 loss: 0.5 time: 3\n"
+		agent = "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n"
+		task  = "srun: error: n1: task 0: Exited with exit code 1\n"
+	)
+	for name, tt := range map[string]struct {
+		log  string
+		from int64 // where the attempt begins; 0 for none
+	}{
+		"three steps":             {agent + diagnosetest.Rounds(3, step), 1},
+		"two steps":               {agent + diagnosetest.Rounds(2, step), 0},
+		"the same by four ranks":  {agent + strings.Repeat(diagnosetest.Rounds(1, step), 4), 0},
+		"four steps, each twice":  {agent + strings.Repeat(diagnosetest.Rounds(4, step), 2), 1},
+		"before it alone":         {diagnosetest.Rounds(9, step) + agent, 0},
+		"after srun's word":       {task + diagnosetest.Rounds(9, step), 0},
+		"after an exception":      {"KeyError: 'a'\n" + diagnosetest.Rounds(9, step), 0},
+		"after the agent's, srun": {agent + task + diagnosetest.Rounds(9, step), 0},
+	} {
+		starts := factsOf(t, tt.log).Starts["elastic"]
+		if tt.from == 0 {
+			require.Empty(t, starts, name)
+			continue
+		}
+		require.Len(t, starts, 1, name)
+		require.Equal(t, tt.from, starts[0].Off, name)
+		require.Equal(t, 8, starts[0].At.Hour(), name)
+	}
 }

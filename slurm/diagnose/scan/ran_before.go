@@ -1,11 +1,9 @@
 package scan
 
 import (
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -62,26 +60,6 @@ func (f *Facts) Iterated(from, to *Event) (n int) {
 		}
 	}
 	return n
-}
-
-// AgentTold reports whether torchelastic's agent tells at a place how a process ended.
-func (f *Facts) AgentTold(off int64) bool {
-	return slices.ContainsFunc(f.Elastic, func(e ElasticEntry) bool { return e.Off == off && e.Exit != 0 && strings.Contains(e.text, "(exitcode") })
-}
-
-// stepNumber is the number of a step or iteration that a line reports.
-var stepNumber = lazy.New(`(?i)\b(?:step|iter(?:ation)?)s?\W{0,3}(\d+)`)
-
-// StepsSince counts the different steps that are reported after a place: ranks that do
-// not know yet that another one died end the one that they are in.
-func (f *Facts) StepsSince(off int64) int {
-	steps := map[string]bool{}
-	for _, m := range f.Progress {
-		if g := stepNumber.FindStringSubmatch(m.Text); g != nil && m.Off > off {
-			steps[g[1]] = true
-		}
-	}
-	return len(steps)
 }
 
 // NextRunAfter reports whether so many lines, or lines over so long, come after

@@ -1,8 +1,10 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -11,7 +13,7 @@ import (
 // A launcher that starts its processes again does not always say so: torchrun tells it
 // at a level that is seldom shown, and a loop in a script in words of its own. The
 // processes show it: one of them says its first two sentences once more after the
-// launcher's word that one of them failed.
+// launcher's word that one of them failed, or they report further steps.
 
 // firstWords is how the process of one tag began.
 type firstWords struct {
@@ -61,5 +63,29 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 		w.half = false
 	default:
 		w.half = false
+	}
+}
+
+// stepNumber is the number of a step or iteration that a line reports.
+var stepNumber = lazy.New(`(?i)\b(?:step|iter(?:ation)?)s?\W{0,3}(\d+)`)
+
+// restartedBySteps notes another attempt where torchelastic's agent told how a process
+// ended, with which it ends all of its own, and different steps are reported after that:
+// ranks that do not know yet that another one died end the one that they are in.
+func (f *Facts) restartedBySteps() {
+	told := func(e ElasticEntry) bool {
+		return f.Failed != nil && e.Off == f.Failed.Off && e.Exit != 0 && strings.Contains(e.text, "(exitcode")
+	}
+	if !slices.ContainsFunc(f.Elastic, told) {
+		return
+	}
+	steps := map[string]bool{}
+	for _, m := range f.Progress {
+		if g := stepNumber.FindStringSubmatch(m.Text); g != nil && m.Off > f.Failed.Off {
+			steps[g[1]] = true
+		}
+	}
+	if len(steps) >= Enough {
+		f.Starts["elastic"] = append(f.Starts["elastic"], Mark{Off: f.Failed.Off + 1, At: f.Failed.At})
 	}
 }
