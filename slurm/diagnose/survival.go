@@ -40,7 +40,7 @@ func (j *job) after(e *scan.Event) aftermath {
 	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.quietSince(e) >= scan.LongTail {
 		return wentOn
 	}
-	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && !j.manyProcesses() && j.quietAfter(e) >= scan.LongTail {
+	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && j.quietAfter(e) >= scan.LongTail && !j.manyProcesses() {
 		return wentOn
 	}
 	if e.Kind != "" && !e.Dated && j.quietSince(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {
@@ -195,8 +195,8 @@ func (j *job) mayFinish(e *scan.Event) bool {
 			steps++
 		}
 	}
-	return (e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell()) && e.Agent &&
-		f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e)
+	return e.Agent && f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e) &&
+		(e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell())
 }
 
 // handles reports whether a program lives on after its exceptions: several came
