@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -45,7 +44,8 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{EN: "%s is there already", ZH: "%s 已存在"}.With(out), Fix: lang.Text{EN: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"}}
 	}
 	bin, onPath := cluster.FindCommands(os.Environ())
-	if bin != "" && !onPath {
+	slurmHere := bin != ""
+	if slurmHere && !onPath {
 		sh.note("slurm_bin: ", fmt.Sprintf("%s (%s)", bin, lang.Text{EN: "sbatch is there and not on the PATH", ZH: "sbatch 在该目录中，但不在 PATH 中"}.In(sh.lang)))
 		if err := os.Setenv("PATH", bin+":"+os.Getenv("PATH")); err != nil {
 			return err
@@ -53,10 +53,19 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	} else {
 		bin = ""
 	}
-	printed, said := map[string]string{}, map[string]string{}
-	for _, p := range job.Probes(osUser(ops.Shell).User) {
-		printed[p.Name] = probe(ctx, p.Argv)
+	probes := slices.DeleteFunc(job.Probes(osUser(ops.Shell).User), func(p job.Probe) bool {
+		_, err := exec.LookPath(p.Argv[0])
+		return err != nil
+	})
+	sh.note("", lang.Text{EN: "asking %s, at most %s …", ZH: "正在询问 %s，最多 %s……"}.With(programs(probes), probePatience).In(sh.lang))
+	printed, silent := lookOver(ctx, probes, runProbe)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	for _, s := range silent {
+		sh.note(programs(s.probes)+": ", s.says().In(sh.lang))
+	}
+	said := map[string]string{}
 	if !yes && isTerminal(sh.in) {
 		if err := sh.askAboutSite(ctx, printed, said); err != nil {
 			return err
@@ -66,7 +75,13 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	for _, f := range found {
 		sh.note(f.Field+": ", fmt.Sprintf("%s (%s)", cmp.Or(f.Value, "-"), f.Why.In(sh.lang)))
 	}
-	if len(found) == 0 {
+	switch {
+	case slurmHere && printed["nodes"] == "":
+		sh.note("", lang.Text{
+			EN: "Slurm did not say what it has, so the profile lacks it: run `megatron-ops init` again once Slurm answers",
+			ZH: "Slurm 没有回答，配置中缺少相应内容：待 Slurm 恢复后，请再次运行 `megatron-ops init`",
+		}.In(sh.lang))
+	case len(found) == 0:
 		sh.note("", lang.Text{
 			EN: "no Slurm answers here: the profile is empty, and jobs go to the embedded back end",
 			ZH: "这里没有可用的 Slurm：配置为空，作业将在内置后端上运行",
@@ -183,19 +198,3 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 }
 
 var clustersLine = lazy.New(`(?m)^clusters:[ \t]*\n`)
-
-// probe runs one command and returns what it printed; a missing one says
-// nothing.
-func probe(ctx context.Context, argv []string) string {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = cluster.JobEnviron(os.Environ())
-	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if cmd.Run() != nil && out.Len() == 0 {
-		return ""
-	}
-	return out.String()
-}

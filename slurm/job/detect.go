@@ -17,20 +17,30 @@ import (
 type Probe struct {
 	Name string
 	Argv []string
+	// Tells is what stays unknown where it does not answer.
+	Tells lang.Text
 }
 
 // Probes are the commands to run on a login node, as their user. One that fails
 // or is missing only leaves something out.
 func Probes(user string) []Probe {
 	return []Probe{
-		{"nodes", []string{"sinfo", "--noheader", "--format=%R|%a|%D|%G|%c|%Z|%l|%f"}},
-		{"partitions", []string{"scontrol", "show", "partition", "--oneliner"}},
-		{"config", []string{"scontrol", "show", "config"}},
-		{"account", []string{"sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount"}},
-		{"accounts", []string{"sacctmgr", "--noheader", "--parsable2", "show", "associations", "user=" + user, "format=account"}},
-		{"srun", []string{"srun", "--help"}},
-		{"mounts", []string{"findmnt", "--noheadings", "--list", "--output=TARGET,FSTYPE"}},
-		{"programs", []string{"which", "apptainer", "singularity", "enroot", "docker"}},
+		{"nodes", []string{"sinfo", "--noheader", "--format=%R|%a|%D|%G|%c|%Z|%l|%f"}, lang.Text{EN: "the partitions and their GPUs", ZH: "分区及其 GPU"}},
+		{"partitions", []string{"scontrol", "show", "partition", "--oneliner"}, lang.Text{EN: "the default partition", ZH: "默认分区"}},
+		{"config", []string{"scontrol", "show", "config"}, lang.Text{EN: "how GPUs are asked for", ZH: "GPU 的申请方式"}},
+		{
+			"account",
+			[]string{"sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount"},
+			lang.Text{EN: "your default account", ZH: "你的默认账户"},
+		},
+		{
+			"accounts",
+			[]string{"sacctmgr", "--noheader", "--parsable2", "show", "associations", "user=" + user, "format=account"},
+			lang.Text{EN: "your accounts", ZH: "你的账户"},
+		},
+		{"srun", []string{"srun", "--help"}, lang.Text{EN: "whether srun starts containers", ZH: "srun 能否启动容器"}},
+		{"mounts", []string{"findmnt", "--noheadings", "--list", "--output=TARGET,FSTYPE"}, lang.Text{EN: "the shared folders", ZH: "共享目录"}},
+		{"programs", []string{"which", "apptainer", "singularity", "enroot", "docker"}, lang.Text{EN: "what else starts containers", ZH: "其他容器运行时"}},
 	}
 }
 

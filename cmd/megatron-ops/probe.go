@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// probePatience is how long a probe may take: Slurm's commands wait long for a
+// controller that does not answer.
+const probePatience = 15 * time.Second
+
+// A silence is why some probes told nothing.
+type silence struct {
+	why    lang.Text
+	probes []job.Probe
+}
+
+// says is the reason, then what stays unknown for it.
+func (s silence) says() lang.Text {
+	var en, zh []string
+	for _, p := range s.probes {
+		en, zh = append(en, p.Tells.EN), append(zh, p.Tells.ZH)
+	}
+	return lang.Text{EN: s.why.EN + "; not known: " + strings.Join(en, ", "), ZH: s.why.ZH + "；无法得知：" + strings.Join(zh, "、")}
+}
+
+// programs names what the probes run, each once.
+func programs(probes []job.Probe) string {
+	var names []string
+	for _, p := range probes {
+		if !slices.Contains(names, p.Argv[0]) {
+			names = append(names, p.Argv[0])
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// lookOver runs all probes at once, so that several that hang cost the patience of
+// one, and returns what each printed and why others told nothing.
+func lookOver(ctx context.Context, probes []job.Probe, run func(context.Context, []string) (string, lang.Text)) (printed map[string]string, silent []silence) {
+	type answer struct {
+		text string
+		why  lang.Text
+	}
+	answers := make([]chan answer, len(probes))
+	for i, p := range probes {
+		answers[i] = make(chan answer, 1)
+		go func() {
+			text, why := run(ctx, p.Argv)
+			answers[i] <- answer{text, why}
+		}()
+	}
+	printed = map[string]string{}
+	for i, p := range probes {
+		a := <-answers[i]
+		printed[p.Name] = a.text
+		if a.why == (lang.Text{}) {
+			continue
+		}
+		at := slices.IndexFunc(silent, func(s silence) bool { return s.why == a.why })
+		if at < 0 {
+			at, silent = len(silent), append(silent, silence{why: a.why})
+		}
+		silent[at].probes = append(silent[at].probes, p)
+	}
+	return printed, silent
+}
+
+// runProbe runs one command and returns what it printed, or why it told nothing. One
+// that fails without a word has nothing to tell.
+func runProbe(ctx context.Context, argv []string) (string, lang.Text) {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = cluster.JobEnviron(os.Environ())
+	cmd.WaitDelay = time.Second
+	var out, words bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &words
+	err := cmd.Run()
+	switch {
+	case err == nil || out.Len() > 0:
+		return out.String(), lang.Text{}
+	case ctx.Err() != nil:
+		return "", lang.Text{EN: "no answer in %s", ZH: "%s 内没有回答"}.With(probePatience)
+	case words.Len() > 0:
+		return "", slurm.FromStderr(argv[0], words.String()).Msg
+	}
+	return "", lang.Text{}
+}
