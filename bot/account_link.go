@@ -13,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
@@ -65,7 +66,7 @@ var (
 )
 
 // notLinked asks somebody to link themselves before they change anything.
-func (b *Bot) notLinked(a ask, l lang.Lang) []store.SlackMessage {
+func (b *Bot) notLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
 	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
 	return b.replyWith(a, doc, false, linkButton(l))
 }
@@ -78,9 +79,9 @@ func linkButton(l lang.Lang) slack.Block {
 }
 
 // linkMe begins a link, or finishes one whose code was written meanwhile.
-func (b *Bot) linkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
-	if a.local != nil {
+	if a.Terminal != nil {
 		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
 	}
 	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
@@ -122,7 +123,7 @@ func linkRow(l lang.Lang) slack.Block {
 }
 
 // linkPressed looks for the code that the presser, and nobody else, was given.
-func (b *Bot) linkPressed(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	var k linkCode
 	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)
@@ -139,7 +140,7 @@ func (b *Bot) linkPressed(ctx context.Context, a ask) []store.SlackMessage {
 
 // prove links the person when the code's file is there; ok is false while it is
 // not.
-func (b *Bot) prove(ctx context.Context, a ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
 	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -160,7 +161,7 @@ func (b *Bot) prove(ctx context.Context, a ask, c *ops.Call, k linkCode) (owed [
 }
 
 // mayHaveCode counts the codes that a person was given in the last hour.
-func (b *Bot) mayHaveCode(ctx context.Context, a ask) bool {
+func (b *Bot) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
 	if _, err := b.cfg.Store.Get(ctx, docCodesGiven, key, b.now(), &given); err != nil {
@@ -173,7 +174,7 @@ func (b *Bot) mayHaveCode(ctx context.Context, a ask) bool {
 	return b.cfg.Store.Put(ctx, docCodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
 }
 
-func (b *Bot) unlinkMe(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+func (b *Bot) unlinkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -171,7 +172,7 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 }
 
 // declinePressed asks for the reason first; where no form can open, none is asked.
-func (b *Bot) declinePressed(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if b.askReason(ctx, a, viewAgentDecline, b.langOf(ctx, a)) {
 		return nil // the form's answer decides
 	}
@@ -180,7 +181,7 @@ func (b *Bot) declinePressed(ctx context.Context, a ask) []store.SlackMessage {
 
 // decide passes an operator's press on, and rewrites the request wherever it
 // stands.
-func (b *Bot) decide(ctx context.Context, a ask, yes bool) []store.SlackMessage {
+func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	c := b.call(ctx, a)
 	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes, a.Fields[reasonField])
 	if err != nil {

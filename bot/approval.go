@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
@@ -49,7 +50,7 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 // askApproval asks the operators, in the channel where the request was made: a
 // message that says all of what would be done, with two buttons whose value is
 // an id that means nothing elsewhere.
-func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
+func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
 	r, result, err := consent.Of(ctx, &asked, op, in)
@@ -117,7 +118,7 @@ func (b *Bot) askApproval(ctx context.Context, a ask, c *ops.Call, op ops.Op, in
 
 // decided writes below the request what has become of it, by whom, when and why.
 // The buttons go.
-func (b *Bot) decided(a ask, h held, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
+func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
 	doc := h.Asked
 	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
 	facts := []view.Fact{{Name: textDecidedAt.In(l), Value: b.now().UTC().Format("2006-01-02 15:04 MST")}}
@@ -152,8 +153,8 @@ const (
 )
 
 // askReason opens the form that asks why, and reports whether it is open.
-func (b *Bot) askReason(ctx context.Context, a ask, callback string, l lang.Lang) bool {
-	if a.Trigger == "" || a.local != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
+func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l lang.Lang) bool {
+	if a.Trigger == "" || a.Terminal != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
 		return false
 	}
 	api, err := b.client(ctx, a.Team)
@@ -182,7 +183,7 @@ func requester(user string, l lang.Lang) slack.Block {
 
 // approved carries the held call out as the person who asked for it, with the
 // script that was shown.
-func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.Op) []store.SlackMessage {
+func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held, op ops.Op) []store.SlackMessage {
 	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
@@ -213,7 +214,7 @@ func (b *Bot) approved(ctx context.Context, a ask, c *ops.Call, h held, op ops.O
 }
 
 // tellRequester writes to who asked, directly: their response_url may be over.
-func (b *Bot) tellRequester(a ask, h held, doc view.Doc) []store.SlackMessage {
-	to := ask{Kind: asButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
+func (b *Bot) tellRequester(a incoming.Ask, h held, doc view.Doc) []store.SlackMessage {
+	to := incoming.Ask{Kind: incoming.AsButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
 	return b.reply(to, doc, false)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -67,9 +68,9 @@ type step struct {
 
 // atWork shows in the thread that an operation is worked on, until ended is called.
 // Nothing depends on it.
-func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) (ended func()) {
-	asked := a.Kind == asMessage || a.Kind == asButton
-	if !asked || a.local != nil || a.Channel == "" || cmp.Or(a.Thread, a.TS) == "" {
+func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) (ended func()) {
+	asked := a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton
+	if !asked || a.Terminal != nil || a.Channel == "" || cmp.Or(a.Thread, a.TS) == "" {
 		return func() {}
 	}
 	status := textWorking.In(c.Lang)
@@ -129,10 +130,10 @@ func (b *Bot) atWork(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed
 
 // steps returns what shows the steps of an operation; it does nothing where there
 // is no message that could grow.
-func (b *Bot) steps(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) func(done int, about string) {
-	o, _, _, _ := a.place(t.Share)
+func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) func(done int, about string) {
+	o, _, _, _ := placeOfAnswer(a, t.Share)
 	known, ok := stepsOf[op.Name]
-	if !ok || a.Kind != asMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
+	if !ok || a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
 		return func(int, string) {}
 	}
 	title := known.title.In(c.Lang)
@@ -154,7 +155,7 @@ func (b *Bot) steps(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.
 
 var textReading = lang.Text{EN: "is reading %s…", ZH: "正在读取 %s…"}
 
-func (b *Bot) setStatus(ctx context.Context, a ask, status string) {
+func (b *Bot) setStatus(ctx context.Context, a incoming.Ask, status string) {
 	api, err := b.client(ctx, a.Team)
 	if err != nil {
 		return

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -38,12 +39,12 @@ var (
 
 // langOf is the language to answer in: the one that the person chose, else the
 // one they wrote in.
-func (b *Bot) langOf(ctx context.Context, a ask) lang.Lang {
+func (b *Bot) langOf(ctx context.Context, a incoming.Ask) lang.Lang {
 	if s := b.settings(ctx, a.Team, a.User); s.Lang != "" {
 		return s.Lang
 	}
-	if l := lang.Of(a.Text); a.local == nil || l != lang.EN {
+	if l := lang.Of(a.Text); a.Terminal == nil || l != lang.EN {
 		return l
 	}
-	return a.local.lang
+	return a.Terminal.Lang
 }

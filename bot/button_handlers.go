@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
 // A buttonHandler answers a press.
-type buttonHandler func(ctx context.Context, a ask) []store.SlackMessage
+type buttonHandler func(ctx context.Context, a incoming.Ask) []store.SlackMessage
 
 // buttonHandlers are the buttons and selects that are no commands, by action.
 func (b *Bot) buttonHandlers() map[string]buttonHandler {
@@ -22,11 +23,11 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActMend:   b.mend,
 		card.ActExtend: b.extend,
 		card.ActTake:   b.take,
-		actAgentYes:    func(ctx context.Context, a ask) []store.SlackMessage { return b.decide(ctx, a, true) },
+		actAgentYes:    func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, true) },
 		actAgentNo:     b.declinePressed,
 	}
 	for _, c := range settingChoices {
-		all[actSet+c.name] = func(ctx context.Context, a ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
+		all[actSet+c.name] = func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -37,9 +38,9 @@ func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
 }
 
 // caller is who asks, as far as it is proved.
-func (b *Bot) caller(ctx context.Context, a ask) ops.Caller {
-	if a.local != nil {
-		return a.local.caller()
+func (b *Bot) caller(ctx context.Context, a incoming.Ask) ops.Caller {
+	if a.Terminal != nil {
+		return ops.Caller{Surface: ops.Chat, ID: a.Terminal.User, User: a.Terminal.User}
 	}
 	c := ops.Caller{Surface: ops.Slack, ID: a.Team + "/" + a.User}
 	if a.Foreign {
@@ -65,21 +66,21 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 	if err != nil {
 		return ops.Caller{}, err
 	}
-	return b.caller(ctx, ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
+	return b.caller(ctx, incoming.Ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
 }
 
 // call makes the call for a; words typed decide the language where the person
 // chose none.
-func (b *Bot) call(ctx context.Context, a ask) *ops.Call {
+func (b *Bot) call(ctx context.Context, a incoming.Ask) *ops.Call {
 	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
-	if a.local != nil {
-		c.Dir, c.Stream = a.local.dir, a.local.Stream
+	if a.Terminal != nil {
+		c.Dir, c.Stream = a.Terminal.Dir, a.Terminal.Stream
 	}
 	return c
 }
 
 // oneOf reports whether the person is in list, by id, user group or channel.
-func (b *Bot) oneOf(ctx context.Context, a ask, list []string) bool {
+func (b *Bot) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
 	for _, id := range list {
 		if id == a.User || id == a.Team+"/"+a.User {
 			return true

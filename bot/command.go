@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
@@ -35,7 +36,7 @@ import (
 )
 
 // command answers /megatron ….
-func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
@@ -68,7 +69,7 @@ func (b *Bot) command(ctx context.Context, a ask) []store.SlackMessage {
 }
 
 // askedOfJob answers a sentence about one job; done is false for any other.
-func (b *Bot) askedOfJob(ctx context.Context, a ask, c *ops.Call, words []string, f typed.Flags) (owed []store.SlackMessage, done bool) {
+func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words []string, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	name, id, ok := typed.AboutJob(a.Text)
 	if !ok {
 		var job jobRef
@@ -108,7 +109,7 @@ func unknownDoc(word string, l lang.Lang, rest ...string) view.Doc {
 }
 
 // perform carries out the operation, or the bot's own word, of that name.
-func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
+func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
 	if slices.Contains(typed.OwnWords, name) {
 		return b.own(ctx, a, c, name, words, f)
 	}
@@ -151,7 +152,7 @@ func (b *Bot) perform(ctx context.Context, a ask, c *ops.Call, name string, word
 }
 
 // mayHere refuses what the place does not allow, whoever asks.
-func (b *Bot) mayHere(a ask, op ops.Op) *ops.Error {
+func (b *Bot) mayHere(a incoming.Ask, op ops.Op) *ops.Error {
 	if a.Foreign && op.Name != "ask" {
 		return &ops.Error{Code: ops.NotAllowed, Message: textForeign}
 	}
@@ -164,8 +165,8 @@ func (b *Bot) mayHere(a ask, op ops.Op) *ops.Error {
 
 // mayRead reports whether somebody may be shown what the cluster knows, where they
 // ask. What is known without it, such as an answer or a rule, is open to all.
-func (b *Bot) mayRead(a ask, c *ops.Call) bool {
-	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.local != nil {
+func (b *Bot) mayRead(a incoming.Ask, c *ops.Call) bool {
+	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.Terminal != nil {
 		return true
 	}
 	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
@@ -183,7 +184,7 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 }
 
 // run runs the operation and answers with what came of it.
-func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
+func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
 	t = b.joined(ctx, a, op, t)
 	in, err := typed.Fill(op, t)
 	if err != nil {
@@ -193,7 +194,7 @@ func (b *Bot) run(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Ca
 	}
 	if q, ok := in.(*answers.AskIn); ok {
 		q.Thread = b.talkOf(ctx, a).Turns
-		if a.local == nil {
+		if a.Terminal == nil {
 			c.Stream = b.words(ctx, a, t)
 		}
 	}
@@ -228,7 +229,7 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 }
 
 // done answers with a result.
-func (b *Bot) done(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
+func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
 		raw, err := json.MarshalIndent(result, "", "  ")
@@ -289,7 +290,7 @@ func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
 }
 
 // andThen carries out what was to follow a call.
-func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typed.Call, result any) []store.SlackMessage {
+func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, result any) []store.SlackMessage {
 	id := typed.StringField(result, "job_id")
 	if t.Op == "submit" && id == "" {
 		return nil // it did not go through
@@ -313,8 +314,8 @@ func (b *Bot) andThen(ctx context.Context, a ask, c *ops.Call, t typed.Call, res
 
 // A held call waits for a person to say yes.
 type held struct {
-	Call typed.Call `json:"call"`
-	Ask  ask        `json:"ask"`
+	Call typed.Call   `json:"call"`
+	Ask  incoming.Ask `json:"ask"`
 	// Approve says that an operator must answer, and not the person who asked.
 	Approve bool `json:"approve,omitempty"`
 	// Digest is that of the script that was shown: no other is submitted.
@@ -339,7 +340,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 }
 
 // askFirst asks the person for a yes, and shows what it would be for.
-func (b *Bot) askFirst(ctx context.Context, a ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
+func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
 	h := held{Call: t, Ask: a, Shown: e.Shown}
 	if s, ok := result.(launch.SubmitOut); ok {
 		h.Digest = consent.Digest(s.Script)
@@ -378,7 +379,7 @@ func yesNo(id string, l lang.Lang, danger bool) slack.Block {
 }
 
 // button answers a pressed button.
-func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	action, _, _ := strings.Cut(a.Action, ":")
 	if a.Callback == form.SubmitCallback {
 		return b.formChanged(ctx, a, action)
@@ -406,7 +407,7 @@ func (b *Bot) button(ctx context.Context, a ask) []store.SlackMessage {
 
 // answered carries a held call out, or forgets it. Of two presses one is the
 // first; the other finds nothing.
-func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessage {
+func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	l := b.langOf(ctx, a)
 	var h held
 	found, err := b.cfg.Store.Get(ctx, docHeld, a.Value, b.now(), &h)
@@ -440,7 +441,7 @@ func (b *Bot) answered(ctx context.Context, a ask, yes bool) []store.SlackMessag
 }
 
 // mayAnswer refuses the wrong person's answer.
-func (b *Bot) mayAnswer(ctx context.Context, a ask, c *ops.Call, h held) *ops.Error {
+func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held) *ops.Error {
 	same := h.Ask.Team == a.Team && h.Ask.User == a.User
 	switch {
 	case h.Approve && same:
@@ -458,7 +459,7 @@ func (b *Bot) mayAnswer(ctx context.Context, a ask, c *ops.Call, h held) *ops.Er
 }
 
 // declined says that nothing was done.
-func (b *Bot) declined(ctx context.Context, a ask, c *ops.Call, h held) []store.SlackMessage {
+func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h held) []store.SlackMessage {
 	if !h.Approve {
 		return b.replace(a, view.Doc{Title: textLeft.In(c.Lang)})
 	}
@@ -473,7 +474,7 @@ func (b *Bot) declined(ctx context.Context, a ask, c *ops.Call, h held) []store.
 
 // replace rewrites the message that the button was in, so that it cannot be
 // pressed again.
-func (b *Bot) replace(a ask, doc view.Doc) []store.SlackMessage {
+func (b *Bot) replace(a incoming.Ask, doc view.Doc) []store.SlackMessage {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	o := outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -86,7 +87,7 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 
 // expectSchedule subscribes the place where a run with a schedule was submitted to the
 // alarm that no such run waits or runs: otherwise nobody would notice that it stopped.
-func (b *Bot) expectSchedule(ctx context.Context, a ask, c *ops.Call, in any) {
+func (b *Bot) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
 	sent, ok := in.(*launch.SubmitIn)
 	if !ok {
 		return

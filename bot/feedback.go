@@ -8,6 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -51,7 +52,7 @@ func feedback(about string, l lang.Lang) slack.Block {
 
 // feedbackGiven notes a thumb where the operator finds it: in the audit trail,
 // and that on an answer among the gaps as well.
-func (b *Bot) feedbackGiven(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	b.audit(ctx, c, "feedback", map[string]string{"verdict": answer.Cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
 	verdict, about, _ := strings.Cut(a.Value, "/")
@@ -81,7 +82,7 @@ var verdicts = map[string]bool{
 
 // judged takes a message that only says whether the thread's last answer was
 // right; ok is false for any other.
-func (b *Bot) judged(ctx context.Context, a ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) judged(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
 	good, ok := verdicts[strings.ToLower(strings.Trim(a.Text, " \t\n.!。！~～"))]
 	if !ok {
 		return nil, false
@@ -107,12 +108,13 @@ type talk struct {
 // maxTurns is how far back a conversation is remembered.
 const maxTurns = 6
 
-func (a ask) thread() string {
+// threadOf names the thread that a message is in; empty: it is no message.
+func threadOf(a incoming.Ask) string {
 	ts := a.Thread
 	if ts == "" {
 		ts = a.TS
 	}
-	if ts == "" || a.Kind != asMessage {
+	if ts == "" || a.Kind != incoming.AsMessage {
 		return ""
 	}
 	return a.Team + "/" + a.Channel + "/" + ts
@@ -120,8 +122,8 @@ func (a ask) thread() string {
 
 // talkOf is the conversation before this message, from our own notes: Slack's
 // history is never read for it.
-func (b *Bot) talkOf(ctx context.Context, a ask) (t talk) {
-	if id := a.thread(); id != "" {
+func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
+	if id := threadOf(a); id != "" {
 		if _, err := b.cfg.Store.Get(ctx, docThread, id, b.now(), &t); err != nil {
 			b.log.Warn("slack: thread", "err", err)
 		}
@@ -130,8 +132,8 @@ func (b *Bot) talkOf(ctx context.Context, a ask) (t talk) {
 }
 
 // remember changes what is noted of a's thread.
-func (b *Bot) remember(ctx context.Context, a ask, change func(*talk)) {
-	id := a.thread()
+func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*talk)) {
+	id := threadOf(a)
 	if id == "" {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -29,7 +30,7 @@ var (
 
 // mend submits a failed job again with the change that its diagnosis asks for.
 // What is changed stands in the question.
-func (b *Bot) mend(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	// The specification itself says who may do this.
@@ -50,7 +51,7 @@ func (b *Bot) mend(ctx context.Context, a ask) []store.SlackMessage {
 // extend submits one more job after a job that was submitted here and after
 // those that wait for it already. A chain queues its next link by itself when a
 // link starts: there the waiting link gives way to one of a longer chain.
-func (b *Bot) extend(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, refused := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
@@ -113,7 +114,7 @@ func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
 }
 
 // submitSpec submits a specification that a button has made, after a yes.
-func (b *Bot) submitSpec(ctx context.Context, a ask, c *ops.Call, spec any, t typed.Call) []store.SlackMessage {
+func (b *Bot) submitSpec(ctx context.Context, a incoming.Ask, c *ops.Call, spec any, t typed.Call) []store.SlackMessage {
 	op, ok := operations.Lookup("submit")
 	if !ok {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -19,7 +20,7 @@ import (
 // logs that were diagnosed there, from the diagnosis: which node, is a retry worth
 // it, was it like that last time. ok is false for any other question, and for those
 // of how it goes.
-func (b *Bot) followUp(ctx context.Context, a ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return nil, false

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
@@ -147,7 +148,7 @@ func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, acc
 }
 
 // formState is the form with those values, and with what one can choose.
-func (b *Bot) formState(ctx context.Context, a ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
+func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
 	s := form.State{
 		Values: values, Choices: b.choices(ctx, c, b.clusterOf(ctx, a)), Recipes: recipes.Names(),
 		Paste: meta.Paste, Verdict: v, Meta: meta.String(), Gen: meta.Gen,
@@ -173,7 +174,7 @@ func (b *Bot) formState(ctx context.Context, a ask, c *ops.Call, meta formMeta, 
 
 // formChanged looks at the form again after something was changed in it: what one
 // begins with fills it anew, and anything else is judged.
-func (b *Bot) formChanged(ctx context.Context, a ask, action string) []store.SlackMessage {
+func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []store.SlackMessage {
 	meta, c := b.metaOf(ctx, &a)
 	values := a.Fields
 	var begun map[string]any
@@ -216,7 +217,7 @@ func (b *Bot) formChanged(ctx context.Context, a ask, action string) []store.Sla
 
 // beginning is the specification that somebody chose to begin with: a run's or a
 // recipe's.
-func (b *Bot) beginning(ctx context.Context, a ask, c *ops.Call) (map[string]any, error) {
+func (b *Bot) beginning(ctx context.Context, a incoming.Ask, c *ops.Call) (map[string]any, error) {
 	kind, what, _ := strings.Cut(a.Value, ":")
 	if kind == form.BeginRun {
 		cluster, id, _ := strings.Cut(what, "/")
@@ -252,11 +253,11 @@ func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]a
 }
 
 // keepBase keeps the specification that a form begins with, and returns its key.
-func (b *Bot) keepBase(ctx context.Context, a ask, spec map[string]any) (key string, err error) {
+func (b *Bot) keepBase(ctx context.Context, a incoming.Ask, spec map[string]any) (key string, err error) {
 	raw, err := yaml.Marshal(spec)
 	if err != nil {
 		return "", err
 	}
-	key = keyOf("base", a.Key)
+	key = incoming.KeyOf("base", a.Key)
 	return key, b.cfg.Store.Put(ctx, docBase, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
 }

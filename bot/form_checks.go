@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -103,7 +104,7 @@ func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
 
 // checkOnCluster asks the cluster about a sent form, and shows what would be
 // submitted, or the form again with what is wrong at its fields.
-func (b *Bot) checkOnCluster(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) checkOnCluster(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	meta, c := b.metaOf(ctx, &a)
 	summary, id, verdict := b.confirmation(ctx, a, c, meta)
 	v := form.ConfirmView(summary, id, c.Lang)
@@ -117,7 +118,7 @@ func (b *Bot) checkOnCluster(ctx context.Context, a ask) []store.SlackMessage {
 
 // confirmation is what somebody is asked to say yes to for a form's job, and the id
 // of the call that it holds; where the verdict stops the job there is none.
-func (b *Bot) confirmation(ctx context.Context, a ask, c *ops.Call, meta formMeta) (summary form.Summary, id string, v form.Verdict) {
+func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (summary form.Summary, id string, v form.Verdict) {
 	op, t, in, errs := b.formCall(ctx, a, c, meta)
 	if errs != nil {
 		return summary, "", form.Said(errs)
@@ -132,7 +133,7 @@ func (b *Bot) confirmation(ctx context.Context, a ask, c *ops.Call, meta formMet
 		}
 	}
 	summary.Approval = b.needsApproval(c, op, in)
-	a.Kind, a.Response, a.Callback = asButton, "", "" // what comes of it is told in the channel or directly
+	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // what comes of it is told in the channel or directly
 	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: summary.Digest})
 	if err != nil {
 		b.log.Error("slack: form", "err", err)
@@ -142,7 +143,7 @@ func (b *Bot) confirmation(ctx context.Context, a ask, c *ops.Call, meta formMet
 }
 
 // formErrors are what can be said against a form without asking the cluster.
-func (b *Bot) formErrors(ctx context.Context, a ask, c *ops.Call, meta formMeta) map[string]string {
+func (b *Bot) formErrors(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) map[string]string {
 	_, _, in, errs := b.formCall(ctx, a, c, meta)
 	if errs != nil {
 		return errs
@@ -162,7 +163,7 @@ func orDash(s string) string {
 
 // updateView draws the modal of a anew. It is done at once and once: a modal that
 // is closed meanwhile needs nothing.
-func (b *Bot) updateView(ctx context.Context, a ask, v slack.ModalViewRequest) {
+func (b *Bot) updateView(ctx context.Context, a incoming.Ask, v slack.ModalViewRequest) {
 	api, err := b.client(ctx, a.Team)
 	if err == nil {
 		_, err = api.UpdateViewContext(ctx, v, "", a.Hash, a.View)

@@ -7,6 +7,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -124,8 +125,8 @@ func helpBlocks(c *ops.Call) []slack.Block {
 }
 
 // help answers with the six tasks, with every command, or with how one works.
-func (b *Bot) help(a ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
-	if topic == "" && a.local == nil {
+func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
+	if topic == "" && a.Terminal == nil {
 		return b.replyBlocks(a, textHelpTitle.In(c.Lang), helpBlocks(c), share)
 	}
 	return b.reply(a, helpDoc(c, topic), share)

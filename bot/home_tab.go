@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -41,7 +42,7 @@ var (
 )
 
 // home draws the person's home tab.
-func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) home(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	m := b.out.Owe(
 		a.Key+"/home",
@@ -52,7 +53,7 @@ func (b *Bot) home(ctx context.Context, a ask) []store.SlackMessage {
 	return []store.SlackMessage{m}
 }
 
-func (b *Bot) homeBlocks(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+func (b *Bot) homeBlocks(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	l := c.Lang
 	bs := []slack.Block{answer.Header("megatron-ops"), homeActions(l)}
 	add := func(heading lang.Text, blocks ...slack.Block) {
@@ -84,7 +85,7 @@ func homeActions(l lang.Lang) slack.Block {
 }
 
 // myJobs are the person's jobs that run or wait, each with its menu.
-func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
 		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
 	}
@@ -106,7 +107,7 @@ func (b *Bot) myJobs(ctx context.Context, a ask, c *ops.Call) []slack.Block {
 }
 
 // clusterOf is the cluster that the person has chosen, else the default.
-func (b *Bot) clusterOf(ctx context.Context, a ask) string {
+func (b *Bot) clusterOf(ctx context.Context, a incoming.Ask) string {
 	if chosen := b.settings(ctx, a.Team, a.User).Cluster; chosen != "" {
 		return chosen
 	}
@@ -194,7 +195,7 @@ func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card.Car
 }
 
 // homeSettings are the settings with selects, and who the person is.
-func (b *Bot) homeSettings(ctx context.Context, a ask, c *ops.Call) []slack.Block {
+func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	l := c.Lang
 	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
 		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, textNobody.In(l))},
@@ -215,7 +216,7 @@ func docBlocks(s view.Section) slack.Block {
 }
 
 // unfurl shows the jobs that links of our own pages lead to.
-func (b *Bot) unfurl(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	shown := map[string]slack.Attachment{}
 	for _, raw := range a.Links[:min(len(a.Links), 5)] {

@@ -13,8 +13,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
 // maxBody is refused before it is hashed: Slack sends far less.
@@ -60,7 +60,7 @@ func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
 			return
 		}
-		if err := verify(r.Header, body, b.now(), b.cfg.SigningSecret, b.cfg.OldSigningSecret); err != nil {
+		if err := incoming.Verify(r.Header, body, b.now(), b.cfg.SigningSecret, b.cfg.OldSigningSecret); err != nil {
 			b.log.Warn("slack: refused a request", "path", r.URL.Path, "why", err.Error())
 			http.Error(w, "not signed by Slack", http.StatusUnauthorized)
 			return
@@ -78,7 +78,7 @@ func (b *Bot) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) 
 	if form.Get("ssl_check") == "1" {
 		return
 	}
-	a := decodeCommand(commandOf(form))
+	a := incoming.DecodeCommand(commandOf(form))
 	if words := b.overLimit(a); words != "" {
 		writeJSON(w, map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)})
 		return
@@ -104,7 +104,7 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 	if form.Get("ssl_check") == "1" {
 		return
 	}
-	a, ok, err := decodeInteraction([]byte(form.Get("payload")))
+	a, ok, err := incoming.DecodeInteraction([]byte(form.Get("payload")))
 	if err != nil {
 		http.Error(w, "not an interaction", http.StatusBadRequest)
 		return
@@ -112,7 +112,7 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 	if !ok {
 		return
 	}
-	if a.Kind == asForm {
+	if a.Kind == incoming.AsForm {
 		body, err := b.sentForm(r.Context(), a)
 		if err != nil {
 			b.log.Error("slack: form", "err", err)
@@ -128,7 +128,7 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 }
 
 func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
-	var e event
+	var e incoming.Event
 	if err := json.Unmarshal(body, &e); err != nil {
 		http.Error(w, "not an event", http.StatusBadRequest)
 		return
@@ -143,7 +143,7 @@ func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
 		b.log.Warn("slack: events are being dropped by Slack's limit", "team", e.TeamID)
 		return
 	}
-	a, ok := decodeEvent(e)
+	a, ok := incoming.DecodeEvent(e)
 	if !ok {
 		return
 	}
@@ -157,7 +157,7 @@ func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // accepted writes the ask down, then acknowledges it. An ask that cannot be
 // written down is not acknowledged: Slack tells the person, and repeats events.
-func (b *Bot) accepted(w http.ResponseWriter, r *http.Request, a ask) {
+func (b *Bot) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
 	if err := b.accept(r.Context(), a); err != nil {
 		b.log.Error("slack: not stored", "err", err)
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
@@ -194,9 +194,4 @@ func (b *Bot) responseURL(raw string) (string, error) {
 		return "", errNotSlack
 	}
 	return u.String(), nil
-}
-
-func (a ask) request() (store.SlackRequest, error) {
-	body, err := json.Marshal(a)
-	return store.SlackRequest{Key: a.Key, Body: string(body), At: a.At}, err
 }

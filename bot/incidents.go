@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -199,7 +200,7 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 const ofIncident = "incident:"
 
 // takeIncident notes who looks after an incident, and with it after its jobs.
-func (b *Bot) takeIncident(ctx context.Context, a ask, id string) {
+func (b *Bot) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	b.cards.Lock()
 	var x incident
 	ok, err := b.cfg.Store.Get(ctx, docIncident, id, b.now(), &x)

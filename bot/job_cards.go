@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -33,7 +34,7 @@ const (
 
 // follow gives a submitted job its card, in the place where it was asked for,
 // and remembers who changed a job.
-func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+func (b *Bot) follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
 	if op.Effect == ops.Read {
 		return nil
 	}
@@ -56,9 +57,9 @@ func (b *Bot) follow(ctx context.Context, a ask, c *ops.Call, op ops.Op, in, res
 	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
 		news.Job = j
 	}
-	if a.local != nil {
+	if a.Terminal != nil {
 		k := card.Card{News: news}
-		a.local.jobs[card.ID(cluster, slurm.JobID(id))] = k
+		a.Terminal.Submitted(news.Job)
 		text, blocks := card.Draw(k, c.Lang, false)
 		return []store.SlackMessage{b.out.Owe(a.Key+"/card", "local", outbox.Message{Do: outbox.Post, Text: text, Blocks: blocks})}
 	}
@@ -144,7 +145,7 @@ func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error
 }
 
 // acted remembers who changed a job, so that they are not called for it.
-func (b *Bot) acted(ctx context.Context, a ask, c *ops.Call, cluster string, id slurm.JobID) {
+func (b *Bot) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
 	if cluster == "" {
 		cluster = c.Default
 	}
@@ -155,7 +156,7 @@ var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处
 
 // take notes who looks after a failure: on the card, and in its thread, so that
 // nobody else begins the same.
-func (b *Bot) take(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	if c.Who.User == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -39,7 +40,7 @@ type jobRef struct {
 
 // jobHere is the job that the thread of a is about: the one whose card begins the
 // thread, else the one that was spoken of last.
-func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
+func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if job, ok := b.cardAt(ctx, a); ok {
 		return job, true
 	}
@@ -48,8 +49,8 @@ func (b *Bot) jobHere(ctx context.Context, a ask) (jobRef, bool) {
 }
 
 // cardAt is the job whose card begins the thread of a.
-func (b *Bot) cardAt(ctx context.Context, a ask) (jobRef, bool) {
-	if a.Thread != "" && a.local == nil {
+func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
+	if a.Thread != "" && a.Terminal == nil {
 		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
 		if err != nil {
 			b.log.Warn("slack: thread", "err", err)
@@ -76,7 +77,7 @@ func jobArgument(op ops.Op) (name string, needed bool) {
 }
 
 // recentJobs are the person's own jobs of the last days, newest first.
-func (b *Bot) recentJobs(ctx context.Context, a ask, c *ops.Call) []slurm.Job {
+func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slurm.Job {
 	op, ok := operations.Lookup("list")
 	if !ok || c.Who.User == "" {
 		return nil
@@ -103,7 +104,7 @@ func newestFirst(x, y slurm.Job) int {
 
 // aboutJob reads a sentence that asks something of a job without giving its
 // number; ok is false for any other.
-func (b *Bot) aboutJob(ctx context.Context, a ask, c *ops.Call, words []string) (name string, job jobRef, ok bool) {
+func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) (name string, job jobRef, ok bool) {
 	if slices.ContainsFunc(words, func(w string) bool { return slurm.IsJobID(w) || slurm.IsStepID(w) }) {
 		return "", jobRef{}, false // a number says which
 	}
@@ -149,7 +150,9 @@ func named(jobs []slurm.Job, words []string) (slurm.Job, bool) {
 
 // nameJob puts a job's number where a command leaves it out or gives a name. Where
 // it cannot tell which is meant, owed asks, by a button for each recent job.
-func (b *Bot) nameJob(ctx context.Context, a ask, c *ops.Call, op ops.Op, words []string, f *typed.Flags) (filled []string, owed []store.SlackMessage) {
+func (b *Bot) nameJob(
+	ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string, f *typed.Flags,
+) (filled []string, owed []store.SlackMessage) {
 	arg, needed := jobArgument(op)
 	if arg == "" || !needed && len(words) > 0 {
 		return words, nil
@@ -201,9 +204,9 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 
 // saidAlready answers a question for the cause in the thread where the cause stands
 // already: nobody reads the same text twice.
-func (b *Bot) saidAlready(ctx context.Context, a ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
 	here, ok := b.jobHere(ctx, a)
-	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != asMessage || a.local != nil {
+	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != incoming.AsMessage || a.Terminal != nil {
 		return nil, false
 	}
 	var k card.Card

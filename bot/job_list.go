@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -124,7 +125,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 }
 
 // listed answers with a list of jobs; ok is false for one that is shown in full.
-func (b *Bot) listed(a ask, c *ops.Call, t typed.Call, found jobcontrol.ListOut) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol.ListOut) (owed []store.SlackMessage, ok bool) {
 	if len(found.Jobs) == 0 || len(found.Idle) > 0 {
 		return nil, false
 	}
@@ -133,7 +134,7 @@ func (b *Bot) listed(a ask, c *ops.Call, t typed.Call, found jobcontrol.ListOut)
 }
 
 // turnPage shows another page of a list in the place of the one before.
-func (b *Bot) turnPage(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) turnPage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Text, a.InPlace = a.Value, true
 	return b.command(ctx, a)
 }
@@ -142,8 +143,8 @@ var textNow = lang.Text{EN: "Your jobs now", ZH: "您当前的作业"}
 
 // start answers /megatron without words with what fits: to a stranger how to begin,
 // to somebody with jobs those, and to anybody else the form.
-func (b *Bot) start(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
-	if c.Who.User == "" || c.Who.ReadOnly || a.local != nil {
+func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+	if c.Who.User == "" || c.Who.ReadOnly || a.Terminal != nil {
 		return b.help(a, c, "", false)
 	}
 	news := b.newsFor(ctx, c, b.clusterOf(ctx, a))

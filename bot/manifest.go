@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 )
 
 // A Scope is one right of the bot token, and why it is asked for.
@@ -94,7 +96,7 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		"usage_hint": "help | submit | status JOB | diagnose JOB | ask …", "should_escape": false,
 	}
 	interactivity := object{"is_enabled": true}
-	events := object{"bot_events": botEvents(o.Policy)}
+	events := object{"bot_events": incoming.Events(o.Policy.LinkDomain != "")}
 	settings := object{
 		"interactivity": interactivity, "event_subscriptions": events,
 		"org_deploy_enabled": false, "socket_mode_enabled": url == "", "token_rotation_enabled": false,

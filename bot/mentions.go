@@ -7,6 +7,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -19,7 +20,7 @@ import (
 
 // message answers somebody who mentioned the bot or wrote to it: a command
 // where it reads as one, else a question. The answer goes into the thread.
-func (b *Bot) message(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
@@ -90,7 +91,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 
 // question answers a question, in the thread where it was asked, for everybody
 // there to read.
-func (b *Bot) question(ctx context.Context, a ask, c *ops.Call, q string) []store.SlackMessage {
+func (b *Bot) question(ctx context.Context, a incoming.Ask, c *ops.Call, q string) []store.SlackMessage {
 	op, ok := operations.Lookup("ask")
 	if !ok {
 		return b.reply(a, unknownDoc("ask", c.Lang), true)
@@ -117,7 +118,7 @@ var (
 
 // assistant offers what one might ask where a conversation begins: for an app of
 // the present kind in its Messages tab, for an earlier one in its own thread.
-func (b *Bot) assistant(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) assistant(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	l := b.langOf(ctx, a)
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{
 		Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread,

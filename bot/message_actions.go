@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -32,7 +33,7 @@ var (
 const mostNumbers = 5
 
 // shortcut answers one from a message's menu, or the global one.
-func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	switch a.Callback {
 	case callSubmit:
@@ -64,7 +65,7 @@ func (b *Bot) shortcut(ctx context.Context, a ask) []store.SlackMessage {
 }
 
 // diagnoseMessage diagnoses what a message brings or names.
-func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, from paste, brought bool) []store.SlackMessage {
+func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, from paste, brought bool) []store.SlackMessage {
 	begins := a
 	begins.Thread = a.TS
 	job, ok := b.cardAt(ctx, begins) // it is a card itself
@@ -85,7 +86,7 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a ask, c *ops.Call, from past
 
 // namedIn is the job that a text names: by a number that the cluster has, else by the
 // name of one of the person's recent jobs or of one whose card stands here.
-func (b *Bot) namedIn(ctx context.Context, a ask, c *ops.Call, text string) (job jobRef, ok bool) {
+func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (job jobRef, ok bool) {
 	if !b.mayRead(a, c) {
 		return jobRef{}, false
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -43,8 +44,8 @@ const (
 
 // An openSubmission waits for its outcome to be known.
 type openSubmission struct {
-	Call typed.Call `json:"call"`
-	Ask  ask        `json:"ask"`
+	Call typed.Call   `json:"call"`
+	Ask  incoming.Ask `json:"ask"`
 	// Key names it in the store of submissions.
 	Key     string    `json:"key"`
 	Name    string    `json:"name"`
@@ -58,15 +59,15 @@ type openSubmission struct {
 func (o openSubmission) message() string { return "open/" + o.Key }
 
 // openID names equal requests of one person alike.
-func openID(a ask, t typed.Call) string {
-	return keyOf("open", a.Team, a.User, t.Op, t.Cluster, strings.Join(t.Words, "\x00"), strings.Join(t.Blocks, "\x00"))
+func openID(a incoming.Ask, t typed.Call) string {
+	return incoming.KeyOf("open", a.Team, a.User, t.Op, t.Cluster, strings.Join(t.Words, "\x00"), strings.Join(t.Blocks, "\x00"))
 }
 
 // joined is t with the key of an equal request whose outcome is not known yet:
 // asked for twice, it is one job.
-func (b *Bot) joined(ctx context.Context, a ask, op ops.Op, t typed.Call) typed.Call {
+func (b *Bot) joined(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Call) typed.Call {
 	var o openSubmission
-	if op.Effect == ops.Read || a.local != nil {
+	if op.Effect == ops.Read || a.Terminal != nil {
 		return t
 	}
 	if ok, err := b.cfg.Store.Get(ctx, docOpen, openID(a, t), b.now(), &o); err == nil && ok {
@@ -90,14 +91,14 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 
 // leftOpen answers a call after which it is not known whether there is a job; ok
 // is false where it is known.
-func (b *Bot) leftOpen(ctx context.Context, a ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
 	key := typed.StringField(in, "idempotency_key")
 	cluster := t.Cluster
 	if cluster == "" {
 		cluster = c.Default
 	}
 	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
-	if key == "" || !found || sub.State != store.Submitting || a.local != nil {
+	if key == "" || !found || sub.State != store.Submitting || a.Terminal != nil {
 		return nil, false
 	}
 	o := openSubmission{Call: t, Ask: a, Key: sub.Key, Name: sub.Name, Cluster: sub.Cluster, Lang: c.Lang}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -15,7 +16,7 @@ import (
 )
 
 // own answers the bot's own words.
-func (b *Bot) own(ctx context.Context, a ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
+func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
 		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
 	}
@@ -75,11 +76,11 @@ var (
 
 // pageLink gives whoever asks, and nobody else, a link that signs them in to the
 // page.
-func (b *Bot) pageLink(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+func (b *Bot) pageLink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
 		return b.notLinked(a, c.Lang)
-	case b.cfg.Page == nil || a.local != nil:
+	case b.cfg.Page == nil || a.Terminal != nil:
 		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
 	}
 	link, err := b.cfg.Page(ctx, c.Who)
@@ -90,10 +91,10 @@ func (b *Bot) pageLink(ctx context.Context, a ask, c *ops.Call) []store.SlackMes
 }
 
 // whoamiDoc says who the person is here, and why.
-func (b *Bot) whoamiDoc(ctx context.Context, a ask, c *ops.Call) view.Doc {
+func (b *Bot) whoamiDoc(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
 	l := c.Lang
 	d := view.Doc{Title: textYou.In(l)}
-	if a.local != nil {
+	if a.Terminal != nil {
 		d.Sections = []view.Section{{Facts: []view.Fact{
 			{Name: textActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
 		}}}

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -29,18 +30,18 @@ var textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无�
 type paste struct{ name, text string }
 
 // unread says why a file could not be read.
-func unread(f file, err error) *ops.Error {
+func unread(f incoming.File, err error) *ops.Error {
 	return &ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(f.Name), 80), lang.Said(err))}
 }
 
 // pasted answers a command that is only a code block.
-func (b *Bot) pasted(ctx context.Context, a ask, c *ops.Call, t typed.Text, share bool) []store.SlackMessage {
+func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, share bool) []store.SlackMessage {
 	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, share)
 }
 
 // pastedIn answers a message that brings a log, a script or a specification, in
 // a code block or a file; ok is false for one that does not.
-func (b *Bot) pastedIn(ctx context.Context, a ask, c *ops.Call, t typed.Text) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text) (owed []store.SlackMessage, ok bool) {
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
@@ -79,7 +80,7 @@ func looksLikeLog(s string) bool {
 // look answers with what the text asks for: a specification is planned, or
 // submitted where the words say so; a script is linted; anything else is read
 // as a log.
-func (b *Bot) look(ctx context.Context, a ask, c *ops.Call, p paste, words []string, share bool) []store.SlackMessage {
+func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, share bool) []store.SlackMessage {
 	verb := ""
 	if len(words) > 0 {
 		verb, _ = typed.Resolve(words[0])
@@ -116,7 +117,7 @@ func setText(in any, text string) bool {
 }
 
 // runWith runs a reading operation whose input is filled already.
-func (b *Bot) runWith(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any, share bool) []store.SlackMessage {
+func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, share bool) []store.SlackMessage {
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
 		return b.reply(a, b.failed(ops.AsError(err), result, c), share)
@@ -125,7 +126,7 @@ func (b *Bot) runWith(ctx context.Context, a ask, c *ops.Call, op ops.Op, in any
 }
 
 // diagnoseText finds the root cause in a pasted log.
-func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
+func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
 	src, err := logfile.Read(p.name, strings.NewReader(p.text))
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
@@ -143,7 +144,7 @@ func (b *Bot) diagnoseText(ctx context.Context, a ask, c *ops.Call, p paste, sha
 var takeText = []string{"lint", "plan", "import", "render"}
 
 // openPaste opens that modal; it reports whether it did.
-func (b *Bot) openPaste(ctx context.Context, a ask, c *ops.Call) bool {
+func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang}
 	if b.now().Sub(a.At) > openWithin {
 		return false
@@ -159,9 +160,9 @@ func (b *Bot) openPaste(ctx context.Context, a ask, c *ops.Call) bool {
 }
 
 // pastedInForm looks at the text of that modal.
-func (b *Bot) pastedInForm(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) pastedInForm(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	_, c := b.metaOf(ctx, &a)
-	a.Kind = asButton
+	a.Kind = incoming.AsButton
 	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, false)
 }
 
@@ -170,7 +171,7 @@ func (b *Bot) pastedInForm(ctx context.Context, a ask) []store.SlackMessage {
 func typedText(s string) string { return typed.Unescaped(strings.ReplaceAll(s, "```", "\n")) }
 
 // download reads a file that was given to us, from Slack and nowhere else.
-func (b *Bot) download(ctx context.Context, a ask, f file) (paste, error) {
+func (b *Bot) download(ctx context.Context, a incoming.Ask, f incoming.File) (paste, error) {
 	u, err := url.Parse(f.URL)
 	if err != nil || !b.fileHost(u) {
 		return paste{}, lang.Text{EN: "it is not on Slack", ZH: "它不在 Slack 上"}.Err()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -48,8 +49,8 @@ func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) 
 }
 
 // overLimit returns what to tell a person who asks too often; empty: go on.
-func (b *Bot) overLimit(a ask) string {
-	if a.local != nil {
+func (b *Bot) overLimit(a incoming.Ask) string {
+	if a.Terminal != nil {
 		return ""
 	}
 	wait, ok := b.limit.take(a.Team+"/"+a.User, b.now())

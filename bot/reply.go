@@ -8,21 +8,22 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// place says where an answer to a goes: a template for its messages, the lane
+// placeOfAnswer says where an answer to a goes: a template for its messages, the lane
 // that keeps them in order, and the channel that its files go to.
-func (a ask) place(share bool) (o outbox.Message, lane, files, thread string) {
+func placeOfAnswer(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread string) {
 	o = outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Instead: a.User}
 	switch {
 	case a.InPlace && a.Response != "":
 		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
 		return o, "r/" + a.Key, a.User, ""
-	case a.Kind == asMessage || a.Kind == asAssistant:
+	case a.Kind == incoming.AsMessage || a.Kind == incoming.AsAssistant:
 		o.Do, o.Thread = outbox.Post, a.Thread
 		if o.Thread == "" {
 			o.Thread = a.TS
@@ -51,18 +52,18 @@ func (a ask) place(share bool) (o outbox.Message, lane, files, thread string) {
 
 // reply answers a with doc: to the person alone, or to the place where they
 // asked when share is set.
-func (b *Bot) reply(a ask, doc view.Doc, share bool) []store.SlackMessage {
+func (b *Bot) reply(a incoming.Ask, doc view.Doc, share bool) []store.SlackMessage {
 	return b.replyWith(a, doc, share)
 }
 
 // replyWith is reply with further blocks below the last message.
-func (b *Bot) replyWith(a ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
+func (b *Bot) replyWith(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
 	has := answer.MessageRoom
-	if a.local != nil {
+	if a.Terminal != nil {
 		has = answer.TerminalRoom
 	}
 	r := answer.RenderIn(doc, answer.LanguageOfDoc(doc), has)
-	o, lane, files, thread := a.place(share)
+	o, lane, files, thread := placeOfAnswer(a, share)
 	var owed []store.SlackMessage
 	for i, bs := range r.Messages {
 		m := o
@@ -102,8 +103,8 @@ func isMenu(e slack.BlockElement) int {
 }
 
 // replyBlocks answers a with blocks that were drawn already.
-func (b *Bot) replyBlocks(a ask, text string, bs []slack.Block, share bool) []store.SlackMessage {
-	o, lane, _, _ := a.place(share)
+func (b *Bot) replyBlocks(a incoming.Ask, text string, bs []slack.Block, share bool) []store.SlackMessage {
+	o, lane, _, _ := placeOfAnswer(a, share)
 	o.Text, o.Blocks = answer.Escape(text), answer.BlocksJSON(bs)
 	return []store.SlackMessage{b.out.Owe(a.Key+"/0", lane, o)}
 }
@@ -111,9 +112,9 @@ func (b *Bot) replyBlocks(a ask, text string, bs []slack.Block, share bool) []st
 // words takes what a model says to where the answer to a will stand; nil where a
 // message cannot grow: for one person's eyes, outside a thread, or for somebody of
 // another workspace, whom Slack wants named by theirs.
-func (b *Bot) words(ctx context.Context, a ask, t typed.Call) func(string) {
-	o, _, _, _ := a.place(t.Share)
-	if a.Kind != asMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
+func (b *Bot) words(ctx context.Context, a incoming.Ask, t typed.Call) func(string) {
+	o, _, _, _ := placeOfAnswer(a, t.Share)
+	if a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
 		return nil
 	}
 	return b.out.Words(ctx, outbox.Talk{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -29,7 +30,7 @@ type base struct {
 }
 
 // again opens the form with what a job was submitted with.
-func (b *Bot) again(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) again(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
@@ -44,7 +45,7 @@ func (b *Bot) again(ctx context.Context, a ask) []store.SlackMessage {
 }
 
 // avoid submits the job again, kept off the nodes that the diagnosis named.
-func (b *Bot) avoid(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	job, nodes, _ := strings.Cut(a.Value, " ")
 	cluster, id, _ := strings.Cut(job, "/")
@@ -85,7 +86,7 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 }
 
 // withBase puts the form's fields over the specification that it began with.
-func (b *Bot) withBase(ctx context.Context, a ask, key string, typed map[string]any) map[string]any {
+func (b *Bot) withBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
 	var began base
 	ok, err := b.cfg.Store.Get(ctx, docBase, key, b.now(), &began)
 	if key == "" || err != nil || !ok || began.Owner != a.Team+"/"+a.User {

@@ -9,6 +9,7 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -57,6 +58,6 @@ func sampleHome(t testing.TB, l lang.Lang) []slack.Block {
 	bad.EndedAt = noon.Add(-time.Hour)
 	require.NoError(t, st.Slack().Put(t.Context(), docCard, "slurm/4700", bad, time.Time{}))
 	require.NoError(t, st.Slack().Put(t.Context(), docSettings, "T1/U1", settings{Lang: l}, time.Time{}))
-	a := ask{Team: "T1", User: "U1", Kind: asHome}
+	a := incoming.Ask{Team: "T1", User: "U1", Kind: incoming.AsHome}
 	return b.homeBlocks(t.Context(), a, b.call(t.Context(), a))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -17,7 +18,7 @@ import (
 // meant answers a sentence that is no command and no question for ask: it asks for
 // what a command does, or names jobs by their numbers that the cluster has. done is
 // false for any other.
-func (b *Bot) meant(ctx context.Context, a ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
+func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	if len(t.Blocks) > 0 {
 		return nil, false
 	}
@@ -59,8 +60,8 @@ var textOfJob = lang.Text{EN: "%s (%s): ", ZH: "%s（%s）："}
 
 // ofJob is a title with the job that it is about, where that is not plain from the
 // thread.
-func (b *Bot) ofJob(ctx context.Context, a ask, l lang.Lang, cluster, id, title string) string {
-	if !slurm.IsJobID(id) || a.local != nil {
+func (b *Bot) ofJob(ctx context.Context, a incoming.Ask, l lang.Lang, cluster, id, title string) string {
+	if !slurm.IsJobID(id) || a.Terminal != nil {
 		return title
 	}
 	if here, ok := b.jobHere(ctx, a); ok && a.Thread != "" && string(here.ID) == id {

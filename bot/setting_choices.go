@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
@@ -115,7 +116,7 @@ func (b *Bot) settingRows(s settings, l lang.Lang) (rows []slack.Block) {
 const actSet = "set_"
 
 // chooseSetting changes a setting by its select, and draws where it stood anew.
-func (b *Bot) chooseSetting(ctx context.Context, a ask, name string) []store.SlackMessage {
+func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
 	s := b.settings(ctx, a.Team, a.User)
 	c := b.call(ctx, a)
 	if err := s.set([]string{name, a.Value}, c); err != nil {
@@ -133,8 +134,8 @@ func (b *Bot) chooseSetting(ctx context.Context, a ask, name string) []store.Sla
 }
 
 // showSettings answers with the settings and their selects.
-func (b *Bot) showSettings(a ask, s settings, l lang.Lang) []store.SlackMessage {
-	if a.local != nil {
+func (b *Bot) showSettings(a incoming.Ask, s settings, l lang.Lang) []store.SlackMessage {
+	if a.Terminal != nil {
 		return b.reply(a, settingsDoc(s, l), false)
 	}
 	bs := append([]slack.Block{answer.Header(textSettings.In(l))}, b.settingRows(s, l)...)

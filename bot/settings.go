@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -45,7 +46,7 @@ func (b *Bot) settings(ctx context.Context, team, user string) settings {
 
 // setSettings changes a person's settings by words: language zh, quiet
 // 22:00-08:00, notify ends, digest on, cluster NAME.
-func (b *Bot) setSettings(ctx context.Context, a ask, c *ops.Call, words []string) []store.SlackMessage {
+func (b *Bot) setSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
 	s := b.settings(ctx, a.Team, a.User)
 	if len(words) > 0 {
 		if err := s.set(words, c); err != nil {

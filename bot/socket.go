@@ -9,6 +9,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 )
 
 // socketLoop keeps one Socket Mode connection. slack-go renews it when Slack
@@ -100,26 +101,26 @@ func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawM
 		if err := json.Unmarshal(raw, &cmd); err != nil {
 			return nil, nil //nolint:nilerr // unreadable once, unreadable always: acknowledge
 		}
-		a := decodeCommand(cmd)
+		a := incoming.DecodeCommand(cmd)
 		if words := b.overLimit(a); words != "" {
 			return map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)}, nil
 		}
 		return nil, b.accept(ctx, a)
 	case socketmode.EventTypeInteractive:
-		a, ok, err := decodeInteraction(raw)
+		a, ok, err := incoming.DecodeInteraction(raw)
 		if err != nil || !ok {
 			return nil, nil //nolint:nilerr // as above
 		}
-		if a.Kind == asForm {
+		if a.Kind == incoming.AsForm {
 			return b.sentForm(ctx, a)
 		}
 		return nil, b.accept(ctx, a)
 	default:
-		var e event
+		var e incoming.Event
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return nil, nil //nolint:nilerr // as above
 		}
-		a, ok := decodeEvent(e)
+		a, ok := incoming.DecodeEvent(e)
 		if !ok {
 			return nil, nil
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -33,8 +34,8 @@ import (
 
 // drawnHere reports whether an answer is drawn as a message of its own kind, and
 // answers with it.
-func (b *Bot) drawnHere(ctx context.Context, a ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
-	if a.local != nil {
+func (b *Bot) drawnHere(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
+	if a.Terminal != nil {
 		return nil, false
 	}
 	switch r := result.(type) {
@@ -54,11 +55,11 @@ func (b *Bot) drawnHere(ctx context.Context, a ask, c *ops.Call, t typed.Call, i
 }
 
 // statusCard is a job's card as it is now, with what fewer people need folded.
-func (b *Bot) statusCard(ctx context.Context, a ask, c *ops.Call, t typed.Call, r jobcontrol.StatusOut) []store.SlackMessage {
+func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, r jobcontrol.StatusOut) []store.SlackMessage {
 	l := c.Lang
 	k := b.cardNow(ctx, c, r.Job)
 	k.Page = r.Page
-	o, _, _, _ := a.place(t.Share)
+	o, _, _, _ := placeOfAnswer(a, t.Share)
 	alone := o.Do == outbox.Ephemeral || o.Do == outbox.Respond && !t.Share
 	bs := append(card.Body(k, l, alone), answer.Blocks(besideCard(r, l), l)...)
 	var row []slack.Block
@@ -174,7 +175,7 @@ func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 
 // metricsCard is a run's loss as Slack's own chart, its numbers above it, and what is
 // odd about them below. Where a workspace draws no charts, the picture follows.
-func (b *Bot) metricsCard(ctx context.Context, a ask, c *ops.Call, t typed.Call, run string, m joblogs.MetricsOut) []store.SlackMessage {
+func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, run string, m joblogs.MetricsOut) []store.SlackMessage {
 	l := c.Lang
 	n := card.News{Job: slurm.Job{Name: m.Runs[0].Name}}
 	next := []string{}
@@ -201,7 +202,7 @@ func (b *Bot) metricsCard(ctx context.Context, a ask, c *ops.Call, t typed.Call,
 }
 
 // orPicture gives an answer with a chart the picture that takes its place.
-func (b *Bot) orPicture(a ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
+func (b *Bot) orPicture(a incoming.Ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
 	var png bytes.Buffer
 	if len(n.Curve) < card.FewestPoints || len(owed) != 1 {
 		return owed
@@ -210,7 +211,7 @@ func (b *Bot) orPicture(a ask, owed []store.SlackMessage, share bool, n card.New
 		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 		return owed
 	}
-	_, _, files, thread := a.place(share)
+	_, _, files, thread := placeOfAnswer(a, share)
 	return []store.SlackMessage{b.out.WithPicture(owed[0], outbox.Message{
 		Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User,
 		Bytes: png.Bytes(), File: &answer.File{Name: fmt.Sprintf("loss-%s.png", n.Job.ID), Title: card.CurveTitle(n, l)},

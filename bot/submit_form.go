@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -28,14 +29,14 @@ const openWithin = 2500 * time.Millisecond
 
 // openForm opens the submit form, which Slack allows for three seconds after
 // the command or the press.
-func (b *Bot) openForm(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+func (b *Bot) openForm(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	return b.openFormWith(ctx, a, c, b.formValues(ctx, a), "")
 }
 
-func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[string]string, began string) []store.SlackMessage {
+func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, values map[string]string, began string) []store.SlackMessage {
 	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang, Base: began}
-	if a.local != nil {
-		a.local.form, a.local.values = meta.String(), values
+	if a.Terminal != nil {
+		a.Terminal.OpenForm(meta.String(), values)
 		return nil
 	}
 	var err error
@@ -55,7 +56,7 @@ func (b *Bot) openFormWith(ctx context.Context, a ask, c *ops.Call, values map[s
 
 // formValues are the form's first values: the site's profile, then the person's
 // last run.
-func (b *Bot) formValues(ctx context.Context, a ask) map[string]string {
+func (b *Bot) formValues(ctx context.Context, a incoming.Ask) map[string]string {
 	values := map[string]string{}
 	if b.cfg.Site != nil {
 		maps.Copy(values, b.cfg.Site(b.clusterOf(ctx, a)))
@@ -90,7 +91,7 @@ func (m formMeta) String() string {
 }
 
 // metaOf is what the form of a brought back, and the call that it is for.
-func (b *Bot) metaOf(ctx context.Context, a *ask) (meta formMeta, c *ops.Call) {
+func (b *Bot) metaOf(ctx context.Context, a *incoming.Ask) (meta formMeta, c *ops.Call) {
 	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
 	a.Channel, a.Direct = meta.Channel, meta.Direct
 	c = b.call(ctx, *a)
@@ -101,7 +102,7 @@ func (b *Bot) metaOf(ctx context.Context, a *ask) (meta formMeta, c *ops.Call) {
 }
 
 // formCall is the submission that a form's values make.
-func (b *Bot) formCall(ctx context.Context, a ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
+func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
 	filled, errs := form.SpecOf(a.Fields, c.Lang)
 	if len(errs) > 0 {
 		return op, t, nil, errs
@@ -123,7 +124,7 @@ func (b *Bot) formCall(ctx context.Context, a ask, c *ops.Call, meta formMeta) (
 
 // sentForm answers a sent form at once: with errors at the fields, or by taking it.
 // What the cluster says of it, and the confirmed job, are worked on afterwards.
-func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
+func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 	reply := object{"response_action": "clear"}
 	switch a.Callback {
 	case form.SubmitCallback:
@@ -143,14 +144,14 @@ func (b *Bot) sentForm(ctx context.Context, a ask) (any, error) {
 }
 
 // submitted carries the confirmed job out. Sent twice, it is carried out once.
-func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
+func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Value = a.Meta
 	switch a.Callback {
 	case viewDecline:
-		a.Kind = asButton
+		a.Kind = incoming.AsButton
 		return b.answered(ctx, a, false)
 	case viewAgentDecline:
-		a.Kind = asButton
+		a.Kind = incoming.AsButton
 		return b.decide(ctx, a, false)
 	case form.SubmitCallback:
 		return b.checkOnCluster(ctx, a)
@@ -171,7 +172,7 @@ func (b *Bot) submitted(ctx context.Context, a ask) []store.SlackMessage {
 			b.log.Warn("slack: last run", "err", err)
 		}
 	}
-	a.Kind = asButton
+	a.Kind = incoming.AsButton
 	owed := b.answered(ctx, a, true)
 	// There is no message to rewrite: the form is closed.
 	return slices.DeleteFunc(owed, func(m store.SlackMessage) bool { return m.Key == a.Key+"/replace" || m.Key == a.Key+"/0/replace" })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -47,7 +48,7 @@ var (
 
 // placeOf is the place that a subscription of a is for: the channel, or the person
 // alone.
-func placeOf(a ask) card.Place {
+func placeOf(a incoming.Ask) card.Place {
 	if a.Direct || a.Channel == "" {
 		return card.Place{Team: a.Team, Channel: a.User}
 	}
@@ -56,7 +57,7 @@ func placeOf(a ask) card.Place {
 
 // subscribe follows jobs in the place where it is asked for, or ends that. Without
 // words it shows what is followed there.
-func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
 		return b.notLinked(a, c.Lang)
 	}
@@ -103,7 +104,7 @@ func (b *Bot) subscribe(ctx context.Context, a ask, c *ops.Call, cluster string,
 
 // subscriptionsHere shows what is followed where it is asked, each with a button to
 // end it, and what one may begin with.
-func (b *Bot) subscriptionsHere(ctx context.Context, a ask, c *ops.Call) []store.SlackMessage {
+func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l, here := c.Lang, placeOf(a)
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
 	all, err := b.subscriptions(ctx)
@@ -155,7 +156,7 @@ func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err 
 }
 
 // mute ends or renews the calling of one person for one job.
-func (b *Bot) mute(ctx context.Context, a ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+func (b *Bot) mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
 		return b.reply(a, answer.Error(e, c.Lang), false)

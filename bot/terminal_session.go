@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -88,24 +88,29 @@ func (b *Bot) Local(user, dir string, l lang.Lang) *Local {
 }
 
 // ask is what the person does next.
-func (s *Local) ask(k kind) ask {
+func (s *Local) ask(k incoming.Kind) incoming.Ask {
 	s.n++
-	return ask{
-		Key: keyOf("local", s.user, strconv.FormatInt(s.b.now().UnixNano(), 36), strconv.Itoa(s.n)), Kind: k, At: s.b.now(),
-		Team: localTeam, User: s.user, Channel: "D" + s.user, Direct: true, Thread: "terminal", local: s,
+	return incoming.Ask{
+		Key: incoming.KeyOf("local", s.user, strconv.FormatInt(s.b.now().UnixNano(), 36), strconv.Itoa(s.n)), Kind: k, At: s.b.now(),
+		Team: localTeam, User: s.user, Channel: "D" + s.user, Direct: true, Thread: "terminal",
+		Terminal: &incoming.Terminal{
+			User: s.user, Dir: s.dir, Lang: s.lang, Stream: s.Stream,
+			Submitted: func(j slurm.Job) { s.jobs[card.ID(j.Cluster, j.ID)] = card.Card{News: card.News{Job: j}} },
+			OpenForm:  func(meta string, values map[string]string) { s.form, s.values = meta, values },
+		},
 	}
 }
 
 // Type answers a line that the person typed.
 func (s *Local) Type(ctx context.Context, text string) Reply {
-	a := s.ask(asMessage)
+	a := s.ask(incoming.AsMessage)
 	a.Text = strings.TrimPrefix(strings.TrimSpace(text), "/megatron")
 	return s.reply(ctx, a)
 }
 
 // Press answers a choice.
 func (s *Local) Press(ctx context.Context, c Choice) Reply {
-	a := s.ask(asButton)
+	a := s.ask(incoming.AsButton)
 	a.Action, a.Value = c.action, c.value
 	return s.reply(ctx, a)
 }
@@ -113,7 +118,7 @@ func (s *Local) Press(ctx context.Context, c Choice) Reply {
 // Fill answers a form: with errors at its fields, or with what would be
 // submitted and the choice to do it.
 func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
-	a := s.ask(asForm)
+	a := s.ask(incoming.AsForm)
 	a.Callback, a.Fields, a.Meta = form.SubmitCallback, values, s.form
 	meta, c := s.b.metaOf(ctx, &a)
 	errs := s.b.formErrors(ctx, a, c, meta)
@@ -136,7 +141,7 @@ func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	return Reply{Said: []Said{said}}
 }
 
-func (s *Local) reply(ctx context.Context, a ask) Reply {
+func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
 	s.form = ""
 	owed := s.b.handle(ctx, a)
 	r := Reply{Said: s.draw(owed)}
@@ -229,11 +234,6 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said
 		}
 	}
 	return said
-}
-
-// caller is who sits at the terminal.
-func (s *Local) caller() ops.Caller {
-	return ops.Caller{Surface: ops.Chat, ID: s.user, User: s.user}
 }
 
 // terminalChoices are what a terminal offers for a field: what is known without

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
@@ -28,13 +29,13 @@ const (
 
 // accept writes the ask down. When it returns nil the ask may be acknowledged:
 // it will be carried out, once, whatever happens to this process.
-func (b *Bot) accept(ctx context.Context, a ask) error {
+func (b *Bot) accept(ctx context.Context, a incoming.Ask) error {
 	a.At = b.now()
-	r, err := a.request()
+	body, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	fresh, err := b.cfg.Store.Accept(ctx, r)
+	fresh, err := b.cfg.Store.Accept(ctx, store.SlackRequest{Key: a.Key, Body: string(body), At: a.At})
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (b *Bot) workLoop(ctx context.Context) {
 			b.log.Error("slack: inbox", "err", err)
 		}
 		for _, r := range list {
-			var a ask
+			var a incoming.Ask
 			if err := json.Unmarshal([]byte(r.Body), &a); err != nil {
 				b.log.Error("slack: unreadable request", "key", r.Key, "err", err)
 				_ = b.cfg.Store.Finish(ctx, r.Key, b.now())
@@ -95,11 +96,11 @@ func (b *Bot) workLoop(ctx context.Context) {
 // carryOut works on one ask and queues what it owes. When the process is told to
 // stop meanwhile, the ask stays unfinished and is carried out after the restart;
 // its key makes a submission that had gone through be found again.
-func (b *Bot) carryOut(ctx context.Context, a ask) {
+func (b *Bot) carryOut(ctx context.Context, a incoming.Ask) {
 	work, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	owed := b.handle(work, a)
-	if a.Kind == asMessage {
+	if a.Kind == incoming.AsMessage {
 		owed = b.out.InPlace(ctx, a.Team, a.Key, owed)
 	}
 	if ctx.Err() != nil {
@@ -113,7 +114,7 @@ func (b *Bot) carryOut(ctx context.Context, a ask) {
 }
 
 // handle never panics: a mistake of ours ends one request, with words.
-func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
+func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMessage) {
 	ctx, span := tracing.Start(ctx, "slack "+string(a.Kind), trace.SpanKindConsumer)
 	code := "ok"
 	defer func() { tracing.End(span, code) }()
@@ -124,37 +125,37 @@ func (b *Bot) handle(ctx context.Context, a ask) (owed []store.SlackMessage) {
 			owed = b.reply(a, b.sorry(ctx, a), false)
 		}
 	}()
-	if a.Kind == asMessage || a.Kind == asButton || a.Kind == asShortcut {
+	if a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton || a.Kind == incoming.AsShortcut {
 		// A command was judged when it was acknowledged.
 		if words := b.overLimit(a); words != "" {
 			return b.reply(a, view.Doc{Title: words, Tone: view.Warn}, false)
 		}
 	}
 	switch a.Kind {
-	case asCommand:
+	case incoming.AsCommand:
 		return b.command(ctx, a)
-	case asMessage:
+	case incoming.AsMessage:
 		return b.message(ctx, a)
-	case asButton:
+	case incoming.AsButton:
 		return b.button(ctx, a)
-	case asShortcut:
+	case incoming.AsShortcut:
 		return b.shortcut(ctx, a)
-	case asForm:
+	case incoming.AsForm:
 		return b.submitted(ctx, a)
-	case asHome:
+	case incoming.AsHome:
 		return b.home(ctx, a)
-	case asAssistant:
+	case incoming.AsAssistant:
 		return b.assistant(ctx, a)
-	case asLinks:
+	case incoming.AsLinks:
 		return b.unfurl(ctx, a)
-	case asGone:
+	case incoming.AsGone:
 		b.uninstalled(ctx, a.Team)
 	}
 	return nil
 }
 
 // sorry says that we are at fault.
-func (b *Bot) sorry(ctx context.Context, a ask) view.Doc {
+func (b *Bot) sorry(ctx context.Context, a incoming.Ask) view.Doc {
 	return answer.Error(&ops.Error{
 		Code:    ops.Failed,
 		Message: answer.Broken,
@@ -168,7 +169,7 @@ type flight struct {
 	people map[string]int
 }
 
-func (f *flight) begin(a ask) bool {
+func (f *flight) begin(a incoming.Ask) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.keys == nil {
@@ -183,7 +184,7 @@ func (f *flight) begin(a ask) bool {
 	return true
 }
 
-func (f *flight) end(a ask) {
+func (f *flight) end(a incoming.Ask) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	who := a.Team + "/" + a.User

@@ -25,7 +25,7 @@ var englishOnly = map[string]string{
 	"bot/bot.go":                    "a mistake of the program's that starts it",
 	"bot/open_submissions.go":       "it holds an error that came in both languages",
 	"bot/outbox/":                   "operators read it in the log",
-	"bot/signature.go":              "whoever sent a request that is not Slack's reads it",
+	"bot/incoming/signature.go":     "whoever sent a request that is not Slack's reads it",
 	"bot/slacktest/":                "tests read it",
 	"internal/demo/":                "it speaks as uv and torchrun do",
 	"internal/docs/":                "developers read it",

@@ -100,6 +100,7 @@ var rooms = []room{
 	{"internal/notify", []string{"internal/follow", "internal/ops", "internal/store", "slurm", "slurm/hostlist", "slurm/diagnose/..."}, "what is told outside of Slack is the follower's news, and knows no door"},
 	{"internal/config", []string{"slurm", "slurm/job", "internal/ops/...", "internal/policy", "internal/notify"}, "the configuration file names what cmd wires"},
 	{"bot", belowOps, "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
+	{"bot/incoming", []string{"slurm"}, "what Slack sends is read before anybody knows who may do what"},
 	{"bot/typed", []string{"internal/ops/...", "slurm"}, "what somebody types is read before anything is drawn or done"},
 	{"bot/answer", []string{"bot/typed", "internal/ops/...", "bot/slacktest"}, "drawing an answer knows nothing of jobs, people or sending"},
 	{"bot/card", []string{"bot/answer", "bot/typed", "internal/ops/...", "slurm", "slurm/hostlist", "slurm/metrics"}, "a card is drawn from what is known of a job, wherever it stands"},

@@ -1,4 +1,4 @@
-package bot
+package incoming
 
 import (
 	"crypto/hmac"
@@ -20,10 +20,10 @@ var (
 	errForged   = errors.New("the signature is not of our signing secret")
 )
 
-// verify checks Slack's signature of body against any of the secrets; during a
+// Verify checks Slack's signature of body against any of the secrets; during a
 // rotation there are two. slack-go's verifier reads the wall clock and knows one
 // secret.
-func verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
+func Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
 	stamp, sig := h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature")
 	given, err := hex.DecodeString(strings.TrimPrefix(sig, "v0="))
 	if stamp == "" || err != nil || len(given) != sha256.Size || !strings.HasPrefix(sig, "v0=") {

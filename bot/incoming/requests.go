@@ -1,4 +1,6 @@
-package bot
+// Package incoming reads what Slack sends: a command, a button, a form, a message or an
+// event becomes one kind of Ask, once Slack's signature of it was checked. It does nothing.
+package incoming
 
 import (
 	"crypto/sha256"
@@ -10,29 +12,30 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A kind is the kind of thing that a person did.
-type kind string
+// A Kind is the kind of thing that a person did.
+type Kind string
 
 // What a person can do.
 const (
-	asCommand   kind = "command"   // typed /megatron …
-	asMessage   kind = "message"   // mentioned the bot, or wrote to it
-	asButton    kind = "button"    // pressed one
-	asForm      kind = "form"      // sent a modal
-	asShortcut  kind = "shortcut"  // chose one from a message's menu, or the global one
-	asHome      kind = "home"      // opened the app's home
-	asAssistant kind = "assistant" // opened an assistant thread
-	asLinks     kind = "links"     // posted links to our jobs
-	asGone      kind = "gone"      // removed the app, or its token
+	AsCommand   Kind = "command"   // typed /megatron …
+	AsMessage   Kind = "message"   // mentioned the bot, or wrote to it
+	AsButton    Kind = "button"    // pressed one
+	AsForm      Kind = "form"      // sent a modal
+	AsShortcut  Kind = "shortcut"  // chose one from a message's menu, or the global one
+	AsHome      Kind = "home"      // opened the app's home
+	AsAssistant Kind = "assistant" // opened an assistant thread
+	AsLinks     Kind = "links"     // posted links to our jobs
+	AsGone      Kind = "gone"      // removed the app, or its token
 )
 
-// An ask is what somebody did in Slack, in our words. It is kept as JSON until
+// An Ask is what somebody did in Slack, in our words. It is kept as JSON until
 // its work is finished.
-type ask struct {
+type Ask struct {
 	Key        string    `json:"-"`
-	Kind       kind      `json:"kind"`
+	Kind       Kind      `json:"kind"`
 	At         time.Time `json:"at"`
 	Team       string    `json:"team,omitempty"`
 	Enterprise string    `json:"enterprise,omitempty"`
@@ -47,7 +50,7 @@ type ask struct {
 	Thread  string `json:"thread,omitempty"` // the thread that it is in
 	TS      string `json:"ts,omitempty"`     // the message itself
 	Text    string `json:"text,omitempty"`
-	Files   []file `json:"files,omitempty"`
+	Files   []File `json:"files,omitempty"`
 
 	Response string `json:"response,omitempty"` // response_url
 	Trigger  string `json:"trigger,omitempty"`  // opens a modal, for three seconds
@@ -66,29 +69,43 @@ type ask struct {
 	// message that the button was in.
 	Share   bool `json:"share,omitempty"`
 	InPlace bool `json:"in_place,omitempty"`
-	// local is the terminal where it was done; nil: Slack. It is not kept.
-	local *Local
+	// Terminal is where it was done; nil: Slack. It is not kept.
+	Terminal *Terminal `json:"-"`
 	// Approver is the operator who said yes.
 	Approver string `json:"approver,omitempty"`
 }
 
-// A file is one that somebody attached.
-type file struct {
+// A Terminal is where somebody talks to the bot without Slack.
+type Terminal struct {
+	// User is the operating system's user, and relative paths are below Dir.
+	User, Dir string
+	Lang      lang.Lang
+	// Stream is given the parts of an answer that comes bit by bit; nil: it comes at
+	// the end.
+	Stream func(text string)
+	// Submitted hears of a job that was submitted there: the terminal follows it itself.
+	Submitted func(slurm.Job)
+	// OpenForm shows the submit form, with what it is kept by and what it begins with.
+	OpenForm func(meta string, values map[string]string)
+}
+
+// A File is one that somebody attached.
+type File struct {
 	Name string `json:"name"`
 	URL  string `json:"url_private"`
 }
 
-// keyOf names a payload: the same payload delivered again has the same key.
-func keyOf(parts ...string) string {
+// KeyOf names a payload: the same payload delivered again has the same key.
+func KeyOf(parts ...string) string {
 	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(h[:16])
 }
 
-// decodeCommand reads a slash command.
-func decodeCommand(c slack.SlashCommand) ask {
-	return ask{
-		Key:  keyOf("command", c.TeamID, c.UserID, c.TriggerID, c.ResponseURL, c.Text),
-		Kind: asCommand, Team: c.TeamID, Enterprise: c.EnterpriseID, User: c.UserID, Channel: c.ChannelID,
+// DecodeCommand reads a slash command.
+func DecodeCommand(c slack.SlashCommand) Ask {
+	return Ask{
+		Key:  KeyOf("command", c.TeamID, c.UserID, c.TriggerID, c.ResponseURL, c.Text),
+		Kind: AsCommand, Team: c.TeamID, Enterprise: c.EnterpriseID, User: c.UserID, Channel: c.ChannelID,
 		Direct: strings.HasPrefix(c.ChannelID, "D"),
 		Text:   c.Text, Response: c.ResponseURL, Trigger: c.TriggerID,
 	}
@@ -106,7 +123,7 @@ type interaction struct {
 		TeamID string `json:"team_id"`
 	} `json:"user"`
 	Message struct {
-		Files []file `json:"files"`
+		Files []File `json:"files"`
 	} `json:"message"`
 	View struct {
 		State struct {
@@ -143,19 +160,19 @@ func (v stateValue) text() string {
 	return strings.Join(all, ",")
 }
 
-// decodeInteraction reads a button press, a form or a shortcut; ok is false for
+// DecodeInteraction reads a button press, a form or a shortcut; ok is false for
 // what needs no work, such as a link button or a closed form.
-func decodeInteraction(body []byte) (a ask, ok bool, err error) {
+func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 	var c slack.InteractionCallback
 	var x interaction
 	if err := json.Unmarshal(body, &c); err != nil {
-		return ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
+		return Ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
 	}
 	if err := json.Unmarshal(body, &x); err != nil {
-		return ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
+		return Ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
 	}
-	a = ask{
-		Key:  keyOf("interaction", string(body)),
+	a = Ask{
+		Key:  KeyOf("interaction", string(body)),
 		Team: c.Team.ID, Enterprise: c.Enterprise.ID, User: c.User.ID,
 		Foreign: x.User.TeamID != "" && c.Team.ID != "" && x.User.TeamID != c.Team.ID,
 		Channel: c.Channel.ID, Response: c.ResponseURL, Trigger: c.TriggerID,
@@ -168,10 +185,10 @@ func decodeInteraction(body []byte) (a ask, ok bool, err error) {
 	switch c.Type {
 	case slack.InteractionTypeBlockActions:
 		if len(c.ActionCallback.BlockActions) == 0 {
-			return ask{}, false, nil
+			return Ask{}, false, nil
 		}
 		act := c.ActionCallback.BlockActions[0]
-		a.Kind, a.Action, a.Value = asButton, act.ActionID, act.Value
+		a.Kind, a.Action, a.Value = AsButton, act.ActionID, act.Value
 		if act.SelectedOption.Value != "" {
 			a.Value = act.SelectedOption.Value
 		}
@@ -182,17 +199,17 @@ func decodeInteraction(body []byte) (a ask, ok bool, err error) {
 		a.Fields = fieldsOf(x)
 		return a, true, nil
 	case slack.InteractionTypeViewSubmission:
-		a.Kind = asForm
+		a.Kind = AsForm
 		a.Callback, a.View, a.Hash, a.Meta = c.View.CallbackID, c.View.ID, c.View.Hash, c.View.PrivateMetadata
 		a.Fields = fieldsOf(x)
 		return a, true, nil
 	case slack.InteractionTypeMessageAction, slack.InteractionTypeShortcut:
-		a.Kind, a.Callback = asShortcut, c.CallbackID
+		a.Kind, a.Callback = AsShortcut, c.CallbackID
 		a.Text, a.TS, a.Thread = c.Message.Text, c.Message.Timestamp, c.Message.ThreadTimestamp
 		a.Files = x.Message.Files
 		return a, true, nil
 	}
-	return ask{}, false, nil
+	return Ask{}, false, nil
 }
 
 func fieldsOf(x interaction) map[string]string {

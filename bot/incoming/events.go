@@ -1,4 +1,4 @@
-package bot
+package incoming
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// event is the outside of an Events API callback and what we read of the inside.
-type event struct {
+// Event is the outside of an Events API callback and what we read of the inside.
+type Event struct {
 	Type       string `json:"type"`
 	Challenge  string `json:"challenge"`
 	TeamID     string `json:"team_id"`
@@ -33,7 +33,7 @@ type inner struct {
 	EventTS     string `json:"event_ts"`
 	MessageTS   string `json:"message_ts"`
 	Tab         string `json:"tab"`
-	Files       []file `json:"files"`
+	Files       []File `json:"files"`
 	Assistant   struct {
 		UserID    string `json:"user_id"`
 		ChannelID string `json:"channel_id"`
@@ -48,62 +48,62 @@ type inner struct {
 type eventKind struct {
 	// name is what the manifest subscribes to; the event's own type is the part
 	// before the dot.
-	name string
-	kind kind
-	when func(Policy) bool // nil: always
+	name  string
+	kind  Kind
+	links bool // only where links to our pages are shown
 	// earlier says that only apps of an earlier manifest have it: it is heard, and not
 	// subscribed to any more.
 	earlier bool
 	// read completes the ask; false: it is not for us.
-	read func(v inner, a *ask) bool
+	read func(v inner, a *Ask) bool
 }
 
 // eventTable is every event that we hear. The manifest is printed from it.
 var eventTable = []eventKind{
-	{name: "app_home_opened", kind: asHome, read: func(v inner, a *ask) bool {
+	{name: "app_home_opened", kind: AsHome, read: func(v inner, a *Ask) bool {
 		if v.Tab == "messages" { // where conversations with an agent begin
-			a.Kind, a.Direct = asAssistant, true
+			a.Kind, a.Direct = AsAssistant, true
 		}
 		return v.Tab == "home" || v.Tab == "messages"
 	}},
-	{name: "app_mention", kind: asMessage, read: func(v inner, a *ask) bool {
+	{name: "app_mention", kind: AsMessage, read: func(v inner, a *Ask) bool {
 		a.Text = selfMention.ReplaceAllString(v.Text, "")
 		return v.User != "" && v.Subtype == ""
 	}},
-	{name: "app_uninstalled", kind: asGone, read: func(inner, *ask) bool { return true }},
-	{name: "assistant_thread_started", kind: asAssistant, earlier: true, read: func(v inner, a *ask) bool {
+	{name: "app_uninstalled", kind: AsGone, read: func(inner, *Ask) bool { return true }},
+	{name: "assistant_thread_started", kind: AsAssistant, earlier: true, read: func(v inner, a *Ask) bool {
 		a.User, a.Channel, a.Thread, a.Direct = v.Assistant.UserID, v.Assistant.ChannelID, v.Assistant.ThreadTS, true
 		return true
 	}},
-	{name: "link_shared", kind: asLinks, when: func(p Policy) bool { return p.LinkDomain != "" }, read: func(v inner, a *ask) bool {
+	{name: "link_shared", kind: AsLinks, links: true, read: func(v inner, a *Ask) bool {
 		a.TS = v.MessageTS
 		for _, l := range v.Links {
 			a.Links = append(a.Links, l.URL)
 		}
 		return len(a.Links) > 0
 	}},
-	{name: "message.im", kind: asMessage, read: func(v inner, a *ask) bool {
+	{name: "message.im", kind: AsMessage, read: func(v inner, a *Ask) bool {
 		a.Text = selfMention.ReplaceAllString(v.Text, "")
 		return a.Direct && v.User != "" && (v.Subtype == "" || v.Subtype == "file_share")
 	}},
-	{name: "tokens_revoked", kind: asGone, read: func(inner, *ask) bool { return true }},
+	{name: "tokens_revoked", kind: AsGone, read: func(inner, *Ask) bool { return true }},
 }
 
 var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
 
-// decodeEvent reads an event; ok is false for one that is not for us: our own
+// DecodeEvent reads an event; ok is false for one that is not for us: our own
 // message, an edit, another bot.
-func decodeEvent(e event) (a ask, ok bool) {
+func DecodeEvent(e Event) (a Ask, ok bool) {
 	v := e.Event
 	i := slices.IndexFunc(eventTable, func(k eventKind) bool {
 		typ, _, _ := strings.Cut(k.name, ".")
 		return typ == v.Type
 	})
 	if i < 0 || v.BotID != "" {
-		return ask{}, false
+		return Ask{}, false
 	}
-	a = ask{
-		Key:  keyOf("event", e.TeamID, e.EventID, v.EventTS, v.TS),
+	a = Ask{
+		Key:  KeyOf("event", e.TeamID, e.EventID, v.EventTS, v.TS),
 		Kind: eventTable[i].kind,
 		Team: e.TeamID, Enterprise: e.Enterprise, User: v.User, Channel: v.Channel,
 		Foreign: v.UserTeam != "" && v.UserTeam != e.TeamID,
@@ -114,10 +114,11 @@ func decodeEvent(e event) (a ask, ok bool) {
 	return a, eventTable[i].read(v, &a)
 }
 
-// botEvents are the events that the app subscribes to under a policy.
-func botEvents(p Policy) (names []string) {
+// Events are the events that the app subscribes to; links is whether it shows those
+// to our pages.
+func Events(links bool) (names []string) {
 	for _, k := range eventTable {
-		if !k.earlier && (k.when == nil || k.when(p)) {
+		if !k.earlier && (links || !k.links) {
 			names = append(names, k.name)
 		}
 	}
