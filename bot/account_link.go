@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
@@ -92,7 +93,7 @@ func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.S
 		return b.reply(a, doc, false)
 	}
 	var k linkCode
-	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)
+	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
 	if err == nil && waiting {
 		if owed, ok := b.prove(ctx, a, c, k); ok {
 			return owed
@@ -102,7 +103,7 @@ func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.S
 			return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
 		}
 		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
-		if err := b.cfg.Store.Put(ctx, docCode, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
+		if err := b.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
 			return b.reply(a, answer.Error(ops.AsError(err), l), false)
 		}
 	}
@@ -126,7 +127,7 @@ func linkRow(l lang.Lang) slack.Block {
 func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.call(ctx, a)
 	var k linkCode
-	waiting, err := b.cfg.Store.Get(ctx, docCode, a.Team+"/"+a.User, b.now(), &k)
+	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
 	if err != nil || !waiting || b.cfg.Policy.LinkProof == nil {
 		return b.linkMe(ctx, a, c)
 	}
@@ -147,14 +148,14 @@ func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode
 		return nil, false
 	case err != nil:
 		// A code whose proof was refused is over: whoever tried something has one try.
-		_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
+		_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 		b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	if err := b.cfg.Store.Put(ctx, docLink, a.Team+"/"+a.User, link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	_ = b.cfg.Store.Delete(ctx, docCode, a.Team+"/"+a.User)
+	_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
 	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
 	return b.reply(a, doc, false), true
@@ -164,21 +165,21 @@ func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode
 func (b *Bot) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
-	if _, err := b.cfg.Store.Get(ctx, docCodesGiven, key, b.now(), &given); err != nil {
+	if _, err := b.cfg.Store.Get(ctx, record.CodesGiven, key, b.now(), &given); err != nil {
 		return false
 	}
 	given = slices.DeleteFunc(given, func(at time.Time) bool { return b.now().Sub(at) > time.Hour })
 	if len(given) >= codesPerHour {
 		return false
 	}
-	return b.cfg.Store.Put(ctx, docCodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
+	return b.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
 }
 
 func (b *Bot) unlinkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}
-	if err := b.cfg.Store.Delete(ctx, docLink, a.Team+"/"+a.User); err != nil {
+	if err := b.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	b.audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -67,7 +68,7 @@ func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
 func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
 	var old card.Card
-	if have, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &old); err != nil || have && old.User != "" {
+	if have, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &old); err != nil || have && old.User != "" {
 		return err
 	}
 	if _, pipeline := jobcontrol.PipelineOf(ctx, b.reader(ctx, j), j.Cluster, j.ID); pipeline != "" {

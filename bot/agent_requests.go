@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -231,13 +232,13 @@ func (b *Bot) peopleOf(ctx context.Context, user string) (ps []card.Place) {
 			ps = append(ps, card.Place{Team: team, Channel: who})
 		}
 	}
-	keys, err := b.cfg.Store.Keys(ctx, docLink, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Link, b.now())
 	if err != nil {
 		b.log.Warn("slack: links", "err", err)
 	}
 	for _, k := range keys {
 		var l link
-		if ok, err := b.cfg.Store.Get(ctx, docLink, k, b.now(), &l); err == nil && ok && l.User == user {
+		if ok, err := b.cfg.Store.Get(ctx, record.Link, k, b.now(), &l); err == nil && ok && l.User == user {
 			add(k)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -49,7 +50,7 @@ type Config struct {
 	// Watchers are the running watchers of the clusters; a cluster without one has
 	// cards that stay as they were.
 	Watchers map[string]*watch.Watcher
-	Store    Store
+	Store    record.Store
 	Policy   Policy
 	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
 	Interval time.Duration

@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
@@ -30,7 +31,7 @@ func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
 		}
 	}
 	var l link
-	ok, err := b.cfg.Store.Get(ctx, docLink, team+"/"+user, b.now(), &l)
+	ok, err := b.cfg.Store.Get(ctx, record.Link, team+"/"+user, b.now(), &l)
 	if err != nil {
 		b.log.Warn("slack: link", "err", err)
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -19,13 +17,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/answers"
-	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -238,7 +236,7 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 		}
 		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
-	doc := b.docOf(v, c.Lang)
+	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
 		doc.Title = b.ofJob(ctx, a, c.Lang, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
 	}
@@ -255,38 +253,13 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 	owed, ok := b.drawnHere(ctx, a, c, t, in, result)
 	if !ok {
 		below := b.below(c, op, t)
-		if !nothingIn(result) {
+		if !wording.NothingIn(result) {
 			below = slices.Concat(shareRow(a, t, c.Lang), below)
 		}
 		owed = b.replyWith(a, doc, t.Share, below...)
 	}
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
-}
-
-// docOf is a result as a chat shows it, where that is not as the shell does.
-func (b *Bot) docOf(result view.Viewer, l lang.Lang) view.Doc {
-	switch r := result.(type) {
-	case joblogs.DiagnoseOut:
-		return diagnosisDoc(r, l)
-	case joblogs.LogsOut:
-		return logsDoc(r, l)
-	case jobcontrol.ListOut, jobcontrol.QueueOut:
-		doc := result.View(l)
-		doc.Title = sentence(doc.Title)
-		return doc
-	case jobcontrol.CancelOut:
-		return cancelDoc(r, l)
-	case fleet.NodesOut:
-		return nodesDoc(r, l)
-	case fleet.PartitionsOut:
-		return partitionsDoc(r, l)
-	case jobcontrol.StatusOut:
-		doc := r.View(l)
-		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // as its card has it
-		return doc
-	}
-	return result.View(l)
 }
 
 // andThen carries out what was to follow a call.
@@ -336,7 +309,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 	if h.Until.IsZero() {
 		h.Until = b.now().Add(time.Hour)
 	}
-	return id, b.cfg.Store.Put(ctx, docHeld, id, h, h.Until)
+	return id, b.cfg.Store.Put(ctx, record.Held, id, h, h.Until)
 }
 
 // askFirst asks the person for a yes, and shows what it would be for.
@@ -349,7 +322,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: sentence(e.Message.In(c.Lang)), Items: t.Note}}}
+	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: wording.Sentence(e.Message.In(c.Lang)), Items: t.Note}}}
 	for _, d := range e.Details {
 		doc.Sections[0].Items = append(doc.Sections[0].Items, d.In(c.Lang))
 	}
@@ -360,12 +333,6 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
 	}
 	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
-}
-
-// sentence begins words with a capital letter, where they begin with a word.
-func sentence(s string) string {
-	first, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // yesNo are the two buttons below a question.
@@ -410,7 +377,7 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	l := b.langOf(ctx, a)
 	var h held
-	found, err := b.cfg.Store.Get(ctx, docHeld, a.Value, b.now(), &h)
+	found, err := b.cfg.Store.Get(ctx, record.Held, a.Value, b.now(), &h)
 	if err != nil || !found {
 		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
 	}
@@ -421,7 +388,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
 		return nil // the form's answer decides
 	}
-	owner, err := b.cfg.Store.Claim(ctx, docClaim, a.Value, a.Key, b.now().Add(2*time.Hour))
+	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
 		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
 	}

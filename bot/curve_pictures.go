@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 )
@@ -37,7 +38,7 @@ func (b *Bot) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOu
 		return
 	}
 	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(n.Job.Cluster, n.Job.ID), b.now(), &k)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(n.Job.Cluster, n.Job.ID), b.now(), &k)
 	due := slices.ContainsFunc(k.Places, func(p card.Place) bool { return p.Pictured < quarter })
 	if err != nil || !ok || !due || !b.out.Plain(k.Team) {
 		return

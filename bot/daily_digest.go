@@ -10,6 +10,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -43,7 +45,7 @@ func (b *Bot) digestLoop(ctx context.Context) {
 // Digests queues each person's digest, and each place's, when it is their hour. Its
 // key holds the date, so that it is sent once however often this runs.
 func (b *Bot) Digests(ctx context.Context) {
-	keys, err := b.cfg.Store.Keys(ctx, docSettings, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 	if err != nil {
 		return
 	}
@@ -62,7 +64,7 @@ func (b *Bot) Digests(ctx context.Context) {
 	}
 	for _, s := range all {
 		var by string // who has set it: their morning is the place's
-		if _, err := b.cfg.Store.Get(ctx, docFollow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
+		if _, err := b.cfg.Store.Get(ctx, record.Follow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
 		who := b.settings(ctx, s.place.Team, by)
@@ -94,7 +96,7 @@ func (b *Bot) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (d
 		for _, j := range jobs {
 			if j.Cluster = name; s.isAbout(j) {
 				var k card.Card // its diagnosis, where it has one
-				_, _ = b.cfg.Store.Get(ctx, docCard, card.ID(name, j.ID), b.now(), &k)
+				_, _ = b.cfg.Store.Get(ctx, record.Card, card.ID(name, j.ID), b.now(), &k)
 				day.add(j, k.News.Class)
 			}
 		}
@@ -158,7 +160,7 @@ func digestOf(day sums, l lang.Lang) view.Doc {
 	}})
 	var lines []string
 	for _, class := range slices.Sorted(maps.Keys(day.failed)) {
-		lines = append(lines, causeWords(class, l)+answer.Colon.In(l)+answer.Cut(strings.Join(day.failed[class], ", "), 300))
+		lines = append(lines, wording.CauseWords(class, l)+answer.Colon.In(l)+answer.Cut(strings.Join(day.failed[class], ", "), 300))
 	}
 	if len(lines) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textFailures.In(l), Items: lines})

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -51,7 +52,7 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 			continue
 		}
 		var missing missingRun
-		known, err := b.cfg.Store.Get(ctx, docMissing, s.key(), b.now(), &missing)
+		known, err := b.cfg.Store.Get(ctx, record.Missing, s.key(), b.now(), &missing)
 		if err != nil {
 			b.log.Warn("slack: expected runs", "err", err)
 			continue
@@ -66,9 +67,9 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 				title := fmt.Sprintf(textBack.In(l), name, jobs[there].ID)
 				b.announce(ctx, s.place, fmt.Sprintf("back/%s/%d", s.key(), missing.Since.Unix()), view.Doc{Title: title, Tone: view.Good})
 			}
-			_ = b.cfg.Store.Delete(ctx, docMissing, s.key()) // else the next look does
+			_ = b.cfg.Store.Delete(ctx, record.Missing, s.key()) // else the next look does
 		case !known:
-			_ = b.cfg.Store.Put(ctx, docMissing, s.key(), missingRun{Since: b.now()}, time.Time{}) // else it is noted later
+			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missingRun{Since: b.now()}, time.Time{}) // else it is noted later
 		case !missing.Told && b.now().Sub(missing.Since) >= missingFor:
 			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
 			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
@@ -80,7 +81,7 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 			}
 			b.announce(ctx, s.place, fmt.Sprintf("missing/%s/%d", s.key(), missing.Since.Unix()), doc, since)
 			missing.Told = true
-			_ = b.cfg.Store.Put(ctx, docMissing, s.key(), missing, time.Time{}) // the message's key makes it come once
+			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missing, time.Time{}) // the message's key makes it come once
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (b *Bot) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, i
 	if s.place = placeOf(a); bad != "" {
 		return
 	}
-	if err := b.cfg.Store.Put(ctx, docFollow, s.key(), a.User, time.Time{}); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}); err != nil {
 		b.log.Warn("slack: expected runs", "err", err)
 	}
 }

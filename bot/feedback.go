@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -124,7 +125,7 @@ func threadOf(a incoming.Ask) string {
 // history is never read for it.
 func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
 	if id := threadOf(a); id != "" {
-		if _, err := b.cfg.Store.Get(ctx, docThread, id, b.now(), &t); err != nil {
+		if _, err := b.cfg.Store.Get(ctx, record.Thread, id, b.now(), &t); err != nil {
 			b.log.Warn("slack: thread", "err", err)
 		}
 	}
@@ -142,7 +143,7 @@ func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*talk)) 
 	if len(t.Turns) > maxTurns {
 		t.Turns = t.Turns[len(t.Turns)-maxTurns:]
 	}
-	if err := b.cfg.Store.Put(ctx, docThread, id, t, b.now().Add(30*24*time.Hour)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Thread, id, t, b.now().Add(30*24*time.Hour)); err != nil {
 		b.log.Warn("slack: thread", "err", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -38,7 +39,7 @@ func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		return b.reply(a, answer.Error(err, c.Lang), false)
 	}
 	var r launch.Remedy
-	if ok, err := b.cfg.Store.Get(ctx, docRemedy, a.Value, b.now(), &r); err != nil || !ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Remedy, a.Value, b.now(), &r); err != nil || !ok {
 		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy, Fix: lang.Text{EN: "diagnose %s", ZH: "diagnose %s"}.With(id)}, c.Lang), false)
 	}
 	t := typed.Call{Cluster: cluster}
@@ -71,7 +72,7 @@ func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		t.Then = "cancel " + string(waiting) + " --yes"
 	} else {
 		var last slurm.JobID
-		if ok, err := b.cfg.Store.Get(ctx, docLonger, a.Value, b.now(), &last); err == nil && ok {
+		if ok, err := b.cfg.Store.Get(ctx, record.Longer, a.Value, b.now(), &last); err == nil && ok {
 			after = last
 		}
 	}
@@ -108,7 +109,7 @@ func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slur
 
 // longer remembers which job is the last of those that wait for job of.
 func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
-	if err := b.cfg.Store.Put(ctx, docLonger, of, id, b.now().Add(60*24*time.Hour)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Longer, of, id, b.now().Add(60*24*time.Hour)); err != nil {
 		b.log.Warn("slack: chain", "job", id, "err", err)
 	}
 }

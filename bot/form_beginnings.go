@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
@@ -259,5 +260,5 @@ func (b *Bot) keepBase(ctx context.Context, a incoming.Ask, spec map[string]any)
 		return "", err
 	}
 	key = incoming.KeyOf("base", a.Key)
-	return key, b.cfg.Store.Put(ctx, docBase, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
+	return key, b.cfg.Store.Put(ctx, record.Base, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
 }

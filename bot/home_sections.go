@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
@@ -56,16 +57,16 @@ func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 // requestsOpen are the requests that wait for an operator. They are decided where
 // all of what they ask for stands, and not here.
 func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) {
-	keys, err := b.cfg.Store.Keys(ctx, docHeld, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
 	if err != nil {
 		b.log.Warn("slack: requests", "err", err)
 	}
 	for _, key := range keys {
 		var h held
-		if ok, err := b.cfg.Store.Get(ctx, docHeld, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {
+		if ok, err := b.cfg.Store.Get(ctx, record.Held, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {
 			continue
 		}
-		if done, err := b.cfg.Store.Get(ctx, docClaim, key, b.now(), new(string)); err != nil || done {
+		if done, err := b.cfg.Store.Get(ctx, record.Claim, key, b.now(), new(string)); err != nil || done {
 			continue
 		}
 		who, _ := b.linked(ctx, h.Ask.Team, h.Ask.User)

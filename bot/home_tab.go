@@ -19,7 +19,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -35,7 +37,6 @@ var (
 	textGlance    = lang.Text{EN: "The cluster at a glance", ZH: "集群概览"}
 	textFailures  = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
 	textNoFailure = lang.Text{EN: "No job has failed in the last seven days.", ZH: "最近七天没有失败的作业。"}
-	textNotKnown  = lang.Text{EN: "cause not known", ZH: "原因未知"}
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
@@ -148,21 +149,13 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	var lines []string
 	causes := slices.SortedFunc(maps.Keys(by), func(x, y string) int { return cmp.Or(len(by[y])-len(by[x]), strings.Compare(x, y)) })
 	for _, cause := range causes[:min(len(causes), 10)] {
-		name := textNotKnown.In(l)
+		name := wording.NotKnown.In(l)
 		if cause != "" {
-			name = sentence(className(cause, l))
+			name = wording.Sentence(wording.ClassName(cause, l))
 		}
 		lines = append(lines, fmt.Sprintf(textCount.In(l), name, len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
 	}
 	return []slack.Block{docBlocks(view.Section{Items: lines})}
-}
-
-// causeWords is a class of failure in words, with its id.
-func causeWords(class string, l lang.Lang) string {
-	if class == "" {
-		return textNotKnown.In(l)
-	}
-	return fmt.Sprintf(answer.Named.In(l), className(class, l), class)
 }
 
 // failuresSince are the failed jobs that have a card, by the class of their
@@ -181,13 +174,13 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 }
 
 func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card.Card) {
-	keys, err := b.cfg.Store.Keys(ctx, docCard, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
 	if err != nil {
 		b.log.Warn("slack: cards", "err", err)
 	}
 	for _, key := range keys {
 		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
+		if ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
 			list = append(list, k)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -54,18 +56,18 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 	b.failing.Lock()
 	defer b.failing.Unlock()
 	f := report.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
-	if err := b.cfg.Store.Put(ctx, docFailure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Failure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
 		b.log.Warn("slack: failure", "job", j.ID, "err", err)
 		return
 	}
-	keys, err := b.cfg.Store.Keys(ctx, docFailure, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Failure, b.now())
 	if err != nil {
 		return
 	}
 	var failures []report.Failure
 	for _, key := range keys {
 		var f report.Failure
-		if ok, err := b.cfg.Store.Get(ctx, docFailure, key, b.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
+		if ok, err := b.cfg.Store.Get(ctx, record.Failure, key, b.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
 			failures = append(failures, f)
 		}
 	}
@@ -86,7 +88,7 @@ func (b *Bot) tellIncident(ctx context.Context, cluster string, found report.Inc
 	defer b.cards.Unlock()
 	sum := sha256.Sum256([]byte(cluster + "/" + found.Class + "/" + found.Where))
 	x := incident{Key: hex.EncodeToString(sum[:8]), Cluster: cluster, Told: map[string][]string{}}
-	had, err := b.cfg.Store.Get(ctx, docIncident, x.Key, b.now(), &x)
+	had, err := b.cfg.Store.Get(ctx, record.Incident, x.Key, b.now(), &x)
 	if err != nil {
 		return err
 	}
@@ -144,14 +146,14 @@ func (b *Bot) drawIncident(ctx context.Context, x incident, id string) error {
 		return err
 	}
 	b.out.Wake()
-	return b.cfg.Store.Put(ctx, docIncident, id, x, b.now().Add(jobcontrol.IncidentWindow))
+	return b.cfg.Store.Put(ctx, record.Incident, id, x, b.now().Add(jobcontrol.IncidentWindow))
 }
 
 // cardsOf are the cards of an incident's jobs.
 func (b *Bot) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
 		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(x.Cluster, slurm.JobID(job)), b.now(), &k); err == nil && ok {
+		if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(x.Cluster, slurm.JobID(job)), b.now(), &k); err == nil && ok {
 			cards = append(cards, k)
 		}
 	}
@@ -164,7 +166,7 @@ const mostInIncident = 10
 // incidentBlocks draws an incident for those who see those cards.
 func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []slack.Block) {
 	l := x.Lang
-	what := className(x.Found.Class, l)
+	what := wording.ClassName(x.Found.Class, l)
 	if x.Found.Where != x.Found.Class {
 		what = fmt.Sprintf(textIncidentOn.In(l), what, x.Found.Where)
 	}
@@ -203,7 +205,7 @@ const ofIncident = "incident:"
 func (b *Bot) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	b.cards.Lock()
 	var x incident
-	ok, err := b.cfg.Store.Get(ctx, docIncident, id, b.now(), &x)
+	ok, err := b.cfg.Store.Get(ctx, record.Incident, id, b.now(), &x)
 	first := ok && err == nil && x.Taken == ""
 	if first {
 		x.Taken, x.TakenAt = a.User, b.now()

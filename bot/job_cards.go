@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -90,7 +91,7 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 	k.Places = slices.Clone(k.Places) // what is drawn into them was not sent where this fails
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	var old card.Card
-	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &old)
+	have, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &old)
 	switch {
 	case err != nil:
 		return err
@@ -131,7 +132,7 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 // one has its own.
 func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
 	var old card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(from.Cluster, from.ID), b.now(), &old)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(from.Cluster, from.ID), b.now(), &old)
 	if err != nil || !ok {
 		return err
 	}
@@ -192,7 +193,7 @@ func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, chan
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(cluster, id), b.now(), &k)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(cluster, id), b.now(), &k)
 	if err != nil || !ok {
 		return false
 	}
@@ -204,15 +205,15 @@ func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, chan
 func (b *Bot) keepCard(ctx context.Context, k card.Card) error {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	if k.EndedAt.IsZero() {
-		if err := b.cfg.Store.Put(ctx, docAlive, id, true, time.Time{}); err != nil {
+		if err := b.cfg.Store.Put(ctx, record.Alive, id, true, time.Time{}); err != nil {
 			return err
 		}
-		return b.cfg.Store.Put(ctx, docCard, id, k, time.Time{})
+		return b.cfg.Store.Put(ctx, record.Card, id, k, time.Time{})
 	}
-	if err := b.cfg.Store.Put(ctx, docCard, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Card, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
 		return err
 	}
-	return b.cfg.Store.Delete(ctx, docAlive, id)
+	return b.cfg.Store.Delete(ctx, record.Alive, id)
 }
 
 // Tell brings what the watcher has seen to the job's cards. Jobs that nobody
@@ -222,7 +223,7 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 	defer b.cards.Unlock()
 	id := card.ID(n.Job.Cluster, n.Job.ID)
 	var k card.Card
-	have, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	have, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &k)
 	if err != nil {
 		return err
 	}
@@ -383,7 +384,7 @@ func (b *Bot) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 // cardLang is the language of a job's card.
 func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	var k card.Card
-	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
 		return lang.EN
 	}
 	return b.langOfCard(ctx, &k)
@@ -402,7 +403,7 @@ func (b *Bot) mayCall(s settings, k *card.Card) bool {
 func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
 	id := card.ID(j.Cluster, j.ID)
 	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, id, b.now(), &k)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &k)
 	if err != nil || !ok {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -210,7 +211,7 @@ func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		return nil, false
 	}
 	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(here.Cluster, here.ID), b.now(), &k)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(here.Cluster, here.ID), b.now(), &k)
 	if err != nil || !ok || !k.News.Job.State.Ended() || k.News.Cause == nil {
 		return nil, false
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -184,7 +185,7 @@ func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news [
 	for _, j := range jobs {
 		n := card.News{Job: j}
 		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
+		if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
 			n = n.Keep(k.News)
 		}
 		news = append(news, n)

@@ -13,7 +13,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -199,7 +201,7 @@ func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 // toldEnd reports whether the end of a job stands on its card.
 func (b *Bot) toldEnd(ctx context.Context, j slurm.Job) bool {
 	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k)
+	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k)
 	return err == nil && ok && !k.EndedAt.IsZero()
 }
 
@@ -347,8 +349,8 @@ func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *report.
 	if len(n.Fix) > 0 { // it stands beside its button
 		told.Report, told.Fix = d.Offered(), nil
 	}
-	doc := diagnosisDoc(told, l)
-	n.Why, n.Cause, n.Class, n.Exclude = whyWords(d.Report, l), &doc, d.Class, d.ExcludeNodes
+	doc := wording.Diagnosis(told, l)
+	n.Why, n.Cause, n.Class, n.Exclude = wording.Why(d.Report, l), &doc, d.Class, d.ExcludeNodes
 	return &d.Report
 }
 
@@ -359,7 +361,7 @@ func (b *Bot) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOu
 	if !ok {
 		return
 	}
-	if err := b.cfg.Store.Put(ctx, docRemedy, card.ID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Remedy, card.ID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
 		b.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
 		return
 	}
@@ -423,7 +425,7 @@ func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
 // followed reports whether anybody looks on: a diagnosis reads many logs.
 func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 	var k card.Card
-	if ok, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
 		return true
 	}
 	followers, err := b.followers(ctx, j)
@@ -432,13 +434,13 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 
 // unfinished lists the jobs whose cards wait for an end.
 func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, docAlive, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Alive, b.now())
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
 		var k card.Card
-		ok, err := b.cfg.Store.Get(ctx, docCard, key, b.now(), &k)
+		ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k)
 		if err != nil {
 			return nil, err
 		}

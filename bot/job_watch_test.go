@@ -18,6 +18,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
@@ -269,7 +270,7 @@ func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
 
 // A forgetful store cannot read the documents of a kind some times.
 type forgetful struct {
-	bot.Store
+	record.Store
 	kind  string
 	times atomic.Int64
 }
@@ -352,7 +353,7 @@ func TestTheEndOfAShortJobIsToldToo(t *testing.T) {
 
 // An awayStore refuses to queue messages some times.
 type awayStore struct {
-	bot.Store
+	record.Store
 	times atomic.Int64
 }
 

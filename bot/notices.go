@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -61,7 +62,7 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 	}
 	var k card.Card
 	job := card.ID(n.Cluster, n.Job)
-	if ok, err := b.cfg.Store.Get(ctx, docCard, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
+	if ok, err := b.cfg.Store.Get(ctx, record.Card, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
 		call := ""
 		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.settings(ctx, k.Team, k.User), &k) {
 			call = k.User

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -49,7 +50,7 @@ func (b *Bot) serveInstall(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	state := rand.Text()
-	if err := b.cfg.Store.Put(r.Context(), docInstall, "state/"+state, true, b.now().Add(10*time.Minute)); err != nil {
+	if err := b.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, b.now().Add(10*time.Minute)); err != nil {
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 		return
 	}
@@ -76,7 +77,7 @@ func (b *Bot) serveOAuth(w http.ResponseWriter, r *http.Request) {
 	var known bool
 	cookie, err := r.Cookie(stateCookie)
 	if err == nil && cookie.Value == q.Get("state") {
-		_, err = b.cfg.Store.Take(r.Context(), docInstall, "state/"+q.Get("state"), b.now(), &known)
+		_, err = b.cfg.Store.Take(r.Context(), record.Install, "state/"+q.Get("state"), b.now(), &known)
 	}
 	if err != nil || !known {
 		http.Error(w, "this installation did not begin here, or took longer than ten minutes: open /slack/install again", http.StatusBadRequest)
@@ -109,13 +110,13 @@ func (b *Bot) install(ctx context.Context, code string) error {
 		return err
 	}
 	b.clients.Delete(res.Team.ID)
-	return b.cfg.Store.Put(ctx, docInstall, "team/"+res.Team.ID,
+	return b.cfg.Store.Put(ctx, record.Install, "team/"+res.Team.ID,
 		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: b.now()}, time.Time{})
 }
 
 // teams are the workspaces that have installed the app.
 func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, docInstall, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Install, b.now())
 	for _, k := range keys {
 		if team, ok := strings.CutPrefix(k, "team/"); ok {
 			ids = append(ids, team)
@@ -136,7 +137,7 @@ func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 		}
 	}
 	var i install
-	ok, err := b.cfg.Store.Get(ctx, docInstall, "team/"+team, b.now(), &i)
+	ok, err := b.cfg.Store.Get(ctx, record.Install, "team/"+team, b.now(), &i)
 	if err != nil {
 		return "", err
 	}
@@ -156,7 +157,7 @@ func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 // uninstalled forgets a workspace whose token Slack has ended.
 func (b *Bot) uninstalled(ctx context.Context, team string) {
 	b.clients.Delete(team)
-	if err := b.cfg.Store.Delete(ctx, docInstall, "team/"+team); err != nil {
+	if err := b.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
 		b.log.Warn("slack: uninstall", "err", err)
 	}
 }

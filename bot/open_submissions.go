@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -70,7 +71,7 @@ func (b *Bot) joined(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Cal
 	if op.Effect == ops.Read || a.Terminal != nil {
 		return t
 	}
-	if ok, err := b.cfg.Store.Get(ctx, docOpen, openID(a, t), b.now(), &o); err == nil && ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Open, openID(a, t), b.now(), &o); err == nil && ok {
 		t.Key = o.Call.Key
 	}
 	return t
@@ -103,10 +104,10 @@ func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 	}
 	o := openSubmission{Call: t, Ask: a, Key: sub.Key, Name: sub.Name, Cluster: sub.Cluster, Lang: c.Lang}
 	id := openID(a, t)
-	if had, err := b.cfg.Store.Get(ctx, docOpen, id, b.now(), &openSubmission{}); err == nil && had {
+	if had, err := b.cfg.Store.Get(ctx, record.Open, id, b.now(), &openSubmission{}); err == nil && had {
 		return b.reply(a, view.Doc{Title: fmt.Sprintf(textOpen.In(c.Lang), o.Name), Sections: []view.Section{{Text: textOpenWait.In(c.Lang)}}}, false), true
 	}
-	if err := b.cfg.Store.Put(ctx, docOpen, id, o, b.now().Add(7*24*time.Hour)); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Open, id, o, b.now().Add(7*24*time.Hour)); err != nil {
 		b.log.Error("slack: open submission", "key", sub.Key, "err", err)
 		return nil, false
 	}
@@ -145,7 +146,7 @@ func (b *Bot) openLoop(ctx context.Context) {
 // SettleOpen looks once for the outcome of every open submission, and edits the
 // messages of those that have one.
 func (b *Bot) SettleOpen(ctx context.Context) {
-	ids, err := b.cfg.Store.Keys(ctx, docOpen, b.now())
+	ids, err := b.cfg.Store.Keys(ctx, record.Open, b.now())
 	if err != nil || len(ids) == 0 {
 		return
 	}
@@ -154,7 +155,7 @@ func (b *Bot) SettleOpen(ctx context.Context) {
 	}
 	for _, id := range ids {
 		var o openSubmission
-		if ok, err := b.cfg.Store.Get(ctx, docOpen, id, b.now(), &o); err != nil || !ok {
+		if ok, err := b.cfg.Store.Get(ctx, record.Open, id, b.now(), &o); err != nil || !ok {
 			continue
 		}
 		if err := b.settleOne(ctx, id, o); err != nil {
@@ -168,13 +169,13 @@ func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error 
 	sub, found := b.submissionOf(ctx, o.Key)
 	switch {
 	case !found:
-		return b.cfg.Store.Delete(ctx, docOpen, id)
+		return b.cfg.Store.Delete(ctx, record.Open, id)
 	case sub.State == store.Submitted:
 		return b.nowKnown(ctx, id, o, sub)
 	case sub.State == store.Rejected:
 		e := ops.AsError(errors.New(sub.Message))
 		r := answer.Render(answer.Error(e, o.Lang), o.Lang)
-		return errors.Join(b.editOpen(ctx, &o, r.Text, answer.BlocksJSON(r.Messages[0])), b.cfg.Store.Delete(ctx, docOpen, id))
+		return errors.Join(b.editOpen(ctx, &o, r.Text, answer.BlocksJSON(r.Messages[0])), b.cfg.Store.Delete(ctx, record.Open, id))
 	case o.Offered || b.now().Before(sub.UpdatedAt.Add(openSettles)) || !b.surelyAbsent(ctx, sub):
 		return nil
 	}
@@ -190,7 +191,7 @@ func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error 
 		return err
 	}
 	o.Offered = true
-	return b.cfg.Store.Put(ctx, docOpen, id, o, b.now().Add(7*24*time.Hour))
+	return b.cfg.Store.Put(ctx, record.Open, id, o, b.now().Add(7*24*time.Hour))
 }
 
 // surelyAbsent reports whether the cluster answers and does not know the job.
@@ -228,7 +229,7 @@ func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub sto
 		Team: o.Ask.Team, User: o.Ask.User, Lang: o.Lang, Approver: o.Ask.Approver, News: news, Began: b.now(),
 		Places: []card.Place{{Team: o.Ask.Team, Channel: where}},
 	}
-	return errors.Join(b.begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, docOpen, id))
+	return errors.Join(b.begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, record.Open, id))
 }
 
 // editOpen edits the message of an open submission.

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -135,7 +136,7 @@ func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p p
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
 	}
-	doc := diagnosisDoc(joblogs.DiagnoseOut{Report: r}, c.Lang)
+	doc := wording.Diagnosis(joblogs.DiagnoseOut{Report: r}, c.Lang)
 	return b.replyWith(a, doc, share, feedback("diagnose", c.Lang))
 }
 

@@ -14,15 +14,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
-
-// docPipelineCard is the kind of document that a pipeline's one card is kept as, by
-// the pipeline's key.
-const docPipelineCard = "pipeline_card"
 
 // A pipelineCard is the messages of a pipeline, and what was last heard of its jobs.
 type pipelineCard struct {
@@ -61,7 +58,7 @@ func (b *Bot) tellPipeline(
 	}
 	var c pipelineCard
 	own := owner + "/" + name
-	if _, err := b.cfg.Store.Get(ctx, docPipelineCard, own, b.now(), &c); err != nil {
+	if _, err := b.cfg.Store.Get(ctx, record.PipelineCard, own, b.now(), &c); err != nil {
 		return nil, err
 	}
 	if c.Heard == nil {
@@ -117,7 +114,7 @@ func (b *Bot) tellPipeline(
 		in.Places = c.Places
 		owed = append(owed, b.taleIn(ctx, &in, id, string(n.Job.ID)+"/")...)
 	}
-	return owed, b.cfg.Store.Put(ctx, docPipelineCard, own, c, b.now().AddDate(0, 3, 0))
+	return owed, b.cfg.Store.Put(ctx, record.PipelineCard, own, c, b.now().AddDate(0, 3, 0))
 }
 
 // drawPipeline draws a pipeline's card: how far it is, a line a step, and how it goes on.

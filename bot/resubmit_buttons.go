@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -88,7 +89,7 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 // withBase puts the form's fields over the specification that it began with.
 func (b *Bot) withBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
 	var began base
-	ok, err := b.cfg.Store.Get(ctx, docBase, key, b.now(), &began)
+	ok, err := b.cfg.Store.Get(ctx, record.Base, key, b.now(), &began)
 	if key == "" || err != nil || !ok || began.Owner != a.Team+"/"+a.User {
 		return typed
 	}

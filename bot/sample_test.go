@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -56,8 +57,8 @@ func sampleHome(t testing.TB, l lang.Lang) []slack.Block {
 	require.NoError(t, err)
 	bad := sampleCard(slurm.Failed, l)
 	bad.EndedAt = noon.Add(-time.Hour)
-	require.NoError(t, st.Slack().Put(t.Context(), docCard, "slurm/4700", bad, time.Time{}))
-	require.NoError(t, st.Slack().Put(t.Context(), docSettings, "T1/U1", settings{Lang: l}, time.Time{}))
+	require.NoError(t, st.Slack().Put(t.Context(), record.Card, "slurm/4700", bad, time.Time{}))
+	require.NoError(t, st.Slack().Put(t.Context(), record.Settings, "T1/U1", settings{Lang: l}, time.Time{}))
 	a := incoming.Ask{Team: "T1", User: "U1", Kind: incoming.AsHome}
 	return b.homeBlocks(t.Context(), a, b.call(t.Context(), a))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -53,7 +54,7 @@ func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 		}
 		b.scriptsRead[id] = true
 		var read bool
-		if known, err := b.cfg.Store.Get(ctx, docScriptRead, id, b.now(), &read); err != nil || known {
+		if known, err := b.cfg.Store.Get(ctx, record.ScriptRead, id, b.now(), &read); err != nil || known {
 			continue
 		}
 		left--
@@ -65,7 +66,7 @@ func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 			delete(b.scriptsRead, id) // Slack did not say who is where: asked again
 			continue
 		}
-		if err := b.cfg.Store.Put(ctx, docScriptRead, id, true, b.now().AddDate(0, 0, 7)); err != nil {
+		if err := b.cfg.Store.Put(ctx, record.ScriptRead, id, true, b.now().AddDate(0, 0, 7)); err != nil {
 			b.log.Warn("slack: script", "job", j.ID, "err", err)
 		}
 	}
@@ -87,7 +88,7 @@ func (b *Bot) followAsAsked(ctx context.Context, j slurm.Job, script string, peo
 		}
 		for _, p := range places {
 			s := subscription{subject: "job/" + card.ID(j.Cluster, j.ID), place: p}
-			if err := b.cfg.Store.Put(ctx, docFollow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)); err != nil {
+			if err := b.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)); err != nil {
 				b.log.Warn("slack: script", "job", j.ID, "err", err)
 			}
 		}

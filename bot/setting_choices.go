@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
@@ -122,7 +123,7 @@ func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []
 	if err := s.set([]string{name, a.Value}, c); err != nil {
 		return nil // not one of ours: the select offers good values only
 	}
-	if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+	if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
 		b.log.Error("slack: settings", "err", err)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -33,12 +34,12 @@ func (b *Bot) settings(ctx context.Context, team, user string) settings {
 	var s settings
 	key := team + "/" + user
 	if team == "" { // a link of the configuration may leave the workspace out
-		keys, err := b.cfg.Store.Keys(ctx, docSettings, b.now())
+		keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 		if i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, key) }); err == nil && i >= 0 {
 			key = keys[i]
 		}
 	}
-	if _, err := b.cfg.Store.Get(ctx, docSettings, key, b.now(), &s); err != nil {
+	if _, err := b.cfg.Store.Get(ctx, record.Settings, key, b.now(), &s); err != nil {
 		b.log.Warn("slack: settings", "err", err)
 	}
 	return s
@@ -52,7 +53,7 @@ func (b *Bot) setSettings(ctx context.Context, a incoming.Ask, c *ops.Call, word
 		if err := s.set(words, c); err != nil {
 			return b.reply(a, answer.Error(err, c.Lang), false)
 		}
-		if err := b.cfg.Store.Put(ctx, docSettings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+		if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
 			return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
 		}
 	}

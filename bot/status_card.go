@@ -16,7 +16,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -88,7 +90,7 @@ func (b *Bot) underLink(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut
 func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 	sections := r.View(l).Sections
 	if r.State == slurm.Pending && r.Do != "" {
-		doc.Sections = append(doc.Sections, view.Section{Text: sentence(r.Do)})
+		doc.Sections = append(doc.Sections, view.Section{Text: wording.Sentence(r.Do)})
 	}
 	for i, s := range sections[1:] {
 		if i == 0 && r.Pulse != nil && !r.Pulse.MayHang {
@@ -148,7 +150,7 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 // cardNow is the card of a job, with what its watcher knows or else its log says.
 func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	var k card.Card
-	if _, err := b.cfg.Store.Get(ctx, docCard, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil {
+	if _, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil {
 		b.log.Warn("slack: card", "job", j.ID, "err", err)
 	}
 	known := k.News.Job.State == j.State && k.News.Iteration > 0

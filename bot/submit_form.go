@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -62,7 +63,7 @@ func (b *Bot) formValues(ctx context.Context, a incoming.Ask) map[string]string 
 		maps.Copy(values, b.cfg.Site(b.clusterOf(ctx, a)))
 	}
 	var last map[string]string
-	if _, err := b.cfg.Store.Get(ctx, docLast, a.Team+"/"+a.User, b.now(), &last); err == nil {
+	if _, err := b.cfg.Store.Get(ctx, record.Last, a.Team+"/"+a.User, b.now(), &last); err == nil {
 		maps.Copy(values, last)
 	}
 	return values
@@ -162,13 +163,13 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 		return nil
 	}
 	var h held
-	if ok, err := b.cfg.Store.Get(ctx, docHeld, a.Meta, b.now(), &h); err == nil && ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Held, a.Meta, b.now(), &h); err == nil && ok {
 		a.Channel, a.Direct = h.Ask.Channel, h.Ask.Direct
 		last := maps.Clone(h.Ask.Fields)
 		if redact.Text(last["env"]) != last["env"] {
 			delete(last, "env") // secrets are not kept
 		}
-		if err := b.cfg.Store.Put(ctx, docLast, a.Team+"/"+a.User, last, time.Time{}); err != nil {
+		if err := b.cfg.Store.Put(ctx, record.Last, a.Team+"/"+a.User, last, time.Time{}); err != nil {
 			b.log.Warn("slack: last run", "err", err)
 		}
 	}

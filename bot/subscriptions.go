@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -77,10 +78,10 @@ func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluste
 	var err error
 	title, said := textFollow, textFollowBy
 	if on {
-		err = b.cfg.Store.Put(ctx, docFollow, s.key(), a.User, time.Time{})
+		err = b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
 	} else {
 		title, said = textUnfollow, textUnfollowBy
-		err = errors.Join(b.cfg.Store.Delete(ctx, docFollow, s.key()), b.cfg.Store.Delete(ctx, docMissing, s.key()))
+		err = errors.Join(b.cfg.Store.Delete(ctx, record.Follow, s.key()), b.cfg.Store.Delete(ctx, record.Missing, s.key()))
 	}
 	if err != nil {
 		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
@@ -135,7 +136,7 @@ func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call
 
 // subscriptions are all of them.
 func (b *Bot) subscriptions(ctx context.Context) (list []subscription, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, docFollow, b.now())
+	keys, err := b.cfg.Store.Keys(ctx, record.Follow, b.now())
 	for _, k := range keys {
 		if s, ok := parseSubscription(k); ok {
 			list = append(list, s)

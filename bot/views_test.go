@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -83,7 +84,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		{"card-waiting", slacktest.InMessage, waiting},
 		{"card-running", slacktest.InMessage, running},
 		{"card-failed", slacktest.InMessage, failed},
-		message("diagnosis", append(answer.Blocks(diagnosisDoc(joblogs.DiagnoseOut{Report: diagnosis}, l), l), feedback("diagnose", l))),
+		message("diagnosis", append(answer.Blocks(wording.Diagnosis(joblogs.DiagnoseOut{Report: diagnosis}, l), l), feedback("diagnose", l))),
 		{"card-done", slacktest.InMessage, done},
 		message("approval", append(answer.Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
 		message("link", append(answer.Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),

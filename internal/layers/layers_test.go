@@ -106,6 +106,8 @@ var rooms = []room{
 	{"bot/card", []string{"bot/answer", "bot/typed", "internal/ops/...", "slurm", "slurm/hostlist", "slurm/metrics"}, "a card is drawn from what is known of a job, wherever it stands"},
 	{"bot/form", []string{"bot/answer", "bot/typed", "internal/ops/...", "knowledge/rules"}, "a form is its fields: who may submit is decided elsewhere"},
 	{"bot/outbox", []string{"bot/answer", "bot/slacktest", "internal/store"}, "sending knows nothing of what is said"},
+	{"bot/record", []string{"bot/outbox", "internal/store"}, "what is kept is named without knowing who keeps it"},
+	{"bot/wording", []string{"bot/answer", "bot/card", "internal/ops/...", "slurm", "slurm/diagnose", "slurm/diagnose/...", "slurm/metrics"}, "a result is put into words whoever asked for it"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},

@@ -1,4 +1,4 @@
-package bot
+package wording
 
 import (
 	"fmt"
@@ -39,9 +39,9 @@ func TestLogsShowTheNewestLinesWithWhoWroteThem(t *testing.T) {
 	)
 	doc := logsDoc(o, lang.EN)
 	r := answer.Render(doc, lang.EN)
-	shown := string(raw(t, r.Messages[0]))
+	shown := string(answer.BlocksJSON(r.Messages[0]))
 	require.Contains(t, shown, "rank 3 gpu1 │ line 399 of them\\nrank 3 │ Traceback\\n× 8 ranks │ [rank4]: of another\\nx.out │ iteration 1240/5000")
-	require.Contains(t, string(raw(t, answer.Render(logsDoc(o, lang.ZH), lang.ZH).Messages[0])), "8 个 rank │ [rank4]")
+	require.Contains(t, string(answer.BlocksJSON(answer.Render(logsDoc(o, lang.ZH), lang.ZH).Messages[0])), "8 个 rank │ [rank4]")
 	require.NotContains(t, shown, "line 1 of them")
 	require.Contains(t, shown, "the newest")
 	require.Len(t, r.Files, 1)

@@ -1,16 +1,20 @@
-package bot
+package wording
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -116,8 +120,8 @@ func nodesDoc(o fleet.NodesOut, l lang.Lang) view.Doc {
 	return inLines(o.View(l), textNodesTitle, lines, l)
 }
 
-// nothingIn reports whether an answer shows nothing that somebody would share.
-func nothingIn(result any) bool {
+// NothingIn reports whether an answer shows nothing that somebody would share.
+func NothingIn(result any) bool {
 	switch r := result.(type) {
 	case jobcontrol.ListOut:
 		return len(r.Jobs) == 0
@@ -125,4 +129,46 @@ func nothingIn(result any) bool {
 		return len(r.Jobs) == 0
 	}
 	return false
+}
+
+// NotKnown is said where a failure has no cause that is known.
+var NotKnown = lang.Text{EN: "cause not known", ZH: "原因未知"}
+
+// Doc is a result as a chat shows it, where that is not as the shell does.
+func Doc(result view.Viewer, l lang.Lang) view.Doc {
+	switch r := result.(type) {
+	case joblogs.DiagnoseOut:
+		return Diagnosis(r, l)
+	case joblogs.LogsOut:
+		return logsDoc(r, l)
+	case jobcontrol.ListOut, jobcontrol.QueueOut:
+		doc := result.View(l)
+		doc.Title = Sentence(doc.Title)
+		return doc
+	case jobcontrol.CancelOut:
+		return cancelDoc(r, l)
+	case fleet.NodesOut:
+		return nodesDoc(r, l)
+	case fleet.PartitionsOut:
+		return partitionsDoc(r, l)
+	case jobcontrol.StatusOut:
+		doc := r.View(l)
+		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // as its card has it
+		return doc
+	}
+	return result.View(l)
+}
+
+// Sentence begins words with a capital letter, where they begin with a word.
+func Sentence(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// CauseWords is a class of failure in words, with its id.
+func CauseWords(class string, l lang.Lang) string {
+	if class == "" {
+		return NotKnown.In(l)
+	}
+	return fmt.Sprintf(answer.Named.In(l), ClassName(class, l), class)
 }

@@ -1,4 +1,7 @@
-package bot
+// Package wording says the results of operations as a chat wants them, where that is
+// not as a shell does: a diagnosis with its cause first, a log's lines behind their
+// ranks, Slurm's short forms in words.
+package wording
 
 import (
 	"fmt"
@@ -23,13 +26,13 @@ var (
 	textMore        = lang.Text{EN: "Class, who acts, retry", ZH: "类别、处理人、是否重试"}
 )
 
-// whyWords is what went wrong in a few words, with its place; empty where nothing
+// Why is what went wrong in a few words, with its place; empty where nothing
 // did.
-func whyWords(r report.Report, l lang.Lang) string {
+func Why(r report.Report, l lang.Lang) string {
 	if r.Class == outcome.Success || r.Class == outcome.Running {
 		return ""
 	}
-	name := className(r.Class, l)
+	name := ClassName(r.Class, l)
 	switch {
 	case r.RootRank != nil && r.RootNode != nil && *r.RootNode != "":
 		return fmt.Sprintf(textWhyRank.In(l), name, *r.RootRank, *r.RootNode)
@@ -41,8 +44,8 @@ func whyWords(r report.Report, l lang.Lang) string {
 	return name
 }
 
-// className is a class of failure in words; its id where it has none.
-func className(class string, l lang.Lang) string {
+// ClassName is a class of failure in words; its id where it has none.
+func ClassName(class string, l lang.Lang) string {
 	for _, c := range outcome.Classes() {
 		if c.ID == class {
 			return c.Name.In(l)
@@ -54,14 +57,14 @@ func className(class string, l lang.Lang) string {
 // evidenceLines is how many lines of the log a diagnosis shows at once.
 const evidenceLines = 4
 
-// diagnosisDoc is a diagnosis as a chat wants it: the cause with its place, the
+// Diagnosis is a diagnosis as a chat wants it: the cause with its place, the
 // lines that show it, what to do; and what fewer people need, folded.
-func diagnosisDoc(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
+func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	full := d.View(l)
 	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
-	why := whyWords(d.Report, l)
+	why := Why(d.Report, l)
 	if why != "" {
-		doc.Title = sentence(why)
+		doc.Title = Sentence(why)
 	}
 	full.Sections = changeOnce(full.Sections, d.Fix)
 	var folded []view.Section
@@ -124,7 +127,7 @@ func changeOnce(sections []view.Section, fix *launch.SpecPatch) []view.Section {
 func withoutTitle(text, class string, l lang.Lang) string {
 	end := map[bool]string{true: "。", false: ". "}[l == lang.ZH]
 	first, rest, _ := strings.Cut(text, end)
-	name := className(class, l)
+	name := ClassName(class, l)
 	if !strings.Contains(strings.ToLower(first), strings.ToLower(name)) || strings.Count(first, "") > strings.Count(name, "")+40 {
 		return text
 	}

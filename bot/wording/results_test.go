@@ -1,4 +1,4 @@
-package bot
+package wording
 
 import (
 	"testing"
@@ -40,6 +40,6 @@ func TestAChatSaysInWordsWhatAShellAbbreviates(t *testing.T) {
 	require.Equal(t, "4711 had ended already: failed", cancelDoc(gone, lang.EN).Title)
 	require.Equal(t, "4711 此前已结束：失败", cancelDoc(gone, lang.ZH).Title)
 	require.Equal(t, gone.View(lang.EN).Tone, cancelDoc(gone, lang.EN).Tone)
-	require.True(t, nothingIn(jobcontrol.ListOut{}))
-	require.False(t, nothingIn(jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "1"}}}))
+	require.True(t, NothingIn(jobcontrol.ListOut{}))
+	require.False(t, NothingIn(jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "1"}}}))
 }
