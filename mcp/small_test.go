@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,5 +47,37 @@ func TestWhichArgumentsAToolTakes(t *testing.T) {
 	require.True(t, ok)
 	for arguments, want := range map[string]bool{`{"job":"4711"}`: true, `{}`: true, `{"job":"4711","nosuch":1}`: false, `[]`: false} {
 		require.Equal(t, want, takes(o, hint{Arguments: json.RawMessage(arguments)}), arguments)
+	}
+}
+
+// An answer leaves its call's notifications a head start where they went to another stream of the session, and only then.
+func TestAnAnswerComesAfterItsNotifications(t *testing.T) {
+	for name, c := range map[string]struct {
+		told, elsewhere bool
+		want            time.Duration
+	}{
+		"by the answer's own stream": {told: true},
+		"by another stream":          {told: true, elsewhere: true, want: otherStream},
+		"those of another call":      {elsewhere: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, own, other := newDelivery(), &correctedWriter{}, &correctedWriter{}
+				by := func(is bool) *correctedWriter {
+					if is {
+						return own
+					}
+					return other
+				}
+				answering := func(w *correctedWriter) context.Context {
+					return context.WithValue(context.WithValue(t.Context(), deliveryKey{}, d), writerKey{}, w)
+				}
+				Notified(answering(by(c.told)))
+				d.wrote(1, by(!c.elsewhere))
+				start := time.Now()
+				settled(answering(own))
+				require.Equal(t, c.want, time.Since(start))
+			})
+		})
 	}
 }
