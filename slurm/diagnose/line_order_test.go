@@ -96,4 +96,7 @@ func TestALabelTellsTheNode(t *testing.T) {
 	require.Equal(t, []string{"0: one"}, tailOf(t, dir, diagnose.Filter{Node: "n1", Nodes: []string{"n1", "n2"}}))
 	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "0: one", "1: two", "2: three", "3: four")
 	require.Equal(t, []string{"2: three", "3: four"}, tailOf(t, dir, diagnose.Filter{Node: "n2", Nodes: []string{"n1", "n2"}}))
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "using world size: 2, data-parallel size: 2, context-parallel size: 1, tensor-model-parallel size: 1, pipeline-model-parallel size: 1", "[rank0]: one", "[rank1]: two")
+	require.Equal(t, []string{"[rank0]: one"}, tailOf(t, dir, diagnose.Filter{Node: "n1", Nodes: []string{"n1", "n2"}}))
+	require.Equal(t, []string{"[rank1]: two"}, tailOf(t, dir, diagnose.Filter{Node: "n2", Nodes: []string{"n1", "n2"}}))
 }

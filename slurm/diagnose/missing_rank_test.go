@@ -43,6 +43,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		"exit -6 beside others":          {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
 		"a signal before all were ended": {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
 		"named by the others":            {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
+		"named by more of the others":    {others("[E ProcessGroupGloo.cpp:144] Ranks 1 failed to pass monitoredBarrier in 600000 ms", 3) + strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\n", 5), 3, ""},
+		"named as often as another":      {strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\nRanks 2 failed to pass monitoredBarrier in 600000 ms\n", 2), 2, ""},
 		"named by itself": {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\n" +
 			"AssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
 		"behind by sequence number": {

@@ -1,0 +1,64 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSlurmsWordDecidesWhereTheLogSaysLittle has logs that leave the end open, and what Slurm knows of it.
+func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
+	const quiet = "> building datasets ...\n> building the index of it ...\n"
+	const lost = "0: terminate called after throwing an instance of 'c10::DistBackendError'\n1: terminate called after throwing an instance of 'c10::DistBackendError'\n"
+	const exited = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	const told = "W0611 10:41:00.000000 77 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 311 closing signal SIGTERM\n"
+	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, " +
+		"NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.\n"
+	long := int64(1e6)
+	steps := diagnosetest.Rounds(4, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
+	finished := diagnosetest.Rounds(4, " [2026-03-01 10:0{n}:00] iteration {n}/ 4 | lm loss: 2.0E+00 |\n") + "[after training is done] datetime: 2026-03-01 10:05:00\n"
+	for name, c := range map[string]struct {
+		log   string
+		given diagnose.Context
+		class string
+	}{
+		"not started":                  {quiet, diagnose.Context{JobState: "PENDING"}, outcome.Running},
+		"cancelled":                    {quiet, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
+		"failed":                       {quiet, diagnose.Context{JobState: "FAILED"}, outcome.UnknownExit},
+		"an exit code":                 {quiet, diagnose.Context{JobState: "ENDED", ExitCode: "3:0"}, outcome.UnknownExit},
+		"exit code 0 and no signal":    {quiet, diagnose.Context{JobState: "ENDED", ExitCode: "0:0"}, outcome.Success},
+		"exit code 0":                  {quiet, diagnose.Context{JobState: "ENDED", ExitCode: "0"}, outcome.Success},
+		"nothing known":                {quiet, diagnose.Context{JobState: "ENDED"}, outcome.UnknownExit},
+		"timeout":                      {quiet, diagnose.Context{JobState: "TIMEOUT"}, outcome.SlurmTimeLimit},
+		"deadline":                     {quiet, diagnose.Context{JobState: "DEADLINE"}, outcome.SlurmTimeLimit},
+		"preempted":                    {quiet, diagnose.Context{JobState: "PREEMPTED"}, outcome.SlurmPreempted},
+		"requeued":                     {quiet, diagnose.Context{JobState: "REQUEUED"}, outcome.SlurmPreempted},
+		"node failed":                  {quiet, diagnose.Context{JobState: "NODE_FAIL"}, outcome.SlurmNodeFail},
+		"boot failed":                  {quiet, diagnose.Context{JobState: "BOOT_FAIL"}, outcome.SlurmNodeFail},
+		"out of memory":                {quiet, diagnose.Context{JobState: "OUT_OF_MEMORY"}, outcome.HostOOM},
+		"killed for memory":            {quiet, diagnose.Context{JobState: "FAILED", OOMKilled: true}, outcome.HostOOM},
+		"symptoms of a failed job":     {quiet + lost, diagnose.Context{JobState: "FAILED"}, outcome.NCCLTimeout},
+		"told to end, and failed":      {quiet + told, diagnose.Context{JobState: "FAILED"}, outcome.UnknownExit},
+		"told to end, and ended well":  {quiet + told, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
+		"told to end after its end":    {finished + told, diagnose.Context{JobState: "ENDED"}, outcome.Success},
+		"says that it was told to end": {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
+		"says so, and wrote on":        {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(13, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.UnknownExit},
+		"told to end, and runs":        {quiet + told, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
+		"told to end, nothing known":   {quiet + told, diagnose.Context{}, outcome.UnknownExit},
+		"a collective of a running job that is late":  {quiet + late, diagnose.Context{JobState: "RUNNING"}, outcome.NCCLTimeout},
+		"a collective that was late, and steps since": {quiet + late + steps, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
+		"a collective that was late, and a good end":  {quiet + late + finished, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
+		"symptoms of a cancelled job":                 {quiet + lost, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
+		"symptoms of a running job":                   {quiet + lost, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
+		"symptoms after a good end":                   {finished + lost, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
+		"an exit code beside a cancel":                {quiet + lost + exited, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log, c.given)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
+}
