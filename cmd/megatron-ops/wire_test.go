@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // This machine's Slurm under a name of the site's is one cluster, not two: its
@@ -31,5 +34,85 @@ func TestThisMachinesSlurmIsOneCluster(t *testing.T) {
 		for n := range c.clusters {
 			require.Contains(t, all, n, name)
 		}
+	}
+}
+
+// Another person is acted for where the cluster's configuration lets the server, and by nothing of the server's own.
+func TestWhoIsActedFor(t *testing.T) {
+	cfg := config.Config{Clusters: map[string]config.Cluster{
+		"closed": {Kind: "rest", URL: "http://127.0.0.1:1", TokenFile: "/t/%u"},
+		"each":   {Kind: "rest", URL: "http://127.0.0.1:1", TokenFile: "/t/%u", ActAs: true},
+		"one":    {Kind: "rest", URL: "http://127.0.0.1:1", TokenFile: "/t/token", ActAs: true},
+		"here":   {Kind: "local", ActAs: true},
+	}}
+	all, err := clusters(cfg, t.TempDir())
+	require.NoError(t, err)
+	for name, refused := range map[string]string{
+		localCluster: "clusters.local.act_as lets it", "closed": "clusters.closed.act_as lets it", "one": "clusters.one.token_file has no %u",
+		"here": "embedded back end", "each": "",
+	} {
+		as, err := actAs(cfg)(all[name], "bob")
+		if refused == "" {
+			require.NoError(t, err, name)
+			require.NotSame(t, all[name], as, name)
+			continue
+		}
+		require.ErrorContains(t, err, refused, name)
+	}
+}
+
+// The form begins with what the cluster's profile says, and with nothing for what it does not.
+func TestTheFormBeginsWithTheSite(t *testing.T) {
+	of := siteValues(&ops.Service{Sites: sites(config.Config{
+		Site:     job.Site{Partition: "gpu", Account: "ml"},
+		Clusters: map[string]config.Cluster{"far": {Site: job.Site{GPU: "h100", GPUsPerNode: 8, Time: "1:00:00"}}},
+	})})
+	require.Equal(t, map[string]string{"partition": "gpu", "account": "ml"}, of("near"))
+	require.Equal(t, map[string]string{"gpu": "h100", "gpus_per_node": "8", "time": "1:00:00"}, of("far"))
+}
+
+// Models are asked where both a key and a name are given, and not more often than was said.
+func TestAModelNeedsAKeyAndAName(t *testing.T) {
+	for _, c := range []struct {
+		key, name string
+		is        bool
+	}{{"", "", false}, {"k", "", false}, {"", "m", false}, {"k", "m", true}} {
+		t.Setenv("OPENAI_API_KEY", c.key)
+		t.Setenv("OPENAI_MODEL", c.name)
+		t.Setenv("OPENAI_EMBED_MODEL", c.name)
+		require.Equal(t, c.is, model(config.Knowledge{}) != nil)
+		require.Equal(t, c.is, embedder(&ops.Service{}) != nil)
+	}
+	for given, most := range map[int]int{0: modelPerDay, 7: 7, -1: 0} {
+		require.Equal(t, most, model(config.Knowledge{ModelPerDay: given}).PerDay)
+	}
+}
+
+// The audit trail names the job that a change made, with its script, or else the one that it was about.
+func TestWhichJobAnAuditEntryIsAbout(t *testing.T) {
+	type made struct {
+		JobID  *string `json:"job_id"`
+		Script string  `json:"script"`
+	}
+	type named struct {
+		Job string `json:"job"`
+	}
+	id, none := "7", ""
+	for name, c := range map[string]struct {
+		entry  ops.AuditEntry
+		job    string
+		script bool
+	}{
+		"submitted":           {ops.AuditEntry{In: named{}, Out: made{&id, "#!/bin/bash"}}, "7", true},
+		"made without script": {ops.AuditEntry{In: named{"3"}, Out: made{&id, ""}}, "7", false},
+		"a dry run":           {ops.AuditEntry{In: named{}, Out: made{nil, "#!/bin/bash"}}, "", false},
+		"an empty id":         {ops.AuditEntry{In: named{"3"}, Out: made{&none, "#!/bin/bash"}}, "3", false},
+		"cancelled":           {ops.AuditEntry{In: named{"3"}, Out: struct{}{}}, "3", false},
+		"refused":             {ops.AuditEntry{In: named{"3"}, Err: errors.New("no")}, "3", false},
+		"what has no job":     {ops.AuditEntry{In: struct{}{}, Out: []string{}}, "", false},
+	} {
+		id, script := aboutJob(c.entry)
+		require.Equal(t, c.job, id, name)
+		require.Equal(t, c.script, script != "", name)
 	}
 }
