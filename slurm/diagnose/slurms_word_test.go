@@ -14,7 +14,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 	const quiet = "> building datasets ...\n> building the index of it ...\n"
 	const lost = "0: terminate called after throwing an instance of 'c10::DistBackendError'\n1: terminate called after throwing an instance of 'c10::DistBackendError'\n"
 	const exited = "srun: error: gpu1: task 0: Exited with exit code 1\n"
-	const told = "W0611 10:41:00.000000 77 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 311 closing signal SIGTERM\n"
+	const told = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 311 got signal: 15\n"
 	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, " +
 		"NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.\n"
 	long := int64(1e6)
@@ -47,7 +47,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"says that it was told to end": {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
 		"says so, and wrote on":        {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(13, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.UnknownExit},
 		"told to end, and runs":        {quiet + told, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
-		"told to end, nothing known":   {quiet + told, diagnose.Context{}, outcome.UnknownExit},
+		"told to end, nothing known":   {quiet + told, diagnose.Context{}, outcome.SlurmCancelled},
 		"a collective of a running job that is late":  {quiet + late, diagnose.Context{JobState: "RUNNING"}, outcome.NCCLTimeout},
 		"a collective that was late, and steps since": {quiet + late + steps, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
 		"a collective that was late, and a good end":  {quiet + late + finished, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
