@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -40,6 +41,23 @@ type Summary struct {
 	NaN          int      `json:"nan_iterations"`
 	Restarts     int      `json:"restarts"`
 	Tracked      string   `json:"tracked,omitempty"` // by W&B or MLflow, at this address
+}
+
+// MarshalJSON writes null for a number that is not finite, which JSON has no word for.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	type plain Summary
+	for _, v := range []**float64{&s.Loss, &s.GradNorm, &s.LearningRate, &s.Validation} {
+		*v = Finite(*v)
+	}
+	return json.Marshal(plain(s))
+}
+
+// Finite is v, or nil where it is not finite.
+func Finite(v *float64) *float64 {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
+		return nil
+	}
+	return v
 }
 
 // Summary sums the run up.
@@ -153,7 +171,7 @@ func (r Run) PeakMemory() (ps []Point) {
 // Points returns a series of the run; values that are not finite are left out.
 func (r Run) Points(s Series) (ps []Point) {
 	for _, it := range r.Iterations {
-		if v := s.of(it); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+		if v := Finite(s.of(it)); v != nil {
 			ps = append(ps, Point{it.N, *v})
 		}
 	}

@@ -2,8 +2,10 @@ package jobcontrol
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 // A Progress is how far a running job is, by its own log. What the log does not
@@ -25,13 +28,22 @@ type Progress struct {
 	// training at this pace.
 	LineAgeS   *int64 `json:"line_age_s"`
 	RemainingS *int64 `json:"remaining_s"`
+	// Alarms are the ids of what is wrong with it now.
+	Alarms []string `json:"alarms,omitempty"`
+}
+
+// MarshalJSON writes null for a loss that is not finite, which JSON has no word for.
+func (p Progress) MarshalJSON() ([]byte, error) {
+	type plain Progress
+	p.Loss = metrics.Finite(p.Loss)
+	return json.Marshal(plain(p))
 }
 
 // atOnce is how many logs are read at the same time.
 const atOnce = 8
 
-// progressOf reads the newest lines of each running job. A log that cannot be read
-// from here leaves its job without.
+// progressOf reads the newest lines of each running job, and what is wrong with it. A
+// log that cannot be read from here leaves its job without.
 func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.JobID]Progress {
 	all := map[slurm.JobID]Progress{}
 	var (
@@ -46,22 +58,14 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 		reading.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			run, err := joblogs.RecentRun(ctx, c, j)
-			if err != nil || len(run.Iterations) == 0 {
+			p := numbersOf(ctx, c, j)
+			if found, err := joblogs.Alarms(ctx, c, j); err == nil { // else the next look asks again
+				for _, a := range found {
+					p.Alarms = append(p.Alarms, a.ID)
+				}
+			}
+			if p.Iteration == nil && p.Alarms == nil {
 				return
-			}
-			sum := run.Summary()
-			p := Progress{Iteration: &sum.Last, Loss: sum.Loss, RemainingS: sum.ETASeconds}
-			if sum.Of > 0 {
-				p.Of = &sum.Of
-			}
-			if sum.IterationMS != nil {
-				s := *sum.IterationMS / 1000
-				p.IterationS = &s
-			}
-			if at := joblogs.LastWrite(ctx, c, j); !at.IsZero() {
-				age := int64(max(0, c.Now().Sub(at)).Seconds())
-				p.LineAgeS = &age
 			}
 			mu.Lock()
 			all[j.ID] = p
@@ -70,6 +74,28 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 	}
 	reading.Wait()
 	return all
+}
+
+// numbersOf are the newest numbers of a running job's log; all null where it has none.
+func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job) (p Progress) {
+	run, err := joblogs.RecentRun(ctx, c, j)
+	if err != nil || len(run.Iterations) == 0 {
+		return p
+	}
+	sum := run.Summary()
+	p = Progress{Iteration: &sum.Last, Loss: sum.Loss, RemainingS: sum.ETASeconds}
+	if sum.Of > 0 {
+		p.Of = &sum.Of
+	}
+	if sum.IterationMS != nil {
+		s := *sum.IterationMS / 1000
+		p.IterationS = &s
+	}
+	if at := joblogs.LastWrite(ctx, c, j); !at.IsZero() {
+		age := int64(max(0, c.Now().Sub(at)).Seconds())
+		p.LineAgeS = &age
+	}
+	return p
 }
 
 // progressTable is a line a job: its state, how far it is, and how it goes.
@@ -104,4 +130,23 @@ func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) 
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// alarmLines is a line an alarm, in the fewest words, with the jobs that have it.
+func alarmLines(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) []string {
+	var ids []string
+	having := map[string][]string{}
+	for _, j := range jobs {
+		for _, id := range all[j.ID].Alarms {
+			if having[id] == nil {
+				ids = append(ids, id)
+			}
+			having[id] = append(having[id], string(j.ID))
+		}
+	}
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(joblogs.AlarmTitle(id), strings.Join(having[id], ", ")).In(l))
+	}
+	return lines
 }

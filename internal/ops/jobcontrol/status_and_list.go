@@ -467,6 +467,9 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	if o.watched && len(o.columns) == 0 {
 		d.Sections[0].Table = progressTable(o.Jobs, o.Progress, l)
 	}
+	if alarms := alarmLines(o.Jobs, o.Progress, l); len(alarms) > 0 { // above the table, whose end a small terminal does not show
+		d.Sections = slices.Insert(d.Sections, 0, view.Section{Items: alarms})
+	}
 	for _, i := range o.Idle {
 		a := joblogs.IdleAlarm(i)
 		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})

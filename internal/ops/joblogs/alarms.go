@@ -74,6 +74,9 @@ var alarmTitles = map[string]lang.Text{
 	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
 }
 
+// AlarmTitle is the alarm of an id in the fewest words.
+func AlarmTitle(id string) lang.Text { return alarmTitles[id] }
+
 // Alarms looks at a running job's newest lines: whether it hangs, and what its
 // numbers show. There are none for a job that does not run, or says nothing.
 func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {

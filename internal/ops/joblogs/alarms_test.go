@@ -211,3 +211,14 @@ func remember(t *testing.T, c *ops.Call, id, spec string) {
 	require.NoError(t, err)
 	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, slurm.JobID(id), "", time.Now()))
 }
+
+// An agent that asks for the numbers of a run whose loss is no number gets the others.
+func TestMetricsWithoutALossAreStillAnAnswer(t *testing.T) {
+	c, _ := running(t, 5)
+	out, err := opstest.Do(t, c, joblogs.Metrics(), "77")
+	require.NoError(t, err)
+	raw, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"loss":null,"best_loss":2.5,`)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "NaN", "a person reads what it is")
+}

@@ -1,0 +1,49 @@
+package jobcontrol_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Whoever watches sees what is wrong with a job in the fewest words, above the table, one
+// line for all jobs that have it; as JSON, a loss that is no number is null.
+func TestAWatchedListTellsOfAlarms(t *testing.T) {
+	dir := t.TempDir()
+	jobs := map[slurm.JobID]slurm.Job{}
+	for id, loss := range map[slurm.JobID]string{"7": "2.5E+00", "8": "NAN", "9": "NAN"} {
+		var b strings.Builder
+		for i := 1; i <= 60; i++ {
+			fmt.Fprintf(&b, " [2026-06-11 10:%02d:%02d.000000] iteration %8d/     100 | elapsed time per iteration (ms): 4000.0 | global batch size:   256 | lm loss: %s |\n", i/15, i%15*4, i, loss)
+		}
+		j := slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Running, Nodes: []string{"n1"}, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-"+string(id)+".out")}
+		require.NoError(t, os.WriteFile(j.Stdout, []byte(b.String()), 0o600))
+		jobs[id] = j
+	}
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: jobs})
+	out, err := opstest.Do(t, c, jobcontrol.List(), "--watch", "7", "8", "9")
+	require.NoError(t, err)
+	require.Regexp(t, `^  - the loss is not a number: [89], [89]\n  job `, strings.TrimLeft(opstest.Text(t, out, lang.EN), "\n"))
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "损失不是有限值：")
+	raw, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"8":{"iteration":60,"train_iters":100,"loss":null,`)
+	require.Contains(t, string(raw), `"alarms":["not_finite"]`)
+
+	out, err = opstest.Do(t, c, jobcontrol.List(), "--watch", "7")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(opstest.Text(t, out, lang.EN), "  job "), "no heading where nothing is wrong")
+	out, err = opstest.Do(t, c, jobcontrol.List(), "8")
+	require.NoError(t, err)
+	require.NotContains(t, opstest.Text(t, out, lang.EN), "not a number", "logs are read only for whoever watches")
+}
