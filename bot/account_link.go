@@ -14,18 +14,14 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
-	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
-
-// A LinkProof says which cluster user has proved the code that was given at
-// since. It returns fs.ErrNotExist while there is no proof.
-type LinkProof func(ctx context.Context, code string, since time.Time) (account.User, error)
 
 // codesPerHour bounds how many codes one person is given.
 const codesPerHour = 6
@@ -57,40 +53,18 @@ var (
 	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
 )
 
-var (
-	textNotLinked = lang.Text{EN: "You are not linked to a cluster user yet", ZH: "您尚未绑定集群用户"}
-	textLinkFirst = lang.Text{
-		EN: "Jobs and logs are shown to people of the cluster, and whatever is done here is done as you: I must know which cluster user you are. It takes a minute, once. Help and questions are open to you.",
-		ZH: "作业与日志只向集群用户显示，操作也以您的集群身份执行，因此需要先确认您的集群用户。只需一次，约一分钟。帮助与提问不受限制。",
-	}
-	textLinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
-)
-
-// notLinked asks somebody to link themselves before they change anything.
-func (b *Bot) notLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
-	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
-	return b.replyWith(a, doc, false, linkButton(l))
-}
-
-// linkButton begins a link.
-func linkButton(l lang.Lang) slack.Block {
-	e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(textLinkMe.In(l)))
-	e.Style = slack.StylePrimary
-	return slack.NewActionBlock("", e)
-}
-
 // linkMe begins a link, or finishes one whose code was written meanwhile.
 func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
 	if a.Terminal != nil {
-		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+		return b.reply.Doc(a, b.whoamiDoc(ctx, a, c), false)
 	}
-	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
+	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
 	}
 	if b.cfg.Policy.LinkProof == nil {
 		doc := view.Doc{Title: textLinkOff.In(l), Sections: []view.Section{{Text: textLinkOffFix.With(a.User).In(l)}}}
-		return b.reply(a, doc, false)
+		return b.reply.Doc(a, doc, false)
 	}
 	var k linkCode
 	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
@@ -100,14 +74,14 @@ func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.S
 		}
 	} else {
 		if !b.mayHaveCode(ctx, a) {
-			return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
+			return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
 		}
 		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
 		if err := b.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
-			return b.reply(a, answer.Error(ops.AsError(err), l), false)
+			return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
 		}
 	}
-	return b.replyWith(a, linkDoc(k.Code, l), false, linkRow(l))
+	return b.reply.With(a, linkDoc(k.Code, l), false, linkRow(l))
 }
 
 // linkDoc says how to prove who one is.
@@ -125,7 +99,7 @@ func linkRow(l lang.Lang) slack.Block {
 
 // linkPressed looks for the code that the presser, and nobody else, was given.
 func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	var k linkCode
 	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
 	if err != nil || !waiting || b.cfg.Policy.LinkProof == nil {
@@ -134,7 +108,7 @@ func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMess
 	if owed, ok := b.prove(ctx, a, c, k); ok {
 		return owed
 	}
-	return b.reply(a, answer.Error(&ops.Error{
+	return b.reply.Doc(a, answer.Error(&ops.Error{
 		Code: ops.NotFound, Message: textLinkNotYet, Fix: lang.Text{EN: "megatron-ops link %s", ZH: "megatron-ops link %s"}.With(k.Code),
 	}, c.Lang), false)
 }
@@ -150,15 +124,15 @@ func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode
 		// A code whose proof was refused is over: whoever tried something has one try.
 		_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 		b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	if err := b.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false), true
+	if err := b.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
 	_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
 	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
-	return b.reply(a, doc, false), true
+	return b.reply.Doc(a, doc, false), true
 }
 
 // mayHaveCode counts the codes that a person was given in the last hour.
@@ -176,14 +150,14 @@ func (b *Bot) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 }
 
 func (b *Bot) unlinkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
-	if have, ok := b.linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return b.reply(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
+	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}
 	if err := b.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	b.audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
-	return b.reply(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
+	return b.reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
 }
 
 // audit writes a change down that is the bot's own and not an operation.

@@ -56,11 +56,11 @@ const mostOwners = 3
 // ownersOf are the people who get the cards of a cluster user's agents. Nobody does for
 // an account that many share, nor who has switched notifications off.
 func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
-	people := b.peopleOf(ctx, user)
+	people := b.people.Of(ctx, user)
 	if len(people) > mostOwners {
 		return nil
 	}
-	return slices.DeleteFunc(people, func(p card.Place) bool { return b.settings(ctx, p.Team, p.Channel).Notify == "none" })
+	return slices.DeleteFunc(people, func(p card.Place) bool { return b.people.Settings(ctx, p.Team, p.Channel).Notify == "none" })
 }
 
 // cardOfAgent sends those people the card of a job that an agent submitted. The steps of

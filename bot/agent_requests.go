@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -13,7 +12,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -92,37 +90,6 @@ func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-// deciders are the places where an agent's request is shown: the approvals'
-// channel, else each operator that the policy names.
-func (b *Bot) deciders(ctx context.Context) (ps []card.Place) {
-	to := b.cfg.Policy.Operators
-	if c := b.cfg.Policy.ApprovalChannel; c != "" {
-		to = []string{c}
-	}
-	for _, id := range to {
-		team, channel, ok := strings.Cut(id, "/")
-		if !ok {
-			team, channel = "", id
-		}
-		ids := []string{channel}
-		if strings.HasPrefix(channel, "S") {
-			ids = b.members(ctx, team, channel)
-		}
-		for _, x := range ids {
-			if len(ps) < 10 && !slices.Contains(ps, card.Place{Team: team, Channel: x}) {
-				ps = append(ps, card.Place{Team: team, Channel: x})
-			}
-		}
-	}
-	return ps
-}
-
-// Decides reports whether there is anybody whom an agent's request could be
-// shown to.
-func (b *Bot) Decides() bool {
-	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
-}
-
 func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
 
 // agentAsks is the message with the two buttons, in each place.
@@ -131,14 +98,15 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 	rendered := answer.Render(agentDoc(r, l), l)
 	first := rendered.Messages[0]
 	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{agentRow(r, l)})
-	for _, p := range b.deciders(ctx) {
+	for _, p := range b.people.Deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(
 			owed,
 			b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
 		)
 		for i, f := range rendered.Files {
-			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+laneOfFiles, outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
+			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+outbox.LaneOfFiles,
+				outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 		}
 	}
 	return owed
@@ -174,7 +142,7 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 
 // declinePressed asks for the reason first; where no form can open, none is asked.
 func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	if b.askReason(ctx, a, viewAgentDecline, b.langOf(ctx, a)) {
+	if b.askReason(ctx, a, viewAgentDecline, b.people.LangOf(ctx, a)) {
 		return nil // the form's answer decides
 	}
 	return b.decide(ctx, a, false)
@@ -183,10 +151,10 @@ func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackM
 // decide passes an operator's press on, and rewrites the request wherever it
 // stands.
 func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes, a.Fields[reasonField])
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	l := lang.EN
 	doc := agentDoc(r, l)
@@ -199,7 +167,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
 	var owed []store.SlackMessage
-	for _, p := range b.deciders(ctx) {
+	for _, p := range b.people.Deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(
 			owed,
@@ -207,7 +175,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 		)
 	}
 	// Whoever the agent works for hears of it, unless they have decided themselves.
-	for _, who := range b.peopleOf(ctx, r.Who.User) {
+	for _, who := range b.people.Of(ctx, r.Who.User) {
 		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
 			continue
 		}
@@ -216,37 +184,4 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 			outbox.Message{Do: outbox.Post, Team: who.Team, Channel: who.Channel, Text: told.Text, Blocks: answer.BlocksJSON(told.Messages[0])}))
 	}
 	return owed
-}
-
-// peopleOf are the people in Slack who are a cluster user.
-func (b *Bot) peopleOf(ctx context.Context, user string) (ps []card.Place) {
-	if user == "" {
-		return nil
-	}
-	add := func(id string) {
-		team, who, ok := strings.Cut(id, "/")
-		if !ok {
-			team, who = "", id
-		}
-		if !slices.ContainsFunc(ps, func(p card.Place) bool { return p.Channel == who }) {
-			ps = append(ps, card.Place{Team: team, Channel: who})
-		}
-	}
-	keys, err := b.cfg.Store.Keys(ctx, record.Link, b.now())
-	if err != nil {
-		b.log.Warn("slack: links", "err", err)
-	}
-	for _, k := range keys {
-		var l link
-		if ok, err := b.cfg.Store.Get(ctx, record.Link, k, b.now(), &l); err == nil && ok && l.User == user {
-			add(k)
-		}
-	}
-	for id, u := range b.cfg.Policy.Links {
-		if u == user {
-			add(id)
-		}
-	}
-	slices.SortFunc(ps, func(x, y card.Place) int { return strings.Compare(x.Channel, y.Channel) })
-	return ps
 }

@@ -56,7 +56,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	r, result, err := consent.Of(ctx, &asked, op, in)
 	switch {
 	case err != nil:
-		return b.reply(a, b.failed(typedHere(ops.AsError(err), c), result, c), false)
+		return b.reply.Doc(a, b.failed(typedHere(ops.AsError(err), c), result, c), false)
 	case result != nil: // it would come to nothing
 		return b.done(ctx, a, c, op, in, result, t)
 	}
@@ -70,7 +70,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	key := "approve/" + a.Key
 	id, err := b.hold(ctx, held{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	yes := slack.NewButtonBlockElement(answer.ActYes, id, answer.Label(textApprove.In(c.Lang)))
 	yes.Style = slack.StylePrimary
@@ -113,7 +113,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
 	}
 	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.In(c.Lang)}}}
-	return append(owed, b.reply(a, told, false)...)
+	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
 // decided writes below the request what has become of it, by whom, when and why.
@@ -187,7 +187,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
-	call := b.call(ctx, asker) // judged anew: they may have lost their rights meanwhile
+	call := b.people.Call(ctx, asker) // judged anew: they may have lost their rights meanwhile
 	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
@@ -216,5 +216,5 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 // tellRequester writes to who asked, directly: their response_url may be over.
 func (b *Bot) tellRequester(a incoming.Ask, h held, doc view.Doc) []store.SlackMessage {
 	to := incoming.Ask{Kind: incoming.AsButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
-	return b.reply(to, doc, false)
+	return b.reply.Doc(to, doc, false)
 }

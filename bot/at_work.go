@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -131,7 +132,7 @@ func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 // steps returns what shows the steps of an operation; it does nothing where there
 // is no message that could grow.
 func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) func(done int, about string) {
-	o, _, _, _ := placeOfAnswer(a, t.Share)
+	o, _, _, _ := reply.Place(a, t.Share)
 	known, ok := stepsOf[op.Name]
 	if !ok || a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
 		return func(int, string) {}

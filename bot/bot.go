@@ -18,7 +18,9 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -68,36 +70,7 @@ type Config struct {
 }
 
 // A Policy says who may do what, in Slack's ids.
-type Policy struct {
-	// Operators may act on everybody's jobs and approve; a user id (U…), a user
-	// group (S…) or a channel (C…).
-	Operators []string
-	// Viewers may only read, whatever they are linked to.
-	Viewers []string
-	// Channels, where not empty, are the only channels in which jobs may be
-	// changed; direct messages always are.
-	Channels []string
-	// Read says who is shown jobs, logs and nodes: people who are linked to a cluster
-	// user ("linked" or empty), or "everyone"; ReadIn says it for single channels.
-	Read   string
-	ReadIn map[string]string
-	// Links maps a Slack user, as U… or T…/U…, to a cluster user: the operator's
-	// word, instead of the one-time code.
-	Links map[string]string
-	// LinkProof reads the proof that a code was written on the cluster; nil
-	// switches linking by code off.
-	LinkProof LinkProof
-	// LinkDomain is the host of the pages that show jobs, where a site has such:
-	// links to https://HOST/…/jobs/ID are shown as the job.
-	LinkDomain string
-	// PerMinute is how many requests one person may make a minute; zero is 20.
-	PerMinute int
-	// ApprovalChannel is where operators are asked; empty: where the request was
-	// made.
-	ApprovalChannel string
-	// Approve says why a call needs an operator's approval; empty: it does not.
-	Approve func(op string, in any) lang.Text
-}
+type Policy = people.Policy
 
 // A Bot serves Slack. Run must be running for anything to be answered.
 type Bot struct {
@@ -109,9 +82,10 @@ type Bot struct {
 	limit   *limiter
 	work    chan struct{} // wakes the loop that carries requests out
 	out     *outbox.Sender
+	reply   *reply.Writer
 	flying  flight
 	clients sync.Map // team → *slack.Client
-	groups  groupCache
+	people  *people.Book
 	offers  offers
 	starts  sync.Map // cluster/partition/user → foundStart
 	// scriptsRead are the jobs whose scripts were looked at; the watching loop alone
@@ -164,6 +138,8 @@ func New(cfg Config) (*Bot, error) {
 	b.out = outbox.New(outbox.Config{
 		Store: cfg.Store, Client: b.client, HTTP: b.plain, ResponseURL: b.responseURL, Now: b.now, Log: b.log,
 	})
+	b.reply = reply.New(b.out)
+	b.people = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Client: b.client, Now: b.now, Log: b.log})
 	return b, nil
 }
 
@@ -288,3 +264,12 @@ func (b *Bot) options() []slack.Option {
 	}
 	return opts
 }
+
+// Person is a person of a workspace whom Slack has named outside of a request, such as
+// by a sign-in elsewhere. A workspace that has not this app has nobody.
+func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error) {
+	return b.people.Person(ctx, team, user)
+}
+
+// Decides reports whether there is anybody whom an agent's request could be shown to.
+func (b *Bot) Decides() bool { return b.people.Decides() }

@@ -1,9 +1,6 @@
 package bot
 
 import (
-	"context"
-
-	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -36,15 +33,3 @@ var (
 		ZH: "请在与机器人的私聊中操作，或使用管理员开放的频道",
 	}
 )
-
-// langOf is the language to answer in: the one that the person chose, else the
-// one they wrote in.
-func (b *Bot) langOf(ctx context.Context, a incoming.Ask) lang.Lang {
-	if s := b.settings(ctx, a.Team, a.User); s.Lang != "" {
-		return s.Lang
-	}
-	if l := lang.Of(a.Text); a.Terminal == nil || l != lang.EN {
-		return l
-	}
-	return a.Terminal.Lang
-}

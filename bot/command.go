@@ -16,7 +16,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
-	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
@@ -36,7 +35,7 @@ import (
 // command answers /megatron ….
 func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	f.Share = f.Share || a.Share
 	if len(words) == 0 && len(t.Blocks) > 0 {
@@ -63,7 +62,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		}
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
 	}
-	return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
+	return b.reply.Doc(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
 }
 
 // askedOfJob answers a sentence about one job; done is false for any other.
@@ -75,7 +74,7 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 			return nil, false
 		}
 		if id = string(job.ID); id == "" {
-			return b.reply(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false), true
+			return b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false), true
 		}
 		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
 	}
@@ -113,13 +112,13 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	}
 	op, ok := operations.Lookup(name)
 	if !ok {
-		return b.reply(a, unknownDoc(name, c.Lang), false)
+		return b.reply.Doc(a, unknownDoc(name, c.Lang), false)
 	}
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
 		return b.openForm(ctx, a, c)
 	}
 	if err := b.mayHere(a, op); err != nil {
-		return b.reply(a, answer.Error(err, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	if slices.Contains(takeText, name) && len(words) == 0 && len(t.Blocks) == 0 && a.Trigger != "" && b.openPaste(ctx, a, c) {
 		return nil
@@ -131,8 +130,8 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if f.Lang != "" {
 		c.Lang = f.Lang
 	}
-	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly || op.Effect == ops.Read && !op.Closed && !b.mayRead(a, c) {
-		return b.notLinked(a, c.Lang)
+	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly || op.Effect == ops.Read && !op.Closed && !b.people.MayRead(a, c) {
+		return b.reply.NotLinked(a, c.Lang)
 	}
 	words, owed := b.nameJob(ctx, a, c, op, words, &f)
 	if owed != nil {
@@ -142,7 +141,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 		return owed
 	}
 	if f.Cluster == "" {
-		f.Cluster = b.settings(ctx, a.Team, a.User).Cluster
+		f.Cluster = b.people.Settings(ctx, a.Team, a.User).Cluster
 	}
 	return b.run(ctx, a, c, op, typed.Call{
 		Op: op.Name, Words: words, Blocks: t.Blocks, Rest: t.Rest, Key: a.Key, Share: f.Share, Cluster: f.Cluster, JSON: f.Json, Page: f.Page,
@@ -159,15 +158,6 @@ func (b *Bot) mayHere(a incoming.Ask, op ops.Op) *ops.Error {
 		return &ops.Error{Code: ops.NotAllowed, Message: textChannel, Fix: textChannelFix}
 	}
 	return nil
-}
-
-// mayRead reports whether somebody may be shown what the cluster knows, where they
-// ask. What is known without it, such as an answer or a rule, is open to all.
-func (b *Bot) mayRead(a incoming.Ask, c *ops.Call) bool {
-	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.Terminal != nil {
-		return true
-	}
-	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
 }
 
 // typedHere is e with its commands as one types them here.
@@ -188,12 +178,12 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 	if err != nil {
 		d := answer.Error(typedHere(ops.AsError(err), c), c.Lang)
 		d.Next = []string{"help " + op.Name}
-		return b.reply(a, d, false)
+		return b.reply.Doc(a, d, false)
 	}
 	if q, ok := in.(*answers.AskIn); ok {
 		q.Thread = b.talkOf(ctx, a).Turns
 		if a.Terminal == nil {
-			c.Stream = b.words(ctx, a, t)
+			c.Stream = b.reply.Words(ctx, a, t)
 		}
 	}
 	if why := b.needsApproval(c, op, in); why != "" {
@@ -210,7 +200,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 		if owed, open := b.leftOpen(ctx, a, c, t, in); open {
 			return owed
 		}
-		return b.reply(a, b.failed(typedHere(e, c), result, c), t.Share)
+		return b.reply.Doc(a, b.failed(typedHere(e, c), result, c), t.Share)
 	}
 	return b.done(ctx, a, c, op, in, result, t)
 }
@@ -232,9 +222,9 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 	if !ok || t.JSON {
 		raw, err := json.MarshalIndent(result, "", "  ")
 		if err != nil {
-			return b.reply(a, b.sorry(ctx, a), false)
+			return b.reply.Doc(a, b.sorry(ctx, a), false)
 		}
-		return b.reply(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
+		return b.reply.Doc(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
 	}
 	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
@@ -256,7 +246,7 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 		if !wording.NothingIn(result) {
 			below = slices.Concat(shareRow(a, t, c.Lang), below)
 		}
-		owed = b.replyWith(a, doc, t.Share, below...)
+		owed = b.reply.With(a, doc, t.Share, below...)
 	}
 	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
@@ -320,7 +310,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	}
 	id, err := b.hold(ctx, h)
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: wording.Sentence(e.Message.In(c.Lang)), Items: t.Note}}}
 	for _, d := range e.Details {
@@ -332,7 +322,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	if s, ok := result.(launch.SubmitOut); ok {
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
 	}
-	return b.replyWith(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
+	return b.reply.With(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }
 
 // yesNo are the two buttons below a question.
@@ -375,35 +365,35 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 // answered carries a held call out, or forgets it. Of two presses one is the
 // first; the other finds nothing.
 func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
-	l := b.langOf(ctx, a)
+	l := b.people.LangOf(ctx, a)
 	var h held
 	found, err := b.cfg.Store.Get(ctx, record.Held, a.Value, b.now(), &h)
 	if err != nil || !found {
-		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+		return b.reply.Replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
 	}
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
-		return b.reply(a, answer.Error(refusal, l), false)
+		return b.reply.Doc(a, answer.Error(refusal, l), false)
 	}
 	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
 		return nil // the form's answer decides
 	}
 	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
-		return b.replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+		return b.reply.Replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
 	}
 	if !yes {
 		return b.declined(ctx, a, c, h)
 	}
 	op, ok := operations.Lookup(h.Call.Op)
 	if !ok {
-		return b.replace(a, unknownDoc(h.Call.Op, l))
+		return b.reply.Replace(a, unknownDoc(h.Call.Op, l))
 	}
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)
 	}
 	c.Confirmed, c.Agreed, c.Shown = true, h.Digest, h.Shown
-	owed := b.replace(a, view.Doc{Title: textConfirmed.In(l)})
+	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }
 
@@ -416,7 +406,7 @@ func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held
 	case h.Approve && !c.Who.Operator:
 		return &ops.Error{Code: ops.NotAllowed, Message: textOperators}
 	case h.Approve:
-		if err := ops.FourEyes(b.call(ctx, h.Ask).Who, c.Who); err != nil {
+		if err := ops.FourEyes(b.people.Call(ctx, h.Ask).Who, c.Who); err != nil {
 			return ops.AsError(err)
 		}
 	case !same:
@@ -428,7 +418,7 @@ func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held
 // declined says that nothing was done.
 func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h held) []store.SlackMessage {
 	if !h.Approve {
-		return b.replace(a, view.Doc{Title: textLeft.In(c.Lang)})
+		return b.reply.Replace(a, view.Doc{Title: textLeft.In(c.Lang)})
 	}
 	reason := a.Fields[reasonField]
 	b.audit(ctx, c, "decline", b.decision(h, reason), nil)
@@ -437,20 +427,4 @@ func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h held)
 		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(c.Lang), Value: reason}}}}
 	}
 	return append(b.decided(a, h, c.Lang, textDeclinedB, view.Bad, reason, nil), b.tellRequester(a, h, told)...)
-}
-
-// replace rewrites the message that the button was in, so that it cannot be
-// pressed again.
-func (b *Bot) replace(a incoming.Ask, doc view.Doc) []store.SlackMessage {
-	r := answer.Render(doc, answer.LanguageOfDoc(doc))
-	o := outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])}
-	switch {
-	case a.Response != "":
-		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
-	case a.TS != "" && !a.Hidden:
-		o.Do, o.TS = outbox.Update, a.TS
-	default:
-		return b.reply(a, doc, false)
-	}
-	return []store.SlackMessage{b.out.Owe(a.Key+"/replace", "r/"+a.Key, o)}
 }

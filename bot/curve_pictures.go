@@ -82,7 +82,7 @@ func (b *Bot) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, 
 			default:
 				what = first
 			}
-			owed := b.out.Owe(what, key+laneOfFiles, o)
+			owed := b.out.Owe(what, key+outbox.LaneOfFiles, o)
 			owed.NotBefore = b.wakes(ctx, *p, k.User)
 			if err := b.cfg.Store.Enqueue(ctx, owed); err != nil { // and is shown at the next quarter
 				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)

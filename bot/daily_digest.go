@@ -51,7 +51,7 @@ func (b *Bot) Digests(ctx context.Context) {
 	}
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
-		s := b.settings(ctx, team, user)
+		s := b.people.Settings(ctx, team, user)
 		if now := b.inZone(s.Zone); s.Digest && now.Hour() == digestHour {
 			if doc, any := b.digestDoc(ctx, team, user, s.Lang); any {
 				b.announce(ctx, card.Place{Team: team, Channel: user}, "digest/"+key+"/"+now.Format(time.DateOnly), doc)
@@ -67,7 +67,7 @@ func (b *Bot) Digests(ctx context.Context) {
 		if _, err := b.cfg.Store.Get(ctx, record.Follow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
-		who := b.settings(ctx, s.place.Team, by)
+		who := b.people.Settings(ctx, s.place.Team, by)
 		if now := b.inZone(who.Zone); now.Hour() == digestHour {
 			if doc, any := b.digestOfPlace(ctx, s, who.Lang); any {
 				b.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
@@ -141,7 +141,7 @@ func (b *Bot) digestDoc(ctx context.Context, team, user string, l lang.Lang) (do
 	if err != nil {
 		return doc, false
 	}
-	who, linked := b.linked(ctx, team, user)
+	who, linked := b.people.Linked(ctx, team, user)
 	for _, j := range running {
 		if linked && j.User == who.User {
 			day.still++

@@ -59,7 +59,7 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 		}
 		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.isAbout(j) && !j.State.Ended() && !neverStarts(j) })
 		_, name, _ := strings.Cut(s.subject, "/")
-		l := b.settings(ctx, s.place.Team, s.place.Channel).Lang
+		l := b.people.Settings(ctx, s.place.Team, s.place.Channel).Lang
 		switch {
 		case there >= 0 && !known:
 		case there >= 0:

@@ -54,13 +54,13 @@ func feedback(about string, l lang.Lang) slack.Block {
 // feedbackGiven notes a thumb where the operator finds it: in the audit trail,
 // and that on an answer among the gaps as well.
 func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	b.audit(ctx, c, "feedback", map[string]string{"verdict": answer.Cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
 	verdict, about, _ := strings.Cut(a.Value, "/")
 	if question, ok := strings.CutPrefix(about, "ask/"); ok {
 		b.judge(ctx, c, verdict == "good", question, "")
 	}
-	return b.reply(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
+	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
 }
 
 // judge stores a verdict on an answer.
@@ -94,7 +94,7 @@ func (b *Bot) judged(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []s
 	}
 	last := turns[len(turns)-1]
 	b.judge(ctx, c, good, last.Question, last.Answer)
-	return b.reply(a, view.Doc{Title: textThanks.In(c.Lang)}, true), true
+	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, true), true
 }
 
 // A talk is what a thread has said so far.

@@ -32,15 +32,15 @@ var (
 // mend submits a failed job again with the change that its diagnosis asks for.
 // What is changed stands in the question.
 func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	// The specification itself says who may do this.
 	if _, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id)); err != nil {
-		return b.reply(a, answer.Error(err, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	var r launch.Remedy
 	if ok, err := b.cfg.Store.Get(ctx, record.Remedy, a.Value, b.now(), &r); err != nil || !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy, Fix: lang.Text{EN: "diagnose %s", ZH: "diagnose %s"}.With(id)}, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoRemedy, Fix: lang.Text{EN: "diagnose %s", ZH: "diagnose %s"}.With(id)}, c.Lang), false)
 	}
 	t := typed.Call{Cluster: cluster}
 	for _, x := range r.Changes {
@@ -53,18 +53,18 @@ func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 // those that wait for it already. A chain queues its next link by itself when a
 // link starts: there the waiting link gives way to one of a longer chain.
 func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, refused := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
 	if refused != nil {
-		return b.reply(a, answer.Error(refused, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(refused, c.Lang), false)
 	}
 	after := slurm.JobID(id)
 	t := typed.Call{Cluster: cluster}
 	if links, chained := spec["chain"].(uint64); chained && links > 1 {
 		waiting, err := b.nextLink(ctx, c, cluster, after)
 		if err != nil {
-			return b.reply(a, answer.Error(err, c.Lang), false)
+			return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 		}
 		// The new one counts from 1 again: the links that were left, and one more.
 		spec["chain"] = links
@@ -121,14 +121,14 @@ func (b *Bot) submitSpec(ctx context.Context, a incoming.Ask, c *ops.Call, spec 
 		return nil
 	}
 	if err := b.mayHere(a, op); err != nil {
-		return b.reply(a, answer.Error(err, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	raw, err := json.Marshal(spec)
 	if err == nil {
 		raw, err = yaml.JSONToYAML(raw)
 	}
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	t.Op, t.Blocks, t.Key = op.Name, []string{string(raw)}, a.Key
 	return b.run(ctx, a, c, op, t)

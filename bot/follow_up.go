@@ -29,7 +29,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) <= 2 {
 		return nil, false
 	}
-	if a.Thread == "" || !typed.AsksOn(text) || !report.Asks(text) || !b.mayRead(a, c) {
+	if a.Thread == "" || !typed.AsksOn(text) || !report.Asks(text) || !b.people.MayRead(a, c) {
 		return nil, false
 	}
 	here, ok := b.jobHere(ctx, a)
@@ -64,5 +64,5 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if row := card.Buttons(k, c.Lang); known && row != nil && len(doc.Sections[0].Items) > 0 {
 		below = append([]slack.Block{row}, below...)
 	}
-	return b.replyWith(a, doc, true, below...), true
+	return b.reply.With(a, doc, true, below...), true
 }

@@ -151,7 +151,7 @@ func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, acc
 // formState is the form with those values, and with what one can choose.
 func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
 	s := form.State{
-		Values: values, Choices: b.choices(ctx, c, b.clusterOf(ctx, a)), Recipes: recipes.Names(),
+		Values: values, Choices: b.choices(ctx, c, b.people.ClusterOf(ctx, a)), Recipes: recipes.Names(),
 		Paste: meta.Paste, Verdict: v, Meta: meta.String(), Gen: meta.Gen,
 	}
 	if c.Store != nil && c.Who.User != "" {

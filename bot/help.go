@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -115,7 +116,7 @@ func helpBlocks(c *ops.Call) []slack.Block {
 		said = textHelpRO.In(l)
 	case c.Who.User == "":
 		said = textHelpUnlinked.In(l)
-		e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(textLinkMe.In(l)))
+		e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(reply.LinkMe.In(l)))
 		e.Style = slack.StylePrimary
 		es = append([]slack.BlockElement{e}, es...)
 	default:
@@ -127,9 +128,9 @@ func helpBlocks(c *ops.Call) []slack.Block {
 // help answers with the six tasks, with every command, or with how one works.
 func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
 	if topic == "" && a.Terminal == nil {
-		return b.replyBlocks(a, textHelpTitle.In(c.Lang), helpBlocks(c), share)
+		return b.reply.Blocks(a, textHelpTitle.In(c.Lang), helpBlocks(c), share)
 	}
-	return b.reply(a, helpDoc(c, topic), share)
+	return b.reply.Doc(a, helpDoc(c, topic), share)
 }
 
 // helpDoc says how one command works, or, for no topic and for the topic all, what

@@ -69,7 +69,7 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 		if done, err := b.cfg.Store.Get(ctx, record.Claim, key, b.now(), new(string)); err != nil || done {
 			continue
 		}
-		who, _ := b.linked(ctx, h.Ask.Team, h.Ask.User)
+		who, _ := b.people.Linked(ctx, h.Ask.Team, h.Ask.User)
 		line := fmt.Sprintf(textRequests.In(c.Lang), answer.Escape(who.User), "`"+answer.Escape(h.Call.Op)+"`", card.When(h.Until, "{date_short_pretty} {time}"))
 		if at, ok, err := b.cfg.Store.Ref(ctx, h.Message); err == nil && ok {
 			line += " · <#" + at.Channel + ">"

@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -44,7 +45,7 @@ var (
 
 // home draws the person's home tab.
 func (b *Bot) home(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	m := b.out.Owe(
 		a.Key+"/home",
 		"home/"+a.Team+"/"+a.User,
@@ -64,8 +65,8 @@ func (b *Bot) homeBlocks(ctx context.Context, a incoming.Ask, c *ops.Call) []sla
 		add(textNeedsYou, b.needsYou(ctx, c)...)
 	}
 	add(textMyJobs, b.myJobs(ctx, a, c)...)
-	if b.mayRead(a, c) {
-		if s := b.glance(ctx, c, b.clusterOf(ctx, a)); s != nil {
+	if b.people.MayRead(a, c) {
+		if s := b.glance(ctx, c, b.people.ClusterOf(ctx, a)); s != nil {
 			add(textGlance, s...)
 		}
 		add(textFailures, b.failures(ctx, l)...)
@@ -90,7 +91,7 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 	if c.Who.User == "" {
 		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
 	}
-	news, err := b.openNews(ctx, c, b.clusterOf(ctx, a))
+	news, err := b.openNews(ctx, c, b.people.ClusterOf(ctx, a))
 	if err != nil {
 		return []slack.Block{docBlocks(view.Section{Text: ops.AsError(err).Message.In(c.Lang)})}
 	}
@@ -105,14 +106,6 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 		bs = append(bs, jobRow(n, i, c.Lang))
 	}
 	return bs
-}
-
-// clusterOf is the cluster that the person has chosen, else the default.
-func (b *Bot) clusterOf(ctx context.Context, a incoming.Ask) string {
-	if chosen := b.settings(ctx, a.Team, a.User).Cluster; chosen != "" {
-		return chosen
-	}
-	return b.cfg.Service.Default
 }
 
 // openJobs is the operation list: the caller's jobs that wait or run, with those
@@ -194,9 +187,9 @@ func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []s
 		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, textNobody.In(l))},
 	}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
-		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(textLinkMe.In(l)))))
+		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(reply.LinkMe.In(l)))))
 	}
-	return append(bs, b.settingRows(b.settings(ctx, a.Team, a.User), l)...)
+	return append(bs, b.settingRows(b.people.Settings(ctx, a.Team, a.User), l)...)
 }
 
 // docBlocks is one section as one block; what does not fit into one is cut.
@@ -210,7 +203,7 @@ func docBlocks(s view.Section) slack.Block {
 
 // unfurl shows the jobs that links of our own pages lead to.
 func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	shown := map[string]slack.Attachment{}
 	for _, raw := range a.Links[:min(len(a.Links), 5)] {
 		u, err := url.Parse(raw)
@@ -221,7 +214,7 @@ func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 				on = name
 			}
 		}
-		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign || !b.mayRead(a, c) {
+		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign || !b.people.MayRead(a, c) {
 			continue
 		}
 		op, ok := operations.Lookup("status")

@@ -136,7 +136,7 @@ func (b *Bot) drawIncident(ctx context.Context, x incident, id string) error {
 			}
 			told = append(told, job)
 			line := card.Headline(k.News, x.Lang)
-			owed = append(owed, b.out.Owe(key+"/"+job, key+laneOfThread, outbox.Message{
+			owed = append(owed, b.out.Owe(key+"/"+job, key+outbox.LaneOfThread, outbox.Message{
 				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(line), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(line)}),
 			}))
 		}

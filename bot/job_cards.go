@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -24,13 +25,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-)
-
-// The lanes below a card's message: its thread, and the files in that thread,
-// which never hold the news up.
-const (
-	laneOfThread = "/thread"
-	laneOfFiles  = "/files"
 )
 
 // follow gives a submitted job its card, in the place where it was asked for,
@@ -114,7 +108,7 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 	if script != "" {
 		for _, p := range k.Places {
 			key := p.Key(id)
-			owed = append(owed, b.out.Owe(key+"/script", key+laneOfFiles, outbox.Message{
+			owed = append(owed, b.out.Owe(key+"/script", key+outbox.LaneOfFiles, outbox.Message{
 				Do: outbox.Upload, Team: p.Team, ThreadOf: key, Instead: k.User,
 				File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
 			}))
@@ -158,10 +152,10 @@ var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处
 // take notes who looks after a failure: on the card, and in its thread, so that
 // nobody else begins the same.
 func (b *Bot) take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	if c.Who.User == "" {
-		return b.notLinked(a, c.Lang)
+		return b.reply.NotLinked(a, c.Lang)
 	}
 	if id, ok := strings.CutPrefix(a.Value, ofIncident); ok {
 		b.takeIncident(ctx, a, id)
@@ -177,13 +171,13 @@ func (b *Bot) take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		said := fmt.Sprintf(textTakenBy.In(b.langOfCard(ctx, k)), c.Who.User)
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
-			owed = append(owed, b.out.Owe(key+"/taken", key+laneOfThread, outbox.Message{
+			owed = append(owed, b.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
 				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(said), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
 			}))
 		}
 	})
 	if !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	return owed
 }
@@ -325,7 +319,7 @@ func (b *Bot) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
 // taleIn is tale in the thread below another card, where own sets its messages apart.
 func (b *Bot) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
-	s := b.settings(ctx, k.Team, k.User)
+	s := b.people.Settings(ctx, k.Team, k.User)
 	l := b.langOfCard(ctx, k)
 	headline := card.Headline(k.News, l)
 	doc := view.Doc{Sections: []view.Section{{Text: headline}}}
@@ -349,10 +343,10 @@ func (b *Bot) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []
 			owed = append(owed, m)
 		}
 		for i, bs := range r.Messages {
-			add(strconv.Itoa(i), laneOfThread, outbox.Message{Do: outbox.Post, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
+			add(strconv.Itoa(i), outbox.LaneOfThread, outbox.Message{Do: outbox.Post, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
 		}
 		for i, f := range r.Files {
-			add(fmt.Sprintf("file%d", i), laneOfFiles, outbox.Message{Do: outbox.Upload, File: &f})
+			add(fmt.Sprintf("file%d", i), outbox.LaneOfFiles, outbox.Message{Do: outbox.Upload, File: &f})
 		}
 	}
 	return owed
@@ -369,13 +363,13 @@ func (b *Bot) wakes(ctx context.Context, p card.Place, owner string) time.Time {
 	case !strings.HasPrefix(who, "U") && !strings.HasPrefix(who, "W"):
 		return time.Time{}
 	}
-	return b.settings(ctx, p.Team, who).wakes(b.now())
+	return b.people.Settings(ctx, p.Team, who).Wakes(b.now())
 }
 
 // langOfCard is the language of a card: the one that its requester chose, else
 // the one that they asked in.
 func (b *Bot) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
-	if s := b.settings(ctx, k.Team, k.User); s.Lang != "" {
+	if s := b.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
 		return s.Lang
 	}
 	return k.Lang
@@ -391,11 +385,11 @@ func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 }
 
 // mayCall reports whether the person may be called by a mention now.
-func (b *Bot) mayCall(s settings, k *card.Card) bool {
+func (b *Bot) mayCall(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
-	return s.Notify != "none" && !s.quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
+	return s.Notify != "none" && !s.Quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
 }
 
 // attach uploads a file into the thread of the job's card, in each place; what
@@ -411,7 +405,7 @@ func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o outbox.Mes
 	for _, p := range k.Places {
 		key := p.Key(id)
 		o.Do, o.Team, o.ThreadOf, o.Instead = outbox.Upload, p.Team, key, k.User
-		m := b.out.Owe(key+"/"+what, key+laneOfFiles, o)
+		m := b.out.Owe(key+"/"+what, key+outbox.LaneOfFiles, o)
 		m.NotBefore = b.wakes(ctx, p, k.User)
 		owed = append(owed, m)
 	}

@@ -85,7 +85,7 @@ func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slu
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := op.Run(ctx, c, &jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.clusterOf(ctx, a)}})
+	out, err := op.Run(ctx, c, &jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
 	if err != nil {
 		b.log.Warn("slack: recent jobs", "err", err)
 	}
@@ -173,7 +173,7 @@ func (b *Bot) nameJob(
 			if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
 				return at(jobRef{jobs[0].Cluster, jobs[0].ID}, nil), nil
 			}
-			return words, b.reply(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
+			return words, b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
 		}
 		if j, ok := named(b.recentJobs(ctx, a, c), words[:1]); ok {
 			return at(jobRef{j.Cluster, j.ID}, words[1:]), nil
@@ -184,7 +184,7 @@ func (b *Bot) nameJob(
 		return at(here, words), nil
 	}
 	if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
-		return words, b.replyWith(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
+		return words, b.reply.With(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
 	}
 	return words, nil
 }
@@ -223,5 +223,5 @@ func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	if row := card.Buttons(k, c.Lang); row != nil {
 		below = append(below, row)
 	}
-	return b.replyWith(a, doc, true, below...), true
+	return b.reply.With(a, doc, true, below...), true
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -131,7 +132,7 @@ func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol
 		return nil, false
 	}
 	text, bs := b.listBlocks(found.Jobs, t, c.Lang)
-	return b.replyBlocks(a, text, joinRows(bs, shareRow(a, t, c.Lang)), t.Share), true
+	return b.reply.Blocks(a, text, reply.JoinRows(bs, shareRow(a, t, c.Lang)), t.Share), true
 }
 
 // turnPage shows another page of a list in the place of the one before.
@@ -148,7 +149,7 @@ func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 	if c.Who.User == "" || c.Who.ReadOnly || a.Terminal != nil {
 		return b.help(a, c, "", false)
 	}
-	news := b.newsFor(ctx, c, b.clusterOf(ctx, a))
+	news := b.newsFor(ctx, c, b.people.ClusterOf(ctx, a))
 	if len(news) == 0 {
 		return b.openForm(ctx, a, c)
 	}
@@ -157,7 +158,7 @@ func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 		bs = append(bs, jobRow(n, i, c.Lang))
 	}
 	bs = append(bs, homeActions(c.Lang))
-	return b.replyBlocks(a, textNow.In(c.Lang), bs, false)
+	return b.reply.Blocks(a, textNow.In(c.Lang), bs, false)
 }
 
 // newsFor is what is known of the person's jobs that need them: those that failed

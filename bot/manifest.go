@@ -2,10 +2,10 @@ package bot
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 )
 
 // A Scope is one right of the bot token, and why it is asked for.
@@ -14,7 +14,7 @@ type Scope struct {
 	Why  string
 	// For are the methods and events that need it, commands and files aside.
 	For  []string
-	when func(Policy) bool // nil: always
+	when func(people.Policy) bool // nil: always
 }
 
 // scopeTable is everything that the bot may do. Nothing is asked for that the
@@ -34,22 +34,15 @@ var scopeTable = []Scope{
 	{Name: "groups:history", Why: "as channels:history, in private channels that the bot was invited to", For: []string{"conversations.history", "conversations.replies"}},
 	{Name: "im:history", Why: "to read what people write to the bot directly", For: []string{"message.im"}},
 	{Name: "im:write", Why: "to send private files as a direct message", For: []string{"conversations.open"}},
-	{Name: "links:read", Why: "to hear of links to jobs", For: []string{"link_shared"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
-	{Name: "links:write", Why: "to show a job below a link to it", For: []string{"chat.unfurl"}, when: func(p Policy) bool { return p.LinkDomain != "" }},
+	{Name: "links:read", Why: "to hear of links to jobs", For: []string{"link_shared"}, when: func(p people.Policy) bool { return p.LinkDomain != "" }},
+	{Name: "links:write", Why: "to show a job below a link to it", For: []string{"chat.unfurl"}, when: func(p people.Policy) bool { return p.LinkDomain != "" }},
 	{Name: "channels:read", Why: "to know who is in a channel that the policy or somebody's script names", For: []string{"conversations.members", "users.conversations"}},
 	{Name: "groups:read", Why: "as channels:read, of private channels that the bot was invited to", For: []string{"conversations.members", "users.conversations"}},
-	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p Policy) bool { return p.names('S') }},
-}
-
-// names reports whether the policy gives rights to a group of that kind.
-func (p Policy) names(kind byte) bool {
-	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers), func(id string) bool {
-		return id != "" && id[0] == kind
-	})
+	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p people.Policy) bool { return p.Names('S') }},
 }
 
 // ScopesFor are the rights that the bot token needs under a policy.
-func ScopesFor(p Policy) (all []Scope) {
+func ScopesFor(p people.Policy) (all []Scope) {
 	for _, s := range scopeTable {
 		if s.when == nil || s.when(p) {
 			all = append(all, s)
@@ -59,7 +52,7 @@ func ScopesFor(p Policy) (all []Scope) {
 }
 
 // Scopes are the names of those rights.
-func Scopes(p Policy) (names []string) {
+func Scopes(p people.Policy) (names []string) {
 	for _, s := range ScopesFor(p) {
 		names = append(names, s.Name)
 	}
@@ -78,7 +71,7 @@ type ManifestOptions struct {
 	// URL is this server's address as Slack reaches it, such as
 	// https://ops.example.com; empty for Socket Mode.
 	URL    string
-	Policy Policy
+	Policy people.Policy
 	// Install is the address where workspaces install the app by themselves; empty
 	// where they do not.
 	Install string

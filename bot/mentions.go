@@ -22,7 +22,7 @@ import (
 // where it reads as one, else a question. The answer goes into the thread.
 func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
 		return b.help(a, c, "", true)
@@ -31,7 +31,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		return owed
 	}
 	if len(t.Blocks) == 0 && len(a.Files) == 0 && typed.Thanks(strings.Join(words, " ")) {
-		return b.reply(a, view.Doc{Sections: []view.Section{{Text: textWelcome.In(c.Lang)}}}, true)
+		return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textWelcome.In(c.Lang)}}}, true)
 	}
 	if len(a.Files) > 0 || len(t.Blocks) > 0 {
 		if owed, ok := b.pastedIn(ctx, a, c, t); ok {
@@ -64,7 +64,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		return owed
 	}
 	if a.Direct && len(words) > 0 && len(words) <= 2 && !typed.IsQuestion(a.Text, words) && len(typed.DidYouMean(words[0])) > 0 {
-		return b.reply(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
+		return b.reply.Doc(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
 	}
 	return b.question(ctx, a, c, t.Whole())
 }
@@ -94,7 +94,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 func (b *Bot) question(ctx context.Context, a incoming.Ask, c *ops.Call, q string) []store.SlackMessage {
 	op, ok := operations.Lookup("ask")
 	if !ok {
-		return b.reply(a, unknownDoc("ask", c.Lang), true)
+		return b.reply.Doc(a, unknownDoc("ask", c.Lang), true)
 	}
 	return b.run(ctx, a, c, op, typed.Call{Op: op.Name, Rest: q, Key: a.Key, Share: true})
 }
@@ -119,7 +119,7 @@ var (
 // assistant offers what one might ask where a conversation begins: for an app of
 // the present kind in its Messages tab, for an earlier one in its own thread.
 func (b *Bot) assistant(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	l := b.langOf(ctx, a)
+	l := b.people.LangOf(ctx, a)
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{
 		Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread,
 	}

@@ -35,7 +35,7 @@ const mostNumbers = 5
 
 // shortcut answers one from a message's menu, or the global one.
 func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	switch a.Callback {
 	case callSubmit:
 		return b.openForm(ctx, a, c)
@@ -50,14 +50,14 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 		case err == nil:
 			from, brought = p, true
 		case strings.TrimSpace(a.Text) == "":
-			return b.reply(a, answer.Error(unread(a.Files[0], err), c.Lang), false)
+			return b.reply.Doc(a, answer.Error(unread(a.Files[0], err), c.Lang), false)
 		}
 	}
 	if a.Callback == callDiagnose {
 		return b.diagnoseMessage(ctx, a, c, from, brought)
 	}
 	if strings.TrimSpace(from.text) == "" {
-		return b.reply(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
+		return b.reply.Doc(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
 	}
 	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
 		from.text = strings.Join(t.Blocks, "\n") // and not what was written around it
@@ -75,7 +75,7 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, 
 			job, ok = b.cardAt(ctx, a)
 		}
 		if !ok {
-			return b.reply(a, view.Doc{Title: textNeither.In(c.Lang), Sections: []view.Section{{Text: textBring.In(c.Lang)}}}, false)
+			return b.reply.Doc(a, view.Doc{Title: textNeither.In(c.Lang), Sections: []view.Section{{Text: textBring.In(c.Lang)}}}, false)
 		}
 	}
 	if !ok {
@@ -88,10 +88,10 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, 
 // namedIn is the job that a text names: by a number that the cluster has, else by the
 // name of one of the person's recent jobs or of one whose card stands here.
 func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (job jobRef, ok bool) {
-	if !b.mayRead(a, c) {
+	if !b.people.MayRead(a, c) {
 		return jobRef{}, false
 	}
-	cluster := b.clusterOf(ctx, a)
+	cluster := b.people.ClusterOf(ctx, a)
 	numbers := typed.Numbers(text)
 	for _, id := range numbers[:min(len(numbers), mostNumbers)] {
 		if cl, _, err := c.Job(ctx, cluster, slurm.JobID(id)); err == nil {

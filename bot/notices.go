@@ -50,13 +50,13 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 		}
 		o, lane := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)}, "t/"+p.Channel
 		if thread != "" {
-			o.Channel, o.ThreadOf, lane = "", thread, thread+laneOfThread
+			o.Channel, o.ThreadOf, lane = "", thread, thread+outbox.LaneOfThread
 		}
 		owed = append(owed, b.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
 	}
 	if n.Operators {
-		for _, p := range b.deciders(ctx) {
-			add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+		for _, p := range b.people.Deciders(ctx) {
+			add(p, b.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 		}
 		return owed
 	}
@@ -64,7 +64,7 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 	job := card.ID(n.Cluster, n.Job)
 	if ok, err := b.cfg.Store.Get(ctx, record.Card, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
 		call := ""
-		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.settings(ctx, k.Team, k.User), &k) {
+		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User
 		}
 		for _, p := range k.Places {
@@ -72,11 +72,11 @@ func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.Sl
 		}
 		return owed
 	}
-	for _, p := range b.peopleOf(ctx, n.Owner) {
+	for _, p := range b.people.Of(ctx, n.Owner) {
 		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
 			continue // they know
 		}
-		add(p, b.settings(ctx, p.Team, p.Channel).Lang, "", "")
+		add(p, b.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 	}
 	return owed
 }

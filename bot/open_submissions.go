@@ -105,7 +105,7 @@ func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 	o := openSubmission{Call: t, Ask: a, Key: sub.Key, Name: sub.Name, Cluster: sub.Cluster, Lang: c.Lang}
 	id := openID(a, t)
 	if had, err := b.cfg.Store.Get(ctx, record.Open, id, b.now(), &openSubmission{}); err == nil && had {
-		return b.reply(a, view.Doc{Title: fmt.Sprintf(textOpen.In(c.Lang), o.Name), Sections: []view.Section{{Text: textOpenWait.In(c.Lang)}}}, false), true
+		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(textOpen.In(c.Lang), o.Name), Sections: []view.Section{{Text: textOpenWait.In(c.Lang)}}}, false), true
 	}
 	if err := b.cfg.Store.Put(ctx, record.Open, id, o, b.now().Add(7*24*time.Hour)); err != nil {
 		b.log.Error("slack: open submission", "key", sub.Key, "err", err)

@@ -18,7 +18,7 @@ import (
 // own answers the bot's own words.
 func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
 	}
 	switch name {
 	case "help":
@@ -32,17 +32,17 @@ func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string,
 	case "unlink":
 		return b.unlinkMe(ctx, a, c)
 	case "whoami":
-		return b.reply(a, b.whoamiDoc(ctx, a, c), false)
+		return b.reply.Doc(a, b.whoamiDoc(ctx, a, c), false)
 	case "web":
 		return b.pageLink(ctx, a, c)
 	case "settings":
 		return b.setSettings(ctx, a, c, words)
 	case "subscribe", "unsubscribe":
-		return b.subscribe(ctx, a, c, cmp.Or(f.Cluster, b.clusterOf(ctx, a)), words, name == "subscribe")
+		return b.subscribe(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "subscribe")
 	case "mute", "unmute":
-		return b.mute(ctx, a, c, cmp.Or(f.Cluster, b.clusterOf(ctx, a)), words, name == "mute")
+		return b.mute(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "mute")
 	}
-	return b.reply(a, unknownDoc(name, c.Lang), false)
+	return b.reply.Doc(a, unknownDoc(name, c.Lang), false)
 }
 
 var (
@@ -79,15 +79,15 @@ var (
 func (b *Bot) pageLink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
-		return b.notLinked(a, c.Lang)
+		return b.reply.NotLinked(a, c.Lang)
 	case b.cfg.Page == nil || a.Terminal != nil:
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
 	}
 	link, err := b.cfg.Page(ctx, c.Who)
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	return b.reply(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
+	return b.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
 }
 
 // whoamiDoc says who the person is here, and why.
@@ -101,7 +101,7 @@ func (b *Bot) whoamiDoc(ctx context.Context, a incoming.Ask, c *ops.Call) view.D
 		return d
 	}
 	fs := []view.Fact{{Name: "Slack", Value: a.Team + "/" + a.User}}
-	if k, ok := b.linked(ctx, a.Team, a.User); ok && !a.Foreign {
+	if k, ok := b.people.Linked(ctx, a.Team, a.User); ok && !a.Foreign {
 		how := textByOp.In(l)
 		if k.How == "code" {
 			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))

@@ -47,7 +47,7 @@ func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 	if len(a.Files) > 0 {
 		p, err := b.download(ctx, a, a.Files[0])
 		if err != nil {
-			return b.reply(a, answer.Error(unread(a.Files[0], err), c.Lang), true), true
+			return b.reply.Doc(a, answer.Error(unread(a.Files[0], err), c.Lang), true), true
 		}
 		return b.look(ctx, a, c, p, words, true), true
 	}
@@ -121,7 +121,7 @@ func setText(in any, text string) bool {
 func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, share bool) []store.SlackMessage {
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
-		return b.reply(a, b.failed(ops.AsError(err), result, c), share)
+		return b.reply.Doc(a, b.failed(ops.AsError(err), result, c), share)
 	}
 	return b.done(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: share})
 }
@@ -130,14 +130,14 @@ func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.O
 func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
 	src, err := logfile.Read(p.name, strings.NewReader(p.text))
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), share)
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{JobState: "ENDED"})
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), share)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), share)
 	}
 	doc := wording.Diagnosis(joblogs.DiagnoseOut{Report: r}, c.Lang)
-	return b.replyWith(a, doc, share, feedback("diagnose", c.Lang))
+	return b.reply.With(a, doc, share, feedback("diagnose", c.Lang))
 }
 
 // takeText are the commands that, without anything to work on, open a modal that

@@ -32,27 +32,27 @@ type base struct {
 
 // again opens the form with what a job was submitted with.
 func (b *Bot) again(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
 	if err != nil {
-		return b.reply(a, answer.Error(err, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	key, kept := b.keepBase(ctx, a, spec)
 	if kept != nil {
-		return b.reply(a, answer.Error(ops.AsError(kept), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(kept), c.Lang), false)
 	}
 	return b.openFormWith(ctx, a, c, form.FieldsOfSpec(spec), key)
 }
 
 // avoid submits the job again, kept off the nodes that the diagnosis named.
 func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.call(ctx, a)
+	c := b.people.Call(ctx, a)
 	job, nodes, _ := strings.Cut(a.Value, " ")
 	cluster, id, _ := strings.Cut(job, "/")
 	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
 	if err != nil {
-		return b.reply(a, answer.Error(err, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	if had, ok := spec["exclude"].(string); ok && had != "" {
 		nodes = had + "," + nodes

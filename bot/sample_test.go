@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -52,13 +53,13 @@ func sampleHome(t testing.TB, l lang.Lang) []slack.Block {
 	svc := &ops.Service{Clusters: map[string]ops.Cluster{"slurm": oneJob{}}, Default: "slurm", Now: func() time.Time { return noon }}
 	b, err := New(Config{
 		SigningSecret: "s", BotToken: "xoxb-1", Service: svc, Store: st.Slack(), Now: func() time.Time { return noon },
-		Policy: Policy{Links: map[string]string{"U1": "ada"}},
+		Policy: people.Policy{Links: map[string]string{"U1": "ada"}},
 	})
 	require.NoError(t, err)
 	bad := sampleCard(slurm.Failed, l)
 	bad.EndedAt = noon.Add(-time.Hour)
 	require.NoError(t, st.Slack().Put(t.Context(), record.Card, "slurm/4700", bad, time.Time{}))
-	require.NoError(t, st.Slack().Put(t.Context(), record.Settings, "T1/U1", settings{Lang: l}, time.Time{}))
+	require.NoError(t, st.Slack().Put(t.Context(), record.Settings, "T1/U1", people.Settings{Lang: l}, time.Time{}))
 	a := incoming.Ask{Team: "T1", User: "U1", Kind: incoming.AsHome}
-	return b.homeBlocks(t.Context(), a, b.call(t.Context(), a))
+	return b.homeBlocks(t.Context(), a, b.people.Call(t.Context(), a))
 }

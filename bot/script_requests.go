@@ -43,7 +43,7 @@ func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 		}
 		people, asked := linked[j.User]
 		if !asked {
-			people = b.peopleOf(ctx, j.User)
+			people = b.people.Of(ctx, j.User)
 			linked[j.User] = people
 		}
 		if len(people) == 0 {

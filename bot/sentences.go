@@ -33,10 +33,10 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 		return b.perform(ctx, a, c, words[0], words[1:], typed.Text{}, f), true
 	}
 	name, ids := typed.JobNumbers(a.Text)
-	if len(ids) == 0 || !b.mayRead(a, c) {
+	if len(ids) == 0 || !b.people.MayRead(a, c) {
 		return nil, false
 	}
-	cluster := cmp.Or(f.Cluster, b.clusterOf(ctx, a))
+	cluster := cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a))
 	if c.Clusters[cluster] == nil {
 		return nil, false
 	}

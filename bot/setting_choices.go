@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -40,13 +41,13 @@ var zones = []string{
 type settingChoice struct {
 	name   string
 	label  lang.Text
-	now    func(*Bot, settings) string
-	values func(*Bot, settings) []string
+	now    func(*Bot, people.Settings) string
+	values func(*Bot, people.Settings) []string
 	shown  func(value string, l lang.Lang) string
 }
 
-func always(values ...string) func(*Bot, settings) []string {
-	return func(*Bot, settings) []string { return values }
+func always(values ...string) func(*Bot, people.Settings) []string {
+	return func(*Bot, people.Settings) []string { return values }
 }
 
 func inWords(words map[string]lang.Text) func(string, lang.Lang) string {
@@ -58,17 +59,17 @@ func asItIs(v string, _ lang.Lang) string { return v }
 // settingChoices are the settings, in the order in which they are shown.
 var settingChoices = []settingChoice{
 	{
-		"lang", textLanguage, func(_ *Bot, s settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
+		"lang", textLanguage, func(_ *Bot, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
 		func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
 	},
 	{
-		"notify", textPing, func(_ *Bot, s settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
+		"notify", textPing, func(_ *Bot, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
 	},
 	{
-		"digest", textDigest, func(_ *Bot, s settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
+		"digest", textDigest, func(_ *Bot, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
 	},
 	{
-		"quiet", textQuiet, func(_ *Bot, s settings) string { return s.quietValue() }, func(_ *Bot, s settings) []string { return s.quietChoices() },
+		"quiet", textQuiet, func(_ *Bot, s people.Settings) string { return s.QuietValue() }, func(_ *Bot, s people.Settings) []string { return s.QuietChoices() },
 		func(v string, l lang.Lang) string {
 			if v == "off" {
 				return textNone.In(l)
@@ -77,7 +78,7 @@ var settingChoices = []settingChoice{
 		},
 	},
 	{
-		"zone", textZone, func(_ *Bot, s settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Bot, s settings) []string {
+		"zone", textZone, func(_ *Bot, s people.Settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Bot, s people.Settings) []string {
 			if s.Zone == "" || slices.Contains(zones, s.Zone) {
 				return zones
 			}
@@ -86,13 +87,13 @@ var settingChoices = []settingChoice{
 		asItIs,
 	},
 	{
-		"cluster", textCluster, func(b *Bot, s settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
-		func(b *Bot, _ settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
+		"cluster", textCluster, func(b *Bot, s people.Settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
+		func(b *Bot, _ people.Settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
 	},
 }
 
 // settingRows are the settings, each with its select.
-func (b *Bot) settingRows(s settings, l lang.Lang) (rows []slack.Block) {
+func (b *Bot) settingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
 	for _, c := range settingChoices {
 		var options []*slack.OptionBlockObject
 		var chosen *slack.OptionBlockObject
@@ -118,9 +119,9 @@ const actSet = "set_"
 
 // chooseSetting changes a setting by its select, and draws where it stood anew.
 func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
-	s := b.settings(ctx, a.Team, a.User)
-	c := b.call(ctx, a)
-	if err := s.set([]string{name, a.Value}, c); err != nil {
+	s := b.people.Settings(ctx, a.Team, a.User)
+	c := b.people.Call(ctx, a)
+	if err := s.Set([]string{name, a.Value}, c); err != nil {
 		return nil // not one of ours: the select offers good values only
 	}
 	if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
@@ -131,14 +132,14 @@ func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []
 		return b.home(ctx, a)
 	}
 	a.InPlace = true
-	return b.showSettings(a, s, s.langOr(c.Lang))
+	return b.showSettings(a, s, s.LangOr(c.Lang))
 }
 
 // showSettings answers with the settings and their selects.
-func (b *Bot) showSettings(a incoming.Ask, s settings, l lang.Lang) []store.SlackMessage {
+func (b *Bot) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
-		return b.reply(a, settingsDoc(s, l), false)
+		return b.reply.Doc(a, settingsDoc(s, l), false)
 	}
 	bs := append([]slack.Block{answer.Header(textSettings.In(l))}, b.settingRows(s, l)...)
-	return b.replyBlocks(a, textSettings.In(l), bs, false)
+	return b.reply.Blocks(a, textSettings.In(l), bs, false)
 }

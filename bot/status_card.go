@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -61,7 +62,7 @@ func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typ
 	l := c.Lang
 	k := b.cardNow(ctx, c, r.Job)
 	k.Page = r.Page
-	o, _, _, _ := placeOfAnswer(a, t.Share)
+	o, _, _, _ := reply.Place(a, t.Share)
 	alone := o.Do == outbox.Ephemeral || o.Do == outbox.Respond && !t.Share
 	bs := append(card.Body(k, l, alone), answer.Blocks(besideCard(r, l), l)...)
 	var row []slack.Block
@@ -70,11 +71,11 @@ func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typ
 	}
 	if r.State == slurm.Pending && r.Earlier == nil {
 		if earlier := answer.NextButtons(r.View(l).Next, l); earlier != nil {
-			row = joinRows(row, []slack.Block{earlier})
+			row = reply.JoinRows(row, []slack.Block{earlier})
 		}
 	}
-	bs = append(bs, joinRows(row, shareRow(a, t, l))...)
-	return b.replyBlocks(a, card.Headline(k.News, l), bs, t.Share)
+	bs = append(bs, reply.JoinRows(row, shareRow(a, t, l))...)
+	return b.reply.Blocks(a, card.Headline(k.News, l), bs, t.Share)
 }
 
 // underLink is a job's card as it stands below a link to its page: without the chart
@@ -199,7 +200,7 @@ func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t ty
 		}
 	}
 	bs = append(bs, answer.Blocks(doc, l)...)
-	owed := b.replyBlocks(a, card.CurveTitle(n, l), joinRows(bs, shareRow(a, t, l)), t.Share)
+	owed := b.reply.Blocks(a, card.CurveTitle(n, l), reply.JoinRows(bs, shareRow(a, t, l)), t.Share)
 	return b.orPicture(a, owed, t.Share, n, m, l)
 }
 
@@ -213,7 +214,7 @@ func (b *Bot) orPicture(a incoming.Ask, owed []store.SlackMessage, share bool, n
 		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 		return owed
 	}
-	_, _, files, thread := placeOfAnswer(a, share)
+	_, _, files, thread := reply.Place(a, share)
 	return []store.SlackMessage{b.out.WithPicture(owed[0], outbox.Message{
 		Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User,
 		Bytes: png.Bytes(), File: &answer.File{Name: fmt.Sprintf("loss-%s.png", n.Job.ID), Title: card.CurveTitle(n, l)},

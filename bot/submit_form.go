@@ -52,7 +52,7 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 		b.log.Warn("slack: form not opened", "err", err)
 	}
 	open := slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":form", "submit", answer.Label(form.Title.In(c.Lang))))
-	return b.replyWith(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
+	return b.reply.With(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
 }
 
 // formValues are the form's first values: the site's profile, then the person's
@@ -60,7 +60,7 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 func (b *Bot) formValues(ctx context.Context, a incoming.Ask) map[string]string {
 	values := map[string]string{}
 	if b.cfg.Site != nil {
-		maps.Copy(values, b.cfg.Site(b.clusterOf(ctx, a)))
+		maps.Copy(values, b.cfg.Site(b.people.ClusterOf(ctx, a)))
 	}
 	var last map[string]string
 	if _, err := b.cfg.Store.Get(ctx, record.Last, a.Team+"/"+a.User, b.now(), &last); err == nil {
@@ -95,7 +95,7 @@ func (m formMeta) String() string {
 func (b *Bot) metaOf(ctx context.Context, a *incoming.Ask) (meta formMeta, c *ops.Call) {
 	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
 	a.Channel, a.Direct = meta.Channel, meta.Direct
-	c = b.call(ctx, *a)
+	c = b.people.Call(ctx, *a)
 	if meta.Lang != "" {
 		c.Lang = meta.Lang
 	}
@@ -111,7 +111,7 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 	spec, err := yaml.Marshal(b.withBase(ctx, a, meta.Base, filled))
 	if err == nil {
 		op, _ = operations.Lookup("submit")
-		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.settings(ctx, a.Team, a.User).Cluster}
+		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.people.Settings(ctx, a.Team, a.User).Cluster}
 		var x any
 		if x, err = typed.Fill(op, t); err == nil {
 			in, _ = x.(*launch.SubmitIn)

@@ -60,7 +60,7 @@ func placeOf(a incoming.Ask) card.Place {
 // words it shows what is followed there.
 func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
-		return b.notLinked(a, c.Lang)
+		return b.reply.NotLinked(a, c.Lang)
 	}
 	if len(words) == 0 && on {
 		return b.subscriptionsHere(ctx, a, c)
@@ -69,10 +69,10 @@ func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluste
 	switch {
 	case bad != "":
 		e := &ops.Error{Code: ops.BadInput, Message: textFollowWhat.With(bad), Fix: textFollowHow}
-		return b.reply(a, answer.Error(e, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
 	case slices.Contains(s.when, whenExpected) && !strings.HasPrefix(s.subject, "name/"):
 		e := &ops.Error{Code: ops.BadInput, Message: textFollowName, Fix: lang.Same("subscribe name=llama-8b expected")}
-		return b.reply(a, answer.Error(e, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
 	s.place = placeOf(a)
 	var err error
@@ -84,11 +84,11 @@ func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluste
 		err = errors.Join(b.cfg.Store.Delete(ctx, record.Follow, s.key()), b.cfg.Store.Delete(ctx, record.Missing, s.key()))
 	}
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: fmt.Sprintf(title.In(c.Lang), s.shown(c.Lang)), Tone: view.Good}
 	if s.place.Channel == a.User {
-		return b.reply(a, doc, false)
+		return b.reply.Doc(a, doc, false)
 	}
 	// Whoever reads the channel sees who has changed what comes there, and how to undo it.
 	doc.Sections = []view.Section{{Text: fmt.Sprintf(said.In(c.Lang), cmp.Or(c.Who.User, c.Who.ID))}}
@@ -110,7 +110,7 @@ func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
 	all, err := b.subscriptions(ctx)
 	if err != nil {
-		return b.reply(a, answer.Error(ops.AsError(err), l), false)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
 	}
 	for i, s := range all {
 		if s.place.Team != here.Team || s.place.Channel != here.Channel || len(bs) > 40 {
@@ -131,7 +131,7 @@ func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call
 	} {
 		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:begin%d", answer.ActRun, i), x.words, answer.Label(x.label.In(l))))
 	}
-	return b.replyBlocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
+	return b.reply.Blocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
 }
 
 // subscriptions are all of them.
@@ -160,7 +160,7 @@ func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err 
 func (b *Bot) mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
-		return b.reply(a, answer.Error(e, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
 	id := slurm.JobID(words[0])
 	ok := b.withCard(ctx, cluster, id, func(k *card.Card) {
@@ -170,11 +170,11 @@ func (b *Bot) mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster str
 		}
 	})
 	if !ok {
-		return b.reply(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	title := textMuted
 	if !on {
 		title = textUnmuted
 	}
-	return b.reply(a, view.Doc{Title: fmt.Sprintf(title.In(c.Lang), id)}, false)
+	return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(title.In(c.Lang), id)}, false)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
@@ -134,7 +135,7 @@ func sampleList(l lang.Lang) []slack.Block {
 		jobs = append(jobs, j)
 	}
 	_, bs := (&Bot{}).listBlocks(jobs, typed.Call{Op: "list", Words: []string{"--all"}, Page: 2}, l)
-	return joinRows(bs, shareRow(incoming.Ask{Channel: "C1", Text: "list --all --page 2"}, typed.Call{}, l))
+	return reply.JoinRows(bs, shareRow(incoming.Ask{Channel: "C1", Text: "list --all --page 2"}, typed.Call{}, l))
 }
 
 // logOf is the log of a run whose rank 3 has run out of GPU memory.

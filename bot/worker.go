@@ -122,13 +122,13 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 		if p := recover(); p != nil {
 			code = "failed"
 			b.log.Error("slack: panic", "kind", a.Kind, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			owed = b.reply(a, b.sorry(ctx, a), false)
+			owed = b.reply.Doc(a, b.sorry(ctx, a), false)
 		}
 	}()
 	if a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton || a.Kind == incoming.AsShortcut {
 		// A command was judged when it was acknowledged.
 		if words := b.overLimit(a); words != "" {
-			return b.reply(a, view.Doc{Title: words, Tone: view.Warn}, false)
+			return b.reply.Doc(a, view.Doc{Title: words, Tone: view.Warn}, false)
 		}
 	}
 	switch a.Kind {
@@ -159,7 +159,7 @@ func (b *Bot) sorry(ctx context.Context, a incoming.Ask) view.Doc {
 	return answer.Error(&ops.Error{
 		Code:    ops.Failed,
 		Message: answer.Broken,
-	}, b.langOf(ctx, a))
+	}, b.people.LangOf(ctx, a))
 }
 
 // flight knows which requests are being worked on.

@@ -1,7 +1,10 @@
-package bot
+// Package people knows who somebody in Slack is: which cluster user, with which rights,
+// who decides, and in which language and at which hours they want to hear.
+package people
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,23 +17,45 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// A link ties a person in Slack to a user of the cluster.
-type link struct {
+// Config says where people and their rights are known from.
+type Config struct {
+	Policy  Policy
+	Store   record.Store
+	Service *ops.Service
+	// Client is the client of a workspace, which tells who is in a group or channel.
+	Client func(ctx context.Context, team string) (*slack.Client, error)
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// A Book knows who is who.
+type Book struct {
+	cfg    Config
+	now    func() time.Time
+	log    *slog.Logger
+	groups groupCache
+}
+
+// New returns a Book.
+func New(cfg Config) *Book { return &Book{cfg: cfg, now: cfg.Now, log: cfg.Log} }
+
+// A Link ties a person in Slack to a user of the cluster.
+type Link struct {
 	User string    `json:"user"`
 	How  string    `json:"how"` // "code" or "operator"
 	At   time.Time `json:"at"`
 }
 
-// linked returns the cluster user of a person, as far as it is proved: the
+// Linked returns the cluster user of a person, as far as it is proved: the
 // operator's mapping first, then the person's own code. A display name or an
 // e-mail address proves nothing, since people can change them.
-func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
+func (b *Book) Linked(ctx context.Context, team, user string) (Link, bool) {
 	for _, k := range []string{team + "/" + user, user} {
 		if u := b.cfg.Policy.Links[k]; u != "" {
-			return link{User: u, How: "operator"}, true
+			return Link{User: u, How: "operator"}, true
 		}
 	}
-	var l link
+	var l Link
 	ok, err := b.cfg.Store.Get(ctx, record.Link, team+"/"+user, b.now(), &l)
 	if err != nil {
 		b.log.Warn("slack: link", "err", err)
@@ -39,7 +64,7 @@ func (b *Bot) linked(ctx context.Context, team, user string) (link, bool) {
 }
 
 // caller is who asks, as far as it is proved.
-func (b *Bot) caller(ctx context.Context, a incoming.Ask) ops.Caller {
+func (b *Book) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 	if a.Terminal != nil {
 		return ops.Caller{Surface: ops.Chat, ID: a.Terminal.User, User: a.Terminal.User}
 	}
@@ -48,7 +73,7 @@ func (b *Bot) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 		c.ReadOnly = true
 		return c
 	}
-	if l, ok := b.linked(ctx, a.Team, a.User); ok {
+	if l, ok := b.Linked(ctx, a.Team, a.User); ok {
 		c.User = l.User
 	}
 	c.Operator = b.oneOf(ctx, a, b.cfg.Policy.Operators)
@@ -58,8 +83,8 @@ func (b *Bot) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 
 // Person is a person of a workspace whom Slack has named outside of a request, such as
 // by a sign-in elsewhere. A workspace that has not this app has nobody.
-func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error) {
-	api, err := b.client(ctx, team)
+func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error) {
+	api, err := b.cfg.Client(ctx, team)
 	if err != nil {
 		return ops.Caller{}, err
 	}
@@ -70,10 +95,10 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 	return b.caller(ctx, incoming.Ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
 }
 
-// call makes the call for a; words typed decide the language where the person
+// Call makes the call for a; words typed decide the language where the person
 // chose none.
-func (b *Bot) call(ctx context.Context, a incoming.Ask) *ops.Call {
-	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.langOf(ctx, a)}
+func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
+	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.LangOf(ctx, a)}
 	if a.Terminal != nil {
 		c.Dir, c.Stream = a.Terminal.Dir, a.Terminal.Stream
 	}
@@ -81,7 +106,7 @@ func (b *Bot) call(ctx context.Context, a incoming.Ask) *ops.Call {
 }
 
 // oneOf reports whether the person is in list, by id, user group or channel.
-func (b *Bot) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
+func (b *Book) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
 	for _, id := range list {
 		if id == a.User || id == a.Team+"/"+a.User {
 			return true
@@ -106,7 +131,7 @@ type groupMembers struct {
 
 // members lists a user group's or channel's people. Where Slack does not answer,
 // nobody is a member: rights are not guessed.
-func (b *Bot) members(ctx context.Context, team, id string) []string {
+func (b *Book) members(ctx context.Context, team, id string) []string {
 	key := team + "/" + id
 	b.groups.mu.Lock()
 	m, ok := b.groups.have[key]
@@ -114,7 +139,7 @@ func (b *Bot) members(ctx context.Context, team, id string) []string {
 	if ok && b.now().Before(m.until) {
 		return m.ids
 	}
-	api, err := b.client(ctx, team)
+	api, err := b.cfg.Client(ctx, team)
 	if err != nil {
 		return nil
 	}

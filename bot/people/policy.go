@@ -1,0 +1,132 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// A LinkProof says which cluster user has proved the code that was given at
+// since. It returns fs.ErrNotExist while there is no proof.
+type LinkProof func(ctx context.Context, code string, since time.Time) (account.User, error)
+
+// Deciders are the places where an agent's request is shown: the approvals'
+// channel, else each operator that the policy names.
+func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
+	to := b.cfg.Policy.Operators
+	if c := b.cfg.Policy.ApprovalChannel; c != "" {
+		to = []string{c}
+	}
+	for _, id := range to {
+		team, channel, ok := strings.Cut(id, "/")
+		if !ok {
+			team, channel = "", id
+		}
+		ids := []string{channel}
+		if strings.HasPrefix(channel, "S") {
+			ids = b.members(ctx, team, channel)
+		}
+		for _, x := range ids {
+			if len(ps) < 10 && !slices.Contains(ps, card.Place{Team: team, Channel: x}) {
+				ps = append(ps, card.Place{Team: team, Channel: x})
+			}
+		}
+	}
+	return ps
+}
+
+// Decides reports whether there is anybody whom an agent's request could be
+// shown to.
+func (b *Book) Decides() bool {
+	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
+}
+
+// Of are the people in Slack who are a cluster user.
+func (b *Book) Of(ctx context.Context, user string) (ps []card.Place) {
+	if user == "" {
+		return nil
+	}
+	add := func(id string) {
+		team, who, ok := strings.Cut(id, "/")
+		if !ok {
+			team, who = "", id
+		}
+		if !slices.ContainsFunc(ps, func(p card.Place) bool { return p.Channel == who }) {
+			ps = append(ps, card.Place{Team: team, Channel: who})
+		}
+	}
+	keys, err := b.cfg.Store.Keys(ctx, record.Link, b.now())
+	if err != nil {
+		b.log.Warn("slack: links", "err", err)
+	}
+	for _, k := range keys {
+		var l Link
+		if ok, err := b.cfg.Store.Get(ctx, record.Link, k, b.now(), &l); err == nil && ok && l.User == user {
+			add(k)
+		}
+	}
+	for id, u := range b.cfg.Policy.Links {
+		if u == user {
+			add(id)
+		}
+	}
+	slices.SortFunc(ps, func(x, y card.Place) int { return strings.Compare(x.Channel, y.Channel) })
+	return ps
+}
+
+// A Policy says who may do what, in Slack's ids.
+type Policy struct {
+	// Operators may act on everybody's jobs and approve; a user id (U…), a user
+	// group (S…) or a channel (C…).
+	Operators []string
+	// Viewers may only read, whatever they are linked to.
+	Viewers []string
+	// Channels, where not empty, are the only channels in which jobs may be
+	// changed; direct messages always are.
+	Channels []string
+	// Read says who is shown jobs, logs and nodes: people who are linked to a cluster
+	// user ("linked" or empty), or "everyone"; ReadIn says it for single channels.
+	Read   string
+	ReadIn map[string]string
+	// Links maps a Slack user, as U… or T…/U…, to a cluster user: the operator's
+	// word, instead of the one-time code.
+	Links map[string]string
+	// LinkProof reads the proof that a code was written on the cluster; nil
+	// switches linking by code off.
+	LinkProof LinkProof
+	// LinkDomain is the host of the pages that show jobs, where a site has such:
+	// links to https://HOST/…/jobs/ID are shown as the job.
+	LinkDomain string
+	// PerMinute is how many requests one person may make a minute; zero is 20.
+	PerMinute int
+	// ApprovalChannel is where operators are asked; empty: where the request was
+	// made.
+	ApprovalChannel string
+	// Approve says why a call needs an operator's approval; empty: it does not.
+	Approve func(op string, in any) lang.Text
+}
+
+// MayRead reports whether somebody may be shown what the cluster knows, where they
+// ask. What is known without it, such as an answer or a rule, is open to all.
+func (b *Book) MayRead(a incoming.Ask, c *ops.Call) bool {
+	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.Terminal != nil {
+		return true
+	}
+	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
+}
+
+// Names reports whether the policy gives rights to a group of that kind.
+func (p Policy) Names(kind byte) bool {
+	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers), func(id string) bool {
+		return id != "" && id[0] == kind
+	})
+}

@@ -1,0 +1,170 @@
+// Package reply answers what somebody did in the place where they did it: to them alone
+// or to all, in the message, its thread, a direct message or at a terminal.
+package reply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A Writer queues answers.
+type Writer struct{ out *outbox.Sender }
+
+// New returns a Writer whose answers out sends.
+func New(out *outbox.Sender) *Writer { return &Writer{out} }
+
+// Place says where an answer to a goes: a template for its messages, the lane
+// that keeps them in order, and the channel that its files go to.
+func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread string) {
+	o = outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Instead: a.User}
+	switch {
+	case a.InPlace && a.Response != "":
+		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
+		return o, "r/" + a.Key, a.User, ""
+	case a.Kind == incoming.AsMessage || a.Kind == incoming.AsAssistant:
+		o.Do, o.Thread = outbox.Post, a.Thread
+		if o.Thread == "" {
+			o.Thread = a.TS
+		}
+		if !share && !a.Direct {
+			o.Do = outbox.Ephemeral
+			return o, "t/" + a.Channel + "/" + o.Thread, a.User, ""
+		}
+		return o, "t/" + a.Channel + "/" + o.Thread, a.Channel, o.Thread
+	case a.Response != "":
+		o.Do, o.URL, o.Share = outbox.Respond, a.Response, share
+		if share {
+			return o, "r/" + a.Key, a.Channel, ""
+		}
+		return o, "r/" + a.Key, a.User, ""
+	case a.Channel != "" && share:
+		o.Do, o.Thread = outbox.Post, a.Thread
+		return o, "t/" + a.Channel + "/" + a.Thread, a.Channel, a.Thread
+	case a.Channel != "" && !a.Direct:
+		o.Do, o.Thread = outbox.Ephemeral, a.Thread
+		return o, "t/" + a.Channel + "/" + a.Thread, a.User, ""
+	}
+	o.Do, o.Channel = outbox.Post, a.User
+	return o, "t/" + a.User, a.User, ""
+}
+
+// Doc answers a with doc: to the person alone, or to the place where they
+// asked when share is set.
+func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool) []store.SlackMessage {
+	return w.With(a, doc, share)
+}
+
+// With is Doc with further blocks below the last message.
+func (w *Writer) With(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
+	has := answer.MessageRoom
+	if a.Terminal != nil {
+		has = answer.TerminalRoom
+	}
+	r := answer.RenderIn(doc, answer.LanguageOfDoc(doc), has)
+	o, lane, files, thread := Place(a, share)
+	var owed []store.SlackMessage
+	for i, bs := range r.Messages {
+		m := o
+		m.Text, m.Blocks = r.Text, nil
+		if i == len(r.Messages)-1 && len(bs)+len(below) <= answer.MaxBlocks {
+			bs = JoinRows(bs, below)
+		}
+		m.Blocks = answer.BlocksJSON(bs)
+		owed = append(owed, w.out.Owe(fmt.Sprintf("%s/%d", a.Key, i), lane, m))
+	}
+	for i, f := range r.Files {
+		owed = append(owed, w.out.Owe(fmt.Sprintf("%s/file%d", a.Key, i), lane+outbox.LaneOfFiles,
+			outbox.Message{Do: outbox.Upload, Team: a.Team, Channel: files, Thread: thread, Instead: a.User, File: &f}))
+	}
+	return owed
+}
+
+// JoinRows is bs and below; two rows of buttons that meet are one.
+func JoinRows(bs, below []slack.Block) []slack.Block {
+	if len(bs) > 0 && len(below) > 0 {
+		row, ok := bs[len(bs)-1].(*slack.ActionBlock)
+		if more, ok2 := below[0].(*slack.ActionBlock); ok && ok2 {
+			both := slices.Concat(row.Elements.ElementSet, more.Elements.ElementSet)
+			slices.SortStableFunc(both, func(x, y slack.BlockElement) int { return isMenu(x) - isMenu(y) })
+			return slices.Concat(bs[:len(bs)-1], []slack.Block{slack.NewActionBlock("", both...)}, below[1:])
+		}
+	}
+	return append(bs, below...)
+}
+
+// isMenu is 1 for a menu of what is wanted less: it stands behind the buttons.
+func isMenu(e slack.BlockElement) int {
+	if _, ok := e.(*slack.OverflowBlockElement); ok {
+		return 1
+	}
+	return 0
+}
+
+// Blocks answers a with blocks that were drawn already.
+func (w *Writer) Blocks(a incoming.Ask, text string, bs []slack.Block, share bool) []store.SlackMessage {
+	o, lane, _, _ := Place(a, share)
+	o.Text, o.Blocks = answer.Escape(text), answer.BlocksJSON(bs)
+	return []store.SlackMessage{w.out.Owe(a.Key+"/0", lane, o)}
+}
+
+// Words takes what a model says to where the answer to a will stand; nil where a
+// message cannot grow: for one person's eyes, outside a thread, or for somebody of
+// another workspace, whom Slack wants named by theirs.
+func (w *Writer) Words(ctx context.Context, a incoming.Ask, t typed.Call) func(string) {
+	o, _, _, _ := Place(a, t.Share)
+	if a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
+		return nil
+	}
+	return w.out.Words(ctx, outbox.Talk{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct})
+}
+
+var (
+	textNotLinked = lang.Text{EN: "You are not linked to a cluster user yet", ZH: "您尚未绑定集群用户"}
+	textLinkFirst = lang.Text{
+		EN: "Jobs and logs are shown to people of the cluster, and whatever is done here is done as you: I must know which cluster user you are. It takes a minute, once. Help and questions are open to you.",
+		ZH: "作业与日志只向集群用户显示，操作也以您的集群身份执行，因此需要先确认您的集群用户。只需一次，约一分钟。帮助与提问不受限制。",
+	}
+)
+
+// LinkMe stands on each button that begins a link.
+var LinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
+
+// NotLinked asks somebody to link themselves before they change anything.
+func (w *Writer) NotLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
+	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
+	return w.With(a, doc, false, linkButton(l))
+}
+
+// linkButton begins a link.
+func linkButton(l lang.Lang) slack.Block {
+	e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(LinkMe.In(l)))
+	e.Style = slack.StylePrimary
+	return slack.NewActionBlock("", e)
+}
+
+// Replace rewrites the message that the button was in, so that it cannot be
+// pressed again.
+func (w *Writer) Replace(a incoming.Ask, doc view.Doc) []store.SlackMessage {
+	r := answer.Render(doc, answer.LanguageOfDoc(doc))
+	o := outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])}
+	switch {
+	case a.Response != "":
+		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
+	case a.TS != "" && !a.Hidden:
+		o.Do, o.TS = outbox.Update, a.TS
+	default:
+		return w.Doc(a, doc, false)
+	}
+	return []store.SlackMessage{w.out.Owe(a.Key+"/replace", "r/"+a.Key, o)}
+}
