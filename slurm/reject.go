@@ -244,8 +244,8 @@ var rejections = []Rejection{
 		EN: "give nice as a number from 0 on: only operators raise a priority", ZH: "nice 应为不小于 0 的数字：只有管理员可以提高优先级",
 	}},
 	{"unrecognized option", Rejected, lang.Text{
-		EN: "this Slurm does not know the option: it needs a plugin (pyxis for --container-image) or a newer version",
-		ZH: "当前 Slurm 不认识该选项：可能需要插件（--container-image 需要 pyxis）或更新的版本",
+		EN: "this Slurm does not know the option: it needs a plugin (pyxis for --container-image; apptainer, singularity, enroot and docker as container.runtime need none) or a newer version",
+		ZH: "当前 Slurm 不认识该选项：可能需要插件（--container-image 需要 pyxis；container.runtime 为 apptainer、singularity、enroot、docker 时不需要）或更新的版本",
 	}},
 	{"invalid option", Rejected, lang.Text{
 		EN: "this Slurm does not know the option; see sbatch --help", ZH: "当前 Slurm 不认识该选项；参见 sbatch --help",

@@ -110,6 +110,15 @@ func registryHost(remote string) (string, error) {
 	return host, nil
 }
 
+// oneFile is how a runtime's file is made of a registry's image.
+func oneFile(runtime string) lang.Text {
+	how := "enroot import -o FILE.sqsh docker://IMAGE"
+	if runtime == Apptainer || runtime == Singularity {
+		how = runtime + " build FILE.sif docker://IMAGE"
+	}
+	return phrase("make a file of it once: %s", "请先转成文件一次：%s", how)
+}
+
 // Distribute renders a short job that brings the image of s to every node of
 // the same request: docker pulls it, or loads it from the tar file; a file is
 // read once, so that each node's cache has it. It takes no GPU.
@@ -133,7 +142,7 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 	case s.Container.Runtime == Docker:
 		get = `docker pull --quiet "$1"`
 	case !strings.HasPrefix(image, "/") && !strings.HasPrefix(image, "./"):
-		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: phrase("is a registry's name, which each node would fetch by itself", "是镜像仓库中的名称，每个节点都会各自拉取"), Fix: phrase("make a file of it once: enroot import -o FILE.sqsh docker://IMAGE", "请先转成文件一次：enroot import -o FILE.sqsh docker://IMAGE")}}
+		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: phrase("is a registry's name, which each node would fetch by itself", "是镜像仓库中的名称，每个节点都会各自拉取"), Fix: oneFile(s.Container.Runtime)}}
 	}
 	if errs := s.Validate(); len(errs) > 0 {
 		return Script{}, FieldErrors(errs)

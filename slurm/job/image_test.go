@@ -80,6 +80,9 @@ func TestAnImageIsBroughtToEveryNode(t *testing.T) {
 	s.Container.Image = "nvcr.io#nvidia/pytorch"
 	_, err = job.Distribute(s, job.Options{}, "")
 	require.ErrorContains(t, err, "enroot import")
+	s.Container.Runtime = job.Apptainer
+	_, err = job.Distribute(s, job.Options{}, "")
+	require.ErrorContains(t, err, "apptainer build FILE.sif docker://IMAGE", "the advice is for the runtime that the job uses")
 	s.Container = job.Container{}
 	_, err = job.Distribute(s, job.Options{}, "")
 	require.ErrorContains(t, err, "container.image")

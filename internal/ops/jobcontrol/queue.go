@@ -220,5 +220,9 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 		}
 		why.Items = append(why.Items, text)
 	}
-	return view.Doc{Sections: []view.Section{{Text: more, Table: t}, why}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
+	d := view.Doc{Sections: []view.Section{{Text: more, Table: t}}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
+	if len(why.Items) > 0 {
+		d.Sections = append(d.Sections, why)
+	}
+	return d
 }

@@ -123,6 +123,9 @@ func (o DiffOut) View(l lang.Lang) view.Doc {
 	for _, ch := range o.Changes {
 		t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
 	}
-	d.Sections = []view.Section{{Table: t}, {Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Fold: true}}
+	d.Sections = []view.Section{{Table: t}}
+	if o.Script != "" {
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Fold: true})
+	}
 	return d
 }

@@ -182,20 +182,22 @@ func (v EarlierStep) flag() string {
 
 // Section says which smaller request starts when, and how to change to it.
 func (o *EarlierOut) Section(id slurm.JobID, l lang.Lang) view.Section {
-	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l)}
-	s.Text = lang.Text{EN: "As it is: unknown", ZH: "按现状：未知"}.In(l)
+	asItIs := lang.Text{EN: "As it is: unknown", ZH: "按现状：未知"}.In(l)
 	if o.AsItIs != nil {
-		s.Text = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
+		asItIs = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
 	}
+	if len(o.Options) == 0 {
+		return view.Section{Text: lang.Text{
+			EN: "Neither half nor a quarter of its time or nodes would start it sooner. ", ZH: "时限或节点数减到一半、四分之一都不会更早开始。",
+		}.In(l) + asItIs}
+	}
+	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l), Text: asItIs}
 	for _, v := range o.Options {
 		how := v.flag()
 		if id != "" {
 			how = "update " + string(id) + " " + how
 		}
 		s.Items = append(s.Items, v.Start.Format(time.DateTime)+": "+how)
-	}
-	if len(o.Options) == 0 {
-		s.Items = []string{lang.Text{EN: "neither half or a quarter of its time nor of its nodes would start sooner", ZH: "时限或节点数减到一半、四分之一都不会更早开始"}.In(l)}
 	}
 	return s
 }

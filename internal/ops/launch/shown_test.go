@@ -116,7 +116,8 @@ func TestTheSmallestChangeThatBringsAJobInSoonest(t *testing.T) {
 		require.Equal(t, want == "", o.Says("7").ZH == "")
 	}
 	none := (&EarlierOut{AsItIs: &at}).Section("7", lang.EN)
-	require.Contains(t, none.Items[0], "neither half")
+	require.Empty(t, none.Heading, "nothing is earlier")
+	require.Equal(t, "Neither half nor a quarter of its time or nodes would start it sooner. As it is: 2026-06-11 10:00:00", none.Text)
 	require.Contains(t, (&EarlierOut{Options: []EarlierStep{{TimeLimitS: 3600, Start: at}}}).Section("7", lang.EN).Items[0], "update 7 --time 01:00:00")
 	require.Empty(t, (*EarlierOut)(nil).Says("7").EN)
 }
