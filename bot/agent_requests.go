@@ -83,7 +83,7 @@ func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 		return err
 	}
 	for _, n := range told {
-		if err := b.Notify(ctx, n); err != nil {
+		if err := b.news.Notify(ctx, n); err != nil {
 			return err
 		}
 	}

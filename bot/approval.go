@@ -209,7 +209,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}
-	owed = append(owed, b.follow(ctx, asker, call, op, in, result)...)
+	owed = append(owed, b.news.Follow(ctx, asker, call, op, in, result)...)
 	return append(owed, b.andThen(ctx, asker, call, h.Call, result)...)
 }
 

@@ -17,12 +17,15 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -86,15 +89,9 @@ type Bot struct {
 	flying  flight
 	clients sync.Map // team → *slack.Client
 	people  *people.Book
+	news    *jobnews.Board
 	offers  offers
 	starts  sync.Map // cluster/partition/user → foundStart
-	// scriptsRead are the jobs whose scripts were looked at; the watching loop alone
-	// has it.
-	scriptsRead map[string]bool
-	cards       sync.Mutex // one change of a card at a time
-	failing     sync.Mutex // one failure at a time joins an incident
-	watchers    watchers
-	turns       turns // of the loop that watches
 }
 
 // New checks cfg and returns a bot.
@@ -140,6 +137,10 @@ func New(cfg Config) (*Bot, error) {
 	})
 	b.reply = reply.New(b.out)
 	b.people = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Client: b.client, Now: b.now, Log: b.log})
+	b.news = jobnews.New(jobnews.Config{
+		Store: cfg.Store, Service: cfg.Service, Watchers: cfg.Watchers, Interval: cfg.Interval, EditPace: cfg.EditPace,
+		People: b.people, Reply: b.reply, Out: b.out, Client: b.client, Now: b.now, Log: b.log,
+	})
 	return b, nil
 }
 
@@ -214,7 +215,7 @@ func (b *Bot) Receive(ctx context.Context) {
 // ctx ends. Of several servers that share a Store one at a time may work.
 func (b *Bot) Work(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.watchLoop, b.digestLoop, b.mailLoop, b.openLoop} {
+	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.news.Run, b.mailLoop, b.openLoop} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()
@@ -273,3 +274,25 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 
 // Decides reports whether there is anybody whom an agent's request could be shown to.
 func (b *Bot) Decides() bool { return b.people.Decides() }
+
+// Tell brings what the watcher has seen to the job's cards. Jobs that nobody follows
+// here are passed over.
+func (b *Bot) Tell(ctx context.Context, n card.News) error { return b.news.Tell(ctx, n) }
+
+// Carry gives the job that was submitted in place of another a card where that one has
+// its own.
+func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
+	return b.news.Carry(ctx, from, next)
+}
+
+// Notify shows a notice in the thread of the job's card, or directly to its owner where
+// the job has no card; where there is neither, it waits.
+func (b *Bot) Notify(ctx context.Context, n ops.Notice) error { return b.news.Notify(ctx, n) }
+
+// Note is a notice that the process itself has about a job.
+func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
+	return b.news.Note(ctx, j, what, said)
+}
+
+// Digests queues each person's digest, and each place's, when it is their hour.
+func (b *Bot) Digests(ctx context.Context) { b.news.Digests(ctx) }

@@ -22,7 +22,7 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActAvoid:  b.avoid,
 		card.ActMend:   b.mend,
 		card.ActExtend: b.extend,
-		card.ActTake:   b.take,
+		card.ActTake:   b.news.Take,
 		actAgentYes:    func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, true) },
 		actAgentNo:     b.declinePressed,
 	}

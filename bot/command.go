@@ -248,7 +248,7 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 		}
 		owed = b.reply.With(a, doc, t.Share, below...)
 	}
-	owed = append(owed, b.follow(ctx, a, c, op, in, result)...)
+	owed = append(owed, b.news.Follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }
 

@@ -36,7 +36,7 @@ var (
 // needsYou are the failures that nobody looks after yet, each with what to do next,
 // and the requests that wait for an operator's yes.
 func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
-	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+	for _, k := range b.news.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if k.News.Job.User != c.Who.User || c.Who.User == "" || k.Taken != "" || card.ToneOf(k.News.Job.State) != view.Bad || len(bs) >= 10 {
 			continue
 		}

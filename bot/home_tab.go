@@ -19,7 +19,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
@@ -36,7 +35,6 @@ var (
 	textMyJobs    = lang.Text{EN: "My jobs", ZH: "我的作业"}
 	textNoJobs    = lang.Text{EN: "No job waits or runs.", ZH: "没有排队或运行中的作业。"}
 	textGlance    = lang.Text{EN: "The cluster at a glance", ZH: "集群概览"}
-	textFailures  = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
 	textNoFailure = lang.Text{EN: "No job has failed in the last seven days.", ZH: "最近七天没有失败的作业。"}
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
@@ -69,7 +67,7 @@ func (b *Bot) homeBlocks(ctx context.Context, a incoming.Ask, c *ops.Call) []sla
 		if s := b.glance(ctx, c, b.people.ClusterOf(ctx, a)); s != nil {
 			add(textGlance, s...)
 		}
-		add(textFailures, b.failures(ctx, l)...)
+		add(wording.Failures, b.failures(ctx, l)...)
 	}
 	add(textSettings, b.homeSettings(ctx, a, c)...)
 	if len(bs) > 98 {
@@ -119,20 +117,6 @@ func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, er
 	return found.Jobs, err
 }
 
-// queued is a job as the queue shows it, to all who read with one question.
-func queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID) (slurm.Job, bool) {
-	if s.Clusters[cluster] == nil {
-		return slurm.Job{}, false
-	}
-	rows, err := s.Reader(cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}, All: true})
-	if err != nil {
-		return slurm.Job{}, false
-	}
-	j, ok := slurm.Fold(id, rows)
-	j.Cluster = cluster
-	return j, ok
-}
-
 // failures counts the failed jobs of the last seven days by cause.
 func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	by, _ := b.failuresSince(ctx, b.now().AddDate(0, 0, -7))
@@ -155,7 +139,7 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 // cause, and the GPU hours that they took.
 func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]string, gpuHours float64) {
 	by = map[string][]string{}
-	for _, k := range b.cardsEndedSince(ctx, t) {
+	for _, k := range b.news.CardsEndedSince(ctx, t) {
 		j := k.News.Job
 		if j.State == slurm.Completed || j.State == slurm.Cancelled {
 			continue
@@ -164,20 +148,6 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 		gpuHours += float64(j.GPUs) * float64(j.ElapsedS) / 3600
 	}
 	return by, gpuHours
-}
-
-func (b *Bot) cardsEndedSince(ctx context.Context, t time.Time) (list []card.Card) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
-	if err != nil {
-		b.log.Warn("slack: cards", "err", err)
-	}
-	for _, key := range keys {
-		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
-			list = append(list, k)
-		}
-	}
-	return list
 }
 
 // homeSettings are the settings with selects, and who the person is.

@@ -103,7 +103,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 		bs = append(bs, answer.ContextMarkup(card.LastSeen(*at, l)))
 	}
 	for i, j := range shown {
-		bs = append(bs, jobRow(card.News{Job: b.watchers.now(j)}, i, l))
+		bs = append(bs, jobRow(card.News{Job: b.news.Seen(j)}, i, l))
 	}
 	var es []slack.BlockElement
 	turn := func(label lang.Text, page int) {
@@ -164,7 +164,7 @@ func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 // newsFor is what is known of the person's jobs that need them: those that failed
 // in the last day and nobody looks after, then those that run, then those that wait.
 func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []card.News) {
-	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+	for _, k := range b.news.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if s := k.News.Job.State; k.News.Job.User == c.Who.User && k.Taken == "" && card.ToneOf(s) == "bad" {
 			news = append(news, k.News)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -222,14 +223,14 @@ func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub sto
 		where = o.Ask.User
 	}
 	news := card.News{Job: slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}}
-	if j, ok := queued(ctx, b.cfg.Service, sub.Cluster, sub.JobID); ok {
+	if j, ok := jobnews.Queued(ctx, b.cfg.Service, sub.Cluster, sub.JobID); ok {
 		news.Job = j
 	}
 	k := card.Card{
 		Team: o.Ask.Team, User: o.Ask.User, Lang: o.Lang, Approver: o.Ask.Approver, News: news, Began: b.now(),
 		Places: []card.Place{{Team: o.Ask.Team, Channel: where}},
 	}
-	return errors.Join(b.begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, record.Open, id))
+	return errors.Join(b.news.Begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, record.Open, id))
 }
 
 // editOpen edits the message of an open submission.

@@ -38,9 +38,9 @@ func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string,
 	case "settings":
 		return b.setSettings(ctx, a, c, words)
 	case "subscribe", "unsubscribe":
-		return b.subscribe(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "subscribe")
+		return b.news.Subscribe(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "subscribe")
 	case "mute", "unmute":
-		return b.mute(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "mute")
+		return b.news.Mute(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "mute")
 	}
 	return b.reply.Doc(a, unknownDoc(name, c.Lang), false)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
@@ -171,7 +172,7 @@ func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	defer cancel()
 	out, err := op.Run(ctx, c, &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if m, ok := out.(joblogs.MetricsOut); ok && err == nil {
-		takeNumbers(&k.News, m)
+		jobnews.TakeNumbers(&k.News, m)
 	}
 	return k
 }
@@ -190,7 +191,7 @@ func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t ty
 		}
 		next = append(next, "status "+run+" --cluster "+n.Job.Cluster, "logs "+run+" --tail 20 --cluster "+n.Job.Cluster)
 	}
-	takeNumbers(&n, m)
+	jobnews.TakeNumbers(&n, m)
 	bs := card.Numbers(n, m.Runs[0], l)
 	doc := view.Doc{Next: next}
 	for _, s := range m.View(l).Sections {

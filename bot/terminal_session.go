@@ -190,7 +190,7 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 		}
 		k.News.Job = j
 		if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
-			s.b.findCause(ctx, &k.News, s.lang)
+			s.b.news.FindCause(ctx, &k.News, s.lang)
 		}
 		s.jobs[id] = k
 		_, blocks := card.Draw(k, s.lang, false)
@@ -221,7 +221,7 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said
 		return nil
 	}
 	s.looked[id] = s.b.now()
-	all, err := joblogs.Alarms(ctx, s.b.reader(ctx, j), j)
+	all, err := joblogs.Alarms(ctx, s.b.news.Reader(ctx, j), j)
 	if err != nil {
 		return nil // the next look asks again
 	}

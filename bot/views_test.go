@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -89,9 +90,6 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		{"card-done", slacktest.InMessage, done},
 		message("approval", append(answer.Blocks(agentDoc(asked, l), l), agentRow(asked, l))),
 		message("link", append(answer.Blocks(linkDoc("ABCDEFGHIJKLMNOPQRSTUVWXYZ", l), l), linkRow(l))),
-		message("digest", answer.Blocks(digestOf(sums{
-			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
-		}, l), l)),
 		asView("form", slacktest.InModal, form.View(sampleForm(l), l)),
 		asView("paste", slacktest.InModal, form.PasteView("{}", l)),
 		asView("checking", slacktest.InModal, form.CheckingView("gpt-8b", "{}", l)),
@@ -134,7 +132,7 @@ func sampleList(l lang.Lang) []slack.Block {
 		j.ID = slurm.JobID(fmt.Sprint(4730 - i))
 		jobs = append(jobs, j)
 	}
-	_, bs := (&Bot{}).listBlocks(jobs, typed.Call{Op: "list", Words: []string{"--all"}, Page: 2}, l)
+	_, bs := (&Bot{news: &jobnews.Board{}}).listBlocks(jobs, typed.Call{Op: "list", Words: []string{"--all"}, Page: 2}, l)
 	return reply.JoinRows(bs, shareRow(incoming.Ask{Channel: "C1", Text: "list --all --page 2"}, typed.Call{}, l))
 }
 

@@ -131,8 +131,12 @@ func NothingIn(result any) bool {
 	return false
 }
 
-// NotKnown is said where a failure has no cause that is known.
-var NotKnown = lang.Text{EN: "cause not known", ZH: "原因未知"}
+var (
+	// Failures stands above failed jobs by their causes.
+	Failures = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
+	// NotKnown is said where a failure has no cause that is known.
+	NotKnown = lang.Text{EN: "cause not known", ZH: "原因未知"}
+)
 
 // Doc is a result as a chat shows it, where that is not as the shell does.
 func Doc(result view.Viewer, l lang.Lang) view.Doc {

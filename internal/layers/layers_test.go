@@ -110,6 +110,10 @@ var rooms = []room{
 	{"bot/wording", []string{"bot/answer", "bot/card", "internal/ops/...", "slurm", "slurm/diagnose", "slurm/diagnose/...", "slurm/metrics"}, "a result is put into words whoever asked for it"},
 	{"bot/reply", []string{"bot/answer", "bot/incoming", "bot/outbox", "bot/typed", "internal/store"}, "an answer goes to where it was asked for, whatever it says"},
 	{"bot/people", []string{"bot/card", "bot/incoming", "bot/record", "internal/account", "internal/ops"}, "who somebody is and how they want to hear is known before anything is answered"},
+	{"bot/jobnews", []string{
+		"bot/answer", "bot/card", "bot/incoming", "bot/outbox", "bot/people", "bot/record", "bot/reply", "bot/slacktest", "bot/typed", "bot/wording",
+		"internal/ops/...", "internal/store", "slurm", "slurm/diagnose/report", "slurm/watch",
+	}, "what is told unasked knows nothing of what people ask for, but who they are"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},

@@ -1,7 +1,7 @@
 // Preview draws Block Kit files as an HTML page that looks roughly like Slack,
 // to be looked at, or made a picture by a headless browser:
 //
-//	go run ./bot/slacktest/preview bot/testdata/views/*.zh.json > views.html
+//	go run ./bot/slacktest/preview bot/testdata/views/*.zh.json bot/jobnews/testdata/views/*.zh.json > views.html
 //	chromium --headless --no-sandbox --screenshot=views.png --window-size=720,2000 views.html
 package main
 

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -29,7 +29,7 @@ var (
 )
 
 // digestLoop sends the daily digests that people have asked for.
-func (b *Bot) digestLoop(ctx context.Context) {
+func (b *Board) digestLoop(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Minute)
 	defer tick.Stop()
 	for {
@@ -44,7 +44,7 @@ func (b *Bot) digestLoop(ctx context.Context) {
 
 // Digests queues each person's digest, and each place's, when it is their hour. Its
 // key holds the date, so that it is sent once however often this runs.
-func (b *Bot) Digests(ctx context.Context) {
+func (b *Board) Digests(ctx context.Context) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 	if err != nil {
 		return
@@ -77,7 +77,7 @@ func (b *Bot) Digests(ctx context.Context) {
 }
 
 // inZone is the time of day in a zone; in UTC where it is not known.
-func (b *Bot) inZone(zone string) time.Time {
+func (b *Board) inZone(zone string) time.Time {
 	if loc, err := time.LoadLocation(zone); err == nil {
 		return b.now().In(loc)
 	}
@@ -86,7 +86,7 @@ func (b *Bot) inZone(zone string) time.Time {
 
 // digestOfPlace sums up the last day of the jobs that a subscription is about; any
 // is false where there was none.
-func (b *Bot) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
+func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
 	for name := range b.cfg.Service.Clusters {
 		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: b.now().Add(-24 * time.Hour)})
@@ -130,9 +130,9 @@ func (day *sums) add(j slurm.Job, class string) {
 
 // digestDoc sums up the last day of a person's jobs; any is false where there
 // was none.
-func (b *Bot) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
+func (b *Board) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
-	for _, k := range b.cardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+	for _, k := range b.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if k.Team == team && k.User == user {
 			day.add(k.News.Job, k.News.Class)
 		}
@@ -163,7 +163,7 @@ func digestOf(day sums, l lang.Lang) view.Doc {
 		lines = append(lines, wording.CauseWords(class, l)+answer.Colon.In(l)+answer.Cut(strings.Join(day.failed[class], ", "), 300))
 	}
 	if len(lines) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: textFailures.In(l), Items: lines})
+		doc.Sections = append(doc.Sections, view.Section{Heading: wording.Failures.In(l), Items: lines})
 	}
 	return doc
 }

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func neverStarts(j slurm.Job) bool {
 
 // lookForExpected gives an alarm, once, for each subscription that expects a run of
 // a name where none has waited or run for a while; and says when one is back.
-func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
+func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
 	for _, s := range all {
 		if !slices.Contains(s.when, whenExpected) {
 			continue
@@ -88,7 +88,7 @@ func (b *Bot) lookForExpected(ctx context.Context, all []subscription, jobs []sl
 
 // expectSchedule subscribes the place where a run with a schedule was submitted to the
 // alarm that no such run waits or runs: otherwise nobody would notice that it stopped.
-func (b *Bot) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
+func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
 	sent, ok := in.(*launch.SubmitIn)
 	if !ok {
 		return
@@ -108,7 +108,7 @@ func (b *Bot) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, i
 
 // announce posts a message that nobody asked for to a place; key keeps it from being
 // posted twice.
-func (b *Bot) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
+func (b *Board) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)
 	m := b.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -27,9 +27,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// follow gives a submitted job its card, in the place where it was asked for,
+// Follow gives a submitted job its card, in the place where it was asked for,
 // and remembers who changed a job.
-func (b *Bot) follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
 	if op.Effect == ops.Read {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (b *Bot) follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
 	// An end is the watcher's to tell, with its cause: a card that began with it would
 	// have no news.
-	if j, ok := queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
+	if j, ok := Queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
 		news.Job = j
 	}
 	if a.Terminal != nil {
@@ -72,14 +72,14 @@ func (b *Bot) follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	b.expectSchedule(ctx, a, c, in)
-	b.surely(ctx, "slack: card", slurm.JobID(id), func() error { return b.begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	b.surely(ctx, "slack: card", slurm.JobID(id), func() error { return b.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 
-// begin gives a job its card. It is queued here and not with the answer: as soon
+// Begin gives a job its card. It is queued here and not with the answer: as soon
 // as the card is stored, news of the job may edit it, and an edit must come
 // after what it edits.
-func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
+func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	k.Places = slices.Clone(k.Places) // what is drawn into them was not sent where this fails
@@ -124,7 +124,7 @@ func (b *Bot) begin(ctx context.Context, k card.Card, script string) error {
 
 // Carry gives the job that was submitted in place of another a card where that
 // one has its own.
-func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
+func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
 	var old card.Card
 	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(from.Cluster, from.ID), b.now(), &old)
 	if err != nil || !ok {
@@ -136,11 +136,11 @@ func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error
 	for _, p := range old.Places {
 		k.Places = append(k.Places, card.Place{Team: p.Team, Channel: p.Channel})
 	}
-	return b.begin(ctx, k, "")
+	return b.Begin(ctx, k, "")
 }
 
 // acted remembers who changed a job, so that they are not called for it.
-func (b *Bot) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
+func (b *Board) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
 	if cluster == "" {
 		cluster = c.Default
 	}
@@ -149,9 +149,9 @@ func (b *Bot) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster st
 
 var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 
-// take notes who looks after a failure: on the card, and in its thread, so that
+// Take notes who looks after a failure: on the card, and in its thread, so that
 // nobody else begins the same.
-func (b *Bot) take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	if c.Who.User == "" {
@@ -183,7 +183,7 @@ func (b *Bot) take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 }
 
 // withCard changes a card that exists.
-func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
+func (b *Board) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	var k card.Card
@@ -196,7 +196,7 @@ func (b *Bot) withCard(ctx context.Context, cluster string, id slurm.JobID, chan
 }
 
 // keepCard stores a card: for good while its job lives, and for a month after.
-func (b *Bot) keepCard(ctx context.Context, k card.Card) error {
+func (b *Board) keepCard(ctx context.Context, k card.Card) error {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	if k.EndedAt.IsZero() {
 		if err := b.cfg.Store.Put(ctx, record.Alive, id, true, time.Time{}); err != nil {
@@ -212,7 +212,7 @@ func (b *Bot) keepCard(ctx context.Context, k card.Card) error {
 
 // Tell brings what the watcher has seen to the job's cards. Jobs that nobody
 // follows here are passed over.
-func (b *Bot) Tell(ctx context.Context, n card.News) error {
+func (b *Board) Tell(ctx context.Context, n card.News) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	id := card.ID(n.Job.Cluster, n.Job.ID)
@@ -231,7 +231,7 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 		}
 		k = card.Card{Began: b.now(), Team: followers[0].Team}
 	}
-	owner, pipeline := jobcontrol.PipelineOf(ctx, b.reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
+	owner, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
 	isStep := pipeline != ""
 	for _, p := range followers {
 		if !isStep && !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
@@ -271,7 +271,7 @@ func (b *Bot) Tell(ctx context.Context, n card.News) error {
 
 // draw queues the card's message in each place: the first time a message, then
 // edits of it.
-func (b *Bot) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
+func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	k.Page = b.cfg.Service.JobPage(k.News.Job.Cluster, k.News.Job.ID)
 	for i := range k.Places {
@@ -312,12 +312,12 @@ func (b *Bot) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage
 // tale is what the thread below the card tells when the state has changed. A
 // reply is never shown in the channel too, and calls the person only for an end
 // that they did not bring about themselves.
-func (b *Bot) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
+func (b *Board) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
 	return b.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
 }
 
 // taleIn is tale in the thread below another card, where own sets its messages apart.
-func (b *Bot) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
+func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
 	s := b.people.Settings(ctx, k.Team, k.User)
 	l := b.langOfCard(ctx, k)
@@ -355,7 +355,7 @@ func (b *Bot) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []
 // wakes is when a message of its own accord may reach a place: in a channel at
 // once, with a person after their quiet hours. owner is whose a direct channel
 // is.
-func (b *Bot) wakes(ctx context.Context, p card.Place, owner string) time.Time {
+func (b *Board) wakes(ctx context.Context, p card.Place, owner string) time.Time {
 	who := p.Channel
 	switch {
 	case strings.HasPrefix(who, "D"):
@@ -368,7 +368,7 @@ func (b *Bot) wakes(ctx context.Context, p card.Place, owner string) time.Time {
 
 // langOfCard is the language of a card: the one that its requester chose, else
 // the one that they asked in.
-func (b *Bot) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
+func (b *Board) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 	if s := b.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
 		return s.Lang
 	}
@@ -376,7 +376,7 @@ func (b *Bot) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 }
 
 // cardLang is the language of a job's card.
-func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
+func (b *Board) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	var k card.Card
 	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
 		return lang.EN
@@ -385,7 +385,7 @@ func (b *Bot) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 }
 
 // mayCall reports whether the person may be called by a mention now.
-func (b *Bot) mayCall(s people.Settings, k *card.Card) bool {
+func (b *Board) mayCall(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
@@ -394,7 +394,7 @@ func (b *Bot) mayCall(s people.Settings, k *card.Card) bool {
 
 // attach uploads a file into the thread of the job's card, in each place; what
 // names it for good.
-func (b *Bot) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
+func (b *Board) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
 	id := card.ID(j.Cluster, j.ID)
 	var k card.Card
 	ok, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &k)

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -49,7 +49,7 @@ type incident struct {
 
 // noteFailure remembers why a job failed, and tells of an incident that it is part
 // of.
-func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
+func (b *Board) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 	if r == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (b *Bot) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 
 // tellIncident draws an incident's message, where there is one already by an edit,
 // and tells its thread of the jobs that are new.
-func (b *Bot) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
+func (b *Board) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	sum := sha256.Sum256([]byte(cluster + "/" + found.Class + "/" + found.Where))
@@ -101,7 +101,7 @@ func (b *Bot) tellIncident(ctx context.Context, cluster string, found report.Inc
 
 // drawIncident queues what an incident says, and keeps it under id for as long as
 // another failure would belong to it.
-func (b *Bot) drawIncident(ctx context.Context, x incident, id string) error {
+func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 	cards := b.cardsOf(ctx, x)
 	in := map[card.Place][]card.Card{}
 	for _, k := range cards {
@@ -150,7 +150,7 @@ func (b *Bot) drawIncident(ctx context.Context, x incident, id string) error {
 }
 
 // cardsOf are the cards of an incident's jobs.
-func (b *Bot) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
+func (b *Board) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
 		var k card.Card
 		if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(x.Cluster, slurm.JobID(job)), b.now(), &k); err == nil && ok {
@@ -202,7 +202,7 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 const ofIncident = "incident:"
 
 // takeIncident notes who looks after an incident, and with it after its jobs.
-func (b *Bot) takeIncident(ctx context.Context, a incoming.Ask, id string) {
+func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	b.cards.Lock()
 	var x incident
 	ok, err := b.cfg.Store.Get(ctx, record.Incident, id, b.now(), &x)

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"cmp"
@@ -55,9 +55,20 @@ func (w *watchers) now(j slurm.Job) slurm.Job {
 	return j
 }
 
+// Seen is a job as its watcher has seen it last.
+func (b *Board) Seen(j slurm.Job) slurm.Job { return b.watchers.now(j) }
+
+// Run watches jobs and sends digests until ctx ends.
+func (b *Board) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { b.digestLoop(ctx) })
+	b.watchLoop(ctx)
+	wg.Wait()
+}
+
 // watchLoop follows every job that has a card or a follower until ctx ends:
 // one question to each cluster in an interval.
-func (b *Bot) watchLoop(ctx context.Context) {
+func (b *Board) watchLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	b.watchers.mu.Lock()
@@ -106,7 +117,7 @@ func (b *Bot) watchLoop(ctx context.Context) {
 
 // hear brings what a watcher tells to the cards, of several jobs at once. A job that
 // failed is diagnosed first, so that the news begins with the cause.
-func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription) {
+func (b *Board) hear(ctx context.Context, cluster string, from *watch.Subscription) {
 	from.Each(ctx, func(e watch.Event) {
 		if e.Kind != watch.Changed && e.Kind != watch.Ended {
 			return
@@ -117,7 +128,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 		var report *report.Report
 		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
 			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
-				report = b.findCause(ctx, &n, b.cardLang(ctx, n.Job))
+				report = b.FindCause(ctx, &n, b.cardLang(ctx, n.Job))
 			}
 			numbers, _ = b.addNumbers(ctx, &n)
 		}
@@ -132,7 +143,7 @@ func (b *Bot) hear(ctx context.Context, cluster string, from *watch.Subscription
 
 // surely does what the store has to take, and again while it does not: nobody asks
 // for it a second time. It reports whether it was taken.
-func (b *Bot) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
+func (b *Board) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
 	for i := range 12 { // some four minutes, in which a database is started again
 		err := do()
 		if err == nil || ctx.Err() != nil {
@@ -156,7 +167,7 @@ const lately = 10 * time.Minute
 // them here, those among them that ended since the last look too, and looks whether
 // the runs that are expected are there. It reports whether every cluster and the
 // store answered.
-func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
+func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
 	var seen, ended []slurm.Job
 	complete = true
 	for name := range b.cfg.Service.Clusters {
@@ -199,7 +210,7 @@ func (b *Bot) discover(ctx context.Context, since time.Time) (complete bool) {
 }
 
 // toldEnd reports whether the end of a job stands on its card.
-func (b *Bot) toldEnd(ctx context.Context, j slurm.Job) bool {
+func (b *Board) toldEnd(ctx context.Context, j slurm.Job) bool {
 	var k card.Card
 	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k)
 	return err == nil && ok && !k.EndedAt.IsZero()
@@ -207,7 +218,7 @@ func (b *Bot) toldEnd(ctx context.Context, j slurm.Job) bool {
 
 // numbers brings what the trainings say of themselves to the cards of running
 // jobs, and their place in line to those of waiting ones.
-func (b *Bot) numbers(ctx context.Context) {
+func (b *Board) numbers(ctx context.Context) {
 	jobs, err := b.unfinished(ctx)
 	if err != nil {
 		return
@@ -271,7 +282,7 @@ func (t *turns) next(waiting []card.News) []card.News {
 
 // queued are the waiting jobs of the clusters where a card waits, each with its
 // place in line: one question to a cluster.
-func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
+func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
 	places := map[string]jobcontrol.Waiting{}
 	asked := map[string]bool{}
 	op, ok := operations.Lookup("queue")
@@ -284,7 +295,7 @@ func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontr
 		}
 		asked[j.Cluster] = true
 		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		result, err := op.Run(short, b.reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		result, err := op.Run(short, b.Reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 		cancel()
 		q, ok := result.(jobcontrol.QueueOut)
 		if err != nil || !ok {
@@ -298,8 +309,8 @@ func (b *Bot) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontr
 	return places
 }
 
-// reader is the watcher's own call: it reads what a card shows.
-func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
+// Reader is the watcher's own call: it reads what a card shows.
+func (b *Board) Reader(ctx context.Context, j slurm.Job) *ops.Call {
 	return &ops.Call{
 		Service: b.cfg.Service, Lang: b.cardLang(ctx, j),
 		Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true},
@@ -308,18 +319,18 @@ func (b *Bot) reader(ctx context.Context, j slurm.Job) *ops.Call {
 
 // addNumbers adds what the training says of itself, and returns it; ok is false
 // where it says nothing.
-func (b *Bot) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
+func (b *Board) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
 	result, ok := b.readJob(ctx, "metrics", n.Job)
 	m, isMetrics := result.(joblogs.MetricsOut)
 	if !ok || !isMetrics || len(m.Runs) != 1 {
 		return m, false
 	}
-	takeNumbers(n, m)
+	TakeNumbers(n, m)
 	return m, true
 }
 
-// takeNumbers adds what a training says of itself to the news.
-func takeNumbers(n *card.News, m joblogs.MetricsOut) {
+// TakeNumbers adds what a training says of itself to the news.
+func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 	s := m.Runs[0]
 	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU, n.Tracked = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU, s.Tracked
 	if s.IterationMS != nil {
@@ -336,9 +347,9 @@ func takeNumbers(n *card.News, m joblogs.MetricsOut) {
 	}
 }
 
-// findCause adds the diagnosis to the news. Without one the news goes all the
+// FindCause adds the diagnosis to the news. Without one the news goes all the
 // same.
-func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
+func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
 	d, isDiagnosis := result.(joblogs.DiagnoseOut)
 	if !ok || !isDiagnosis {
@@ -355,8 +366,8 @@ func (b *Bot) findCause(ctx context.Context, n *card.News, l lang.Lang) *report.
 }
 
 // findRemedy adds what a button could mend, and keeps it for that button.
-func (b *Bot) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) {
-	call := b.reader(ctx, n.Job)
+func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) {
+	call := b.Reader(ctx, n.Job)
 	r, ok := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
 	if !ok {
 		return
@@ -371,7 +382,7 @@ func (b *Bot) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOu
 }
 
 // readJob runs a reading operation on one job.
-func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
+func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
 	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, false
@@ -382,7 +393,7 @@ func (b *Bot) readJob(ctx context.Context, name string, j slurm.Job, words ...st
 	if err != nil {
 		return nil, false
 	}
-	result, err = op.Run(ctx, b.reader(ctx, j), in)
+	result, err = op.Run(ctx, b.Reader(ctx, j), in)
 	if err != nil {
 		b.log.Debug("slack: no "+name, "job", j.ID, "err", err)
 	}
@@ -394,7 +405,7 @@ const maxLog = 1 << 20
 
 // attachLog posts the newest lines of a job that failed as a file, secrets
 // masked.
-func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
+func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 	if j.State == slurm.Completed || j.State == slurm.Cancelled || !b.followed(ctx, j) {
 		return
 	}
@@ -423,7 +434,7 @@ func (b *Bot) attachLog(ctx context.Context, j slurm.Job) {
 }
 
 // followed reports whether anybody looks on: a diagnosis reads many logs.
-func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
+func (b *Board) followed(ctx context.Context, j slurm.Job) bool {
 	var k card.Card
 	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
 		return true
@@ -433,7 +444,7 @@ func (b *Bot) followed(ctx context.Context, j slurm.Job) bool {
 }
 
 // unfinished lists the jobs whose cards wait for an end.
-func (b *Bot) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
+func (b *Board) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Alive, b.now())
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // cardsOfAgents gives the jobs that agents have submitted since then their cards,
 // with the people whose agents they are: they did not see the submission.
-func (b *Bot) cardsOfAgents(ctx context.Context, since time.Time) error {
+func (b *Board) cardsOfAgents(ctx context.Context, since time.Time) error {
 	if b.cfg.Service.Store == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ const mostOwners = 3
 
 // ownersOf are the people who get the cards of a cluster user's agents. Nobody does for
 // an account that many share, nor who has switched notifications off.
-func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
+func (b *Board) ownersOf(ctx context.Context, user string) []card.Place {
 	people := b.people.Of(ctx, user)
 	if len(people) > mostOwners {
 		return nil
@@ -65,19 +65,19 @@ func (b *Bot) ownersOf(ctx context.Context, user string) []card.Place {
 
 // cardOfAgent sends those people the card of a job that an agent submitted. The steps of
 // a pipeline have the pipeline's card.
-func (b *Bot) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
+func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
 	var old card.Card
 	if have, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &old); err != nil || have && old.User != "" {
 		return err
 	}
-	if _, pipeline := jobcontrol.PipelineOf(ctx, b.reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
+	if _, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
 		return nil
 	}
-	if q, ok := queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // an end is the watcher's to tell
+	if q, ok := Queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // an end is the watcher's to tell
 		j = q
 	}
-	return b.begin(ctx, card.Card{
+	return b.Begin(ctx, card.Card{
 		Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people,
 	}, "")
 }

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // Notify shows a notice in the thread of the job's card, or directly to its
 // owner where the job has no card; it is then forgotten. Where there is neither,
 // it waits.
-func (b *Bot) Notify(ctx context.Context, n ops.Notice) error {
+func (b *Board) Notify(ctx context.Context, n ops.Notice) error {
 	owed := b.noticeMessages(ctx, n)
 	if len(owed) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (b *Bot) Notify(ctx context.Context, n ops.Notice) error {
 	return b.cfg.Service.Noticed(ctx, n)
 }
 
-func (b *Bot) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
+func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
 	sum := sha256.Sum256([]byte(n.Key))
 	id := "notice/" + hex.EncodeToString(sum[:8])
 	add := func(p card.Place, l lang.Lang, thread, call string) {
@@ -87,7 +87,7 @@ func calling(user string) slack.Block {
 }
 
 // Note is a notice that the process itself has about a job.
-func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
+func (b *Board) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
 	return b.Notify(ctx, ops.Notice{
 		Key: fmt.Sprintf("%s/%s%d/%s", card.ID(j.Cluster, j.ID), j.State, j.Restarts, what), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Title: said,
 	})

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 const ended = 4
 
 // drawCurve posts the loss curve of a job that has ended.
-func (b *Bot) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
+func (b *Board) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
 	if len(n.Curve) < 2 || !b.followed(ctx, n.Job) {
 		return
 	}
@@ -29,7 +29,7 @@ func (b *Bot) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, 
 
 // drawProgress shows the loss so far at each quarter of a run, where the workspace of
 // its card does not draw the chart on it: there the card has a line in words alone.
-func (b *Bot) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
+func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
 	if n.Iterations <= 0 || len(n.Curve) < card.FewestPoints {
 		return
 	}
@@ -49,7 +49,7 @@ func (b *Bot) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOu
 // postCurve shows the loss as a picture below each card of a job: while it runs in one
 // message, in which a later picture takes the place of the one before, and at the end
 // there or, where none was needed, as a file.
-func (b *Bot) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
+func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
 	var png bytes.Buffer
 	if err := m.WriteLossPNG(&png); err != nil {
 		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)

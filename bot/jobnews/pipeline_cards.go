@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -48,10 +48,10 @@ const mostSteps = 20
 
 // tellPipeline brings news of a step's job to the one card of its pipeline, in each
 // place where the job is followed, and the step's end to that card's thread.
-func (b *Bot) tellPipeline(
+func (b *Board) tellPipeline(
 	ctx context.Context, owner, name string, k *card.Card, followers []card.Place, changed bool,
 ) (owed []store.SlackMessage, err error) {
-	call := b.reader(ctx, k.News.Job)
+	call := b.Reader(ctx, k.News.Job)
 	r, err := jobcontrol.RecordedPipeline(ctx, call, owner, name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is being submitted: the next news finds it

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"context"
@@ -33,7 +33,7 @@ const scriptsAtOnce = 20
 
 // followAsScriptsAsk reads the scripts of jobs that were not looked at before and whose
 // owners are linked, and follows those that ask for their card.
-func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
+func (b *Board) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 	left := scriptsAtOnce
 	linked := map[string][]card.Place{}
 	for _, j := range jobs {
@@ -74,7 +74,7 @@ func (b *Bot) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 
 // followAsAsked follows a job for the places that its script asks for, and tells its owner of
 // those that it does not get; ok is false where Slack could not be asked.
-func (b *Bot) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
+func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
 	for _, m := range cardRequest.FindAllStringSubmatch(script, 5) {
 		places, err := b.placesRequested(ctx, m[1], people)
 		if err != nil {
@@ -98,7 +98,7 @@ func (b *Bot) followAsAsked(ctx context.Context, j slurm.Job, script string, peo
 
 // placesRequested are the places that a script names: a channel that the owner is in, or
 // the owner themselves; nobody else is written to because of somebody's script.
-func (b *Bot) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
+func (b *Board) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
 	switch {
 	case to == "me":
 		return people, nil
@@ -120,8 +120,8 @@ func (b *Bot) placesRequested(ctx context.Context, to string, people []card.Plac
 // channelOf is the id of the channel of that name or id that a person is in; empty
 // where they are not, or where it is private and the bot is not in it. The id is
 // kept, and not the name, which somebody may give to another channel.
-func (b *Bot) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
-	api, err := b.client(ctx, person.Team)
+func (b *Board) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
+	api, err := b.cfg.Client(ctx, person.Team)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func (b *Bot) channelOf(ctx context.Context, person card.Place, channel string) 
 }
 
 // scriptOf is the script of a job, read as its owner.
-func (b *Bot) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bool) {
+func (b *Board) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bool) {
 	cl, s := b.cfg.Service.Clusters[j.Cluster], b.cfg.Service
 	if j.User != s.Self && s.As != nil {
 		var err error

@@ -1,4 +1,4 @@
-package bot
+package jobnews
 
 import (
 	"cmp"
@@ -56,9 +56,9 @@ func placeOf(a incoming.Ask) card.Place {
 	return card.Place{Team: a.Team, Channel: a.Channel}
 }
 
-// subscribe follows jobs in the place where it is asked for, or ends that. Without
+// Subscribe follows jobs in the place where it is asked for, or ends that. Without
 // words it shows what is followed there.
-func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
 		return b.reply.NotLinked(a, c.Lang)
 	}
@@ -105,7 +105,7 @@ func (b *Bot) subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluste
 
 // subscriptionsHere shows what is followed where it is asked, each with a button to
 // end it, and what one may begin with.
-func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+func (b *Board) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l, here := c.Lang, placeOf(a)
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
 	all, err := b.subscriptions(ctx)
@@ -135,7 +135,7 @@ func (b *Bot) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call
 }
 
 // subscriptions are all of them.
-func (b *Bot) subscriptions(ctx context.Context) (list []subscription, err error) {
+func (b *Board) subscriptions(ctx context.Context) (list []subscription, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Follow, b.now())
 	for _, k := range keys {
 		if s, ok := parseSubscription(k); ok {
@@ -146,7 +146,7 @@ func (b *Bot) subscriptions(ctx context.Context) (list []subscription, err error
 }
 
 // followers are the places that follow a job in the state that it is in.
-func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
+func (b *Board) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
 	all, err := b.subscriptions(ctx)
 	for _, s := range all {
 		if s.tells(j) && !slices.Contains(ps, s.place) {
@@ -156,8 +156,8 @@ func (b *Bot) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err 
 	return ps, err
 }
 
-// mute ends or renews the calling of one person for one job.
-func (b *Bot) mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+// Mute ends or renews the calling of one person for one job.
+func (b *Board) Mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
 		return b.reply.Doc(a, answer.Error(e, c.Lang), false)

@@ -1,0 +1,46 @@
+package jobnews
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// A day's digest is drawn as it was, and as Slack takes it.
+func TestTheDigestIsWhatItWas(t *testing.T) {
+	var all []slacktest.Drawn
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		blocks := answer.BlocksJSON(answer.Blocks(digestOf(sums{
+			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
+		}, l), l))
+		require.Empty(t, slacktest.CheckBlocks(blocks, slacktest.InMessage), l)
+		all = append(all, slacktest.Drawn{Name: "digest", On: slacktest.InMessage, JSON: blocks})
+		var x any
+		require.NoError(t, json.Unmarshal(blocks, &x))
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		require.NoError(t, e.Encode(x))
+		file := filepath.Join("testdata", "views", "digest."+string(l)+".json")
+		if *update {
+			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+			continue
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), b.String(), "%s: go test ./bot/jobnews -run TestTheDigestIsWhatItWas -update writes it", file)
+	}
+	slacktest.CheckTypes(t, filepath.Join("..", "..", "tools", "node", "node_modules"), all)
+}

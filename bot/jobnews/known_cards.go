@@ -1,0 +1,40 @@
+package jobnews
+
+import (
+	"context"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// Queued is a job as the queue shows it, to all who read with one question.
+func Queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID) (slurm.Job, bool) {
+	if s.Clusters[cluster] == nil {
+		return slurm.Job{}, false
+	}
+	rows, err := s.Reader(cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}, All: true})
+	if err != nil {
+		return slurm.Job{}, false
+	}
+	j, ok := slurm.Fold(id, rows)
+	j.Cluster = cluster
+	return j, ok
+}
+
+// CardsEndedSince are the cards of jobs that have ended since t.
+func (b *Board) CardsEndedSince(ctx context.Context, t time.Time) (list []card.Card) {
+	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
+	if err != nil {
+		b.log.Warn("slack: cards", "err", err)
+	}
+	for _, key := range keys {
+		var k card.Card
+		if ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
