@@ -18,6 +18,27 @@ var edgeReadings = map[string]func(in string) string{
 	"if": func(in string) string {
 		return given("#!/bin/bash\n#SBATCH -N 4\nif " + in + "; then prog then; else prog else; fi\n")
 	},
+	// Which branch a condition on what Slurm sets takes in an array of four jobs of 16 tasks.
+	"task": func(in string) string {
+		return given("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --ntasks-per-node=4 --gpus-per-node=h100:8 --array=0-3\nif " + in + "; then prog then; else prog else; fi\n")
+	},
+	// Where the last program stands.
+	"cd": func(in string) string {
+		commands := Read("", []byte(in+"; prog\n")).Jobs[0].Commands
+		return word(commands[len(commands)-1].Env.Dir)
+	},
+	// What the words of the programs named prog hang on.
+	"refs": func(in string) string {
+		var names []string
+		for _, c := range Read("", []byte(in+"\n")).Jobs[0].Commands {
+			for _, a := range c.Args {
+				for _, r := range a.Value.Refs() {
+					names = append(names, r.Source)
+				}
+			}
+		}
+		return strings.Join(names, " ")
+	},
 	// What the options of a directive ask for.
 	"count":  func(in string) string { return counts(Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]) },
 	"salloc": func(in string) string { return counts(Read("", []byte("salloc "+in+"\n")).Jobs[0]) },
