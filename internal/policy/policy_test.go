@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
@@ -134,5 +135,48 @@ func TestTasksOfAnArray(t *testing.T) {
 			all, atOnce int
 			known       bool
 		}{all, atOnce, known}, array)
+	}
+}
+
+// Each limit holds what it names, and what is not known is over every limit that it touches.
+func TestWhatIsOverTheLimits(t *testing.T) {
+	gpus := func(n int, hours float64, unknown ...policy.Unknown) policy.Use {
+		return policy.Use{GPUs: n, Hours: hours, GPUHours: float64(n) * hours, Unknown: unknown}
+	}
+	for name, c := range map[string]struct {
+		limits policy.Limits
+		use    policy.Use
+		why    string // all reasons; empty: none
+	}{
+		"no limit":                           {policy.Limits{}, policy.Use{GPUs: 1e6, Partitions: []string{"prod"}, Unknown: []policy.Unknown{policy.GPUsUnknown}}, ""},
+		"partition":                          {policy.Limits{Partitions: []string{"prod"}}, policy.Use{Partitions: []string{"dev", "prod"}}, "partition prod is for approved jobs"},
+		"another partition":                  {policy.Limits{Partitions: []string{"prod"}}, policy.Use{Partitions: []string{"dev"}}, ""},
+		"partition not known":                {policy.Limits{Partitions: []string{"prod"}}, policy.Use{Unknown: []policy.Unknown{policy.PartitionUnknown}}, "which partition it goes to is not known"},
+		"partition not known, no such limit": {policy.Limits{QOS: []string{"high"}}, policy.Use{Unknown: []policy.Unknown{policy.PartitionUnknown}}, ""},
+		"QOS":                                {policy.Limits{QOS: []string{"high"}}, policy.Use{QOS: "high"}, "QOS high is for approved jobs"},
+		"another QOS":                        {policy.Limits{QOS: []string{"high"}}, policy.Use{QOS: "low"}, ""},
+		"account":                            {policy.Limits{Accounts: []string{"llm"}}, policy.Use{Account: "llm"}, "account llm is for approved jobs"},
+		"another account":                    {policy.Limits{Accounts: []string{"llm"}}, policy.Use{Account: "cv"}, ""},
+		"GPUs not known":                     {policy.Limits{GPUs: 8}, gpus(0, 1, policy.GPUsUnknown), "how many GPUs it takes is not known"},
+		"GPUs not known, hours bound":        {policy.Limits{GPUHours: 8}, gpus(0, 1, policy.GPUsUnknown), "how many GPUs it takes is not known"},
+		"GPUs not known, time alone":         {policy.Limits{Hours: 8}, gpus(0, 1, policy.GPUsUnknown), ""},
+		"tasks of an array without GPUs":     {policy.Limits{GPUs: 8}, gpus(0, 1, policy.TasksUnknown), ""},
+		"tasks of an array, GPUs not known":  {policy.Limits{GPUs: 8}, gpus(0, 1, policy.GPUsUnknown, policy.TasksUnknown), "how many GPUs it takes is not known; how many tasks its array has is not known"},
+		"time not known":                     {policy.Limits{Hours: 8}, gpus(0, math.Inf(1), policy.TimeUnknown), "its time limit is not known"},
+		"time not known, no GPUs":            {policy.Limits{GPUHours: 8}, policy.Use{Hours: math.Inf(1), Unknown: []policy.Unknown{policy.TimeUnknown}}, ""},
+		"time not known, GPUs not known":     {policy.Limits{GPUHours: 8}, gpus(0, 1, policy.TimeUnknown, policy.GPUsUnknown), "how many GPUs it takes is not known; its time limit is not known"},
+		"no time limit":                      {policy.Limits{GPUHours: 8}, gpus(1, math.Inf(1)), "it has no time limit"},
+		"at the limit":                       {policy.Limits{GPUHours: 8, GPUs: 8, Hours: 1}, gpus(8, 1), ""},
+		"longer":                             {policy.Limits{Hours: 1}, gpus(0, 1.5), "it may run for 1.5 hours, more than 1"},
+		"more GPU hours":                     {policy.Limits{GPUHours: 10}, gpus(8, 2), "it may use 16 GPU hours, more than 10"},
+		"more GPUs":                          {policy.Limits{GPUs: 8}, gpus(9, 1), "it takes 9 GPUs at one time, more than 8"},
+	} {
+		var why []string
+		for _, w := range c.limits.Over(c.use) {
+			require.NotEmpty(t, w.ZH)
+			why = append(why, w.EN)
+		}
+		require.Equal(t, c.why, strings.Join(why, "; "), name)
+		require.Equal(t, name == "no limit", c.limits.None(), name)
 	}
 }
