@@ -62,3 +62,16 @@ func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
 	require.Equal(t, []string{"a302"}, r.ExcludeNodes)
 	require.True(t, r.Retry)
 }
+
+// The change that would fit is told by an estimate that agrees with what the run asked for: what it held and what it tried.
+func TestTheEstimateAgreesWithTheRun(t *testing.T) {
+	const tried = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s GiB. " +
+		"GPU 0 has a total capacity of 79.00 GiB of which %s GiB is free.\n"
+	fit := func(asked, free string) float64 {
+		r := diagnosetest.Text(t, diagnosetest.PrintedArguments+fmt.Sprintf(tried, asked, free))
+		require.NotNil(t, r.Fit)
+		return r.Fit.EstimateGiB
+	}
+	require.Greater(t, fit("20.00", "1.00"), fit("2.00", "1.00"), "it tried to take more")
+	require.Less(t, fit("2.00", "30.00"), fit("2.00", "1.00"), "it held less")
+}

@@ -20,6 +20,8 @@ func TestAJobThatOnlyChattersHangs(t *testing.T) {
 	fresh := int64(20)
 	for after, want := range map[time.Duration]string{
 		2*time.Hour + 5*time.Minute: outcome.Hang, 8*time.Hour + 30*time.Second: outcome.Running, 10 * time.Minute: outcome.Running,
+		8*time.Hour - time.Minute: outcome.Running, 8*time.Hour + 3*time.Minute: outcome.Hang, 8*time.Hour - 3*time.Minute: outcome.Hang,
+		5*time.Hour + 45*time.Minute: outcome.Running,
 	} {
 		var b strings.Builder
 		at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)

@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,31 @@ func TestACopyKeepsTheLastWordsLast(t *testing.T) {
 	writeLog(t, filepath.Join(dir, "x.err"), copied, "ValueError: bad")
 	writeLog(t, filepath.Join(dir, "x.out"), copied.Add(time.Second), "[2026-06-11 10:00:00] iteration 1", "saving")
 	require.Equal(t, []string{"saving", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 2}))
+}
+
+// Empty lines are none, and what ends a line is no part of it.
+func TestEmptyLinesAreNotTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "one", "", "  ", "two \r", "")
+	require.Equal(t, []string{"one", "two"}, tailOf(t, dir, diagnose.Filter{}))
+	require.Equal(t, []string{"two"}, tailOf(t, dir, diagnose.Filter{Tail: 1}))
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now())
+	require.Empty(t, tailOf(t, dir, diagnose.Filter{Tail: 1}))
+}
+
+// What several ranks wrote in the same words is one line with its count; what one of them, or nobody known, wrote twice is not.
+func TestTheSameWordsOfSeveralRanksAreOneLine(t *testing.T) {
+	t.Parallel()
+	zero, one := 0, 1
+	var got []string
+	for _, l := range diagnose.Collapse([]diagnose.Line{
+		{Text: "nobody's"}, {Text: "nobody's"}, {Text: "[rank0]: all's", Rank: &zero}, {Text: "[rank1]: all's", Rank: &one}, {Text: "all's"}, {Text: "[rank0]: twice", Rank: &zero},
+		{Text: "[rank0]: twice", Rank: &zero}, {Text: "new"}, {Text: "[rank1]: new", Rank: &one},
+	}) {
+		got = append(got, fmt.Sprint(l.Text, " ", l.Ranks))
+	}
+	require.Equal(t, []string{"nobody's 0", "nobody's 0", "[rank0]: all's 3", "[rank0]: twice 0", "[rank0]: twice 0", "new 2"}, got)
 }
 
 // srun's labels are tasks, and tasks fill the job's nodes in order.

@@ -239,10 +239,10 @@ func openReader(f *logfile.File, tail int) (*lineReader, error) {
 	return r, nil
 }
 
-// tailOffset finds where the last n lines of a file begin.
+// tailOffset finds where the last n lines of a file begin; empty ones do not count.
 func tailOffset(file *os.File, size int64, n int) int64 {
 	buf := make([]byte, 64<<10)
-	lines := 0
+	lines, written := 0, false
 	for end := size; end > 0 && size-end < maxTailRead; {
 		from := max(0, end-int64(len(buf)))
 		got, err := file.ReadAt(buf[:end-from], from)
@@ -250,10 +250,17 @@ func tailOffset(file *os.File, size int64, n int) int64 {
 			return end
 		}
 		for i := got - 1; i >= 0; i-- {
-			if buf[i] == '\n' && from+int64(i) < size-1 {
-				if lines++; lines == n {
+			switch buf[i] {
+			case ' ', '\r':
+			case '\n':
+				if written {
+					lines, written = lines+1, false
+				}
+				if lines == n {
 					return from + int64(i) + 1
 				}
+			default:
+				written = true
 			}
 		}
 		end = from

@@ -61,4 +61,8 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 		})
 	}
+	const stops = "The log stops without a failure"
+	require.Contains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED"}).Summary, stops)
+	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "FAILED"}).Summary, stops, "Slurm knows of the failure")
+	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED", ExitCode: "3:0"}).Summary, stops)
 }
