@@ -105,8 +105,15 @@ func TestTheSameWordsOfSeveralRanksAreOneLine(t *testing.T) {
 	zero, one := 0, 1
 	var got []string
 	for _, l := range diagnose.Collapse([]diagnose.Line{
-		{Text: "nobody's"}, {Text: "nobody's"}, {Text: "[rank0]: all's", Rank: &zero}, {Text: "[rank1]: all's", Rank: &one}, {Text: "all's"}, {Text: "[rank0]: twice", Rank: &zero},
-		{Text: "[rank0]: twice", Rank: &zero}, {Text: "new"}, {Text: "[rank1]: new", Rank: &one},
+		{Text: "nobody's"},
+		{Text: "nobody's"},
+		{Text: "[rank0]: all's", Rank: &zero},
+		{Text: "[rank1]: all's", Rank: &one},
+		{Text: "all's"},
+		{Text: "[rank0]: twice", Rank: &zero},
+		{Text: "[rank0]: twice", Rank: &zero},
+		{Text: "new"},
+		{Text: "[rank1]: new", Rank: &one},
 	}) {
 		got = append(got, fmt.Sprint(l.Text, " ", l.Ranks))
 	}

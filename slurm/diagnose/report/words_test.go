@@ -82,18 +82,28 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"not started":         {report.Report{Class: outcome.Running, Why: "not started"}, "The job has not started.", "作业尚未开始。"},
 		"nothing shows":       {report.Report{Class: outcome.Success}, "The logs show no failure.", "日志中没有任何失败的迹象。"},
 		"runs":                {report.Report{Class: outcome.Running, Why: "progress"}, "The job runs; nothing failed.", "作业在运行，没有失败。"},
-		"runs, with a pace": {report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, StepS: &s, AgeS: &ten},
-			"The job runs; nothing failed, iteration 120, 4 s an iteration, last line 10s ago.", "作业在运行，没有失败，第 120 次迭代，每次迭代 4 秒，最后一行在 10s 前。"},
-		"silent": {report.Report{Class: outcome.Running, Why: "progress", AgeS: &hour, MayHang: true},
-			"The job runs; nothing failed. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败。已有 1h0m0s 没有新的输出：可能已挂起。"},
-		"silent, with a pace": {report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, AgeS: &hour, MayHang: true},
-			"The job runs; nothing failed, iteration 120. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败，第 120 次迭代。已有 1h0m0s 没有新的输出：可能已挂起。"},
-		"one log is closed": {report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(1)},
+		"runs, with a pace": {
+			report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, StepS: &s, AgeS: &ten},
+			"The job runs; nothing failed, iteration 120, 4 s an iteration, last line 10s ago.", "作业在运行，没有失败，第 120 次迭代，每次迭代 4 秒，最后一行在 10s 前。",
+		},
+		"silent": {
+			report.Report{Class: outcome.Running, Why: "progress", AgeS: &hour, MayHang: true},
+			"The job runs; nothing failed. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败。已有 1h0m0s 没有新的输出：可能已挂起。",
+		},
+		"silent, with a pace": {
+			report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, AgeS: &hour, MayHang: true},
+			"The job runs; nothing failed, iteration 120. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败，第 120 次迭代。已有 1h0m0s 没有新的输出：可能已挂起。",
+		},
+		"one log is closed": {
+			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(1)},
 			"1 log could not be read (a.out: no permission); the cause may stand there. The job finished; nothing failed.",
-			"有 1 个日志无法读取（a.out: no permission），原因可能就在其中。作业正常结束，没有失败。"},
-		"many logs are closed": {report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(4)},
+			"有 1 个日志无法读取（a.out: no permission），原因可能就在其中。作业正常结束，没有失败。",
+		},
+		"many logs are closed": {
+			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(4)},
 			"4 logs could not be read (a.out: no permission; b.out: no permission; c.out: no permission; …); the cause may stand there. The job finished; nothing failed.",
-			"有 4 个日志无法读取（a.out: no permission; b.out: no permission; c.out: no permission; …），原因可能就在其中。作业正常结束，没有失败。"},
+			"有 4 个日志无法读取（a.out: no permission; b.out: no permission; c.out: no permission; …），原因可能就在其中。作业正常结束，没有失败。",
+		},
 	} {
 		c.r.Finish()
 		require.Equal(t, c.en, c.r.Summary, name)
@@ -142,10 +152,12 @@ func TestWhoIsBehindIsSaid(t *testing.T) {
 func TestTheMessageOfMemoryIsRead(t *testing.T) {
 	for text, want := range map[string]*report.Memory{
 		"CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 79.10 GiB total capacity; 70.00 GiB already allocated; 256.00 KiB free; 71 GiB reserved)": {
-			TriedGiB: 0.5, TotalGiB: 79.1, AllocatedGiB: 70},
+			TriedGiB: 0.5, TotalGiB: 79.1, AllocatedGiB: 70,
+		},
 		"CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.50 GiB is free. Process 7 has 30.00 GiB memory in use. " +
 			"Process 8 has 40.00 GiB memory in use. Of the allocated memory 38.00 GiB is allocated by PyTorch, and 1.25 GiB is reserved by PyTorch but unallocated.": {
-			TriedGiB: 2.5, TotalGiB: 79.1, FreeGiB: 1.5, AllocatedGiB: 38, ReservedGiB: 1.25, OthersGiB: 30},
+			TriedGiB: 2.5, TotalGiB: 79.1, FreeGiB: 1.5, AllocatedGiB: 38, ReservedGiB: 1.25, OthersGiB: 30,
+		},
 		"Tried to allocate 1.00 GiB. Process 7 has 30.00 GiB memory in use. Including non-PyTorch memory, this process has 40.00 GiB memory in use.": {TriedGiB: 1, OthersGiB: 30},
 		"Tried to allocate 1.00 GiB. Process 7 has 30.00 GiB memory in use.":                                                                         {TriedGiB: 1},
 		"Tried to allocate 1073741824 bytes.": {TriedGiB: 1},
