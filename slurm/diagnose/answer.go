@@ -315,6 +315,9 @@ func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 		return nil
 	}
 	for i, f := range j.files {
+		if j.old[i] {
+			continue
+		}
 		for t, m := range f.LastBy {
 			if r := j.rankOf(i, t, nil); dead.Rank >= 0 && r != dead.Rank || pattern.AgentLine(m.Text) || m.Off == dead.Off && i == dead.File {
 				continue

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
@@ -37,6 +38,9 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		if best.Class != outcome.NCCLIB && j.sameNodeRank() {
 			v.class = outcome.NodeCountMismatch
 		}
+		if best.Class == outcome.Rendezvous && waitedForOthers.MatchString(best.Text) {
+			j.blameMissing(&v, live)
+		}
 		return v, true
 	}
 	for _, e := range live {
@@ -51,17 +55,24 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	}
 	v := verdict{class: best.Class, event: best, why: "only collectives complained"}
 	if best.Class == outcome.NCCLTimeout {
-		l, ok := j.missing(live)
-		if ok {
-			v.laggard = &l
-			v.event = j.laggardEvent(l, live, best)
-		} else if j.manyProcesses() { // whoever complains had to wait
-			e := *best
-			e.Rank, e.Node = -1, ""
-			v.event = &e
-		}
+		j.blameMissing(&v, live)
 	}
 	return v, true
+}
+
+// waitedForOthers matches complaints of a rendezvous by a rank that had come to it.
+var waitedForOthers = lazy.New(`(?i)\b(?:socket|wait) timeout\b|timed out waiting|store based barrier|clients joined`)
+
+// blameMissing gives a verdict whose line is a rank's complaint that it waited the
+// rank that it waited for, or none where nothing shows which that is.
+func (j *job) blameMissing(v *verdict, live []*scan.Event) {
+	if l, ok := j.missing(live); ok {
+		v.laggard, v.event = &l, j.laggardEvent(l, live, v.event)
+	} else if j.manyProcesses() { // whoever complains had to wait
+		e := *v.event
+		e.Rank, e.Node = -1, ""
+		v.event = &e
+	}
 }
 
 // reportedBefore reports whether a launcher had said before a complaint of the
@@ -109,7 +120,7 @@ func (j *job) named([]*scan.Event) (laggard, bool) {
 func (j *job) laggardEvent(l laggard, live []*scan.Event, otherwise *scan.Event) *scan.Event {
 	if l.by == nil {
 		e := *otherwise
-		e.Rank, e.Node = l.rank, j.nodeByRank(l.rank, map[int]string{})
+		e.Rank, e.Node = l.rank, j.nodeByRank(l.rank, j.nodesOfRanks())
 		return &e
 	}
 	e := &scan.Event{

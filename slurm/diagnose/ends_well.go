@@ -15,7 +15,10 @@ func (j *job) endsWell() bool {
 // readsWell reads it from the logs.
 func (j *job) readsWell() bool {
 	var all scan.Ending
-	for _, f := range j.files {
+	for i, f := range j.files {
+		if j.old[i] {
+			continue
+		}
 		e := f.Ending()
 		if e.Sure {
 			return e.Said

@@ -209,7 +209,7 @@ func (j *job) lastSign() *scan.Event {
 			m = f.Progress[n-1]
 			m.At, _ = logline.ParseTime(m.Text)
 		}
-		if m.Text == "" {
+		if m.Text == "" || j.old[i] {
 			continue
 		}
 		t, text := logline.CutTag(m.Text)

@@ -34,7 +34,8 @@ type job struct {
 	taskRank   bool // Slurm tasks are ranks, not nodes
 	fileRank   []int
 	fileNode   []string
-	baseRank   []int // the global rank of local rank 0 in each file, or -1
+	baseRank   []int  // the global rank of local rank 0 in each file, or -1
+	old        []bool // files of attempts before the last, by their folders
 	year       int
 	unreadable []logfile.Unreadable
 	missed     *flightrecorder.Missed // from flight recorder dumps
@@ -359,7 +360,11 @@ func (j *job) splitAttempts() {
 			}
 		}
 	}
+	for i, off := range j.toldOfRestarts() {
+		cuts[i] = max(cuts[i], off+1)
+	}
 	j.attempts = max(j.attempts, 1)
+	j.old = make([]bool, len(j.files))
 	begins := make([]int64, len(j.files)) // of the last run of several
 	for i, f := range j.files {
 		if ms := f.Starts[scan.Appended]; len(ms) > 0 {
@@ -371,6 +376,7 @@ func (j *job) splitAttempts() {
 	}
 	for i, f := range j.files {
 		old := logfile.Earlier(j.src.Logs[i].Name, last)
+		j.old[i] = old
 		seenOld := false
 		for _, e := range f.Events {
 			before := old || e.Off < cuts[i]
@@ -404,6 +410,26 @@ func (j *job) splitAttempts() {
 			}
 		}
 	}
+}
+
+// toldOfRestarts is where torchrun's agents last told of a failure, by file, where each
+// restarted after it: their folders show as many restarts, and no agent gave up, which
+// it does with a summary that names ranks.
+func (j *job) toldOfRestarts() map[int]int64 {
+	told, last := 0, map[int]int64{}
+	for i, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 {
+				return nil
+			}
+			told++
+			last[i] = max(last[i], e.Off)
+		}
+	}
+	if told > logfile.Restarts(j.src.Files()) {
+		return nil
+	}
+	return last
 }
 
 // allEarlier reports whether all that launchers tell in a file is of attempts before

@@ -65,7 +65,7 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 }
 
 // silentAlone is the only rank, or the first of few, that does not complain of
-// the others, where most do.
+// the others where most do, or that wrote nothing at all where most wrote.
 func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 	complains := map[int]bool{}
 	for _, e := range live {
@@ -73,13 +73,23 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 			complains[e.Rank] = true
 		}
 	}
-	world := j.ranks()
-	if silent := world - len(complains); world < 3 || silent < 1 || silent > max(1, world/8) {
-		return laggard{}, false
+	wrote := map[int]bool{}
+	for i, f := range j.files {
+		for t := range f.LastBy {
+			if r := j.rankOf(i, t, nil); r >= 0 {
+				wrote[r] = true
+			}
+		}
 	}
-	for r := range world {
-		if !complains[r] {
-			return laggard{r, j.nccl[r], "silent"}, true
+	world := j.ranks()
+	for _, spoke := range []map[int]bool{complains, wrote} {
+		if silent := world - len(spoke); world < 3 || silent < 1 || silent > max(1, world/8) {
+			continue
+		}
+		for r := range world {
+			if !spoke[r] {
+				return laggard{r, j.nccl[r], "silent"}, true
+			}
 		}
 	}
 	return laggard{}, false

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,9 +30,6 @@ func (j *job) placeEvents() {
 			if e.Rank >= 0 && e.Pid != "" {
 				byPid[e.Host+":"+e.Pid] = e.Rank
 				summed[failure{i, e.Pid, e.Exit}] = append(summed[failure{i, e.Pid, e.Exit}], e)
-			}
-			if e.Rank >= 0 && e.Local >= 0 && e.Host != "" {
-				hostBase[e.Host] = e.Rank - e.Local
 			}
 		}
 	}
@@ -148,11 +146,19 @@ func (j *job) nodesOfRanks() map[int]string {
 // NaN in …", "AssertionError: [Rank 2] …".
 var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
 
-// hostBase gives the first rank of nodes that said so at their start.
+// hostBase gives the first rank of nodes that said so at their start, or of whose
+// processes a launcher's summary tells.
 func (j *job) hostBase() map[string]int {
 	base := map[string]int{}
 	for _, n := range j.nodeStarts() {
 		base[n.Host] = n.First
+	}
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 && e.Local >= 0 && e.Host != "" {
+				base[e.Host] = e.Rank - e.Local
+			}
+		}
 	}
 	return base
 }
@@ -204,9 +210,9 @@ func (j *job) ranks() int {
 	if j.world > 0 {
 		return j.world
 	}
-	most := -1
+	most, hostBase := -1, j.hostBase()
 	for i, f := range j.files {
-		most = max(most, j.fileRank[i])
+		most = max(most, j.rankOf(i, logline.NoTag, hostBase))
 		if j.taskRank {
 			for l := range f.Labels {
 				most = max(most, l)
@@ -240,6 +246,12 @@ func (j *job) ranksToldOf() int {
 	return most + 1
 }
 
+// ofSeveralNodes reports whether a file holds the words of ranks of several nodes: a
+// launcher's summary names a rank that is not its local rank.
+func ofSeveralNodes(f *scan.Facts) bool {
+	return slices.ContainsFunc(f.Elastic, func(e scan.ElasticEntry) bool { return e.Local >= 0 && e.Rank > e.Local })
+}
+
 // rankOf returns the global rank that a tag in a file stands for, or -1.
 func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 	if t.Rank >= 0 {
@@ -269,7 +281,7 @@ func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
 			return b + t.Local
 		}
-		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) {
+		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) && !ofSeveralNodes(f) {
 			return t.Local
 		}
 		return -1

@@ -30,7 +30,7 @@ func (s *Source) addZip(path string) error {
 	left := int64(maxArchive)
 	for _, m := range z.File {
 		isDump := flightrecorder.DumpName.MatchString(filepath.Base(m.Name))
-		if !m.Mode().IsRegular() || !isDump && !isLog(filepath.Base(m.Name), int64(m.UncompressedSize64)) || left <= 0 {
+		if !m.Mode().IsRegular() || !isDump && !isLog(m.Name, int64(m.UncompressedSize64)) || left <= 0 {
 			continue
 		}
 		r, err := m.Open()
@@ -62,7 +62,7 @@ func (s *Source) addTar(r io.Reader) error {
 		}
 		if h.Typeflag == tar.TypeReg && flightrecorder.DumpName.MatchString(filepath.Base(h.Name)) {
 			s.addRecording(h.Name, t)
-		} else if h.Typeflag == tar.TypeReg && isLog(filepath.Base(h.Name), h.Size) {
+		} else if h.Typeflag == tar.TypeReg && isLog(h.Name, h.Size) {
 			left -= s.addMember(h.Name, h.ModTime, t, h.Size)
 		}
 	}

@@ -48,3 +48,16 @@ func Earlier(name string, last map[string]int) bool {
 	}
 	return false
 }
+
+// Restarts is how often torchrun's agents began another attempt, all agents together, as
+// their folders show. All restart where one does, also those whose ranks wrote nothing since.
+func Restarts(names []string) int {
+	agents, last := map[string]bool{}, 0
+	for _, name := range names {
+		if m := AttemptPath.FindStringSubmatchIndex(name); m != nil {
+			attempt, _ := strconv.Atoi(name[m[2]:m[3]])
+			agents[name[:m[0]]], last = true, max(last, attempt)
+		}
+	}
+	return last * len(agents)
+}

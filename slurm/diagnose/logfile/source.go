@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -172,7 +173,7 @@ func (s *Source) addPath(path string) error {
 			s.dumps = append(s.dumps, &File{Name: filepath.ToSlash(rel), Path: p, in: s.in, Size: info.Size(), Modified: info.ModTime()})
 			return nil
 		}
-		if err != nil || !info.Mode().IsRegular() || !isLog(d.Name(), info.Size()) || len(s.Logs) >= maxFiles {
+		if err != nil || !info.Mode().IsRegular() || !isLog(filepath.ToSlash(p), info.Size()) || len(s.Logs) >= maxFiles {
 			return nil
 		}
 		rel, err := filepath.Rel(path, p)
@@ -229,11 +230,14 @@ var notLogs = []string{
 	".pkl",
 }
 
+// isLog reports whether a file may be a log. An empty one is where torchrun keeps what
+// a rank writes: its attempt began.
 func isLog(name string, size int64) bool {
-	if size == 0 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "events.out.tfevents") {
+	base := path.Base(name)
+	if size == 0 && !AttemptPath.MatchString(name) || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "events.out.tfevents") {
 		return false
 	}
-	low := strings.ToLower(name)
+	low := strings.ToLower(base)
 	for _, end := range notLogs {
 		if strings.HasSuffix(low, end) {
 			return false
