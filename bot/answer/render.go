@@ -42,6 +42,7 @@ type File struct {
 	Name    string
 	Title   string
 	Content string
+	newest  bool // where it is too long, its end is kept
 }
 
 // A Rendered is a document as Slack takes it.
@@ -89,7 +90,7 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 		r.Files = append(r.Files, files...)
 	}
 	for i, f := range r.Files {
-		r.Files[i].Content = bounded(f.Content)
+		r.Files[i].Content = bounded(f.Content, f.newest)
 	}
 	if b := NextButtons(doc.Next, l); b != nil {
 		p.add(piece{Block: b, size: 500})

@@ -15,13 +15,25 @@ import (
 // maxContent is how much goes into one file.
 const maxContent = 1 << 20
 
-// bounded is the text of a file, cut at the end of a line where it is longer than
-// anybody reads.
-func bounded(text string) string {
+// bounded is the text of a file, where it is longer than anybody reads only its
+// beginning, or of what is newest its end: cut between lines, or within one that is
+// most of it.
+func bounded(text string, newest bool) string {
 	if len(text) <= maxContent {
 		return text
 	}
-	return text[:strings.LastIndexByte(text[:maxContent], '\n')+1] + "…\n"
+	if newest {
+		text = text[len(text)-maxContent:]
+		if i := strings.IndexByte(text, '\n'); i >= 0 && i < maxContent/2 {
+			return "…\n" + text[i+1:]
+		}
+		return "…" + strings.ToValidUTF8(text, "")
+	}
+	text = text[:maxContent]
+	if i := strings.LastIndexByte(text, '\n'); i >= maxContent/2 {
+		return text[:i+1] + "…\n"
+	}
+	return strings.ToValidUTF8(text, "") + "…\n"
 }
 
 // table draws a table; rows beyond Slack's limits go into a file, whole.
@@ -83,7 +95,7 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 		newest := s.Lang == "log"
 		kept := fitting(lines, limit-100, newest)
 		shown = strings.Join(kept, "\n")
-		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n"}
+		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n", newest: newest}
 		files = append(files, f)
 		note := textFirstLines
 		if newest {
