@@ -116,6 +116,7 @@ type delivery struct {
 type (
 	deliveryKey struct{}
 	writerKey   struct{}
+	endsKey     struct{} // the writer of a request that ends a session
 )
 
 func newDelivery() *delivery { return &delivery{changed: make(chan struct{})} }
@@ -228,7 +229,10 @@ func (ds *deliveries) join(session string) (d *delivery, leave func()) {
 func corrected(next http.Handler) http.Handler {
 	sessions := deliveries{open: map[string]*openDelivery{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cw := &correctedWriter{ResponseWriter: w, ends: r.Method == http.MethodDelete}
+		cw := &correctedWriter{ResponseWriter: w}
+		if r.Method == http.MethodDelete {
+			r = r.WithContext(context.WithValue(r.Context(), endsKey{}, cw))
+		}
 		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
 			cw.delivery = newDelivery()
 		} else if session := r.Header.Get(sdkserver.HeaderKeySessionID); session != "" {
@@ -249,7 +253,7 @@ func corrected(next http.Handler) http.Handler {
 type correctedWriter struct {
 	http.ResponseWriter
 	delivery *delivery
-	ends     bool        // its request ends a session
+	unknown  bool        // its request would end a session that the caller has not
 	told     atomic.Bool // its request has sent notifications
 	// unflushed are the notifications that were written and may not be on their way.
 	unflushed int
@@ -259,8 +263,8 @@ type correctedWriter struct {
 
 // WriteHeader keeps the status; a stream begins at once.
 func (w *correctedWriter) WriteHeader(status int) {
-	if w.ends && status == http.StatusInternalServerError {
-		status = http.StatusNotFound // the library's word for a session that the caller has not
+	if w.unknown { // for which the library has no status of its own
+		status = http.StatusNotFound
 	}
 	if w.status == 0 {
 		w.status = status

@@ -29,10 +29,11 @@ func newSessions() *sessions { return &sessions{byID: map[string]session{}} }
 // nil r is the library's own housekeeping.
 func (s *sessions) ResolveSessionIdManager(r *http.Request) sdkserver.SessionIdManager {
 	if r == nil {
-		return sessionsOf{s, "", true}
+		return sessionsOf{sessions: s, all: true}
 	}
 	g, _ := r.Context().Value(grantKey{}).(Grant)
-	return sessionsOf{s, ownerOf(g.Caller), false}
+	ends, _ := r.Context().Value(endsKey{}).(*correctedWriter)
+	return sessionsOf{sessions: s, owner: ownerOf(g.Caller), ends: ends}
 }
 
 // ownerOf names a caller; one without a token and one with are never the same.
@@ -48,6 +49,7 @@ type sessionsOf struct {
 	*sessions
 	owner string
 	all   bool
+	ends  *correctedWriter // of a request that ends a session; else nil
 }
 
 // Generate makes a new session of the caller's.
@@ -78,6 +80,9 @@ func (s sessionsOf) Terminate(id string) (notAllowed bool, err error) {
 	defer s.mu.Unlock()
 	known, ok := s.byID[id]
 	if !ok || !s.all && known.owner != s.owner {
+		if s.ends != nil {
+			s.ends.unknown = true
+		}
 		return false, errNoSession
 	}
 	delete(s.byID, id)

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,4 +82,31 @@ func TestAnAnswerComesAfterItsNotifications(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of what fails while a session is ended, only a session that the caller has not is "not
+// found": a client would take any other fault for the end of its session.
+func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
+	known := newSessions()
+	given := func() string {
+		return known.ResolveSessionIdManager(httptest.NewRequest(http.MethodPost, "/", nil)).Generate()
+	}
+	mine := given()
+	require.Equal(t, http.StatusOK, deleted(known, mine, false))
+	require.Equal(t, http.StatusNotFound, deleted(known, mine, false), "it has ended")
+	require.Equal(t, http.StatusNotFound, deleted(known, "", false), "none is named")
+	require.Equal(t, http.StatusInternalServerError, deleted(known, given(), true), "a fault of ours")
+}
+
+// deleted is the status of a request that ends a session, as the library answers one.
+func deleted(known *sessions, session string, fails bool) int {
+	answer := httptest.NewRecorder()
+	corrected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := known.ResolveSessionIdManager(r).Terminate(session); err != nil || fails {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+	})).ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, "/", nil))
+	return answer.Code
 }

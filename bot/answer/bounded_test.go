@@ -28,7 +28,9 @@ func TestAFileEndsSomewhere(t *testing.T) {
 // there are some.
 func TestALongLineIsCutWithinIt(t *testing.T) {
 	t.Parallel()
-	file := func(of view.Section) string { return Render(view.Doc{Sections: []view.Section{of}}, lang.EN).Files[0].Content }
+	file := func(of view.Section) string {
+		return Render(view.Doc{Sections: []view.Section{of}}, lang.EN).Files[0].Content
+	}
 	long := "first" + strings.Repeat("汉", maxContent/2) + "last"
 	first := file(view.Section{Code: "#!/bin/bash\n" + long})
 	require.True(t, strings.HasPrefix(first, "#!/bin/bash\nfirst汉"))
