@@ -28,7 +28,7 @@ func (s *scanner) add(e *Event) {
 	}
 	n := s.counts[key]
 	s.counts[key]++
-	if n >= keepFirst+keepLast {
+	if n > keepFirst {
 		// The newest takes the place of the one before it.
 		for i := len(s.Events) - 1; i >= 0; i-- {
 			if o := s.Events[i]; o.Tag == e.Tag && o.Class == e.Class &&

@@ -165,8 +165,9 @@ type quota struct {
 	class string
 }
 
-// keepFirst and keepLast bound the events of one class and rank.
-const keepFirst, keepLast = 4, 2
+// keepFirst bounds the events of one class and rank: the first ones are kept, and the
+// newest.
+const keepFirst = 5
 
 func newScanner(file, keep int) *scanner {
 	return &scanner{
