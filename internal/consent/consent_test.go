@@ -3,6 +3,7 @@ package consent_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -114,6 +115,42 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
 	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
 	require.Contains(t, drawn, "同时 16 张 GPU")
+}
+
+// A submission is compared with the person's newest run of its name that completed: not with one that runs still, was
+// refused, is of a cluster that is gone, or of somebody else's.
+func TestWhichRunASubmissionIsComparedWith(t *testing.T) {
+	c, st := call(t)
+	begun := time.Now()
+	for i, s := range []store.Submission{
+		{Cluster: "yard", Owner: "ada", JobID: "4700", State: store.Submitted}, {Cluster: "yard", Owner: "ada", JobID: "4711", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", JobID: "4799", State: store.Submitted}, {Cluster: "gone", Owner: "ada", JobID: "4700", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", State: store.Rejected}, {Cluster: "yard", Owner: "bob", JobID: "4700", State: store.Submitted},
+	} {
+		id, state := s.JobID, s.State
+		s.Key, s.Token, s.Name, s.CreatedAt = fmt.Sprint("k", i), fmt.Sprint("t", i), "gpt", begun.Add(time.Duration(i)*time.Minute)
+		s.JobID, s.State = "", ""
+		s.Spec = json.RawMessage(strings.Replace(spec, `"nodes":2`, fmt.Sprintf(`"nodes":%d`, 10+i), 1))
+		_, _, err := st.Begin(t.Context(), s)
+		require.NoError(t, err)
+		require.NoError(t, st.Finish(t.Context(), s.Key, state, id, "", begun))
+	}
+	r := request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.Equal(t, slurm.JobID("4700"), r.Since)
+	require.Contains(t, r.Text(), "since job 4700: nodes: 10 → 2")
+	c.Who.User, c.Self = "eve", "eve"
+	r = request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.Empty(t, r.Since)
+	require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "no run of this name has completed yet")
+}
+
+func TestWhatCannotBeToldIsSaid(t *testing.T) {
+	c, _ := call(t)
+	r := request(t, c, "submit", `{"spec":`+strings.Replace(strings.Replace(spec, `"gpu"`, `"nosuch"`, 1), `"time":"2:00:00",`, "", 1)+`}`)
+	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
+	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; cannot be told: time")
+	r = request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "cannot be told")
 }
 
 func TestWhatHasNoEndIsSaidSo(t *testing.T) {

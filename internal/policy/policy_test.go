@@ -128,6 +128,8 @@ func TestTasksOfAnArray(t *testing.T) {
 		"0-9:0":          {1, 1, false},
 		"0-9:x":          {1, 1, false},
 		"-4":             {1, 1, false},
+		"x-3":            {1, 1, false},
+		"3-x":            {1, 1, false},
 		"0-9, 20-29 % 3": {20, 3, true},
 	} {
 		all, atOnce, known := policy.Tasks(array)

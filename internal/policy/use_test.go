@@ -124,6 +124,33 @@ func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
 	}
 }
 
+// wide is a queue of jobs that share eight GPUs among two nodes.
+type wide struct{ yard }
+
+func (w wide) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	j, err := w.yard.Job(ctx, id)
+	j.NumNodes = 2
+	return j, err
+}
+
+func (w wide) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	all, err := w.yard.Jobs(ctx, f)
+	for i := range all {
+		all[i].NumNodes = 2
+	}
+	return all, err
+}
+
+// A job that changes its nodes keeps the GPUs of each, and a part of one counts as one.
+func TestMoreNodesAreMoreGPUs(t *testing.T) {
+	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": wide{yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}}
+	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12} {
+		use, _, err := policy.Of(t.Context(), svc, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
+		require.NoError(t, err)
+		require.Equal(t, gpus, use.GPUs, nodes)
+	}
+}
+
 func TestNoLimitIsNullInJSON(t *testing.T) {
 	use, _, err := policy.Of(t.Context(), &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}},
 		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "UNLIMITED"})
