@@ -123,9 +123,12 @@ func TestWhichRunASubmissionIsComparedWith(t *testing.T) {
 	c, st := call(t)
 	begun := time.Now()
 	for i, s := range []store.Submission{
-		{Cluster: "yard", Owner: "ada", JobID: "4700", State: store.Submitted}, {Cluster: "yard", Owner: "ada", JobID: "4711", State: store.Submitted},
-		{Cluster: "yard", Owner: "ada", JobID: "4799", State: store.Submitted}, {Cluster: "gone", Owner: "ada", JobID: "4700", State: store.Submitted},
-		{Cluster: "yard", Owner: "ada", State: store.Rejected}, {Cluster: "yard", Owner: "bob", JobID: "4700", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", JobID: "4700", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", JobID: "4711", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", JobID: "4799", State: store.Submitted},
+		{Cluster: "gone", Owner: "ada", JobID: "4700", State: store.Submitted},
+		{Cluster: "yard", Owner: "ada", State: store.Rejected},
+		{Cluster: "yard", Owner: "bob", JobID: "4700", State: store.Submitted},
 	} {
 		id, state := s.JobID, s.State
 		s.Key, s.Token, s.Name, s.CreatedAt = fmt.Sprint("k", i), fmt.Sprint("t", i), "gpt", begun.Add(time.Duration(i)*time.Minute)

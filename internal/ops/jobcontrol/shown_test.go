@@ -26,7 +26,7 @@ var rewrite = flag.Bool("update", false, "rewrite the golden files")
 func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	id, limit, priority, exit := slurm.JobID("7"), int64(7200), int64(900), "1:0"
-	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	at, here := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC), time.Date(2026, 6, 11, 10, 0, 0, 0, time.Local)
 	running := slurm.Job{ID: "7", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, NumNodes: 2, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit}
 	waits := slurm.Job{ID: "8", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Pending, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, Priority: &priority, EstStart: &at}
 	failed := slurm.Job{ID: "9", Name: "gpt", User: "ada", State: slurm.Failed, ElapsedS: 9, ExitCode: &exit}
@@ -91,6 +91,9 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "waited for and ended", Out: WaitOut{Job: running, Artifact: "/w/out", Cancelled: true, SavedGPUHours: 3.25}},
 		{Name: "waited too long", Out: WaitOut{Job: running, TimedOut: true}},
 		{Name: "nothing happened", Out: EventsOut{NextSince: "then"}},
+		{Name: "what happened", Out: EventsOut{NextSince: "then", Events: []Event{
+			{At: here, Job: "7", Name: "gpt", What: "submitted"}, {At: here, Job: "7", Name: "gpt", What: "started", Restarts: 2}, {At: here, Job: "7", Name: "gpt", What: "ended", State: slurm.Failed},
+		}}},
 		{Name: "no pipelines", Out: PipelinesOut{}},
 		{Name: "pipelines", Out: PipelinesOut{Pipelines: []PipelineOut{{Name: "a", Steps: []PipelineStep{done}}, {Name: "b", Steps: []PipelineStep{done, broke}, BrokenAt: "train"}}}},
 		{Name: "a pipeline that is through", Out: PipelinesOut{one: true, Pipelines: []PipelineOut{{Name: "a", shown: true, Steps: []PipelineStep{done}, Page: "https://ops/a"}}}},

@@ -38,3 +38,36 @@ func TestOneCauseOfSeveralJobsIsOneIncident(t *testing.T) {
 	require.Len(t, apart, 1)
 	require.Equal(t, "gpu9", apart[0].Where, "one node of one switch is the node's incident")
 }
+
+// What several jobs may have in common is a place: a node, a file system, a hub or a registry that every node asks.
+func TestWhatSeveralJobsHaveInCommon(t *testing.T) {
+	node, other := "gpu9", "gpu8"
+	for name, c := range map[string]struct {
+		one, two report.Report
+		where    string // empty: nothing
+	}{
+		"a hub":                          {report.Report{Class: outcome.HFHub, RootNode: &node}, report.Report{Class: outcome.HFHub, RootNode: &other}, outcome.HFHub},
+		"a registry":                     {report.Report{Class: outcome.Container}, report.Report{Class: outcome.Container}, outcome.Container},
+		"a node that starts none":        {report.Report{Class: outcome.Container, RootNode: &node}, report.Report{Class: outcome.Container, RootNode: &node}, node},
+		"two nodes that start none":      {report.Report{Class: outcome.Container, RootNode: &node}, report.Report{Class: outcome.Container, RootNode: &other}, ""},
+		"a node with two kinds of fault": {report.Report{Class: outcome.GPUHardware, RootNode: &node}, report.Report{Class: outcome.NCCLIB, RootNode: &node}, node},
+		"a full disk": {
+			report.Report{Class: outcome.DiskFull, RootLine: "OSError: [Errno 28] No space left on device: '/scratch/a/x'"},
+			report.Report{Class: outcome.DiskFull, RootLine: "OSError: [Errno 28] No space left on device: '/scratch/a/y'", RootNode: &node},
+			"/scratch/a",
+		},
+		"two people's mistakes": {report.Report{Class: outcome.BadArgs, RootNode: &node}, report.Report{Class: outcome.BadArgs, RootNode: &node}, ""},
+		"no place is known":     {report.Report{Class: outcome.GPUHardware}, report.Report{Class: outcome.GPUHardware}, ""},
+	} {
+		got := report.Incidents([]report.Failure{
+			{JobID: "1", At: diagnosetest.Start, Report: c.one}, {JobID: "2", At: diagnosetest.Start.Add(time.Minute), Report: c.two},
+		}, time.Hour, nil)
+		where := ""
+		if len(got) == 1 {
+			where = got[0].Where
+		}
+		require.Equal(t, c.where, where, name)
+	}
+	again := report.Report{Class: outcome.HFHub}
+	require.Empty(t, report.Incidents([]report.Failure{{JobID: "1", Report: again}, {JobID: "1", Report: again}}, time.Hour, nil), "one job twice is one job")
+}
