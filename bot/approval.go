@@ -157,7 +157,7 @@ func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l 
 	if a.Trigger == "" || a.Terminal != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
 		return false
 	}
-	api, err := b.client(ctx, a.Team)
+	api, err := b.app.Client(ctx, a.Team)
 	if err != nil {
 		return false
 	}

@@ -157,7 +157,7 @@ func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op,
 var textReading = lang.Text{EN: "is reading %s…", ZH: "正在读取 %s…"}
 
 func (b *Bot) setStatus(ctx context.Context, a incoming.Ask, status string) {
-	api, err := b.client(ctx, a.Team)
+	api, err := b.app.Client(ctx, a.Team)
 	if err != nil {
 		return
 	}

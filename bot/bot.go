@@ -15,12 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/receive"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -49,7 +49,7 @@ type Config struct {
 	// then count as Slack's for response URLs and uploads.
 	APIURL string
 	// OAuth lets workspaces install the app; nil where BotToken serves one.
-	OAuth *OAuth
+	OAuth *install.OAuth
 
 	Service *ops.Service
 	// Watchers are the running watchers of the clusters; a cluster without one has
@@ -77,21 +77,21 @@ type Policy = people.Policy
 
 // A Bot serves Slack. Run must be running for anything to be answered.
 type Bot struct {
-	cfg     Config
-	log     *slog.Logger
-	now     func() time.Time
-	api     *url.URL // nil: Slack itself
-	plain   *http.Client
-	limit   *limiter
-	work    chan struct{} // wakes the loop that carries requests out
-	out     *outbox.Sender
-	reply   *reply.Writer
-	flying  flight
-	clients sync.Map // team → *slack.Client
-	people  *people.Book
-	news    *jobnews.Board
-	offers  offers
-	starts  sync.Map // cluster/partition/user → foundStart
+	cfg      Config
+	log      *slog.Logger
+	now      func() time.Time
+	api      *url.URL // nil: Slack itself
+	plain    *http.Client
+	receiver *receive.Receiver
+	work     chan struct{} // wakes the loop that carries requests out
+	out      *outbox.Sender
+	reply    *reply.Writer
+	flying   flight
+	app      *install.App
+	people   *people.Book
+	news     *jobnews.Board
+	offers   offers
+	starts   sync.Map // cluster/partition/user → foundStart
 }
 
 // New checks cfg and returns a bot.
@@ -122,24 +122,26 @@ func New(cfg Config) (*Bot, error) {
 		}
 		b.api = u
 	}
-	perMinute := cfg.Policy.PerMinute
-	if perMinute == 0 {
-		perMinute = 20
-	}
-	b.limit = newLimiter(perMinute)
 	b.plain = &http.Client{
 		Timeout: 10 * time.Second,
 		// A response URL that leads on could lead anywhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	b.app = install.New(install.Config{
+		BotToken: cfg.BotToken, AppToken: cfg.AppToken, APIURL: cfg.APIURL, OAuth: cfg.OAuth, Policy: cfg.Policy, Store: cfg.Store, Now: b.now, Log: b.log,
+	})
+	b.receiver = receive.New(receive.Config{
+		SigningSecret: cfg.SigningSecret, OldSigningSecret: cfg.OldSigningSecret, AppToken: cfg.AppToken, Connections: cfg.Connections, Silence: cfg.Silence,
+		Installs: cfg.OAuth != nil, API: b.api, App: b.app, PerMinute: cfg.Policy.PerMinute, Accept: b.accept, Form: b.sentForm, Now: b.now, Log: b.log,
+	})
 	b.out = outbox.New(outbox.Config{
-		Store: cfg.Store, Client: b.client, HTTP: b.plain, ResponseURL: b.responseURL, Now: b.now, Log: b.log,
+		Store: cfg.Store, Client: b.app.Client, HTTP: b.plain, ResponseURL: b.receiver.ResponseURL, Now: b.now, Log: b.log,
 	})
 	b.reply = reply.New(b.out)
-	b.people = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Client: b.client, Now: b.now, Log: b.log})
+	b.people = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Client: b.app.Client, Now: b.now, Log: b.log})
 	b.news = jobnews.New(jobnews.Config{
 		Store: cfg.Store, Service: cfg.Service, Watchers: cfg.Watchers, Interval: cfg.Interval, EditPace: cfg.EditPace,
-		People: b.people, Reply: b.reply, Out: b.out, Client: b.client, Now: b.now, Log: b.log,
+		People: b.people, Reply: b.reply, Out: b.out, Client: b.app.Client, Now: b.now, Log: b.log,
 	})
 	return b, nil
 }
@@ -188,27 +190,10 @@ func (c Config) check() error {
 // Run receives and works until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { b.Receive(ctx) })
+	wg.Go(func() { b.receiver.Receive(ctx) })
 	wg.Go(func() { b.Work(ctx) })
 	wg.Wait()
 	return nil
-}
-
-// Receive keeps the Socket Mode connections until ctx ends, where an app token is
-// set. Of several servers that share a Store each may receive.
-func (b *Bot) Receive(ctx context.Context) {
-	if b.cfg.AppToken == "" {
-		return
-	}
-	n := b.cfg.Connections
-	if n == 0 {
-		n = 2
-	}
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { b.socketLoop(ctx, i) })
-	}
-	wg.Wait()
 }
 
 // Work carries out what was accepted, sends what is owed and follows jobs, until
@@ -236,34 +221,6 @@ func (b *Bot) sweepLoop(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-}
-
-// client returns the client of a workspace.
-func (b *Bot) client(ctx context.Context, team string) (*slack.Client, error) {
-	if c, ok := b.clients.Load(team); ok {
-		return c.(*slack.Client), nil
-	}
-	token := b.cfg.BotToken
-	if token == "" {
-		var err error
-		if token, err = b.installed(ctx, team); err != nil {
-			return nil, err
-		}
-	}
-	c := slack.New(token, b.options()...)
-	b.clients.Store(team, c)
-	return c, nil
-}
-
-func (b *Bot) options() []slack.Option {
-	opts := []slack.Option{slack.OptionHTTPClient(&http.Client{Timeout: 20 * time.Second})}
-	if b.cfg.AppToken != "" {
-		opts = append(opts, slack.OptionAppLevelToken(b.cfg.AppToken))
-	}
-	if b.api != nil {
-		opts = append(opts, slack.OptionAPIURL(strings.TrimSuffix(b.cfg.APIURL, "/")+"/"))
-	}
-	return opts
 }
 
 // Person is a person of a workspace whom Slack has named outside of a request, such as
@@ -296,3 +253,15 @@ func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text
 
 // Digests queues each person's digest, and each place's, when it is their hour.
 func (b *Bot) Digests(ctx context.Context) { b.news.Digests(ctx) }
+
+// Doctor checks that Slack is reachable, that the tokens are good, and that the bot
+// token has the scopes that the code uses. It posts nothing.
+func (b *Bot) Doctor(ctx context.Context) []install.Check { return b.app.Doctor(ctx) }
+
+// Receive keeps the Socket Mode connections until ctx ends, where an app token is set. Of
+// several servers that share a Store each may receive.
+func (b *Bot) Receive(ctx context.Context) { b.receiver.Receive(ctx) }
+
+// Handler answers Slack's HTTP requests below /slack/. In Socket Mode only the
+// installation is served there.
+func (b *Bot) Handler() http.Handler { return b.receiver.Handler() }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -168,7 +169,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		f(&cfg)
 	}
 	// Slack gives the token the scopes of the manifest, and no more.
-	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(bot.Scopes(cfg.Policy), ",")})
+	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")})
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
 	s.bot, err = bot.New(cfg)
 	require.NoError(t, err)

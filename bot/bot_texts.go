@@ -6,10 +6,6 @@ import (
 
 // What the bot itself says; operations bring their own words.
 var (
-	textSlow = lang.Text{
-		EN: "That was a lot at once. Nothing was done; please try again in %d s.",
-		ZH: "请求过于频繁，本次没有执行任何操作；请 %d 秒后再试。",
-	}
 	textRequester = lang.Text{EN: "Requester", ZH: "申请人"}
 	textActsAs    = lang.Text{EN: "Cluster user", ZH: "集群用户"}
 	textState     = lang.Text{EN: "State", ZH: "状态"}

@@ -164,7 +164,7 @@ func orDash(s string) string {
 // updateView draws the modal of a anew. It is done at once and once: a modal that
 // is closed meanwhile needs nothing.
 func (b *Bot) updateView(ctx context.Context, a incoming.Ask, v slack.ModalViewRequest) {
-	api, err := b.client(ctx, a.Team)
+	api, err := b.app.Client(ctx, a.Team)
 	if err == nil {
 		_, err = api.UpdateViewContext(ctx, v, "", a.Hash, a.View)
 	}

@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // manifestOf reads a manifest with slack-go's own type, which must know every
 // field of it.
-func manifestOf(t *testing.T, o bot.ManifestOptions) (m slack.Manifest) {
+func manifestOf(t *testing.T, o install.ManifestOptions) (m slack.Manifest) {
 	t.Helper()
-	raw, err := bot.Manifest(o)
+	raw, err := install.Manifest(o)
 	require.NoError(t, err)
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -33,16 +34,16 @@ func manifestOf(t *testing.T, o bot.ManifestOptions) (m slack.Manifest) {
 
 func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]bot.ManifestOptions{
+	for name, o := range map[string]install.ManifestOptions{
 		"socket mode": {},
 		"http":        {URL: "https://ops.example.com/", Install: "https://ops.example.com", Policy: bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}},
 	} {
 		m := manifestOf(t, o)
-		require.Equal(t, bot.Scopes(o.Policy), m.OAuthConfig.Scopes.Bot, name)
+		require.Equal(t, install.Scopes(o.Policy), m.OAuthConfig.Scopes.Bot, name)
 		require.Equal(t, "/megatron", m.Features.SlashCommands[0].Command)
 		require.True(t, m.Features.AppHome.HomeTabEnabled)
 		require.Nil(t, m.Features.AssistantView, "the earlier kind of agent is no more for new apps")
-		raw, err := bot.Manifest(o)
+		raw, err := install.Manifest(o)
 		require.NoError(t, err)
 		require.Contains(t, string(raw), `"agent_view"`)
 		require.Contains(t, string(raw), `"agent_description"`)
@@ -64,8 +65,8 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	}
 	all := bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}
 	events := map[string]string{"app_mention": "app_mentions:read", "link_shared": "links:read", "message.im": "im:history"}
-	subscribed := manifestOf(t, bot.ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
-	for _, sc := range bot.ScopesFor(all) {
+	subscribed := manifestOf(t, install.ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
+	for _, sc := range install.ScopesFor(all) {
 		require.NotEmpty(t, sc.For, "%s: every right is there for something", sc.Name)
 		for _, use := range sc.For {
 			needed, method := slacktest.Needs(use)
@@ -81,9 +82,9 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	}
 	for event, scope := range events {
 		require.Contains(t, subscribed, event)
-		require.Contains(t, bot.Scopes(all), scope)
+		require.Contains(t, install.Scopes(all), scope)
 	}
-	require.False(t, slices.ContainsFunc(bot.Scopes(bot.Policy{}), func(s string) bool {
+	require.False(t, slices.ContainsFunc(install.Scopes(bot.Policy{}), func(s string) bool {
 		return strings.HasPrefix(s, "users:") || strings.HasPrefix(s, "usergroups:") || strings.HasSuffix(s, ":manage")
 	}), "no more than what is used")
 }
@@ -94,7 +95,7 @@ func TestWorkspacesInstallTheAppByThemselves(t *testing.T) {
 	s := play(t, func(c *bot.Config) {
 		c.BotToken = ""
 		c.Policy.Links = map[string]string{"T-one/U1": "ada"}
-		c.OAuth = &bot.OAuth{ClientID: "1.2", ClientSecret: "s", RedirectURL: "http://127.0.0.1/slack/oauth", Key: key}
+		c.OAuth = &install.OAuth{ClientID: "1.2", ClientSecret: "s", RedirectURL: "http://127.0.0.1/slack/oauth", Key: key}
 	})
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestWorkspacesInstallTheAppByThemselves(t *testing.T) {
 		to, err := url.Parse(location)
 		require.NoError(t, err)
 		require.Equal(t, "slack.com", to.Host)
-		require.Equal(t, strings.Join(bot.Scopes(bot.Policy{}), ","), to.Query().Get("scope"))
+		require.Equal(t, strings.Join(install.Scopes(bot.Policy{}), ","), to.Query().Get("scope"))
 		return to.Query().Get("state")
 	}
 	st := state()
@@ -135,7 +136,7 @@ func TestWorkspacesInstallTheAppByThemselves(t *testing.T) {
 	s.said("gpt submitted to yard as job 4711")
 	s.said("waiting") // the card, posted with that workspace's token
 
-	_, err = bot.ParseKey("short")
+	_, err = install.ParseKey("short")
 	require.ErrorContains(t, err, "32 bytes")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -102,18 +103,6 @@ func (b *Bot) question(ctx context.Context, a incoming.Ask, c *ops.Call, q strin
 var (
 	textWelcome = lang.Text{EN: "You are welcome.", ZH: "不客气。"}
 	textPrompts = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
-	prompts     = []struct{ title, text lang.Text }{
-		{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},
-		{lang.Text{EN: "What is running?", ZH: "现在有哪些作业？"}, lang.Text{EN: "list", ZH: "列表"}},
-		{
-			lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS on H100", ZH: "H100 上的 CUDA_DEVICE_MAX_CONNECTIONS"},
-			lang.Text{EN: "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=8?", ZH: "H100 上 TP=8 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？"},
-		},
-		{
-			lang.Text{EN: "How do I submit a two-node run?", ZH: "怎样提交两节点训练？"},
-			lang.Text{EN: "How do I submit a GPT pretraining run on two nodes?", ZH: "怎样在两个节点上提交 GPT 预训练？"},
-		},
-	}
 )
 
 // assistant offers what one might ask where a conversation begins: for an app of
@@ -123,8 +112,8 @@ func (b *Bot) assistant(ctx context.Context, a incoming.Ask) []store.SlackMessag
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{
 		Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread,
 	}
-	for _, x := range prompts {
-		p.AddPrompt(x.title.In(l), x.text.In(l))
+	for _, x := range install.Prompts {
+		p.AddPrompt(x.Title.In(l), x.Text.In(l))
 	}
 	extra, err := json.Marshal(p)
 	if err != nil {

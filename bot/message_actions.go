@@ -8,6 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -37,9 +38,9 @@ const mostNumbers = 5
 func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	switch a.Callback {
-	case callSubmit:
+	case install.CallSubmit:
 		return b.openForm(ctx, a, c)
-	case callDiagnose, callLint:
+	case install.CallDiagnose, install.CallLint:
 	default:
 		return nil // another app's, or one of an older version
 	}
@@ -53,7 +54,7 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 			return b.reply.Doc(a, answer.Error(unread(a.Files[0], err), c.Lang), false)
 		}
 	}
-	if a.Callback == callDiagnose {
+	if a.Callback == install.CallDiagnose {
 		return b.diagnoseMessage(ctx, a, c, from, brought)
 	}
 	if strings.TrimSpace(from.text) == "" {

@@ -150,7 +150,7 @@ func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	if b.now().Sub(a.At) > openWithin {
 		return false
 	}
-	api, err := b.client(ctx, a.Team)
+	api, err := b.app.Client(ctx, a.Team)
 	if err == nil {
 		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(meta.String(), c.Lang))
 	}
@@ -177,11 +177,9 @@ func (b *Bot) download(ctx context.Context, a incoming.Ask, f incoming.File) (pa
 	if err != nil || !b.fileHost(u) {
 		return paste{}, lang.Text{EN: "it is not on Slack", ZH: "它不在 Slack 上"}.Err()
 	}
-	token := b.cfg.BotToken
-	if token == "" {
-		if token, err = b.installed(ctx, a.Team); err != nil {
-			return paste{}, err
-		}
+	token, err := b.app.Token(ctx, a.Team)
+	if err != nil {
+		return paste{}, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -43,7 +43,7 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 	var err error
 	if a.Trigger != "" && b.now().Sub(a.At) < openWithin {
 		var api *slack.Client
-		if api, err = b.client(ctx, a.Team); err == nil {
+		if api, err = b.app.Client(ctx, a.Team); err == nil {
 			_, err = api.OpenViewContext(ctx, a.Trigger, form.View(b.formState(ctx, a, c, meta, values, form.Verdict{}), c.Lang))
 		}
 		if err == nil {
@@ -126,14 +126,14 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 // sentForm answers a sent form at once: with errors at the fields, or by taking it.
 // What the cluster says of it, and the confirmed job, are worked on afterwards.
 func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
-	reply := object{"response_action": "clear"}
+	reply := map[string]any{"response_action": "clear"}
 	switch a.Callback {
 	case form.SubmitCallback:
 		meta, c := b.metaOf(ctx, &a)
 		if errs := b.formErrors(ctx, a, c, meta); len(errs) > 0 {
-			return object{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen)}, nil
+			return map[string]any{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen)}, nil
 		}
-		reply = object{"response_action": "update", "view": form.CheckingView(a.Fields["name"], a.Meta, c.Lang)}
+		reply = map[string]any{"response_action": "update", "view": form.CheckingView(a.Fields["name"], a.Meta, c.Lang)}
 	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:
 	default:
 		return nil, nil

@@ -127,7 +127,7 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 	}()
 	if a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton || a.Kind == incoming.AsShortcut {
 		// A command was judged when it was acknowledged.
-		if words := b.overLimit(a); words != "" {
+		if words := b.receiver.OverLimit(a); words != "" {
 			return b.reply.Doc(a, view.Doc{Title: words, Tone: view.Warn}, false)
 		}
 	}
@@ -149,7 +149,7 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 	case incoming.AsLinks:
 		return b.unfurl(ctx, a)
 	case incoming.AsGone:
-		b.uninstalled(ctx, a.Team)
+		b.app.Uninstalled(ctx, a.Team)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
@@ -52,7 +53,7 @@ func linkFolder(c config.Slack) linkproof.Folder {
 
 // slackInstall is how workspaces install the app; nil where one token serves one
 // workspace.
-func slackInstall(c config.Slack) (*bot.OAuth, error) {
+func slackInstall(c config.Slack) (*install.OAuth, error) {
 	id, secret := os.Getenv("SLACK_CLIENT_ID"), os.Getenv("SLACK_CLIENT_SECRET")
 	bad := func(field string, message, fix lang.Text) error {
 		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
@@ -86,11 +87,11 @@ func slackInstall(c config.Slack) (*bot.OAuth, error) {
 			return nil, err
 		}
 	}
-	key, err := bot.ParseKey(text)
+	key, err := install.ParseKey(text)
 	if err != nil {
 		return nil, bad(field, lang.Said(err), lang.Same("openssl rand -base64 32"))
 	}
-	return &bot.OAuth{
+	return &install.OAuth{
 		ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth",
 	}, nil
 }

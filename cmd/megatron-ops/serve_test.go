@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
@@ -202,7 +203,7 @@ func installAs(t *testing.T, s *server, code string) int {
 	to, err := url.Parse(res.Header.Get("Location"))
 	require.NoError(t, err)
 	require.Equal(t, "http://127.0.0.1:1/slack/oauth", to.Query().Get("redirect_uri"))
-	require.Equal(t, strings.Join(bot.Scopes(bot.Policy{}), ","), to.Query().Get("scope"))
+	require.Equal(t, strings.Join(install.Scopes(bot.Policy{}), ","), to.Query().Get("scope"))
 	res, err = browser.Get(s.url + "/slack/oauth?code=" + code + "&state=" + to.Query().Get("state"))
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
@@ -211,7 +212,7 @@ func installAs(t *testing.T, s *server, code string) int {
 
 func TestSeveralWorkspacesInstallAndKeepTheirTokensEncrypted(t *testing.T) {
 	t.Parallel()
-	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret, BotScopes: strings.Join(bot.Scopes(bot.Policy{}), ",")})
+	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret, BotScopes: strings.Join(install.Scopes(bot.Policy{}), ",")})
 	key := func(b byte) string {
 		return "MEGATRON_OPS_SLACK_KEY=" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
 	}

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -198,7 +198,7 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := bot.Manifest(bot.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg), Install: cfg.Slack.Install.URL})
+	m, err := install.Manifest(install.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg), Install: cfg.Slack.Install.URL})
 	if err != nil {
 		return &ops.Error{Code: ops.BadInput, Field: "url", Message: lang.Said(err)}
 	}

@@ -114,6 +114,8 @@ var rooms = []room{
 		"bot/answer", "bot/card", "bot/incoming", "bot/outbox", "bot/people", "bot/record", "bot/reply", "bot/slacktest", "bot/typed", "bot/wording",
 		"internal/ops/...", "internal/store", "slurm", "slurm/diagnose/report", "slurm/watch",
 	}, "what is told unasked knows nothing of what people ask for, but who they are"},
+	{"bot/install", []string{"bot/incoming", "bot/outbox", "bot/people", "bot/record"}, "the app stands in a workspace before anybody uses it"},
+	{"bot/receive", []string{"bot/answer", "bot/incoming", "bot/install"}, "a request is let in and handed over, whatever it asks for"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},

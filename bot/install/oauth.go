@@ -1,4 +1,4 @@
-package bot
+package install
 
 import (
 	"context"
@@ -41,34 +41,30 @@ type install struct {
 
 const stateCookie = "megatron_ops_install"
 
-// serveInstall sends the browser to Slack. The state is tied to this browser by
+// ServeInstall sends the browser to Slack. The state is tied to this browser by
 // a cookie and works once, so that nobody can be made to finish another's
 // installation.
-func (b *Bot) serveInstall(w http.ResponseWriter, r *http.Request) {
-	if _, ok := b.limit.take("install", b.now()); !ok {
-		http.Error(w, "too many installations at once: try again in a minute", http.StatusTooManyRequests)
-		return
-	}
+func (p *App) ServeInstall(w http.ResponseWriter, r *http.Request) {
 	state := rand.Text()
-	if err := b.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, b.now().Add(10*time.Minute)); err != nil {
+	if err := p.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, p.now().Add(10*time.Minute)); err != nil {
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: stateCookie, Value: state, Path: "/slack/", MaxAge: 600, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: strings.HasPrefix(b.cfg.OAuth.RedirectURL, "https:"),
+		Secure: strings.HasPrefix(p.cfg.OAuth.RedirectURL, "https:"),
 	})
 	to := url.URL{Scheme: "https", Host: "slack.com", Path: "/oauth/v2/authorize"}
 	to.RawQuery = url.Values{
-		"client_id": {b.cfg.OAuth.ClientID}, "scope": {strings.Join(Scopes(b.cfg.Policy), ",")},
-		"redirect_uri": {b.cfg.OAuth.RedirectURL}, "state": {state},
+		"client_id": {p.cfg.OAuth.ClientID}, "scope": {strings.Join(Scopes(p.cfg.Policy), ",")},
+		"redirect_uri": {p.cfg.OAuth.RedirectURL}, "state": {state},
 	}.Encode()
 	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
-// serveOAuth takes the browser back from Slack, exchanges the code for a token
+// ServeOAuth takes the browser back from Slack, exchanges the code for a token
 // and keeps it.
-func (b *Bot) serveOAuth(w http.ResponseWriter, r *http.Request) {
+func (p *App) ServeOAuth(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("error") != "" {
 		http.Error(w, "the installation was not allowed in Slack", http.StatusForbidden)
@@ -77,14 +73,14 @@ func (b *Bot) serveOAuth(w http.ResponseWriter, r *http.Request) {
 	var known bool
 	cookie, err := r.Cookie(stateCookie)
 	if err == nil && cookie.Value == q.Get("state") {
-		_, err = b.cfg.Store.Take(r.Context(), record.Install, "state/"+q.Get("state"), b.now(), &known)
+		_, err = p.cfg.Store.Take(r.Context(), record.Install, "state/"+q.Get("state"), p.now(), &known)
 	}
 	if err != nil || !known {
 		http.Error(w, "this installation did not begin here, or took longer than ten minutes: open /slack/install again", http.StatusBadRequest)
 		return
 	}
-	if err := b.install(r.Context(), q.Get("code")); err != nil {
-		b.log.Error("slack: install", "err", err)
+	if err := p.install(r.Context(), q.Get("code")); err != nil {
+		p.log.Error("slack: install", "err", err)
 		http.Error(w, "Slack did not give a token: open /slack/install again", http.StatusBadGateway)
 		return
 	}
@@ -92,11 +88,11 @@ func (b *Bot) serveOAuth(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "megatron-ops is installed. Type /megatron help in Slack.")
 }
 
-func (b *Bot) install(ctx context.Context, code string) error {
-	o := b.cfg.OAuth
+func (p *App) install(ctx context.Context, code string) error {
+	o := p.cfg.OAuth
 	var opts []slack.OAuthOption
-	if b.api != nil {
-		opts = append(opts, slack.OAuthOptionAPIURL(strings.TrimSuffix(b.cfg.APIURL, "/")+"/"))
+	if p.cfg.APIURL != "" {
+		opts = append(opts, slack.OAuthOptionAPIURL(strings.TrimSuffix(p.cfg.APIURL, "/")+"/"))
 	}
 	res, err := slack.GetOAuthV2ResponseContext(ctx, &http.Client{Timeout: 20 * time.Second}, o.ClientID, o.ClientSecret, code, o.RedirectURL, opts...)
 	if err != nil {
@@ -109,14 +105,14 @@ func (b *Bot) install(ctx context.Context, code string) error {
 	if err != nil {
 		return err
 	}
-	b.clients.Delete(res.Team.ID)
-	return b.cfg.Store.Put(ctx, record.Install, "team/"+res.Team.ID,
-		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: b.now()}, time.Time{})
+	p.clients.Delete(res.Team.ID)
+	return p.cfg.Store.Put(ctx, record.Install, "team/"+res.Team.ID,
+		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: p.now()}, time.Time{})
 }
 
 // teams are the workspaces that have installed the app.
-func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Install, b.now())
+func (p *App) teams(ctx context.Context) (ids []string, err error) {
+	keys, err := p.cfg.Store.Keys(ctx, record.Install, p.now())
 	for _, k := range keys {
 		if team, ok := strings.CutPrefix(k, "team/"); ok {
 			ids = append(ids, team)
@@ -126,25 +122,25 @@ func (b *Bot) teams(ctx context.Context) (ids []string, err error) {
 }
 
 // installed returns a workspace's token.
-func (b *Bot) installed(ctx context.Context, team string) (string, error) {
-	if b.cfg.OAuth == nil {
+func (p *App) installed(ctx context.Context, team string) (string, error) {
+	if p.cfg.OAuth == nil {
 		return "", outbox.Permanent(lang.Text{EN: "no bot token", ZH: "没有机器人令牌"}.Err())
 	}
 	if team == "" {
 		// The operator's own words name no workspace where there is one only.
-		if all, err := b.teams(ctx); err == nil && len(all) == 1 {
+		if all, err := p.teams(ctx); err == nil && len(all) == 1 {
 			team = all[0]
 		}
 	}
 	var i install
-	ok, err := b.cfg.Store.Get(ctx, record.Install, "team/"+team, b.now(), &i)
+	ok, err := p.cfg.Store.Get(ctx, record.Install, "team/"+team, p.now(), &i)
 	if err != nil {
 		return "", err
 	}
 	if !ok {
 		return "", outbox.Permanent(lang.Text{EN: "workspace %q has not installed the app", ZH: "工作区 %q 尚未安装本应用"}.Err(team))
 	}
-	token, err := unseal(b.cfg.OAuth.Key, i.Token, team)
+	token, err := unseal(p.cfg.OAuth.Key, i.Token, team)
 	if err != nil {
 		return "", outbox.Permanent(lang.Text{
 			EN: "the token of workspace %q cannot be read with this key: install the app again",
@@ -154,11 +150,11 @@ func (b *Bot) installed(ctx context.Context, team string) (string, error) {
 	return token, nil
 }
 
-// uninstalled forgets a workspace whose token Slack has ended.
-func (b *Bot) uninstalled(ctx context.Context, team string) {
-	b.clients.Delete(team)
-	if err := b.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
-		b.log.Warn("slack: uninstall", "err", err)
+// Uninstalled forgets a workspace whose token Slack has ended.
+func (p *App) Uninstalled(ctx context.Context, team string) {
+	p.clients.Delete(team)
+	if err := p.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
+		p.log.Warn("slack: uninstall", "err", err)
 	}
 }
 

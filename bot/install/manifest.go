@@ -1,4 +1,4 @@
-package bot
+package install
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Scope is one right of the bot token, and why it is asked for.
@@ -61,9 +62,9 @@ func Scopes(p people.Policy) (names []string) {
 
 // The callbacks of the shortcuts.
 const (
-	callDiagnose = "diagnose_message"
-	callLint     = "lint_message"
-	callSubmit   = "submit_job"
+	CallDiagnose = "diagnose_message"
+	CallLint     = "lint_message"
+	CallSubmit   = "submit_job"
 )
 
 // ManifestOptions say how the app is reached.
@@ -104,9 +105,9 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		"bot_user":       object{"display_name": "megatron", "always_online": true},
 		"slash_commands": []any{command},
 		"shortcuts": []any{
-			object{"name": "Diagnose this", "type": "message", "callback_id": callDiagnose, "description": "Find the root cause in this error or log"},
-			object{"name": "Lint this script", "type": "message", "callback_id": callLint, "description": "Check this sbatch script or job"},
-			object{"name": "Submit a Megatron job", "type": "global", "callback_id": callSubmit, "description": "Plan, check and submit a training job"},
+			object{"name": "Diagnose this", "type": "message", "callback_id": CallDiagnose, "description": "Find the root cause in this error or log"},
+			object{"name": "Lint this script", "type": "message", "callback_id": CallLint, "description": "Check this sbatch script or job"},
+			object{"name": "Submit a Megatron job", "type": "global", "callback_id": CallSubmit, "description": "Plan, check and submit a training job"},
 		},
 		"agent_view": object{
 			"agent_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.",
@@ -129,8 +130,25 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 
 func suggested() []any {
 	var list []any
-	for _, p := range prompts {
-		list = append(list, object{"title": p.title.EN, "message": p.text.EN})
+	for _, p := range Prompts {
+		list = append(list, object{"title": p.Title.EN, "message": p.Text.EN})
 	}
 	return list
+}
+
+// A Prompt is a question that is suggested where a conversation begins.
+type Prompt struct{ Title, Text lang.Text }
+
+// Prompts are those questions.
+var Prompts = []Prompt{
+	{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},
+	{lang.Text{EN: "What is running?", ZH: "现在有哪些作业？"}, lang.Text{EN: "list", ZH: "列表"}},
+	{
+		lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS on H100", ZH: "H100 上的 CUDA_DEVICE_MAX_CONNECTIONS"},
+		lang.Text{EN: "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=8?", ZH: "H100 上 TP=8 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？"},
+	},
+	{
+		lang.Text{EN: "How do I submit a two-node run?", ZH: "怎样提交两节点训练？"},
+		lang.Text{EN: "How do I submit a GPT pretraining run on two nodes?", ZH: "怎样在两个节点上提交 GPT 预训练？"},
+	},
 }

@@ -1,8 +1,9 @@
-package bot
+package receive
 
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -16,18 +17,18 @@ import (
 // asks for that, and after a break; this loop starts it again when slack-go
 // gives up, ever slower up to half a minute, since Slack closes the doors of
 // apps that hurry.
-func (b *Bot) socketLoop(ctx context.Context, n int) {
+func (in *Receiver) socketLoop(ctx context.Context, n int) {
 	back := time.Second
 	for ctx.Err() == nil {
-		began := b.now()
-		err := b.socket(ctx)
+		began := in.now()
+		err := in.socket(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if b.now().Sub(began) > time.Minute {
+		if in.now().Sub(began) > time.Minute {
 			back = time.Second
 		}
-		b.log.Warn("slack: socket mode ended", "connection", n, "again_in", back, "err", err)
+		in.log.Warn("slack: socket mode ended", "connection", n, "again_in", back, "err", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -37,16 +38,16 @@ func (b *Bot) socketLoop(ctx context.Context, n int) {
 	}
 }
 
-func (b *Bot) socket(ctx context.Context) error {
+func (in *Receiver) socket(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	api, err := b.client(ctx, "")
+	api, err := in.app.Client(ctx, "")
 	if err != nil {
-		api = slack.New("", b.options()...) // several workspaces: the app token is enough here
+		api = slack.New("", in.app.Options()...) // several workspaces: the app token is enough here
 	}
 	opts := []socketmode.Option{socketmode.OptionReadLimit(4 * maxBody)}
-	if b.cfg.Silence > 0 {
-		opts = append(opts, socketmode.OptionPingInterval(b.cfg.Silence))
+	if in.cfg.Silence > 0 {
+		opts = append(opts, socketmode.OptionPingInterval(in.cfg.Silence))
 	}
 	c := socketmode.New(api, opts...)
 	done := make(chan error, 1)
@@ -56,31 +57,31 @@ func (b *Bot) socket(ctx context.Context) error {
 		case err := <-done:
 			return err
 		case e := <-c.Events:
-			b.envelope(ctx, c, e)
+			in.envelope(ctx, c, e)
 		}
 	}
 }
 
 // envelope accepts one Socket Mode event. Its acknowledgement follows the
 // writing down, as over HTTP, and carries what a form answers.
-func (b *Bot) envelope(ctx context.Context, c *socketmode.Client, e socketmode.Event) {
+func (in *Receiver) envelope(ctx context.Context, c *socketmode.Client, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeInvalidAuth:
-		b.log.Error("slack: the app token is refused: check SLACK_APP_TOKEN and its scope connections:write")
+		in.log.Error("slack: the app token is refused: check SLACK_APP_TOKEN and its scope connections:write")
 		return
 	case socketmode.EventTypeSlashCommand, socketmode.EventTypeInteractive, socketmode.EventTypeEventsAPI:
 	default:
-		b.log.Debug("slack: socket mode", "event", e.Type)
+		in.log.Debug("slack: socket mode", "event", e.Type)
 		return
 	}
 	if e.Request == nil {
 		return
 	}
 	req := *e.Request
-	body, err := b.payload(ctx, e.Type, req.Payload)
+	body, err := in.payload(ctx, e.Type, req.Payload)
 	if err != nil {
 		// Not acknowledged: Slack delivers it again.
-		b.log.Error("slack: not stored", "err", err)
+		in.log.Error("slack: not stored", "err", err)
 		return
 	}
 	if body != nil {
@@ -89,12 +90,12 @@ func (b *Bot) envelope(ctx context.Context, c *socketmode.Client, e socketmode.E
 		err = c.Ack(req)
 	}
 	if err != nil {
-		b.log.Warn("slack: not acknowledged", "err", err)
+		in.log.Warn("slack: not acknowledged", "err", err)
 	}
 }
 
 // payload takes the inside of an envelope, which is what HTTP carries too.
-func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawMessage) (body any, err error) {
+func (in *Receiver) payload(ctx context.Context, t socketmode.EventType, raw json.RawMessage) (body any, err error) {
 	switch t {
 	case socketmode.EventTypeSlashCommand:
 		var cmd slack.SlashCommand
@@ -102,19 +103,19 @@ func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawM
 			return nil, nil //nolint:nilerr // unreadable once, unreadable always: acknowledge
 		}
 		a := incoming.DecodeCommand(cmd)
-		if words := b.overLimit(a); words != "" {
+		if words := in.OverLimit(a); words != "" {
 			return map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)}, nil
 		}
-		return nil, b.accept(ctx, a)
+		return nil, in.cfg.Accept(ctx, a)
 	case socketmode.EventTypeInteractive:
 		a, ok, err := incoming.DecodeInteraction(raw)
 		if err != nil || !ok {
 			return nil, nil //nolint:nilerr // as above
 		}
 		if a.Kind == incoming.AsForm {
-			return b.sentForm(ctx, a)
+			return in.cfg.Form(ctx, a)
 		}
-		return nil, b.accept(ctx, a)
+		return nil, in.cfg.Accept(ctx, a)
 	default:
 		var e incoming.Event
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -124,6 +125,23 @@ func (b *Bot) payload(ctx context.Context, t socketmode.EventType, raw json.RawM
 		if !ok {
 			return nil, nil
 		}
-		return nil, b.accept(ctx, a)
+		return nil, in.cfg.Accept(ctx, a)
 	}
+}
+
+// Receive keeps the Socket Mode connections until ctx ends, where an app token is
+// set. Of several servers that share a Store each may receive.
+func (in *Receiver) Receive(ctx context.Context) {
+	if in.cfg.AppToken == "" {
+		return
+	}
+	n := in.cfg.Connections
+	if n == 0 {
+		n = 2
+	}
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { in.socketLoop(ctx, i) })
+	}
+	wg.Wait()
 }

@@ -1,4 +1,4 @@
-package bot
+package receive
 
 import (
 	"encoding/json"
@@ -23,19 +23,25 @@ const maxBody = 1 << 20
 // Handler answers Slack's HTTP requests below /slack/. Every request must carry
 // Slack's signature, ssl_check and url_verification included. In Socket Mode
 // only the installation is served here.
-func (b *Bot) Handler() http.Handler {
+func (in *Receiver) Handler() http.Handler {
 	mux := http.NewServeMux()
-	if b.cfg.OAuth != nil {
-		mux.HandleFunc("GET /slack/install", b.serveInstall)
-		mux.HandleFunc("GET /slack/oauth", b.serveOAuth)
+	if in.cfg.Installs {
+		mux.HandleFunc("GET /slack/install", func(w http.ResponseWriter, r *http.Request) {
+			if _, ok := in.limit.take("install", in.now()); !ok {
+				http.Error(w, "too many installations at once: try again in a minute", http.StatusTooManyRequests)
+				return
+			}
+			in.app.ServeInstall(w, r)
+		})
+		mux.HandleFunc("GET /slack/oauth", in.app.ServeOAuth)
 	}
-	if b.cfg.AppToken != "" {
+	if in.cfg.AppToken != "" {
 		return mux
 	}
-	mux.Handle("POST /slack/commands", b.signed(b.serveCommand))
-	mux.Handle("POST /slack/interactions", b.signed(b.serveInteraction))
-	mux.Handle("POST /slack/interactive", b.signed(b.serveInteraction)) // Slack's own older name
-	mux.Handle("POST /slack/events", b.signed(b.serveEvent))
+	mux.Handle("POST /slack/commands", in.signed(in.serveCommand))
+	mux.Handle("POST /slack/interactions", in.signed(in.serveInteraction))
+	mux.Handle("POST /slack/interactive", in.signed(in.serveInteraction)) // Slack's own older name
+	mux.Handle("POST /slack/events", in.signed(in.serveEvent))
 	return mux
 }
 
@@ -45,7 +51,7 @@ const bodyWithin = 5 * time.Second
 
 // signed reads the body and lets it through when Slack has signed it. The
 // verification token in the body is never looked at.
-func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http.Handler {
+func (in *Receiver) signed(next func(http.ResponseWriter, *http.Request, []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection := http.NewResponseController(w)
 		_ = connection.SetReadDeadline(time.Now().Add(bodyWithin)) // what has no deadlines is no connection
@@ -60,8 +66,8 @@ func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
 			return
 		}
-		if err := incoming.Verify(r.Header, body, b.now(), b.cfg.SigningSecret, b.cfg.OldSigningSecret); err != nil {
-			b.log.Warn("slack: refused a request", "path", r.URL.Path, "why", err.Error())
+		if err := incoming.Verify(r.Header, body, in.now(), in.cfg.SigningSecret, in.cfg.OldSigningSecret); err != nil {
+			in.log.Warn("slack: refused a request", "path", r.URL.Path, "why", err.Error())
 			http.Error(w, "not signed by Slack", http.StatusUnauthorized)
 			return
 		}
@@ -69,7 +75,7 @@ func (b *Bot) signed(next func(http.ResponseWriter, *http.Request, []byte)) http
 	})
 }
 
-func (b *Bot) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) {
+func (in *Receiver) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		http.Error(w, "not a form", http.StatusBadRequest)
@@ -79,11 +85,11 @@ func (b *Bot) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) 
 		return
 	}
 	a := incoming.DecodeCommand(commandOf(form))
-	if words := b.overLimit(a); words != "" {
+	if words := in.OverLimit(a); words != "" {
 		writeJSON(w, map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)})
 		return
 	}
-	b.accepted(w, r, a)
+	in.accepted(w, r, a)
 }
 
 func commandOf(form url.Values) slack.SlashCommand {
@@ -95,7 +101,7 @@ func commandOf(form url.Values) slack.SlashCommand {
 	}
 }
 
-func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []byte) {
+func (in *Receiver) serveInteraction(w http.ResponseWriter, r *http.Request, body []byte) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		http.Error(w, "not a form", http.StatusBadRequest)
@@ -113,9 +119,9 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 		return
 	}
 	if a.Kind == incoming.AsForm {
-		body, err := b.sentForm(r.Context(), a)
+		body, err := in.cfg.Form(r.Context(), a)
 		if err != nil {
-			b.log.Error("slack: form", "err", err)
+			in.log.Error("slack: form", "err", err)
 			http.Error(w, "not stored", http.StatusServiceUnavailable)
 			return
 		}
@@ -124,10 +130,10 @@ func (b *Bot) serveInteraction(w http.ResponseWriter, r *http.Request, body []by
 		}
 		return
 	}
-	b.accepted(w, r, a)
+	in.accepted(w, r, a)
 }
 
-func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
+func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
 	var e incoming.Event
 	if err := json.Unmarshal(body, &e); err != nil {
 		http.Error(w, "not an event", http.StatusBadRequest)
@@ -140,7 +146,7 @@ func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
 		_, _ = io.WriteString(w, e.Challenge)
 		return
 	case "app_rate_limited":
-		b.log.Warn("slack: events are being dropped by Slack's limit", "team", e.TeamID)
+		in.log.Warn("slack: events are being dropped by Slack's limit", "team", e.TeamID)
 		return
 	}
 	a, ok := incoming.DecodeEvent(e)
@@ -150,16 +156,16 @@ func (b *Bot) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" {
 		// The same event once more: its id decides, and the reason tells us that an
 		// earlier acknowledgement was late or lost.
-		b.log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
+		in.log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
-	b.accepted(w, r, a)
+	in.accepted(w, r, a)
 }
 
 // accepted writes the ask down, then acknowledges it. An ask that cannot be
 // written down is not acknowledged: Slack tells the person, and repeats events.
-func (b *Bot) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
-	if err := b.accept(r.Context(), a); err != nil {
-		b.log.Error("slack: not stored", "err", err)
+func (in *Receiver) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
+	if err := in.cfg.Accept(r.Context(), a); err != nil {
+		in.log.Error("slack: not stored", "err", err)
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 		return
 	}
@@ -177,15 +183,15 @@ var slackHosts = map[string]bool{"hooks.slack.com": true, "hooks.slack-gov.com":
 
 var errNotSlack = lang.Text{EN: "the response_url is not Slack's", ZH: "response_url 不是 Slack 的地址"}.Err()
 
-// responseURL returns raw when it is an address of Slack's, or of the server
+// ResponseURL returns raw when it is an address of Slack's, or of the server
 // that stands in for Slack.
-func (b *Bot) responseURL(raw string) (string, error) {
+func (in *Receiver) ResponseURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil || u.Fragment != "" {
 		return "", errNotSlack
 	}
-	if b.api != nil {
-		if u.Scheme == b.api.Scheme && u.Host == b.api.Host {
+	if in.api != nil {
+		if u.Scheme == in.api.Scheme && u.Host == in.api.Host {
 			return u.String(), nil
 		}
 		return "", errNotSlack

@@ -1,4 +1,4 @@
-package bot
+package install
 
 import (
 	"context"
@@ -31,30 +31,30 @@ var (
 
 // Doctor checks that Slack is reachable, that the tokens are good, and that the
 // bot token has the scopes that the code uses. It posts nothing.
-func (b *Bot) Doctor(ctx context.Context) []Check {
+func (p *App) Doctor(ctx context.Context) []Check {
 	var out []Check
-	if b.cfg.BotToken != "" {
-		out = append(out, b.tokenChecks(ctx, "")...)
+	if p.cfg.BotToken != "" {
+		out = append(out, p.tokenChecks(ctx, "")...)
 	} else {
-		out = append(out, b.installChecks(ctx)...)
+		out = append(out, p.installChecks(ctx)...)
 	}
-	if b.cfg.AppToken != "" {
-		out = append(out, b.socketCheck(ctx))
+	if p.cfg.AppToken != "" {
+		out = append(out, p.socketCheck(ctx))
 	} else {
 		out = append(out, Check{Name: checkReceive, OK: true, Detail: lang.Text{EN: "requests are verified with the signing secret", ZH: "用签名密钥验证请求"}})
 	}
-	return append(out, b.outboxCheck(ctx))
+	return append(out, p.outboxCheck(ctx))
 }
 
 // installChecks checks the token of every workspace.
-func (b *Bot) installChecks(ctx context.Context) []Check {
-	teams, err := b.teams(ctx)
+func (p *App) installChecks(ctx context.Context) []Check {
+	teams, err := p.teams(ctx)
 	if err != nil {
 		return []Check{{Name: checkSpaces, Detail: lang.Said(err)}}
 	}
 	out := []Check{{Name: checkSpaces, OK: true, Detail: lang.Text{EN: "%d have installed the app at /slack/install", ZH: "%d 个已在 /slack/install 安装应用"}.With(len(teams))}}
 	for _, team := range teams[:min(len(teams), 50)] {
-		for _, c := range b.tokenChecks(ctx, team) {
+		for _, c := range p.tokenChecks(ctx, team) {
 			c.Name = lang.Text{EN: "%s of %s", ZH: "%s（%s）"}.With(c.Name, team)
 			if !c.OK {
 				c.Fix = lang.Text{EN: "have the workspace install the app again at /slack/install", ZH: "请该工作区在 /slack/install 重新安装应用"}
@@ -65,8 +65,8 @@ func (b *Bot) installChecks(ctx context.Context) []Check {
 	return out
 }
 
-func (b *Bot) tokenChecks(ctx context.Context, team string) []Check {
-	api, err := b.client(ctx, team)
+func (p *App) tokenChecks(ctx context.Context, team string) []Check {
+	api, err := p.Client(ctx, team)
 	if err != nil {
 		return []Check{{Name: checkToken, Detail: lang.Said(err)}}
 	}
@@ -86,7 +86,7 @@ func (b *Bot) tokenChecks(ctx context.Context, team string) []Check {
 	have := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 	c := Check{Name: checkScopes, OK: true}
 	var missing, extra []string
-	want := Scopes(b.cfg.Policy)
+	want := Scopes(p.cfg.Policy)
 	for _, s := range want {
 		if !slices.Contains(have, s) {
 			missing = append(missing, s)
@@ -109,8 +109,8 @@ func (b *Bot) tokenChecks(ctx context.Context, team string) []Check {
 	return append(checks, c)
 }
 
-func (b *Bot) socketCheck(ctx context.Context) Check {
-	api := slack.New(b.cfg.BotToken, b.options()...)
+func (p *App) socketCheck(ctx context.Context) Check {
+	api := slack.New(p.cfg.BotToken, p.Options()...)
 	if _, _, err := api.StartSocketModeContext(ctx); err != nil {
 		return Check{Name: checkSocket, Detail: lang.Said(err), Fix: lang.Text{EN: "make an app-level token with the scope connections:write, and enable Socket Mode", ZH: "请创建带 connections:write 权限的应用级令牌，并启用 Socket Mode"}}
 	}
@@ -118,8 +118,8 @@ func (b *Bot) socketCheck(ctx context.Context) Check {
 }
 
 // outboxCheck tells of messages that Slack refused for good.
-func (b *Bot) outboxCheck(ctx context.Context) Check {
-	dead, err := b.cfg.Store.Buried(ctx, 20)
+func (p *App) outboxCheck(ctx context.Context) Check {
+	dead, err := p.cfg.Store.Buried(ctx, 20)
 	if err != nil {
 		return Check{Name: checkOutbox, Detail: lang.Said(err)}
 	}

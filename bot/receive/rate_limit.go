@@ -1,4 +1,4 @@
-package bot
+package receive
 
 import (
 	"fmt"
@@ -48,14 +48,20 @@ func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) 
 	return 0, true
 }
 
-// overLimit returns what to tell a person who asks too often; empty: go on.
-func (b *Bot) overLimit(a incoming.Ask) string {
+// OverLimit returns what to tell a person who asks too often; empty: go on.
+func (in *Receiver) OverLimit(a incoming.Ask) string {
 	if a.Terminal != nil {
 		return ""
 	}
-	wait, ok := b.limit.take(a.Team+"/"+a.User, b.now())
+	wait, ok := in.limit.take(a.Team+"/"+a.User, in.now())
 	if ok {
 		return ""
 	}
 	return fmt.Sprintf(textSlow.In(lang.Of(a.Text)), int(wait.Seconds())+1)
+}
+
+// textSlow asks somebody to wait.
+var textSlow = lang.Text{
+	EN: "That was a lot at once. Nothing was done; please try again in %d s.",
+	ZH: "请求过于频繁，本次没有执行任何操作；请 %d 秒后再试。",
 }

@@ -1,0 +1,78 @@
+// Package install is the app in workspaces: the rights that it asks for, how a workspace
+// gets it and gives it up, the client that reaches each, and whether all of that is in
+// order.
+package install
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/slack-go/slack"
+)
+
+// Config says what the app is to Slack.
+type Config struct {
+	// BotToken is the token of the one workspace; empty where workspaces install the
+	// app by OAuth.
+	BotToken string
+	// AppToken is set for Socket Mode.
+	AppToken string
+	// APIURL is another server than Slack's, in tests.
+	APIURL string
+	OAuth  *OAuth
+	Policy people.Policy
+	Store  record.Store
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// An App reaches the workspaces that have it.
+type App struct {
+	cfg     Config
+	now     func() time.Time
+	log     *slog.Logger
+	clients sync.Map // team → *slack.Client
+}
+
+// New returns an App.
+func New(cfg Config) *App { return &App{cfg: cfg, now: cfg.Now, log: cfg.Log} }
+
+// Client returns the client of a workspace.
+func (p *App) Client(ctx context.Context, team string) (*slack.Client, error) {
+	if c, ok := p.clients.Load(team); ok {
+		return c.(*slack.Client), nil
+	}
+	token, err := p.Token(ctx, team)
+	if err != nil {
+		return nil, err
+	}
+	c := slack.New(token, p.Options()...)
+	p.clients.Store(team, c)
+	return c, nil
+}
+
+// Token is the bot's token in a workspace.
+func (p *App) Token(ctx context.Context, team string) (string, error) {
+	if p.cfg.BotToken != "" {
+		return p.cfg.BotToken, nil
+	}
+	return p.installed(ctx, team)
+}
+
+// Options are how Slack is reached.
+func (p *App) Options() []slack.Option {
+	opts := []slack.Option{slack.OptionHTTPClient(&http.Client{Timeout: 20 * time.Second})}
+	if p.cfg.AppToken != "" {
+		opts = append(opts, slack.OptionAppLevelToken(p.cfg.AppToken))
+	}
+	if p.cfg.APIURL != "" {
+		opts = append(opts, slack.OptionAPIURL(strings.TrimSuffix(p.cfg.APIURL, "/")+"/"))
+	}
+	return opts
+}
