@@ -163,6 +163,36 @@ func TestASignalBeforeTheRanksStartEndsTheJobInPeace(t *testing.T) {
 	}
 }
 
+// Ranks that are still starting ignore a signal: while the kill switch stands, it is sent
+// again, and not without an end.
+func TestAKillSwitchIsToldAgainToRanksThatDidNotHear(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ hears, code, most int }{"the second time": {2, 0, 2}, "never": {99, 7, 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bin := t.TempDir()
+			for program, text := range map[string]string{
+				// Once the watch is over, which sends the last of its signals, nothing sleeps any more.
+				"sleep": "until [[ -e STOP ]]; do /bin/sleep 0.01; done; echo >>slept; exec /bin/sleep 0.005",
+				"srun": fmt.Sprintf(`told=0; trap 'echo told; ((++told < %d)) || exit 0' USR1
+touch STOP
+until [[ -e slept && $(wc -l <slept) -ge 60 ]]; do /bin/sleep 0.001; done
+exit 7`, tt.hears),
+			} {
+				require.NoError(t, os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
+			}
+			s := twoNodes()
+			s.KillSwitch, s.Guards, s.Monitor = "STOP", ptr(false), ptr(false)
+			r := execute(t, s, job.Options{}, "PATH="+bin+":"+standInBin+":/usr/bin:/bin")
+			require.Equal(t, tt.code, r.code, r.output)
+			told := strings.Count(r.output, "told\n")
+			require.GreaterOrEqual(t, told, 2, r.output)
+			require.LessOrEqual(t, told, tt.most, "signals that come close together are heard as one: %s", r.output)
+			require.Equal(t, 1, strings.Count(r.output, "the ranks save and end"))
+		})
+	}
+}
+
 // nasty are the pieces that values are made of below: everything that a shell,
 // sbatch or a container's command line could take for more than text.
 var nasty = []string{

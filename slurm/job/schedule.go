@@ -76,8 +76,13 @@ func (r *rendering) afterStart() string {
 		fmt.Fprintf(&b, "trap 'kill -%s \"$STEP\"' %s  # srun passes it on to the ranks\n", sig, sig)
 	}
 	if r.KillSwitch != "" {
-		fmt.Fprintf(&b, `while sleep 10; do
-  [[ ! -e $KILL_SWITCH ]] || { echo "kill switch $KILL_SWITCH: the ranks save and end" >&2; kill -%s "$STEP"; break; }
+		fmt.Fprintf(&b, `TOLD=0
+while sleep 10; do
+  [[ -e $KILL_SWITCH ]] || continue
+  ((TOLD)) || echo "kill switch $KILL_SWITCH: the ranks save and end" >&2
+  # Each minute, ten times: ranks that are still starting do not hear it.
+  ((TOLD %% 6)) || kill -%s "$STEP" || break
+  ((++TOLD < 60)) || break
 done &
 WATCH=$!
 `, sig)

@@ -101,8 +101,13 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   ' _ pretrain_gpt.py "${ARGS[@]}" &
 STEP=$!
 trap 'kill -USR1 "$STEP"' USR1  # srun passes it on to the ranks
+TOLD=0
 while sleep 10; do
-  [[ ! -e $KILL_SWITCH ]] || { echo "kill switch $KILL_SWITCH: the ranks save and end" >&2; kill -USR1 "$STEP"; break; }
+  [[ -e $KILL_SWITCH ]] || continue
+  ((TOLD)) || echo "kill switch $KILL_SWITCH: the ranks save and end" >&2
+  # Each minute, ten times: ranks that are still starting do not hear it.
+  ((TOLD % 6)) || kill -USR1 "$STEP" || break
+  ((++TOLD < 60)) || break
 done &
 WATCH=$!
 CODE=0
@@ -114,7 +119,7 @@ done
 kill "$WATCH" 2>/dev/null || true
 exit "$CODE"
 
-# The specification, for megatron-ops import; sha256 of the text above: c39152def72a51b2dd8757de6c19fb6d665ef1a116b1178e2ecfb4a01ca6a848
+# The specification, for megatron-ops import; sha256 of the text above: 1c790dcdcb6cbdd7fbcb9f1274981a817248c8153286fcb899a440698dd7783c
 #| name: saved
 #| nodes: 2
 #| time: "20:00:00"
