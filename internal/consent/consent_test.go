@@ -141,6 +141,7 @@ func TestWhichRunASubmissionIsComparedWith(t *testing.T) {
 	r := request(t, c, "submit", `{"spec":`+spec+`}`)
 	require.Equal(t, slurm.JobID("4700"), r.Since)
 	require.Contains(t, r.Text(), "since job 4700: nodes: 10 → 2")
+	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "no run of this name")
 	c.Who.User, c.Self = "eve", "eve"
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
 	require.Empty(t, r.Since)
@@ -171,6 +172,7 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 	require.Contains(t, said, "time: 02:00:00 → 7-00:00:00")
 	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1 h`, "what turns text round shows")
 	require.Empty(t, r.Digest)
+	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "no run of this name", "it is no new run")
 }
 
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
