@@ -95,6 +95,9 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	require.Contains(t, r.Script, "#SBATCH --nodes=2")
 	require.Empty(t, r.Since)
 
+	nested := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"nodes":2`, `"nodes":2,"artifact":{"path":"m.json"}`, 1)+`}`)
+	require.Contains(t, nested.Text(), "artifact.path: m.json", "what is within something says of what")
+
 	// What is agreed to is that script: a word more is another digest.
 	other := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"nodes":2`, `"nodes":3`, 1)+`}`)
 	require.NotEqual(t, r.Digest, other.Digest)
