@@ -241,3 +241,66 @@ func TestAClaimIsTheFirstOnes(t *testing.T) {
 		}
 	})
 }
+
+func TestDocumentsAreForgottenOneByOne(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		for key, expires := range map[string]time.Time{"past": noon, "soon": noon.Add(time.Minute), "never": {}} {
+			require.NoError(t, s.Put(ctx, "code", key, "v", expires))
+		}
+		require.NoError(t, s.Put(ctx, "other", "soon", "v", noon.Add(time.Hour)))
+		all, err := s.Expiries(ctx, "code", noon)
+		require.NoError(t, err)
+		require.Len(t, all, 2, "what has expired at that moment is none")
+		require.True(t, all["soon"].Equal(noon.Add(time.Minute)))
+		require.True(t, all["never"].IsZero())
+		require.NoError(t, s.Delete(ctx, "code", "soon"))
+		keys, err := s.Keys(ctx, "code", noon)
+		require.NoError(t, err)
+		require.Equal(t, []string{"never"}, keys)
+		keys, err = s.Keys(ctx, "other", noon)
+		require.NoError(t, err)
+		require.Equal(t, []string{"soon"}, keys)
+	})
+}
+
+// A message that is put off waits until then, says why, and may be replaced where Slack surely did not take it.
+func TestAMessageIsPutOff(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		for _, settled := range []bool{true, false} {
+			lane := fmt.Sprint(settled)
+			card := func(key string) {
+				require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: lane + key, Lane: lane, Collapse: lane, Body: key, NotBefore: noon}))
+			}
+			of := func(at time.Time) (found []SlackMessage) {
+				due, err := s.Due(ctx, at, 10)
+				require.NoError(t, err)
+				for _, m := range due {
+					if m.Lane == lane {
+						found = append(found, m)
+					}
+				}
+				return found
+			}
+			card("old")
+			m := of(noon)[0]
+			_, err := s.Trying(ctx, m, noon)
+			require.NoError(t, err)
+			require.NoError(t, s.Later(ctx, m.ID, noon.Add(time.Minute), "ratelimited", settled))
+			require.Empty(t, of(noon.Add(59*time.Second)))
+			require.Equal(t, "ratelimited", of(noon.Add(time.Minute))[0].Error)
+			card("new")
+			first := of(noon.Add(time.Minute))[0]
+			require.Equal(t, settled, first.Body == "new", "settled %t", settled)
+			require.NoError(t, s.Sent(ctx, first, SlackRef{Channel: "C" + lane, TS: "1.2"}))
+			key, ok, err := s.Find(ctx, SlackRef{Channel: "C" + lane, TS: "1.2"})
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, first.Key, key)
+		}
+		_, ok, err := s.Find(ctx, SlackRef{Channel: "Ctrue", TS: "9.9"})
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+}

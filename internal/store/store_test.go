@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -226,4 +227,42 @@ func submittedSince(t *testing.T, st *Store) {
 	list, err = st.SubmittedSince(t.Context(), now.Add(-time.Hour))
 	require.NoError(t, err)
 	require.Len(t, list, 2)
+}
+
+// A person's submissions are listed newest first; those without an answer by what was asked for, and since when.
+func TestSubmissionsAreThoseOfAPerson(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		require.NoError(t, s.Ping(ctx))
+		for i, sub := range []Submission{{Owner: "ada", Name: "gpt"}, {Owner: "ada", Name: "moe"}, {Owner: "bob", Name: "gpt"}, {Owner: "ada", Name: "gpt", Cluster: "far"}} {
+			sub.Key, sub.Cluster = fmt.Sprint(i), cmp.Or(sub.Cluster, "near")
+			sub.Token, sub.SpecHash, sub.Spec, sub.CreatedAt = sub.Key, "h-"+sub.Name, []byte("{}"), noon.Add(time.Duration(i)*time.Minute)
+			_, _, err := s.Begin(ctx, sub)
+			require.NoError(t, err)
+		}
+		keys := func(list []Submission, err error) (all string) {
+			require.NoError(t, err)
+			for _, sub := range list {
+				all += sub.Key
+			}
+			return all
+		}
+		require.Equal(t, "3210", keys(s.Submissions(ctx, "", "", 9)))
+		require.Equal(t, "32", keys(s.Submissions(ctx, "", "", 2)))
+		require.Equal(t, "310", keys(s.Submissions(ctx, "ada", "", 9)))
+		require.Equal(t, "30", keys(s.Submissions(ctx, "ada", "gpt", 9)))
+		require.Equal(t, "0", keys(s.Unanswered(ctx, "near", "ada", "h-gpt", noon.Add(-time.Minute))))
+		require.Empty(t, keys(s.Unanswered(ctx, "near", "ada", "h-gpt", noon)))
+		require.Equal(t, "0123", keys(s.Unfinished(ctx)))
+		require.NoError(t, s.Finish(ctx, "0", Rejected, "", "no", noon))
+		require.Empty(t, keys(s.Unanswered(ctx, "near", "ada", "h-gpt", noon.Add(-time.Minute))))
+
+		sizes, err := s.Sizes(ctx)
+		require.NoError(t, err)
+		require.Equal(t, int64(4), sizes.Rows["submissions"])
+		require.Equal(t, int64(0), sizes.Rows["audit"])
+		require.Equal(t, s.postgres, sizes.Kind == "PostgreSQL")
+		require.Equal(t, s.postgres, sizes.Bytes == 0)
+		require.Positive(t, sizes.Schema)
+	})
 }
