@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -75,6 +80,28 @@ func TestALiveTableFitsItsTerminal(t *testing.T) {
 			require.LessOrEqual(t, len([]rune(l)), width)
 		}
 		require.Contains(t, lines[len(lines)-1], "q 退出")
-		require.Contains(t, table.View().Content, "还有")
+		table.height = 0
+		whole := strings.Count(table.View().Content, "\n") + 1
+		require.Contains(t, strings.Join(lines, "\n"), fmt.Sprintf("还有 %d 行", whole-len(lines)+1), "all but those that stand there")
+	}
+}
+
+// What was seen last stays on the terminal once the table is left, and an error of the first look is told.
+func TestALiveTableLeavesTheLastLook(t *testing.T) {
+	for _, look := range []error{nil, slurm.ErrUnreachable} {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer r.Close()
+		defer w.Close()
+		op := ops.Define(ops.Op{Name: "list", Effect: ops.Read}, func(context.Context, *ops.Call, jobcontrol.ListIn) (jobcontrol.ListOut, error) {
+			return jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "4711", Name: "gpt", State: slurm.Completed}}}, look
+		})
+		var out strings.Builder
+		sh := &shell{streams: streams{in: &input{ctx: t.Context(), from: r}, out: &out, err: io.Discard}, lang: lang.EN}
+		in := op.NewIn()
+		in.(*jobcontrol.ListIn).Jobs = []slurm.JobID{"4711"}
+		err = sh.watch(t.Context(), &ops.Call{Service: &ops.Service{Now: time.Now}, Lang: lang.EN}, op, in)
+		require.ErrorIs(t, err, look)
+		require.Equal(t, look == nil, strings.Contains(out.String(), "4711"), "%q", out.String())
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
 // What is wrong with a provider is said when serve starts, not to whoever signs in.
@@ -46,4 +50,26 @@ func TestProvidersOfTheConfiguration(t *testing.T) {
 	all, err = providers(config.Web{}, nil)
 	require.NoError(t, err)
 	require.Empty(t, all)
+}
+
+// A page is served to this machine alone, unless the configuration says how browsers reach it.
+func TestWhereAPageIsServed(t *testing.T) {
+	here, everywhere := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, &net.TCPAddr{IP: net.IPv4zero, Port: 1}
+	for _, c := range []struct {
+		url string
+		at  net.Addr
+		is  bool
+	}{
+		{"", here, true},
+		{"", everywhere, false},
+		{"", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, false},
+		{"", &net.UnixAddr{Name: "/run/ops", Net: "unix"}, false},
+		{"https://ops.example.org", everywhere, true},
+		{"https://ops.example.org", here, true},
+	} {
+		svc := &ops.Service{Store: func() (*store.Store, error) { return store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db")) }}
+		page, err := webPage(config.Config{Web: config.Web{URL: c.url}}, svc, nil, c.at, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, c.at)
+		require.Equal(t, c.is, page != nil, "%q at %s", c.url, c.at)
+	}
 }
