@@ -64,8 +64,12 @@ func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, 
 			return fix
 		}
 	}
-	if meant := near.Word(strings.TrimLeft(flag, "-"), flagNames(model), len(flag)/3+2); meant != "" {
+	name := strings.TrimLeft(flag, "-")
+	if meant := near.Word(name, flagNames(model), len(name)/3+2); meant != "" {
 		return DidYouMean.With("--" + meant)
+	}
+	if name == "json" || name == "yaml" { // as other programs have it
+		return DidYouMean.With("--output " + name)
 	}
 	if freeText(model) {
 		return lang.Text{

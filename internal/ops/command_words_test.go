@@ -53,6 +53,7 @@ func TestWordsFillTheInputOrSayWhatIsWrong(t *testing.T) {
 		"--name --all":            {field: "name", message: `--name needs a value, and "--all" reads as a flag`, fix: "--name=--all"},
 		"--mode quick":            {field: "mode", message: `"quick" is not among its choices`, fix: "one of fast, slow"},
 		"--modes a,quick":         {field: "modes", message: `"quick" is not among its choices`, fix: "one of a, b, c"},
+		"--json":                  {field: "--json", message: "poke has no flag --json", fix: "did you mean --output json?"},
 		"--tial 5":                {field: "--tial", message: "poke has no flag --tial", fix: "did you mean --tail?"},
 		"--frobnicate=1":          {field: "--frobnicate", message: "poke has no flag --frobnicate", fix: "see: megatron-ops help poke"},
 		"-xyz":                    {field: "-x", message: "poke has no flag -x"},

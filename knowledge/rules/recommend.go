@@ -82,6 +82,17 @@ const (
 // headroom is the share of a GPU's memory that a layout may use.
 const headroom = 0.96
 
+// Whole refuses a model whose size is not given.
+func Whole(m megatron.Shape) error {
+	if m.Layers < 1 || m.Hidden < 1 || m.Heads < 1 || m.Seq < 1 {
+		return lang.Text{
+			EN: "the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
+			ZH: "模型不完整：请给出 --num-layers、--hidden-size、--num-attention-heads、--seq-length",
+		}.Err()
+	}
+	return nil
+}
+
 // Recommend finds every layout of the model on the GPUs that the rules table
 // lets through and that fits in memory, and ranks them by the cost model of
 // cost.go.
@@ -205,11 +216,8 @@ func (s *search) prepare() error {
 	s.shape = c.Shape()
 	s.all, _ = s.shape.Params()
 	s.work = s.shape.Operations()
-	if s.shape.Layers < 1 || s.shape.Hidden < 1 || s.shape.Heads < 1 || s.shape.Seq < 1 {
-		return lang.Text{
-			EN: "the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
-			ZH: "模型不完整：请给出 --num-layers、--hidden-size、--num-attention-heads、--seq-length",
-		}.Err()
+	if err := Whole(s.shape); err != nil {
+		return err
 	}
 	if s.shape.Layers > largest || s.shape.Heads > largest || s.shape.Experts > largest {
 		return lang.Text{

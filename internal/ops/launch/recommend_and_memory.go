@@ -241,6 +241,10 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 			lang.Text{EN: "`plan` tells all that is wrong", ZH: "`plan` 会指出所有问题"})
 	}
 	config := args.Effective()
+	if err := rules.Whole(config.Shape()); err != nil {
+		return MemoryOut{}, ops.InputError("args", lang.Said(err),
+			lang.Text{EN: "for example: memory -f job.yaml, or --recipe llama3-8b", ZH: "例如 memory -f job.yaml，或 --recipe llama3-8b"})
+	}
 	m := config.Memory()
 	low, high := config.Band()
 	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high, Megatron: judged}

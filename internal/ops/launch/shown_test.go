@@ -261,3 +261,14 @@ func TestSubmissionsAreCompared(t *testing.T) {
 		c.Who.User = "alice"
 	}
 }
+
+// An estimate of no model would be one of nothing: it is refused.
+func TestMemoryOfNoModelIsRefused(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	_, err := opstest.Do(t, c, Memory())
+	e := ops.AsError(err)
+	require.Equal(t, ops.BadInput, e.Code)
+	require.Contains(t, e.In(lang.EN).Message, "--num-layers, --hidden-size")
+	require.Contains(t, e.In(lang.ZH).Message, "模型不完整")
+}
