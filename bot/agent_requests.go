@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -126,7 +127,7 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 		fs = append(fs, view.Fact{Name: textAgent.In(l), Value: r.Who.Agent})
 	}
 	fs = append(fs,
-		view.Fact{Name: textActsAs.In(l), Value: r.Who.User},
+		view.Fact{Name: people.ActsAs.In(l), Value: r.Who.User},
 		view.Fact{Name: textAgentFrom.In(l), Value: string(r.Who.Surface) + " " + r.Who.ID})
 	if r.Why != "" {
 		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})

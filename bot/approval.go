@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -62,7 +63,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalsLast())
 	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
-		{Name: textActsAs.In(c.Lang), Value: c.Who.User},
+		{Name: people.ActsAs.In(c.Lang), Value: c.Who.User},
 		{Name: textWhy.In(c.Lang), Value: why},
 		{Name: textEnds.In(c.Lang), Value: until.UTC().Format("2006-01-02 15:04 MST")},
 	}, Items: t.Note}}}

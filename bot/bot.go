@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/profile"
 	"github.com/megatron-ops/megatron-ops/bot/receive"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
@@ -90,6 +91,7 @@ type Bot struct {
 	app      *install.App
 	people   *people.Book
 	news     *jobnews.Board
+	profile  *profile.Desk
 	offers   offers
 	starts   sync.Map // cluster/partition/user → foundStart
 }
@@ -142,6 +144,10 @@ func New(cfg Config) (*Bot, error) {
 	b.news = jobnews.New(jobnews.Config{
 		Store: cfg.Store, Service: cfg.Service, Watchers: cfg.Watchers, Interval: cfg.Interval, EditPace: cfg.EditPace,
 		People: b.people, Reply: b.reply, Out: b.out, Client: b.app.Client, Now: b.now, Log: b.log,
+	})
+	b.profile = profile.New(profile.Config{
+		Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Page: cfg.Page, People: b.people, Reply: b.reply,
+		Home: b.home, Audit: b.audit, Now: b.now, Log: b.log,
 	})
 	return b, nil
 }

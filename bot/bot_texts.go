@@ -7,10 +7,7 @@ import (
 // What the bot itself says; operations bring their own words.
 var (
 	textRequester = lang.Text{EN: "Requester", ZH: "申请人"}
-	textActsAs    = lang.Text{EN: "Cluster user", ZH: "集群用户"}
 	textState     = lang.Text{EN: "State", ZH: "状态"}
-	textUnknown   = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
-	textMean      = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
 	textConfirmed = lang.Text{EN: "✓ Confirmed", ZH: "✓ 已确认"}
 	textConfirm   = lang.Text{EN: "Please confirm", ZH: "请确认"}
 	textExpired   = lang.Text{EN: "This question was answered already, or its time is over. Nothing was done.", ZH: "该确认已处理过或已过期，没有执行任何操作。"}

@@ -14,7 +14,6 @@ type buttonHandler func(ctx context.Context, a incoming.Ask) []store.SlackMessag
 // buttonHandlers are the buttons and selects that are no commands, by action.
 func (b *Bot) buttonHandlers() map[string]buttonHandler {
 	all := map[string]buttonHandler{
-		actLinked:      b.linkPressed,
 		actFeedback:    b.feedbackGiven,
 		actPage:        b.turnPage,
 		actShare:       b.share,
@@ -26,8 +25,8 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		actAgentYes:    func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, true) },
 		actAgentNo:     b.declinePressed,
 	}
-	for _, c := range settingChoices {
-		all[actSet+c.name] = func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
+	for action, handle := range b.profile.Buttons() {
+		all[action] = handle
 	}
 	return all
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -62,7 +62,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		}
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
 	}
-	return b.reply.Doc(a, unknownDoc(words[0], c.Lang, words[1:]...), false)
+	return b.reply.Doc(a, help.Unknown(words[0], c.Lang, words[1:]...), false)
 }
 
 // askedOfJob answers a sentence about one job; done is false for any other.
@@ -85,26 +85,6 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
 }
 
-// unknownDoc offers the nearest commands, with the words that were typed after.
-func unknownDoc(word string, l lang.Lang, rest ...string) view.Doc {
-	d := view.Doc{
-		Title:    fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)),
-		Tone:     view.Warn,
-		Sections: []view.Section{{}},
-		Next:     []string{"help"},
-	}
-	if near := typed.DidYouMean(word); len(near) > 0 {
-		d.Sections[0].Text = textMean.In(l)
-		for i := range near {
-			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
-		}
-		d.Next = slices.Concat(near, []string{"help"})
-	} else {
-		d.Sections = nil
-	}
-	return d
-}
-
 // perform carries out the operation, or the bot's own word, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
 	if slices.Contains(typed.OwnWords, name) {
@@ -112,7 +92,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	}
 	op, ok := operations.Lookup(name)
 	if !ok {
-		return b.reply.Doc(a, unknownDoc(name, c.Lang), false)
+		return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 	}
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
 		return b.openForm(ctx, a, c)
@@ -387,7 +367,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	}
 	op, ok := operations.Lookup(h.Call.Op)
 	if !ok {
-		return b.reply.Replace(a, unknownDoc(h.Call.Op, l))
+		return b.reply.Replace(a, help.Unknown(h.Call.Op, l))
 	}
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)

@@ -17,8 +17,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
+	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/profile"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
@@ -69,7 +72,7 @@ func (b *Bot) homeBlocks(ctx context.Context, a incoming.Ask, c *ops.Call) []sla
 		}
 		add(wording.Failures, b.failures(ctx, l)...)
 	}
-	add(textSettings, b.homeSettings(ctx, a, c)...)
+	add(people.YourSettings, b.homeSettings(ctx, a, c)...)
 	if len(bs) > 98 {
 		bs = bs[:98]
 	}
@@ -87,7 +90,7 @@ func homeActions(l lang.Lang) slack.Block {
 // myJobs are the person's jobs that run or wait, each with its menu.
 func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
-		return []slack.Block{docBlocks(view.Section{Text: textHelpUnlinked.In(c.Lang)})}
+		return []slack.Block{docBlocks(view.Section{Text: help.Unlinked.In(c.Lang)})}
 	}
 	news, err := b.openNews(ctx, c, b.people.ClusterOf(ctx, a))
 	if err != nil {
@@ -154,12 +157,12 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	l := c.Lang
 	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
-		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, textNobody.In(l))},
+		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, profile.Nobody.In(l))},
 	}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
 		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(reply.LinkMe.In(l)))))
 	}
-	return append(bs, b.settingRows(b.people.Settings(ctx, a.Team, a.User), l)...)
+	return append(bs, b.profile.SettingRows(b.people.Settings(ctx, a.Team, a.User), l)...)
 }
 
 // docBlocks is one section as one block; what does not fit into one is cut.

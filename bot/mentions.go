@@ -7,6 +7,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
@@ -65,7 +66,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		return owed
 	}
 	if a.Direct && len(words) > 0 && len(words) <= 2 && !typed.IsQuestion(a.Text, words) && len(typed.DidYouMean(words[0])) > 0 {
-		return b.reply.Doc(a, unknownDoc(words[0], c.Lang, words[1:]...), true)
+		return b.reply.Doc(a, help.Unknown(words[0], c.Lang, words[1:]...), true)
 	}
 	return b.question(ctx, a, c, t.Whole())
 }
@@ -95,7 +96,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 func (b *Bot) question(ctx context.Context, a incoming.Ask, c *ops.Call, q string) []store.SlackMessage {
 	op, ok := operations.Lookup("ask")
 	if !ok {
-		return b.reply.Doc(a, unknownDoc("ask", c.Lang), true)
+		return b.reply.Doc(a, help.Unknown("ask", c.Lang), true)
 	}
 	return b.run(ctx, a, c, op, typed.Call{Op: op.Name, Rest: q, Key: a.Key, Share: true})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/terminal"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -50,20 +51,6 @@ type Local struct {
 	looked map[string]time.Time
 }
 
-// Said is one thing that the bot says.
-type Said struct {
-	Text    string
-	Choices []Choice
-}
-
-// A Choice is a button.
-type Choice struct {
-	Label  string
-	Sure   string // to be asked before, where not empty
-	action string
-	value  string
-}
-
 // A Field is one question of a form.
 type Field struct {
 	Name    string
@@ -76,7 +63,7 @@ type Field struct {
 // A Reply is what came of one thing that the person did. Fields is set where a
 // form is to be filled in, with Errors at the fields that were wrong.
 type Reply struct {
-	Said   []Said
+	Said   []terminal.Said
 	Fields []Field
 	Errors map[string]string
 }
@@ -109,9 +96,9 @@ func (s *Local) Type(ctx context.Context, text string) Reply {
 }
 
 // Press answers a choice.
-func (s *Local) Press(ctx context.Context, c Choice) Reply {
+func (s *Local) Press(ctx context.Context, c terminal.Choice) Reply {
 	a := s.ask(incoming.AsButton)
-	a.Action, a.Value = c.action, c.value
+	a.Action, a.Value = c.Action, c.Value
 	return s.reply(ctx, a)
 }
 
@@ -133,12 +120,12 @@ func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	if len(errs) > 0 {
 		return Reply{Fields: formQuestions(values, s.lang), Errors: errs}
 	}
-	said := terminalText(answer.BlocksJSON(form.ConfirmView(summary, id, s.lang).Blocks.BlockSet))
+	said := terminal.Text(answer.BlocksJSON(form.ConfirmView(summary, id, s.lang).Blocks.BlockSet))
 	said.Text += "\n" + answer.Clean(strings.TrimRight(summary.Script, "\n"))
 	said.Choices = append(said.Choices,
-		Choice{Label: form.SubmitLabel.In(s.lang), action: answer.ActYes, value: id},
-		Choice{Label: answer.No.In(s.lang), action: answer.ActNo, value: id})
-	return Reply{Said: []Said{said}}
+		terminal.Choice{Label: form.SubmitLabel.In(s.lang), Action: answer.ActYes, Value: id},
+		terminal.Choice{Label: answer.No.In(s.lang), Action: answer.ActNo, Value: id})
+	return Reply{Said: []terminal.Said{said}}
 }
 
 func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
@@ -152,7 +139,7 @@ func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
 }
 
 // draw turns what would go to Slack into text.
-func (s *Local) draw(owed []store.SlackMessage) (said []Said) {
+func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 	for _, m := range owed {
 		var o outbox.Message
 		if json.Unmarshal([]byte(m.Body), &o) != nil {
@@ -160,16 +147,16 @@ func (s *Local) draw(owed []store.SlackMessage) (said []Said) {
 		}
 		switch {
 		case o.File != nil && o.Bytes == nil:
-			said = append(said, Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
+			said = append(said, terminal.Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
 		case o.Blocks != nil && o.Do != outbox.Home:
-			said = append(said, terminalText(o.Blocks))
+			said = append(said, terminal.Text(o.Blocks))
 		}
 	}
 	return said
 }
 
 // Look tells of the jobs that were submitted here and have changed since.
-func (s *Local) Look(ctx context.Context) (said []Said) {
+func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
 	rows := s.queue(ctx)
 	for id, k := range s.jobs {
 		cl, ok := s.b.cfg.Service.Clusters[k.News.Job.Cluster]
@@ -194,7 +181,7 @@ func (s *Local) Look(ctx context.Context) (said []Said) {
 		}
 		s.jobs[id] = k
 		_, blocks := card.Draw(k, s.lang, false)
-		said = append(said, terminalText(blocks))
+		said = append(said, terminal.Text(blocks))
 	}
 	return said
 }
@@ -216,7 +203,7 @@ func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
 }
 
 // alarms tells what goes wrong with a running job, each once.
-func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said) {
+func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []terminal.Said) {
 	if j.State != slurm.Running || s.b.now().Sub(s.looked[id]) < 15*time.Second {
 		return nil
 	}
@@ -229,7 +216,7 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []Said
 		if key := id + "/" + a.ID; !s.heard[key] {
 			s.heard[key] = true
 			for _, bs := range answer.Render(a.View(s.lang), s.lang).Messages {
-				said = append(said, terminalText(answer.BlocksJSON(bs)))
+				said = append(said, terminal.Text(answer.BlocksJSON(bs)))
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/terminal"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -49,7 +50,7 @@ type chat struct {
 	talk    *bot.Local
 	lines   chan string
 	waiting []string // lines that came while another one was being answered
-	choices []bot.Choice
+	choices []terminal.Choice
 }
 
 // Run talks until the person says exit, the input ends, or ctx does.
@@ -267,7 +268,7 @@ func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string,
 
 // show prints what the bot says and numbers its buttons. The numbers of earlier
 // messages end with it.
-func (c *chat) show(said []bot.Said) {
+func (c *chat) show(said []terminal.Said) {
 	if len(said) > 0 {
 		c.choices = nil
 	}

@@ -1,10 +1,7 @@
 package jobnews
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -26,21 +23,7 @@ func TestTheDigestIsWhatItWas(t *testing.T) {
 		}, l), l))
 		require.Empty(t, slacktest.CheckBlocks(blocks, slacktest.InMessage), l)
 		all = append(all, slacktest.Drawn{Name: "digest", On: slacktest.InMessage, JSON: blocks})
-		var x any
-		require.NoError(t, json.Unmarshal(blocks, &x))
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		require.NoError(t, e.Encode(x))
-		file := filepath.Join("testdata", "views", "digest."+string(l)+".json")
-		if *update {
-			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
-			continue
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(want), b.String(), "%s: go test ./bot/jobnews -run TestTheDigestIsWhatItWas -update writes it", file)
+		slacktest.SameView(t, filepath.Join("testdata", "views", "digest."+string(l)+".json"), blocks, *update)
 	}
 	slacktest.CheckTypes(t, filepath.Join("..", "..", "tools", "node", "node_modules"), all)
 }

@@ -14,6 +14,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
+var (
+	// YourSettings stands above a person's settings, and on the button to them.
+	YourSettings = lang.Text{EN: "Your settings", ZH: "您的设置"}
+	// ActsAs names the cluster user that somebody is.
+	ActsAs = lang.Text{EN: "Cluster user", ZH: "集群用户"}
+)
+
 // LangOf is the language to answer in: the one that the person chose, else the
 // one they wrote in.
 func (b *Book) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {

@@ -116,6 +116,12 @@ var rooms = []room{
 	}, "what is told unasked knows nothing of what people ask for, but who they are"},
 	{"bot/install", []string{"bot/incoming", "bot/outbox", "bot/people", "bot/record"}, "the app stands in a workspace before anybody uses it"},
 	{"bot/receive", []string{"bot/answer", "bot/incoming", "bot/install"}, "a request is let in and handed over, whatever it asks for"},
+	{"bot/profile", []string{
+		"bot/answer", "bot/incoming", "bot/people", "bot/record", "bot/reply", "bot/slacktest", "internal/account", "internal/linkproof", "internal/ops",
+		"internal/store",
+	}, "people change what is known of them without a job, a form or an approval"},
+	{"bot/help", []string{"bot/answer", "bot/people", "bot/reply", "bot/typed", "internal/ops/..."}, "what one can do is said whoever asks, and nothing is done"},
+	{"bot/terminal", []string{"bot/answer"}, "a terminal draws blocks, whatever they say"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is one door, not the room: operations and what lies below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is one door, not the room, and never speaks Slack"},
 	{"mcp/...", []string{"mcp", "mcp/...", "internal/ops/...", "skills", "slurm", "internal/redact"}, "MCP is one door, not the room, and never speaks Slack"},

@@ -1,19 +1,21 @@
-package bot
+// Package help says what one can do: the tasks that people come for, every command, and how
+// each works.
+package help
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
-	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -35,8 +37,16 @@ var ownHelp = []struct {
 	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}, "unmute 4711"},
 }
 
+// Title stands above what one can do.
+var Title = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
+
+// Unlinked tells somebody whom no cluster user is known for what is open to them.
+var Unlinked = lang.Text{
+	EN: "You are not linked to a cluster user yet: you can ask. To see jobs and start them, link yourself first.",
+	ZH: "您尚未绑定集群用户，目前只能提问；要查看或提交作业，请先绑定。",
+}
+
 var (
-	textHelpTitle = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
 	textHelpRead  = lang.Text{EN: "Look and ask", ZH: "查看与提问"}
 	textHelpWrite = lang.Text{EN: "Change something", ZH: "执行操作"}
 	textHelpOwn   = lang.Text{EN: "Here in Slack", ZH: "Slack 相关"}
@@ -46,10 +56,6 @@ var (
 	textHelpHere  = lang.Text{
 		EN: "Type a command or a question. The same words work in Slack after `/megatron`, and in the shell after `megatron-ops`.",
 		ZH: "输入命令或问题。同样的命令在 Slack 中写在 `/megatron` 之后，在命令行中写在 `megatron-ops` 之后。",
-	}
-	textHelpUnlinked = lang.Text{
-		EN: "You are not linked to a cluster user yet: you can ask. To see jobs and start them, link yourself first.",
-		ZH: "您尚未绑定集群用户，目前只能提问；要查看或提交作业，请先绑定。",
 	}
 	textHelpLinked = lang.Text{EN: "You act as the cluster user `%s`.", ZH: "您以集群用户 `%s` 的身份操作。"}
 	textHelpRO     = lang.Text{EN: "You may look and ask here, and change nothing.", ZH: "您在这里只能查看和提问，不能修改。"}
@@ -97,10 +103,10 @@ var helpTasks = []struct {
 	},
 }
 
-// helpBlocks are those tasks, a line each, and who the person is.
-func helpBlocks(c *ops.Call) []slack.Block {
+// Tasks are those tasks, a line each, and who the person is.
+func Tasks(c *ops.Call) []slack.Block {
 	l := c.Lang
-	bs := []slack.Block{answer.Header(textHelpTitle.In(l))}
+	bs := []slack.Block{answer.Header(Title.In(l))}
 	for i, t := range helpTasks {
 		section := slack.NewSectionBlock(answer.Markup("*"+t.do.In(l)+"*\n"+t.how.In(l)), nil, nil)
 		if !t.acts || c.Who.User != "" {
@@ -115,31 +121,23 @@ func helpBlocks(c *ops.Call) []slack.Block {
 	case c.Who.ReadOnly:
 		said = textHelpRO.In(l)
 	case c.Who.User == "":
-		said = textHelpUnlinked.In(l)
+		said = Unlinked.In(l)
 		e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(reply.LinkMe.In(l)))
 		e.Style = slack.StylePrimary
 		es = append([]slack.BlockElement{e}, es...)
 	default:
-		es = append(es, slack.NewButtonBlockElement(answer.ActRun+":settings", "settings", answer.Label(textSettings.In(l))))
+		es = append(es, slack.NewButtonBlockElement(answer.ActRun+":settings", "settings", answer.Label(people.YourSettings.In(l))))
 	}
 	return append(bs, answer.ContextMarkup(said+map[bool]string{true: "", false: " "}[l == lang.ZH]+textHelpHow.In(l)), slack.NewActionBlock("", es...))
 }
 
-// help answers with the six tasks, with every command, or with how one works.
-func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
-	if topic == "" && a.Terminal == nil {
-		return b.reply.Blocks(a, textHelpTitle.In(c.Lang), helpBlocks(c), share)
-	}
-	return b.reply.Doc(a, helpDoc(c, topic), share)
-}
-
-// helpDoc says how one command works, or, for no topic and for the topic all, what
+// Doc says how one command works, or, for no topic and for the topic all, what
 // every one does.
-func helpDoc(c *ops.Call, topic string) view.Doc {
+func Doc(c *ops.Call, topic string) view.Doc {
 	if topic != "" && topic != "all" && topic != "全部" {
 		name, ok := typed.Resolve(topic)
 		if !ok {
-			return unknownDoc(topic, c.Lang)
+			return Unknown(topic, c.Lang)
 		}
 		if op, ok := operations.Lookup(name); ok {
 			return opHelp(op, c.Lang)
@@ -154,7 +152,7 @@ func helpDoc(c *ops.Call, topic string) view.Doc {
 		}
 	}
 	l := c.Lang
-	doc := view.Doc{Title: textHelpTitle.In(l)}
+	doc := view.Doc{Title: Title.In(l)}
 	if c.Who.Surface == ops.Chat {
 		doc.Sections = []view.Section{{Text: textHelpHere.In(l)}}
 	}
@@ -211,4 +209,29 @@ func flagRows(op ops.Op, l lang.Lang) (rows [][]string) {
 		rows = append(rows, []string{name, help})
 	}
 	return rows
+}
+
+var (
+	textUnknown = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
+	textMean    = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
+)
+
+// Unknown offers the nearest commands, with the words that were typed after.
+func Unknown(word string, l lang.Lang, rest ...string) view.Doc {
+	d := view.Doc{
+		Title:    fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)),
+		Tone:     view.Warn,
+		Sections: []view.Section{{}},
+		Next:     []string{"help"},
+	}
+	if near := typed.DidYouMean(word); len(near) > 0 {
+		d.Sections[0].Text = textMean.In(l)
+		for i := range near {
+			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
+		}
+		d.Next = slices.Concat(near, []string{"help"})
+	} else {
+		d.Sections = nil
+	}
+	return d
 }

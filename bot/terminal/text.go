@@ -1,4 +1,6 @@
-package bot
+// Package terminal draws what would go to Slack as text, and its buttons as choices, for
+// somebody who sits at a terminal.
+package terminal
 
 import (
 	"encoding/json"
@@ -9,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// terminalText draws blocks as text, and their buttons as choices.
-func terminalText(blocks json.RawMessage) (s Said) {
+// Text draws blocks as text, and their buttons as choices.
+func Text(blocks json.RawMessage) (s Said) {
 	blocks = answer.Unfolded(blocks) // a terminal scrolls
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
@@ -132,7 +134,7 @@ func choicesOf(e map[string]any) (cs []Choice) {
 		if action == "" || strings.Contains(value, "mute ") { // nobody is called at a terminal
 			return
 		}
-		cs = append(cs, Choice{Label: label, Sure: sure, action: action, value: value})
+		cs = append(cs, Choice{Label: label, Sure: sure, Action: action, Value: value})
 	}
 	switch e["type"] {
 	case "feedback_buttons":
@@ -153,4 +155,18 @@ func choicesOf(e map[string]any) (cs []Choice) {
 		add(textIn(e["text"]), sure, value)
 	}
 	return cs
+}
+
+// Said is one thing that the bot says.
+type Said struct {
+	Text    string
+	Choices []Choice
+}
+
+// A Choice is a button.
+type Choice struct {
+	Label string
+	Sure  string // to be asked before, where not empty
+	// Action and Value are what pressing it sends.
+	Action, Value string
 }

@@ -1,4 +1,4 @@
-package bot
+package profile
 
 import (
 	"cmp"
@@ -16,9 +16,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// setSettings changes a person's settings by words: language zh, quiet
+// SetSettings changes a person's settings by words: language zh, quiet
 // 22:00-08:00, notify ends, digest on, cluster NAME.
-func (b *Bot) setSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
+func (b *Desk) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
 	s := b.people.Settings(ctx, a.Team, a.User)
 	if len(words) > 0 {
 		if err := s.Set(words, c); err != nil {
@@ -45,7 +45,7 @@ func settingsDoc(s people.Settings, l lang.Lang) view.Doc {
 		digest = "on"
 	}
 	notify := cmp.Or(s.Notify, "all")
-	return view.Doc{Title: textSettings.In(l), Sections: []view.Section{
+	return view.Doc{Title: people.YourSettings.In(l), Sections: []view.Section{
 		{Facts: []view.Fact{
 			{Name: textLanguage.In(l), Value: cmp.Or(langNames[s.Lang], textAuto.In(l))},
 			{Name: textNotify.In(l), Value: notifyText[notify].In(l)},

@@ -1,4 +1,4 @@
-package bot
+package profile
 
 import (
 	"cmp"
@@ -41,13 +41,13 @@ var zones = []string{
 type settingChoice struct {
 	name   string
 	label  lang.Text
-	now    func(*Bot, people.Settings) string
-	values func(*Bot, people.Settings) []string
+	now    func(*Desk, people.Settings) string
+	values func(*Desk, people.Settings) []string
 	shown  func(value string, l lang.Lang) string
 }
 
-func always(values ...string) func(*Bot, people.Settings) []string {
-	return func(*Bot, people.Settings) []string { return values }
+func always(values ...string) func(*Desk, people.Settings) []string {
+	return func(*Desk, people.Settings) []string { return values }
 }
 
 func inWords(words map[string]lang.Text) func(string, lang.Lang) string {
@@ -59,17 +59,17 @@ func asItIs(v string, _ lang.Lang) string { return v }
 // settingChoices are the settings, in the order in which they are shown.
 var settingChoices = []settingChoice{
 	{
-		"lang", textLanguage, func(_ *Bot, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
+		"lang", textLanguage, func(_ *Desk, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
 		func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
 	},
 	{
-		"notify", textPing, func(_ *Bot, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
+		"notify", textPing, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
 	},
 	{
-		"digest", textDigest, func(_ *Bot, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
+		"digest", textDigest, func(_ *Desk, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
 	},
 	{
-		"quiet", textQuiet, func(_ *Bot, s people.Settings) string { return s.QuietValue() }, func(_ *Bot, s people.Settings) []string { return s.QuietChoices() },
+		"quiet", textQuiet, func(_ *Desk, s people.Settings) string { return s.QuietValue() }, func(_ *Desk, s people.Settings) []string { return s.QuietChoices() },
 		func(v string, l lang.Lang) string {
 			if v == "off" {
 				return textNone.In(l)
@@ -78,7 +78,7 @@ var settingChoices = []settingChoice{
 		},
 	},
 	{
-		"zone", textZone, func(_ *Bot, s people.Settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Bot, s people.Settings) []string {
+		"zone", textZone, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Desk, s people.Settings) []string {
 			if s.Zone == "" || slices.Contains(zones, s.Zone) {
 				return zones
 			}
@@ -87,13 +87,13 @@ var settingChoices = []settingChoice{
 		asItIs,
 	},
 	{
-		"cluster", textCluster, func(b *Bot, s people.Settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
-		func(b *Bot, _ people.Settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
+		"cluster", textCluster, func(b *Desk, s people.Settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
+		func(b *Desk, _ people.Settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
 	},
 }
 
-// settingRows are the settings, each with its select.
-func (b *Bot) settingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
+// SettingRows are the settings, each with its select.
+func (b *Desk) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
 	for _, c := range settingChoices {
 		var options []*slack.OptionBlockObject
 		var chosen *slack.OptionBlockObject
@@ -117,8 +117,18 @@ func (b *Bot) settingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
 // actSet begins the action of a setting's select.
 const actSet = "set_"
 
+// Buttons are the buttons and selects by which people change what is known of
+// them, by action.
+func (b *Desk) Buttons() map[string]func(context.Context, incoming.Ask) []store.SlackMessage {
+	all := map[string]func(context.Context, incoming.Ask) []store.SlackMessage{actLinked: b.linkPressed}
+	for _, c := range settingChoices {
+		all[actSet+c.name] = func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
+	}
+	return all
+}
+
 // chooseSetting changes a setting by its select, and draws where it stood anew.
-func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
+func (b *Desk) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
 	s := b.people.Settings(ctx, a.Team, a.User)
 	c := b.people.Call(ctx, a)
 	if err := s.Set([]string{name, a.Value}, c); err != nil {
@@ -129,17 +139,17 @@ func (b *Bot) chooseSetting(ctx context.Context, a incoming.Ask, name string) []
 		return nil
 	}
 	if a.TS == "" { // the home tab is no message
-		return b.home(ctx, a)
+		return b.cfg.Home(ctx, a)
 	}
 	a.InPlace = true
 	return b.showSettings(a, s, s.LangOr(c.Lang))
 }
 
 // showSettings answers with the settings and their selects.
-func (b *Bot) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
+func (b *Desk) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
 		return b.reply.Doc(a, settingsDoc(s, l), false)
 	}
-	bs := append([]slack.Block{answer.Header(textSettings.In(l))}, b.settingRows(s, l)...)
-	return b.reply.Blocks(a, textSettings.In(l), bs, false)
+	bs := append([]slack.Block{answer.Header(people.YourSettings.In(l))}, b.SettingRows(s, l)...)
+	return b.reply.Blocks(a, people.YourSettings.In(l), bs, false)
 }

@@ -1,4 +1,4 @@
-package bot
+package profile
 
 import (
 	"context"
@@ -53,11 +53,11 @@ var (
 	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
 )
 
-// linkMe begins a link, or finishes one whose code was written meanwhile.
-func (b *Bot) linkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+// Link begins a link, or finishes one whose code was written meanwhile.
+func (b *Desk) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
 	if a.Terminal != nil {
-		return b.reply.Doc(a, b.whoamiDoc(ctx, a, c), false)
+		return b.reply.Doc(a, b.WhoAmI(ctx, a, c), false)
 	}
 	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
@@ -98,12 +98,12 @@ func linkRow(l lang.Lang) slack.Block {
 }
 
 // linkPressed looks for the code that the presser, and nobody else, was given.
-func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+func (b *Desk) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	var k linkCode
 	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
 	if err != nil || !waiting || b.cfg.Policy.LinkProof == nil {
-		return b.linkMe(ctx, a, c)
+		return b.Link(ctx, a, c)
 	}
 	if owed, ok := b.prove(ctx, a, c, k); ok {
 		return owed
@@ -115,7 +115,7 @@ func (b *Bot) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMess
 
 // prove links the person when the code's file is there; ok is false while it is
 // not.
-func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
+func (b *Desk) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
 	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -123,20 +123,20 @@ func (b *Bot) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode
 	case err != nil:
 		// A code whose proof was refused is over: whoever tried something has one try.
 		_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
-		b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
+		b.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
 	if err := b.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
 	_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
-	b.audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
+	b.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
 	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
 	return b.reply.Doc(a, doc, false), true
 }
 
 // mayHaveCode counts the codes that a person was given in the last hour.
-func (b *Bot) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
+func (b *Desk) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
 	if _, err := b.cfg.Store.Get(ctx, record.CodesGiven, key, b.now(), &given); err != nil {
@@ -149,20 +149,14 @@ func (b *Bot) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	return b.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
 }
 
-func (b *Bot) unlinkMe(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+// Unlink forgets which cluster user somebody is.
+func (b *Desk) Unlink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}
 	if err := b.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	b.audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
+	b.cfg.Audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
 	return b.reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
-}
-
-// audit writes a change down that is the bot's own and not an operation.
-func (b *Bot) audit(ctx context.Context, c *ops.Call, what string, in, result any) {
-	if b.cfg.Service.Audit != nil {
-		b.cfg.Service.Audit(ctx, ops.AuditEntry{At: b.now(), Who: c.Who, Op: what, In: in, Out: result})
-	}
 }

@@ -1,53 +1,24 @@
-package bot
+package profile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
-	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// own answers the bot's own words.
-func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
-	if a.Foreign && name != "help" && name != "whoami" {
-		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
-	}
-	switch name {
-	case "help":
-		topic := ""
-		if len(words) > 0 {
-			topic = words[0]
-		}
-		return b.help(a, c, topic, f.Share)
-	case "link":
-		return b.linkMe(ctx, a, c)
-	case "unlink":
-		return b.unlinkMe(ctx, a, c)
-	case "whoami":
-		return b.reply.Doc(a, b.whoamiDoc(ctx, a, c), false)
-	case "web":
-		return b.pageLink(ctx, a, c)
-	case "settings":
-		return b.setSettings(ctx, a, c, words)
-	case "subscribe", "unsubscribe":
-		return b.news.Subscribe(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "subscribe")
-	case "mute", "unmute":
-		return b.news.Mute(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "mute")
-	}
-	return b.reply.Doc(a, unknownDoc(name, c.Lang), false)
-}
+// Nobody is said of somebody whom no cluster user is known for.
+var Nobody = lang.Text{EN: "not linked: you can ask", ZH: "未绑定：只能提问"}
 
 var (
 	textYou      = lang.Text{EN: "You here", ZH: "您的身份"}
-	textNobody   = lang.Text{EN: "not linked: you can ask", ZH: "未绑定：只能提问"}
 	textRights   = lang.Text{EN: "Rights", ZH: "权限"}
 	textOperator = lang.Text{EN: "operator: may act on everybody's jobs", ZH: "管理员：可操作所有人的作业"}
 	textOwner    = lang.Text{EN: "owner: may act on your own jobs", ZH: "普通用户：可操作自己的作业"}
@@ -61,7 +32,6 @@ var (
 	textNotify   = lang.Text{EN: "Notifications", ZH: "通知"}
 	textQuiet    = lang.Text{EN: "Quiet hours", ZH: "免打扰时段"}
 	textDigest   = lang.Text{EN: "Daily digest", ZH: "每日摘要"}
-	textSettings = lang.Text{EN: "Your settings", ZH: "您的设置"}
 	textAuto     = lang.Text{EN: "as you write", ZH: "跟随输入"}
 	textNone     = lang.Text{EN: "none", ZH: "无"}
 	textHow      = lang.Text{EN: "How", ZH: "用法"}
@@ -74,9 +44,9 @@ var (
 	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
 )
 
-// pageLink gives whoever asks, and nobody else, a link that signs them in to the
+// Page gives whoever asks, and nobody else, a link that signs them in to the
 // page.
-func (b *Bot) pageLink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+func (b *Desk) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
 		return b.reply.NotLinked(a, c.Lang)
@@ -90,13 +60,13 @@ func (b *Bot) pageLink(ctx context.Context, a incoming.Ask, c *ops.Call) []store
 	return b.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
 }
 
-// whoamiDoc says who the person is here, and why.
-func (b *Bot) whoamiDoc(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
+// WhoAmI says who the person is here, and why.
+func (b *Desk) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
 	l := c.Lang
 	d := view.Doc{Title: textYou.In(l)}
 	if a.Terminal != nil {
 		d.Sections = []view.Section{{Facts: []view.Fact{
-			{Name: textActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
+			{Name: people.ActsAs.In(l), Value: c.Who.User}, {Name: textProof.In(l), Value: textByOS.In(l)}, {Name: textRights.In(l), Value: textOwner.In(l)},
 		}}}
 		return d
 	}
@@ -106,9 +76,9 @@ func (b *Bot) whoamiDoc(ctx context.Context, a incoming.Ask, c *ops.Call) view.D
 		if k.How == "code" {
 			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))
 		}
-		fs = append(fs, view.Fact{Name: textActsAs.In(l), Value: k.User}, view.Fact{Name: textProof.In(l), Value: how})
+		fs = append(fs, view.Fact{Name: people.ActsAs.In(l), Value: k.User}, view.Fact{Name: textProof.In(l), Value: how})
 	} else {
-		fs = append(fs, view.Fact{Name: textActsAs.In(l), Value: textNobody.In(l)})
+		fs = append(fs, view.Fact{Name: people.ActsAs.In(l), Value: Nobody.In(l)})
 		d.Next = []string{"link"}
 	}
 	right := textOwner

@@ -1,0 +1,58 @@
+package bot
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/help"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+)
+
+// audit writes a change down that is the bot's own and not an operation.
+func (b *Bot) audit(ctx context.Context, c *ops.Call, what string, in, result any) {
+	if b.cfg.Service.Audit != nil {
+		b.cfg.Service.Audit(ctx, ops.AuditEntry{At: b.now(), Who: c.Who, Op: what, In: in, Out: result})
+	}
+}
+
+// own answers the bot's own words.
+func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
+	if a.Foreign && name != "help" && name != "whoami" {
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
+	}
+	switch name {
+	case "help":
+		topic := ""
+		if len(words) > 0 {
+			topic = words[0]
+		}
+		return b.help(a, c, topic, f.Share)
+	case "link":
+		return b.profile.Link(ctx, a, c)
+	case "unlink":
+		return b.profile.Unlink(ctx, a, c)
+	case "whoami":
+		return b.reply.Doc(a, b.profile.WhoAmI(ctx, a, c), false)
+	case "web":
+		return b.profile.Page(ctx, a, c)
+	case "settings":
+		return b.profile.SetSettings(ctx, a, c, words)
+	case "subscribe", "unsubscribe":
+		return b.news.Subscribe(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "subscribe")
+	case "mute", "unmute":
+		return b.news.Mute(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words, name == "mute")
+	}
+	return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
+}
+
+// help answers with the six tasks, with every command, or with how one works.
+func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
+	if topic == "" && a.Terminal == nil {
+		return b.reply.Blocks(a, help.Title.In(c.Lang), help.Tasks(c), share)
+	}
+	return b.reply.Doc(a, help.Doc(c, topic), share)
+}
