@@ -240,14 +240,7 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 			lang.Text{EN: "the arguments are not Megatron's: %s", ZH: "不是 Megatron 的参数：%s"}.With(faults[0].Flag),
 			lang.Text{EN: "`plan` tells all that is wrong", ZH: "`plan` 会指出所有问题"})
 	}
-	config := args.Effective()
-	if err := rules.Whole(config.Shape()); err != nil {
-		return MemoryOut{}, ops.InputError("args", lang.Said(err),
-			lang.Text{EN: "for example: memory -f job.yaml, or --recipe llama3-8b", ZH: "例如 memory -f job.yaml，或 --recipe llama3-8b"})
-	}
-	m := config.Memory()
-	low, high := config.Band()
-	out := MemoryOut{Memory: m, TotalGiB: m.GiB(), LowGiB: m.GiB() * low, HighGiB: m.GiB() * high, Megatron: judged}
+	out := MemoryOut{Megatron: judged}
 	if full.GPU != "" {
 		g, err := kindOfGPU(full.GPU)
 		if err != nil {
@@ -255,6 +248,15 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 		}
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
+	config := args.Effective()
+	if err := rules.Whole(config.Shape()); err != nil {
+		return MemoryOut{}, ops.InputError("args", lang.Said(err),
+			lang.Text{EN: "for example: memory -f job.yaml, or --recipe llama3-8b", ZH: "例如 memory -f job.yaml，或 --recipe llama3-8b"})
+	}
+	low, high := config.Band()
+	out.Memory = config.Memory()
+	out.TotalGiB = out.GiB()
+	out.LowGiB, out.HighGiB = out.TotalGiB*low, out.TotalGiB*high
 	return out, c.WriteFile("png", in.PNG, func(w io.Writer) error {
 		var bars []chart.Bar
 		for _, p := range out.Parts {
