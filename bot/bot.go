@@ -2,7 +2,8 @@
 // the table of operations and the answers into Block Kit. A request is written
 // down, acknowledged, and worked on afterwards; what is owed to Slack is queued
 // in the database, so that a crash loses nothing and repeats nothing. What an
-// operation does, and who may call it, is decided in internal/ops.
+// operation does, and who may call it, is decided in internal/ops. Here are commands,
+// buttons, forms and approvals, and the wiring; each other idea has a room below.
 package bot
 
 import (
