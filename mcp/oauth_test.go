@@ -171,6 +171,19 @@ func TestScopesAllowEffects(t *testing.T) {
 	}
 }
 
+// What a token may not submit it may not copy.
+func TestATokenToReadCopiesNoSpecification(t *testing.T) {
+	is := newIssuer(t)
+	cfg, _ := config(t, newSite())
+	url := serve(t, cfg, mcp.HTTP{OAuth: &mcp.OAuth{Issuer: is.url, Resource: resource}})
+	for scope, refused := range map[string]bool{"megatron-ops:read": true, "megatron-ops:read megatron-ops:write": false} {
+		token := is.token(t, func(c jwt.MapClaims) { c["scope"] = scope })
+		_, body := connect(t, url, map[string]string{"Authorization": "Bearer " + token}).post(
+			`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"job://test/99/spec"}}`)
+		require.Equal(t, refused, strings.Contains(body, "does not allow submit"), body)
+	}
+}
+
 func TestProtectedResourceMetadataLeadsToTheIssuer(t *testing.T) {
 	is := newIssuer(t)
 	url := serve(t, mcp.Config{}, mcp.HTTP{OAuth: &mcp.OAuth{Issuer: is.url, Resource: resource}})
