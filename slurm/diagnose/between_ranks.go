@@ -60,8 +60,9 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	return v, true
 }
 
-// waitedForOthers matches complaints of a rendezvous by a rank that had come to it.
-var waitedForOthers = lazy.New(`(?i)\b(?:socket|wait) timeout\b|timed out waiting|store based barrier|clients joined`)
+// waitedForOthers matches complaints of a rendezvous by a rank that had come to it, or
+// that others met with another number of ranks in mind.
+var waitedForOthers = lazy.New(`(?i)\b(?:socket|wait) timeout\b|timed out waiting|store based barrier|clients joined|enforce fail`)
 
 // blameMissing gives a verdict whose line is a rank's complaint that it waited the
 // rank that it waited for, or none where nothing shows which that is.

@@ -33,7 +33,7 @@ func (j *job) health() verdict {
 	switch {
 	case j.given.state() == slurm.Pending:
 		return verdict{class: outcome.Running, why: "not started"}
-	case j.finished(), j.endedWell(), !running && j.endsWell():
+	case j.finished() && !(known && running && j.stalled()), j.endedWell(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates):
 		return j.endedQuietly()

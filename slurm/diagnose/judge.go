@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -214,7 +215,7 @@ func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 		}
 		switch after := j.after(e); {
 		case after == wentOn:
-		case ofScript(e):
+		case ofScript(e) && !j.diedOf(e):
 			switch {
 			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.File].Ran.Programs > e.Ran.Programs),
 				setsUp(e) && j.ranBeside(e) && !j.failed() && !j.deathSeen():
@@ -238,6 +239,14 @@ func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 		return followed, unsure
 	}
 	return sure, append(followed, unsure...)
+}
+
+// diedOf reports whether a line is Python's own that it cannot open the program that a
+// launcher told it to run, and the launcher saw it leave for that.
+func (j *job) diedOf(e *scan.Event) bool {
+	return strings.Contains(e.Text, ": can't open file ") && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit == 2
+	})
 }
 
 // survived reports whether a run that ended well, or that writes on, only
@@ -317,7 +326,7 @@ func (j *job) deathSeen() bool {
 func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	var best *scan.Event
 	for _, e := range live {
-		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
+		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && (j.failedBefore(e, live) || e.StepOnly() && j.endedWell() && j.files[e.File].DoneBefore(e)) ||
 			j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
@@ -441,7 +450,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():
 		return verdict{}, false
-	case j.endedWell() && j.finished():
+	case j.endedWell() && (j.finished() || j.endsWell() || j.files[heavy.File].DoneBefore(heavy)):
 		return verdict{}, false
 	case j.given.state() == slurm.Cancelled && heavy.Weight <= pattern.Exited:
 		return verdict{class: outcome.SlurmCancelled, event: heavy, why: "slurm's state"}, true

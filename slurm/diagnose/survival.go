@@ -43,6 +43,12 @@ func (j *job) after(e *scan.Event) aftermath {
 	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && j.quietAfter(e) >= scan.LongTail && !j.manyProcesses() {
 		return wentOn
 	}
+	if e.Kind != "" && j.quietAfter(e) >= scan.NextRun && !j.manyProcesses() {
+		return wentOn // so much only another program writes
+	}
+	if f.Ran.Programs-e.Ran.Programs >= scan.Enough && ofSetUp(e) {
+		return wentOn
+	}
 	if e.Kind != "" && !e.Dated && j.quietSince(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {
 		return wentOn
 	}
@@ -233,10 +239,12 @@ func (j *job) mourned(e *scan.Event) bool {
 // in its file and by time in others. What a launcher tags it passes on by whole
 // lines, and so does srun with several tasks: all that a progress bar wrote comes at
 // once, when the line ends. Where several ranks report each step, those that one of
-// them reported count: the others end the step that they are in.
+// them reported count: the others end the step that they are in. Untagged, they
+// may be all of one step.
 func (j *job) progressSince(e *scan.Event) (most int) {
 	byLine := j.deathSeen() && j.manyProcesses()
 	by := map[logline.Tag]int{}
+	step := ""
 	for i, f := range j.files {
 		for k, m := range f.Progress {
 			if (m.Tag != logline.NoTag || byLine) && k > 0 && f.Progress[k-1].Off == m.Off {
@@ -247,6 +255,13 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 				at, ok := logline.ParseTime(m.Text)
 				latest := e.Latest()
 				after = !latest.IsZero() && ok && at.Year() != logline.Yearless && at.After(latest.Add(skew))
+			}
+			if after && byLine && m.Tag == logline.NoTag {
+				n := m.Step()
+				if n != "" && n == step {
+					continue
+				}
+				step = n
 			}
 			if after {
 				by[m.Tag]++
@@ -362,6 +377,14 @@ var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?N
 // condaError are the names that conda gives its own errors, which look like
 // Python's but come from a command of the script.
 var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|Conda\w*Error|PackagesNotFoundError)$`)
+
+// ofSetUp reports whether a command raised an exception that sets an environment up:
+// what the script starts after it may do without.
+func ofSetUp(e *scan.Event) bool {
+	return e.Stack != nil && len(e.Stack.Frames) > 0 && setUpCommand.MatchString(e.Stack.Frames[0].File)
+}
+
+var setUpCommand = lazy.New(`/bin/(?:conda|mamba|pip3?)$`)
 
 // setsUp reports whether a line is environment modules' or conda's, whose
 // failure ends no script by itself.

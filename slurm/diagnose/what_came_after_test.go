@@ -27,6 +27,7 @@ func TestWhatCameAfterDecides(t *testing.T) {
 	}
 	fell := "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:20667\n" +
 		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 255) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n"
+	raised := "Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n    go()\nModuleNotFoundError: No module named 'conda'\n"
 	for name, tt := range map[string]struct{ log, class string }{
 		"bars written until KillWait ends": {
 			"start\n" + bar + "slurmstepd: error: *** JOB 11980 ON dgx01 CANCELLED AT 2026-06-06T11:58:22 ***\n\r" + bar + "\r" + bar + "\r" + bar + "\r" + bar,
@@ -40,13 +41,37 @@ func TestWhatCameAfterDecides(t *testing.T) {
 			"slurmstepd: error: *** JOB 5 ON a1 CANCELLED AT 2026-01-01T00:00:00 ***\nstarting up\n" + steps(11, 50) + "Training finished\n",
 			outcome.Success,
 		},
-		"a part that is done":              {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
-		"a module that a logger lacked":    {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
-		"a command that shows things only": {lost + one, outcome.UnknownExit},
-		"a command that is run":            {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
-		"conda's set-up":                   {"CondaValueError: prefix already exists: /home/a/.conda/envs/b\n" + strings.Repeat("Job of it is done with a part\n", 40), outcome.Success},
-		"steps after an agent's end":       {steps(1, 9) + fell + steps(4, 20), outcome.UnknownExit},
-		"steps that others still end":      {steps(1, 9) + fell + steps(10, 10), outcome.NCCLConnection},
+		"a part that is done":                          {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
+		"a module that a logger lacked":                {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
+		"a command that shows things only":             {lost + one, outcome.UnknownExit},
+		"a command that is run":                        {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
+		"an exception that a simulation's rows follow": {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},
+		"an exception that few rows follow":            {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
+		"another program's thousand lines":             {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
+		"a thousand lines, and signs of an end":        {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
+		"a warning of an exception to come": {
+			"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nSome values belong elsewhere (https://huggingface.co/docs/a). This warning will be raised to an exception in v4.41.\n",
+			outcome.Success,
+		},
+		"conda's own exception, and the program's": {
+			strings.ReplaceAll(raised, "/w/a.py", "/opt/conda/bin/conda") + strings.Repeat("/w/b.py:3: UserWarning: x\n", 5) +
+				strings.ReplaceAll(raised, "ModuleNotFoundError: No module named 'conda'", "json.decoder.JSONDecodeError: line 14"),
+			outcome.UserException,
+		},
+		"untagged reports of the step that the others end": {
+			strings.Repeat("step: 4 loss: 6.5 lr: 0.1\n", 4) + "[rank2]: Traceback (most recent call last):\n[rank2]:   File \"/w/a.py\", line 4, in f\n[rank2]:     go()\n" +
+				"[rank2]: RuntimeError: The size of tensor a (48) must match the size of tensor b (32)\n" + strings.Repeat("step: 5 loss: 6.5 lr: 0.1\n", 4) + fell,
+			outcome.ShapeMismatch,
+		},
+		"a program that is not there, by the launcher's word": {
+			"/usr/bin/python3: can't open file '/w/pretrain.py': [Errno 2] No such file or directory\n" +
+				"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 2) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n" +
+				strings.ReplaceAll(raised, "ModuleNotFoundError: No module named 'conda'", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"),
+			outcome.EnvLaunch,
+		},
+		"conda's set-up":              {"CondaValueError: prefix already exists: /home/a/.conda/envs/b\n" + strings.Repeat("Job of it is done with a part\n", 40), outcome.Success},
+		"steps after an agent's end":  {steps(1, 9) + fell + steps(4, 20), outcome.UnknownExit},
+		"steps that others still end": {steps(1, 9) + fell + steps(10, 10), outcome.NCCLConnection},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.Old(t, tt.log)

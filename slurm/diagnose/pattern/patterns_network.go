@@ -71,6 +71,8 @@ var networkPatterns = []pattern{
 		`|wait timeout after \d+ ?ms|tcpstore.{0,80}(timed out|timeout|failed|refused|error)|store->get\('?\w*'?\) got error` +
 		`|timed out initializing process group in store based barrier|rendezvous.{0,60}(timed out|timeout|failed|error|closed)` +
 		`|timed out waiting for clients`},
+	// gloo's, of ranks that do not agree on how many they are (gloo/transport/tcp/address.cc).
+	{outcome.Rendezvous, fabric, oneOf("enforce fail at"), `enforce fail at \S*gloo/transport/tcp/address\.cc`},
 	{outcome.Rendezvous, fabric + 3, oneOf("environment variable|master_addr|master_port"), `environment variable (rank|world_size|master_addr|master_port` +
 		`|local_rank) expected, but not set|master_addr.{0,40}(not set|unset|empty|unbound|expected|resolve)`},
 	{outcome.Rendezvous, fabric - 5, oneOf("connection refused|connection reset by peer|no route to host"), `(c10d|tcpstore|store|master|rendezvous|etcd` +

@@ -58,7 +58,7 @@ var storagePatterns = []pattern{
 		`^[\w.]*(error|exception)\b.*(write (access|permission)|not writ(e)?able|no writable)`,
 	},
 	// libtorch's, of a file that it is to write (caffe2/serialize/inline_container.cc).
-	{outcome.Filesystem, Specific, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
+	{outcome.Filesystem, Specific + 6, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
 	{outcome.Filesystem, Specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},
 }

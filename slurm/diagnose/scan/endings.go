@@ -14,7 +14,7 @@ import (
 // they should: at their end, and in a loop after each round of it.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
 	`|完成|结束|已保存|成功|完了|終了|완료` +
-	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
+	`|guardad[oa]s?\b|salv[oa]s?\b|enregistrée?s?\b|gespeichert|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
 // ofRound is how a loop says behind words of an end which of its rounds they are of.
 var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
@@ -54,7 +54,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with the date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
-	`|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
+	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
@@ -135,7 +135,7 @@ func (f *Facts) Ending() (e Ending) {
 			if c.bar && f.inRow(m.Tag, barName(text)) {
 				continue // one of a bar that came to its end again and again
 			}
-			complete := c.of > 0 && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
+			complete := c.of > 0 && !c.within && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
@@ -165,14 +165,14 @@ func (f *Facts) Ending() (e Ending) {
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it ends amid what it announces, or that did not work
-			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
+			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			}
 		}
 		if strings.Contains(text, " NCCL INFO ") || pattern.WarningLevel.MatchString(text) {
 			continue
 		}
-		if !new(usage).has(text) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
+		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
 			e.Said = e.Said || f.saysEnd(m.Tag, text)
 		}
 	}
@@ -194,6 +194,9 @@ var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|un
 // announced is how they announce it beside those.
 var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
 
+// heads matches the heading of what did not come.
+var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
+
 // lastAct is what programs announce that have done their work.
 var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
 
@@ -210,7 +213,7 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bu
 	`(?: +\(core dumped\))?(?:$|  )`)
 
 // ready begins the words for what is done before the work.
-const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|resolv)`
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|resolv|push|upload)`
 
 // unfinished are words beside those of an end that take them back.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
@@ -220,7 +223,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
-var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
+var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
@@ -229,6 +232,10 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*)?(?:INFO|NOTICE|SUCCES
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
+
+// DoneBefore reports whether a program of the file had said before an event that all
+// that it was to do is done.
+func (f *Facts) DoneBefore(e *Event) bool { return f.whole != nil && f.whole.Sentences <= e.Ran.Sentences }
 
 // fitted is Lightning's word on its last epoch; the bars are written once more, and
 // the program goes on.

@@ -36,12 +36,19 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	c := word0(word)
 	if logline.Digit(c) || len(word) > 8 && c == '[' && logline.Digit(word[1]) && logline.Digit(word[4]) ||
 		c == '/' && strings.Contains(word, ".py:") || // a warning
-		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) {
+		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text) {
 		s.Ran.Sentences++
 	}
 	if phase || t != logline.NoTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, python.Header) {
 		s.Ran.Programs++
 	}
+}
+
+// numbers reports whether an indented line is a row of numbers: a simulation reports its
+// steps so.
+func numbers(text string) bool {
+	cells := strings.Fields(text)
+	return len(cells) >= 3 && !strings.ContainsFunc(text, func(r rune) bool { return r > ':' && r != 'e' && r != 'E' || r < '+' && r != ' ' && r != '\t' })
 }
 
 // word0 is a word's first byte, or 0.
@@ -66,9 +73,12 @@ func (f *Facts) Iterated(from, to *Event) (n int) {
 // Slurm's word on the end of a job that another run writes into the same file: a
 // job that was requeued does.
 func (f *Facts) NextRunAfter(e *Event) bool {
-	const lines, while = 1000, 15 * time.Minute
-	return f.Ran.Sentences-e.Ran.Sentences >= lines || !e.After.IsZero() && f.LastTime.Sub(e.After) > while
+	const while = 15 * time.Minute
+	return f.Ran.Sentences-e.Ran.Sentences >= NextRun || !e.After.IsZero() && f.LastTime.Sub(e.After) > while
 }
+
+// NextRun is how many lines only another run or program writes after what ends one.
+const NextRun = 1000
 
 // Latest is the time before which an event surely happened, or zero.
 func (e *Event) Latest() time.Time {

@@ -69,6 +69,14 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 // stepNumber is the number of a step or iteration that a line reports.
 var stepNumber = lazy.New(`(?i)\b(?:step|iter(?:ation)?)s?\W{0,3}(\d+)`)
 
+// Step is the number of the step or iteration that a line reports; empty where it has none.
+func (m Mark) Step() string {
+	if g := stepNumber.FindStringSubmatch(m.Text); g != nil {
+		return g[1]
+	}
+	return ""
+}
+
 // restartedBySteps notes another attempt where torchelastic's agent told how a process
 // ended, with which it ends all of its own, and different steps are reported after that:
 // ranks that do not know yet that another one died end the one that they are in.
@@ -81,8 +89,8 @@ func (f *Facts) restartedBySteps() {
 	}
 	steps := map[string]bool{}
 	for _, m := range f.Progress {
-		if g := stepNumber.FindStringSubmatch(m.Text); g != nil && m.Off > f.Failed.Off {
-			steps[g[1]] = true
+		if n := m.Step(); n != "" && m.Off > f.Failed.Off {
+			steps[n] = true
 		}
 	}
 	if len(steps) >= Enough {

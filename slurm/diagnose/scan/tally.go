@@ -10,12 +10,13 @@ import (
 
 // A tally is how far a progress bar or a line has come in steps or epochs.
 type tally struct {
-	n, of int
-	bar   bool // it is that of a bar
-	epoch bool // it counts epochs, which go around other bars
+	n, of  int
+	bar    bool // it is that of a bar
+	epoch  bool // it counts epochs, which go around other bars
+	within bool // in the midst of an epoch, by the line's own word
 }
 
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d[\d,]*) ?/ ?(\d[\d,]*)\b(?: +\[ ?[\d:]+ ?<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
 // tallyIn is the first tally in a line.
 func tallyIn(text string) (c tally, ok bool) {
@@ -23,11 +24,22 @@ func tallyIn(text string) (c tally, ok bool) {
 	if g == nil {
 		return c, false
 	}
-	c.n, _ = strconv.Atoi(g[1] + g[4])
-	c.of, _ = strconv.Atoi(g[2] + g[5])
+	c.n, _ = strconv.Atoi(strings.ReplaceAll(g[1], ",", "") + g[4])
+	c.of, _ = strconv.Atoi(strings.ReplaceAll(g[2], ",", "") + g[5])
 	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
+	if g := innerCount.FindStringSubmatch(text); c.epoch && g != nil {
+		n, _ := strconv.Atoi(g[1])
+		of, _ := strconv.Atoi(g[2])
+		if 10*n < 9*of { // a report before the last of its epoch
+			c.n = min(c.n, c.of-1)
+			c.within = true
+		}
+	}
 	return c, true
 }
+
+// innerCount is a count within an epoch that the same line reports.
+var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
 // An epochCount follows a count of epochs: how many lines each takes shows whether the
 // last one was written to its end.
