@@ -235,7 +235,9 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 
 // DoneBefore reports whether a program of the file had said before an event that all
 // that it was to do is done.
-func (f *Facts) DoneBefore(e *Event) bool { return f.whole != nil && f.whole.Sentences <= e.Ran.Sentences }
+func (f *Facts) DoneBefore(e *Event) bool {
+	return f.whole != nil && f.whole.Sentences <= e.Ran.Sentences
+}
 
 // fitted is Lightning's word on its last epoch; the bars are written once more, and
 // the program goes on.
