@@ -219,19 +219,22 @@ var classes = []Class{
 			"修正 Slurm 指出的选项：分区、账户、QOS、限制、内存或 GPU，以 `sinfo` 与 `sacctmgr show assoc` 所列为准。"),
 	}, "sbatch(1)"},
 	{Container, said("the container did not start", "容器未能启动"), configNode, RetryNo, []lang.Text{
-		said("The image is not there, or is none: give --container-image a .sqsh file that every node sees, or a name that the registry knows.",
-			"镜像不存在或格式不对：让 --container-image 指向各节点都能看到的 .sqsh 文件，或仓库中存在的镜像名。"),
-		said("A mount's source does not exist on the node: make the folder, or correct --container-mounts (SOURCE:TARGET, absolute paths).",
-			"挂载源在节点上不存在：创建该目录，或修正 --container-mounts（写作 源:目标，用绝对路径）。"),
-		said("The working directory does not exist in the container: mount it, or correct --container-workdir.", "容器内没有该工作目录：请挂载它，或修正 --container-workdir。"),
-		said("The node cannot reach the registry, or may not pull from it: import the image where the network and the login are (enroot import), and "+
-			"use the file.", "节点无法访问镜像仓库或无权拉取：在有网络和登录凭据的机器上导入镜像（enroot import），改用该文件。"),
+		said("The image is not there, or is none: give a file that every node sees (.sqsh for pyxis and enroot, .sif for "+
+			"Apptainer and Singularity), or a name that the registry knows.",
+			"镜像不存在或格式不对：请给出各节点都能看到的文件（pyxis、enroot 用 .sqsh，Apptainer、Singularity 用 .sif），或仓库中存在的镜像名。"),
+		said("A mount's source does not exist on the node: make the folder, or correct the mount (pyxis --container-mounts, Apptainer -B, "+
+			"enroot --mount: SOURCE:TARGET, absolute paths).",
+			"挂载源在节点上不存在：创建该目录，或修正挂载（pyxis 用 --container-mounts，Apptainer 用 -B，enroot 用 --mount：源:目标，绝对路径）。"),
+		said("The working directory does not exist in the container: mount it, or correct it (pyxis --container-workdir, Apptainer --cwd).",
+			"容器内没有该工作目录：请挂载它，或修正（pyxis 用 --container-workdir，Apptainer 用 --cwd）。"),
+		said("The node cannot reach the registry, or may not pull from it: import the image where the network and the login are (enroot import, or "+
+			"apptainer build), and use the file.", "节点无法访问镜像仓库或无权拉取：在有网络和登录凭据的机器上导入镜像（enroot import 或 apptainer build），改用该文件。"),
 		said("The node itself cannot start containers (user namespaces, loop devices, FUSE or the runtime's folders): use other nodes, and tell the "+
 			"administrators.", "该节点自身无法启动容器（用户命名空间、loop 设备、FUSE 或运行时目录）：请换用其他节点，并告知管理员。"),
 		said("You may not read the image: have its owner let you, or copy it to a folder of yours that every node sees.",
 			"没有读取该镜像的权限：请让其所有者授权，或复制到各节点都能看到的自己的目录。"),
-		said("Import the image once to shared storage as a squashfs file, and check that every mount exists on every node.",
-			"先把镜像导入共享存储保存为 squashfs 文件，并检查每个挂载路径在所有节点上都存在。"),
+		said("Import the image once to shared storage as a file, and check that every mount exists on every node.",
+			"先把镜像导入共享存储保存为文件，并检查每个挂载路径在所有节点上都存在。"),
 	}, "https://github.com/NVIDIA/pyxis/wiki"},
 	{Hang, said("no error and no progress", "无报错但无进展"), unknownWho, RetryYes, []lang.Text{
 		said("Take stacks on all ranks (py-spy dump) or read the flight recorder before ending it; then restart.",

@@ -14,7 +14,8 @@ import (
 // they should: at their end, and in a loop after each round of it.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
 	`|完成|结束|已保存|成功|完了|終了|완료` +
-	`|guardad[oa]s?\b|salv[oa]s?\b|enregistrée?s?\b|gespeichert|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
+	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
+	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
 // ofRound is how a loop says behind words of an end which of its rounds they are of.
 var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
