@@ -258,7 +258,7 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 			}
 			if after && byLine && m.Tag == logline.NoTag {
 				n := m.Step()
-				if n != "" && n == step {
+				if n != "" && n == step { // of another rank
 					continue
 				}
 				step = n

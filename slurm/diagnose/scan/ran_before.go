@@ -47,8 +47,8 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 // numbers reports whether an indented line is a row of numbers: a simulation reports its
 // steps so.
 func numbers(text string) bool {
-	cells := strings.Fields(text)
-	return len(cells) >= 3 && !strings.ContainsFunc(text, func(r rune) bool { return r > ':' && r != 'e' && r != 'E' || r < '+' && r != ' ' && r != '\t' })
+	other := func(r rune) bool { return r > ':' && r != 'e' && r != 'E' || r < '+' && r != ' ' && r != '\t' }
+	return !strings.ContainsFunc(text, other) && len(strings.Fields(text)) >= 3
 }
 
 // word0 is a word's first byte, or 0.

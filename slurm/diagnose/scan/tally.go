@@ -16,26 +16,40 @@ type tally struct {
 	within bool // in the midst of an epoch, by the line's own word
 }
 
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d[\d,]*) ?/ ?(\d[\d,]*)\b(?: +\[ ?[\d:]+ ?<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+
+// richTally is that of a bar that the library rich draws.
+var richTally = lazy.On("━", `━ +(\d[\d,]*)/(\d[\d,]*) +\[`)
 
 // tallyIn is the first tally in a line.
 func tallyIn(text string) (c tally, ok bool) {
 	g := tallyForm.FindStringSubmatch(text)
 	if g == nil {
-		return c, false
-	}
-	c.n, _ = strconv.Atoi(strings.ReplaceAll(g[1], ",", "") + g[4])
-	c.of, _ = strconv.Atoi(strings.ReplaceAll(g[2], ",", "") + g[5])
-	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
-	if g := innerCount.FindStringSubmatch(text); c.epoch && g != nil {
-		n, _ := strconv.Atoi(g[1])
-		of, _ := strconv.Atoi(g[2])
-		if 10*n < 9*of { // a report before the last of its epoch
-			c.n = min(c.n, c.of-1)
-			c.within = true
+		if g = richTally.FindStringSubmatch(text); g == nil {
+			return c, false
 		}
+		c.n, _ = strconv.Atoi(strings.ReplaceAll(g[1], ",", ""))
+		c.of, _ = strconv.Atoi(strings.ReplaceAll(g[2], ",", ""))
+		c.bar = true
+		return c, true
 	}
+	c.n, _ = strconv.Atoi(g[1] + g[4])
+	c.of, _ = strconv.Atoi(g[2] + g[5])
+	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
+	c.within = c.epoch && midEpoch(text)
 	return c, true
+}
+
+// midEpoch reports whether a line that counts epochs says that its own is not at its
+// last batches.
+func midEpoch(text string) bool {
+	g := innerCount.FindStringSubmatch(text)
+	if g == nil {
+		return false
+	}
+	n, _ := strconv.Atoi(g[1])
+	of, _ := strconv.Atoi(g[2])
+	return 10*n < 9*of
 }
 
 // innerCount is a count within an epoch that the same line reports.
