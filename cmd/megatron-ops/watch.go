@@ -23,8 +23,12 @@ func watchCommand(ctx context.Context, sh *shell, words []string) error {
 	return sh.operation(ctx, op, append([]string{"--watch"}, words...))
 }
 
-// watchPause is between two looks at the jobs.
-const watchPause = 5 * time.Second
+// watchPause is between two looks at the jobs, at least; lookShare is how much longer
+// than a look it is, so that many jobs' logs do not keep a login node busy.
+const (
+	watchPause = 5 * time.Second
+	lookShare  = 4
+)
 
 // watches reports whether an input asks for a table that is drawn anew, where there
 // is a terminal to draw it on.
@@ -40,9 +44,10 @@ func (sh *shell) watches(ins []any) bool {
 // ended, and leaves the last one on the terminal.
 func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) error {
 	t := &liveTable{sh: sh, look: func() looked {
+		began := time.Now()
 		out, err := op.Run(ctx, call, in)
 		list, _ := out.(jobcontrol.ListOut)
-		return looked{list: list, err: err, at: call.Now()}
+		return looked{list: list, err: err, at: call.Now(), took: time.Since(began)}
 	}}
 	if named, ok := in.(*jobcontrol.ListIn); ok {
 		t.named = len(named.Jobs) > 0
@@ -70,7 +75,11 @@ type looked struct {
 	list jobcontrol.ListOut
 	err  error
 	at   time.Time
+	took time.Duration
 }
+
+// pause is how long the next look waits.
+func (l looked) pause() time.Duration { return max(watchPause, (lookShare * l.took).Round(time.Second)) }
 
 // A liveTable is the table as Bubble Tea runs it.
 type liveTable struct {
@@ -115,7 +124,7 @@ func (t *liveTable) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if t.over() {
 			return t, tea.Quit
 		}
-		return t, tea.Tick(watchPause, func(time.Time) tea.Msg { return again{} })
+		return t, tea.Tick(m.pause(), func(time.Time) tea.Msg { return again{} })
 	}
 	return t, nil
 }
@@ -147,7 +156,7 @@ func (t *liveTable) View() tea.View {
 	if !t.last.at.IsZero() {
 		at = t.last.at.Local().Format(time.TimeOnly)
 	}
-	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + fmt.Sprint(keys.With(at, watchPause).In(t.sh.lang)))
+	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + fmt.Sprint(keys.With(at, t.last.pause()).In(t.sh.lang)))
 	v.AltScreen = true
 	return v
 }

@@ -105,3 +105,12 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 		require.Equal(t, look == nil, strings.Contains(out.String(), "4711"), "%q", out.String())
 	}
 }
+
+// TestALookThatTakesLongIsTakenLessOften pins how often the table is drawn anew, and
+// that it says so.
+func TestALookThatTakesLongIsTakenLessOften(t *testing.T) {
+	for took, pause := range map[time.Duration]string{0: "5s", time.Second: "5s", 15 * time.Second: "1m0s"} {
+		table := &liveTable{sh: &shell{lang: lang.EN}, width: 80, height: 12, last: looked{at: time.Now(), took: took}}
+		require.Contains(t, table.View().Content, "every "+pause+" ", "after a look of %s", took)
+	}
+}
