@@ -79,7 +79,9 @@ type looked struct {
 }
 
 // pause is how long the next look waits.
-func (l looked) pause() time.Duration { return max(watchPause, (lookShare * l.took).Round(time.Second)) }
+func (l looked) pause() time.Duration {
+	return max(watchPause, (lookShare * l.took).Round(time.Second))
+}
 
 // A liveTable is the table as Bubble Tea runs it.
 type liveTable struct {
