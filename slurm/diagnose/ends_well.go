@@ -2,17 +2,8 @@ package diagnose
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 
-// endsWell reports whether the last lines of the logs are those of a program
+// readsWell reports whether the last lines of the logs are those of a program
 // that came to its end: they say so, or a count reached its last.
-func (j *job) endsWell() bool {
-	if j.wellEnded == nil { // of many logs it takes a while, and many events ask
-		well := j.readsWell()
-		j.wellEnded = &well
-	}
-	return *j.wellEnded
-}
-
-// readsWell reads it from the logs.
 func (j *job) readsWell() bool {
 	var all scan.Ending
 	for i, f := range j.files {

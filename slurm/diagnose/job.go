@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -42,11 +43,15 @@ type job struct {
 	bases      map[string]int         // the first rank of a node that said so
 	clocks     []string               // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt, where it is known
-	wellEnded  *bool                  // whether the logs end well, once somebody asked
+
+	// What takes a while of many logs, and many events ask for, is worked out once.
+	ranks    func() int  // countRanks, from placeEvents on
+	endsWell func() bool // readsWell
 }
 
 func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
+	j.ranks, j.endsWell = sync.OnceValue(j.countRanks), sync.OnceValue(j.readsWell)
 	for _, f := range files {
 		for k, v := range f.Args {
 			j.args[k] = v
@@ -426,7 +431,7 @@ func (j *job) toldOfRestarts() map[int]int64 {
 			last[i] = max(last[i], e.Off)
 		}
 	}
-	if told > logfile.Restarts(j.src.Files()) {
+	if told == 0 || told > logfile.Restarts(j.src.Files()) {
 		return nil
 	}
 	return last

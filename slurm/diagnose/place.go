@@ -22,7 +22,6 @@ type failure struct {
 
 // placeEvents gives each event its rank and node.
 func (j *job) placeEvents() {
-	hostBase := j.hostBase()
 	byPid := map[string]int{}                   // node and process, as NCCL's lines name both
 	summed := map[failure][]scan.ElasticEntry{} // what summaries say of the processes of log lines
 	for i, f := range j.files {
@@ -42,7 +41,7 @@ func (j *job) placeEvents() {
 	}
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
-			e.Rank = j.rankOf(e.File, e.Tag, hostBase)
+			e.Rank = j.rankOf(e.File, e.Tag, j.bases)
 			// slurmstepd is labelled with the first task of its node.
 			daemon := strings.HasPrefix(e.Text, "slurmstepd") || strings.HasPrefix(e.Text, "srun:")
 			if daemon {
@@ -58,7 +57,7 @@ func (j *job) placeEvents() {
 				e.Rank, e.Node = of[0].Rank, of[0].Host
 			}
 			if e.Rank < 0 {
-				e.Rank = ncclRankOf(e.Text, byPid, hostBase)
+				e.Rank = ncclRankOf(e.Text, byPid, j.bases)
 			}
 			if g := ofItself.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2])
@@ -120,13 +119,12 @@ func (j *job) nodesOfRanks() map[int]string {
 			nodes[rank] = node
 		}
 	}
-	hostBase := j.hostBase()
 	for i, f := range j.files {
 		for t := range f.LastBy {
 			set(j.rankOf(i, t, nil), j.fileNode[i])
 		}
 		for t, h := range f.HostOf {
-			set(j.rankOf(i, t, hostBase), h)
+			set(j.rankOf(i, t, j.bases), h)
 		}
 		for _, e := range f.Elastic {
 			set(e.Rank, e.Host)
@@ -205,14 +203,14 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	return ""
 }
 
-// ranks is the world size, or how many ranks the logs show where it is not said.
-func (j *job) ranks() int {
+// countRanks is the world size, or how many ranks the logs show where it is not said.
+func (j *job) countRanks() int {
 	if j.world > 0 {
 		return j.world
 	}
-	most, hostBase := -1, j.hostBase()
+	most := -1
 	for i, f := range j.files {
-		most = max(most, j.rankOf(i, logline.NoTag, hostBase))
+		most = max(most, j.rankOf(i, logline.NoTag, j.bases))
 		if j.taskRank {
 			for l := range f.Labels {
 				most = max(most, l)
