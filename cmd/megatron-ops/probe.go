@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -52,17 +53,15 @@ func lookOver(ctx context.Context, probes []job.Probe, run func(context.Context,
 		text string
 		why  lang.Text
 	}
-	answers := make([]chan answer, len(probes))
+	answers := make([]answer, len(probes))
+	var asking sync.WaitGroup
 	for i, p := range probes {
-		answers[i] = make(chan answer, 1)
-		go func() {
-			text, why := run(ctx, p.Argv)
-			answers[i] <- answer{text, why}
-		}()
+		asking.Go(func() { answers[i].text, answers[i].why = run(ctx, p.Argv) })
 	}
+	asking.Wait()
 	printed = map[string]string{}
 	for i, p := range probes {
-		a := <-answers[i]
+		a := answers[i]
 		printed[p.Name] = a.text
 		if a.why == (lang.Text{}) {
 			continue
