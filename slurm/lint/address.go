@@ -250,7 +250,7 @@ func badHostOutput(r *script.Ref) bool {
 		return otherLine.MatchString(src)
 	}
 	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
-	return first.Name() == "echo" || first.Name() == "printf" || slices.Contains([]string{"cut", "sed", "awk", "tr", "head"}, first.Name())
+	return slices.Contains([]string{"echo", "printf", "cut", "sed", "awk", "tr", "head"}, first.Name())
 }
 
 // otherField matches what takes another word than the first of a list.
@@ -269,15 +269,12 @@ func wrongHead(src string) bool {
 	at := strings.Index(src, "head")
 	tail := strings.Index(src, "tail")
 	m := headCount.FindStringSubmatch(src)
-	if tail > at && m != nil && m[1] != "1" {
-		return true // head -n 2 | tail -n 1
-	}
 	if tail >= 0 && tail < at {
 		rest := src[tail:at]
 		return !strings.Contains(rest, "+1")
 	}
-	if m != nil && m[1] != "1" && m[1] != "0" && tail < 0 {
-		return true
+	if m != nil && m[1] != "1" {
+		return true // head -n 2 | tail -n 1
 	}
 	return regexp.MustCompile(`sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b`).MatchString(src[:max(at, 0)])
 }

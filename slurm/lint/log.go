@@ -77,8 +77,8 @@ func logDirMissing(c *checker) {
 	}
 	for _, o := range c.outputs() {
 		text := o.Text()
-		dir := fixedFolder(strings.ReplaceAll(path.Dir(text), "%u", "$USER"))
-		if dir == "." || dir == "/" || dir == "" || variable.MatchString(text) {
+		dir := path.Clean(fixedFolder(strings.ReplaceAll(path.Dir(text), "%u", "$USER")))
+		if dir == "." || variable.MatchString(text) {
 			continue
 		}
 		for _, x := range c.job.Commands {
@@ -106,8 +106,7 @@ func fixedFolder(dir string) string {
 // makes reports whether mkdir of v makes dir.
 func makes(v script.Value, dir string) bool {
 	made := path.Clean(strings.ReplaceAll(v.String(), "${USER}", "$USER"))
-	dir = path.Clean(dir)
-	if made == dir || strings.HasPrefix(made, dir+"/") && !path.IsAbs(dir) || strings.HasPrefix(made, dir+"/") {
+	if made == dir || strings.HasPrefix(made, dir+"/") {
 		return true
 	}
 	// $SLURM_SUBMIT_DIR/logs
