@@ -77,7 +77,7 @@ func merge(queue, past []slurm.Job) []slurm.Job {
 		switch {
 		case i < 0:
 			rows = append(rows, p)
-		case p.State.Ended() && rows[i].State.Ended():
+		case p.State.Ended(): // in the queue too, or the whole would run
 			rows[i] = p
 		}
 	}

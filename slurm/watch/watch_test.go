@@ -177,6 +177,18 @@ func TestAJobNobodyKnowsIsLostAfterADay(t *testing.T) {
 		require.Equal(t, []string{"changed RUNNING AccountingPending"}, told())
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, []string{"lost RUNNING AccountingPending"}, told())
+		require.LessOrEqual(t, f.questions(), 1500, "who says nothing new is asked once a minute")
+	})
+}
+
+// Accounts that are late with an end have the job running still.
+func TestAnEndInTheQueueIsNotTakenBack(t *testing.T) {
+	f := newFake(job("7", slurm.Failed))
+	f.past["7"] = job("7", slurm.Running)
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		w.Watch(slurm.Job{ID: "7"})
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"changed FAILED AccountingPending"}, told())
 	})
 }
 
@@ -257,6 +269,27 @@ func TestARestartTellsNoOldNews(t *testing.T) {
 		w.Watch(job("8", slurm.Pending))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"changed RUNNING"}, told())
+	})
+}
+
+// Whoever watches a job that is watched already hears no old news, unless they were last
+// told something else.
+func TestAJobThatIsWatchedTwiceIsToldOfOnce(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		for _, c := range []struct {
+			known slurm.Job
+			told  []string
+		}{
+			{slurm.Job{ID: "7"}, []string{"changed RUNNING"}},
+			{slurm.Job{ID: "7"}, nil},
+			{job("7", slurm.Running), nil},
+			{job("7", slurm.Pending), []string{"changed RUNNING"}},
+		} {
+			w.Watch(c.known)
+			time.Sleep(time.Minute)
+			require.Equal(t, c.told, told(), c.known)
+		}
 	})
 }
 
@@ -341,6 +374,44 @@ func (f *idling) RunningSteps(context.Context, string) ([]slurm.Step, error) {
 	defer f.mu.Unlock()
 	f.stepped = append(f.stepped, time.Now())
 	return f.steps, nil
+}
+
+// Steps are asked for where somebody wants to hear of idle allocations, of jobs that run
+// for long enough, and of a cluster that answers.
+func TestStepsAreAskedForOnlyWhereAJobCouldBeIdle(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		idle   time.Duration
+		job    slurm.Job
+		err    error
+		within time.Duration
+		asked  bool
+	}{
+		{"running", 0, slurm.Job{State: slurm.Running}, nil, 35 * time.Minute, true},
+		{"running, for too short", 0, slurm.Job{State: slurm.Running}, nil, 29 * time.Minute, false},
+		{"ending", 0, slurm.Job{State: slurm.Completing}, nil, 35 * time.Minute, false},
+		{"nobody wants to hear", -1, slurm.Job{State: slurm.Running}, nil, 35 * time.Minute, false},
+		{"away", 0, slurm.Job{State: slurm.Running}, slurm.ErrUnreachable, 35 * time.Minute, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				c.job.ID, c.job.StartedAt = "7", &begin
+				f := &idling{fake: newFake(c.job)}
+				ctx, stop := context.WithCancel(t.Context())
+				w := watch.New(f, watch.Options{Idle: c.idle})
+				w.Watch(slurm.Job{ID: "7"})
+				var all sync.WaitGroup
+				all.Go(func() { w.Run(ctx) })
+				time.Sleep(5 * time.Minute)
+				f.set(func() { f.err = c.err })
+				time.Sleep(c.within - 5*time.Minute)
+				stop()
+				all.Wait()
+				require.Equal(t, c.asked, len(f.stepped) > 0)
+			})
+		})
+	}
 }
 
 // Where idle allocations are to be told of sooner than the queue is looked at, a job's
