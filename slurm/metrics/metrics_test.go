@@ -75,6 +75,43 @@ func TestIterationLines(t *testing.T) {
 	require.Equal(t, -30*time.Minute, spare)
 }
 
+// What follows from several numbers is said where the run says all of them, and never divided by none.
+func TestSpeedNeedsAllThatItFollowsFrom(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		tokens, mfu    bool
+	}{
+		{"all", "", "", true, true},
+		{"no batch", "| global batch size:   256 ", "", false, true},
+		{"no time", "4000.0", "?", false, true},
+		{"no time at all", "4000.0", "0.0", false, true},
+		{"no length", "seq_length ....", "other ....", false, true},
+		{"no ranks", "world_size ....", "other ....", false, true},
+		{"no throughput", "| throughput per GPU (TFLOP/s/GPU): 400.0 ", "", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			it := read(t, strings.ReplaceAll(run(1, usual), c.old, c.new)).Iterations[0]
+			require.Equal(t, c.tokens, it.TokensPerGPU != nil)
+			require.Equal(t, c.mfu, it.MFU != nil)
+		})
+	}
+	r, err := metrics.ReadFrom("run", strings.NewReader(run(1, usual)), "a card that nobody knows")
+	require.NoError(t, err)
+	require.Nil(t, r.Iterations[0].MFU)
+}
+
+// Who gives up while a log is read is not held by the rest of it.
+func TestReadingEndsWithWhoAskedForIt(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "a.log")
+	require.NoError(t, os.WriteFile(log, []byte(run(10, usual)), 0o644))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := metrics.Read(ctx, nil, log, "")
+	require.ErrorContains(t, err, "canceled")
+	_, err = metrics.Recent(ctx, nil, []string{log}, "")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 func TestARestartRepeatsIterations(t *testing.T) {
 	r := read(t, run(50, usual)+run(30, func(int) (string, string, string) { return "5000.0", "1.000000E+00", "0.1" }))
 	require.Len(t, r.Iterations, 50)

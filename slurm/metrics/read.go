@@ -178,10 +178,7 @@ var (
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
 	r.last, r.timing = 0, false
 	b := bufio.NewReaderSize(in, 256<<10)
-	for n := 0; ; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
+	for ctx.Err() == nil {
 		line, err := b.ReadSlice('\n')
 		switch {
 		case bytes.Contains(line, elapsedWord):
@@ -209,6 +206,7 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 			return err
 		}
 	}
+	return ctx.Err()
 }
 
 // iteration reads one line of training_log (megatron/training/training.py).

@@ -3,7 +3,6 @@ package metrics
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -61,10 +60,7 @@ func (r *reader) endsOf(ctx context.Context, f *os.File) error {
 		return err
 	}
 	tail := make([]byte, r.ends)
-	n, err := f.ReadAt(tail, info.Size()-r.ends)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
+	n, _ := f.ReadAt(tail, info.Size()-r.ends) // less where the log was cut off meanwhile
 	tail = tail[:n]
 	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be cut
 	return r.lines(ctx, bytes.NewReader(tail))
