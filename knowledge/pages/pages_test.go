@@ -1,4 +1,4 @@
-package pages_test
+package pages
 
 import (
 	"flag"
@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/megatron-ops/megatron-ops/knowledge/pages"
 )
 
 var update = flag.Bool("update", false, "write the pages")
@@ -18,7 +16,7 @@ const root = "../../skills"
 
 // The skills must say what the rules, the flag table and the cards say.
 func TestSkillsSayWhatTheRulesSay(t *testing.T) {
-	files, err := pages.Write(os.DirFS(root))
+	files, err := Write(os.DirFS(root))
 	require.NoError(t, err)
 	for name, text := range files {
 		file := filepath.Join(root, filepath.FromSlash(name))
