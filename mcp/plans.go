@@ -62,8 +62,8 @@ func handleOf(spec []byte, who ops.Caller) string {
 // fill puts the specification of the caller's own plan into in.
 func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 	v := reflect.ValueOf(in).Elem()
-	for i := range v.NumField() {
-		given, ok := v.Field(i).Interface().(launch.SpecIn)
+	for _, field := range v.Fields() {
+		given, ok := field.Interface().(launch.SpecIn)
 		if !ok {
 			continue
 		}
@@ -87,7 +87,7 @@ func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 				Fix:     lang.Text{EN: "call plan with the specification, and give the handle that it answers", ZH: "请以规格调用 plan，并使用它返回的句柄"},
 			}
 		}
-		v.Field(i).Set(reflect.ValueOf(spec))
+		field.Set(reflect.ValueOf(spec))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -239,9 +240,7 @@ func (u *subscriptions) look() {
 			}
 		}
 	}
-	for id, state := range now {
-		u.seen[id] = state
-	}
+	maps.Copy(u.seen, now)
 	u.mu.Unlock()
 	for _, n := range tell {
 		// A session without an open stream misses the news; it reads when it asks.

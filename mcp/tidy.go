@@ -108,8 +108,8 @@ func flat(t reflect.Type) bool {
 		flatTypes.Store(t, false) // a type that holds itself ends here
 		is = flat(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			is = is && (t == timeType || !t.Field(i).IsExported() || flat(t.Field(i).Type))
+		for field := range t.Fields() {
+			is = is && (t == timeType || !field.IsExported() || flat(field.Type))
 		}
 	}
 	flatTypes.Store(t, is)

@@ -15,8 +15,8 @@ func Reasons() []Meaning { return reasons }
 // behind a comma, as "ReqNodeNotAvail, UnavailableNodes:gpu2" does, and
 // parentheses around it.
 func KnownReason(reason string) (Meaning, bool) {
-	if strings.HasPrefix(reason, "(") {
-		reason = strings.TrimSuffix(strings.TrimPrefix(reason, "("), ")")
+	if after, ok := strings.CutPrefix(reason, "("); ok {
+		reason = strings.TrimSuffix(after, ")")
 	}
 	word, _, _ := strings.Cut(reason, ",")
 	for _, m := range reasons {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -184,9 +185,7 @@ func feishu(m Message, l lang.Lang) any {
 func teams(m Message, l lang.Lang) any {
 	run := func(text string, more map[string]any) map[string]any { // a run of text has no markup
 		inline := map[string]any{"type": "TextRun", "text": text}
-		for k, v := range more {
-			inline[k] = v
-		}
+		maps.Copy(inline, more)
 		return map[string]any{"type": "RichTextBlock", "inlines": []any{inline}}
 	}
 	color := map[view.Tone]string{view.Good: "Good", view.Warn: "Warning", view.Bad: "Attention"}[m.Tone]

@@ -3,6 +3,7 @@ package megatron
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -287,11 +288,8 @@ func unlike(name, flag string, words []string) float64 {
 	shared := 0
 	theirs := strings.Split(flag[2:], "-")
 	for _, w := range words {
-		for _, t := range theirs {
-			if w == t {
-				shared++
-				break
-			}
+		if slices.Contains(theirs, w) {
+			shared++
 		}
 	}
 	overlap := 1 - float64(2*shared)/float64(len(words)+len(theirs))

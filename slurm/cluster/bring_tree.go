@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -238,9 +239,7 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 		raw, err := base64.StdEncoding.DecodeString(notes[name])
 		var b broughtTree
 		if err == nil && len(raw) > 0 && json.Unmarshal(raw, &b) == nil {
-			for p, mark := range b.Files {
-				was.Files[p] = mark
-			}
+			maps.Copy(was.Files, b.Files)
 			was.By = b.By
 			if name == "bringing" {
 				d.Unfinished = b.By
@@ -344,9 +343,7 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 	pending := will
 	if !d.None() { // what is to go is known as ours until it is gone
 		pending.Files = was.Files
-		for p, mark := range will.Files {
-			pending.Files[p] = mark
-		}
+		maps.Copy(pending.Files, will.Files)
 	}
 	var orders []string
 	for _, f := range d.brings {

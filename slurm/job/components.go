@@ -54,7 +54,7 @@ func (s Spec) part(i int) (Spec, FieldErrors) {
 	}
 	d.structure(n, reflect.ValueOf(&one).Elem(), at)
 	if one.Nodes == nil {
-		one.Nodes = ptr(1)
+		one.Nodes = new(1)
 	}
 	return one, d.errs
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"path"
 	"strings"
 
@@ -25,9 +26,7 @@ func (s Spec) Run() megatron.Run {
 		entry = strings.TrimSuffix(path.Base(s.Script), ".py")
 	}
 	env := map[string]string{}
-	for k, v := range s.Env {
-		env[k] = v
-	}
+	maps.Copy(env, s.Env)
 	version, _ := megatron.ParseRelease(s.Megatron)
 	return megatron.Run{
 		Entry: entry, Argv: s.Args, WorldSize: s.WorldSize(), Arch: arch, Env: env,

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -181,9 +182,7 @@ func enrootMount(mount string) string {
 // uv finds an environment that is not the worktree's own.
 func (r *rendering) insideEnv() map[string]string {
 	env := map[string]string{}
-	for k, v := range r.Container.Env {
-		env[k] = v
-	}
+	maps.Copy(env, r.Container.Env)
 	if _, own := env["UV_PROJECT_ENVIRONMENT"]; r.contained() && r.Launcher == UV && path.IsAbs(r.Venv) && !own && !r.sets("UV_PROJECT_ENVIRONMENT") {
 		env["UV_PROJECT_ENVIRONMENT"] = r.Venv
 	}

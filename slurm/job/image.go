@@ -150,8 +150,8 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 	name := "image-" + s.WithDefaults().Name
 	return Render(Spec{
 		Name: name[:min(64, len(name))], Account: s.Account, Partition: s.Partition, QOS: s.QOS, Reservation: s.Reservation,
-		Nodes: s.Nodes, GPUsPerNode: ptr(0), Nodelist: s.Nodelist, Exclude: s.Exclude, Time: "30",
-		Worktree: s.Worktree, LogDir: s.LogDir, Monitor: ptr(false), Guards: ptr(false), Launcher: Custom,
+		Nodes: s.Nodes, GPUsPerNode: new(0), Nodelist: s.Nodelist, Exclude: s.Exclude, Time: "30",
+		Worktree: s.Worktree, LogDir: s.LogDir, Monitor: new(false), Guards: new(false), Launcher: Custom,
 		LauncherArgv: []string{"bash", "-c", get + ` && echo "image: ready on ${SLURMD_NODENAME:-$HOSTNAME}"`},
 		Script:       "image", Args: []string{from},
 	}, Options{Version: o.Version})

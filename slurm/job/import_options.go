@@ -35,9 +35,9 @@ func (m *importer) options(options script.Options) {
 		case o.Name == "exclusive" && o.Has:
 			m.further(o, value)
 		case o.Name == "exclusive":
-			m.spec.Exclusive = ptr(true)
+			m.spec.Exclusive = new(true)
 		case o.Name == "requeue" || o.Name == "no-requeue":
-			m.spec.Requeue = ptr(o.Name == "requeue")
+			m.spec.Requeue = new(o.Name == "requeue")
 		case o.Name == "output" || o.Name == "error":
 			m.patterns = append(m.patterns, value)
 		case o.Name == "ntasks-per-node":
@@ -74,7 +74,7 @@ func whole(s string) *int {
 // asks for it.
 func (m *importer) ofNode(n *int) *int {
 	if tasks, known := m.job.TasksPerNode(m.job.Options); known && n != nil {
-		return ptr(*n * max(tasks, 1))
+		return new(*n * max(tasks, 1))
 	}
 	return n
 }

@@ -51,7 +51,7 @@ func (r *rendering) nodeCheck() string {
 		return ""
 	}
 	check := *r
-	check.Monitor = ptr(false)
+	check.Monitor = new(false)
 	check.Rdzv = Rdzv{Backend: "static"}
 	if check.Launcher != UV {
 		check.Launcher = Python

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -38,9 +39,7 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 		for i, key := range common.keys {
 			values[key] = common.list[i].text
 		}
-		for k, v := range row {
-			values[k] = v
-		}
+		maps.Copy(values, row)
 		s, ns := fromRecipe(values)
 		specs = append(specs, s)
 		for _, n := range ns {
@@ -100,9 +99,7 @@ func products(root node) ([]map[string]string, error) {
 							return nil, notSpec(phrase("names more than %d combinations", "展开超过 %d 种组合", maxProducts), phrase("split the recipe", "请拆分 recipe"))
 						}
 						with := map[string]string{key: v}
-						for k, old := range c {
-							with[k] = old
-						}
+						maps.Copy(with, c)
 						next = append(next, with)
 					}
 				}

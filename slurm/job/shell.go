@@ -173,7 +173,7 @@ func ForSession(s Spec, o Options) (Interactive, error) {
 	s = s.WithDefaults()
 	ask := strings.Join(s.words(o.Site), " ")
 	one := s
-	one.Nodes = ptr(1)
+	one.Nodes = new(1)
 	one.Nodelist, one.Begin, one.Dependency = s.Nodelist, "", ""
 	gpus := ""
 	if *s.GPUsPerNode > 0 {
@@ -187,9 +187,6 @@ func ForSession(s Spec, o Options) (Interactive, error) {
 		Release:  "scancel JOBID",
 	}, nil
 }
-
-// ptr returns a pointer to v.
-func ptr[T any](v T) *T { return &v }
 
 // words are the directives as words of a command line. Logs, arrays and
 // requeueing mean nothing to a session.

@@ -107,9 +107,7 @@ func sbatchIgnored(c *checker) {
 
 // uncommented is a directive's text without the comment at its end.
 func uncommented(s string) string {
-	if i := strings.Index(s, " #"); i >= 0 {
-		return s[:i]
-	}
+	s, _, _ = strings.Cut(s, " #")
 	return s
 }
 
@@ -263,11 +261,7 @@ func dependencyBareID(c *checker) {
 	}
 	for _, s := range c.job.Submissions {
 		if o, has := s.Options.Get("dependency"); has && s.Job == nil && (len(o.Value) > 0 && bare(o.Value) || c.laterID(s, o)) {
-			line := s.Command.Line
-			if o.Line > line {
-				line = o.Line
-			}
-			c.report(line, "--dependency="+o.Text())
+			c.report(max(o.Line, s.Command.Line), "--dependency="+o.Text())
 		}
 	}
 }

@@ -97,8 +97,8 @@ func logDirMissing(c *checker) {
 
 // fixedFolder is the part of a folder before Slurm fills in a name or number.
 func fixedFolder(dir string) string {
-	if i := strings.IndexByte(dir, '%'); i >= 0 {
-		return strings.TrimRight(dir[:strings.LastIndexByte(dir[:i], '/')+1], "/")
+	if before, _, ok := strings.Cut(dir, "%"); ok {
+		return strings.TrimRight(dir[:strings.LastIndexByte(before, '/')+1], "/")
 	}
 	return dir
 }

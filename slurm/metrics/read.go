@@ -211,11 +211,11 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 
 // iteration reads one line of training_log (megatron/training/training.py).
 func (r *reader) iteration(line string) {
-	i := strings.Index(line, "iteration ")
-	if i < 0 {
+	before, after, ok := strings.Cut(line, "iteration ")
+	if !ok {
 		return
 	}
-	head, fields, _ := strings.Cut(line[i+len("iteration "):], "|")
+	head, fields, _ := strings.Cut(after, "|")
 	n, of, _ := strings.Cut(head, "/")
 	number, err := strconv.Atoi(strings.TrimSpace(n))
 	if err != nil || number < 0 {
@@ -225,7 +225,7 @@ func (r *reader) iteration(line string) {
 	if total, err := strconv.Atoi(strings.TrimSpace(of)); err == nil {
 		r.run.Of = total
 	}
-	if at, ok := stamp(line[:i]); ok {
+	if at, ok := stamp(before); ok {
 		it.Time = &at
 	}
 	for _, f := range strings.Split(fields, "|") {
@@ -303,8 +303,8 @@ func stamp(head string) (time.Time, bool) {
 // memoryLine reads report_memory (megatron/training/utils).
 func (r *reader) memoryLine(line string) {
 	m := Memory{Rank: -1}
-	if i := strings.Index(line, "[Rank "); i >= 0 {
-		if n, _, ok := strings.Cut(line[i+len("[Rank "):], "]"); ok {
+	if _, after, ok := strings.Cut(line, "[Rank "); ok {
+		if n, _, ok := strings.Cut(after, "]"); ok {
 			m.Rank, _ = strconv.Atoi(n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -161,11 +162,8 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 		add("changed with "+change.since, "变更于 "+change.since, change.says.In(c.Lang))
 	}
 	for _, r := range rules.Table() {
-		for _, name := range r.Flags {
-			if name == f.Name {
-				out.Rules = append(out.Rules, r.ID+": "+requirement(r, f.Name, spans[0].Since).In(c.Lang))
-				break
-			}
+		if slices.Contains(r.Flags, f.Name) {
+			out.Rules = append(out.Rules, r.ID+": "+requirement(r, f.Name, spans[0].Since).In(c.Lang))
 		}
 	}
 	return out, true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -343,9 +344,7 @@ func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error
 // taskEnviron is the environment of one task.
 func (s *srun) taskEnviron(t task) environ {
 	e := environ{}
-	for k, v := range s.env {
-		e[k] = v
-	}
+	maps.Copy(e, s.env)
 	e = e.export(s.Export)
 	set := func(name string, value any) { e[name] = fmt.Sprint(value) }
 	set("SLURM_STEP_ID", s.stepID)
