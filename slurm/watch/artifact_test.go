@@ -131,7 +131,7 @@ func TestSavedAndRisk(t *testing.T) {
 
 // A listing made by a shell, as on a login node, tells the same as the files.
 func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "it's $(here)")
+	dir := filepath.Join(t.TempDir(), "it's $(here) [1]")
 	list := func() (watch.Checkpoint, bool, error) {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", watch.Listing, "sh", dir).Output()
 		require.NoError(t, err)
@@ -151,6 +151,9 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 		made(100*n, time.Duration(20-n)*time.Hour, []string{"metadata.json", ".metadata", "mp_rank_00"}[n%3])
 	}
 	made(9000, 0, "half") // not finished
+	// Neither is a file, nor a folder that is named for no iteration.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "iter_0009100"), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "iter_lastone", "metadata.json"), 0o755))
 	for _, word := range []string{"1900", "1500", "9000", "release", "odd"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte(word), 0o644))
 		require.NoError(t, os.Chtimes(filepath.Join(dir, "latest_checkpointed_iteration.txt"), now, now))

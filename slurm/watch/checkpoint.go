@@ -131,28 +131,27 @@ type saved struct {
 // metadata, as the distributed formats write it last, or with the old format's
 // folders.
 func iterations(dir string) []saved {
-	found, _ := filepath.Glob(filepath.Join(dir, "iter_???????"))
+	in := os.DirFS(dir)
+	found, _ := fs.Glob(in, "iter_"+strings.Repeat("[0-9]", 7))
 	var all []saved
-	for _, path := range found {
-		n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "iter_"))
-		info, statErr := os.Stat(path)
-		if err != nil || statErr != nil || !info.IsDir() || !finished(path) {
+	for _, name := range found {
+		info, err := fs.Stat(in, name)
+		if err != nil || !finished(in, name) {
 			continue
 		}
+		n, _ := strconv.Atoi(strings.TrimPrefix(name, "iter_"))
 		all = append(all, saved{n, info.ModTime()})
 	}
-	slices.SortFunc(all, func(a, b saved) int { return a.iteration - b.iteration })
-	return all
+	return all // by name, which is by number
 }
 
-func finished(path string) bool {
-	for _, name := range []string{"metadata.json", ".metadata"} {
-		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+func finished(in fs.FS, folder string) bool {
+	for _, name := range []string{"metadata.json", ".metadata", "mp_rank_*"} {
+		if found, _ := fs.Glob(in, folder+"/"+name); len(found) > 0 {
 			return true
 		}
 	}
-	old, _ := filepath.Glob(filepath.Join(path, "mp_rank_*"))
-	return len(old) > 0
+	return false
 }
 
 // pace is the middle one of the times between checkpoints: a restart in between
