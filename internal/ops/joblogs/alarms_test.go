@@ -175,7 +175,8 @@ func TestGPUsThatNoIterationUsesRaiseAnAlarm(t *testing.T) {
 		alarm   bool
 	}{
 		"no iteration for long":  {"script: pretrain_gpt.py", 40 * time.Minute, "loading\n", true},
-		"not for long yet":       {"script: pretrain_gpt.py", 10 * time.Minute, "loading\n", false},
+		"just for so long":       {"script: pretrain_gpt.py", 30 * time.Minute, "loading\n", true},
+		"not for long yet":       {"script: pretrain_gpt.py", 30*time.Minute - time.Second, "loading\n", false},
 		"it iterates":            {"script: pretrain_gpt.py", 40 * time.Minute, " [2026-06-11 10:00:00.000000] iteration        1/     100 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n", false},
 		"another program's job":  {"launcher: custom\nlauncher_argv: [bash]", 40 * time.Minute, "loading\n", false},
 		"nobody's specification": {"", 40 * time.Minute, "loading\n", false},
@@ -192,7 +193,7 @@ func TestGPUsThatNoIterationUsesRaiseAnAlarm(t *testing.T) {
 		var ids []string
 		for _, a := range all {
 			ids = append(ids, a.ID)
-			require.Contains(t, a.Says(lang.EN), "5.3 GPU hours", name)
+			require.Contains(t, a.Says(lang.EN), fmt.Sprintf("%.1f GPU hours", 8*tt.elapsed.Hours()), name)
 		}
 		require.Equal(t, tt.alarm, len(ids) == 1 && ids[0] == "gpus_unused", "%s: %v", name, ids)
 	}

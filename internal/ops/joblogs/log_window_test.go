@@ -177,6 +177,8 @@ func TestALineLongerThanAWindowIsPassed(t *testing.T) {
 	}
 	require.Equal(t, "before", back[0])
 	require.Equal(t, "xxxxxx", back[len(back)-1])
+	opstest.Write(t, file, "\n"+strings.Repeat("x", 3*windowBytes))
+	require.Equal(t, []string{""}, window(Place{}).Lines, "the long line comes by itself, though what is before it is empty")
 }
 
 // What a viewer shows of a line is what a terminal would show at last, without secrets.
