@@ -26,13 +26,13 @@ func (j *job) behindBySequence([]*scan.Event) (laggard, bool) { return behind(j.
 // others that left with another. A launcher that tells all others to end does so
 // after the first that it sees: that one counts only where a signal ended it.
 func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
-	codes, told := map[int]int{}, map[int]bool{} // rank → exit code
+	codes, told := map[int]int{}, false // rank → exit code; a launcher told some to end
 	for _, e := range live {
 		if e.Exit == 0 {
 			continue
 		}
 		if scan.ToldToEnd(e.Exit) && !e.First { // the first one was told by somebody else
-			told[e.Rank] = true
+			told = true
 			continue
 		}
 		ranks := []int{e.Rank}
@@ -58,7 +58,7 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 			only = ranks[0]
 		}
 	}
-	if only < 0 || len(codes) == 1 && (codes[only] > 0 && codes[only] < 128 || len(told) == 0) {
+	if only < 0 || len(codes) == 1 && (codes[only] > 0 && codes[only] < 128 || !told) {
 		return laggard{}, false
 	}
 	return laggard{only, j.nccl[only], "exit"}, true

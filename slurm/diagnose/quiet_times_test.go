@@ -1,0 +1,148 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// stepsAt are reports of iterations at so many seconds after ten o'clock, each of
+// which took ms milliseconds by its own word.
+func stepsAt(ms int, seconds ...int) (log string) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	for i, s := range seconds {
+		log += fmt.Sprintf(" [%s] iteration %8d/  500000 | elapsed time per iteration (ms): %d.0 | lm loss: 2.0E+00 |\n",
+			at.Add(time.Duration(s)*time.Second).Format("2006-01-02 15:04:05"), i+1, ms)
+	}
+	return log
+}
+
+// TestHowLongAJobMayBeSilent has running jobs, and for how many seconds they may write nothing: one second more is a hang.
+func TestHowLongAJobMayBeSilent(t *testing.T) {
+	for name, c := range map[string]struct {
+		log     string
+		seconds int64
+	}{
+		"nothing known of its pace":                   {"setting up\n", 600},
+		"fast iterations":                             {stepsAt(1000, 0, 1, 2, 3), 600},
+		"fifteen of its iterations":                   {stepsAt(100000, 0, 100, 200, 300), 1500},
+		"the usual of three gaps":                     {stepsAt(1000, 0, 30, 130, 330), 1500},
+		"iterations without times, by their own word": {" iteration 1/ 500 | elapsed time per iteration (ms): 100000.0 | lm loss: 2.0E+00 |\n", 1500},
+		"a pause that it came back from":              {stepsAt(10000, 0, 10, 20, 1020, 1030), 2000},
+		"a long pause that it came back from":         {stepsAt(10000, 0, 10, 20, 5020, 5030), 7200},
+		"it saves a checkpoint":                       {stepsAt(1000, 0, 1) + "saving checkpoint at iteration       2 to /ckpt\n", 1200},
+		"it saves without an iteration":               {"saving checkpoint at iteration       2 to /ckpt\n", 1200},
+		"it saved a checkpoint and went on":           {"saving checkpoint at iteration       2 to /ckpt\n" + stepsAt(1000, 0, 1), 600},
+		"it begins to train":                          {"training ...\n", 600},
+		"other lines for ten minutes":                 {stepsAt(1000, 0, 1) + "[2026-06-11 10:10:01] a warning\n", 600},
+		"other lines for less than twenty minutes":    {stepsAt(1000, 0, 1) + "[2026-06-11 10:18:01] a warning\n", 120},
+		"of two zones":                                {stepsAt(1000, 0) + "[2026-06-11 10:45:00] a warning\n", 600},
+		"of two zones, nearly two minutes ahead":      {stepsAt(1000, 0) + "[2026-06-11 10:43:01] a warning\n", 600},
+		"of two zones, nearly two minutes behind":     {stepsAt(1000, 0) + "[2026-06-11 10:46:59] a warning\n", 600},
+		"half an hour and a bit is taken for a zone":  {stepsAt(1000, 0) + "[2026-06-11 10:30:01] a warning\n", 600},
+		"half an hour of other lines":                 {stepsAt(1000, 0) + "[2026-06-11 10:30:00] a warning\n", -1},
+		"two minutes more than a zone of other lines": {stepsAt(1000, 0) + "[2026-06-11 10:47:00] a warning\n", -1},
+		"two minutes less than a zone of other lines": {stepsAt(1000, 0) + "[2026-06-11 10:43:00] a warning\n", -1},
+		"no zone, and other lines for long":           {stepsAt(1000, 0) + "[2026-06-11 10:52:00] a warning\n", -1},
+	} {
+		for age, class := range map[int64]string{c.seconds: outcome.Running, c.seconds + 1: outcome.Hang} {
+			if age >= 0 {
+				r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &age})
+				require.Equal(t, class, r.Class, "%s: %d s", name, age)
+			}
+		}
+	}
+}
+
+// TestWhenAJobMayHang has running jobs, from how many seconds of silence on it is said that they may hang, and how long they take for
+// an iteration.
+func TestWhenAJobMayHang(t *testing.T) {
+	bar := func(rate string) string { return " 30%|###       | 30/100 [01:00<02:20,  " + rate + ", loss=2.1]\n" }
+	for name, c := range map[string]struct {
+		log     string
+		seconds int64 // 0: it is never said
+		step    float64
+	}{
+		"five iterations":                  {stepsAt(10000, 0, 10, 20), 50, 10},
+		"by its own word, not by the time": {stepsAt(4000, 0, 10, 20), 50, 4},
+		"its own word says more":           {stepsAt(20000, 0, 10, 20), 100, 20},
+		"fast iterations":                  {stepsAt(1000, 0, 1, 2), 10, 1},
+		"the usual iteration of three":     {stepsAt(4000, 0) + stepsAt(40000, 1) + stepsAt(8000, 2), 40, 8},
+		"it saves a checkpoint":            {stepsAt(10000, 0, 10) + "saving checkpoint at iteration       2 to /ckpt\n", 600, 10},
+		"a bar that counts seconds":        {bar("4.00s/it"), 20, 4},
+		"a bar that counts iterations":     {bar("0.25it/s"), 20, 4},
+		"a bar that stands still":          {bar("0.00it/s"), 0, 0},
+		"no iterations":                    {"setting up\n", 0, 0},
+	} {
+		for age, may := range map[int64]bool{c.seconds - 1: false, c.seconds: c.seconds > 0} {
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &age})
+			require.Equal(t, outcome.Running, r.Class, name)
+			require.Equal(t, may, r.MayHang, "%s: %d s", name, age)
+			if c.step == 0 {
+				require.Nil(t, r.StepS, name)
+			} else {
+				require.InDelta(t, c.step, *r.StepS, 1e-6, name)
+			}
+		}
+	}
+}
+
+// TestAJobOfWhichNothingIsKnown has logs of which only their age is known.
+func TestAJobOfWhichNothingIsKnown(t *testing.T) {
+	const day = 24 * 3600
+	age := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct {
+		log   string
+		age   *int64
+		class string
+	}{
+		"iterations, and nobody knows when":     {stepsAt(1000, 0, 1), nil, outcome.UnknownExit},
+		"iterations, just now":                  {stepsAt(1000, 0, 1), age(5), outcome.Running},
+		"iterations, and then silence":          {stepsAt(1000, 0, 1), age(700), outcome.Hang},
+		"iterations, and a day's silence":       {stepsAt(1000, 0, 1), age(day), outcome.Hang},
+		"iterations, and more than a day's":     {stepsAt(1000, 0, 1), age(day + 1), outcome.UnknownExit},
+		"long iterations":                       {stepsAt(3600_000, 0, 3600, 7200), age(7201), outcome.Running},
+		"no iterations, just now":               {"setting up\n", age(5), outcome.Running},
+		"no iterations, and then silence":       {"setting up\n", age(700), outcome.UnknownExit},
+		"an end, and then silence":              {stepsAt(1000, 0, 1) + "[after training is done] datetime: 2026-06-11 10:00:05\n", age(700), outcome.Success},
+		"no iterations, and nobody knows when":  {"setting up\n", nil, outcome.UnknownExit},
+		"no iterations, nearly ten minutes ago": {"setting up\n", age(600), outcome.Running},
+	} {
+		r := diagnosetest.With(t, c.log, diagnose.Context{SecondsSinceLastWrite: c.age})
+		require.Equal(t, c.class, r.Class, name)
+	}
+}
+
+// TestNumbersThatStayBad has what the iterations of a run that ended report, and where the divergence begins.
+func TestNumbersThatStayBad(t *testing.T) {
+	report := func(n int, value string) string {
+		return fmt.Sprintf(" iteration %8d/  500000 | elapsed time per iteration (ms): 5.0 | lm loss: %s | grad norm: 1.0 |\n", n, value)
+	}
+	for name, c := range map[string]struct {
+		losses []string
+		line   int // 0: it has not diverged
+	}{
+		"NaN to the end":              {[]string{"2.0", "2.0", "nan", "nan", "nan"}, 3},
+		"infinite to the end":         {[]string{"2.0", "-inf", "inf", "inf"}, 2},
+		"twice NaN":                   {[]string{"2.0", "2.0", "nan", "nan"}, 0},
+		"exactly twice as much first": {[]string{"2.0", "2.0", "2.0", "2.0", "4.0", "9.0", "9.0", "9.0"}, 6},
+		"a name that holds inf":       {[]string{"2.0", "info", "info", "info"}, 0},
+	} {
+		log := ""
+		for i, v := range c.losses {
+			log += report(i+1, v)
+		}
+		r := diagnosetest.With(t, log, diagnose.Context{JobState: "FAILED", ExitCode: "1:0"})
+		if c.line == 0 {
+			require.Equal(t, outcome.UnknownExit, r.Class, name)
+			continue
+		}
+		require.Equal(t, outcome.NaNLoss, r.Class, name)
+		require.Equal(t, c.line, *r.RootLineNo, name)
+	}
+}

@@ -1,0 +1,285 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWatchdogsShowWhoIsBehind has what the watchdogs of a job say of their ranks.
+func TestWatchdogsShowWhoIsBehind(t *testing.T) {
+	at := func(enqueued ...int64) map[int]*scan.NCCLRank {
+		all := map[int]*scan.NCCLRank{}
+		for rank, n := range enqueued {
+			all[rank] = &scan.NCCLRank{Enqueued: n}
+		}
+		return all
+	}
+	ops := func(names ...string) map[int]*scan.NCCLRank {
+		all := at(make([]int64, len(names))...)
+		for rank, op := range names {
+			all[rank].Op, all[rank].TimedOut = op, op != ""
+		}
+		return all
+	}
+	less := func(all map[int]*scan.NCCLRank, silent ...int) map[int]*scan.NCCLRank {
+		for _, rank := range silent {
+			delete(all, rank)
+		}
+		return all
+	}
+	late := func(enqueued, seq int64) *scan.NCCLRank {
+		return &scan.NCCLRank{Enqueued: enqueued, Seq: seq, TimedOut: true}
+	}
+	for name, c := range map[string]struct {
+		said  map[int]*scan.NCCLRank
+		world int
+		rank  int // -1: nothing shows it
+		why   string
+	}{
+		"one enqueued less":               {at(9, 8, 9), 3, 1, "behind"},
+		"the first enqueued nothing":      {at(0, 5), 2, 0, "behind"},
+		"two enqueued nothing":            {at(0, 0, 5), 3, -1, ""},
+		"all the same":                    {at(7, 7, 7), 3, -1, ""},
+		"one alone speaks":                {at(7), 1, -1, ""},
+		"by the collective that was late": {map[int]*scan.NCCLRank{0: late(-1, 4), 1: late(-1, 5)}, 2, 0, "behind"},
+		"what was enqueued says more":     {map[int]*scan.NCCLRank{0: late(0, 9), 1: late(5, 9)}, 2, 0, "behind"},
+		"of one nothing is known":         {map[int]*scan.NCCLRank{0: {Enqueued: -1, Seq: 4}, 1: late(5, 5)}, 2, -1, ""},
+		"the first in another collective": {ops("ALLGATHER", "ALLREDUCE", "ALLREDUCE", "ALLREDUCE"), 4, 0, "other"},
+		"the last in another collective":  {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", "ALLGATHER"), 4, 3, "other"},
+		"one of three":                    {ops("ALLREDUCE", "ALLREDUCE", "ALLGATHER"), 3, -1, ""},
+		"two of five":                     {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", "ALLGATHER", "ALLGATHER"), 5, -1, ""},
+		"all in the same collective":      {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE"), 3, -1, ""},
+		"three kinds of collectives":      {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", "ALLGATHER", "BROADCAST"), 5, -1, ""},
+		"one that was not late":           {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", ""), 4, -1, ""},
+		"one of four is silent":           {less(at(7, 7, 7, 7), 2), 4, 2, "silent"},
+		"two of sixteen are silent":       {less(at(make([]int64, 16)...), 11, 5), 16, 5, "silent"},
+		"two of fifteen are silent":       {less(at(make([]int64, 15)...), 11, 5), 15, -1, ""},
+		"three of sixteen are silent":     {less(at(make([]int64, 16)...), 11, 5, 2), 16, -1, ""},
+	} {
+		l, ok := behind(c.said, c.world)
+		require.Equal(t, c.rank >= 0, ok, name)
+		if ok {
+			require.Equal(t, c.rank, l.rank, name)
+			require.Equal(t, c.why, l.why, name)
+		}
+	}
+}
+
+// TestOneRankLeftOtherwise has the exit codes that launchers tell of ranks.
+func TestOneRankLeftOtherwise(t *testing.T) {
+	left := func(rank, exit int) *scan.Event { return &scan.Event{Rank: rank, Exit: exit, Agent: true} }
+	first := func(rank, exit int) *scan.Event { return &scan.Event{Rank: rank, Exit: exit, Agent: true, First: true} }
+	tasks := func(exit int, ranks ...int) *scan.Event {
+		return &scan.Event{Rank: -1, Exit: exit, Agent: true, Tasks: ranks}
+	}
+	for name, c := range map[string]struct {
+		told []*scan.Event
+		rank int // -1: none
+	}{
+		"one of three":                     {[]*scan.Event{left(0, 1), left(1, 1), left(2, -6)}, 2},
+		"the first of three":               {[]*scan.Event{left(0, -6), left(1, 1), left(2, 1)}, 0},
+		"each otherwise":                   {[]*scan.Event{left(0, 1), left(1, 3)}, -1},
+		"all alike":                        {[]*scan.Event{left(0, 1), left(1, 1)}, -1},
+		"one alone":                        {[]*scan.Event{left(1, 1)}, -1},
+		"one alone, by a signal":           {[]*scan.Event{left(1, -9)}, -1},
+		"by a signal, the others told to":  {[]*scan.Event{left(1, -9), left(0, -15)}, 1},
+		"as a shell says it":               {[]*scan.Event{left(1, 137), left(0, -15)}, 1},
+		"the least that a shell says so":   {[]*scan.Event{left(1, 128), left(0, -15)}, 1},
+		"by itself, the others told to":    {[]*scan.Event{left(1, 127), left(0, -15)}, -1},
+		"with 1, the others told to":       {[]*scan.Event{left(1, 1), left(0, -15)}, -1},
+		"told to end first":                {[]*scan.Event{first(1, -15), left(0, -15)}, 1},
+		"nobody knows which rank":          {[]*scan.Event{left(-1, 7), left(0, 1), left(1, 1)}, -1},
+		"a code of 0 is none":              {[]*scan.Event{left(0, 0), left(1, 1), left(2, 1)}, -1},
+		"tasks are ranks":                  {[]*scan.Event{tasks(1, 0, 2, 3), tasks(-6, 1)}, 1},
+		"tasks are ranks, the first is it": {[]*scan.Event{tasks(1, 1, 2, 3), tasks(-6, 0)}, 0},
+	} {
+		l, ok := (&job{taskRank: true}).leftAlone(c.told)
+		require.Equal(t, c.rank >= 0, ok, name)
+		if ok {
+			require.Equal(t, c.rank, l.rank, name)
+		}
+	}
+}
+
+// TestOneRankIsSilent has jobs in which most ranks complain of the others.
+func TestOneRankIsSilent(t *testing.T) {
+	all := func(n int, except ...int) (said []*scan.Event) {
+		silent := map[int]bool{}
+		for _, r := range except {
+			silent[r] = true
+		}
+		for r := range n {
+			if !silent[r] {
+				said = append(said, &scan.Event{Rank: r, Weight: pattern.Symptom})
+			}
+		}
+		return said
+	}
+	with := func(said []*scan.Event, e scan.Event) []*scan.Event { return append(said, &e) }
+	for name, c := range map[string]struct {
+		world int
+		said  []*scan.Event
+		rank  int // -1: nothing shows it
+	}{
+		"one of three":             {3, all(3, 1), 1},
+		"the first of three":       {3, all(3, 0), 0},
+		"one of two":               {2, all(2, 1), -1},
+		"nobody":                   {4, all(4), -1},
+		"two of sixteen":           {16, all(16, 9, 4), 4},
+		"two of fifteen":           {15, all(15, 9, 4), -1},
+		"it died itself":           {4, with(all(4, 2), scan.Event{Rank: 2, Weight: pattern.Death}), 2},
+		"a launcher tells of it":   {4, with(all(4, 2), scan.Event{Rank: 2, Weight: pattern.Exited, Agent: true}), 2},
+		"it says what is no sign":  {4, with(all(4, 2), scan.Event{Rank: 2, Weight: pattern.Symptom - 1}), 2},
+		"a line of nobody's":       {4, with(all(4, 2, 3), scan.Event{Rank: -1, Weight: pattern.Symptom}), -1},
+		"it complains of a fabric": {4, with(all(4, 2), scan.Event{Rank: 2, Weight: pattern.Death - 1}), -1},
+	} {
+		l, ok := (&job{ranks: func() int { return c.world }}).silentAlone(c.said)
+		require.Equal(t, c.rank >= 0, ok, name)
+		if ok {
+			require.Equal(t, c.rank, l.rank, name)
+			require.Equal(t, "silent", l.why, name)
+		}
+	}
+}
+
+// TestOthersNameTheMissingRank has the ranks that complaints name, and whether the
+// store that all ask names them.
+func TestOthersNameTheMissingRank(t *testing.T) {
+	for name, c := range map[string]struct {
+		named []scan.NamedRank
+		rank  int // -1: none
+	}{
+		"nobody is named":                  {nil, -1},
+		"the first rank":                   {[]scan.NamedRank{{Rank: 0}}, 0},
+		"the first rank, less often":       {[]scan.NamedRank{{Rank: 0}, {Rank: 2}, {Rank: 2}}, 2},
+		"the lower of two":                 {[]scan.NamedRank{{Rank: 2}, {Rank: 0}}, 0},
+		"the lower of two, named first":    {[]scan.NamedRank{{Rank: 0}, {Rank: 2}}, 0},
+		"a rank's word beside the store's": {[]scan.NamedRank{{Rank: 3, Referee: true}, {Rank: 3, Referee: true}, {Rank: 1}}, 1},
+		"the store's beside a rank's word": {[]scan.NamedRank{{Rank: 1}, {Rank: 3, Referee: true}, {Rank: 3, Referee: true}}, 1},
+		"rank 0's beside the store's word": {[]scan.NamedRank{{Rank: 0}, {Rank: 3, Referee: true}, {Rank: 3, Referee: true}}, 0},
+		"only the store names ranks":       {[]scan.NamedRank{{Rank: 3, Referee: true}}, 3},
+	} {
+		l, ok := (&job{files: []*scan.Facts{{Missing: c.named}}}).named(nil)
+		require.Equal(t, c.rank >= 0, ok, name)
+		require.Equal(t, c.rank, l.rank, name)
+	}
+}
+
+// TestABrokenGPUsRank has causes seen beside what the kernel says of a GPU of gpu1.
+func TestABrokenGPUsRank(t *testing.T) {
+	cause := func(rank int, node string) *scan.Event {
+		return &scan.Event{Rank: rank, Node: node, Class: outcome.CUDADriver}
+	}
+	for name, c := range map[string]struct {
+		node   string
+		causes []*scan.Event
+		rank   int
+	}{
+		"the first rank":          {"gpu1", []*scan.Event{cause(0, "gpu1")}, 0},
+		"another node's, and one": {"gpu1", []*scan.Event{cause(9, "gpu2"), cause(3, "gpu1"), cause(3, "gpu1")}, 3},
+		"two of its ranks":        {"gpu1", []*scan.Event{cause(0, "gpu1"), cause(1, "gpu1")}, -1},
+		"no rank is known":        {"gpu1", []*scan.Event{cause(-1, "gpu1")}, -1},
+		"no node is known":        {"", []*scan.Event{cause(2, "")}, -1},
+	} {
+		require.Equal(t, c.rank, victimOf(&scan.Event{Rank: -1, Node: c.node}, c.causes), name)
+	}
+}
+
+// TestATagIsARank has the launchers' tags before lines and what is known of the job.
+func TestATagIsARank(t *testing.T) {
+	tag := func(label, local, rank int) logline.Tag { return logline.Tag{Label: label, Local: local, Rank: rank} }
+	base := map[logline.Tag]int{tag(1, 2, -1): 10}
+	none := map[logline.Tag]int{}
+	for name, c := range map[string]struct {
+		j    job
+		file string
+		base map[logline.Tag]int
+		tag  logline.Tag
+		rank int
+	}{
+		"its own word":                         {job{}, "x", none, tag(3, 1, 7), 7},
+		"its own word, rank 0":                 {job{world: 1}, "x", none, tag(3, 1, 0), 0},
+		"seen with the tag":                    {job{}, "x", base, tag(1, 2, -1), 10},
+		"a neighbour of one that was seen":     {job{}, "x", base, tag(1, 3, -1), 11},
+		"the first beside one that was seen":   {job{}, "x", base, tag(1, 0, -1), 8},
+		"another task than the one seen":       {job{}, "x", base, tag(0, 3, -1), -1},
+		"tasks of eight processes":             {job{perNode: 8}, "x", none, tag(2, 3, -1), 19},
+		"the first task of eight processes":    {job{perNode: 8}, "x", none, tag(0, 3, -1), 3},
+		"a file of a node":                     {job{baseRank: []int{8}}, "x", none, tag(-1, 3, -1), 11},
+		"a file of the first node":             {job{baseRank: []int{0}}, "x", none, tag(-1, 3, -1), 3},
+		"the only node":                        {job{world: 8, perNode: 8}, "x", none, tag(-1, 3, -1), 3},
+		"one of several nodes":                 {job{world: 16, perNode: 8}, "x", none, tag(-1, 3, -1), -1},
+		"a task is a rank":                     {job{taskRank: true}, "x", none, tag(5, -1, -1), 5},
+		"the first task is a rank":             {job{taskRank: true}, "x", none, tag(0, -1, -1), 0},
+		"a task is a node":                     {job{}, "x", none, tag(5, -1, -1), -1},
+		"a file of a rank":                     {job{fileRank: []int{4}}, "x", none, logline.NoTag, 4},
+		"a file of the first rank":             {job{fileRank: []int{0}}, "x", none, logline.NoTag, 0},
+		"a log folder of torchrun":             {job{baseRank: []int{8}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 11},
+		"a log folder of the first node":       {job{baseRank: []int{0}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 3},
+		"a log folder of nobody knows which":   {job{}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, -1},
+		"a log folder, the node said its base": {job{bases: map[string]int{"gpu2": 16}, fileNode: []string{"gpu2"}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 19},
+		"the only rank":                        {job{world: 1}, "x", none, logline.NoTag, 0},
+		"one of two":                           {job{world: 2}, "x", none, logline.NoTag, -1},
+	} {
+		j := c.j
+		j.files, j.src = []*scan.Facts{{Bases: c.base}}, sourceOf(c.file)
+		for _, list := range []*[]int{&j.fileRank, &j.baseRank} {
+			if *list == nil {
+				*list = []int{-1}
+			}
+		}
+		if j.fileNode == nil {
+			j.fileNode = []string{""}
+		}
+		require.Equal(t, c.rank, j.rankOf(0, c.tag, nil), name)
+	}
+}
+
+// TestNCCLsLinesTellTheRank has NCCL's own prefix: node, process, thread and device.
+func TestNCCLsLinesTellTheRank(t *testing.T) {
+	byPid, base := map[string]int{"gpu1:311": 5}, map[string]int{"gpu2": 8}
+	for text, rank := range map[string]int{
+		"gpu1:311:400 [2] misc/socket.cc:58 NCCL WARN x": 5,
+		"gpu1:312:400 [2] misc/socket.cc:58 NCCL WARN x": -1,
+		"gpu2:311:400 [2] misc/socket.cc:58 NCCL WARN x": 10,
+		"gpu2:311:400 [0] misc/socket.cc:58 NCCL WARN x": 8,
+		"misc/socket.cc:58 NCCL WARN x":                  -1,
+	} {
+		require.Equal(t, rank, ncclRankOf(text, byPid, base), text)
+	}
+}
+
+// TestANeighbourTellsTheNode has a rank whose node nobody names, and what is known of
+// the others.
+func TestANeighbourTellsTheNode(t *testing.T) {
+	nodes := []string{"gpu1", "gpu2"}
+	for name, c := range map[string]struct {
+		perNode, ranks int
+		given          []string
+		known          map[int]string
+		rank           int
+		node           string
+	}{
+		"itself":                          {8, 16, nil, map[int]string{3: "gpu7", 0: "gpu1"}, 3, "gpu7"},
+		"the last of its node":            {8, 16, nil, map[int]string{15: "gpu2"}, 9, "gpu2"},
+		"the first of its node":           {8, 16, nil, map[int]string{8: "gpu2"}, 9, "gpu2"},
+		"the last of the node before":     {8, 16, nil, map[int]string{7: "gpu1"}, 9, ""},
+		"the first of the node after":     {8, 24, nil, map[int]string{16: "gpu3"}, 9, ""},
+		"the job's nodes in their order":  {8, 16, nodes, nil, 9, "gpu2"},
+		"the last of the first node":      {8, 16, nodes, nil, 7, "gpu1"},
+		"more ranks than the nodes hold":  {8, 24, nodes, nil, 16, ""},
+		"as many ranks as fit the nodes":  {0, 8, nodes, nil, 4, "gpu2"},
+		"so many that the first has them": {0, 8, nodes, nil, 3, "gpu1"},
+		"fewer ranks than nodes":          {0, 1, nodes, nil, 1, "gpu2"},
+		"eight where nothing says it":     {0, 0, nil, map[int]string{7: "gpu1"}, 2, "gpu1"},
+		"eight, and the ninth":            {0, 0, nodes, map[int]string{7: "gpu1"}, 8, "gpu2"},
+	} {
+		j := &job{perNode: c.perNode, given: Context{Nodes: c.given}, ranks: func() int { return c.ranks }}
+		require.Equal(t, c.node, j.nodeByRank(c.rank, c.known), name)
+	}
+}
