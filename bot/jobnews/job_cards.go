@@ -259,8 +259,13 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 		}
 		owed = append(owed, all...)
 	}
-	if have && before.Job.State != n.Job.State || !have && n.Job.State.Ended() {
+	switch {
+	case have && before.Job.State != n.Job.State, !have && n.Job.State.Ended():
 		owed = append(owed, b.tale(ctx, &k)...)
+	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
+		called := k
+		called.Acted = k.User // for the end, and once
+		owed = append(owed, b.taleIn(ctx, &called, id, "cause/")...)
 	}
 	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err

@@ -111,34 +111,43 @@ func (b *Board) watchLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		b.explainLate(ctx)
 		b.numbers(ctx)
 	}
 }
 
-// hear brings what a watcher tells to the cards, of several jobs at once. A job that
-// failed is diagnosed first, so that the news begins with the cause.
+// hear brings what a watcher tells to the cards, of several jobs at once.
 func (b *Board) hear(ctx context.Context, cluster string, from *watch.Subscription) {
 	from.Each(ctx, func(e watch.Event) {
-		if e.Kind != watch.Changed && e.Kind != watch.Ended {
-			return
-		}
-		n := card.News{Job: e.Job}
-		n.Job.Cluster = cluster
-		var numbers joblogs.MetricsOut
-		var report *report.Report
-		if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
-			if n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled {
-				report = b.FindCause(ctx, &n, b.cardLang(ctx, n.Job))
-			}
-			numbers, _ = b.addNumbers(ctx, &n)
-		}
-		told := b.surely(ctx, "slack: news", n.Job.ID, func() error { return b.Tell(ctx, n) })
-		if told && e.Kind == watch.Ended {
-			b.noteFailure(ctx, n.Job, report)
-			b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
-			b.attachLog(ctx, n.Job)
+		if e.Kind == watch.Changed || e.Kind == watch.Ended {
+			b.heard(ctx, cluster, e)
 		}
 	})
+}
+
+// heard tells what has become of a job. One that failed is diagnosed first, so that the
+// news begins with the cause.
+func (b *Board) heard(ctx context.Context, cluster string, e watch.Event) {
+	n := card.News{Job: e.Job}
+	n.Job.Cluster = cluster
+	var numbers joblogs.MetricsOut
+	var report *report.Report
+	failed := false
+	if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
+		if failed = n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled; failed {
+			report = b.FindCause(ctx, &n, b.cardLang(ctx, n.Job))
+		}
+		numbers, _ = b.addNumbers(ctx, &n)
+	}
+	told := b.surely(ctx, "slack: news", n.Job.ID, func() error { return b.Tell(ctx, n) })
+	if told && e.Kind == watch.Ended {
+		if failed && report == nil {
+			b.unexplained.add(lateCause{n.Job, looksForCause})
+		}
+		b.noteFailure(ctx, n.Job, report)
+		b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
+		b.attachLog(ctx, n.Job)
+	}
 }
 
 // surely does what the store has to take, and again while it does not: nobody asks

@@ -1,0 +1,182 @@
+package jobnews
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// numbersOf reads the numbers of the job 4711 in the log.
+func (s *stage) numbersOf(log string) (n card.News, m joblogs.MetricsOut) {
+	s.t.Helper()
+	n.Job = s.put(run(slurm.Running), log)
+	n.Job.Cluster = "test"
+	m, ok := s.addNumbers(s.ctx, &n)
+	require.True(s.t, ok)
+	return n, m
+}
+
+// The loss is a picture below the card: the first in a message, the next in its place;
+// where that message does not stand, a file.
+func TestTheLossIsAPictureAtEachQuarter(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.begin(run(slurm.Running))
+	n, m := s.numbersOf(trained(30))
+	draw := func(quarter int, name string) []string {
+		s.postCurve(s.ctx, n, m, quarter, name, lang.EN)
+		return s.told()
+	}
+	require.Equal(t, []string{"post below " + theCard + ": loss-25.png"}, draw(1, "loss-25.png"))
+	require.Empty(t, draw(1, "loss-25.png"), "once")
+	require.Equal(t, []string{"upload below " + theCard + ": loss-50.png"}, draw(2, "loss-50.png"), "no message shows the first")
+	require.NoError(t, s.kept.Enqueue(s.ctx, store.SlackMessage{Key: theCard + "/curve", Lane: "x", Body: "{}"}))
+	s.told()
+	due, err := s.kept.Due(s.ctx, noon.AddDate(1, 0, 0), 100)
+	require.NoError(t, err)
+	for _, m := range due {
+		if m.Key == theCard+"/curve" {
+			require.NoError(t, s.kept.Sent(s.ctx, m, store.SlackRef{Channel: "C1", TS: "1.2"}))
+		}
+	}
+	require.Equal(t, []string{"update " + theCard + "/curve: loss-75.png"}, draw(3, "loss-75.png"))
+	require.Equal(t, []string{"update " + theCard + "/curve: loss.png"}, draw(ended, "loss.png"))
+	require.Equal(t, []string{"update " + theCard + "/curve: loss.png"}, draw(ended, "loss.png"), "the end is shown whatever was before")
+
+	fresh := set(t)
+	fresh.begin(run(slurm.Running))
+	n, m = fresh.numbersOf(trained(30))
+	fresh.drawCurve(fresh.ctx, n, m, lang.EN)
+	require.Equal(t, []string{"upload below " + theCard + ": loss.png"}, fresh.told(), "at the end a file is enough")
+	n.Curve = n.Curve[:1]
+	fresh.drawCurve(fresh.ctx, n, m, lang.EN)
+	require.Empty(t, fresh.told(), "a point is no curve")
+	fresh.drawProgress(fresh.ctx, n, m)
+	require.Empty(t, fresh.told(), "the card has the chart")
+}
+
+// The card of a pipeline shows its steps, how far each is, and where it broke.
+func TestAPipelinesCard(t *testing.T) {
+	t.Parallel()
+	id := func(s slurm.JobID) *slurm.JobID { return &s }
+	p := jobcontrol.PipelineOut{Name: "nightly", Owner: "ada", Page: "https://x/p", Steps: []jobcontrol.PipelineStep{
+		{Name: "prep", JobID: id("1"), State: slurm.Completed}, {Name: "train", JobID: id("2"), State: slurm.Running}, {Name: "eval"},
+	}}
+	heard := map[slurm.JobID]heardStep{"2": {State: slurm.Running, Iteration: 10, Iterations: 100}}
+	draw := func() string {
+		_, blocks := drawPipeline(p, heard, lang.EN)
+		return string(blocks)
+	}
+	shown := draw()
+	for _, words := range []string{"🔵 nightly · 1 of 3 steps completed", "✅ *prep* · completed · 1", "🔵 *train* · running · 2 · iteration 10 of 100", "*eval* · not submitted", "|page", `"ada`} {
+		require.Contains(t, shown, words)
+	}
+	heard["2"] = heardStep{State: slurm.Running}
+	require.NotContains(t, draw(), "iteration", "where none is known")
+
+	p.Steps[1].State, p.BrokenAt, p.File, p.Page = slurm.Failed, "train", "nightly.yaml", ""
+	heard["2"] = heardStep{State: slurm.Failed, Why: "out of <memory>", Iterations: 100}
+	shown = draw()
+	require.Contains(t, shown, "❌ nightly")
+	require.Contains(t, shown, "failed · 2 · out of")
+	require.NotContains(t, shown, "iteration")
+	require.Contains(t, shown, "goes on where it broke")
+	require.NotContains(t, shown, "|page")
+	p.BrokenAt = ""
+	require.NotContains(t, draw(), "goes on where it broke")
+
+	for _, c := range []struct {
+		states []slurm.State
+		mark   string
+	}{
+		{[]slurm.State{slurm.Pending, slurm.Pending}, "🟡 nightly"},
+		{[]slurm.State{slurm.Completed, slurm.Pending}, "🔵 nightly"},
+		{[]slurm.State{slurm.Running, slurm.Pending}, "🔵 nightly"},
+		{[]slurm.State{slurm.Completed, slurm.Completed}, "✅ nightly"},
+	} {
+		p.Steps = nil
+		for i, state := range c.states {
+			p.Steps = append(p.Steps, jobcontrol.PipelineStep{Name: "s", JobID: id(slurm.JobID(rune('1' + i))), State: state})
+		}
+		require.Contains(t, draw(), c.mark)
+	}
+	p.Steps = make([]jobcontrol.PipelineStep, mostSteps)
+	require.NotContains(t, draw(), "+")
+	p.Steps = make([]jobcontrol.PipelineStep, mostSteps+2)
+	require.Contains(t, draw(), `\n+2"`)
+}
+
+// Who submits has the card where they asked; nothing is followed that was not submitted.
+func TestASubmissionIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	submit, _ := operations.Lookup("submit")
+	status, _ := operations.Lookup("status")
+	cancel, _ := operations.Lookup("cancel")
+	a := incoming.Ask{Key: "k", Team: "T1", User: "U1", Channel: "C1"}
+	c := s.people.Call(s.ctx, a)
+	type result struct {
+		Cluster string      `json:"cluster"`
+		JobID   slurm.JobID `json:"job_id"`
+		Job     string      `json:"job"`
+		Name    string      `json:"name"`
+		Script  string      `json:"script"`
+	}
+	for _, r := range []result{{Name: "gpt"}, {JobID: "4711.0"}} {
+		require.Empty(t, s.Follow(s.ctx, a, c, submit, nil, r))
+	}
+	require.Empty(t, s.Follow(s.ctx, a, c, status, nil, result{JobID: "4711"}))
+	require.Empty(t, s.told())
+	s.site.Put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Running})
+	require.Empty(t, s.Follow(s.ctx, a, c, submit, nil, result{JobID: "4711", Name: "gpt"}))
+	require.Equal(t, "post C1: 🔵 gpt (4711): running", s.told()[0])
+	s.site.Put(slurm.Job{ID: "4712", Name: "gpt", User: "ada", State: slurm.Failed})
+	a.Channel = ""
+	s.Follow(s.ctx, a, c, submit, nil, result{JobID: "4712", Name: "gpt", Script: "#!/bin/bash", Cluster: "test"})
+	told := s.told()
+	require.Equal(t, "post U1: 🟡 gpt (4712): waiting", told[0], "an end is the watcher's to tell")
+	require.Contains(t, told[2], "4712.sbatch")
+	s.Follow(s.ctx, a, c, cancel, result{Job: "4711"}, nil)
+	require.Equal(t, "U1", s.card("4711").Acted)
+
+	var followed []slurm.Job
+	a.Terminal = &incoming.Terminal{User: "ada", Submitted: func(j slurm.Job) { followed = append(followed, j) }}
+	require.Len(t, s.Follow(s.ctx, a, c, submit, nil, result{JobID: "4711"}), 1)
+	require.Len(t, followed, 1)
+	require.Equal(t, slurm.Running, followed[0].State)
+	require.Empty(t, s.told())
+}
+
+// A job as the queue shows it; none where there is no such cluster or job.
+func TestAJobIsSeenInTheQueue(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.site.Put(slurm.Job{ID: "1", State: slurm.Running})
+	j, ok := Queued(s.ctx, s.cfg.Service, "test", "1")
+	require.True(t, ok)
+	require.Equal(t, "test", j.Cluster)
+	_, ok = Queued(s.ctx, s.cfg.Service, "test", "2")
+	require.False(t, ok)
+	_, ok = Queued(s.ctx, s.cfg.Service, "elsewhere", "1")
+	require.False(t, ok)
+	s.cfg.Service.Clusters["down"] = down{s.site}
+	_, ok = Queued(s.ctx, s.cfg.Service, "down", "1")
+	require.False(t, ok)
+	require.False(t, s.discover(s.ctx, noon.Add(-time.Minute)), "where a cluster does not answer, the look was not complete")
+}
+
+type down struct{ ops.Cluster }
+
+func (down) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, slurm.ErrUnknown }

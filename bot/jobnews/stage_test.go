@@ -1,0 +1,178 @@
+package jobnews
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A stage has a Board on a cluster of its own, by a clock that stands. What it owes
+// Slack is read from its store; nothing is sent.
+type stage struct {
+	*Board
+	t    *testing.T
+	ctx  context.Context
+	kept *kept
+	site *opstest.Site
+	at   time.Time
+	// slack answers what is asked of Slack.
+	slack func(method string, form map[string][]string) string
+}
+
+// kept is a store that notes what is queued.
+type kept struct {
+	record.Store
+	queued []store.SlackMessage
+	// away are the kinds of documents that cannot be read now.
+	away string
+}
+
+func (k *kept) Enqueue(ctx context.Context, owed ...store.SlackMessage) error {
+	k.queued = append(k.queued, owed...)
+	return k.Store.Enqueue(ctx, owed...)
+}
+
+func (k *kept) Get(ctx context.Context, kind, key string, now time.Time, value any) (bool, error) {
+	if kind == k.away {
+		return false, errors.New("the database is busy")
+	}
+	return k.Store.Get(ctx, kind, key, now, value)
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// set makes a stage. U1 is the cluster user ada, U2 is grace.
+func set(t *testing.T, policy ...func(*people.Policy)) *stage {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	s := &stage{t: t, ctx: t.Context(), kept: &kept{Store: db.Slack()}, site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}, at: noon}
+	now := func() time.Time { return s.at }
+	log := slog.New(slog.DiscardHandler)
+	service := &ops.Service{
+		Clusters: map[string]ops.Cluster{"test": s.site}, Default: "test", Now: now,
+		Store: func() (*store.Store, error) { return db, nil },
+	}
+	client := func(context.Context, string) (*slack.Client, error) {
+		return slack.New("xoxb-1", slack.OptionHTTPClient(&http.Client{Transport: s})), nil
+	}
+	rights := people.Policy{Links: map[string]string{"T1/U1": "ada", "T1/U2": "grace"}}
+	for _, change := range policy {
+		change(&rights)
+	}
+	book := people.New(people.Config{Policy: rights, Store: s.kept, Service: service, Client: client, Now: now, Log: log})
+	out := outbox.New(outbox.Config{Store: s.kept, Client: client, Now: now, Log: log})
+	s.Board = New(Config{
+		Store: s.kept, Service: service, EditPace: time.Minute, People: book, Reply: reply.New(out), Out: out, Client: client, Now: now, Log: log,
+	})
+	return s
+}
+
+// RoundTrip is Slack.
+func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	require.NoError(s.t, r.ParseForm())
+	w := httptest.NewRecorder()
+	_, err := w.WriteString(s.slack(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], r.Form))
+	return w.Result(), err
+}
+
+// settings sets what a person has chosen.
+func (s *stage) settings(user string, set people.Settings) {
+	s.t.Helper()
+	require.NoError(s.t, s.kept.Put(s.ctx, record.Settings, "T1/"+user, set, time.Time{}))
+}
+
+// told is what was queued since the last look, a line each.
+func (s *stage) told() []string {
+	owed := s.kept.queued
+	s.kept.queued = nil
+	return lines(owed)
+}
+
+// begin gives a job of U1's a card in the channel C1.
+func (s *stage) begin(j slurm.Job) {
+	s.t.Helper()
+	j.Cluster = "test"
+	k := card.Card{Team: "T1", User: "U1", News: card.News{Job: j}, Places: []card.Place{{Team: "T1", Channel: "C1"}}}
+	require.NoError(s.t, s.Begin(s.ctx, k, ""))
+	s.told()
+}
+
+// tell brings news of a job.
+func (s *stage) tell(n card.News) []string {
+	s.t.Helper()
+	n.Job.Cluster = "test"
+	require.NoError(s.t, s.Tell(s.ctx, n))
+	return s.told()
+}
+
+// card is a job's card as it is kept.
+func (s *stage) card(id slurm.JobID) (k card.Card) {
+	s.t.Helper()
+	_, err := s.kept.Store.Get(s.ctx, record.Card, "test/"+string(id), s.at, &k)
+	require.NoError(s.t, err)
+	return k
+}
+
+var called = regexp.MustCompile(`"user_id":"(\w+)"`)
+
+// lines are messages, a line each: how, where and what, whom it calls, and when it may
+// go where that is not now.
+func lines(owed []store.SlackMessage) (all []string) {
+	for _, m := range owed {
+		var o outbox.Message
+		if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
+			return []string{err.Error()}
+		}
+		where, said := o.Channel, o.Text
+		switch {
+		case o.Ref != "":
+			where = o.Ref
+		case o.ThreadOf != "":
+			where = "below " + o.ThreadOf
+		}
+		if o.File != nil {
+			said = o.File.Name
+		}
+		line := string(o.Do) + " " + where + ": " + strings.SplitN(said, "\n", 2)[0]
+		if who := called.FindSubmatch(o.Blocks); who != nil {
+			line += " (calls " + string(who[1]) + ")"
+		}
+		if !m.NotBefore.IsZero() {
+			line += m.NotBefore.UTC().Format(" (at 15:04)")
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// shown is all that messages show.
+func shown(owed []store.SlackMessage) string {
+	var all strings.Builder
+	for _, m := range owed {
+		all.WriteString(m.Body + "\n")
+	}
+	return all.String()
+}
