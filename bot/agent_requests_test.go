@@ -89,18 +89,3 @@ func TestNoticesAreThreadRepliesThatCallOnlyForAlarms(t *testing.T) {
 		})
 	})
 }
-
-func TestWhatIsForOperatorsGoesToTheirChannel(t *testing.T) {
-	t.Parallel()
-	s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C-ops" })
-	n := ops.Notice{
-		Key: "node/yard/gpu07/1", Cluster: "yard", Operators: true,
-		Title: lang.Text{EN: "yard: node gpu07 is blamed for 2 failures", ZH: "yard：节点 gpu07 被判定导致 2 次故障"},
-		Text:  lang.Text{EN: "job 4711: gpu_hardware", ZH: "作业 4711：gpu_hardware"},
-	}
-	require.NoError(t, s.bot.Notify(t.Context(), n))
-	require.NoError(t, s.bot.Notify(t.Context(), n))
-	require.Equal(t, "C-ops", s.said("gpu07 is blamed for 2 failures", "gpu_hardware").Channel)
-	st := s.Wait("one message", func(st slacktest.State) bool { return posted(st, "gpu07 is blamed") > 0 })
-	require.Equal(t, 1, posted(st, "gpu07 is blamed"))
-}

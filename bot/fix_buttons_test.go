@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
-	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -145,19 +144,4 @@ func TestAChainGetsALongerNextLink(t *testing.T) {
 	j, err := s.yard.Job(t.Context(), "5000")
 	require.NoError(t, err)
 	require.Equal(t, slurm.Cancelled, j.State)
-}
-
-func TestTheJobThatTakesOverHasItsCardBesideTheFirst(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	submitted(t, s)
-	from := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}
-	for range 2 {
-		require.NoError(t, s.bot.Carry(t.Context(), from, "4712"))
-	}
-	require.NoError(t, s.bot.Carry(t.Context(), slurm.Job{ID: "1", Cluster: "yard"}, "2"), "nobody follows that one here")
-	c := waitingCard(s, "4712", "waiting")
-	require.Equal(t, "C1", c.Channel)
-	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4712", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}}}))
-	waitingCard(s, "4712", "running", "<@U1>")
 }

@@ -52,7 +52,4 @@ func TestJobsThatFailOfOneCauseAreOneIncident(t *testing.T) {
 	require.Equal(t, 1, posted(st, "jobs, one cause"))
 	s.PressLabel(msg, "I look after it", "U5")
 	s.Wait("who looks after it, on the incident and on each card", func(st slacktest.State) bool { return posted(st, "<@U5> looks after it") == 4 })
-	s.PressLabel(msg, "I look after it", "U1") // later
-	time.Sleep(200 * time.Millisecond)
-	require.Zero(t, posted(s.State(), "<@U1> looks after it"))
 }

@@ -137,27 +137,6 @@ func TestWatchingGoesOnAfterARestart(t *testing.T) {
 	require.Len(t, cards(st, "4711"), 1)
 }
 
-func TestTheDigestComesOnceADay(t *testing.T) {
-	t.Parallel()
-	morning := time.Now().UTC().Truncate(24 * time.Hour).Add(9*time.Hour + time.Minute)
-	s := play(t, func(c *bot.Config) {
-		c.Now = func() time.Time { return morning }
-		// Signatures are of the real time; this bot's time is another.
-		c.AppToken, c.SigningSecret = "xapp-test", ""
-	})
-	require.NoError(t, s.store.Slack().Put(t.Context(), "settings", "T1/U1", map[string]any{"digest": true}, time.Time{}))
-	require.NoError(t, s.store.Slack().Put(t.Context(), "card", "yard/4000", map[string]any{
-		"team": "T1", "user": "U1", "ended_at": morning.Add(-2 * time.Hour),
-		"news": map[string]any{"Job": slurm.Job{ID: "4000", Name: "gpt", State: slurm.Failed, GPUs: 16, ElapsedS: 3600}, "Class": "cuda_oom"},
-	}, time.Time{}))
-	for range 2 {
-		s.bot.Digests(t.Context())
-	}
-	msg := s.said("Jobs of the last day", "GPU out of memory (cuda_oom): 4000 gpt", "16.0")
-	require.Equal(t, "DU1", msg.Channel)
-	require.Equal(t, 1, posted(s.State(), "Jobs of the last day"))
-}
-
 func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
