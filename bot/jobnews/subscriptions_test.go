@@ -219,7 +219,7 @@ func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 }
 
 // A script names a channel that its owner is in, or the owner: nobody else is written to.
-func TestAScriptAsksForItsCard(t *testing.T) {
+func TestAScriptDoesNotPostIntoAChannelThatItsOwnerIsNotIn(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	s.slack = func(_ string, form map[string][]string) string {
