@@ -49,6 +49,15 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"an exception that few rows follow":            {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
 		"another program's thousand lines":             {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
 		"a thousand lines, and signs of an end":        {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
+		"a date alone before and after the work":       {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},
+		"a date alone after a few lines":               {"2017-08-01 11:35:48\nk = 10\n2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"a date alone after the work":                  {"k = 10\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"a table of GPUs behind the words of an end": {
+			"done training it\n" + strings.Repeat("| 34%   41C    P0    62W / 260W |      1MiB / 48601MiB |      0%      Default |\n", 40), outcome.Success,
+		},
+		"how long it took, beside other numbers": {"numbers: 7\nepochs 1, ELAPSED TIME = 4.5965s, THROUGHPUT = 13053.28 samples/s\n", outcome.Success},
+		"a score by its whole name":              {"Decoded sentence: n pl\nBLEU score: 0.0316\n", outcome.Success},
+		"an option of srun that is no exit code": {"srun --kill-on-bad-exit=1 bash -c \"\nepoch 1 of it\nTraining finished\n", outcome.Success},
 		"a warning of an exception to come": {
 			"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nSome values belong elsewhere (https://huggingface.co/docs/a). This warning will be raised to an exception in v4.41.\n",
 			outcome.Success,

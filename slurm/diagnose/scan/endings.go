@@ -161,8 +161,9 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
-			case closes(text), (score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
-				!f.repeats(text) && !f.inRow(m.Tag, text):
+			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && dateAlone.MatchString(text),
+				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
+					!f.repeats(text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it ends amid what it announces, or that did not work
@@ -256,7 +257,7 @@ var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
 
 // score is a measure of a finished evaluation, alone or beside others.
 var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
-	`auc|roc[ _-]auc|bleu|rouge\w*|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
+	`auc|roc[ _-]auc|bleu(?:[ _-]score)?|rouge\w*|(?:cumulative|total|mean|average)[ _-](?:reward|return)|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
 	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
 	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
 	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
@@ -276,9 +277,18 @@ func (f *Facts) talk() (lines []Mark) {
 	return lines
 }
 
+// clockIn is how many lines may come before a script's first date.
+const clockIn = 10
+
+// dateAlone is what date(1) prints: a script that does so before and after its work
+// tells when it began and that it ended.
+var dateAlone = lazy.New(`^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)? \S+ \d{4}` +
+	`|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)$`)
+
 // timeTaken is how a program tells how long it took.
 var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
-	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$`)
+	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$` +
+	`|(?:^\W*|, )(?:elapsed time|time ?\((?:s|sec|seconds|ms|min|minutes)\)) *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
 
 // repeats reports whether a line of the same form stands among the last ones
 // before the end: then it is one of a row that goes on.
@@ -290,4 +300,21 @@ func (f *Facts) repeats(text string) bool {
 		}
 	}
 	return false
+}
+
+// ends notes a line among the last ones, where the rows of a frame, such as
+// nvidia-smi's, stand as one.
+func (s *scanner) ends(m Mark, text string) {
+	if n := len(s.Last); n > 0 && framed(text) && framed(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
+		s.Last = s.Last[:n-1]
+	}
+	if s.told <= clockIn && s.clockedIn == 0 && dateAlone.MatchString(text) {
+		s.clockedIn = s.told
+	}
+	s.note(&s.Last, m, 16)
+}
+
+// framed reports whether a line is a row of a frame, or a rule of it.
+func framed(text string) bool {
+	return strings.HasPrefix(text, "|") || strings.HasPrefix(text, "+-")
 }

@@ -353,9 +353,9 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 }
 
 // ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
-// code a program ended. The local rank stands in the command line that
-// DeepSpeed repeats.
-var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?\bexit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+// code a program ended, which srun's option --kill-on-bad-exit=1 does not. The local
+// rank stands in the command line that DeepSpeed repeats.
+var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.

@@ -83,6 +83,7 @@ type Facts struct {
 	fromZero  int               // what a count of epochs or steps goes to that began at 0
 	plan      plan              // of iterations
 	told      int               // lines other than Megatron's iterations
+	clockedIn int               // how many lines had been told at a date alone with which it began
 	rows      map[uint32]row    // what is said again and again, by its form
 	LastTime  time.Time
 	lastOff   int64 // of the last line that is not a launcher's
@@ -275,7 +276,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.buf = h.Rows
 	s.seen(t, text, h)
 	s.told++
-	s.note(&s.Last, Mark{Off: off, Text: raw, At: s.now, Tag: t}, 16)
+	s.ends(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	if h.Ask&pattern.AskDone != 0 {
 		s.count(t, text)
 	}
