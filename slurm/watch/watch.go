@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -55,7 +56,7 @@ type Event struct {
 // Options are a watcher's paces. Zero fields take the defaults.
 type Options struct {
 	Interval time.Duration // between two looks: 30 s
-	Floor    time.Duration // a refresh sooner than this after a look is answered by it: 10 s
+	Floor    time.Duration // a question sooner than this after another is answered by that one: 10 s
 	Window   time.Duration // in which at most two looks are made while nothing changes: two intervals
 	Longest  time.Duration // the interval that failures and slow answers lead to: 5 min
 	Forget   time.Duration // after which a job that nobody knows is lost: 24 h
@@ -95,10 +96,8 @@ type Watcher struct {
 	jobs     map[slurm.JobID]*watched
 	subs     map[*Subscription]bool
 	interval time.Duration
-	quiet    int           // looks in a row that showed nothing new
-	looking  chan struct{} // closed when the look under way ends; nil: none
-	looked   time.Time     // the last look that was answered
-	lookErr  error
+	quiet    int       // looks in a row that showed nothing new
+	looked   time.Time // the last look that was answered
 	down     time.Time // since when the cluster does not answer; zero: it does
 	stepped  time.Time // when the steps were last asked for
 	wake     chan struct{}
@@ -186,13 +185,6 @@ func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, ok bool) {
 	return slurm.Job{}, false
 }
 
-// Down returns since when the cluster does not answer; zero: it does.
-func (w *Watcher) Down() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.down
-}
-
 // Run looks at the cluster at the watcher's pace until ctx ends. While no job is
 // followed it asks nothing.
 func (w *Watcher) Run(ctx context.Context) {
@@ -235,42 +227,11 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Refresh brings what is known up to date and returns when it is. However many
-// ask at once, one look answers them all; one that was answered within Floor
-// answers them too.
-func (w *Watcher) Refresh(ctx context.Context) error {
-	w.mu.Lock()
-	fresh := w.looking == nil && !w.looked.IsZero() && time.Since(w.looked) < w.opts.Floor
-	err := w.lookErr
-	w.mu.Unlock()
-	if fresh {
-		return err
-	}
-	return w.look(ctx)
-}
-
-// look asks the cluster, or joins the look under way.
+// look asks the cluster and tells of what is new.
 func (w *Watcher) look(ctx context.Context) error {
 	w.mu.Lock()
-	if under := w.looking; under != nil {
-		w.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-under:
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.lookErr
-	}
-	done := make(chan struct{})
-	w.looking = done
-	ids := make([]slurm.JobID, 0, len(w.jobs))
-	for id := range w.jobs {
-		ids = append(ids, id)
-	}
+	ids := slices.Sorted(maps.Keys(w.jobs))
 	w.mu.Unlock()
-	slices.Sort(ids)
 
 	begin := time.Now()
 	seen, err := w.ask(ctx, ids)
@@ -278,11 +239,7 @@ func (w *Watcher) look(ctx context.Context) error {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	news := w.take(ids, seen, err)
-	w.pace(news, took, err)
-	w.lookErr = err
-	w.looking = nil
-	close(done)
+	w.pace(w.take(ids, seen, err), took, err)
 	return err
 }
 

@@ -293,30 +293,6 @@ func TestAJobThatIsWatchedTwiceIsToldOfOnce(t *testing.T) {
 	})
 }
 
-func TestAHundredViewersAreOneQuestion(t *testing.T) {
-	f := newFake(job("7", slurm.Running))
-	f.slow = 500 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		w := watch.New(f, watch.Options{})
-		w.Watch(slurm.Job{ID: "7"})
-		var all sync.WaitGroup
-		for range 100 {
-			all.Go(func() { require.NoError(t, w.Refresh(t.Context())) })
-		}
-		all.Wait()
-		require.Len(t, f.asked, 1)
-		require.NoError(t, w.Refresh(t.Context()))
-		require.Len(t, f.asked, 1, "a look of a moment ago answers too")
-		f.set(func() { delete(f.queue, "7") })
-		time.Sleep(11 * time.Second)
-		for range 10 {
-			require.NoError(t, w.Refresh(t.Context()))
-		}
-		require.Len(t, f.asked, 2)
-		require.Len(t, f.pastAsked, 1, "by the accounts too")
-	})
-}
-
 func TestTenThousandJobsAreOneQuestionAnInterval(t *testing.T) {
 	f := newFake()
 	for i := range 10000 {

@@ -1,0 +1,16 @@
+package watch
+
+import (
+	"context"
+	"time"
+)
+
+// Refresh is one look, at once.
+func (w *Watcher) Refresh(ctx context.Context) error { return w.look(ctx) }
+
+// Down returns since when the cluster does not answer; zero: it does.
+func (w *Watcher) Down() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down
+}
