@@ -118,10 +118,7 @@ func New(cfg Config) (*Bot, error) {
 	if cfg.APIURL != "" {
 		u, err := url.Parse(cfg.APIURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, lang.Text{
-				EN: "SLACK_API_URL %q is not an http address",
-				ZH: "SLACK_API_URL %q 不是 http 地址",
-			}.Err(cfg.APIURL)
+			return nil, lang.Text{EN: "SLACK_API_URL %q is not an http address", ZH: "SLACK_API_URL %q 不是 http 地址"}.Err(cfg.APIURL)
 		}
 		b.api = u
 	}
@@ -137,9 +134,7 @@ func New(cfg Config) (*Bot, error) {
 		SigningSecret: cfg.SigningSecret, OldSigningSecret: cfg.OldSigningSecret, AppToken: cfg.AppToken, Connections: cfg.Connections, Silence: cfg.Silence,
 		Installs: cfg.OAuth != nil, API: b.api, App: b.app, PerMinute: cfg.Policy.PerMinute, Accept: b.accept, Form: b.sentForm, Now: b.now, Log: b.log,
 	})
-	b.out = outbox.New(outbox.Config{
-		Store: cfg.Store, Client: b.app.Client, HTTP: b.plain, ResponseURL: b.receiver.ResponseURL, Now: b.now, Log: b.log,
-	})
+	b.out = outbox.New(outbox.Config{Store: cfg.Store, Client: b.app.Client, HTTP: b.plain, ResponseURL: b.receiver.ResponseURL, Now: b.now, Log: b.log})
 	b.reply = reply.New(b.out)
 	b.people = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Client: b.app.Client, Now: b.now, Log: b.log})
 	b.news = jobnews.New(jobnews.Config{
@@ -168,16 +163,10 @@ func (c Config) check() error {
 		}.Err()
 	}
 	if c.BotToken != "" && !strings.HasPrefix(c.BotToken, "xox") {
-		return lang.Text{
-			EN: "SLACK_BOT_TOKEN does not look like one: a bot token begins with xoxb-",
-			ZH: "SLACK_BOT_TOKEN 不像机器人令牌：应以 xoxb- 开头",
-		}.Err()
+		return lang.Text{EN: "SLACK_BOT_TOKEN does not look like one: a bot token begins with xoxb-", ZH: "SLACK_BOT_TOKEN 不像机器人令牌：应以 xoxb- 开头"}.Err()
 	}
 	if c.AppToken != "" && !strings.HasPrefix(c.AppToken, "xapp-") {
-		return lang.Text{
-			EN: "SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-",
-			ZH: "SLACK_APP_TOKEN 不像应用级令牌：应以 xapp- 开头",
-		}.Err()
+		return lang.Text{EN: "SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-", ZH: "SLACK_APP_TOKEN 不像应用级令牌：应以 xapp- 开头"}.Err()
 	}
 	if c.AppToken == "" && c.SigningSecret == "" {
 		if c.OAuth != nil {

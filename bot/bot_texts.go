@@ -17,12 +17,6 @@ var (
 		EN: "you come from another workspace, so only `help` and `ask` are open to you here",
 		ZH: "您来自其他工作区，这里只能使用 `help` 和 `ask`",
 	}
-	textChannel = lang.Text{
-		EN: "jobs may not be changed from this channel",
-		ZH: "不允许在本频道修改作业",
-	}
-	textChannelFix = lang.Text{
-		EN: "use a direct message with the bot, or one of the channels that your operator has opened",
-		ZH: "请在与机器人的私聊中操作，或使用管理员开放的频道",
-	}
+	textChannel    = lang.Text{EN: "jobs may not be changed from this channel", ZH: "不允许在本频道修改作业"}
+	textChannelFix = lang.Text{EN: "use a direct message with the bot, or one of the channels that your operator has opened", ZH: "请在与机器人的私聊中操作，或使用管理员开放的频道"}
 )

@@ -156,9 +156,7 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 // homeSettings are the settings with selects, and who the person is.
 func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	l := c.Lang
-	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{
-		{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, profile.Nobody.In(l))},
-	}})}
+	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, profile.Nobody.In(l))}}})}
 	if c.Who.User == "" && !c.Who.ReadOnly {
 		bs = append(bs, slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":identity", "link", answer.Label(reply.LinkMe.In(l)))))
 	}

@@ -110,9 +110,7 @@ var (
 // the present kind in its Messages tab, for an earlier one in its own thread.
 func (b *Bot) assistant(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	l := b.people.LangOf(ctx, a)
-	p := slack.AssistantThreadsSetSuggestedPromptsParameters{
-		Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread,
-	}
+	p := slack.AssistantThreadsSetSuggestedPromptsParameters{Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread}
 	for _, x := range install.Prompts {
 		p.AddPrompt(x.Title.In(l), x.Text.In(l))
 	}

@@ -156,10 +156,7 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 
 // sorry says that we are at fault.
 func (b *Bot) sorry(ctx context.Context, a incoming.Ask) view.Doc {
-	return answer.Error(&ops.Error{
-		Code:    ops.Failed,
-		Message: answer.Broken,
-	}, b.people.LangOf(ctx, a))
+	return answer.Error(&ops.Error{Code: ops.Failed, Message: answer.Broken}, b.people.LangOf(ctx, a))
 }
 
 // flight knows which requests are being worked on.

@@ -129,11 +129,9 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 			Mode:    sdk.ElicitationModeForm,
 			Message: question.text,
 			RequestedSchema: map[string]any{
-				"type": "object",
-				"properties": map[string]any{
-					"ok": map[string]any{"type": "boolean", "title": "Yes, " + o.Name, "default": false},
-				},
-				"required": []string{"ok"},
+				"type":       "object",
+				"properties": map[string]any{"ok": map[string]any{"type": "boolean", "title": "Yes, " + o.Name, "default": false}},
+				"required":   []string{"ok"},
 			},
 		}).ToolResult(), nil
 	case !policy.token(v) || question.foreign:
@@ -327,11 +325,7 @@ type tokens struct {
 func newTokens() *tokens {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: it would end the program
-	return &tokens{
-		macs:  sync.Pool{New: func() any { return hmac.New(sha256.New, key) }},
-		now:   time.Now,
-		spent: map[string]time.Time{},
-	}
+	return &tokens{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now, spent: map[string]time.Time{}}
 }
 
 // issue makes the token of one call, which carries the digest of the script that

@@ -121,10 +121,7 @@ func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 	if claims.Subject == "" {
 		return Grant{}, errors.New("the token names no subject")
 	}
-	g := Grant{
-		Caller:  ops.Caller{Surface: ops.MCPHTTP, ID: o.Issuer + "#" + claims.Subject, ReadOnly: true},
-		Effects: []ops.Effect{},
-	}
+	g := Grant{Caller: ops.Caller{Surface: ops.MCPHTTP, ID: o.Issuer + "#" + claims.Subject, ReadOnly: true}, Effects: []ops.Effect{}}
 	scopes := append(strings.Fields(claims.Scope), claims.Scopes...)
 	for _, e := range []ops.Effect{ops.Read, ops.Write, ops.Destructive} {
 		if slices.Contains(scopes, scopeOf[e]) {

@@ -201,9 +201,7 @@ func (w *answerWriter) Write(line []byte) (int, error) {
 
 // refuse answers a message that could not be read, and so has no id.
 func (w *answerWriter) refuse(message string) {
-	line, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32700, "message": message},
-	})
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32700, "message": message}})
 	if err == nil {
 		_, _ = w.Write(append(line, '\n')) // a client that is gone reads no refusals
 	}

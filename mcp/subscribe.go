@@ -126,9 +126,7 @@ func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
 		if id, ok := jobOf(uri); ok && strings.HasPrefix(uri, jobsURI+id+"/logs") {
 			uri = jobsURI + id // a job that has no log yet will have one
 		}
-		read, err := json.Marshal(map[string]any{
-			"jsonrpc": "2.0", "id": "subscribe", "method": sdk.MethodResourcesRead, "params": map[string]any{"uri": uri},
-		})
+		read, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "subscribe", "method": sdk.MethodResourcesRead, "params": map[string]any{"uri": uri}})
 		if err != nil {
 			return err
 		}

@@ -240,10 +240,8 @@ func outputSchema(o ops.Op) json.RawMessage {
 		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
 		ops.Property{Name: cursorField, Schema: str("where the longest list goes on: the argument of that name")},
 		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{
-			Type: "object",
-			Properties: []ops.Property{
-				{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}},
-			},
+			Type:       "object",
+			Properties: []ops.Property{{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}}},
 		}}},
 		ops.Property{Name: "error", Schema: &ops.Schema{Type: "object", Description: "a refusal, with what would work", Properties: []ops.Property{
 			{Name: "code", Schema: str("")}, {Name: "field", Schema: str("")}, {Name: "message", Schema: str("")}, {Name: "fix", Schema: str("")},

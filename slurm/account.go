@@ -106,10 +106,7 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 		if p+width < len(pieces) {
 			cut := strings.LastIndexByte(last, '\n')
 			if cut < 0 {
-				return nil, lang.Text{
-					EN: "sacct's answer has no line break after job %s",
-					ZH: "sacct 的输出在作业 %s 之后没有换行",
-				}.Err(j.ID)
+				return nil, lang.Text{EN: "sacct's answer has no line break after job %s", ZH: "sacct 的输出在作业 %s 之后没有换行"}.Err(j.ID)
 			}
 			last, id = last[:cut], last[cut+1:]
 		}

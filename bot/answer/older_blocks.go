@@ -65,9 +65,7 @@ func plainText(s string) map[string]any {
 
 func preformatted(s string) map[string]any {
 	text := map[string]any{"type": "text", "text": Cut(strings.TrimRight(s, "\n")+" ", MaxText)}
-	return map[string]any{"type": "rich_text", "elements": []any{map[string]any{
-		"type": "rich_text_preformatted", "elements": []any{text},
-	}}}
+	return map[string]any{"type": "rich_text", "elements": []any{map[string]any{"type": "rich_text_preformatted", "elements": []any{text}}}}
 }
 
 // ChartLine is a chart in a line of text: its title, its course, and where it

@@ -72,11 +72,7 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 	}
 	ps = append(ps, piece{Block: t, size: size, table: true})
 	if dropped {
-		files = append(files, File{
-			Name:    fmt.Sprintf("table-%d.txt", n+1),
-			Title:   OneLine(s.Heading),
-			Content: PlainTable(*s.Table),
-		})
+		files = append(files, File{Name: fmt.Sprintf("table-%d.txt", n+1), Title: OneLine(s.Heading), Content: PlainTable(*s.Table)})
 	}
 	return ps, files
 }
@@ -108,9 +104,7 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 	}
 	if strings.TrimSpace(shown) != "" {
 		el := slack.NewRichTextSectionTextElement(inert(strings.TrimRight(shown, "\n")), nil)
-		ps = append(ps, rich(&slack.RichTextPreformatted{
-			Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el},
-		}))
+		ps = append(ps, rich(&slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: []slack.RichTextSectionElement{el}}))
 	}
 	return ps, files
 }

@@ -51,10 +51,7 @@ func ConfirmView(s Summary, id string, l lang.Lang) slack.ModalViewRequest {
 		Type: slack.VTModal, CallbackID: ConfirmCallback, PrivateMetadata: id,
 		Title: answer.Label(textSure.In(l)), Submit: answer.Label(SubmitLabel.In(l)), Close: answer.Label(TextClose.In(l)),
 	}
-	bs := []slack.Block{
-		answer.Header(answer.OneLine(s.Name + " → " + s.Cluster)),
-		slack.NewSectionBlock(answer.Label(answer.OneLine(s.Headline)), nil, nil),
-	}
+	bs := []slack.Block{answer.Header(answer.OneLine(s.Name + " → " + s.Cluster)), slack.NewSectionBlock(answer.Label(answer.OneLine(s.Headline)), nil, nil)}
 	if s.Approval != "" {
 		bs = append(bs, answer.ContextLine(warnMark+TextAsked.In(l)+answer.Colon.In(l)+s.Approval))
 	}

@@ -27,8 +27,6 @@ func PasteView(meta string, l lang.Lang) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: PasteCallback, PrivateMetadata: meta,
 		Title: answer.Label(textPaste.In(l)), Submit: answer.Label(textFormCheck.In(l)), Close: answer.Label(TextClose.In(l)),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{
-			slack.NewInputBlock(PasteField, answer.Label(textPasteWhat.In(l)), answer.Label(textPasteHint.In(l)), e),
-		}},
+		Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewInputBlock(PasteField, answer.Label(textPasteWhat.In(l)), answer.Label(textPasteHint.In(l)), e)}},
 	}
 }

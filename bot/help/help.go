@@ -188,9 +188,7 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 		doc.Sections = append(doc.Sections, view.Section{Heading: textExample.In(l), Code: "/megatron " + example})
 	}
 	if f := flagRows(op, l); len(f) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Table: &view.Table{
-			Header: []string{textFlags.In(l), textMeaning.In(l)}, Rows: f,
-		}})
+		doc.Sections = append(doc.Sections, view.Section{Table: &view.Table{Header: []string{textFlags.In(l), textMeaning.In(l)}, Rows: f}})
 	}
 	return doc
 }
@@ -218,12 +216,7 @@ var (
 
 // Unknown offers the nearest commands, with the words that were typed after.
 func Unknown(word string, l lang.Lang, rest ...string) view.Doc {
-	d := view.Doc{
-		Title:    fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)),
-		Tone:     view.Warn,
-		Sections: []view.Section{{}},
-		Next:     []string{"help"},
-	}
+	d := view.Doc{Title: fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)), Tone: view.Warn, Sections: []view.Section{{}}, Next: []string{"help"}}
 	if near := typed.DidYouMean(word); len(near) > 0 {
 		d.Sections[0].Text = textMean.In(l)
 		for i := range near {

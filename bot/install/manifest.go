@@ -23,10 +23,7 @@ type Scope struct {
 // scope.
 var scopeTable = []Scope{
 	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
-	{
-		Name: "assistant:write", Why: "to suggest questions",
-		For: []string{"assistant.threads.setSuggestedPrompts"},
-	},
+	{Name: "assistant:write", Why: "to suggest questions", For: []string{"assistant.threads.setSuggestedPrompts"}},
 	{Name: "channels:history", Why: "to find a message of our own again when Slack's answer was lost, instead of posting it twice", For: []string{"conversations.history", "conversations.replies"}},
 	{Name: "chat:write", Why: "to post answers and job cards, to keep cards up to date, to show a model's answer while it is worded, and what is being worked on", For: []string{"assistant.threads.setStatus", "chat.postMessage", "chat.postEphemeral", "chat.update", "chat.startStream", "chat.appendStream", "chat.stopStream", "chat.delete"}},
 	{Name: "commands", Why: "for /megatron and the shortcuts", For: []string{"/megatron"}},
@@ -109,10 +106,7 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 			object{"name": "Lint this script", "type": "message", "callback_id": CallLint, "description": "Check this sbatch script or job"},
 			object{"name": "Submit a Megatron job", "type": "global", "callback_id": CallSubmit, "description": "Plan, check and submit a training job"},
 		},
-		"agent_view": object{
-			"agent_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.",
-			"suggested_prompts": suggested(),
-		},
+		"agent_view": object{"agent_description": "Plans, submits, watches and diagnoses Megatron-LM jobs on Slurm.", "suggested_prompts": suggested()},
 	}
 	if d := o.Policy.LinkDomain; d != "" {
 		features["unfurl_domains"] = []string{d}

@@ -77,7 +77,5 @@ func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []
 	if q, ok := Queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // an end is the watcher's to tell
 		j = q
 	}
-	return b.Begin(ctx, card.Card{
-		Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people,
-	}, "")
+	return b.Begin(ctx, card.Card{Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people}, "")
 }

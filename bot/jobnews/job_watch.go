@@ -320,10 +320,7 @@ func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcon
 
 // Reader is the watcher's own call: it reads what a card shows.
 func (b *Board) Reader(ctx context.Context, j slurm.Job) *ops.Call {
-	return &ops.Call{
-		Service: b.cfg.Service, Lang: b.cardLang(ctx, j),
-		Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true},
-	}
+	return &ops.Call{Service: b.cfg.Service, Lang: b.cardLang(ctx, j), Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true}}
 }
 
 // addNumbers adds what the training says of itself, and returns it; ok is false

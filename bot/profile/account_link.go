@@ -86,9 +86,7 @@ func (b *Desk) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 
 // linkDoc says how to prove who one is.
 func linkDoc(code string, l lang.Lang) view.Doc {
-	return view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{
-		{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + code, Lang: "bash"},
-	}}
+	return view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + code, Lang: "bash"}}}
 }
 
 func linkRow(l lang.Lang) slack.Block {

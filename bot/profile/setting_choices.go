@@ -24,9 +24,7 @@ var (
 	textPing   = lang.Text{EN: "Call me", ZH: "提醒方式"}
 	textZone   = lang.Text{EN: "Time zone", ZH: "时区"}
 	digestText = map[string]lang.Text{"on": {EN: "every morning", ZH: "每天早上"}, "off": {EN: "no", ZH: "不发送"}}
-	notifyText = map[string]lang.Text{
-		"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"},
-	}
+	notifyText = map[string]lang.Text{"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"}}
 )
 
 // zones are the time zones that are offered; any other is typed.
@@ -62,9 +60,7 @@ var settingChoices = []settingChoice{
 		"lang", textLanguage, func(_ *Desk, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
 		func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
 	},
-	{
-		"notify", textPing, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText),
-	},
+	{"notify", textPing, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText)},
 	{
 		"digest", textDigest, func(_ *Desk, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
 	},

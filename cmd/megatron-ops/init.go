@@ -124,10 +124,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			return nil
 		}
 		if !asked {
-			sh.note("", lang.Text{
-				EN: "Enter takes what stands in brackets, - leaves it out.",
-				ZH: "直接回车采用方括号中的值，输入 - 表示不填。",
-			}.In(sh.lang))
+			sh.note("", lang.Text{EN: "Enter takes what stands in brackets, - leaves it out.", ZH: "直接回车采用方括号中的值，输入 - 表示不填。"}.In(sh.lang))
 		}
 		f := found[i]
 		fmt.Fprintln(sh.err)

@@ -91,9 +91,7 @@ func slackInstall(c config.Slack) (*install.OAuth, error) {
 	if err != nil {
 		return nil, bad(field, lang.Said(err), lang.Same("openssl rand -base64 32"))
 	}
-	return &install.OAuth{
-		ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth",
-	}, nil
+	return &install.OAuth{ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth"}, nil
 }
 
 // readPrivate is a secret from the file that field names.

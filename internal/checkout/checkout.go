@@ -76,9 +76,7 @@ func (s Sources) without() Found {
 
 func found(from, version string, m megatron.Match, why lang.Text) Found {
 	if !m.Exact {
-		why = lang.Text{
-			EN: "%s; the nearest release whose code the rules were read from is %s", ZH: "%s；规则所读取的版本中与之最近的是 %s",
-		}.With(why, m.Release.String())
+		why = lang.Text{EN: "%s; the nearest release whose code the rules were read from is %s", ZH: "%s；规则所读取的版本中与之最近的是 %s"}.With(why, m.Release.String())
 	}
 	return Found{Release: m.Release.String(), From: from, Version: version, Exact: m.Exact, Why: why}
 }

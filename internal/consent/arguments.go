@@ -37,13 +37,9 @@ func size(s job.Spec) lang.Text {
 	var said lang.Text
 	switch {
 	case s.Time == "":
-		said = lang.Text{
-			EN: "%s: %s × %s for as long as the partition allows", ZH: "%s：%s × %s，时长为分区上限",
-		}.With(name, nodes, gpus)
+		said = lang.Text{EN: "%s: %s × %s for as long as the partition allows", ZH: "%s：%s × %s，时长为分区上限"}.With(name, nodes, gpus)
 	case !known || limit <= 0:
-		said = lang.Text{
-			EN: "%s: %s × %s WITHOUT A TIME LIMIT", ZH: "%s：%s × %s，没有时间限制",
-		}.With(name, nodes, gpus)
+		said = lang.Text{EN: "%s: %s × %s WITHOUT A TIME LIMIT", ZH: "%s：%s × %s，没有时间限制"}.With(name, nodes, gpus)
 	default:
 		said = lang.Text{
 			EN: "%s: %s × %s × %s = %s GPU hours", ZH: "%s：%s × %s × %s = %s GPU 小时",

@@ -24,10 +24,7 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 	}
 	now := f.Service.Now()
 	for _, node := range n.Report.ExcludeNodes {
-		b := fleet.Blame{
-			Job: n.Job.ID, Name: n.Job.Name, User: n.Job.User, Class: n.Report.Class, At: now,
-			Line: n.Report.RootLine, File: n.Report.RootFile,
-		}
+		b := fleet.Blame{Job: n.Job.ID, Name: n.Job.Name, User: n.Job.User, Class: n.Report.Class, At: now, Line: n.Report.RootLine, File: n.Report.RootFile}
 		if n.Job.EndedAt != nil {
 			b.At = *n.Job.EndedAt
 		}

@@ -62,10 +62,7 @@ func said(code string) string { return "megatron-ops link " + code }
 func (f Folder) Write(ctx context.Context, code string) error {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	if !codeForm.MatchString(code) {
-		return lang.Text{
-			EN: "%q is not a code: copy the 26 letters that /megatron link shows",
-			ZH: "%q 不是绑定代码：请复制 /megatron link 显示的 26 个字符",
-		}.Err(code)
+		return lang.Text{EN: "%q is not a code: copy the 26 letters that /megatron link shows", ZH: "%q 不是绑定代码：请复制 /megatron link 显示的 26 个字符"}.Err(code)
 	}
 	content := said(code)
 	if f.Munge != nil {

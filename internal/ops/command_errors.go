@@ -93,10 +93,7 @@ func (typedSwitch) IsBool() bool { return true }
 // typedValues has kong read every value by a typedValue.
 func typedValues() kong.Option {
 	value := typedValue{kong.NewRegistry().RegisterDefaults()}
-	options := []kong.Option{
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), value),
-		kong.KindMapper(reflect.Bool, typedSwitch{value}),
-	}
+	options := []kong.Option{kong.TypeMapper(reflect.TypeFor[time.Duration](), value), kong.KindMapper(reflect.Bool, typedSwitch{value})}
 	for _, kind := range []reflect.Kind{reflect.String, reflect.Int, reflect.Int64, reflect.Float64, reflect.Slice, reflect.Map} {
 		options = append(options, kong.KindMapper(kind, value))
 	}

@@ -156,10 +156,7 @@ func parseTerms(text string) ([]Card, error) {
 		}
 		col = append(col, "", "")
 		term := col[0]
-		url := strings.NewReplacer(
-			"{name}", strings.TrimLeft(term, "-"),
-			"{anchor}", strings.ReplaceAll(strings.ToLower(term), "_", "-"),
-		).Replace(set["url"])
+		url := strings.NewReplacer("{name}", strings.TrimLeft(term, "-"), "{anchor}", strings.ReplaceAll(strings.ToLower(term), "_", "-")).Replace(set["url"])
 		if col[4] != "" {
 			url = col[4]
 		}

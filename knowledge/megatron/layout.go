@@ -38,10 +38,7 @@ func (l Layout) String() string {
 
 // Flags writes the layout as Megatron's flags.
 func (l Layout) Flags() []string {
-	flags := []string{
-		"--tensor-model-parallel-size", fmt.Sprint(l.TP),
-		"--pipeline-model-parallel-size", fmt.Sprint(l.PP),
-	}
+	flags := []string{"--tensor-model-parallel-size", fmt.Sprint(l.TP), "--pipeline-model-parallel-size", fmt.Sprint(l.PP)}
 	for _, s := range []struct {
 		flag  string
 		size  int

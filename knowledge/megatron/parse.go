@@ -54,10 +54,7 @@ type ParseError struct {
 // off. Every fault is returned, not only the first; a flag at fault keeps its
 // default.
 func Parse(run Run) (*Args, []ParseError) {
-	p := parser{
-		args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)},
-		argv: run.Argv,
-	}
+	p := parser{args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)}, argv: run.Argv}
 	olderDefaults(run.Release.OrNewest(), &p.args.Options)
 	p.options = reflect.ValueOf(&p.args.Options).Elem()
 	p.parse()

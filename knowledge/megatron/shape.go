@@ -263,18 +263,12 @@ func (s Shape) mlpPart() layerParams {
 func (s Shape) mambaPart() layerParams {
 	m, h := s.Mamba, float64(s.Hidden)
 	inner := float64(m.Inner)
-	return layerParams{
-		split:      h*m.projected() + inner*h + m.convolved()*(convWidth+1) + inner + 3*float64(m.Heads),
-		replicated: s.norm(),
-	}
+	return layerParams{split: h*m.projected() + inner*h + m.convolved()*(convWidth+1) + inner + 3*float64(m.Heads), replicated: s.norm()}
 }
 
 func (s Shape) moePart() layerParams {
 	h := float64(s.Hidden)
-	p := layerParams{
-		split:      h * float64(s.SharedFFN) * s.gate(),
-		replicated: s.norm() + h*float64(s.Experts),
-	}
+	p := layerParams{split: h * float64(s.SharedFFN) * s.gate(), replicated: s.norm() + h*float64(s.Experts)}
 	if s.RouterBias {
 		p.replicated += float64(s.Experts)
 	}

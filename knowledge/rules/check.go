@@ -98,10 +98,7 @@ func weight(p Problem) int {
 }
 
 func (r *row) problem(c *cfg, l lang.Lang) Problem {
-	p := Problem{
-		Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect,
-		Message: r.must.In(l), Fix: r.do.In(l),
-	}
+	p := Problem{Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect, Message: r.must.In(l), Fix: r.do.In(l)}
 	if given := r.given(c, l); given != "" {
 		p.Message += given
 	}

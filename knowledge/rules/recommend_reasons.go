@@ -55,10 +55,7 @@ func ahead(first, second Option) lang.Text {
 	name := second.Layout.String()
 	slower := 100 * (second.StepSeconds/first.StepSeconds - 1)
 	if second.Tight && !first.Tight {
-		return lang.Text{
-			EN: "before %s: that fits only by the lower edge of the estimate of memory",
-			ZH: "排在 %s 之前：后者只有按显存估算的下限才放得下",
-		}.With(name)
+		return lang.Text{EN: "before %s: that fits only by the lower edge of the estimate of memory", ZH: "排在 %s 之前：后者只有按显存估算的下限才放得下"}.With(name)
 	}
 	more, less := stepPart{}, stepPart{}
 	ours := first.Step.parts()

@@ -92,10 +92,7 @@ const ownerSuffix = ".owner"
 // tryLock locks a file; nil where it is locked.
 func tryLock(dir, token, suffix string) (*os.File, error) {
 	if !tokenForm.MatchString(token) {
-		return nil, lang.Text{
-			EN: "submission token %q: want 8 to 64 of a-z and 0-9",
-			ZH: "提交标识 %q：须为 8 到 64 个 a-z 与 0-9 的字符",
-		}.Err(token)
+		return nil, lang.Text{EN: "submission token %q: want 8 to 64 of a-z and 0-9", ZH: "提交标识 %q：须为 8 到 64 个 a-z 与 0-9 的字符"}.Err(token)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -301,10 +301,7 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 	for _, o := range options {
 		say, known := restFields[o.Name]
 		if !known {
-			return nil, lang.Text{
-				EN: "unrecognized option '--%s': it cannot be said through slurmrestd",
-				ZH: "选项 '--%s' 无法通过 slurmrestd 表达",
-			}.Err(o.Name)
+			return nil, lang.Text{EN: "unrecognized option '--%s': it cannot be said through slurmrestd", ZH: "选项 '--%s' 无法通过 slurmrestd 表达"}.Err(o.Name)
 		}
 		if err := say(&d, o.Value); err != nil {
 			return nil, err

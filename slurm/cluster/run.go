@@ -102,10 +102,7 @@ func (here) run(ctx context.Context, c command) (result, error) {
 		return r, &slurm.Error{
 			Op: name, Kind: slurm.Unreachable,
 			Msg: lang.Text{EN: "no answer within %s%s", ZH: "%s 内没有响应%s"}.With(c.limit, saidSoFar(r.stderr)),
-			Fix: lang.Text{
-				EN: "the controller may be stopped or overloaded; try again in a minute",
-				ZH: "控制器可能已停止或过载；请一分钟后重试",
-			},
+			Fix: lang.Text{EN: "the controller may be stopped or overloaded; try again in a minute", ZH: "控制器可能已停止或过载；请一分钟后重试"},
 		}
 	case isExit && r.code < 0:
 		return r, &slurm.Error{Op: name, Msg: lang.Text{EN: "ended by %s%s", ZH: "被终止（%s）%s"}.With(exit, saidSoFar(r.stderr)), Kind: slurm.Unreachable}

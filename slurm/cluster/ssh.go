@@ -82,10 +82,7 @@ func (t *there) args(remote string) []string {
 
 // options are ssh and its options.
 func (t *there) options() []string {
-	args := []string{
-		"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
-		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2",
-	}
+	args := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"}
 	if t.Config != "" {
 		args = append(args, "-F", t.Config)
 	}

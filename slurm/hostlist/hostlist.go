@@ -50,17 +50,11 @@ func wordEnd(list string, start int) (int, error) {
 	for i := start; i < len(list); i++ {
 		switch c := list[i]; {
 		case c == '[' && open >= 0:
-			return 0, lang.Text{
-				EN: "node list %q: '[' inside brackets at column %d",
-				ZH: "节点列表 %q：第 %d 列的 '[' 位于括号之内",
-			}.Err(list, i+1)
+			return 0, lang.Text{EN: "node list %q: '[' inside brackets at column %d", ZH: "节点列表 %q：第 %d 列的 '[' 位于括号之内"}.Err(list, i+1)
 		case c == '[':
 			open = i
 		case c == ']' && open < 0:
-			return 0, lang.Text{
-				EN: "node list %q: ']' without '[' at column %d",
-				ZH: "节点列表 %q：第 %d 列的 ']' 缺少对应的 '['",
-			}.Err(list, i+1)
+			return 0, lang.Text{EN: "node list %q: ']' without '[' at column %d", ZH: "节点列表 %q：第 %d 列的 ']' 缺少对应的 '['"}.Err(list, i+1)
 		case c == ']':
 			open = -1
 		case c == ',' && open < 0:
@@ -68,10 +62,7 @@ func wordEnd(list string, start int) (int, error) {
 		}
 	}
 	if open >= 0 {
-		return 0, lang.Text{
-			EN: "node list %q: missing ']' for the '[' at column %d",
-			ZH: "节点列表 %q：第 %d 列的 '[' 缺少对应的 ']'",
-		}.Err(list, open+1)
+		return 0, lang.Text{EN: "node list %q: missing ']' for the '[' at column %d", ZH: "节点列表 %q：第 %d 列的 '[' 缺少对应的 ']'"}.Err(list, open+1)
 	}
 	return len(list), nil
 }

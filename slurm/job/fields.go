@@ -30,13 +30,7 @@ func fieldsOf(t reflect.Type, prefix string) []Field {
 			fs = append(fs, fieldsOf(f.Type, name+".")...)
 			continue
 		}
-		fs = append(fs, Field{
-			Name:    name,
-			Type:    typeWord(f.Type),
-			Doc:     docOf(f),
-			Example: f.Tag.Get("ex"),
-			Default: f.Tag.Get("def"),
-		})
+		fs = append(fs, Field{Name: name, Type: typeWord(f.Type), Doc: docOf(f), Example: f.Tag.Get("ex"), Default: f.Tag.Get("def")})
 	}
 	return fs
 }

@@ -26,10 +26,7 @@ var containerRules = []Rule{
 	},
 	{
 		ID: "container-env-missing", Severity: rules.Error, check: containerEnvMissing,
-		Why: lang.Text{
-			EN: "the container does not get this variable from outside: it is empty inside",
-			ZH: "容器拿不到外面的这个变量：在容器里它是空的",
-		},
+		Why: lang.Text{EN: "the container does not get this variable from outside: it is empty inside", ZH: "容器拿不到外面的这个变量：在容器里它是空的"},
 		Fix: lang.Text{EN: "pass it with -e NAME (or --env-file)", ZH: "用 -e 变量名（或 --env-file）传入"},
 	},
 	{

@@ -15,21 +15,12 @@ var directiveRules = []Rule{
 	{
 		ID: "sbatch-ignored", Severity: rules.Error, check: sbatchIgnored,
 		Why: lang.Text{EN: "sbatch never reads this directive", ZH: "sbatch 不会读取这条指令"},
-		Fix: lang.Text{
-			EN: "move it above the first command and begin the line with #SBATCH",
-			ZH: "把它移到第一条命令之前，并让该行以 #SBATCH 开头",
-		},
+		Fix: lang.Text{EN: "move it above the first command and begin the line with #SBATCH", ZH: "把它移到第一条命令之前，并让该行以 #SBATCH 开头"},
 	},
 	{
 		ID: "sbatch-variable", Severity: rules.Error, check: sbatchVariable,
-		Why: lang.Text{
-			EN: "sbatch does not expand variables in a directive: the text is taken as it stands",
-			ZH: "sbatch 不会展开指令中的变量：文本原样使用",
-		},
-		Fix: lang.Text{
-			EN: "use %u, %j or %x in file names, or give the option on the sbatch command line",
-			ZH: "文件名中用 %u、%j、%x，或在 sbatch 命令行上给出该选项",
-		},
+		Why: lang.Text{EN: "sbatch does not expand variables in a directive: the text is taken as it stands", ZH: "sbatch 不会展开指令中的变量：文本原样使用"},
+		Fix: lang.Text{EN: "use %u, %j or %x in file names, or give the option on the sbatch command line", ZH: "文件名中用 %u、%j、%x，或在 sbatch 命令行上给出该选项"},
 	},
 	{
 		ID: "bad-directive", Severity: rules.Error, check: badDirective,
@@ -65,10 +56,7 @@ var directiveRules = []Rule{
 	},
 	{
 		ID: "no-gpu-request", Severity: rules.Warning, check: noGPURequest,
-		Why: lang.Text{
-			EN: "no option asks for GPUs: where Slurm schedules them, the training sees none",
-			ZH: "没有申请 GPU 的选项：在由 Slurm 调度 GPU 的集群上，训练看不到任何 GPU",
-		},
+		Why: lang.Text{EN: "no option asks for GPUs: where Slurm schedules them, the training sees none", ZH: "没有申请 GPU 的选项：在由 Slurm 调度 GPU 的集群上，训练看不到任何 GPU"},
 		Fix: lang.Text{EN: "#SBATCH --gpus-per-node=N", ZH: "加上 #SBATCH --gpus-per-node=N"},
 	},
 	{
@@ -81,18 +69,12 @@ var directiveRules = []Rule{
 	},
 	{
 		ID: "dependency-bare-id", Severity: rules.Warning, check: dependencyBareID,
-		Why: lang.Text{
-			EN: "a dependency without a type means afterany: the job starts after a failure too",
-			ZH: "不带类型的依赖等于 afterany：前一个作业失败了也会启动",
-		},
+		Why: lang.Text{EN: "a dependency without a type means afterany: the job starts after a failure too", ZH: "不带类型的依赖等于 afterany：前一个作业失败了也会启动"},
 		Fix: lang.Text{EN: "--dependency=afterok:ID", ZH: "改为 --dependency=afterok:作业号"},
 	},
 	{
 		ID: "export-none", Severity: rules.Error, check: exportNone,
-		Why: lang.Text{
-			EN: "--export without ALL: PATH and the variables set here do not reach the tasks",
-			ZH: "--export 没有包含 ALL：PATH 和脚本中设置的变量都传不到任务里",
-		},
+		Why: lang.Text{EN: "--export without ALL: PATH and the variables set here do not reach the tasks", ZH: "--export 没有包含 ALL：PATH 和脚本中设置的变量都传不到任务里"},
 		Fix: lang.Text{EN: "--export=ALL,… (or srun --export=ALL)", ZH: "改为 --export=ALL,…（或 srun --export=ALL）"},
 	},
 }

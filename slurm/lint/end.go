@@ -41,10 +41,7 @@ var endRules = []Rule{
 	},
 	{
 		ID: "trap-blocked", Severity: rules.Warning, check: trapBlocked,
-		Why: lang.Text{
-			EN: "bash runs a trap only after the command in the foreground has ended: too late",
-			ZH: "前台命令结束之后 bash 才会执行 trap：那时已经太晚",
-		},
+		Why: lang.Text{EN: "bash runs a trap only after the command in the foreground has ended: too late", ZH: "前台命令结束之后 bash 才会执行 trap：那时已经太晚"},
 		Fix: lang.Text{EN: "start the launch with & and wait for it: srun … & wait $!", ZH: "把启动命令放到后台再等待：srun … & wait $!"},
 	},
 }

@@ -35,10 +35,7 @@ var environmentRules = []Rule{
 	},
 	{
 		ID: "secrets-in-script", Severity: rules.Error, check: secrets,
-		Why: lang.Text{
-			EN: "a secret is written out: others can read it in scontrol, in git and in logs",
-			ZH: "密钥明文写在脚本里：别人可以通过 scontrol、git 或日志读到",
-		},
+		Why: lang.Text{EN: "a secret is written out: others can read it in scontrol, in git and in logs", ZH: "密钥明文写在脚本里：别人可以通过 scontrol、git 或日志读到"},
 		Fix: lang.Text{
 			EN: `read it from a file that only you can read: export NAME="$(cat ~/.secrets/name)", and withdraw this one`,
 			ZH: `从权限 600 的文件读取：export NAME="$(cat ~/.secrets/name)"，并作废当前这个密钥`,
@@ -46,18 +43,12 @@ var environmentRules = []Rule{
 	},
 	{
 		ID: "no-such-timeout", Severity: rules.Warning, check: noSuchTimeout,
-		Why: lang.Text{
-			EN: "this variable sets no timeout: nothing gets longer",
-			ZH: "这个变量并不设置超时：不会有任何超时变长",
-		},
+		Why: lang.Text{EN: "this variable sets no timeout: nothing gets longer", ZH: "这个变量并不设置超时：不会有任何超时变长"},
 		Fix: lang.Text{EN: "--distributed-timeout-minutes", ZH: "改用 --distributed-timeout-minutes"},
 	},
 	{
 		ID: "debug-left-on", Severity: rules.Warning, check: debugLeftOn,
-		Why: lang.Text{
-			EN: "a debugging switch is on in a real training: every kernel or collective waits",
-			ZH: "正式训练里还开着调试开关：每个 kernel 或集合通信都会变成同步等待",
-		},
+		Why: lang.Text{EN: "a debugging switch is on in a real training: every kernel or collective waits", ZH: "正式训练里还开着调试开关：每个 kernel 或集合通信都会变成同步等待"},
 		Fix: lang.Text{EN: "remove it", ZH: "删掉它"},
 	},
 }

@@ -50,10 +50,7 @@ var launchRules = []Rule{
 			EN: "the batch shell expands this before the tasks start, so every node gets rank 0 and the rendezvous hangs",
 			ZH: "它在任务启动之前就被批处理 shell 展开，所有节点都得到 rank 0，rendezvous 会卡住",
 		},
-		Fix: lang.Text{
-			EN: "let the task expand it: single quotes around the command, or a backslash before the $",
-			ZH: "让任务自己展开：整条命令用单引号，或在 $ 前加反斜杠",
-		},
+		Fix: lang.Text{EN: "let the task expand it: single quotes around the command, or a backslash before the $", ZH: "让任务自己展开：整条命令用单引号，或在 $ 前加反斜杠"},
 	},
 	{
 		ID: "nnodes-mismatch", Severity: rules.Error, check: nnodesMismatch,
@@ -69,10 +66,7 @@ var launchRules = []Rule{
 			EN: "workers per node and GPUs per node differ: more workers fail with an invalid device ordinal, fewer leave GPUs idle",
 			ZH: "每节点 worker 数与 GPU 数不一致：多了会报 invalid device ordinal，少了会有 GPU 闲置",
 		},
-		Fix: lang.Text{
-			EN: "make both the same, or use --nproc-per-node=$SLURM_GPUS_ON_NODE",
-			ZH: "使两者一致，或使用 --nproc-per-node=$SLURM_GPUS_ON_NODE",
-		},
+		Fix: lang.Text{EN: "make both the same, or use --nproc-per-node=$SLURM_GPUS_ON_NODE", ZH: "使两者一致，或使用 --nproc-per-node=$SLURM_GPUS_ON_NODE"},
 	},
 	{
 		ID: "world-size-from-ntasks", Severity: rules.Error, check: worldSize,

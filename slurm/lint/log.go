@@ -23,10 +23,7 @@ var logRules = []Rule{
 	},
 	{
 		ID: "log-name-fixed", Severity: rules.Warning, check: logNameFixed,
-		Why: lang.Text{
-			EN: "the log has the same name every time: the next run or the next array task overwrites it",
-			ZH: "日志文件名固定：下一次运行或另一个数组任务会把它覆盖",
-		},
+		Why: lang.Text{EN: "the log has the same name every time: the next run or the next array task overwrites it", ZH: "日志文件名固定：下一次运行或另一个数组任务会把它覆盖"},
 		Fix: lang.Text{EN: "%x-%j.out (in arrays %x-%A_%a.out)", ZH: "改为 %x-%j.out（数组作业用 %x-%A_%a.out）"},
 	},
 	{
@@ -39,10 +36,7 @@ var logRules = []Rule{
 	},
 	{
 		ID: "requeue-log-truncated", Severity: rules.Warning, check: requeueLog,
-		Why: lang.Text{
-			EN: "a requeued job writes to the same log and truncates it: what the failed run said is lost",
-			ZH: "重新排队的作业会写同一个日志并把它清空：失败那一次的输出就丢了",
-		},
+		Why: lang.Text{EN: "a requeued job writes to the same log and truncates it: what the failed run said is lost", ZH: "重新排队的作业会写同一个日志并把它清空：失败那一次的输出就丢了"},
 		Fix: lang.Text{EN: "#SBATCH --open-mode=append", ZH: "加上 #SBATCH --open-mode=append"},
 	},
 	{

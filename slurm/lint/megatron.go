@@ -24,10 +24,7 @@ var megatronRules = []Rule{
 	},
 	{
 		ID: "cdmc-wrong", Severity: rules.Error, check: connectionsWrong,
-		Why: lang.Text{
-			EN: "CUDA_DEVICE_MAX_CONNECTIONS has the wrong value for this layout",
-			ZH: "CUDA_DEVICE_MAX_CONNECTIONS 的取值与并行方式不符",
-		},
+		Why: lang.Text{EN: "CUDA_DEVICE_MAX_CONNECTIONS has the wrong value for this layout", ZH: "CUDA_DEVICE_MAX_CONNECTIONS 的取值与并行方式不符"},
 		Fix: lang.Text{
 			EN: "1 for TP or CP above 1 before Blackwell, unset with FSDP, 32 with --overlap-moe-expert-parallel-comm",
 			ZH: "Blackwell 之前 TP 或 CP 大于 1 时取 1；FSDP 时不设置；--overlap-moe-expert-parallel-comm 时取 32",
@@ -35,26 +32,17 @@ var megatronRules = []Rule{
 	},
 	{
 		ID: "illegal-layout", Severity: rules.Error, check: illegalLayout,
-		Why: lang.Text{
-			EN: "Megatron refuses these arguments when it starts, after the wait in the queue",
-			ZH: "Megatron 启动时会拒绝这组参数，而那时已经排完队",
-		},
+		Why: lang.Text{EN: "Megatron refuses these arguments when it starts, after the wait in the queue", ZH: "Megatron 启动时会拒绝这组参数，而那时已经排完队"},
 		Fix: lang.Text{EN: "change the arguments as the rule asks", ZH: "按规则修改参数"},
 	},
 	{
 		ID: "unknown-megatron-flag", Severity: rules.Error, check: unknownFlag,
-		Why: lang.Text{
-			EN: "Megatron's parser does not know this flag (abbreviations are off) and ends",
-			ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出",
-		},
+		Why: lang.Text{EN: "Megatron's parser does not know this flag (abbreviations are off) and ends", ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出"},
 		Fix: lang.Text{EN: "remove it, or give its right name", ZH: "删掉它，或改成正确的名字"},
 	},
 	{
 		ID: "megatron-flag-type", Severity: rules.Error, check: flagType,
-		Why: lang.Text{
-			EN: "Megatron's parser refuses the value",
-			ZH: "Megatron 的解析器会拒绝这个取值",
-		},
+		Why: lang.Text{EN: "Megatron's parser refuses the value", ZH: "Megatron 的解析器会拒绝这个取值"},
 		Fix: lang.Text{EN: "mend the value", ZH: "改正取值"},
 	},
 }

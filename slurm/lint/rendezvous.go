@@ -13,10 +13,7 @@ import (
 var rendezvousRules = []Rule{
 	{
 		ID: "missing-node-rank", Severity: rules.Error, check: missingNodeRank,
-		Why: lang.Text{
-			EN: "a static rendezvous on several nodes without a node rank: every node is rank 0",
-			ZH: "多节点静态 rendezvous 没有给出节点序号：每个节点都是 rank 0",
-		},
+		Why: lang.Text{EN: "a static rendezvous on several nodes without a node rank: every node is rank 0", ZH: "多节点静态 rendezvous 没有给出节点序号：每个节点都是 rank 0"},
 		Fix: lang.Text{
 			EN: `add --node-rank=$SLURM_NODEID, expanded in the task (single quotes or \$)`,
 			ZH: `加上 --node-rank=$SLURM_NODEID，并让它在任务里展开（单引号或 \$）`,
@@ -28,10 +25,7 @@ var rendezvousRules = []Rule{
 			EN: "the launcher on several nodes is told no master address and no rendezvous endpoint; it does not read MASTER_ADDR and falls back to 127.0.0.1",
 			ZH: "多节点启动时没有给 launcher 主节点地址或 rendezvous endpoint；它不读取 MASTER_ADDR，默认使用 127.0.0.1",
 		},
-		Fix: lang.Text{
-			EN: "pass --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT",
-			ZH: "传入 --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT",
-		},
+		Fix: lang.Text{EN: "pass --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT", ZH: "传入 --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT"},
 	},
 	{
 		ID: "master-addr", Severity: rules.Error, check: masterAddr,
@@ -57,10 +51,7 @@ var rendezvousRules = []Rule{
 	},
 	{
 		ID: "independent-groups", Severity: rules.Error, check: independentGroups,
-		Why: lang.Text{
-			EN: "every node trains alone in a group of its own, and they overwrite one another's checkpoints",
-			ZH: "每个节点各自成组、单独训练，并互相覆盖检查点",
-		},
+		Why: lang.Text{EN: "every node trains alone in a group of its own, and they overwrite one another's checkpoints", ZH: "每个节点各自成组、单独训练，并互相覆盖检查点"},
 		Fix: lang.Text{
 			EN: "one group: --nnodes=$SLURM_NNODES with a rendezvous, without --standalone",
 			ZH: "组成一个整体：去掉 --standalone，使用 --nnodes=$SLURM_NNODES 和 rendezvous 参数",

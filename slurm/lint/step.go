@@ -17,10 +17,7 @@ var stepRules = []Rule{
 			EN: "the program is named by a relative path and nothing sets the folder: it runs wherever sbatch was typed",
 			ZH: "程序用的是相对路径，脚本又没有切换目录：它会在提交 sbatch 时所在的目录里运行",
 		},
-		Fix: lang.Text{
-			EN: "cd to the shared work tree before the launch (or set #SBATCH --chdir)",
-			ZH: "启动前先 cd 到共享的代码目录（或使用 #SBATCH --chdir）",
-		},
+		Fix: lang.Text{EN: "cd to the shared work tree before the launch (or set #SBATCH --chdir)", ZH: "启动前先 cd 到共享的代码目录（或使用 #SBATCH --chdir）"},
 	},
 	{
 		ID: "background-no-wait", Severity: rules.Error, check: backgroundNoWait,

@@ -12,10 +12,7 @@ import (
 var syntaxRules = []Rule{
 	{
 		ID: "broken-continuation", Severity: rules.Error, check: brokenContinuation,
-		Why: lang.Text{
-			EN: "the command ends before this line: the rest of the flags becomes a command of its own",
-			ZH: "命令在这一行之前就结束了：后面的参数会被当作另一条命令",
-		},
+		Why: lang.Text{EN: "the command ends before this line: the rest of the flags becomes a command of its own", ZH: "命令在这一行之前就结束了：后面的参数会被当作另一条命令"},
 		Fix: lang.Text{
 			EN: "end every line of the command but the last with a backslash and nothing after it; no comment or blank line between",
 			ZH: "命令除最后一行外每行都以反斜杠结尾，反斜杠后不能有空格，中间不能夹注释或空行",

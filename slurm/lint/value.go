@@ -15,10 +15,7 @@ import (
 var valueRules = []Rule{
 	{
 		ID: "unexported-variable", Severity: rules.Error, check: unexported,
-		Why: lang.Text{
-			EN: "the task uses a variable that the batch script sets without export: it is empty there",
-			ZH: "任务里用到的变量在批处理脚本中没有 export：在任务里它是空的",
-		},
+		Why: lang.Text{EN: "the task uses a variable that the batch script sets without export: it is empty there", ZH: "任务里用到的变量在批处理脚本中没有 export：在任务里它是空的"},
 		Fix: lang.Text{EN: "export it before srun", ZH: "在 srun 之前 export 这个变量"},
 	},
 	{
@@ -53,10 +50,7 @@ var valueRules = []Rule{
 	},
 	{
 		ID: "bad-assignment", Severity: rules.Error, check: badAssignment,
-		Why: lang.Text{
-			EN: "this is no assignment in bash: the value stays unset",
-			ZH: "这不是 bash 的赋值写法：变量不会被设置",
-		},
+		Why: lang.Text{EN: "this is no assignment in bash: the value stays unset", ZH: "这不是 bash 的赋值写法：变量不会被设置"},
 		Fix: lang.Text{EN: "NAME=value, without blanks, $ or set", ZH: "写成 NAME=value：不要空格，不要 $，不要 set"},
 	},
 }
@@ -111,10 +105,7 @@ func unexported(c *checker) {
 				continue
 			}
 			seen[k] = true
-			c.say(e.Line, "$"+e.Name, lang.Text{
-				EN: "export " + e.Name + " before srun",
-				ZH: "在 srun 之前 export " + e.Name,
-			})
+			c.say(e.Line, "$"+e.Name, lang.Text{EN: "export " + e.Name + " before srun", ZH: "在 srun 之前 export " + e.Name})
 		}
 	}
 }

@@ -61,10 +61,7 @@ func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, e
 	case got := <-done:
 		return got.s, got.err
 	case <-ctx.Done():
-		return before, lang.Text{
-			EN: "artifact %s: the file system does not answer: %s",
-			ZH: "产物 %s：文件系统没有响应：%s",
-		}.Err(a.Path, ctx.Err())
+		return before, lang.Text{EN: "artifact %s: the file system does not answer: %s", ZH: "产物 %s：文件系统没有响应：%s"}.Err(a.Path, ctx.Err())
 	}
 }
 
@@ -125,10 +122,7 @@ func checkJSON(path, condition string) error {
 		return err
 	}
 	if info.Size() > maxJSON {
-		return lang.Text{
-			EN: "%s is too large to be checked as JSON: %d bytes, at most %d",
-			ZH: "%s 太大，无法按 JSON 检查：%d 字节，上限 %d",
-		}.Err(path, info.Size(), maxJSON)
+		return lang.Text{EN: "%s is too large to be checked as JSON: %d bytes, at most %d", ZH: "%s 太大，无法按 JSON 检查：%d 字节，上限 %d"}.Err(path, info.Size(), maxJSON)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -178,10 +172,7 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 			return s, errors.Join(err, lang.Text{EN: "the job ended without its artifact: %s", ZH: "作业已结束，但没有产物：%s"}.Err(s.Why))
 		}
 		if ended && s.Why != "" && !strings.HasSuffix(s.Why, "may still be written to") {
-			return s, lang.Text{
-				EN: "the job ended and its artifact is not as it must be: %s",
-				ZH: "作业已结束，但产物不符合要求：%s",
-			}.Err(s.Why)
+			return s, lang.Text{EN: "the job ended and its artifact is not as it must be: %s", ZH: "作业已结束，但产物不符合要求：%s"}.Err(s.Why)
 		}
 		select {
 		case <-ctx.Done():

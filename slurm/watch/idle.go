@@ -68,7 +68,5 @@ func (w *Watcher) tellIdle(x *watched, now time.Time) {
 		return
 	}
 	x.idle = long
-	w.tell(Event{Kind: Idle, At: now, Job: x.job, Idle: slurm.IdleAllocation{
-		Job: x.job, For: long, GPUHours: long.Hours() * float64(x.job.GPUs),
-	}})
+	w.tell(Event{Kind: Idle, At: now, Job: x.job, Idle: slurm.IdleAllocation{Job: x.job, For: long, GPUHours: long.Hours() * float64(x.job.GPUs)}})
 }

@@ -230,9 +230,7 @@ func NodeReport(ctx context.Context, c *ops.Call, cluster, node string, all []Bl
 	newest := all[len(all)-1]
 	n := ops.Notice{
 		Key: fmt.Sprintf("node/%s/%s/%d", cluster, node, newest.At.Unix()), Cluster: cluster, Operators: true,
-		Title: lang.Text{
-			EN: "%s: node %s is blamed for %s", ZH: "%s：节点 %s 被判定导致 %s",
-		}.With(cluster, node, ops.Counted(len(all), "failure")),
+		Title: lang.Text{EN: "%s: node %s is blamed for %s", ZH: "%s：节点 %s 被判定导致 %s"}.With(cluster, node, ops.Counted(len(all), "failure")),
 	}
 	state := nodeNow(ctx, c, cluster, node)
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {

@@ -49,10 +49,7 @@ type CancelledJob struct {
 func Cancel() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
-		Summary: lang.Text{
-			EN: "end a job, or one task of an array",
-			ZH: "结束作业，或数组中的一个任务",
-		},
+		Summary: lang.Text{EN: "end a job, or one task of an array", ZH: "结束作业，或数组中的一个任务"},
 		Help: lang.Text{
 			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
 			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
@@ -262,15 +259,11 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 		d.Sections = []view.Section{s}
 		return d
 	case !o.Cancelled:
-		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{
-			EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s",
-		}.In(l), o.JobID, o.State)}
+		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}.In(l), o.JobID, o.State)}
 	case o.Step != "":
 		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
 			EN: "step %s of %s: cancelled; the job goes on", ZH: "%[2]s 的步骤 %[1]s：已取消；作业继续",
 		}.In(l), o.Step, o.Name)}
 	}
-	return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
-		EN: "%s %s: cancelled", ZH: "%s %s：已取消",
-	}.In(l), o.JobID, o.Name)}
+	return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s %s: cancelled", ZH: "%s %s：已取消"}.In(l), o.JobID, o.Name)}
 }

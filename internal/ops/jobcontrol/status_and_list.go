@@ -64,14 +64,8 @@ type StatusOut struct {
 func Status() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
-		Summary: lang.Text{
-			EN: "one job: state in words, nodes, times, why it waits",
-			ZH: "单个作业：状态说明、节点、时间、等待原因",
-		},
-		Help: lang.Text{
-			EN: "Use for one job's state. For many use list; for why it failed use diagnose.",
-			ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。",
-		},
+		Summary:  lang.Text{EN: "one job: state in words, nodes, times, why it waits", ZH: "单个作业：状态说明、节点、时间、等待原因"},
+		Help:     lang.Text{EN: "Use for one job's state. For many use list; for why it failed use diagnose.", ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。"},
 		Example:  "status 4711",
 		Examples: []string{`status last`, `status 4711 4712 -o json`, `status 4711 -o yaml`},
 	}, status)
@@ -328,14 +322,8 @@ type ListOut struct {
 func List() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "list", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
-		Summary: lang.Text{
-			EN: "my jobs that wait or run; with all, those that ended too",
-			ZH: "我排队和运行中的作业；加 all 也列出已结束的",
-		},
-		Help: lang.Text{
-			EN: "Use to find a job's id. user all lists everybody's.",
-			ZH: "用于查找作业号。user 为 all 时列出所有人的作业。",
-		},
+		Summary:  lang.Text{EN: "my jobs that wait or run; with all, those that ended too", ZH: "我排队和运行中的作业；加 all 也列出已结束的"},
+		Help:     lang.Text{EN: "Use to find a job's id. user all lists everybody's.", ZH: "用于查找作业号。user 为 all 时列出所有人的作业。"},
 		Example:  "list --all",
 		Examples: []string{`list -a -n 10 -O job,name,state,account,left`, `list -t RUNNING -w gpu[01-04]`, `list --watch`},
 	}, list)

@@ -31,10 +31,7 @@ func Import() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "import", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
 		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
-		Help: lang.Text{
-			EN: "Use to port a script. It notes what the specification could not carry.",
-			ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。",
-		},
+		Help:    lang.Text{EN: "Use to port a script. It notes what the specification could not carry.", ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。"},
 		Example: "import run.sbatch > job.yaml",
 	}, importing)
 }

@@ -211,9 +211,7 @@ const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 // View shows every problem, what to fix first at the top.
 func (o PlanOut) View(l lang.Lang) view.Doc {
 	size := lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(o.Nodes, "node"), ops.Counted(o.WorldSize, "rank")).In(l)
-	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
-		EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动",
-	}.In(l), o.Name, size)}
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动"}.In(l), o.Name, size)}
 	switch {
 	case !o.judged && o.OK && !o.Found():
 		d.Title = fmt.Sprintf(lang.Text{
@@ -221,14 +219,10 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 		}.In(l), o.Name, size)
 	case !o.OK:
 		d.Tone = view.Bad
-		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s: %s: Megatron would refuse it", ZH: "%s：%s：Megatron 会拒绝启动",
-		}.In(l), o.Name, size)
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would refuse it", ZH: "%s：%s：Megatron 会拒绝启动"}.In(l), o.Name, size)
 	case o.Found():
 		d.Tone = view.Bad
-		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s: %s: not ready to submit", ZH: "%s：%s：还不能提交",
-		}.In(l), o.Name, size)
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: not ready to submit", ZH: "%s：%s：还不能提交"}.In(l), o.Name, size)
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
 	if o.Against != nil {

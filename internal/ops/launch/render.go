@@ -35,10 +35,7 @@ type RenderOut struct {
 func Render() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "render", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Idempotent: true, Closed: true,
-		Summary: lang.Text{
-			EN: "write the sbatch script for a job",
-			ZH: "为作业生成 sbatch 脚本",
-		},
+		Summary: lang.Text{EN: "write the sbatch script for a job", ZH: "为作业生成 sbatch 脚本"},
 		Help: lang.Text{
 			EN: "Use to see or keep the script. The same specification gives the same bytes; every value is quoted, none is interpreted. It submits nothing: use submit for that.",
 			ZH: "用于查看或保存脚本。相同的规格得到完全相同的脚本；所有取值都会被引用，绝不会被解释执行。不会提交；提交请用 submit。",

@@ -84,10 +84,7 @@ func (o SubmitOut) errors() string {
 func Submit() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "submit", Effect: ops.Write, Toolset: ops.JobsSet, Core: true,
-		Summary: lang.Text{
-			EN: "plan, render and submit a job, exactly once",
-			ZH: "检查、渲染并提交作业，且只提交一次",
-		},
+		Summary: lang.Text{EN: "plan, render and submit a job, exactly once", ZH: "检查、渲染并提交作业，且只提交一次"},
 		Help: lang.Text{
 			EN: "Use to start a run. Errors of the plan stop it. Give an idempotency key and a retry answers with the first job instead of starting a second. dry_run shows the script and submits nothing.",
 			ZH: "用于启动训练。检查出的错误会阻止提交。给出幂等键后，重试会返回第一次的作业而不会再提交一次。dry_run 只显示脚本，不提交。",

@@ -50,10 +50,7 @@ func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
 	op := "update " + string(id)
 	if u.Partition != "" || u.QOS != "" || u.Priority != nil || len(u.Exclude) > 0 {
-		return slurm.Refused(op, lang.Text{
-			EN: "this machine has no partitions, QOS or priorities to change",
-			ZH: "本机没有可修改的分区、QOS 或优先级",
-		}.Err())
+		return slurm.Refused(op, lang.Text{EN: "this machine has no partitions, QOS or priorities to change", ZH: "本机没有可修改的分区、QOS 或优先级"}.Err())
 	}
 	if u.NumNodes > c.Size {
 		return slurm.Refused(op, slurm.Sayf("Node count specification invalid"))

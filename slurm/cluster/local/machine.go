@@ -21,10 +21,7 @@ import (
 func (c *Cluster) Nodes(context.Context) ([]slurm.Node, error) {
 	var nodes []slurm.Node
 	for i := range c.Size {
-		n := slurm.Node{
-			Name: nodeName(i + 1), State: "idle", Partitions: []string{"local"},
-			CPUs: runtime.NumCPU(), Features: []string{slurm.Embedded},
-		}
+		n := slurm.Node{Name: nodeName(i + 1), State: "idle", Partitions: []string{"local"}, CPUs: runtime.NumCPU(), Features: []string{slurm.Embedded}}
 		if i == 0 {
 			n.GPUs = gpusHere()
 		}
