@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,7 +157,7 @@ func AddPaths(j *Job, out, sep string) {
 		of := *j
 		of.ID = JobID(f[0])
 		if j.Stdout == "" || f[0] == string(j.ID) {
-			j.Stdout, j.Stderr = ExpandPattern(f[1], of), ExpandPattern(firstText(f[2], f[1]), of)
+			j.Stdout, j.Stderr = ExpandPattern(f[1], of), ExpandPattern(cmp.Or(f[2], f[1]), of)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -211,7 +212,7 @@ func JobsFromJSON(m map[string]any) []Job {
 		}
 		j.ElapsedS = max(int64(end.Sub(*j.StartedAt)/time.Second), 0)
 	}
-	j.GPUs = gpusInTRES(firstText(o.text("tres_alloc_str"), o.text("tres_req_str")))
+	j.GPUs = gpusInTRES(cmp.Or(o.text("tres_alloc_str"), o.text("tres_req_str")))
 	if strings.Contains(string(j.ID), "_[") {
 		return eachElement(j, o)
 	}
@@ -242,17 +243,8 @@ func withPaths(j Job, o jsonObject) Job {
 		}
 	}
 	j.Stdout = ExpandPattern(out, j)
-	j.Stderr = ExpandPattern(firstText(o.text("standard_error"), out), j)
+	j.Stderr = ExpandPattern(cmp.Or(o.text("standard_error"), out), j)
 	return j
-}
-
-func firstText(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }
 
 // AccountFromJSON reads one job of sacct --json or of slurmrestd's accounts.
@@ -262,7 +254,7 @@ func AccountFromJSON(m map[string]any) Job {
 	rest := array.text("task") // null, or the elements not split off
 	j := Job{
 		ID:   arrayID(o.number("job_id"), array.number("job_id"), array["task_id"], rest),
-		Name: o.text("name"), User: firstText(o.text("user"), o.object("association").text("user")),
+		Name: o.text("name"), User: cmp.Or(o.text("user"), o.object("association").text("user")),
 		Account: o.text("account"), Partition: o.text("partition"), QOS: o.text("qos"),
 		State: o.object("state").state("current"), Reason: none(o.object("state").text("reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("allocation_nodes")),
@@ -281,7 +273,7 @@ func AccountFromJSON(m map[string]any) Job {
 		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
 	}
 	if out := o.text("stdout"); out != "" { // from 24.05 on
-		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(firstText(o.text("stderr"), out), j)
+		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(cmp.Or(o.text("stderr"), out), j)
 	}
 	if n, ok := number(o["priority"]); ok {
 		j.Priority = &n
@@ -322,7 +314,7 @@ func NodeFromJSON(m map[string]any) Node {
 // PartitionFromJSON reads one partition of slurmrestd; nodes are the cluster's.
 func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	o := jsonObject(m)
-	state := strings.ToLower(firstText(o.text("state"), o.object("partition").text("state")))
+	state := strings.ToLower(cmp.Or(o.text("state"), o.object("partition").text("state")))
 	p := Partition{Name: o.text("name"), State: state, Up: state == "up" || state == ""} // v0.0.39 does not tell
 	for _, f := range o.list("flags") {
 		p.Default = p.Default || f == "default" || f == "DEFAULT"
@@ -338,7 +330,7 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	if ok && most > 0 && most < 1<<31 { // -1 of 22.05: no limit
 		p.MaxNodes = int(most)
 	}
-	p.Nodes = firstText(o.text("nodes"), o.object("nodes").text("configured"))
+	p.Nodes = cmp.Or(o.text("nodes"), o.object("nodes").text("configured"))
 	member := map[string]bool{}
 	for _, n := range nodesOf(p.Nodes) {
 		member[n] = true

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -163,7 +164,7 @@ func AddDetail(j *Job, out string) {
 		f.set(j, v)
 		at = end
 	}
-	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(firstText(j.Stderr, j.Stdout), of)
+	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(cmp.Or(j.Stderr, j.Stdout), of)
 }
 
 // AddDetails fills each of jobs from its record in what squeue --noheader printed

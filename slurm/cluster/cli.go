@@ -5,6 +5,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -381,21 +382,12 @@ func (c *CLI) submitArgs(s slurm.Submission) ([]string, error) {
 			return nil, &slurm.Error{Op: "submit", Msg: lang.Said(err), Kind: slurm.Rejected}
 		}
 		if c.TokenInName {
-			argv = append(argv, "--job-name="+slurm.TagName(firstOf(s.Name, opts.Value("job-name"), "job"), s.Token))
+			argv = append(argv, "--job-name="+slurm.TagName(cmp.Or(s.Name, opts.Value("job-name"), "job"), s.Token))
 		} else {
 			argv = append(argv, "--comment="+slurm.TagComment(opts.Value("comment"), s.Token))
 		}
 	}
 	return append(argv, s.Args...), nil
-}
-
-func firstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }
 
 // submitID is the form of what sbatch --parsable prints: an id, and the cluster

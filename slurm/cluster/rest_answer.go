@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -73,13 +74,13 @@ func (a answer) refusals() (said []string) {
 		}
 	}
 	for _, e := range a.Errors {
-		if words := firstOf(e.Error, e.Description); words != "No error" {
+		if words := cmp.Or(e.Error, e.Description); words != "No error" {
 			add(words, e.Description)
 		}
 	}
 	for _, s := range a.Status {
 		if s.Error.Code != 0 && s.Error.Code != alreadyDone {
-			add(firstOf(s.Error.Message, s.Error.Text, fmt.Sprintf("Slurm's error %d", s.Error.Code)))
+			add(cmp.Or(s.Error.Message, s.Error.Text, fmt.Sprintf("Slurm's error %d", s.Error.Code)))
 		}
 	}
 	// An array some of whose elements have ended is changed all the same.
@@ -93,7 +94,7 @@ func (a answer) refusals() (said []string) {
 	})
 	for _, r := range a.Results {
 		if r.Code != 0 && !(changed && r.Code == alreadyEnded) {
-			add(firstOf(r.Error, r.Why, fmt.Sprintf("Slurm's error %d", r.Code)))
+			add(cmp.Or(r.Error, r.Why, fmt.Sprintf("Slurm's error %d", r.Code)))
 		}
 	}
 	return said

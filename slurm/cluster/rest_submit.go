@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -142,9 +143,9 @@ var restFields = map[string]func(d *description, v string) error{
 	},
 	"exclusive": func(d *description, v string) error {
 		if d.version < 39 {
-			d.set("exclusive", firstOf(v, "true"))
+			d.set("exclusive", cmp.Or(v, "true"))
 		} else {
-			d.set("shared", []string{firstOf(v, "none")})
+			d.set("shared", []string{cmp.Or(v, "none")})
 		}
 		return nil
 	},
@@ -274,7 +275,7 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	name := firstOf(s.Name, "sbatch") // as sbatch names a script that comes on standard input
+	name := cmp.Or(s.Name, "sbatch") // as sbatch names a script that comes on standard input
 	components[0] = append(components[0], args...)
 	job, err := r.component(s, version, name, components[0])
 	if err != nil || len(components) == 1 {

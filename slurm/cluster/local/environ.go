@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -89,7 +90,7 @@ const storeVar = "MEGATRON_LOCAL_DIR"
 func batchEnviron(sub submission, rec record, s store, bin string) []string {
 	r, j := sub.Request, rec.Job
 	e := environOf(sub.Env).export(r.Export)
-	id := firstOf(string(j.RawID), string(j.ID))
+	id := cmp.Or(string(j.RawID), string(j.ID))
 	set := func(name string, value any) { e[name] = fmt.Sprint(value) }
 
 	set("PATH", bin+":"+e["PATH"])

@@ -14,6 +14,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	job := slurm.Job{
 		ID: id, Name: r.Name, User: sub.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
 		State: slurm.Pending, Reason: "None", Nodes: []string{}, NumNodes: r.Nodes, GPUs: r.Nodes * r.GPUsPerNode,
-		SubmittedAt: &sub.At, WorkDir: firstOf(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
+		SubmittedAt: &sub.At, WorkDir: cmp.Or(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
 	}
 	job.WorkDir = under(sub.Dir, job.WorkDir)
 	if r.TimeLimit > 0 {
@@ -186,17 +187,8 @@ func withOutputs(j slurm.Job, r request) slurm.Job {
 	numbered := j
 	numbered.State = slurm.Running // its own number is known before it starts
 	j.Stdout = slurm.ExpandPattern(pattern, numbered)
-	j.Stderr = slurm.ExpandPattern(firstOf(r.Error, pattern), numbered)
+	j.Stderr = slurm.ExpandPattern(cmp.Or(r.Error, pattern), numbered)
 	return j
-}
-
-func firstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }
 
 // supervise starts the supervisor of id, detached from this process.

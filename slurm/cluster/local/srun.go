@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -324,7 +325,7 @@ func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error
 	name := slurm.ExpandLetters(pattern, func(letter byte) (string, bool) {
 		v, ok := map[byte]string{
 			'x': s.env["SLURM_JOB_NAME"], 'j': s.jobID, 'J': s.jobID + "." + s.stepID,
-			'A': firstOf(s.env["SLURM_ARRAY_JOB_ID"], s.jobID), 'a': firstOf(s.env["SLURM_ARRAY_TASK_ID"], "4294967294"),
+			'A': cmp.Or(s.env["SLURM_ARRAY_JOB_ID"], s.jobID), 'a': cmp.Or(s.env["SLURM_ARRAY_TASK_ID"], "4294967294"),
 			's': s.stepID, 't': strconv.Itoa(t.Proc), 'n': strconv.Itoa(t.Node), 'N': t.Name, 'u': s.env["SLURM_JOB_USER"],
 		}[letter]
 		return v, ok
