@@ -299,9 +299,7 @@ func clipHead(text string, room int, rest string) string {
 }
 
 // plain is one line of words, for places that cannot fence.
-func plain(s string) string {
-	return strings.Join(strings.Fields(redact.Text(redact.Clean(s))), " ")
-}
+func plain(s string) string { return strings.Join(strings.Fields(redact.Text(redact.Clean(s))), " ") }
 
 // refusal shows an error that the caller can do something about. It is a
 // result, so that the model reads it and can act.

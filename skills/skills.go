@@ -126,6 +126,4 @@ func split(text string) (frontMatter, string, error) {
 }
 
 // File returns one file of a skill, such as "references/commands.md".
-func File(name, file string) ([]byte, error) {
-	return fs.ReadFile(FS, path.Join(name, file))
-}
+func File(name, file string) ([]byte, error) { return fs.ReadFile(FS, path.Join(name, file)) }

@@ -38,9 +38,7 @@ func Escape(s string) string {
 
 // Clean drops what no Slack text may hold: secrets, bytes that are not UTF-8,
 // terminal escapes, and the characters that turn the reading direction.
-func Clean(s string) string {
-	return Visible(redact.Text(s))
-}
+func Clean(s string) string { return Visible(redact.Text(s)) }
 
 // Visible is clean for what a person has filled in and sends back: a masked
 // value would be submitted.

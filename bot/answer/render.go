@@ -58,9 +58,7 @@ func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Mes
 // Render draws doc within Slack's limits: it splits what is long over several
 // messages and moves long code, and what is left after the last message, into
 // files.
-func Render(doc view.Doc, l lang.Lang) Rendered {
-	return RenderIn(doc, l, MessageRoom)
-}
+func Render(doc view.Doc, l lang.Lang) Rendered { return RenderIn(doc, l, MessageRoom) }
 
 // A Room is how many characters of code a message shows before the rest goes
 // into a file: all of it, and of what is folded.
@@ -207,9 +205,7 @@ func sentence(words string) string {
 }
 
 // Header is a header block.
-func Header(text string) slack.Block {
-	return slack.NewHeaderBlock(Label(Cut(text, maxHeader)))
-}
+func Header(text string) slack.Block { return slack.NewHeaderBlock(Label(Cut(text, maxHeader))) }
 
 // Label is a plain_text object: Slack reads no markup in it.
 func Label(text string) *slack.TextBlockObject {

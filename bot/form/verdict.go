@@ -96,6 +96,4 @@ func (v Verdict) Errors() map[string]string {
 }
 
 // Stops reports whether a verdict has what stops a job.
-func (v Verdict) Stops() bool {
-	return len(v.Errors()) > 0
-}
+func (v Verdict) Stops() bool { return len(v.Errors()) > 0 }

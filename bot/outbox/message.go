@@ -66,9 +66,7 @@ var textAgain = lang.Text{
 // cannotBeFound reports whether Slack could not tell us if o has arrived: it lists no
 // message that only one person sees. An edit, or what takes the place of a message,
 // needs no telling: sent twice, it looks the same.
-func (o Message) cannotBeFound() bool {
-	return o.Do == Ephemeral || o.Do == Respond && !o.Replace
-}
+func (o Message) cannotBeFound() bool { return o.Do == Ephemeral || o.Do == Respond && !o.Replace }
 
 // again is o as it is sent a second time. It says so, since a second answer would
 // otherwise look as if the work had been done twice.

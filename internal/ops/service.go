@@ -112,18 +112,14 @@ func PipelinePath(owner, name string) string {
 }
 
 // JobPage is the address of a job's page; empty where browsers reach none.
-func (s *Service) JobPage(cluster string, id slurm.JobID) string {
-	return s.page(JobPath(cluster, id))
-}
+func (s *Service) JobPage(cluster string, id slurm.JobID) string { return s.page(JobPath(cluster, id)) }
 
 // ApprovalsPage is the address of the page on which operators decide; empty where
 // browsers reach none.
 func (s *Service) ApprovalsPage() string { return s.page("/web/approvals") }
 
 // PipelinePage is the address of a pipeline's page; empty where browsers reach none.
-func (s *Service) PipelinePage(owner, name string) string {
-	return s.page(PipelinePath(owner, name))
-}
+func (s *Service) PipelinePage(owner, name string) string { return s.page(PipelinePath(owner, name)) }
 
 func (s *Service) page(path string) string {
 	if s.PageURL == "" {

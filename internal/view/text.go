@@ -247,9 +247,7 @@ func (t *textWriter) narrow(width []int, tab Table) {
 }
 
 // pad fills s with blanks to width columns; a Chinese character takes two.
-func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s)))
-}
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s))) }
 
 // Plainly shows control and direction characters of s as visible escapes, so
 // that text from outside cannot drive a terminal. Tabs become blanks.

@@ -227,9 +227,7 @@ func (x *Index) addPieces(pieces []gram, d *numbers) float64 {
 	return 1 / math.Sqrt(square)
 }
 
-func (x *Index) firstAsk(doc int) int {
-	return int(binary.LittleEndian.Uint32(x.first[4*doc:]))
-}
+func (x *Index) firstAsk(doc int) int { return int(binary.LittleEndian.Uint32(x.first[4*doc:])) }
 
 // nearest finds the best of a Doc's example questions, and the mean of the best
 // three.

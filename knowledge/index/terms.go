@@ -213,9 +213,7 @@ func inOption(rs []rune, i int) bool {
 	return false
 }
 
-func isAlnum(r rune) bool {
-	return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
-}
+func isAlnum(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 // stem cuts the common endings off an English word.
 func stem(w string) string {

@@ -76,9 +76,7 @@ func SplitWords(text string) ([]string, error) {
 }
 
 // excerpt is the start of text, for a message.
-func excerpt(text []rune) string {
-	return string(text[:min(len(text), 20)])
-}
+func excerpt(text []rune) string { return string(text[:min(len(text), 20)]) }
 
 // entryScripts are Megatron's own pretrain scripts.
 var entryScripts = map[string]string{

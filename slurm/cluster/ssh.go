@@ -76,9 +76,7 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 type there struct{ SSHOptions }
 
 // args is the command line of ssh that runs remote there.
-func (t *there) args(remote string) []string {
-	return append(t.options(), "--", t.Host, remote)
-}
+func (t *there) args(remote string) []string { return append(t.options(), "--", t.Host, remote) }
 
 // options are ssh and its options.
 func (t *there) options() []string {

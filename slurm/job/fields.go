@@ -18,9 +18,7 @@ type Field struct {
 
 // Fields lists the fields of the specification, in its order. Documents, help
 // and the JSON schema are made from it.
-func Fields() []Field {
-	return fieldsOf(reflect.TypeFor[Spec](), "")
-}
+func Fields() []Field { return fieldsOf(reflect.TypeFor[Spec](), "") }
 
 func fieldsOf(t reflect.Type, prefix string) []Field {
 	var fs []Field
@@ -71,9 +69,7 @@ var enums = map[string][]string{
 
 // Schema returns the JSON schema of a specification, with every field's
 // description in English.
-func Schema() map[string]any {
-	return schemaOf(reflect.TypeFor[Spec](), "")
-}
+func Schema() map[string]any { return schemaOf(reflect.TypeFor[Spec](), "") }
 
 func schemaOf(t reflect.Type, prefix string) map[string]any {
 	props := map[string]any{}

@@ -127,9 +127,7 @@ func (r *rendering) program() []string {
 }
 
 // named reports whether a custom launcher's words name what only the node knows.
-func (r *rendering) named() bool {
-	return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString)
-}
+func (r *rendering) named() bool { return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString) }
 
 var placeholder = lazy.New(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port|hostfile)\}`)
 

@@ -270,9 +270,7 @@ func (c *checker) copiesFrom(v script.Value) bool {
 }
 
 // savedFrom reports whether a job on one node copies v back before it ends.
-func (c *checker) savedFrom(v script.Value) bool {
-	return !c.several() && c.copiesFrom(v)
-}
+func (c *checker) savedFrom(v script.Value) bool { return !c.several() && c.copiesFrom(v) }
 
 // staged reports whether a step on every node brings the folder there.
 func (c *checker) staged(dir script.Value) bool {

@@ -194,9 +194,7 @@ func illegalLayout(c *checker) {
 	}
 }
 
-func clipLong(s string) string {
-	return strings.Join(strings.Fields(s), " ")
-}
+func clipLong(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // certain reports whether everything that a rule looks at is shown.
 func (c *checker) certain(t trainer, names []string, world bool, p rules.Problem) bool {

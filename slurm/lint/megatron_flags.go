@@ -149,9 +149,7 @@ func (t *trainer) given(name string) bool {
 	return slices.ContainsFunc(t.flags, func(f flagUse) bool { return f.name == name || f.ok && f.known.Name == name })
 }
 
-func number(s string) bool {
-	return len(s) > 1 && (s[1] >= '0' && s[1] <= '9' || s[1] == '.')
-}
+func number(s string) bool { return len(s) > 1 && (s[1] >= '0' && s[1] <= '9' || s[1] == '.') }
 
 // wholeWord reports whether an unknown value is surely one word: it is quoted,
 // or only a part of it is unknown.

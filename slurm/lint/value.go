@@ -76,9 +76,7 @@ var slurmNeeds = map[string][]string{
 }
 
 // inTask reports whether x runs where srun or bash -c brought its text.
-func inTask(x *script.Command) bool {
-	return x.Shell.Kind != script.Batch && x.Remote == nil
-}
+func inTask(x *script.Command) bool { return x.Shell.Kind != script.Batch && x.Remote == nil }
 
 func unexported(c *checker) {
 	type key struct {
@@ -205,9 +203,7 @@ func valueOf(x *script.Command, name string, depth int) bool {
 
 var port = lazy.New(`^:\d+$`)
 
-func positionalName(s string) bool {
-	return !plainName.MatchString(s)
-}
+func positionalName(s string) bool { return !plainName.MatchString(s) }
 
 // launchValue reports whether the variable that an assignment makes of e ends
 // up in a launch.

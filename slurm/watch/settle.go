@@ -114,6 +114,4 @@ func same(a, b slurm.Job) bool {
 
 // sameTime compares submit times: a requeue rewrites it, so a second run that
 // looks like the first is told of.
-func sameTime(a, b *time.Time) bool {
-	return a == nil || b == nil || a.Equal(*b)
-}
+func sameTime(a, b *time.Time) bool { return a == nil || b == nil || a.Equal(*b) }

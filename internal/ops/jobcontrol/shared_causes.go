@@ -33,9 +33,7 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 	return append([]report.Incident{}, report.Incidents(failures, IncidentWindow, Switches(ctx, cl))...)
 }
 
-func failed(s slurm.State) bool {
-	return s.Ended() && s != slurm.Completed && s != slurm.Cancelled
-}
+func failed(s slurm.State) bool { return s.Ended() && s != slurm.Completed && s != slurm.Cancelled }
 
 // Switches gives the switch of each of a cluster's nodes; nil where the cluster
 // does not tell.

@@ -48,9 +48,7 @@ type WaitOut struct {
 }
 
 // Found reports that the job ended badly.
-func (o WaitOut) Found() bool {
-	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed
-}
+func (o WaitOut) Found() bool { return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed }
 
 // Wait is the operation wait.
 func Wait() ops.Op {

@@ -33,9 +33,7 @@ type circumstance struct {
 }
 
 // circumstances are all of them; launchCircumstances has those of the launch.
-func circumstances() []circumstance {
-	return slices.Concat(placeCircumstances, launchCircumstances)
-}
+func circumstances() []circumstance { return slices.Concat(placeCircumstances, launchCircumstances) }
 
 var placeCircumstances = []circumstance{
 	{

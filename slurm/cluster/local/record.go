@@ -60,9 +60,7 @@ type control struct {
 // A store is the directory that a local cluster lives in.
 type store struct{ dir string }
 
-func (s store) jobDir(id slurm.JobID) string {
-	return filepath.Join(s.dir, "jobs", string(id.Array()))
-}
+func (s store) jobDir(id slurm.JobID) string { return filepath.Join(s.dir, "jobs", string(id.Array())) }
 
 func (s store) recordPath(id slurm.JobID) string {
 	return filepath.Join(s.jobDir(id), string(id)+".json")
@@ -74,9 +72,7 @@ func (s store) controlPath(id slurm.JobID) string {
 
 // lock holds the store's lock while f runs: job numbers and nodes are given out
 // under it. A store that was removed it does not make anew.
-func (s store) lock(f func() error) error {
-	return withLock(filepath.Join(s.dir, "lock"), f)
-}
+func (s store) lock(f func() error) error { return withLock(filepath.Join(s.dir, "lock"), f) }
 
 func withLock(path string, f func() error) error {
 	l, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
