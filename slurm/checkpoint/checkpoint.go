@@ -165,8 +165,8 @@ func format(dir string) Format {
 		_, err := os.Stat(filepath.Join(dir, name))
 		return err == nil
 	}
-	ranks, _ := filepath.Glob(filepath.Join(dir, "mp_rank_0*"))
-	data, _ := filepath.Glob(filepath.Join(dir, "*.distcp"))
+	ranks, _ := fs.Glob(os.DirFS(dir), "mp_rank_0*")
+	data, _ := fs.Glob(os.DirFS(dir), "*.distcp")
 	switch {
 	case has(backendFile):
 		if b, err := readBackend(dir); err == nil && b == Zarr {

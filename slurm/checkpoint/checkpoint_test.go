@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
 func TestEveryFormatIsRead(t *testing.T) {
@@ -86,15 +87,56 @@ func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
 		{"torch/iter_0000020", cut("mp_rank_01_000/model_optim_rng.pt", 900), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Have: 900, Unreadable: true}},
 		{"torch/iter_0000020", gone("mp_rank_01_000/model_optim_rng.pt"), Fault{File: "mp_rank_01_000/model_optim_rng.pt", Missing: true}},
 		{"experts/iter_0000020", gone("mp_rank_00_001"), Fault{File: "mp_rank_00_001", Missing: true}},
+		{"fsdp/iter_0000010", cut(".metadata", 200), Fault{File: ".metadata", Unreadable: true}},
 		{"fsdp/iter_0000010", gone("__1_0.distcp"), Fault{File: "__1_0.distcp", Want: 112, Missing: true}},
 	} {
-		dir := filepath.Join(t.TempDir(), filepath.Base(tt.dir))
+		dir := filepath.Join(t.TempDir(), "runs [1]", filepath.Base(tt.dir))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", tt.dir))))
 		require.NoError(t, tt.harm(dir))
 		c, err := Read(dir, 0)
 		require.NoError(t, err)
 		require.False(t, c.Complete, tt.want.File)
 		require.Equal(t, []Fault{tt.want}, c.Faults, tt.dir)
+		require.Equal(t, strings.HasPrefix(tt.dir, "fsdp"), c.Format == FSDPDTensor, "what it is, is known all the same")
+	}
+}
+
+// A release is in no folder of an iteration: what it says of itself counts.
+func TestAReleaseTellsItsOwnIteration(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "release"), os.DirFS("testdata/torch/iter_0000020")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("release"), 0o600))
+	c, err := Read(dir, 0)
+	require.NoError(t, err)
+	require.True(t, c.Latest)
+	require.Equal(t, 20, *c.Iteration)
+	// A folder's name is believed more than what is in it.
+	require.NoError(t, os.Rename(filepath.Join(dir, "release"), filepath.Join(dir, "iter_0000021")))
+	c, err = Read(filepath.Join(dir, "iter_0000021"), 0)
+	require.NoError(t, err)
+	require.Equal(t, 21, *c.Iteration)
+}
+
+// An index names files of its own folder: one that leads out of it, or to before its
+// beginning, is not looked at.
+func TestAnIndexLeadsNowhereElse(t *testing.T) {
+	piece := func(file string, from, length int64) any {
+		return &pickle.Dict{Keys: []any{"relative_path", "offset", "length"}, Values: []any{file, from, length}}
+	}
+	for _, tt := range []struct {
+		part any
+		want []part
+	}{
+		{piece("__0_0.distcp", 0, 8), []part{{"w", "__0_0.distcp", 0, 8}}},
+		{piece("__0_0.distcp", 8, 0), []part{{"w", "__0_0.distcp", 8, 0}}},
+		{piece("../secret", 0, 8), nil},
+		{piece("/etc/passwd", 0, 8), nil},
+		{piece("__0_0.distcp", -1, 8), nil},
+		{piece("__0_0.distcp", 0, -1), nil},
+	} {
+		name := &pickle.Dict{Keys: []any{"fqn"}, Values: []any{"w"}}
+		data := &pickle.Dict{Keys: []any{name}, Values: []any{tt.part}}
+		require.Equal(t, tt.want, partsOf(&pickle.Dict{Keys: []any{"storage_data"}, Values: []any{data}}), tt.part)
 	}
 }
 
@@ -114,7 +156,7 @@ func TestASaveThatWasBrokenOffIsNotComplete(t *testing.T) {
 
 // What core 0.15 and older wrote as zarr: a folder a tensor, and a file a piece.
 func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "iter_0000007")
+	dir := filepath.Join(t.TempDir(), "runs [1]", "iter_0000007")
 	write := func(name, text string) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -232,13 +233,14 @@ const mostChunks = 1 << 20
 func (c *Checkpoint) readZarr() {
 	c.readCommon(false)
 	optimizer := false
-	folders, _ := filepath.Glob(filepath.Join(c.Path, "*", ".zarray"))
-	for _, path := range folders {
-		name := filepath.Base(filepath.Dir(path))
+	in := os.DirFS(c.Path)
+	arrays, _ := fs.Glob(in, "*/.zarray")
+	for _, file := range arrays {
+		name := path.Dir(file)
 		var array struct{ Shape, Chunks []int64 }
-		text, err := os.ReadFile(path)
+		text, err := fs.ReadFile(in, file)
 		if err != nil || json.Unmarshal(text, &array) != nil || len(array.Shape) != len(array.Chunks) {
-			c.fault(Fault{File: filepath.Join(name, ".zarray"), Unreadable: true})
+			c.fault(Fault{File: file, Unreadable: true})
 			continue
 		}
 		if isOptimizer(name) {
@@ -247,7 +249,7 @@ func (c *Checkpoint) readZarr() {
 			c.Tensors++
 			c.Parameters += product(array.Shape)
 		}
-		if missing := missingChunk(filepath.Dir(path), array.Shape, array.Chunks); missing != "" {
+		if missing := missingChunk(filepath.Join(c.Path, name), array.Shape, array.Chunks); missing != "" {
 			c.fault(Fault{File: filepath.Join(name, missing), Missing: true})
 		}
 	}

@@ -266,17 +266,17 @@ func (f *fileCheck) load() {
 // formats write their metadata last, the old one has a folder for each rank.
 func (f *fileCheck) complete(dir string) bool {
 	host, _ := f.here(dir)
-	old, _ := filepath.Glob(filepath.Join(host, "mp_rank_*"))
+	old, _ := fs.Glob(os.DirFS(host), "mp_rank_*")
 	return len(old) > 0 || there(filepath.Join(host, "metadata.json")) || there(filepath.Join(host, ".metadata"))
 }
 
 // newest is the newest complete iteration's folder, or "".
 func (f *fileCheck) newest(dir string) string {
 	host, _ := f.here(dir)
-	found, _ := filepath.Glob(filepath.Join(host, "iter_???????"))
-	for _, p := range slices.Backward(found) {
-		if f.complete(path.Join(dir, filepath.Base(p))) {
-			return filepath.Base(p)
+	found, _ := fs.Glob(os.DirFS(host), "iter_???????")
+	for _, name := range slices.Backward(found) {
+		if f.complete(path.Join(dir, name)) {
+			return name
 		}
 	}
 	return ""
@@ -287,7 +287,7 @@ func (f *fileCheck) newest(dir string) string {
 // folders.
 func (f *fileCheck) format(dir string) {
 	host, _ := f.here(dir)
-	old, _ := filepath.Glob(filepath.Join(host, "mp_rank_*"))
+	old, _ := fs.Glob(os.DirFS(host), "mp_rank_*")
 	_, err := os.Stat(filepath.Join(host, "metadata.json"))
 	switch {
 	case len(old) > 0 && f.args.CkptFormat != "torch" && !f.args.AutoDetectCkptFormat:

@@ -23,7 +23,7 @@ import (
 // What a job will open is looked at: each fault by its name, in the order of the flags.
 func TestWhatAJobWillOpenIsLookedAt(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "runs [1]")
 	for name, text := range map[string]string{
 		"good.bin": "x", "good.idx": "MMIDIDX\x00\x00more", "empty.bin": "", "empty.idx": "x", "alone.bin": "x", "other.bin": "x", "other.idx": "MMIDIDX", "vocab": "v",
 		"fresh/keep": "", "legacy/latest_checkpointed_iteration.txt": "7\n", "legacy/iter_0000007/mp_rank_00/x": "", "legacy/iter_0000007/readme": "",

@@ -180,7 +180,7 @@ func TestFilesAreLookedAtWhereTheContainerSeesThem(t *testing.T) {
 }
 
 func TestOnlyTheNewestCompleteIterationIsOffered(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "runs [1]")
 	opstest.Write(t, filepath.Join(dir, "ck", "latest_checkpointed_iteration.txt"), "300\n")
 	opstest.Write(t, filepath.Join(dir, "ck", "iter_0000100", ".metadata"), "")
 	opstest.Write(t, filepath.Join(dir, "ck", "iter_0000200", "metadata.json"), "{}")
