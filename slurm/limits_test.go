@@ -72,6 +72,12 @@ func TestARequestIsHeldAgainstEachLimit(t *testing.T) {
 	require.True(t, broken && !b.Never, "one job more waits")
 }
 
+func TestWhatIsLeftOfALimit(t *testing.T) {
+	for used, left := range map[int64]int64{0: 8, 6: 2, 8: 0, 10: 0} {
+		require.Equal(t, left, Limit{Max: 8, Used: used}.Left(), "a limit that was lowered meanwhile leaves nothing")
+	}
+}
+
 func FuzzParseLimits(f *testing.F) {
 	b, err := os.ReadFile("testdata/assoc_mgr.txt")
 	if err != nil {

@@ -18,6 +18,7 @@ func TestQuotasAreReadFromBothCommands(t *testing.T) {
 		{"a server that did not answer", "        /lustre [1048576]       0 2097152       -    1000       0       0       -\n", []Quota{{"user", "/lustre", 1 << 30, 2 << 30}}},
 		{"a long name on a line of its own", "/lustre/with/a/very/long/name\n                1048576       0 2097152       -    1000       0       0       -\n", []Quota{{"user", "/lustre/with/a/very/long/name", 1 << 30, 2 << 30}}},
 		{"none", "Disk quotas for user alice (uid 1001): none\n", nil},
+		{"no folder that it is mounted at, or cut short", " nas:/vol/home 20480 20000 30000 0 2 0 0 0\n /a 20480 20000\n /b 20480\n", nil},
 		{"more than there can be, and less", " /a 10240 0 9007199254740993 0 2 0 0 0\n /b 10240 0 -5 0 2 0 0 0\n /c 1 0 4503599627370496 0 2 0 0 0\n", []Quota{{"user", "/c", 1 << 10, 1 << 62}}},
 		{"words", "quota: error while getting quota\n1 2 3\n", nil},
 	} {
