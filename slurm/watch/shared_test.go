@@ -279,6 +279,12 @@ func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
 		_, err = s.Job(t.Context(), "99")
 		require.ErrorIs(t, err, slurm.ErrNotFound)
 		require.Equal(t, 2, f.ones)
+		for _, ones := range []int{3, 3, 3} { // what is not there twice is not there for an interval
+			time.Sleep(11 * time.Second)
+			_, err = s.Job(t.Context(), "99")
+			require.ErrorIs(t, err, slurm.ErrNotFound)
+			require.Equal(t, ones, f.ones)
+		}
 
 		// An end that the accounts do not have yet is asked for again, until they do.
 		last := ended("8", slurm.Failed, "0:0")
