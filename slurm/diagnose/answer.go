@@ -255,13 +255,10 @@ func retryWorth(r report.Report, v verdict) bool {
 	return outcome.Of(v.class).Retry.Worth()
 }
 
-// maxEvidence bounds the chain.
-const maxEvidence = 12
-
 func (j *job) addEvidence(r *report.Report, v verdict) {
 	seen := map[*scan.Event]bool{}
 	add := func(e *scan.Event, why string) {
-		if e == nil || seen[e] || len(r.Evidence) >= maxEvidence {
+		if e == nil || seen[e] {
 			return
 		}
 		seen[e] = true

@@ -114,6 +114,7 @@ func TestWhatComesAfterShowsWhetherItWentOn(t *testing.T) {
 		"nearly a long tail":                     {raised, sentences(scan.LongTail - 1), silence},
 		"a long tail, of a fact":                 {heavy(raised, pattern.Fact-1), sentences(scan.LongTail), silence},
 		"a long tail, of less than a fact":       {heavy(raised, pattern.Fact-2), sentences(scan.LongTail), wentOn},
+		"a long tail after Slurm's word":         {as(said, func(e *scan.Event) { e.Class = outcome.SlurmPreempted }), sentences(scan.LongTail), silence},
 		"a long tail after a launcher's word":    {as(raised, func(e *scan.Event) { e.Agent = true }), sentences(scan.LongTail), silence},
 		"a long tail, and a death at its end":    {raised, another(scan.LongTail, failed(95)), silence},
 		"a long tail to the next":                {said, another(scan.LongTail), wentOn},

@@ -60,6 +60,8 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	work := strings.Repeat("Predicting a window\nAppending the results\n", 15)
 	for name, c := range map[string]struct{ log, class string }{
 		"it came to its end":                        {nvml + work + "Done\n", outcome.Success},
+		"it did just enough":                        {nvml + strings.Repeat("Predicting a window\n", 23) + "Done\n", outcome.Success},
+		"it did a little less":                      {nvml + strings.Repeat("Predicting a window\n", 22) + "Done\n", outcome.CUDADriver},
 		"it stopped at once":                        {nvml + "Predicting a window\n", outcome.CUDADriver},
 		"it went on, and nothing says how it ended": {nvml + work, outcome.CUDADriver},
 		"its script says that it is done":           {nvml + "Done\n", outcome.CUDADriver},
