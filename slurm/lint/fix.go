@@ -69,15 +69,9 @@ func count(fs []Finding, rule string) int {
 // noneNew reports whether no rule has more findings after than before. What
 // hid behind a fault that stopped the reading may come to light.
 func noneNew(before, after []Finding) bool {
-	for _, f := range after {
-		if count(after, f.Rule) > count(before, f.Rule) && f.Rule == "syntax-error" {
-			return false
-		}
-		if count(after, f.Rule) > max(count(before, f.Rule), 0) && !hides(before) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(after, func(f Finding) bool {
+		return count(after, f.Rule) > count(before, f.Rule) && (f.Rule == "syntax-error" || !hides(before))
+	})
 }
 
 func hides(fs []Finding) bool {
@@ -89,29 +83,34 @@ func hides(fs []Finding) bool {
 // mends are what is known to mend a finding, by its rule.
 func mends() map[string]mend {
 	return map[string]mend{
-		"crlf":                     mendCRLF,
-		"no-shebang":               mendShebang,
-		"bash-in-sh":               replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),
-		"sbatch-ignored":           mendIgnored,
-		"sbatch-variable":          mendVariable,
-		"bad-directive":            mendDirective,
-		"tasks-per-node":           replaceIn(regexp.MustCompile(`--n?tasks-per-node[= ]\d+`), "--ntasks-per-node=1"),
-		"tty-in-batch":             mendTTY,
-		"array-without-limit":      replaceIn(regexp.MustCompile(`(--array=|--array |-a )([\d,:-]+)(%\d+)?`), "${1}${2}%1"),
-		"dependency-bare-id":       replaceIn(regexp.MustCompile(`(--dependency[= ]|-d )("?)`), "${1}${2}afterok:"),
-		"export-none":              mendExport,
-		"log-name-fixed":           mendLogName,
-		"requeue-log-truncated":    insertDirective("#SBATCH --open-mode=append"),
-		"missing-pipefail":         insertCommand("set -o pipefail"),
-		"background-no-wait":       appendLine("wait"),
-		"docker-privileged":        replaceIn(regexp.MustCompile(` --privileged(=true)?`), ""),
-		"docker-network-ipc":       mendDocker,
-		"bad-assignment":           mendAssignment,
+		"crlf":                  mendCRLF,
+		"no-shebang":            mendShebang,
+		"bash-in-sh":            replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),
+		"sbatch-ignored":        mendIgnored,
+		"sbatch-variable":       inLine(mendVariable),
+		"bad-directive":         inLine(mendDirective),
+		"tasks-per-node":        replaceIn(regexp.MustCompile(`--n?tasks-per-node[= ]\d+`), "--ntasks-per-node=1"),
+		"tty-in-batch":          firstOf(` --pty`, ``, ` -(it|ti)\b`, ` -i`, ` (-t|--tty)\b`, ``),
+		"array-without-limit":   replaceIn(regexp.MustCompile(`(--array=|--array |-a )([\d,:-]+)(%\d+)?`), "${1}${2}%1"),
+		"dependency-bare-id":    replaceIn(regexp.MustCompile(`(--dependency[= ]|-d )("?)`), "${1}${2}afterok:"),
+		"export-none":           firstOf(`--export[= ](NONE|NIL)`, `--export=ALL`, `--export[= ]`, `--export=ALL,`),
+		"log-name-fixed":        mendLogName,
+		"requeue-log-truncated": insertAfterHead("#SBATCH --open-mode=append"),
+		"missing-pipefail":      insertAfterHead("set -o pipefail"),
+		"background-no-wait":    appendLine("wait"),
+		"docker-privileged":     replaceIn(regexp.MustCompile(` --privileged(=true)?`), ""),
+		"docker-network-ipc":    mendDocker,
+		"bad-assignment": firstOf(
+			`^(\s*(?:export\s+)?[A-Za-z_]\w*)\s*=\s*`, `${1}=`,
+			`^(\s*(?:export\s+)?)\$\{?([A-Za-z_]\w*)\}?=`, `${1}${2}=`,
+			`^(\s*)set\s+([A-Za-z_]\w*)\s*=\s*`, `${1}${2}=`,
+			`^(\s*)setenv\s+([A-Za-z_]\w*)\s+`, `${1}export ${2}=`,
+		),
 		"broken-continuation":      mendContinuation,
 		"unexported-variable":      mendExported,
-		"early-rank-interpolation": mendEarly,
+		"early-rank-interpolation": inLine(func(l string) string { return rankExpansion.ReplaceAllString(l, `${1}\$$${2}`) }),
 		"nnodes-mismatch":          replaceIn(regexp.MustCompile(`((?:NNODES|NUM_NODES|N_NODES)=|--nnodes[= ])"?\d+"?`), "${1}$$SLURM_NNODES"),
-		"cdmc-missing":             insertCommand("export CUDA_DEVICE_MAX_CONNECTIONS=1"),
+		"cdmc-missing":             insertAfterHead("export CUDA_DEVICE_MAX_CONNECTIONS=1"),
 		"cdmc-wrong":               replaceIn(regexp.MustCompile(`(CUDA_DEVICE_MAX_CONNECTIONS=)\S+`), "${1}1"),
 		"no-such-timeout":          dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
 		"debug-left-on":            dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
@@ -127,6 +126,40 @@ func mends() map[string]mend {
 func at(lines []string, f Finding) (int, bool) {
 	i := f.Line - 1
 	return i, i >= 0 && i < len(lines)
+}
+
+// changed is lines with another text in line i; ok is false where it is the same.
+func changed(lines []string, i int, text string) (out []string, ok bool) {
+	if text == lines[i] {
+		return nil, false
+	}
+	out = slices.Clone(lines)
+	out[i] = text
+	return out, true
+}
+
+// inLine changes the finding's line.
+func inLine(change func(string) string) mend {
+	return func(lines []string, f Finding) ([]string, bool) {
+		i, ok := at(lines, f)
+		if !ok {
+			return nil, false
+		}
+		return changed(lines, i, change(lines[i]))
+	}
+}
+
+// firstOf is the first of the replacements that changes something: expressions, each
+// with what stands in its place.
+func firstOf(pairs ...string) mend {
+	return func(lines []string, f Finding) (out []string, ok bool) {
+		for p := range slices.Chunk(pairs, 2) {
+			if out, ok = replaceIn(regexp.MustCompile(p[0]), p[1])(lines, f); ok {
+				break
+			}
+		}
+		return out, ok
+	}
 }
 
 // replaceAt replaces in one line of the file.
@@ -147,10 +180,8 @@ func replaceIn(re *regexp.Regexp, with string) mend {
 		}
 		for ; i < len(lines); i++ {
 			if loc := re.FindStringSubmatchIndex(lines[i]); loc != nil {
-				out := slices.Clone(lines)
 				rest := re.ExpandString(nil, with, lines[i], loc)
-				out[i] = lines[i][:loc[0]] + string(rest) + lines[i][loc[1]:]
-				return out, true
+				return changed(lines, i, lines[i][:loc[0]]+string(rest)+lines[i][loc[1]:])
 			}
 			if !strings.HasSuffix(lines[i], "\\") {
 				break
@@ -179,11 +210,7 @@ func insertAt(lines []string, i int, s string) []string {
 	return slices.Insert(slices.Clone(lines), i, s)
 }
 
-func insertDirective(s string) mend {
-	return func(lines []string, _ Finding) ([]string, bool) { return insertAt(lines, headEnd(lines), s), true }
-}
-
-func insertCommand(s string) mend {
+func insertAfterHead(s string) mend {
 	return func(lines []string, _ Finding) ([]string, bool) { return insertAt(lines, headEnd(lines), s), true }
 }
 
@@ -250,24 +277,18 @@ func mendIgnored(lines []string, f Finding) ([]string, bool) {
 	return insertAt(out, min(headEnd(out), i), fixed), true
 }
 
-func mendVariable(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok {
-		return nil, false
+func mendVariable(l string) string {
+	if !logOption.MatchString(l) {
+		return l
 	}
-	l := lines[i]
 	for _, r := range [][2]string{{"USER", "%u"}, {"SLURM_JOB_ID", "%j"}, {"SLURM_JOBID", "%j"}, {"SLURM_JOB_NAME", "%x"}, {"SLURM_ARRAY_JOB_ID", "%A"}, {"SLURM_ARRAY_TASK_ID", "%a"}} {
 		l = strings.ReplaceAll(strings.ReplaceAll(l, "${"+r[0]+"}", r[1]), "$"+r[0], r[1])
 	}
-	if l == lines[i] || !regexp.MustCompile(`--(output|error)|-[oe]\b`).MatchString(l) {
-		return nil, false
-	}
-	out := slices.Clone(lines)
-	out[i] = l
-	return out, true
+	return l
 }
 
 var (
+	logOption   = lazy.New(`--(output|error)|-[oe]\b`)
 	blankEquals = lazy.New(`(--[a-z_-]+)\s*=\s*`)
 	shortEquals = lazy.New(`(\s-[A-Za-z])=`)
 	unitTime    = lazy.New(`(--time=|-t\s*)(\d+)\s*([hHdDmM])\w*`)
@@ -275,12 +296,8 @@ var (
 	longName    = lazy.New(`--[A-Za-z_-]+`)
 )
 
-func mendDirective(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok {
-		return nil, false
-	}
-	l := strings.ReplaceAll(strings.ReplaceAll(lines[i], "—", "--"), "–", "--")
+func mendDirective(l string) string {
+	l = strings.ReplaceAll(strings.ReplaceAll(l, "—", "--"), "–", "--")
 	l = blankEquals.ReplaceAllString(l, "$1=")
 	l = shortEquals.ReplaceAllString(l, "$1 ")
 	l = blankUnit.ReplaceAllString(l, "$1$2")
@@ -294,34 +311,12 @@ func mendDirective(lines []string, f Finding) ([]string, bool) {
 		}
 		return m[1] + m[2]
 	})
-	l = longName.ReplaceAllStringFunc(l, func(s string) string {
+	return longName.ReplaceAllStringFunc(l, func(s string) string {
 		if near, ok := script.NearestOption(s[2:]); ok {
 			return "--" + near
 		}
 		return s
 	})
-	if l == lines[i] {
-		return nil, false
-	}
-	out := slices.Clone(lines)
-	out[i] = l
-	return out, true
-}
-
-func mendTTY(lines []string, f Finding) ([]string, bool) {
-	for _, r := range [][2]string{{` --pty`, ``}, {` -(it|ti)\b`, ` -i`}, {` (-t|--tty)\b`, ``}} {
-		if out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f); ok {
-			return out, true
-		}
-	}
-	return nil, false
-}
-
-func mendExport(lines []string, f Finding) ([]string, bool) {
-	if out, ok := replaceIn(regexp.MustCompile(`--export[= ](NONE|NIL)`), "--export=ALL")(lines, f); ok {
-		return out, true
-	}
-	return replaceIn(regexp.MustCompile(`--export[= ]`), "--export=ALL,")(lines, f)
 }
 
 func mendLogName(lines []string, f Finding) ([]string, bool) {
@@ -340,9 +335,7 @@ func mendLogName(lines []string, f Finding) ([]string, bool) {
 	if m == nil {
 		return nil, false
 	}
-	out := slices.Clone(lines)
-	out[i] = lines[i][:m[3]] + number + lines[i][m[4]:]
-	return out, true
+	return changed(lines, i, lines[i][:m[3]]+number+lines[i][m[4]:])
 }
 
 func mendDocker(lines []string, f Finding) ([]string, bool) {
@@ -369,30 +362,15 @@ func commandLines(lines []string, f Finding) string {
 	return b.String()
 }
 
-func mendAssignment(lines []string, f Finding) ([]string, bool) {
-	for _, r := range [][2]string{
-		{`^(\s*(?:export\s+)?[A-Za-z_]\w*)\s*=\s*`, `${1}=`},
-		{`^(\s*(?:export\s+)?)\$\{?([A-Za-z_]\w*)\}?=`, `${1}${2}=`},
-		{`^(\s*)set\s+([A-Za-z_]\w*)\s*=\s*`, `${1}${2}=`},
-		{`^(\s*)setenv\s+([A-Za-z_]\w*)\s+`, `${1}export ${2}=`},
-	} {
-		if out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f); ok && !slices.Equal(out, lines) {
-			return out, true
-		}
-	}
-	return nil, false
-}
-
 func mendContinuation(lines []string, f Finding) ([]string, bool) {
 	i, ok := at(lines, f)
 	if !ok {
 		return nil, false
 	}
-	out := slices.Clone(lines)
 	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
-		out[i] = t
-		return out, true
+		return changed(lines, i, t)
 	}
+	out := slices.Clone(lines)
 	// The line stands alone: take what is between it and its command away.
 	for i > 0 {
 		prev := strings.TrimSpace(out[i-1])
@@ -416,25 +394,13 @@ func mendExported(lines []string, f Finding) ([]string, bool) {
 	re := regexp.MustCompile(`^(\s*)` + regexp.QuoteMeta(name) + `(\+?=)`)
 	for i, l := range lines {
 		if re.MatchString(l) && i < f.Line {
-			out := slices.Clone(lines)
-			out[i] = re.ReplaceAllString(l, "${1}export "+name+"${2}")
-			return out, true
+			return changed(lines, i, re.ReplaceAllString(l, "${1}export "+name+"${2}"))
 		}
 	}
 	return nil, false
 }
 
 var rankExpansion = lazy.New(`([^\\$]|^)\$(\{?SLURM_(?:PROCID|NODEID|LOCALID)\}?)`)
-
-func mendEarly(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok || !rankExpansion.MatchString(lines[i]) {
-		return nil, false
-	}
-	out := slices.Clone(lines)
-	out[i] = rankExpansion.ReplaceAllString(lines[i], `${1}\$$${2}`)
-	return out, true
-}
 
 func mendArguments(lines []string, f Finding) ([]string, bool) {
 	for _, r := range [][2]string{
@@ -460,9 +426,7 @@ func mendHereDoc(lines []string, f Finding) ([]string, bool) {
 	re := regexp.MustCompile(`<<(-?)\s*([A-Za-z_]\w*)`)
 	for i := min(f.Line, len(lines)) - 1; i >= 0; i-- {
 		if re.MatchString(lines[i]) {
-			out := slices.Clone(lines)
-			out[i] = re.ReplaceAllString(lines[i], "<<${1}'${2}'")
-			return out, true
+			return changed(lines, i, re.ReplaceAllString(lines[i], "<<${1}'${2}'"))
 		}
 	}
 	return nil, false
