@@ -7,6 +7,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -105,9 +106,7 @@ func New(cfg Config) (*Bot, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.EditPace == 0 {
-		cfg.EditPace = 20 * time.Second
-	}
+	cfg.EditPace = cmp.Or(cfg.EditPace, 20*time.Second)
 	b := &Bot{cfg: cfg, log: cfg.Log, now: cfg.Now, work: make(chan struct{}, 1)}
 	if b.log == nil {
 		b.log = slog.Default()

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -111,10 +112,7 @@ const maxTurns = 6
 
 // threadOf names the thread that a message is in; empty: it is no message.
 func threadOf(a incoming.Ask) string {
-	ts := a.Thread
-	if ts == "" {
-		ts = a.TS
-	}
+	ts := cmp.Or(a.Thread, a.TS)
 	if ts == "" || a.Kind != incoming.AsMessage {
 		return ""
 	}

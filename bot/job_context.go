@@ -159,9 +159,7 @@ func (b *Bot) nameJob(
 		return words, nil
 	}
 	at := func(job jobRef, rest []string) []string {
-		if f.Cluster == "" {
-			f.Cluster = job.Cluster
-		}
+		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
 		return append([]string{string(job.ID)}, rest...)
 	}
 	if len(words) > 0 && !strings.HasPrefix(words[0], "-") {

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,10 +96,7 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 // is false where it is known.
 func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
 	key := typed.StringField(in, "idempotency_key")
-	cluster := t.Cluster
-	if cluster == "" {
-		cluster = c.Default
-	}
+	cluster := cmp.Or(t.Cluster, c.Default)
 	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
 	if key == "" || !found || sub.State != store.Submitting || a.Terminal != nil {
 		return nil, false
@@ -112,10 +110,7 @@ func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 		b.log.Error("slack: open submission", "key", sub.Key, "err", err)
 		return nil, false
 	}
-	where := a.Channel
-	if where == "" {
-		where = a.User
-	}
+	where := cmp.Or(a.Channel, a.User)
 	text, blocks := drawOpen(textOpen, textOpenHow, o)
 	return []store.SlackMessage{b.out.Owe(o.message(), o.message(), outbox.Message{
 		Do: outbox.Post, Team: a.Team, Channel: where, Instead: a.User, Text: text, Blocks: blocks,
@@ -218,10 +213,7 @@ func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub sto
 	if err := b.editOpen(ctx, &o, answer.Escape(title), line); err != nil {
 		return err
 	}
-	where := o.Ask.Channel
-	if where == "" {
-		where = o.Ask.User
-	}
+	where := cmp.Or(o.Ask.Channel, o.Ask.User)
 	news := card.News{Job: slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}}
 	if j, ok := jobnews.Queued(ctx, b.cfg.Service, sub.Cluster, sub.JobID); ok {
 		news.Job = j

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -70,12 +71,7 @@ var logSigns = []string{
 }
 
 func looksLikeLog(s string) bool {
-	for _, sign := range logSigns {
-		if strings.Contains(s, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(logSigns, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
 // look answers with what the text asks for: a specification is planned, or

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,9 +267,7 @@ func (w *correctedWriter) WriteHeader(status int) {
 	if w.unknown { // for which the library has no status of its own
 		status = http.StatusNotFound
 	}
-	if w.status == 0 {
-		w.status = status
-	}
+	w.status = cmp.Or(w.status, status)
 	if w.Header().Get("Content-Type") == "text/event-stream" {
 		w.begin(0)
 	}

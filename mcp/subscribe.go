@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,10 +83,7 @@ func (u *subscriptions) hooks() *sdkserver.Hooks {
 	})
 	h.AddOnUnregisterSession(func(_ context.Context, session sdkserver.ClientSession) {
 		u.mu.Lock()
-		uris := make([]string, 0, len(u.watchers))
-		for uri := range u.watchers {
-			uris = append(uris, uri)
-		}
+		uris := slices.Collect(maps.Keys(u.watchers))
 		u.mu.Unlock()
 		for _, uri := range uris {
 			u.remove(uri, session.SessionID())

@@ -4,6 +4,7 @@
 package answer
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -130,9 +131,7 @@ func summary(doc view.Doc) string {
 	if s == "" && len(doc.Sections) > 0 {
 		s = OneLine(Cut(doc.Sections[0].Code, 200))
 	}
-	if s == "" {
-		s = "megatron"
-	}
+	s = cmp.Or(s, "megatron")
 	// A bare address would be made a link here.
 	return Escape(strings.ReplaceAll(Cut(s, 300), "://", "[:]//"))
 }
@@ -264,9 +263,7 @@ func richSize(e slack.RichTextElement) (n int) {
 
 // Bold is bold text within rich text.
 func Bold(s string) slack.RichTextSectionElement {
-	if s == "" {
-		s = "–"
-	}
+	s = cmp.Or(s, "–")
 	return slack.NewRichTextSectionTextElement(inert(s), &slack.RichTextSectionTextStyle{Bold: true})
 }
 
@@ -337,9 +334,7 @@ func factRows(fs []view.Fact) (ps []piece) {
 	}
 	for _, f := range fs {
 		name, value := OneLine(f.Name), Cut(Clean(strings.TrimSpace(f.Value)), MaxText-500)
-		if value == "" {
-			value = "–"
-		}
+		value = cmp.Or(value, "–")
 		n := utf8.RuneCountInString(name) + utf8.RuneCountInString(value) + 4
 		if size+n > MaxText {
 			flush()

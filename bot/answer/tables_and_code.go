@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,9 +49,7 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 				break
 			}
 			c = Cut(OneLine(c), 500)
-			if c == "" {
-				c = "–" // an empty cell is refused
-			}
+			c = cmp.Or(c, "–") // an empty cell is refused
 			more += utf8.RuneCountInString(c)
 			out = append(out, slack.NewTableRawTextCell(inert(c)))
 		}

@@ -6,6 +6,7 @@ package chat
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ type chat struct {
 
 // Run talks until the person says exit, the input ends, or ctx does.
 func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
-	if t.Every == 0 {
-		t.Every = 2 * time.Second
-	}
+	t.Every = cmp.Or(t.Every, 2*time.Second)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := &chat{t: t, talk: talk, lines: make(chan string)}

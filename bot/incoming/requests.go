@@ -3,6 +3,7 @@
 package incoming
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -178,9 +179,7 @@ func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 		Channel: c.Channel.ID, Response: c.ResponseURL, Trigger: c.TriggerID,
 		TS: x.Container.MessageTS, Thread: x.Container.ThreadTS, Hidden: x.Container.Ephemeral,
 	}
-	if a.Channel == "" {
-		a.Channel = x.Container.ChannelID
-	}
+	a.Channel = cmp.Or(a.Channel, x.Container.ChannelID)
 	a.Direct = strings.HasPrefix(a.Channel, "D")
 	switch c.Type {
 	case slack.InteractionTypeBlockActions:

@@ -1,6 +1,7 @@
 package jobnews
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,9 +44,7 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	if !slurm.IsJobID(id) { // nothing was submitted, or it is a step of a job
 		return nil
 	}
-	if cluster == "" {
-		cluster = c.Default
-	}
+	cluster = cmp.Or(cluster, c.Default)
 	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
 	// An end is the watcher's to tell, with its cause: a card that began with it would
 	// have no news.
@@ -58,10 +57,7 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		text, blocks := card.Draw(k, c.Lang, false)
 		return []store.SlackMessage{b.out.Owe(a.Key+"/card", "local", outbox.Message{Do: outbox.Post, Text: text, Blocks: blocks})}
 	}
-	where := a.Channel
-	if where == "" {
-		where = a.User
-	}
+	where := cmp.Or(a.Channel, a.User)
 	k := card.Card{
 		Team:     a.Team,
 		User:     a.User,
@@ -141,9 +137,7 @@ func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) err
 
 // acted remembers who changed a job, so that they are not called for it.
 func (b *Board) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
-	if cluster == "" {
-		cluster = c.Default
-	}
+	cluster = cmp.Or(cluster, c.Default)
 	b.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
 }
 

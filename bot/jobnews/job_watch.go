@@ -86,10 +86,7 @@ func (b *Board) watchLoop(ctx context.Context) {
 	if none {
 		return
 	}
-	every := b.cfg.Interval
-	if every == 0 {
-		every = 30 * time.Second
-	}
+	every := cmp.Or(b.cfg.Interval, 30*time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	since := b.now().Add(-lately)

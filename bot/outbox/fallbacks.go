@@ -3,6 +3,7 @@ package outbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,12 +49,9 @@ func placeRefused(err error) (why lang.Text, ok bool) {
 
 // blocksRefused reports whether Slack refused a message for its blocks.
 func blocksRefused(err error) bool {
-	for _, code := range []string{"invalid_blocks", "msg_blocks_too_long", "invalid_attachments"} {
-		if strings.Contains(err.Error(), code) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"invalid_blocks", "msg_blocks_too_long", "invalid_attachments"}, func(code string) bool {
+		return strings.Contains(err.Error(), code)
+	})
 }
 
 // Plain reports whether a workspace has refused newer blocks lately, and is sent older

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -135,10 +136,7 @@ func (in *Receiver) Receive(ctx context.Context) {
 	if in.cfg.AppToken == "" {
 		return
 	}
-	n := in.cfg.Connections
-	if n == 0 {
-		n = 2
-	}
+	n := cmp.Or(in.cfg.Connections, 2)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { in.socketLoop(ctx, i) })

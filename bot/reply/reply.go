@@ -3,6 +3,7 @@
 package reply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,10 +34,7 @@ func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread st
 		o.Do, o.URL, o.Replace = outbox.Respond, a.Response, true
 		return o, "r/" + a.Key, a.User, ""
 	case a.Kind == incoming.AsMessage || a.Kind == incoming.AsAssistant:
-		o.Do, o.Thread = outbox.Post, a.Thread
-		if o.Thread == "" {
-			o.Thread = a.TS
-		}
+		o.Do, o.Thread = outbox.Post, cmp.Or(a.Thread, a.TS)
 		if !share && !a.Direct {
 			o.Do = outbox.Ephemeral
 			return o, "t/" + a.Channel + "/" + o.Thread, a.User, ""

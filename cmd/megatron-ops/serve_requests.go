@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,9 +18,7 @@ import (
 func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
-		if pattern == "" {
-			pattern = "other"
-		}
+		pattern = cmp.Or(pattern, "other")
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		began := time.Now()
 		// The address itself is not told: it may hold a one-time link.

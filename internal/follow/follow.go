@@ -5,6 +5,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,9 +77,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.Interval == 0 {
-		f.Interval = 30 * time.Second
-	}
+	f.Interval = cmp.Or(f.Interval, 30*time.Second)
 	f.awaited, f.live, f.asked = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -156,10 +157,7 @@ func markdown(s string) string {
 }
 
 func feishu(m Message, l lang.Lang) any {
-	color := map[view.Tone]string{view.Good: "green", view.Warn: "orange", view.Bad: "red"}[m.Tone]
-	if color == "" {
-		color = "blue"
-	}
+	color := cmp.Or(map[view.Tone]string{view.Good: "green", view.Warn: "orange", view.Bad: "red"}[m.Tone], "blue")
 	plain := func(text string) map[string]any { return map[string]any{"tag": "plain_text", "content": text} }
 	elements := []any{}
 	if text := m.Text.In(l); text != "" {
@@ -188,10 +186,7 @@ func teams(m Message, l lang.Lang) any {
 		maps.Copy(inline, more)
 		return map[string]any{"type": "RichTextBlock", "inlines": []any{inline}}
 	}
-	color := map[view.Tone]string{view.Good: "Good", view.Warn: "Warning", view.Bad: "Attention"}[m.Tone]
-	if color == "" {
-		color = "Default"
-	}
+	color := cmp.Or(map[view.Tone]string{view.Good: "Good", view.Warn: "Warning", view.Bad: "Attention"}[m.Tone], "Default")
 	body := []any{run(m.Headline.In(l), map[string]any{"weight": "Bolder", "size": "Medium", "color": color})}
 	if text := m.Text.In(l); text != "" {
 		body = append(body, run(text, nil))

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -157,9 +158,6 @@ func (c *Call) SiteOf(s job.Spec) job.Site {
 	if c.Sites == nil {
 		return job.Site{}
 	}
-	name := s.Cluster
-	if name == "" {
-		name = c.Default
-	}
+	name := cmp.Or(s.Cluster, c.Default)
 	return c.Sites(name)
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"reflect"
@@ -305,9 +306,7 @@ func fieldsOf(t reflect.Type) []field {
 		if !sf.IsExported() || name == "-" {
 			continue
 		}
-		if name == "" {
-			name = sf.Name
-		}
+		name = cmp.Or(name, sf.Name)
 		_, isArg := sf.Tag.Lookup("arg")
 		_, optional := sf.Tag.Lookup("optional")
 		_, required := sf.Tag.Lookup("required")

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"reflect"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,10 +19,7 @@ func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err erro
 	}
 	span.SetAttributes(attribute.String("megatron_ops.operation", o.Name), attribute.String("megatron_ops.surface", string(c.Who.Surface)))
 	if c.Service != nil {
-		name := textField(in, "Cluster")
-		if name == "" {
-			name = c.Default
-		}
+		name := cmp.Or(textField(in, "Cluster"), c.Default)
 		if _, ok := c.Clusters[name]; ok { // anything else is a word of whoever asked
 			span.SetAttributes(attribute.String("slurm.cluster", name))
 		}

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -235,10 +236,7 @@ func partitions(ctx context.Context, svc *ops.Service, cluster string) ([]slurm.
 }
 
 func clusterOf(svc *ops.Service, name string) ops.Cluster {
-	if name == "" {
-		name = svc.Default
-	}
-	return svc.Clusters[name]
+	return svc.Clusters[cmp.Or(name, svc.Default)]
 }
 
 // gpusOfNode is how many GPUs a whole node has: what the partitions or the
@@ -249,9 +247,7 @@ func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names
 			n = max(n, p.GPUs)
 		}
 	}
-	if cluster == "" {
-		cluster = svc.Default
-	}
+	cluster = cmp.Or(cluster, svc.Default)
 	if svc.Sites != nil {
 		n = max(n, svc.Sites(cluster).GPUsPerNode)
 	}

@@ -160,14 +160,7 @@ func holds(j slurm.Job, text string) bool {
 	return false
 }
 
-func (v *visit) clusters() []string {
-	var names []string
-	for name := range v.s.cfg.Service.Clusters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (v *visit) clusters() []string { return slices.Sorted(maps.Keys(v.s.cfg.Service.Clusters)) }
 
 func (v *visit) jobs() error {
 	p, err := v.chosenJobs()

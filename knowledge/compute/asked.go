@@ -1,6 +1,9 @@
 package compute
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A question may give numbers and want a value worked out of them, or it may
 // give them only as the setting of something else: a failure, a pasted message,
@@ -37,12 +40,7 @@ var (
 )
 
 func (q *question) any(exprs []string, s string) bool {
-	for _, e := range exprs {
-		if compiled(e).MatchString(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(exprs, func(e string) bool { return compiled(e).MatchString(s) })
 }
 
 // told reports whether the question tells of a failure, or wants a way or a

@@ -5,6 +5,7 @@ package compute
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -39,12 +40,7 @@ func (q *question) say(en, zh string, args ...any) string {
 
 // has reports whether the question holds one of the words.
 func (q *question) has(words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(q.low, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(q.low, w) })
 }
 
 // An answerer is one kind of computed answer: an empty text means that the

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -471,12 +472,7 @@ func (c *config) kind(whole string) {
 		}
 	}
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(whole, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(whole, w) })
 	}
 	c.TorchFSDP = has("torch-fsdp", "fsdp2", "torch fsdp")
 	without := compiled(`(?:no|non|not|without|w/o|非|不用|没有?用?|没开|不开|不是|未用|未开|无)[- ]*(?:using |use )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -330,10 +331,7 @@ func threads(q *question) string {
 		}
 	}
 	physical := sockets * c.Cores
-	t := c.Threads
-	if t == 0 {
-		t = 2
-	}
+	t := cmp.Or(c.Threads, 2)
 	off := q.has("no hyper", "without", "disable", "turn off", "off", "nomultithread", "不用超线程", "不使用超线程", "关闭", "关掉", "不用 ht", "不用ht", "physical", "物理核", "不要超线程", "不开")
 	if off {
 		return q.say("`--cpus-per-task=%[1]d` with `--hint=nomultithread`: %[2]d × %[3]d = %[1]d physical cores, one thread each (with "+

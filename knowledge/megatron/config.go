@@ -1,6 +1,7 @@
 package megatron
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -81,9 +82,7 @@ func (c *Config) Trains() bool { return !c.SkipTrain }
 // Effective applies Megatron's silent changes to the arguments.
 func (a *Args) Effective() *Config {
 	c := &Config{Options: a.Options, Asked: a, World: a.Run.WorldSize, Arch: a.Run.Arch, Entry: a.Run.Entry, Release: a.Run.Release.OrNewest()}
-	if c.Entry == "" {
-		c.Entry = "gpt"
-	}
+	c.Entry = cmp.Or(c.Entry, "gpt")
 	c.sizes()
 	c.graphs()
 	c.pattern()

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -267,9 +268,7 @@ var parserRuleOf = map[megatron.Fault]string{
 func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
 	rule := parserRules[slices.IndexFunc(parserRules, func(r Rule) bool { return r.ID == parserRuleOf[e.Fault] })]
 	p := Problem{Rule: rule.ID, Severity: Error, Field: e.Flag, Source: rule.Source, Effect: rule.Effect, Fix: rule.Remedy.In(l)}
-	if p.Field == "" {
-		p.Field = "argv"
-	}
+	p.Field = cmp.Or(p.Field, "argv")
 	words := clip(strings.Join(e.Values, " "))
 	var message, fix lang.Text
 	switch e.Fault {

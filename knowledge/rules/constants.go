@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -35,14 +36,8 @@ const skillSource = "skill run-on-slurm"
 // Constants returns the answer-first constants of a configuration, in the
 // order in which a launch script needs them.
 func Constants(c Config) []Constant {
-	worktree := c.Worktree
-	if worktree == "" {
-		worktree = "<worktree>"
-	}
-	port := c.MasterPort
-	if port == 0 {
-		port = defaultMasterPort
-	}
+	worktree := cmp.Or(c.Worktree, "<worktree>")
+	port := cmp.Or(c.MasterPort, defaultMasterPort)
 	count := func(n int, variable string) string {
 		if n > 0 {
 			return fmt.Sprint(n)

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -230,9 +231,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	again := compute * (r.work - 1)
 
 	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu)*1e9*linkShare
-	if nvlink == 0 {
-		nvlink = 25e9 // PCIe
-	}
+	nvlink = cmp.Or(nvlink, 25e9) // PCIe
 	link := func(group int) float64 {
 		if group <= s.domain {
 			return nvlink

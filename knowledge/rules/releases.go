@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -57,9 +58,7 @@ func (r *row) span() (since, until megatron.Release) {
 		if _, ok := r.sourceIn(release); !ok {
 			continue
 		}
-		if since == 0 {
-			since = release
-		}
+		since = cmp.Or(since, release)
 		until = release
 	}
 	if since == all[0] {

@@ -187,12 +187,8 @@ var table = sync.OnceValue(func() []row {
 		r.names = strings.Fields(r.flags)
 		r.stage = stageOf(*r)
 		r.order = orderOf(*r)
-		if r.severity == "" {
-			r.severity = Error
-		}
-		if r.effect == "" {
-			r.effect = PerformanceOnly
-		}
+		r.severity = cmp.Or(r.severity, Error)
+		r.effect = cmp.Or(r.effect, PerformanceOnly)
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.order, b.order) })
 	return rows

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"archive/zip"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -276,10 +277,7 @@ func missingChunk(dir string, shape, chunks []int64) string {
 			words[i] = strconv.FormatInt(n%counts[i], 10)
 			n /= counts[i]
 		}
-		name := strings.Join(words, ".")
-		if name == "" {
-			name = "0" // of a single number
-		}
+		name := cmp.Or(strings.Join(words, "."), "0") // of a single number
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return name
 		}

@@ -173,7 +173,7 @@ func (c *CLI) queue(ctx context.Context, op string, args ...string) ([]slurm.Job
 		return nil, err
 	}
 	jobs, err := slurm.ParseQueue(out, sep)
-	return c.claim(jobs), broken(op, err)
+	return claim(c.name, jobs), broken(op, err)
 }
 
 // accounts asks sacct, requeued runs included.
@@ -191,12 +191,13 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 		return nil, err
 	}
 	jobs, err := slurm.ParseAccounts(out, sep)
-	return c.claim(jobs), broken(op, err)
+	return claim(c.name, jobs), broken(op, err)
 }
 
-func (c *CLI) claim(jobs []slurm.Job) []slurm.Job {
+// claim names the jobs' cluster.
+func claim(cluster string, jobs []slurm.Job) []slurm.Job {
 	for i := range jobs {
-		jobs[i].Cluster = c.name
+		jobs[i].Cluster = cluster
 	}
 	return jobs
 }

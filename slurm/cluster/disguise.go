@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -106,21 +107,14 @@ func said(s string) bool {
 		}
 	}
 	base, _ := strings.CutSuffix(strings.TrimRight(strings.ToLower(s), "*~#!%$@^-"), "+")
-	for _, word := range []string{"idle", "allocated", "alloc", "mixed", "mix", "down", "drained", "drain", "draining", "drng", "completing", "comp", "maint", "reserved", "planned", "unknown", "future", "fail", "failing", "powered_down", "powering_up", "reboot", "inval", "not_responding", "cloud", "dynamic_norm"} {
-		if base == word {
-			return true
-		}
-	}
-	return false
+	return slices.Contains([]string{
+		"idle", "allocated", "alloc", "mixed", "mix", "down", "drained", "drain", "draining", "drng", "completing", "comp", "maint", "reserved", "planned", "unknown",
+		"future", "fail", "failing", "powered_down", "powering_up", "reboot", "inval", "not_responding", "cloud", "dynamic_norm",
+	}, base)
 }
 
 func isWord(s slurm.State) bool {
-	for _, known := range slurm.States() {
-		if known.Word == string(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slurm.States(), func(known slurm.StateMeaning) bool { return known.Word == string(s) })
 }
 
 // word is what stands in place of a value.

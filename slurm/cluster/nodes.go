@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,7 @@ func (c *CLI) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, error
 	} else if j.RawID != "" && e.Job.Array() != e.Job {
 		e.Job = j.RawID // srun takes an array's element by its own number only
 	}
-	if e.Limit == 0 {
-		e.Limit = time.Minute
-	}
+	e.Limit = cmp.Or(e.Limit, time.Minute)
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
 	r, err := c.run(ctx, command{argv: append([]string{"srun"}, e.Args(nodes)...), env: env, limit: e.Limit + execGrace})
 	outputs := slurm.Outputs(r.stdout+r.stderr, nodes)

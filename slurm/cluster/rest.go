@@ -220,7 +220,7 @@ func (r *REST) queue(ctx context.Context, op, path string) ([]slurm.Job, error) 
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
 	}
-	return r.claim(rows), nil
+	return claim(r.name, rows), nil
 }
 
 // accounts asks the accounts for jobs.
@@ -237,14 +237,7 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
 	}
-	return r.claim(slurm.FoldRuns(rows)), nil
-}
-
-func (r *REST) claim(jobs []slurm.Job) []slurm.Job {
-	for i := range jobs {
-		jobs[i].Cluster = r.name
-	}
-	return jobs
+	return claim(r.name, slurm.FoldRuns(rows)), nil
 }
 
 // fewIDs is up to how many jobs are asked for one by one: slurmrestd has no

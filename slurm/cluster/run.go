@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -57,9 +58,7 @@ type here struct{}
 
 func (here) run(ctx context.Context, c command) (result, error) {
 	name := c.argv[0]
-	if c.limit == 0 {
-		c.limit = commandLimit
-	}
+	c.limit = cmp.Or(c.limit, commandLimit)
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, c.argv[1:]...)

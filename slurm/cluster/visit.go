@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,9 +18,7 @@ func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 	if len(v.Nodes) == 0 {
 		return "", &slurm.Error{Op: "visit", Kind: slurm.Rejected, Msg: lang.Text{EN: "no node is named", ZH: "没有指明节点"}}
 	}
-	if v.Limit == 0 {
-		v.Limit = time.Minute
-	}
+	v.Limit = cmp.Or(v.Limit, time.Minute)
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
 	r, err := c.run(ctx, command{argv: append([]string{"srun"}, v.Args()...), env: env, limit: v.Limit})
 	if err != nil {

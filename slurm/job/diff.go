@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -89,10 +90,7 @@ func flags(args []string) map[string]string {
 		if flag == "" && len(words) == 0 {
 			return
 		}
-		text := strings.Join(words, " ")
-		if text == "" {
-			text = "given"
-		}
+		text := cmp.Or(strings.Join(words, " "), "given")
 		if before, twice := out[flag]; twice {
 			text = before + "; " + text
 		}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 	"regexp"
@@ -36,9 +37,7 @@ type Image struct {
 // that Slurm's runtimes start, and enter it. The build stops at the stage main:
 // the one after it needs a secret that only NVIDIA's own CI has.
 func Images(in Image) ([]Step, error) {
-	if in.Variant == "" {
-		in.Variant = "dev"
-	}
+	in.Variant = cmp.Or(in.Variant, "dev")
 	if in.Variant != "dev" && in.Variant != "lts" {
 		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: phrase("is not an image of Megatron-LM's", "不是 Megatron-LM 的镜像"), Fix: phrase("dev or lts", "dev 或 lts")}
 	}

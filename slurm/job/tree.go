@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -189,9 +190,7 @@ func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, err
 	n := node{kind: isMap}
 	for _, p := range pairs {
 		key, line := p.Key.GetToken().Value, lineOf(p.Key)
-		if n.line == 0 {
-			n.line = line
-		}
+		n.line = cmp.Or(n.line, line)
 		at := join(path, key)
 		if slices.Contains(n.keys, key) {
 			return node{}, &FieldError{Field: at, Line: line, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}

@@ -1,9 +1,9 @@
 package job
 
 import (
+	"maps"
 	"path"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -248,14 +248,7 @@ func isDenied(name string) bool {
 	return slices.Contains(denied, name) || slices.ContainsFunc(deniedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (v *validator) launch(s Spec) {
 	if s.Launcher == Custom && len(s.LauncherArgv) == 0 {

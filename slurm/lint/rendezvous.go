@@ -89,12 +89,10 @@ func (c *checker) spread(s *script.Start) bool {
 }
 
 func env(s *script.Start, names ...string) bool {
-	for _, n := range names {
-		if _, ok := s.Env.Env(n); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(n string) bool {
+		_, ok := s.Env.Env(n)
+		return ok
+	})
 }
 
 // alone reports whether the launcher is told to form a group of one node.

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,10 +93,7 @@ func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) 
 	if s.Path == before.Path && s.Size == before.Size && s.Time.Equal(before.Time) {
 		s.At = before.At
 	}
-	stable := a.Stable
-	if stable == 0 {
-		stable = 10 * time.Second
-	}
+	stable := cmp.Or(a.Stable, 10*time.Second)
 	switch {
 	case s.Size == 0:
 		s.Why = s.Path + " is empty"

@@ -81,9 +81,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	o.Floor = min(o.Floor, o.Interval) // a look of the watcher's own is never answered from memory
-	if o.Window == 0 {
-		o.Window = 2 * o.Interval
-	}
+	o.Window = cmp.Or(o.Window, 2*o.Interval)
 	return o
 }
 

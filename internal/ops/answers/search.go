@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -53,10 +54,7 @@ func search(ctx context.Context, c *ops.Call, in SearchIn) (SearchOut, error) {
 			lang.Text{EN: "%d is not between 1 and %d", ZH: "%d 不在 1 到 %d 之间"}.With(in.Top, maxPassages),
 			lang.Text{EN: "a number from 1 to %d", ZH: "1 到 %d 之间的数"}.With(maxPassages))
 	}
-	top := in.Top
-	if top == 0 {
-		top = 5
-	}
+	top := cmp.Or(in.Top, 5)
 	if near := c.Answerer().Search(ctx, query, "", top); near != nil {
 		out.Passages = near
 	}

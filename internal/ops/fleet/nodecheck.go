@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -150,10 +151,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 			Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 		}
 	}
-	python := in.Python
-	if python == "" {
-		python = "python3"
-	}
+	python := cmp.Or(in.Python, "python3")
 	argv := []string{
 		"env", "CHECK_NODES=" + strings.Join(fit, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
 		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,

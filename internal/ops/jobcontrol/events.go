@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -102,9 +103,7 @@ func (e Event) key() string {
 
 func events(ctx context.Context, c *ops.Call, in EventsIn) (EventsOut, error) {
 	out := EventsOut{Events: []Event{}}
-	if in.Since == "" {
-		in.Since = "1h"
-	}
+	in.Since = cmp.Or(in.Since, "1h")
 	now := c.Now()
 	since, err := parseSince(in.Since, now)
 	if err != nil {

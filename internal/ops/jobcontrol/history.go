@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,9 +99,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	if err := checkGrouping(in); err != nil {
 		return out, err
 	}
-	if in.Limit == 0 {
-		in.Limit = 20
-	}
+	in.Limit = cmp.Or(in.Limit, 20)
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
@@ -144,9 +143,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 		out.Incidents = incidentsOf(ctx, c, cl, out.Jobs)
 	}
 	if in.Goodput {
-		if in.By == "" {
-			in.By = "job"
-		}
+		in.By = cmp.Or(in.By, "job")
 		judge(ctx, c, cl, out.Jobs)
 	}
 	if out.by = in.By; in.By != "" {

@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,9 +219,7 @@ func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, i
 	if a.Path == "" {
 		if s, ok := c.SpecOf(ctx, cluster, j.ID); ok {
 			a.Path = s.Artifact.Path
-			if a.JSON == "" {
-				a.JSON = s.Artifact.JSON
-			}
+			a.JSON = cmp.Or(a.JSON, s.Artifact.JSON)
 		}
 	}
 	return a

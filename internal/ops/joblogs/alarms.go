@@ -1,6 +1,7 @@
 package joblogs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -212,9 +213,7 @@ func hangAlarm(j slurm.Job, r report.Report, run metrics.Run) Alarm {
 // nodeOf is the node that a rank runs on where ranks are laid out node by node,
 // as torchrun and srun do by default.
 func nodeOf(j slurm.Job, world, rank int) string {
-	if world == 0 {
-		world = j.GPUs
-	}
+	world = cmp.Or(world, j.GPUs)
 	if n := len(j.Nodes); n > 0 && world >= n && world%n == 0 && rank < world {
 		return j.Nodes[rank/(world/n)]
 	}

@@ -1,6 +1,7 @@
 package joblogs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,10 +22,7 @@ const mostSampling = 2 * time.Hour
 // times, by one side step that takes no GPU from the job. Where the nodes hide
 // GPUs from a step that has none, it is asked again beside the job's own.
 func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in MetricsIn) ([]metrics.GPUUse, error) {
-	times := in.Samples
-	if times == 0 {
-		times = 5
-	}
+	times := cmp.Or(in.Samples, 5)
 	span := time.Duration(times*in.Sample) * time.Second
 	if in.Sample < 0 || times < 0 || span > mostSampling {
 		return nil, ops.InputError("sample",

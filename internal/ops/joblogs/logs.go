@@ -3,6 +3,7 @@
 package joblogs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,9 +164,7 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		}
 		return out.More && c.Who.Surface != ops.Shell
 	}
-	if in.Tail == 0 {
-		in.Tail = 10
-	}
+	in.Tail = cmp.Or(in.Tail, 10)
 	src, done, err := openLogs(c, j, logFiles(ctx, c, cl.Name(), j))
 	if err == nil {
 		defer done()

@@ -35,12 +35,7 @@ type LintOut struct {
 
 // Found reports that the script has an error.
 func (o LintOut) Found() bool {
-	for _, f := range o.Findings {
-		if f.Severity == rules.Error {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Findings, func(f lint.Finding) bool { return f.Severity == rules.Error })
 }
 
 // Lint is the operation lint.

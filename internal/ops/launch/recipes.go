@@ -130,9 +130,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	}
 	r, _, ok := m.Find(gpu, gpus, number)
 	if in.modelOnly {
-		if r.Batch == 0 {
-			r.Batch = 256
-		}
+		r.Batch = cmp.Or(r.Batch, 256)
 		s.Args = append(m.Argv(), recipes.Run{Type: cmp.Or(number, r.Type)}.Number()...)
 		s.Args = append(s.Args, "--global-batch-size", strconv.Itoa(r.Batch))
 		return s, nil

@@ -69,9 +69,7 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	full, judged := asReleased(c, s.WithDefaults())
-	if full.GPU == "" {
-		full.GPU = "h100"
-	}
+	full.GPU = cmp.Or(full.GPU, "h100")
 	if _, err := kindOfGPU(full.GPU); err != nil {
 		return RecommendOut{}, err
 	}
@@ -112,9 +110,7 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 // model is a specification of which only the model and the GPUs matter: it may
 // have no worktree yet, and come from a script that hides its folders.
 func model(c *ops.Call, in SpecIn) (job.Spec, error) {
-	if in.Spec.Worktree == "" {
-		in.Spec.Worktree = "/worktree"
-	}
+	in.Spec.Worktree = cmp.Or(in.Spec.Worktree, "/worktree")
 	s, err := draft(c, in)
 	if err != nil {
 		return s, err
