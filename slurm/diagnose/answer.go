@@ -174,12 +174,12 @@ func (j *job) notes() []string {
 // ranksRead counts the ranks that have a log of their own, where logs are kept
 // so. A torchrun that was told to filter keeps some ranks only.
 func (j *job) ranksRead() int {
-	ranks := map[string]bool{}
+	ranks := map[string]struct{}{}
 	for i, f := range j.src.Logs {
 		if logfile.AttemptPath.MatchString(f.Name) {
-			ranks[path.Dir(f.Name)] = true
+			ranks[path.Dir(f.Name)] = struct{}{}
 		} else if j.fileRank[i] >= 0 {
-			ranks[strconv.Itoa(j.fileRank[i])] = true
+			ranks[strconv.Itoa(j.fileRank[i])] = struct{}{}
 		}
 	}
 	return len(ranks)
@@ -188,14 +188,14 @@ func (j *job) ranksRead() int {
 // onlyRanks are the ranks that have a log of their own, where others that the
 // run must have had have none: a CI artifact keeps those of some ranks only.
 func (j *job) onlyRanks() []int {
-	seen := map[int]bool{}
+	seen := map[int]struct{}{}
 	for i, f := range j.src.Logs {
 		rank := j.fileRank[i]
 		if m := logfile.AttemptPath.FindStringSubmatch(f.Name); m != nil && rank < 0 {
 			rank = j.rankOf(i, logline.NoTag, nil)
 		}
 		if rank >= 0 {
-			seen[rank] = true
+			seen[rank] = struct{}{}
 		}
 	}
 	ranks := slices.Sorted(maps.Keys(seen))

@@ -167,10 +167,10 @@ func (j *job) earlier2(a, b *scan.Event) bool {
 
 // ranksMissing reports whether fewer Slurm tasks spoke than the world has.
 func (j *job) ranksMissing() bool {
-	tasks := map[int]bool{}
+	tasks := map[int]struct{}{}
 	for _, f := range j.files {
 		for l := range f.Labels {
-			tasks[l] = true
+			tasks[l] = struct{}{}
 		}
 	}
 	return j.taskRank && len(tasks) > 0 && j.world > len(tasks)

@@ -94,11 +94,7 @@ func (j *job) resolve() {
 // fixYears gives a year to the times whose format has none.
 func (j *job) fixYears() {
 	for i, f := range j.files {
-		for _, t := range []time.Time{f.LastTime} {
-			if t.Year() > 1 && t.Year() > j.year {
-				j.year = t.Year()
-			}
-		}
+		j.year = max(j.year, f.LastTime.Year())
 		for _, e := range f.Events {
 			j.year = max(j.year, e.Before.Year(), e.After.Year())
 		}

@@ -22,17 +22,17 @@ func (j *job) placesToAvoid(r *report.Report, v verdict) {
 	node := *r.RootNode
 	switch v.class {
 	case outcome.GPUHardware, outcome.SlurmNodeFail:
-		seen := map[string]bool{node: true}
+		seen := map[string]struct{}{node: {}}
 		for _, e := range v.others {
 			if e.Node != "" && e.Weight >= pattern.Specific {
-				seen[e.Node] = true
+				seen[e.Node] = struct{}{}
 			}
 		}
 		if v.class == outcome.SlurmNodeFail {
-			named := map[string]bool{}
+			named := map[string]struct{}{}
 			for _, e := range j.events {
 				if e.Class == outcome.SlurmNodeFail && scan.FailureOn.MatchString(e.Text) && e.Node != "" {
-					named[e.Node] = true
+					named[e.Node] = struct{}{}
 				}
 			}
 			if len(named) > 0 { // the daemon of another node tells of the failure too
@@ -62,16 +62,16 @@ var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|
 // oneOfManyNodes reports whether one node alone shows the cause while others
 // took part.
 func (j *job) oneOfManyNodes(v verdict) bool {
-	bad := map[string]bool{}
+	bad := map[string]struct{}{}
 	for _, e := range append([]*scan.Event{v.event}, v.others...) {
 		if e.Node != "" {
-			bad[e.Node] = true
+			bad[e.Node] = struct{}{}
 		}
 	}
-	named := map[string]bool{}
+	named := map[string]struct{}{}
 	for _, n := range j.fileNode {
 		if n != "" {
-			named[n] = true
+			named[n] = struct{}{}
 		}
 	}
 	nodes := max(len(j.nodes), len(named))

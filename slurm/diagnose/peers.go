@@ -58,21 +58,21 @@ func nodeOfName(name string, nodes map[string]int) string {
 // differing names the start markers, such as commit or argv, that are not the
 // same on all nodes.
 func (j *job) differing() (names []string) {
-	values := map[string]map[string]bool{}
+	values := map[string]map[string]struct{}{}
 	for _, f := range j.files {
 		for name, v := range f.Markers {
 			if values[name] == nil {
-				values[name] = map[string]bool{}
+				values[name] = map[string]struct{}{}
 			}
-			values[name][v] = true
+			values[name][v] = struct{}{}
 		}
 	}
 	for _, n := range j.nodeStarts() {
 		for name, v := range n.With {
 			if values[name] == nil {
-				values[name] = map[string]bool{}
+				values[name] = map[string]struct{}{}
 			}
-			values[name][v] = true
+			values[name][v] = struct{}{}
 		}
 	}
 	for name, vs := range values {

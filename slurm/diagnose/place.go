@@ -89,16 +89,16 @@ func (j *job) placeEvents() {
 // lostNode is the node of which srun and the launcher's summaries say that its
 // tasks failed, where it is one only: what names no node happened there.
 func (j *job) lostNode() string {
-	lost := map[string]bool{}
+	lost := map[string]struct{}{}
 	for _, e := range j.events {
 		if e.Node != "" && len(e.Tasks) > 0 {
-			lost[e.Node] = true
+			lost[e.Node] = struct{}{}
 		}
 	}
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Host != "" {
-				lost[e.Host] = true
+				lost[e.Host] = struct{}{}
 			}
 		}
 	}
@@ -223,17 +223,17 @@ func (j *job) countRanks() int {
 // ranksToldOf is how many ranks launchers tell of, where they tell of all up to the
 // highest.
 func (j *job) ranksToldOf() int {
-	told, most := map[int]bool{}, -1
+	told, most := map[int]struct{}{}, -1
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {
-				told[e.Rank], most = true, max(most, e.Rank)
+				told[e.Rank], most = struct{}{}, max(most, e.Rank)
 			}
 		}
 		for _, e := range f.Events {
 			for _, t := range e.Tasks {
 				if j.taskRank {
-					told[t], most = true, max(most, t)
+					told[t], most = struct{}{}, max(most, t)
 				}
 			}
 		}

@@ -95,7 +95,7 @@ func (j *job) buried(e *scan.Event) bool {
 // its traceback, after it had said much else.
 func (j *job) raisedLater(e *scan.Event) bool {
 	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.File == e.File && o.Tag == e.Tag && o.Counts() && scan.ProgramOf(o) != "" && o.Ran.Sentences-e.Ran.Sentences >= scan.Farewell
+		return o.File == e.File && o.Tag == e.Tag && scan.ProgramOf(o) != "" && o.Ran.Sentences-e.Ran.Sentences >= scan.Farewell
 	})
 }
 

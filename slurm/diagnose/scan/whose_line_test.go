@@ -1,0 +1,104 @@
+package scan_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhereAUsageTextEnds has the lines with which a log ends behind "usage:", and whether they are a usage text.
+func TestWhereAUsageTextEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		log   string
+		usage bool
+	}{
+		"on its own line":              {"Usage:\ntrain [-h]\n  -h  help\n", true},
+		"on its own line, and prose":   {"usage:\ntrain [-h]\nloading the data\nloading more of it\nand the rest\n", false},
+		"three lines":                  {"usage: train [-h]\n  -h  help\n  -c  a file\n", true},
+		"two lines":                    {"usage: train [-h]\n  -h  help\n", false},
+		"sections and options":         {"usage: train [-h]\npositional arguments:\n-h, --help\n[--more]\n", true},
+		"prose behind it":              {"usage: train [-h]\n  -h  help\n  -c  a file\nloading the data\n", false},
+		"an error on the line itself":  {"usage: error: train\n  -h  help\n  -c  a file\n", false},
+		"nothing that says usage":      {"options: train [-h]\n  -h  help\n  -c  a file\n", false},
+		"a word that begins like that": {"usages: train [-h]\n  -h  help\n  -c  a file\n", false},
+	} {
+		require.Equal(t, c.usage, factsOf(t, c.log).Usage != nil, name)
+	}
+}
+
+// TestWhichProcessLeft has how launchers tell that a process left, and its exit code and local rank.
+func TestWhichProcessLeft(t *testing.T) {
+	const agent = "ERROR:torch.distributed.elastic.multiprocessing.api:failed "
+	for line, c := range map[string]struct{ exit, local int }{
+		agent + "(exitcode: 1) local_rank: 3 (pid: 311) of binary: /usr/bin/python3":   {1, 3},
+		agent + "(exitcode: 1) local_rank: 0 (pid: 311) of binary: /usr/bin/python3":   {1, 0},
+		agent + "(exitcode: -9) local_rank: 7 (pid: 311) of binary: /usr/bin/python3":  {-9, 7},
+		agent + "(exitcode: 255) local_rank: 2 (pid: 311) of binary: /usr/bin/python3": {255, 2},
+	} {
+		f := factsOf(t, line+"\n")
+		require.NotNil(t, f.Failed, line)
+		require.Len(t, f.Elastic, 1, line)
+		require.Equal(t, c.exit, f.Elastic[0].Exit, line)
+		require.Equal(t, c.local, f.Elastic[0].Local, line)
+		require.Equal(t, "311", f.Elastic[0].Pid, line)
+	}
+}
+
+// TestANodeBeforeALineIsBelievedOnceItIsSure has lines with a word before them that may be a node.
+func TestANodeBeforeALineIsBelievedOnceItIsSure(t *testing.T) {
+	f := factsOf(t, "[dgx-09] [rank3]: loading\n[dgx-09] [rank3]: Traceback (most recent call last):\n[dgx-09] [rank3]:   File \"/w/t.py\", line 3, in f\n[dgx-09] [rank3]: KeyError: 'tokens'\n")
+	require.Len(t, f.Events, 1)
+	require.Equal(t, "dgx-09", f.Events[0].Tag.Host)
+	require.Equal(t, 3, f.Events[0].Tag.Rank)
+	require.Equal(t, 1, f.Hosts["dgx-09"], "a node that stands before each line is named once")
+}
+
+// TestWhatAWatchdogSays has the words of watchdogs on collectives.
+func TestWhatAWatchdogSays(t *testing.T) {
+	const (
+		late   = "[rank%]:[E ProcessGroupNCCL.cpp:632] [Rank %] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out."
+		status = "[rank0]:[E ProcessGroupNCCL.cpp:2168] [PG ID 0 PG GUID 0(default_pg) Rank 0]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: 0, last completed work: 0"
+		again  = "[rank0]:[E ProcessGroupNCCL.cpp:2168] [PG ID 0 PG GUID 0(default_pg) Rank 0]  failure detected by watchdog at work sequence id: 9 PG status: last enqueued work: 14, last completed work: 8"
+	)
+	f := factsOf(t, status+"\n"+again+"\n")
+	require.Equal(t, int64(0), f.NCCL[0].Enqueued, "the first word counts, also where nothing was enqueued")
+	require.False(t, f.NCCL[0].TimedOut)
+	f = factsOf(t, "step 1\n"+status+"\n")
+	require.Equal(t, status, f.NCCL[0].Raw)
+	require.Equal(t, logline.Tag{Label: -1, Local: -1, Rank: 0}, f.NCCL[0].Tag)
+	require.Empty(t, factsOf(t, late+"\n").NCCL, "of no rank")
+}
+
+// TestAnExceptionByItsLineAlone has an exception whose traceback is not there: it weighs a little less.
+func TestAnExceptionByItsLineAlone(t *testing.T) {
+	alone := factsOf(t, "KeyError: 'tokens'\n").Events
+	traced := factsOf(t, "Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\nKeyError: 'tokens'\n").Events
+	require.Len(t, alone, 1)
+	require.Len(t, traced, 1)
+	require.Equal(t, outcome.UserException, alone[0].Class)
+	require.Equal(t, pattern.Generic-1, alone[0].Weight)
+	require.Equal(t, pattern.Generic, traced[0].Weight)
+	require.False(t, scan.EndsJob(alone[0]))
+}
+
+// TestAnExceptionInPieces has an exception's last line as a label and no buffer leave it.
+func TestAnExceptionInPieces(t *testing.T) {
+	const head = "3: Traceback (most recent call last):\n3:   File \"/w/t.py\", line 3, in f\n"
+	for log, text := range map[string]string{
+		head + "3: KeyError\n3: : 'tokens'\n":      "KeyError: 'tokens'",
+		head + "3: KeyError:\n3: 'tokens'\n":       "KeyError: 'tokens'",
+		head + "3: KeyError\n3: : \n3: 'tokens'\n": "KeyError: 'tokens'",
+		head + "3: KeyError\n3: another line\n":    "KeyError",
+		head + "3: KeyError: 'tokens'\n":           "KeyError: 'tokens'",
+		head + "3: AssertionError\n":               "AssertionError",
+	} {
+		events := factsOf(t, log).Events
+		require.Len(t, events, 1, log)
+		require.Equal(t, text, events[0].Text, log)
+		require.Equal(t, 3, events[0].Tag.Label, log)
+	}
+}
