@@ -107,8 +107,7 @@ func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
 	})
 	promauto.With(d.own).NewGaugeVec(prometheus.GaugeOpts{Name: "megatron_ops_build_info", Help: "The version that runs; the value is 1."}, []string{"version"}).
 		WithLabelValues(version()).Set(1)
-	d.own.MustRegister(storeMetrics{d.store, d.log},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	d.own.MustRegister(storeMetrics{d.store, d.log}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return d, nil
 }
 

@@ -112,8 +112,7 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 		if c.Unchosen {
 			return NotFoundError("job", said, WithoutSlurm)
 		}
-		return NotFoundError("job", said,
-			lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
+		return NotFoundError("job", said, lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
 	}
 	e := &Error{Code: Failed, Message: lang.Said(err), Fix: slurm.FixOf(err)}
 	if s, ok := errors.AsType[*slurm.Error](err); ok {

@@ -116,9 +116,7 @@ func (p *treeParser) object(path string, depth int) (any, error) {
 	for p.next() != '}' {
 		key := p.text()
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
-			return nil, InputError(join(path, key),
-				lang.Text{EN: "is given twice", ZH: "重复给出"},
-				lang.Text{EN: "give it once", ZH: "请只给出一次"})
+			return nil, InputError(join(path, key), lang.Text{EN: "is given twice", ZH: "重复给出"}, lang.Text{EN: "give it once", ZH: "请只给出一次"})
 		}
 		at := ""
 		if c := p.next(); c == '{' || c == '[' { // nothing else can be refused

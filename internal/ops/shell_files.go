@@ -24,8 +24,7 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	if path == "-" && c.Stdin != nil {
 		b, err := io.ReadAll(io.LimitReader(c.Stdin, maxSpec+1))
 		if err == nil && len(b) > maxSpec {
-			err = InputError(field,
-				lang.Text{EN: "standard input has more than %d bytes", ZH: "标准输入超过 %d 字节"}.With(maxSpec), fewLines)
+			err = InputError(field, lang.Text{EN: "standard input has more than %d bytes", ZH: "标准输入超过 %d 字节"}.With(maxSpec), fewLines)
 		}
 		return b, err
 	}
@@ -35,26 +34,17 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, InputError(field,
-			lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path),
-			lang.Text{EN: "check the path", ZH: "请检查路径"})
+		return nil, InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path), lang.Text{EN: "check the path", ZH: "请检查路径"})
 	case err != nil:
-		return nil, InputError(field,
-			lang.Said(errors.Unwrap(err)),
-			lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
+		return nil, InputError(field, lang.Said(errors.Unwrap(err)), lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
 	case !st.Mode().IsRegular():
-		return nil, InputError(field,
-			lang.Text{EN: "%s is not a regular file", ZH: "%s 不是普通文件"}.With(path),
-			lang.Text{EN: "name a file", ZH: "请给出文件"})
+		return nil, InputError(field, lang.Text{EN: "%s is not a regular file", ZH: "%s 不是普通文件"}.With(path), lang.Text{EN: "name a file", ZH: "请给出文件"})
 	case st.Size() > maxSpec:
-		return nil, InputError(field,
-			lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec), fewLines)
+		return nil, InputError(field, lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec), fewLines)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, InputError(field,
-			lang.Said(errors.Unwrap(err)),
-			lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
+		return nil, InputError(field, lang.Said(errors.Unwrap(err)), lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
 	}
 	return b, nil
 }
@@ -65,9 +55,7 @@ func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 		return nil
 	}
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
-		return InputError(field,
-			lang.Text{EN: "files are written in the shell only", ZH: "只能在 shell 中写文件"},
-			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
+		return InputError(field, lang.Text{EN: "files are written in the shell only", ZH: "只能在 shell 中写文件"}, lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(c.Dir, file)

@@ -139,6 +139,5 @@ func dependency(q *question) string {
 			"作业 %[5]s 已提交:`scontrol update jobid=%[5]s dependency=%[1]s:%[2]s`(新作业用 `sbatch --dependency=%[1]s:%[2]s job.slurm`):%[4]s。", kind,
 			list, means[0], means[1], waits)
 	}
-	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.",
-		"`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
+	return q.say("`sbatch --dependency=%[1]s:%[2]s job.slurm`: %[3]s.", "`sbatch --dependency=%[1]s:%[2]s job.slurm`:%[4]s。", kind, list, means[0], means[1])
 }

@@ -174,8 +174,7 @@ func layers(q *question) string {
 				k*per, k*per+per-1, k, c.PP, per, c.Layers)
 		}
 	}
-	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).",
-		"每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
+	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).", "每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
 	if c.VPP > 1 {
 		if per%c.VPP != 0 {
 			return q.say("Not valid: %d layers per stage are not divisible by %d virtual stages (remainder %d).",

@@ -138,8 +138,7 @@ func (c *CLI) addPaths(ctx context.Context, j *slurm.Job) {
 	if strings.Contains(string(j.ID), "+") {
 		asked = j.ID.Array() // the first component has the log
 	}
-	out, err := c.ask(ctx, "", "sacct", "--noheader", "--parsable2", "--allocations", "--delimiter="+sep,
-		"--format="+slurm.PathFormat, "--jobs="+string(asked))
+	out, err := c.ask(ctx, "", "sacct", "--noheader", "--parsable2", "--allocations", "--delimiter="+sep, "--format="+slurm.PathFormat, "--jobs="+string(asked))
 	if err == nil {
 		slurm.AddPaths(j, out, sep)
 	}

@@ -85,8 +85,7 @@ func (t *there) options() []string {
 		args = append(args, "-F", t.Config)
 	}
 	if t.ControlDir != "" {
-		args = append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60",
-			"-o", "ControlPath="+filepath.Join(t.ControlDir, "%C"))
+		args = append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath="+filepath.Join(t.ControlDir, "%C"))
 	}
 	if t.User != "" {
 		args = append(args, "-l", t.User)

@@ -16,8 +16,7 @@ func (c *CLI) Steps(ctx context.Context, id slurm.JobID) ([]slurm.Step, error) {
 		return nil, slurm.JobNotFound(id)
 	}
 	sep := separator()
-	out, err := c.ask(ctx, "steps of "+string(id), "sacct", "--noheader", "--parsable2", "--delimiter="+sep,
-		"--format="+slurm.StepFormat, "--jobs="+string(id))
+	out, err := c.ask(ctx, "steps of "+string(id), "sacct", "--noheader", "--parsable2", "--delimiter="+sep, "--format="+slurm.StepFormat, "--jobs="+string(id))
 	return slurm.ParseSteps(out, sep), err
 }
 

@@ -74,8 +74,7 @@ func Images(in Image) ([]Step, error) {
 	}
 	add("build it; --target main stops before the stage that needs CI's secret", "构建镜像；--target main 停在需要 CI 密钥的阶段之前",
 		"cd "+tree+" && docker build --target main --build-arg FROM_IMAGE_NAME="+base+" --build-arg IMAGE_TYPE="+in.Variant+" -f docker/Dockerfile.ci.dev -t "+tag+" .")
-	add("make a file for pyxis and enroot, once, on a shared file system", "为 pyxis 与 enroot 生成一个文件，放在共享文件系统上，只需一次",
-		"enroot import -o "+file+" dockerd://"+tag)
+	add("make a file for pyxis and enroot, once, on a shared file system", "为 pyxis 与 enroot 生成一个文件，放在共享文件系统上，只需一次", "enroot import -o "+file+" dockerd://"+tag)
 	add("make a file for singularity or apptainer", "为 singularity 或 apptainer 生成一个文件",
 		"apptainer build "+strings.TrimSuffix(file, ".sqsh")+".sif docker-daemon://"+tag)
 	cache := ` -v "$HOME/.cache/uv:/root/.cache/uv"`

@@ -82,9 +82,7 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 	if near := megatron.Nearest(word); len(near) > 0 {
 		fix = ops.DidYouMean.With(strings.Join(near, ", "))
 	}
-	return ExplainOut{}, ops.NotFoundError("word",
-		lang.Text{EN: "%q is not known here", ZH: "这里没有 %q 的说明"}.With(word),
-		fix)
+	return ExplainOut{}, ops.NotFoundError("word", lang.Text{EN: "%q is not known here", ZH: "这里没有 %q 的说明"}.With(word), fix)
 }
 
 func questionAbout(word string, l lang.Lang) string {

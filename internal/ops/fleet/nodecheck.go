@@ -96,9 +96,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 	}
 	if in.GPUs != nil && *in.GPUs < 0 {
-		return out, ops.InputError("gpus",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(*in.GPUs),
-			lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
+		return out, ops.InputError("gpus", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(*in.GPUs), lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {

@@ -72,9 +72,7 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 		out.User = c.Who.User
 	}
 	if !ops.IsLogin(out.User) {
-		return out, ops.InputError("user",
-			lang.Text{EN: "%q is no user", ZH: "%q 不是有效的用户名"}.With(out.User),
-			lang.Text{EN: "a login name", ZH: "登录名"})
+		return out, ops.InputError("user", lang.Text{EN: "%q is no user", ZH: "%q 不是有效的用户名"}.With(out.User), lang.Text{EN: "a login name", ZH: "登录名"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {

@@ -213,9 +213,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if in.Exclude != "" {
 		nodes, err := hostlist.Expand(in.Exclude)
 		if err != nil {
-			return ChangeOut{}, ops.InputError("exclude",
-				lang.Said(err),
-				lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+			return ChangeOut{}, ops.InputError("exclude", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
 		}
 		u.Exclude = nodes
 	}

@@ -398,9 +398,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 // minutes.
 func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, minutes int) error {
 	if minutes < 0 {
-		return ops.InputError("idle",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(minutes),
-			lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
+		return ops.InputError("idle", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(minutes), lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
 	}
 	s, err := ops.Capable[interface {
 		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)

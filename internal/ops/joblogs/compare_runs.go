@@ -142,9 +142,7 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src logfile.S
 	}
 	if src, err = logfile.OpenIn(in, path); err != nil {
 		in.Close()
-		return src, nil, ops.InputError("failed",
-			lang.Said(err),
-			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
+		return src, nil, ops.InputError("failed", lang.Said(err), lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	return src, in.Close, nil
 }

@@ -144,9 +144,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	}
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = logfile.Count(paths...); err != nil {
-		return r, ops.InputError("job",
-			lang.Said(err),
-			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
+		return r, ops.InputError("job", lang.Said(err), lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
 	}
 	if e.Files == 0 {
 		return r, ops.InputError("job",

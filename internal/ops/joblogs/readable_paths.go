@@ -27,9 +27,7 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 		return path, nil, nil
 	}
 	if c.MayRead == nil {
-		return "", nil, ops.InputError(field,
-			lang.Text{EN: "paths are read in the shell only", ZH: "只能在 shell 中按路径读取"},
-			lang.Text{EN: "a job id", ZH: "作业号"})
+		return "", nil, ops.InputError(field, lang.Text{EN: "paths are read in the shell only", ZH: "只能在 shell 中按路径读取"}, lang.Text{EN: "a job id", ZH: "作业号"})
 	}
 	if c.Who.Surface == ops.MCP { // a process of the person's own, started in a folder
 		if abs, err := filepath.Abs(path); err == nil {

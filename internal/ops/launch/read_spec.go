@@ -105,9 +105,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	var notes []job.Note
 	line, err := megatron.SplitWords(in.Line)
 	if err != nil {
-		return base, nil, ops.InputError("command_line",
-			lang.Said(err),
-			lang.Text{EN: "give args as a list, one element each", ZH: "请把 args 写成列表，每项一个"})
+		return base, nil, ops.InputError("command_line", lang.Said(err), lang.Text{EN: "give args as a list, one element each", ZH: "请把 args 写成列表，每项一个"})
 	}
 	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)
 	switch {

@@ -91,9 +91,7 @@ func modelNamed(field, name string) (recipes.Model, string, error) {
 		if like := recipes.Like(name); len(like) > 0 {
 			fix = ops.DidYouMean.With(strings.Join(like, ", "))
 		}
-		return m, "", ops.NotFoundError(field,
-			lang.Text{EN: "%q is no model that is known here", ZH: "这里没有名为 %q 的模型"}.With(name),
-			fix)
+		return m, "", ops.NotFoundError(field, lang.Text{EN: "%q is no model that is known here", ZH: "这里没有名为 %q 的模型"}.With(name), fix)
 	}
 	if number != "" && !slices.Contains(recipes.Types(), number) {
 		return m, "", ops.InputError(field,
