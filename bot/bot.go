@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
@@ -182,15 +181,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// Run receives and works until ctx ends.
-func (b *Bot) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	wg.Go(func() { b.receiver.Receive(ctx) })
-	wg.Go(func() { b.Work(ctx) })
-	wg.Wait()
-	return nil
-}
-
 // Work carries out what was accepted, sends what is owed and follows jobs, until
 // ctx ends. Of several servers that share a Store one at a time may work.
 func (b *Bot) Work(ctx context.Context) {
@@ -227,10 +217,6 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 // Decides reports whether there is anybody whom an agent's request could be shown to.
 func (b *Bot) Decides() bool { return b.people.Decides() }
 
-// Tell brings what the watcher has seen to the job's cards. Jobs that nobody follows
-// here are passed over.
-func (b *Bot) Tell(ctx context.Context, n card.News) error { return b.news.Tell(ctx, n) }
-
 // Carry gives the job that was submitted in place of another a card where that one has
 // its own.
 func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
@@ -245,9 +231,6 @@ func (b *Bot) Notify(ctx context.Context, n ops.Notice) error { return b.news.No
 func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
 	return b.news.Note(ctx, j, what, said)
 }
-
-// Digests queues each person's digest, and each place's, when it is their hour.
-func (b *Bot) Digests(ctx context.Context) { b.news.Digests(ctx) }
 
 // Doctor checks that Slack is reachable, that the tokens are good, and that the bot
 // token has the scopes that the code uses. It posts nothing.

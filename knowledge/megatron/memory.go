@@ -45,16 +45,6 @@ func (c *Config) Band() (low, high float64) {
 // GiB is the whole use in GiB.
 func (m Memory) GiB() float64 { return m.Bytes / (1 << 30) }
 
-// Part is the bytes of a part by name.
-func (m Memory) Part(name string) float64 {
-	for _, p := range m.Parts {
-		if p.Name == name {
-			return p.Bytes
-		}
-	}
-	return 0
-}
-
 // frameworkBytes is what CUDA, NCCL's buffers and the libraries' workspaces
 // take, and fragmentation the share that the allocator loses.
 const (

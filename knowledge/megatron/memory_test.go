@@ -7,6 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Part is the bytes of a part by name.
+func (m Memory) Part(name string) float64 {
+	for _, p := range m.Parts {
+		if p.Name == name {
+			return p.Bytes
+		}
+	}
+	return 0
+}
+
 func effective(t *testing.T, world int, line string) *Config {
 	t.Helper()
 	a, errs := Parse(Run{Argv: strings.Fields(line), WorldSize: world, Arch: 9})

@@ -77,7 +77,13 @@ func estimateOf(t *testing.T, p publishedRun) estimate {
 	m := c.Memory()
 	low, high := c.Band()
 	e := estimate{gib: m.GiB(), low: low * m.GiB(), high: high * m.GiB(), usable: gpu.MemoryGiB, fit: (m.GiB() <= gpu.MemoryGiB) == p.Fits}
-	e.ours = (m.Bytes - m.Part(megatron.PartFramework)) / 1e9
+	e.ours = m.Bytes
+	for _, p := range m.Parts {
+		if p.Name == megatron.PartFramework {
+			e.ours -= p.Bytes
+		}
+	}
+	e.ours /= 1e9
 	if len(p.Layout) == 0 {
 		return e
 	}

@@ -149,24 +149,8 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		return nil
 	},
-	"nodelist": func(d *description, v string) error {
-		nodes, err := hostlist.Expand(v)
-		if err == nil && d.version < 39 {
-			d.set("nodelist", v)
-		} else if err == nil {
-			d.set("required_nodes", nodes)
-		}
-		return err
-	},
-	"exclude": func(d *description, v string) error {
-		nodes, err := hostlist.Expand(v)
-		if err == nil && d.version < 39 {
-			d.set("exclude", v)
-		} else if err == nil {
-			d.set("excluded_nodes", nodes)
-		}
-		return err
-	},
+	"nodelist": hosts("nodelist", "required_nodes"),
+	"exclude":  hosts("exclude", "excluded_nodes"),
 	"mail-type": func(d *description, v string) error {
 		if d.version < 39 {
 			d.set("mail_type", v)
@@ -258,6 +242,18 @@ func gpus(oldField, newField string) func(*description, string) error {
 			d.set(newField, "gres/gpu:"+v)
 		}
 		return nil
+	}
+}
+
+func hosts(oldField, newField string) func(*description, string) error {
+	return func(d *description, v string) error {
+		nodes, err := hostlist.Expand(v)
+		if err == nil && d.version < 39 {
+			d.set(oldField, v)
+		} else if err == nil {
+			d.set(newField, nodes)
+		}
+		return err
 	}
 }
 
