@@ -41,7 +41,7 @@ func fullWidth(line string) string {
 	for i, r := range rs {
 		w, mark := wide[r]
 		switch {
-		case r == ' ' && i > 0 && i+1 < len(rs) && (full(rs[i-1]) || !kept[i] && (rs[i+1] == '（' || rs[i-1] == '）')):
+		case r == ' ' && !kept[i] && i > 0 && i+1 < len(rs) && (full(rs[i-1]) || rs[i+1] == '（'):
 			continue // the mark brings its own space
 		case !mark || kept[i]:
 			out = append(out, r)
@@ -73,7 +73,7 @@ func verbatim(rs []rune) []bool {
 	}
 	const scheme = "://"
 	for i := range rs {
-		if rs[i] != ':' || i+len(scheme) > len(rs) || string(rs[i:i+len(scheme)]) != scheme {
+		if rs[i] != ':' || string(rs[i:min(i+len(scheme), len(rs))]) != scheme {
 			continue
 		}
 		end := i

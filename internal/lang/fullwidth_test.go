@@ -18,7 +18,12 @@ func TestFullWidth(t *testing.T) {
 		"Use 1 (never 8), then: go":            "Use 1 (never 8), then: go",
 		"见[说明](a.md),再看 `docker://x`,好":        "见[说明](a.md)，再看 `docker://x`，好",
 		"格式(tcp://主机:端口),各处一致":                 "格式（tcp://主机:端口），各处一致",
-		"16:30 开始": "16:30 开始",
+		"步骤 1)和 2)":                            "步骤 1)和 2)",
+		"用 `a`, b 或 c":                         "用 `a`, b 或 c",
+		"16:30 开始":                             "16:30 开始",
+		"运行 `说明:值, 再看 (甲) 和 （乙） 丙` 即可":         "运行 `说明:值, 再看 (甲) 和 （乙） 丙` 即可",
+		"先看 (甲) 再看 (乙)":                        "先看（甲）再看（乙）",
+		" (甲) 在前, 丙: ":                         " （甲）在前，丙： ",
 	} {
 		require.Equal(t, want, FullWidth(given))
 		require.Equal(t, want, FullWidth(want), "done twice, it changes nothing")

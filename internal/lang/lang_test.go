@@ -26,3 +26,18 @@ func TestWithSetsValuesInBothLanguages(t *testing.T) {
 		Text{EN: "%s of job %d failed", ZH: "作业 %[2]d 的%[1]s 失败"}.With(node, 12))
 	require.Equal(t, Text{EN: "sbatch", ZH: "sbatch"}, Same("sbatch"))
 }
+
+func TestALanguageIsReadFromItsName(t *testing.T) {
+	for word, want := range map[string]Lang{
+		"en": EN, "EN": EN, "En_GB": EN, "en_US.UTF-8": EN, "zh": ZH, "ZH": ZH, "Zh": ZH, "zh_CN.UTF-8": ZH, "zh-Hant": ZH, "cn": ZH, "CN": ZH,
+		"": "", "z": "", "C": "", "de": "", "fr_FR.UTF-8": "", "中文": "",
+	} {
+		l, ok := Parse(word)
+		require.Equal(t, want != "", ok, word)
+		if ok {
+			require.Equal(t, want, l, word)
+		} else {
+			require.Equal(t, EN, l, "%s: who speaks another language reads English", word)
+		}
+	}
+}
