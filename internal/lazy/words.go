@@ -20,7 +20,7 @@ const ShortestWord = 3
 // least ShortestWord bytes.
 func NewWords(words []string) *Words {
 	w := &Words{words: words, of: make(map[uint32][]place, len(words))}
-	count := make(map[uint32]int, 8*len(words))
+	count := map[uint32]int{}
 	for _, s := range words {
 		for i := 0; i+ShortestWord <= len(s); i++ {
 			count[trigram(s, i)]++

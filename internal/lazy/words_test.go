@@ -1,0 +1,22 @@
+package lazy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A word is looked for by what no other word has, wherever that stands in it, so that a
+// text full of "error" is not compared with every word that has it.
+func TestAWordIsFoundByItsRarestPiece(t *testing.T) {
+	for _, words := range [][]string{
+		{"error a1", "error b2", "error c3"},
+		{"a1 error", "b2 error", "c3 error"},
+		{"errorx", "errory", "errorz"},
+		{"an a1 error", "an b2 error", "an c3 error"},
+	} {
+		for _, places := range NewWords(words).of {
+			require.Len(t, places, 1, words)
+		}
+	}
+}
