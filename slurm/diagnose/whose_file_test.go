@@ -313,3 +313,31 @@ func TestDumpsAloneTell(t *testing.T) {
 		}
 	}
 }
+
+// TestOneRankSpokeInAFile has torchrun's log folders, in which one rank spoke, and others that a launcher put together.
+func TestOneRankSpokeInAFile(t *testing.T) {
+	const folder = "logs/x_ab12cd34/attempt_0/3/stderr.log"
+	one := func(with func(*scan.Facts)) *scan.Facts {
+		f := &scan.Facts{Ranks: map[int]bool{5: true}}
+		with(f)
+		return f
+	}
+	for name, c := range map[string]struct {
+		file string
+		with func(*scan.Facts)
+		rank int
+	}{
+		"one rank":               {folder, func(*scan.Facts) {}, 5},
+		"a folder of its own":    {"logs/0/3/stderr.log", func(*scan.Facts) {}, 5},
+		"two ranks":              {folder, func(f *scan.Facts) { f.Ranks[6] = true }, -1},
+		"and a task":             {folder, func(f *scan.Facts) { f.Labels = map[int]bool{0: true} }, -1},
+		"and a local rank":       {folder, func(f *scan.Facts) { f.Locals = map[int]bool{0: true} }, -1},
+		"a log of any name":      {"logs/all.log", func(*scan.Facts) {}, -1},
+		"a name with a rank":     {"logs/rank7.log", func(*scan.Facts) {}, 7},
+		"a name of a low rank's": {"logs/lora_rank7.log", func(*scan.Facts) {}, -1},
+	} {
+		j := newJob(sourceOf(c.file), []*scan.Facts{one(c.with)}, Context{})
+		j.placeFiles()
+		require.Equal(t, c.rank, j.fileRank[0], name)
+	}
+}

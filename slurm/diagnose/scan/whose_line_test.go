@@ -1,6 +1,7 @@
 package scan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -101,4 +102,21 @@ func TestAnExceptionInPieces(t *testing.T) {
 		require.Equal(t, text, events[0].Text, log)
 		require.Equal(t, 3, events[0].Tag.Label, log)
 	}
+}
+
+// TestBytesThatActAreNoWords has an exception in colours, and one with a byte that deletes.
+func TestBytesThatActAreNoWords(t *testing.T) {
+	for _, log := range []string{"\x1b[31mKeyError: 'tokens'\x1b[0m\n", "KeyError: 'tokens'\x7f\n", "KeyError: 'tokens'\x01\n"} {
+		events := factsOf(t, log).Events
+		require.Len(t, events, 1, "%q", log)
+		require.Equal(t, "KeyError: 'tokens'", events[0].Text, "%q", log)
+		require.Equal(t, "KeyError: 'tokens'", events[0].Raw, "%q", log)
+	}
+}
+
+// TestMomentsAreBounded has an agent that met the others again and again.
+func TestMomentsAreBounded(t *testing.T) {
+	const met = "[2026-06-11 10:00:00] torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:\n"
+	require.Len(t, factsOf(t, strings.Repeat(met, 3)).Moments, 3)
+	require.Len(t, factsOf(t, strings.Repeat(met, 1030)).Moments, 1024)
 }
