@@ -15,7 +15,7 @@ import (
 // needsApproval says why a call must be approved; empty: it need not. A wrong
 // specification, or a job that nobody knows, the operation itself refuses; what
 // cannot be judged for another reason needs approval.
-func needsApproval(svc *ops.Service, a config.Approval, op string, in any) lang.Text {
+func needsApproval(svc *ops.Service, a config.Approval, in any) lang.Text {
 	if a.Limits.None() {
 		return lang.Text{}
 	}

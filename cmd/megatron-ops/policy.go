@@ -37,7 +37,7 @@ func slackPolicy(svc *ops.Service, cfg config.Config) bot.Policy {
 		p.LinkProof = linkFolder(c).Owner
 	}
 	if !c.Approval.Limits.None() {
-		p.Approve = func(op string, in any) lang.Text { return needsApproval(svc, c.Approval, op, in) }
+		p.Approve = func(_ string, in any) lang.Text { return needsApproval(svc, c.Approval, in) }
 	}
 	return p
 }
@@ -111,7 +111,7 @@ func readPrivate(file, field string) (string, error) {
 func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
 	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, in).EN, shown, digest)
 	}
 	return p
 }
@@ -119,8 +119,8 @@ func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy 
 // beyondAgents says why a call is more than an agent may have confirmed by a
 // token. Where approvals are required for agents, every one is: if no operator can be
 // asked, the agent's own person has to be.
-func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string {
-	why := needsApproval(svc, a, op, in).EN
+func beyondAgents(svc *ops.Service, a config.Approval, in any) string {
+	why := needsApproval(svc, a, in).EN
 	if why == "" && a.Agents {
 		why = "approvals are required for agents here"
 	}
@@ -132,12 +132,12 @@ func beyondAgents(svc *ops.Service, a config.Approval, op string, in any) string
 // there.
 func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
 	a := cfg.Slack.Approval
-	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(op string, in any) string {
+	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(_ string, in any) string {
 		svc, err := service()
 		if err != nil {
 			return "" // the call itself is refused for it
 		}
-		return beyondAgents(svc, a, op, in)
+		return beyondAgents(svc, a, in)
 	}}
 	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 && len(cfg.Web.Operators) == 0 {
 		return p
@@ -148,7 +148,7 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		if err != nil {
 			return "", err
 		}
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, op, in).EN, shown, digest)
+		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, in).EN, shown, digest)
 	}
 	return p
 }

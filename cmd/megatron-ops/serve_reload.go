@@ -250,7 +250,7 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 	}
 	c.policy = mcp.Policy{
 		Tokens: cfg.MCP.Confirm == config.FallbackToken,
-		Beyond: func(op string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, op, in) },
+		Beyond: func(_ string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, in) },
 	}
 	mux := http.NewServeMux()
 	tell := logNews(d.log, sh.lang)

@@ -162,12 +162,12 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			}
 			continue
 		case "declare", "local", "export", "typeset":
-			if saves(c, y) && line == 0 {
+			if saves(y) && line == 0 {
 				return 0, ""
 			}
 		case "":
 			// A saved status: rc=$?.
-			if saves(c, y) && c.statusUsed(y) {
+			if saves(y) && c.statusUsed(y) {
 				return 0, ""
 			}
 			continue
@@ -194,7 +194,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 }
 
 // saves reports whether an assignment keeps $?.
-func saves(c *checker, y *script.Command) bool {
+func saves(y *script.Command) bool {
 	return slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" || e.Name == "PIPESTATUS" })
 }
 

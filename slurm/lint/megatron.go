@@ -180,7 +180,7 @@ func illegalLayout(c *checker) {
 		line := 0
 		var messages, fixes []string
 		for _, p := range verdict.Problems {
-			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, flags[p.Rule], world, p) {
+			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, flags[p.Rule], world) {
 				continue
 			}
 			if len(messages) == 0 {
@@ -197,7 +197,7 @@ func illegalLayout(c *checker) {
 func clipLong(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // certain reports whether everything that a rule looks at is shown.
-func (c *checker) certain(t trainer, names []string, world bool, p rules.Problem) bool {
+func (c *checker) certain(t trainer, names []string, world bool) bool {
 	if len(names) == 0 {
 		return false
 	}
