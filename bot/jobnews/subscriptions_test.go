@@ -224,7 +224,7 @@ func TestAScriptDoesNotPostIntoAChannelThatItsOwnerIsNotIn(t *testing.T) {
 	s := set(t)
 	s.slack = func(_ string, form map[string][]string) string {
 		switch {
-		case form["user"][0] != "U1":
+		case form["user"][0] != "U1" || form["exclude_archived"] == nil:
 			return `{"ok":true,"channels":[]}`
 		case form["cursor"] == nil:
 			return `{"ok":true,"channels":[{"id":"C2","name":"other"}],"response_metadata":{"next_cursor":"2"}}`
