@@ -340,27 +340,6 @@ func TestAskAnswersTheConstantFirst(t *testing.T) {
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
 }
 
-func TestOnlySlackIsBelieved(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	for name, d := range map[string]slacktest.Delivery{
-		"another secret":    {Kind: "slash_commands", Raw: "text=help", Secret: "guess"},
-		"six minutes old":   {Kind: "slash_commands", Raw: "text=help", AgeS: 360},
-		"from the future":   {Kind: "slash_commands", Raw: "text=help", AgeS: -360},
-		"no signature":      {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Signature": ""}},
-		"no time":           {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Request-Timestamp": ""}},
-		"a changed body":    {Kind: "slash_commands", Raw: "text=help", Headers: map[string]string{"X-Slack-Signature": slacktest.Sign(secret, "1", []byte("x"))}},
-		"an unsigned check": {Kind: "slash_commands", Raw: "ssl_check=1", Secret: "guess"},
-	} {
-		require.Equal(t, http.StatusUnauthorized, s.Deliver(d).Status, name)
-	}
-	require.Equal(t, http.StatusOK, s.Deliver(slacktest.Delivery{Kind: "slash_commands", Raw: "ssl_check=1&token=x"}).Status)
-	r := s.Deliver(slacktest.Delivery{Kind: "events_api", Raw: `{"type":"url_verification","challenge":"<b>3eZbrw1aB</b>"}`})
-	require.Equal(t, "<b>3eZbrw1aB</b>", r.Body)
-	require.Contains(t, r.Header.Get("Content-Type"), "text/plain")
-	require.Empty(t, s.State().Calls)
-}
-
 func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
 	t.Parallel()
 	s := play(t)

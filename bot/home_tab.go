@@ -131,7 +131,7 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	for _, cause := range causes[:min(len(causes), 10)] {
 		name := wording.NotKnown.In(l)
 		if cause != "" {
-			name = wording.Sentence(wording.ClassName(cause, l))
+			name = lang.Capital(wording.ClassName(cause, l))
 		}
 		lines = append(lines, fmt.Sprintf(textCount.In(l), name, len(by[cause]), answer.Cut(strings.Join(by[cause], ", "), 100)))
 	}

@@ -2,7 +2,6 @@ package bot_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -19,75 +17,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
-
-// manifestOf reads a manifest with slack-go's own type, which must know every
-// field of it.
-func manifestOf(t *testing.T, o install.ManifestOptions) (m slack.Manifest) {
-	t.Helper()
-	raw, err := install.Manifest(o)
-	require.NoError(t, err)
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(&m))
-	return m
-}
-
-func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
-	t.Parallel()
-	for name, o := range map[string]install.ManifestOptions{
-		"socket mode": {},
-		"http":        {URL: "https://ops.example.com/", Install: "https://ops.example.com", Policy: bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}},
-	} {
-		m := manifestOf(t, o)
-		require.Equal(t, install.Scopes(o.Policy), m.OAuthConfig.Scopes.Bot, name)
-		require.Equal(t, "/megatron", m.Features.SlashCommands[0].Command)
-		require.True(t, m.Features.AppHome.HomeTabEnabled)
-		require.Nil(t, m.Features.AssistantView, "the earlier kind of agent is no more for new apps")
-		raw, err := install.Manifest(o)
-		require.NoError(t, err)
-		require.Contains(t, string(raw), `"agent_view"`)
-		require.Contains(t, string(raw), `"agent_description"`)
-		require.Len(t, m.Features.Shortcuts, 3)
-		if o.Install != "" {
-			require.Equal(t, []string{"https://ops.example.com/slack/oauth"}, m.OAuthConfig.RedirectUrls)
-		}
-		for _, e := range []string{"app_mention", "message.im", "app_home_opened"} {
-			require.Contains(t, m.Settings.EventSubscriptions.BotEvents, e, name)
-		}
-		require.Equal(t, o.URL == "", m.Settings.SocketModeEnabled, name)
-		if o.URL != "" {
-			require.Equal(t, "https://ops.example.com/slack/commands", m.Features.SlashCommands[0].Url)
-			require.Equal(t, "https://ops.example.com/slack/interactions", m.Settings.Interactivity.RequestUrl)
-			require.Equal(t, "https://ops.example.com/slack/events", m.Settings.EventSubscriptions.RequestUrl)
-			require.Contains(t, m.Settings.EventSubscriptions.BotEvents, "link_shared")
-			require.Contains(t, m.OAuthConfig.Scopes.Bot, "usergroups:read")
-		}
-	}
-	all := bot.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}
-	events := map[string]string{"app_mention": "app_mentions:read", "link_shared": "links:read", "message.im": "im:history"}
-	subscribed := manifestOf(t, install.ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
-	for _, sc := range install.ScopesFor(all) {
-		require.NotEmpty(t, sc.For, "%s: every right is there for something", sc.Name)
-		for _, use := range sc.For {
-			needed, method := slacktest.Needs(use)
-			switch {
-			case use == "/megatron" || use == "url_private":
-			case method:
-				require.Contains(t, needed, sc.Name, use)
-			default:
-				require.Equal(t, events[use], sc.Name, use)
-				require.Contains(t, subscribed, use)
-			}
-		}
-	}
-	for event, scope := range events {
-		require.Contains(t, subscribed, event)
-		require.Contains(t, install.Scopes(all), scope)
-	}
-	require.False(t, slices.ContainsFunc(install.Scopes(bot.Policy{}), func(s string) bool {
-		return strings.HasPrefix(s, "users:") || strings.HasPrefix(s, "usergroups:") || strings.HasSuffix(s, ":manage")
-	}), "no more than what is used")
-}
 
 func TestWorkspacesInstallTheAppByThemselves(t *testing.T) {
 	t.Parallel()
@@ -147,22 +76,6 @@ func TestPeopleOfOtherWorkspacesMayOnlyAsk(t *testing.T) {
 	s.said("you come from another workspace")
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "user_team": "T9", "channel": "C1", "ts": "1.000200", "text": "<@UBOT> What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?"})
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
-}
-
-func TestOurOwnAndOtherBotsMessagesAreNotAnswered(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	for _, e := range []map[string]any{
-		{"type": "message", "channel_type": "im", "bot_id": "B1", "user": "UBOT", "channel": "D1", "ts": "1.1", "text": "help"},
-		{"type": "message", "channel_type": "im", "subtype": "message_changed", "channel": "D1", "ts": "1.2", "text": "help"},
-		{"type": "message", "channel_type": "channel", "user": "U1", "channel": "C1", "ts": "1.3", "text": "help"},
-		{"type": "reaction_added", "user": "U1"},
-	} {
-		require.Equal(t, http.StatusOK, s.Event(e).Status)
-	}
-	s.Slash("whoami")
-	s.said("You here")
-	require.Len(t, s.State().Messages, 1)
 }
 
 func TestAThreadIsAConversation(t *testing.T) {
@@ -249,16 +162,6 @@ func TestSharingIsAskedFor(t *testing.T) {
 	s.Wait("the shared answer", func(st slacktest.State) bool {
 		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Only == "" && m.Channel == "C7" })
 	})
-}
-
-func TestWhoAsksTooOftenIsTold(t *testing.T) {
-	t.Parallel()
-	s := play(t, func(c *bot.Config) { c.Policy.PerMinute = 2 })
-	var last string
-	for range 4 {
-		last = s.Slash("help").Body
-	}
-	require.Contains(t, last, "try again in")
 }
 
 func TestChannelsMayBeClosedForChanges(t *testing.T) {

@@ -175,43 +175,6 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s.said("not linked to a cluster user", "Link my account")
 }
 
-func TestARefusedProofEndsItsCode(t *testing.T) {
-	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Policy.Links = nil
-		c.Policy.LinkProof = func(context.Context, string, time.Time) (account.User, error) {
-			return account.User{}, &linkproof.Refused{Why: "it is over another text than the code"}
-		}
-	})
-	s.Slash("link")
-	action, _ := buttonOf(t, s.said("Prove which cluster user you are"), "I have run it")
-	s.Press(s.said("Prove which cluster user you are"), action, "", "U1")
-	s.said("the proof is refused: it is over another text than the code")
-	s.Slash("whoami")
-	s.said("not linked")
-}
-
-func TestCodesAreFewInAnHour(t *testing.T) {
-	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Policy.Links = nil
-		c.Policy.LinkProof = func(context.Context, string, time.Time) (account.User, error) {
-			return account.User{}, &linkproof.Refused{Why: "it is a link"}
-		}
-	})
-	answered := func(words string, times int) {
-		require.Eventually(t, func() bool { return posted(s.State(), words) >= times }, time.Minute, 5*time.Millisecond)
-	}
-	for i := range 6 {
-		s.Slash("link") // gives a code
-		answered("Prove which cluster user you are", i+1)
-		s.Slash("link") // looks for its proof, which is refused
-		answered("the proof is refused", i+1)
-	}
-	s.Slash("link")
-	s.said("you have had many codes in the last hour")
-}
-
 // A store that takes nothing for a while loses no news.
 func TestTheEndOfAJobOutlivesADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -60,27 +59,6 @@ func TestRightsComeByPersonGroupAndChannel(t *testing.T) {
 	}
 }
 
-// A person whom Slack names elsewhere has the rights that they have here; one of
-// another workspace is nobody, whatever their id.
-func TestAPersonIsTheSameOutsideOfSlack(t *testing.T) {
-	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Policy.Links = map[string]string{"U1": "ada", "U8": "guest"}
-		c.Policy.Viewers = []string{"T1/U8"}
-	})
-	for at, want := range map[string]ops.Caller{
-		"T1/U1": {Surface: ops.Slack, ID: "T1/U1", User: "ada"},
-		"T1/U8": {Surface: ops.Slack, ID: "T1/U8", User: "guest", ReadOnly: true},
-		"T1/U2": {Surface: ops.Slack, ID: "T1/U2"},
-		"T2/U1": {Surface: ops.Slack, ID: "T2/U1", ReadOnly: true},
-	} {
-		team, user, _ := strings.Cut(at, "/")
-		who, err := s.bot.Person(t.Context(), team, user)
-		require.NoError(t, err)
-		require.Equal(t, want, who)
-	}
-}
-
 func TestASpecificationComesAsAFileToo(t *testing.T) {
 	t.Parallel()
 	s := play(t)
@@ -113,17 +91,6 @@ func TestAnAssistantThreadShowsThatAnAnswerIsComing(t *testing.T) {
 	require.True(t, slices.ContainsFunc(s.State().Calls, func(c slacktest.Call) bool {
 		return c.Method == "assistant.threads.setStatus" && c.Answer == "ok" && strings.Contains(slacktest.JSON(c.Args), "looking it up")
 	}))
-}
-
-func TestDoctorTellsASlackThatDoesNotAnswer(t *testing.T) {
-	t.Parallel()
-	s := play(t)
-	b, err := bot.New(bot.Config{SigningSecret: "s", BotToken: "xoxb-1", APIURL: "http://127.0.0.1:1/api/", Service: s.service, Store: s.store.Slack()})
-	require.NoError(t, err)
-	checks := b.Doctor(t.Context())
-	require.False(t, checks[0].OK)
-	require.Contains(t, checks[0].Detail.EN, "connection refused")
-	require.Contains(t, checks[0].Fix.EN, "network")
 }
 
 // A client that opens a request and sends nothing more is let go.

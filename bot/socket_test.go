@@ -2,7 +2,6 @@ package bot_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 func overSocket(c *bot.Config) { c.AppToken, c.SigningSecret = "xapp-test", "" }
@@ -105,23 +103,4 @@ func TestTokensThatCannotServeAreRefused(t *testing.T) {
 		_, err := bot.New(c.cfg)
 		require.ErrorContains(t, err, c.says, name)
 	}
-}
-
-func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	s := play(t, overSocket)
-	for _, c := range s.bot.Doctor(t.Context()) {
-		require.True(t, c.OK, "%s: %s", c.Name.EN, c.Detail.EN)
-		require.Equal(t, lang.ZH, lang.Of(c.Detail.ZH), c.Detail.EN)
-	}
-	narrow := play(t, func(c *bot.Config) {
-		c.APIURL = slacktest.Start(t, slacktest.Config{BotScopes: "chat:write,commands"}).APIURL
-	})
-	var found bool
-	for _, c := range narrow.bot.Doctor(t.Context()) {
-		if strings.Contains(c.Detail.EN, "files:read") {
-			found = !c.OK && strings.Contains(c.Fix.EN, "manifest") && strings.HasPrefix(c.Detail.ZH, "缺少：") && strings.Contains(c.Fix.ZH, "重新安装")
-		}
-	}
-	require.True(t, found)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
-	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -92,7 +91,7 @@ func (b *Bot) underLink(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut
 func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 	sections := r.View(l).Sections
 	if r.State == slurm.Pending && r.Do != "" {
-		doc.Sections = append(doc.Sections, view.Section{Text: wording.Sentence(r.Do)})
+		doc.Sections = append(doc.Sections, view.Section{Text: lang.Capital(r.Do)})
 	}
 	for i, s := range sections[1:] {
 		if i == 0 && r.Pulse != nil && !r.Pulse.MayHang {

@@ -64,7 +64,7 @@ func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
 	why := Why(d.Report, l)
 	if why != "" {
-		doc.Title = Sentence(why)
+		doc.Title = lang.Capital(why)
 	}
 	full.Sections = changeOnce(full.Sections, d.Fix)
 	var folded []view.Section

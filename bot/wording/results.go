@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
@@ -147,7 +145,7 @@ func Doc(result view.Viewer, l lang.Lang) view.Doc {
 		return logsDoc(r, l)
 	case jobcontrol.ListOut, jobcontrol.QueueOut:
 		doc := result.View(l)
-		doc.Title = Sentence(doc.Title)
+		doc.Title = lang.Capital(doc.Title)
 		return doc
 	case jobcontrol.CancelOut:
 		return cancelDoc(r, l)
@@ -161,12 +159,6 @@ func Doc(result view.Viewer, l lang.Lang) view.Doc {
 		return doc
 	}
 	return result.View(l)
-}
-
-// Sentence begins words with a capital letter, where they begin with a word.
-func Sentence(s string) string {
-	first, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // CauseWords is a class of failure in words, with its id.
