@@ -166,10 +166,7 @@ func (v stateValue) text() string {
 func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 	var c slack.InteractionCallback
 	var x interaction
-	if err := json.Unmarshal(body, &c); err != nil {
-		return Ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
-	}
-	if err := json.Unmarshal(body, &x); err != nil {
+	if err := cmp.Or(json.Unmarshal(body, &c), json.Unmarshal(body, &x)); err != nil {
 		return Ask{}, false, lang.Text{EN: "interaction: %s", ZH: "交互请求：%s"}.Err(err)
 	}
 	a = Ask{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -238,6 +239,20 @@ func TestDoctorNamesWhatIsMissing(t *testing.T) {
 	require.Contains(t, lines[1], "ok Slack bot token of T1")
 	require.Contains(t, lines[2], "bad Slack scopes of T1: missing")
 	require.Contains(t, lines[2], "install the app again at /slack/install")
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The manifest is what it was: what it switches on or off, an operator pastes unseen.
+func TestTheManifestIsWhatItWas(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]ManifestOptions{
+		"socket": {}, "http": {URL: "https://ops.example.com/", Install: "https://ops.example.com/", Policy: people.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1"}}},
+	} {
+		raw, err := Manifest(o)
+		require.NoError(t, err)
+		slacktest.SameView(t, filepath.Join("testdata", "manifest."+name+".json"), raw, *update)
+	}
 }
 
 // manifestOf reads a manifest with slack-go's own type, which must know every field of it.

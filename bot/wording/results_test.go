@@ -41,5 +41,7 @@ func TestAChatSaysInWordsWhatAShellAbbreviates(t *testing.T) {
 	require.Equal(t, "4711 此前已结束：失败", cancelDoc(gone, lang.ZH).Title)
 	require.Equal(t, gone.View(lang.EN).Tone, cancelDoc(gone, lang.EN).Tone)
 	require.True(t, NothingIn(jobcontrol.ListOut{}))
+	require.True(t, NothingIn(jobcontrol.QueueOut{}))
+	require.False(t, NothingIn(fleet.NodesOut{}), "another answer is something")
 	require.False(t, NothingIn(jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "1"}}}))
 }
