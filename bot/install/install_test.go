@@ -265,6 +265,7 @@ func manifestOf(t *testing.T, o ManifestOptions) (m slack.Manifest) {
 	require.NoError(t, d.Decode(&m))
 	return m
 }
+
 func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]ManifestOptions{

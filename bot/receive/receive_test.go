@@ -199,8 +199,16 @@ func TestWhoAsksTooOftenIsTold(t *testing.T) {
 		at   time.Duration
 		wait time.Duration // zero: go on
 	}{
-		{"ada", 0, 0}, {"ada", 0, 0}, {"ada", 0, 30 * time.Second}, {"grace", 0, 0}, {"ada", 15 * time.Second, 15 * time.Second}, {"ada", 30 * time.Second, 0}, {"ada", 31 * time.Second, 29 * time.Second},
-		{"ada", time.Hour, 0}, {"ada", time.Hour, 0}, {"ada", time.Hour, 30 * time.Second},
+		{"ada", 0, 0},
+		{"ada", 0, 0},
+		{"ada", 0, 30 * time.Second},
+		{"grace", 0, 0},
+		{"ada", 15 * time.Second, 15 * time.Second},
+		{"ada", 30 * time.Second, 0},
+		{"ada", 31 * time.Second, 29 * time.Second},
+		{"ada", time.Hour, 0},
+		{"ada", time.Hour, 0},
+		{"ada", time.Hour, 30 * time.Second},
 	} {
 		wait, ok := l.take(c.who, noon.Add(c.at))
 		require.Equal(t, c.wait == 0, ok, c)
