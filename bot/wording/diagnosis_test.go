@@ -86,8 +86,12 @@ func TestEvidenceIsAFewLines(t *testing.T) {
 	t.Parallel()
 	one, two, no := 1, 2, 10
 	r := report.Report{RootFile: "a.out", RootLineNo: &no, RootRank: &one, RootLine: "[rank1]: the root", Evidence: []report.Evidence{
-		{File: "a.out", LineNo: 10, Rank: &one, Text: "  [rank1]: the root "}, {File: "a.out", LineNo: 11, Text: " "}, {File: "b.out", LineNo: 12, Rank: &two, Text: "[rank1]: of another"},
-		{File: "c.out", LineNo: 13, Text: "[rank1]: of nobody"}, {File: "d.out", LineNo: 14, Rank: &one, Text: "[default1]: marked"}, {File: "e.out", LineNo: 15, Text: "one too many"},
+		{File: "a.out", LineNo: 10, Rank: &one, Text: "  [rank1]: the root "},
+		{File: "a.out", LineNo: 11, Text: " "},
+		{File: "b.out", LineNo: 12, Rank: &two, Text: "[rank1]: of another"},
+		{File: "c.out", LineNo: 13, Text: "[rank1]: of nobody"},
+		{File: "d.out", LineNo: 14, Rank: &one, Text: "[default1]: marked"},
+		{File: "e.out", LineNo: 15, Text: "one too many"},
 	}}
 	require.Equal(t, "rank 1 · a.out:10 │ the root\nrank 2 · b.out:12 │ [rank1]: of another\nc.out:13 │ [rank1]: of nobody\nrank 1 · d.out:14 │ marked", evidence(r, lang.EN))
 	require.Empty(t, evidence(report.Report{RootLine: "of no line"}, lang.EN))
