@@ -58,6 +58,23 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"how long it took, beside other numbers": {"numbers: 7\nepochs 1, ELAPSED TIME = 4.5965s, THROUGHPUT = 13053.28 samples/s\n", outcome.Success},
 		"a score by its whole name":              {"Decoded sentence: n pl\nBLEU score: 0.0316\n", outcome.Success},
 		"an option of srun that is no exit code": {"srun --kill-on-bad-exit=1 bash -c \"\nepoch 1 of it\nTraining finished\n", outcome.Success},
+		"a date with words at its end":           {strings.Repeat("a pair\n", 3) + "Ending at: Wed Aug  3 22:30:35 CEST 2016\n", outcome.Success},
+		"a shell's prompt":                       {"Perplexity of it\n9.3\n(torch2) [ann@localhost sparse]$ \n", outcome.Success},
+		"a prompt that is a line of the program": {"Perplexity of it\n9.3\nann@localhost $5\n", outcome.UnknownExit},
+		"the last evaluation of OpenMMLab's plan": {
+			"mmcls - INFO - workflow: [('train', 1)], max: 2 epochs\nEpoch [1][90/95] loss: 1\nEpoch(val) [1][196]	top: 76\n" +
+				"Epoch [2][90/95] loss: 1\nEpoch(val) [2][196]	top: 76\n", outcome.Success,
+		},
+		"an evaluation within OpenMMLab's plan": {
+			"mmcls - INFO - workflow: [('train', 1)], max: 3 epochs\nEpoch [1][90/95] loss: 1\nEpoch(val) [1][196]	top: 76\n" +
+				"Epoch [2][90/95] loss: 1\nEpoch(val) [2][196]	top: 76\n", outcome.UnknownExit,
+		},
+		"lm-evaluation-harness's table":          {"100%|####| 9/9 [00:01<00:00, 9it/s]\n|wikitext|      2|none  |     0|bits_per_byte  |↓  | 0.7347|±  |N/A   |\n====\n", outcome.Success},
+		"results in Chinese":                     {"📈 最终结果:\n   - 最终Loss: 0.3364\n📁 输出文件:\n   - 模型: a.pth\n", outcome.Success},
+		"an error that R's script caught":        {"Error in ic(x) : \n  could not find it\n" + strings.Repeat("a row\n", 3) + "Analysis finished\n", outcome.Success},
+		"an error that ended R's script":         {"Error in ic(x) : \n  could not find it\nCalls: a -> b\nExecution halted\n", outcome.UserException},
+		"a package that R lacks":                 {"Error in library(x) : there is no package called ‘x’\nExecution halted\n", outcome.ImportError},
+		"a worker of R's whose master was ended": {"Error in unserialize(node$con) : error reading from connection\nExecution halted\n", outcome.UnknownExit},
 		"a warning of an exception to come": {
 			"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nSome values belong elsewhere (https://huggingface.co/docs/a). This warning will be raised to an exception in v4.41.\n",
 			outcome.Success,

@@ -51,7 +51,7 @@ const (
 
 // onlyTime is a line of date(1) and its like: scripts print it first and last.
 var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w\p{Han} /.-]{0,24}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?` +
-	`(?: ?[A-Z]{1,5}|[+-]\d{4})?(?: \d{4})?\W*$`)
+	`(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?(?: \d{4})?\W*$`)
 
 // begins looks for the start of another run in an untagged line.
 func (s *scanner) begins(text string, off int64) {
@@ -117,6 +117,7 @@ func (s *scanner) another(m Mark) {
 	}
 	s.whole, s.synced, s.Progress, s.recent, s.pending, s.Last = nil, nil, nil, s.recent[:0], nil, nil
 	s.counts = map[quota]int{}
+	s.rows, s.clockedIn = nil, 0
 	s.lastStart, s.plan = m.Off, plan{}
 	s.opening = opening{forms: s.opening.forms, since: openingLines}
 }

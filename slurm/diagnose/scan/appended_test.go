@@ -35,6 +35,9 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 				"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --half: expected one argument\n",
 			outcome.BadArgs, "--half", 2,
 		},
+		"each of many runs ends in the same words": {
+			strings.Repeat("nohup: ignoring input\n"+epochs(9)+"Best validation loss 0.44\n", 5), outcome.Success, "", 5,
+		},
 		"the same traceback twice": {diagnosetest.Raised("KeyError: 'a'") + diagnosetest.Raised("KeyError: 'a'"), outcome.UserException, "KeyError", 0},
 		"somebody stops the program that ran after": {
 			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + diagnosetest.Raised("KeyboardInterrupt"),

@@ -13,7 +13,7 @@ import (
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功|完了|終了|완료` +
+	`|完成|结束|已保存|成功|完了|終了|완료|сохран[её]н|заверш[её]н|закончен|успешно` +
 	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
 	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
@@ -38,7 +38,8 @@ var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |w
 // it is on its way.
 var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
 	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
-	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d`)
+	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d` +
+	`|最终\w*(?:结果|损失|精度|准确率|loss|accuracy)\s*[:：]|最好的?(?:结果|精度|准确率)`)
 
 // setUp is how the bars of what is done before the work are called.
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
@@ -51,7 +52,7 @@ func banner(text string) bool {
 }
 
 // closing are words that only an end has.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+var closing = lazy.New(`(?i)\b(?:end(?:ed|ing)?|finish(?:ed|ing)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with the date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
@@ -97,7 +98,8 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 // network prints last: a dictionary of numbers, or one that is called final.
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
-	`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
+	`|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // An Ending is what the last lines of one log tell of its end.
 type Ending struct {
@@ -161,7 +163,7 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
-			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && dateAlone.MatchString(text),
+			case closes(text), prompt.MatchString(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
@@ -277,13 +279,12 @@ func (f *Facts) talk() (lines []Mark) {
 	return lines
 }
 
-// clockIn is how many lines may come before a script's first date.
-const clockIn = 10
+// prompt is a shell's, which stands there again where what it ran has ended.
+var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
 
-// dateAlone is what date(1) prints: a script that does so before and after its work
-// tells when it began and that it ended.
-var dateAlone = lazy.New(`^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?: [AP]M)? \S+ \d{4}` +
-	`|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)$`)
+// clockIn is how many lines may come before a script's first date, which it prints
+// once more when its work is done.
+const clockIn = 10
 
 // timeTaken is how a program tells how long it took.
 var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
@@ -308,7 +309,7 @@ func (s *scanner) ends(m Mark, text string) {
 	if n := len(s.Last); n > 0 && framed(text) && framed(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
 		s.Last = s.Last[:n-1]
 	}
-	if s.told <= clockIn && s.clockedIn == 0 && dateAlone.MatchString(text) {
+	if s.told <= clockIn && s.clockedIn == 0 && onlyTime.MatchString(text) {
 		s.clockedIn = s.told
 	}
 	s.note(&s.Last, m, 16)

@@ -84,6 +84,7 @@ type Facts struct {
 	plan      plan              // of iterations
 	told      int               // lines other than Megatron's iterations
 	clockedIn int               // how many lines had been told at a date alone with which it began
+	rError    *Mark             // the last error that R told
 	rows      map[uint32]row    // what is said again and again, by its form
 	LastTime  time.Time
 	lastOff   int64 // of the last line that is not a launcher's
@@ -297,6 +298,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if s.marks(t, text, raw, off, h) {
 		return
 	}
+	s.rLanguage(t, text, raw, off)
 	s.read(t, text, raw, off, h)
 }
 

@@ -85,22 +85,23 @@ type plan struct {
 	reached int // how many lines had been told when it did
 }
 
-// announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
-var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
+// announcedPlan is how trainers announce it: TransUNet and its heirs, OpenMMLab's, and
+// others.
+var announcedPlan = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$|(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
 
-// numbered is an iteration's report.
-var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
+// numbered is an iteration's report, or OpenMMLab's of the evaluation after an epoch.
+var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]|\bEpoch\(val\) \[(\d+)\]\[`)
 
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
 	if g := announcedPlan.FindStringSubmatch(text); g != nil {
-		p.of, _ = strconv.Atoi(g[1] + g[2])
+		p.of, _ = strconv.Atoi(g[1] + g[2] + g[3])
 		return
 	}
 	if p.of == 0 {
 		return
 	}
-	if g := numbered.FindStringSubmatch(text); g != nil && g[1] == strconv.Itoa(p.of) {
+	if g := numbered.FindStringSubmatch(text); g != nil && g[1]+g[2] == strconv.Itoa(p.of) {
 		p.reached = told
 	}
 }

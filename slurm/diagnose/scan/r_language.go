@@ -1,0 +1,40 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// rHalted is what R prints where an error ended its script; an error that try()
+// caught has no such line.
+const rHalted = "Execution halted"
+
+// noPackage is R's error for a package that is not installed, in its own quotes.
+var noPackage = lazy.New(`there is no package called |namespace load failed for `)
+
+// rLost is what a worker of R's package parallel says whose master has ended.
+const rLost = "Error in unserialize(node$con)"
+
+// rLanguage reads R's words on an error, "Error in f(x) : why" or "Error: why", and
+// whether it ended the script.
+func (s *scanner) rLanguage(t logline.Tag, text, raw string, off int64) {
+	switch {
+	case strings.HasPrefix(text, rLost):
+	case strings.HasPrefix(text, "Error in ") || strings.HasPrefix(text, "Error: "):
+		s.rError = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	case text == rHalted && s.rError != nil:
+		e := &Event{
+			Off: s.rError.Off, Raw: s.rError.Text, Text: strings.TrimSpace(s.rError.Text), Tag: t,
+			Class: outcome.UserException, Weight: pattern.Specific,
+		}
+		if noPackage.MatchString(e.Text) {
+			e.Class = outcome.ImportError
+		}
+		s.add(e)
+		s.rError = nil
+	}
+}
