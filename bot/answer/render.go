@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -122,7 +123,11 @@ func summary(doc view.Doc) string {
 		}
 		if len(sec.Facts) > 0 {
 			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
-				s += colon + OneLine(f.Value)
+				s += colon
+				if _, err := strconv.Atoi(f.Value); err == nil {
+					s += OneLine(f.Name) + " " // a number alone says nothing
+				}
+				s += OneLine(f.Value)
 			}
 			break
 		}

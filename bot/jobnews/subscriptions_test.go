@@ -167,7 +167,7 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	require.NotContains(t, digest, "3 gpt")
 	require.Contains(t, digest, "16.0")
 	key := s.kept.queued[0].Key
-	require.Contains(t, s.told()[0], "post U1: Jobs of the last day")
+	require.Contains(t, s.told()[0], "post U1: Jobs of the last day: Completed 0: Failed 1")
 	s.at = morning.Add(10 * time.Minute)
 	s.Digests(s.ctx)
 	require.Equal(t, key, s.kept.queued[0].Key, "the same message, which goes out once")

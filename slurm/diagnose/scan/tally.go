@@ -85,17 +85,25 @@ type plan struct {
 	reached int // how many lines had been told when it did
 }
 
-// announcedPlan is how trainers announce it: TransUNet and its heirs, OpenMMLab's, and
-// others.
-var announcedPlan = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$|(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
+// announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
+var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
+
+// announcedEpochs is how OpenMMLab's trainers do.
+var announcedEpochs = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$`)
 
 // numbered is an iteration's report, or OpenMMLab's of the evaluation after an epoch.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]|\bEpoch\(val\) \[(\d+)\]\[`)
 
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
+	if strings.HasSuffix(text, " epochs") {
+		if g := announcedEpochs.FindStringSubmatch(text); g != nil {
+			p.of, _ = strconv.Atoi(g[1])
+			return
+		}
+	}
 	if g := announcedPlan.FindStringSubmatch(text); g != nil {
-		p.of, _ = strconv.Atoi(g[1] + g[2] + g[3])
+		p.of, _ = strconv.Atoi(g[1] + g[2])
 		return
 	}
 	if p.of == 0 {
