@@ -23,7 +23,7 @@ var launchPatterns = []pattern{
 		`|line \d+|exec|nohup|numactl|sudo|time|stdbuf|slurmstepd\S*|source|\.)(: [^:]*)*: .*(/bin/|activate|python|torchrun|uv|venv|\.sh|accelerate` +
 		`|entrypoint)\S*.{0,3}: no such file|filenotfounderror.*(bin/python|/activate|/torchrun|bin/uv|venv/bin)|(env|exec|nohup` +
 		`|numactl): .*no such file or directory|source: .*no such file|activate: no such file|\bexec \S+ failed: no such file|cd: .*: no such file` +
-		`|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
+		`|: line \d+: \S+: no such file or directory$|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
 	{outcome.EnvLaunch, Specific + 2, oneOf("no matching distribution found|version that satisfies the requirement|resolutionimpossible"), `error: .*`},
 	{
 		outcome.EnvLaunch, Specific + 2, oneOf(": not found|can't cd to|can't open"),
@@ -35,7 +35,7 @@ var launchPatterns = []pattern{
 		outcome.EnvLaunch, Specific + 3, oneOf("permission denied"),
 		`^\S*\b(bash|sh|dash|env|exec|slurm_script|line): .*(/bin/[\w.-]+|\.sh|\.py|python[\d.]*|torchrun): permission denied`,
 	},
-	{outcome.EnvLaunch, Specific + 2, oneOf("syntax error|unexpected eof while"), `^\S+: (-c: )?line \d+: (syntax error|unexpected eof while looking)`},
+	{outcome.EnvLaunch, Specific + 8, oneOf("syntax error|unexpected eof while|is a directory"), `^\S+: (-c: )?line \d+: (\S+: is a directory$|syntax error|unexpected eof while looking)`},
 
 	// A program that is not in the image: the container itself is there.
 	{outcome.EnvLaunch, Specific + 8, oneOf("fatal:   "), `fatal: {3}("[^"]*": executable file not found in \$path|stat \S*/bin/\S+: no such file)`},
