@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -60,7 +61,10 @@ func (r *reader) endsOf(ctx context.Context, f *os.File) error {
 		return err
 	}
 	tail := make([]byte, r.ends)
-	n, _ := f.ReadAt(tail, info.Size()-r.ends) // less where the log was cut off meanwhile
+	n, err := f.ReadAt(tail, info.Size()-r.ends)
+	if err != nil && !errors.Is(err, io.EOF) { // a log that was cut off meanwhile is read as far as it goes
+		return err
+	}
 	tail = tail[:n]
 	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be cut
 	return r.lines(ctx, bytes.NewReader(tail))
