@@ -73,7 +73,7 @@ func (j *job) candidates() (live []*scan.Event) {
 		}
 	}
 	for _, e := range j.events {
-		if e.Superseded || e.Form >= pattern.Report {
+		if e.Superseded || e.Form >= pattern.Report || j.leftRunning(e) {
 			continue
 		}
 		at, ended := ends[e.File]

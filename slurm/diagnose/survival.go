@@ -394,3 +394,17 @@ var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^Comm
 
 // didWell reports whether anything says that the job ended well.
 func (j *job) didWell() bool { return j.finished() || j.endedWell() }
+
+// leftRunning reports whether an exception ended a thread alone, such as a writer of
+// events, after the program had said that all is done. Two threads' tracebacks may
+// stand within each other, so that one of them has no frames.
+func (j *job) leftRunning(e *scan.Event) bool {
+	return e.Kind != "" && j.files[e.File].DoneBefore(e) && (inThread(e) || e.Stack == nil && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Text == e.Text && inThread(o)
+	}))
+}
+
+// inThread reports whether an exception's outermost frame is that of a thread.
+func inThread(e *scan.Event) bool {
+	return e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "_bootstrap_inner"
+}

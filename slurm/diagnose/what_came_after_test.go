@@ -75,6 +75,8 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"an error that ended R's script":         {"Error in ic(x) : \n  could not find it\nCalls: a -> b\nExecution halted\n", outcome.UserException},
 		"a package that R lacks":                 {"Error in library(x) : there is no package called ‘x’\nExecution halted\n", outcome.ImportError},
 		"a worker of R's whose master was ended": {"Error in unserialize(node$con) : error reading from connection\nExecution halted\n", outcome.UnknownExit},
+		"a thread's exception when all is done":  {"End training....\nTraceback (most recent call last):\n  File \"/v/threading.py\", line 1016, in _bootstrap_inner\n    self.run()\n  File \"/v/event_file_writer.py\", line 202, in run\n    data = self._queue.get(True)\nOSError: handle is closed\n", outcome.Success},
+		"a thread's exception before that":       {"Start training....\nTraceback (most recent call last):\n  File \"/v/threading.py\", line 1016, in _bootstrap_inner\n    self.run()\n  File \"/v/event_file_writer.py\", line 202, in run\n    data = self._queue.get(True)\nOSError: handle is closed\n", outcome.UserException},
 		"a warning of an exception to come": {
 			"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nSome values belong elsewhere (https://huggingface.co/docs/a). This warning will be raised to an exception in v4.41.\n",
 			outcome.Success,
