@@ -29,3 +29,28 @@ func TestAStartThatIsKnownIsSoonerThanNone(t *testing.T) {
 	require.True(t, given.Start.IsZero())
 	require.Equal(t, []cluster.Variant{{Nodes: 1, Estimate: slurm.Estimate{Start: g.at}}}, sooner)
 }
+
+// starts is a cluster that gives each request its own start, by its last option.
+type starts map[string]time.Time
+
+func (s starts) Test(_ context.Context, asked slurm.Submission) (slurm.Estimate, error) {
+	last := ""
+	if n := len(asked.Args); n > 0 {
+		last = asked.Args[n-1]
+	}
+	return slurm.Estimate{Start: s[last]}, nil
+}
+
+func TestAStartIsSoonerByAMinuteAtLeast(t *testing.T) {
+	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	_, sooner, err := cluster.Earlier(t.Context(), starts{
+		"":         at,
+		"--time=8": at.Add(-time.Minute), "--time=4": at.Add(-59 * time.Second),
+		"--nodes=2": at.Add(-time.Hour), "--nodes=1": at.Add(time.Hour),
+	}, slurm.Submission{Script: "#!/bin/sh\n#SBATCH --nodes=4 --time=16\n"})
+	require.NoError(t, err)
+	require.Equal(t, []cluster.Variant{
+		{Time: 8 * time.Minute, Estimate: slurm.Estimate{Start: at.Add(-time.Minute)}},
+		{Nodes: 2, Estimate: slurm.Estimate{Start: at.Add(-time.Hour)}},
+	}, sooner)
+}

@@ -1,0 +1,23 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+// A file's name is somebody else's text: what a terminal would act on is quoted.
+func TestPathsOfATreeAreShownAsTheyCanBe(t *testing.T) {
+	for path, shown := range map[string]string{
+		"src/train.py":   "src/train.py",
+		"模型/训练 1.py":     "模型/训练 1.py",
+		"a\x1b[31mb":     `"a\x1b[31mb"`,
+		"two\nlines":     `"two\nlines"`,
+		"broken\xff.txt": `"broken\xff.txt"`,
+	} {
+		require.Equal(t, []SyncFile{{Path: shown, Bytes: 7, EditedThere: true}}, filesOf([]cluster.TreeChange{{Path: path, Bytes: 7, EditedThere: true}}))
+	}
+	require.Equal(t, []SyncFile{}, filesOf(nil), "a list for agents, never null")
+}
