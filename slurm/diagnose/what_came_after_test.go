@@ -59,8 +59,10 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a score by its whole name":              {"Decoded sentence: n pl\nBLEU score: 0.0316\n", outcome.Success},
 		"an option of srun that is no exit code": {"srun --kill-on-bad-exit=1 bash -c \"\nepoch 1 of it\nTraining finished\n", outcome.Success},
 		"a date with words at its end":           {strings.Repeat("a pair\n", 3) + "Ending at: Wed Aug  3 22:30:35 CEST 2016\n", outcome.Success},
-		"a shell's prompt":                       {"Perplexity of it\n9.3\n(torch2) [ann@localhost sparse]$ \n", outcome.Success},
-		"a prompt that is a line of the program": {"Perplexity of it\n9.3\nann@localhost $5\n", outcome.UnknownExit},
+		"a score before a shell's prompt":        {"BLEU score: 9.3\n(torch2) [ann@localhost sparse]$ \n", outcome.Success},
+		"a bar before a shell's prompt":          {"Epoch 3:  30%|###   | 30/100 [00:30<01:10, 1.0it/s]\n(torch2) [ann@localhost sparse]$ \n", outcome.UnknownExit},
+		"a key before a shell's prompt":          {"BLEU score: 9.3\n^C\nann@n1:~/w$ \n", outcome.UnknownExit},
+		"a shell's prompt alone":                 {"ann@n1:~/w$ \n", outcome.UnknownExit},
 		"the last evaluation of OpenMMLab's plan": {
 			"mmcls - INFO - workflow: [('train', 1)], max: 2 epochs\nEpoch [1][90/95] loss: 1\nEpoch(val) [1][196]	top: 76\n" +
 				"Epoch [2][90/95] loss: 1\nEpoch(val) [2][196]	top: 76\n", outcome.Success,

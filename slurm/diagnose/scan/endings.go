@@ -163,9 +163,9 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
-			case closes(text), prompt.MatchString(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
+			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
-					!f.repeats(text) && !f.inRow(m.Tag, text):
+					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it ends amid what it announces, or that did not work
@@ -270,17 +270,18 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|reca
 // frame belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk are the last lines without what data frames they show.
+// talk are the last lines without what data frames they show and a shell's prompt.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) {
+		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) {
 			lines = append(lines, m)
 		}
 	}
 	return lines
 }
 
-// prompt is a shell's, which stands there again where what it ran has ended.
+// prompt is a shell's, which stands there again where what it ran has ended, well or
+// not: the line before it tells.
 var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
 
 // clockIn is how many lines may come before a script's first date, which it prints
@@ -292,12 +293,12 @@ var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:exec
 	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$` +
 	`|(?:^\W*|, )(?:elapsed time|time ?\((?:s|sec|seconds|ms|min|minutes)\)) *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
 
-// repeats reports whether a line of the same form stands among the last ones
-// before the end: then it is one of a row that goes on.
-func (f *Facts) repeats(text string) bool {
+// repeats reports whether a line of the same form stands among those before it: then
+// it is one of a row that goes on.
+func (f *Facts) repeats(m Mark, text string) bool {
 	form := logline.Template(text)
-	for _, m := range tail(f.Last[:max(0, len(f.Last)-1)], 12) {
-		if _, earlier := logline.CutTag(m.Text); logline.Template(earlier) == form {
+	for _, o := range tail(f.Last, 13) {
+		if _, earlier := logline.CutTag(o.Text); o.Off < m.Off && logline.Template(earlier) == form {
 			return true
 		}
 	}
