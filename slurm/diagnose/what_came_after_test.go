@@ -79,6 +79,10 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a worker of R's whose master was ended": {"Error in unserialize(node$con) : error reading from connection\nExecution halted\n", outcome.UnknownExit},
 		"a thread's exception when all is done":  {"End training....\nTraceback (most recent call last):\n  File \"/v/threading.py\", line 1016, in _bootstrap_inner\n    self.run()\n  File \"/v/event_file_writer.py\", line 202, in run\n    data = self._queue.get(True)\nOSError: handle is closed\n", outcome.Success},
 		"a thread's exception before that":       {"Start training....\nTraceback (most recent call last):\n  File \"/v/threading.py\", line 1016, in _bootstrap_inner\n    self.run()\n  File \"/v/event_file_writer.py\", line 202, in run\n    data = self._queue.get(True)\nOSError: handle is closed\n", outcome.UserException},
+		"the time at which a round ended":        {"loss 3\nEpoch 3 ended at: 10:00:00\n", outcome.UnknownExit},
+		"the end time of a round":                {"loss 3\nepoch 3 end time: 10:00:00\n", outcome.UnknownExit},
+		"the time at which a round finished":     {"loss 3\nFold 2 finished at 2026-01-01 10:00:00\n", outcome.UnknownExit},
+		"a round at which something finishes":    {"loss 3\nFinishing at epoch 3\n", outcome.UnknownExit},
 		"a warning of an exception to come": {
 			"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nSome values belong elsewhere (https://huggingface.co/docs/a). This warning will be raised to an exception in v4.41.\n",
 			outcome.Success,

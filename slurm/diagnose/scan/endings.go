@@ -17,9 +17,11 @@ var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?
 	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
 	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
-// ofRound is how a loop says behind words of an end which of its rounds they are of.
+// ofRound is how a loop says behind words of an end, or before them, which of its
+// rounds they are of.
 var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
-	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)`)
+	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)` +
+	`|\b(?:epoch|step|iter(?:ation)?|round|batch|fold|trial) #?\d+[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|end(?:ed)?)\b`)
 
 // partOf is a count behind words of an end that has not come to its whole.
 var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
@@ -52,7 +54,7 @@ func banner(text string) bool {
 }
 
 // closing are words that only an end has.
-var closing = lazy.New(`(?i)\b(?:end(?:ed|ing)?|finish(?:ed|ing)?)[ _]?(?:time|at|date)\b|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with the date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
