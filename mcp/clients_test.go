@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 	"github.com/megatron-ops/megatron-ops/skills"
 )
 
@@ -209,31 +209,6 @@ func TestRegistryDocument(t *testing.T) {
 	require.Contains(t, fmt.Sprint(pkg["packageArguments"]), "value:mcp", "it starts the server")
 }
 
-// What each client is told, started by it and over HTTP.
-func TestEveryClientsSnippet(t *testing.T) {
-	var said strings.Builder
-	for _, name := range mcp.Clients() {
-		for _, start := range []mcp.Start{
-			{Binary: "/opt/a b/megatron-ops", Args: []string{"--read-only"}, Env: map[string]string{"SLURM_CONF": "/etc/slurm/it's.conf"}},
-			{URL: "http://127.0.0.1:8080/mcp", Token: "secret"},
-		} {
-			setup, err := mcp.ClientConfig(name, start)
-			require.NoError(t, err)
-			fmt.Fprintf(&said, "## %s: %s\n$ %s\n%s\n", setup.Title, setup.File, setup.Command, setup.Snippet)
-			if strings.HasPrefix(setup.Snippet, "{") {
-				require.True(t, json.Valid([]byte(setup.Snippet)), name)
-			}
-			var doc map[string]any
-			if name == "goose" {
-				require.NoError(t, yaml.Unmarshal([]byte(setup.Snippet), &doc))
-			}
-		}
-	}
-	pinned(t, "testdata/clients.golden", said.String())
-	_, err := mcp.ClientConfig("emacs", mcp.Start{})
-	require.ErrorContains(t, err, `"emacs" is not known`)
-}
-
 // pinned compares what is said with what stands in a file, which -update writes.
 func pinned(t *testing.T, file, said string) {
 	t.Helper()
@@ -266,7 +241,7 @@ func TestPluginsStartTheServer(t *testing.T) {
 		server := plugin.Servers["megatron-ops"]
 		require.Equal(t, "megatron-ops mcp", server.Command+" "+strings.Join(server.Args, " "), file)
 		if strings.Contains(file, "codex") {
-			setup, err := mcp.ClientConfig("codex", mcp.Start{})
+			setup, err := clients.Config("codex", clients.Start{})
 			require.NoError(t, err)
 			for _, name := range server.EnvVars {
 				require.Contains(t, setup.Snippet, `"`+name+`"`)

@@ -1,9 +1,6 @@
 package mcp_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
 // onlyIn looks programs up in one folder.
@@ -33,7 +31,7 @@ func TestTheDoctorSeesWhatAClientSees(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
 	none := onlyIn(t.TempDir())
-	found := mcp.Examine(t.Context(), mcp.Start{URL: url, Token: "secret"}, none)
+	found := clients.Examine(t.Context(), clients.Start{URL: url, Token: "secret"}, none)
 	require.Len(t, found, 3)
 	require.NoError(t, found[0].Wrong)
 	require.NoError(t, found[1].Wrong)
@@ -41,7 +39,7 @@ func TestTheDoctorSeesWhatAClientSees(t *testing.T) {
 	require.Contains(t, found[0].Note.In(lang.ZH), "个工具")
 	require.Contains(t, found[2].Note.In(lang.EN), "none of claude, codex, gemini")
 
-	found = mcp.Examine(t.Context(), mcp.Start{URL: url, Token: "wrong"}, none)
+	found = clients.Examine(t.Context(), clients.Start{URL: url, Token: "wrong"}, none)
 	require.Error(t, found[0].Wrong)
 	require.Contains(t, found[0].Fix.In(lang.EN), "mcp config --url")
 }
@@ -53,43 +51,12 @@ func TestTheDoctorTellsACluster(t *testing.T) {
 		return nil, &ops.Error{Code: ops.Failed, Message: lang.Same("no slurm.conf was found"), Fix: lang.Same("set SLURM_CONF")}
 	}
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
-	found := mcp.Examine(t.Context(), mcp.Start{URL: url, Token: "secret"}, onlyIn(t.TempDir()))
+	found := clients.Examine(t.Context(), clients.Start{URL: url, Token: "secret"}, onlyIn(t.TempDir()))
 	require.NoError(t, found[0].Wrong)
 	require.ErrorContains(t, found[1].Wrong, "no slurm.conf was found")
 	require.Equal(t, "set SLURM_CONF", found[1].Fix.In(lang.EN))
 
-	found = mcp.Examine(t.Context(), mcp.Start{Binary: filepath.Join(t.TempDir(), "nosuch")}, onlyIn(t.TempDir()))
+	found = clients.Examine(t.Context(), clients.Start{Binary: filepath.Join(t.TempDir(), "nosuch")}, onlyIn(t.TempDir()))
 	require.Error(t, found[0].Wrong)
 	require.Error(t, found[1].Wrong)
-}
-
-// A client that is a script of Node's is told which Node it needs, and one that
-// carries its own is not.
-func TestTheDoctorKnowsAnOldNode(t *testing.T) {
-	for _, w := range []struct {
-		node, client, file string
-		wrong              string
-	}{
-		{"v18.20.4", "claude", "#!/usr/bin/env node\n", "Node 22 or newer, and here is Node 18"},
-		{"v18.20.4", "gemini", "#!/usr/bin/env node\n", "Node 20 or newer, and here is Node 18"},
-		{"v22.1.0", "claude", "#!/usr/bin/env node\n", ""},
-		{"", "claude", "#!/usr/bin/env node\n", "here is no Node"},
-		{"v18.20.4", "claude", "\x7fELF", ""},
-		{"v18.20.4", "codex", "#!/usr/bin/env node\n", ""},
-	} {
-		dir := t.TempDir()
-		if w.node != "" {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "node"), []byte(fmt.Sprintf("#!/bin/sh\necho %s\n", w.node)), 0o700))
-		}
-		require.NoError(t, os.WriteFile(filepath.Join(dir, w.client), []byte(w.file), 0o700))
-		found := mcp.Examine(context.Background(), mcp.Start{URL: "http://127.0.0.1:1/mcp"}, onlyIn(dir))
-		require.Len(t, found, 2)
-		if w.wrong == "" {
-			require.NoError(t, found[1].Wrong, "%v", w)
-			continue
-		}
-		require.ErrorContains(t, found[1].Wrong, w.wrong)
-		require.Contains(t, found[1].Fix.In(lang.EN), "Debian 12 has Node 18")
-		require.False(t, errors.Is(found[1].Wrong, exec.ErrNotFound))
-	}
 }

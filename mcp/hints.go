@@ -78,7 +78,7 @@ func hintOf(command string) (hint, bool) {
 			given[f.Tag.Get("name")] = strings.Join(words, " ")
 		}
 	}
-	line, err := jsonLine(given)
+	line, err := plainJSON(given)
 	return hint{o.Name, json.RawMessage(line)}, err == nil
 }
 
@@ -176,10 +176,19 @@ func asCallsIn(object []byte) []byte {
 		if called == said {
 			return quoted
 		}
-		line, err := jsonLine(called)
+		line, err := plainJSON(called)
 		if err != nil {
 			return quoted
 		}
 		return []byte(strings.Trim(line, `"`))
 	})
+}
+
+// plainJSON is v in one line, without the escapes that only HTML needs.
+func plainJSON(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
 }

@@ -17,12 +17,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
-// A client's configuration passes on what this program reads and the environment has, and not PATH.
-func TestWhichVariablesAClientPassesOn(t *testing.T) {
-	has := map[string]string{"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ada"}
-	require.Equal(t, map[string]string{"SLURM_CONF": "/etc/slurm.conf"}, PassedOn(func(name string) string { return has[name] }))
-}
-
 // An error names twenty of the faults that it holds, however many there are.
 func TestAnErrorIsBounded(t *testing.T) {
 	e := &ops.Error{Message: lang.Same("wrong")}

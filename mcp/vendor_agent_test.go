@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
 // failingTraining stands in for uv: one rank runs out of memory. It is all
@@ -148,7 +149,7 @@ func oneCall(answers []string) (tool string, args any, last string) {
 
 func TestCodexCallsATool(t *testing.T) {
 	h := newAgentHome(t)
-	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
+	setup, err := clients.Config("codex", clients.Start{Binary: h.bin})
 	require.NoError(t, err)
 	dir := filepath.Join(h.dir, ".codex")
 	require.NoError(t, os.Mkdir(dir, 0o755))

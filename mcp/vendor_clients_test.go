@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
 // clientTools is where the vendors' agents are, relative to this package.
@@ -66,7 +67,7 @@ func (h *home) runAgent(name string, args ...string) string {
 
 func TestClaudeCodeConnects(t *testing.T) {
 	h := newAgentHome(t)
-	setup, err := mcp.ClientConfig("claude", mcp.Start{Binary: h.bin})
+	setup, err := clients.Config("claude", clients.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(strings.Replace(setup.Command, "claude ", h.agent("claude")+" ", 1))
 	require.Regexp(t, `megatron-ops: .* - ✔ Connected`, h.runAgent("claude", "mcp", "list"))
@@ -74,7 +75,7 @@ func TestClaudeCodeConnects(t *testing.T) {
 
 func TestGeminiConnects(t *testing.T) {
 	h := newAgentHome(t)
-	setup, err := mcp.ClientConfig("gemini", mcp.Start{Binary: h.bin})
+	setup, err := clients.Config("gemini", clients.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Regexp(t, `✓ megatron-ops.* - Connected`, h.runBoth("gemini", "mcp", "list"))
@@ -85,7 +86,7 @@ func TestOpenCodeConnects(t *testing.T) {
 		t.Skip("OpenCode's binary is pinned for Linux on x64 alone")
 	}
 	h := newAgentHome(t)
-	setup, err := mcp.ClientConfig("opencode", mcp.Start{Binary: h.bin})
+	setup, err := clients.Config("opencode", clients.Start{Binary: h.bin})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(h.project, "opencode.json"), []byte(setup.Snippet), 0o600))
 	require.Regexp(t, `✓ megatron-ops \S*connected`, h.runBoth("opencode", "mcp", "list"))
@@ -93,7 +94,7 @@ func TestOpenCodeConnects(t *testing.T) {
 
 func TestCodexTakesTheConfiguration(t *testing.T) {
 	h := newAgentHome(t)
-	setup, err := mcp.ClientConfig("codex", mcp.Start{Binary: h.bin})
+	setup, err := clients.Config("codex", clients.Start{Binary: h.bin})
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Contains(t, h.runAgent("codex", "mcp", "list"), "megatron-ops")

@@ -24,7 +24,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/eval"
-	"github.com/megatron-ops/megatron-ops/mcp"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 	"github.com/megatron-ops/megatron-ops/skills"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
@@ -275,12 +275,12 @@ func mcpConfig(sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	names := mcp.Clients()
+	names := clients.Names()
 	if client != "" {
 		names = []string{client}
 	}
 	for _, name := range names {
-		setup, err := mcp.ClientConfig(name, start)
+		setup, err := clients.Config(name, start)
 		if err != nil {
 			return err
 		}
@@ -298,8 +298,8 @@ func mcpConfig(sh *shell, words []string) error {
 
 // mcpStart is how a client starts this program, or reaches one that runs, as the
 // flags of a subcommand say.
-func mcpStart(name string, words []string, own func(*flag.FlagSet)) (mcp.Start, error) {
-	start := mcp.Start{Env: mcp.PassedOn(os.Getenv)}
+func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Start, error) {
+	start := clients.Start{Env: clients.PassedOn(os.Getenv)}
 	rest, err := flags(name, words, func(f *flag.FlagSet) {
 		own(f)
 		f.StringVar(&start.URL, "url", "", "")
@@ -333,7 +333,7 @@ func mcpDoctor(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	var checks []check
-	for _, f := range mcp.Examine(ctx, start, exec.LookPath) {
+	for _, f := range clients.Examine(ctx, start, exec.LookPath) {
 		checks = append(checks, check{what: f.What.In(sh.lang), err: f.Wrong, fix: f.Fix.In(sh.lang), note: f.Note.In(sh.lang)})
 	}
 	return sh.checked(checks)

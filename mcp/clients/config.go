@@ -1,4 +1,6 @@
-package mcp
+// Package clients says how coding agents reach the MCP server, and examines what
+// they will see there.
+package clients
 
 import (
 	"bytes"
@@ -26,8 +28,8 @@ type Start struct {
 	URL, Token string
 }
 
-// A ClientSetup is how one agent is told of this server.
-type ClientSetup struct {
+// A Setup is how one agent is told of this server.
+type Setup struct {
 	// Client is its short name, Title its own.
 	Client, Title string
 	// File is where the snippet goes; the client's command does the same.
@@ -36,9 +38,9 @@ type ClientSetup struct {
 	Command string
 }
 
-// A clientRow is one agent's way of keeping servers: entry is what it writes
+// A row is one agent's way of keeping servers: entry is what it writes
 // down, format how the entry stands in its file, and command what does the same.
-type clientRow struct {
+type row struct {
 	name, title, file string
 	entry             func(Start) any
 	format            func(entry any) (string, error)
@@ -46,7 +48,7 @@ type clientRow struct {
 	node              int // the oldest Node that it runs on, where it is a script of Node's; 0: any
 }
 
-var clients = []clientRow{
+var table = []row{
 	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, under("mcpServers"), claudeCommand, 22},
 	{"codex", "Codex", "~/.codex/config.toml", nil, nil, codexCommand, 16},
 	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, under("mcpServers"), geminiCommand, 20},
@@ -56,23 +58,24 @@ var clients = []clientRow{
 	{"goose", "Goose", "~/.config/goose/config.yaml", gooseEntry, yamlUnder("extensions"), nil, 0},
 }
 
-// Clients are the names that ClientConfig knows.
-func Clients() []string {
-	ns := make([]string, len(clients))
-	for i, c := range clients {
+// Names are the clients that Config knows.
+func Names() []string {
+	ns := make([]string, len(table))
+	for i, c := range table {
 		ns[i] = c.name
 	}
 	return ns
 }
 
-// ClientConfig says how client reaches the server.
-func ClientConfig(client string, start Start) (ClientSetup, error) {
+// Config says how client reaches the server.
+// The error names the clients that are known.
+func Config(client string, start Start) (Setup, error) {
 	start.Args = append([]string{"mcp"}, start.Args...)
-	for _, c := range clients {
+	for _, c := range table {
 		if c.name != client {
 			continue
 		}
-		setup := ClientSetup{Client: c.name, Title: c.title, File: c.file}
+		setup := Setup{Client: c.name, Title: c.title, File: c.file}
 		if c.command != nil {
 			setup.Command = c.command(start)
 		}
@@ -84,9 +87,9 @@ func ClientConfig(client string, start Start) (ClientSetup, error) {
 		setup.Snippet = raw
 		return setup, err
 	}
-	return ClientSetup{}, &ops.Error{
+	return Setup{}, &ops.Error{
 		Code: ops.BadInput, Field: "client", Message: lang.Text{EN: "client %q is not known", ZH: "没有客户端 %q"}.With(client),
-		Fix: lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(Clients(), ", ")),
+		Fix: lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(Names(), ", ")),
 	}
 }
 

@@ -1,4 +1,4 @@
-package mcp
+package clients
 
 import (
 	"cmp"
@@ -19,6 +19,7 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
 // A Finding is one thing that the doctor looked at: what is so, or what is wrong
@@ -163,7 +164,7 @@ func ofCluster(ctx context.Context, c *client.Client, tools []sdk.Tool) Finding 
 		f.Wrong = err
 		return f
 	}
-	f.Wrong, f.Fix = errors.New(plain(doc.Error.Message)), lang.Same(plain(doc.Error.Fix))
+	f.Wrong, f.Fix = errors.New(oneLine(doc.Error.Message)), lang.Same(oneLine(doc.Error.Fix))
 	return f
 }
 
@@ -174,7 +175,7 @@ var programs = map[string]string{"vscode": "code"}
 // is too old for.
 func installed(ctx context.Context, lookPath func(string) (string, error)) []Finding {
 	var all []Finding
-	for _, c := range clients {
+	for _, c := range table {
 		path, err := lookPath(cmp.Or(programs[c.name], c.name))
 		if err != nil {
 			continue
@@ -197,7 +198,7 @@ func installed(ctx context.Context, lookPath func(string) (string, error)) []Fin
 	if len(all) == 0 {
 		all = append(all, Finding{
 			What: lang.Text{EN: "clients", ZH: "客户端"},
-			Note: lang.Text{EN: "none of %s is on the PATH", ZH: "PATH 中没有 %s"}.With(strings.Join(Clients(), ", ")),
+			Note: lang.Text{EN: "none of %s is on the PATH", ZH: "PATH 中没有 %s"}.With(strings.Join(Names(), ", ")),
 		})
 	}
 	return all
@@ -245,3 +246,6 @@ func isScript(path string) bool {
 	first, _, _ := strings.Cut(string(line[:n]), "\n")
 	return strings.HasPrefix(first, "#!") && strings.Contains(first, "node")
 }
+
+// oneLine is what a server said, fit for a terminal.
+func oneLine(s string) string { return strings.Join(strings.Fields(redact.Text(redact.Clean(s))), " ") }
