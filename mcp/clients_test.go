@@ -209,17 +209,6 @@ func TestRegistryDocument(t *testing.T) {
 	require.Contains(t, fmt.Sprint(pkg["packageArguments"]), "value:mcp", "it starts the server")
 }
 
-// pinned compares what is said with what stands in a file, which -update writes.
-func pinned(t *testing.T, file, said string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(said), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), said)
-}
-
 // The vendors' plugins are of one version, start the server, and Codex's passes on
 // what decides which Slurm and which state the program finds.
 func TestPluginsStartTheServer(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 	"github.com/megatron-ops/megatron-ops/skills"
 )
 
@@ -116,7 +117,7 @@ func (c completer) fetch(ctx context.Context, op string, a map[string]any, into 
 	if err != nil {
 		return
 	}
-	if raw, err := json.Marshal(tidy(out, true)); err == nil {
+	if raw, err := json.Marshal(shorten.Tidy(out, true)); err == nil {
 		_ = json.Unmarshal(raw, into) // what does not fit completes nothing
 	}
 }

@@ -20,6 +20,8 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp/message"
+	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
 
 // sessionIdle is how long a session that says nothing is kept.
@@ -92,7 +94,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithEndpointPath("/mcp"),
 		sdkserver.WithSessionIdManagerResolver(newSessions()),
 		sdkserver.WithSessionIdleTTL(sessionIdle),
-		sdkserver.WithEventStore(newEvents()),
+		sdkserver.WithEventStore(replay.New()),
 		// The library tells of each answer by its session's id, which is a secret.
 		sdkserver.WithStreamableHTTPLogger(slog.New(atLeast{h.Log.Handler(), slog.LevelWarn})),
 		sdkserver.WithHeartbeatInterval(30*time.Second),
@@ -218,12 +220,12 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 		case err != nil:
 			http.Error(w, "message could not be read", http.StatusBadRequest)
 			return
-		case tooDeep(body):
+		case message.TooDeep(body):
 			http.Error(w, "message nests too deep", http.StatusBadRequest)
 			return
 		}
 		if h.aside {
-			rest, arguments := aside(body)
+			rest, arguments := message.Aside(body)
 			if arguments != nil {
 				r = r.WithContext(withAside(r.Context(), arguments))
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 )
 
 const (
@@ -37,7 +38,7 @@ type question struct {
 // question says what the call would do: what starts, ends or changes, in one
 // line, then every argument in full, then the script. What can be refused now is
 // refused now, before a person is bothered.
-func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, r room) (question, *sdk.CallToolResult) {
+func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, r shorten.Room) (question, *sdk.CallToolResult) {
 	asked, out, err := consent.Of(ctx, call, o, in)
 	if err != nil || out != nil {
 		return question{}, s.stopped(o, out, err, r)
@@ -104,7 +105,7 @@ func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, op
 
 // stopped is the answer to a call that would come to nothing: what is wrong with
 // it, or that there is nothing to do.
-func (s *Server) stopped(o ops.Op, out any, err error, r room) *sdk.CallToolResult {
+func (s *Server) stopped(o ops.Op, out any, err error, r shorten.Room) *sdk.CallToolResult {
 	var stop *sdk.CallToolResult
 	if err != nil {
 		stop, err = s.failed(o, out, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 	"github.com/megatron-ops/megatron-ops/skills"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -182,7 +183,7 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 	if err != nil {
 		return "", err
 	}
-	v, ok := tidy(out, strangers(o)).(view.Viewer)
+	v, ok := shorten.Tidy(out, strangers(o)).(view.Viewer)
 	if !ok {
 		return "", errInternal
 	}
@@ -222,7 +223,7 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines, err := logLines(tidy(out, true))
+	lines, err := logLines(shorten.Tidy(out, true))
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/mcp/message"
 )
 
 const (
@@ -134,7 +135,7 @@ func (r *lineReader) next() {
 	case tooLong:
 		r.refuse(fmt.Sprintf("message is longer than %d bytes", maxMessage))
 	case len(line) == 0:
-	case tooDeep(line):
+	case message.TooDeep(line):
 		r.refuse("message nests too deep")
 	default:
 		var m envelope
@@ -154,29 +155,6 @@ func (r *lineReader) next() {
 	}
 }
 
-// tooDeep reports whether a JSON text nests deeper than any message of the
-// protocol does.
-func tooDeep(text []byte) bool {
-	const most = 64
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > most {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
 // An answerWriter writes whole lines and notes which requests they answer.
 type answerWriter struct {
 	mu       sync.Mutex
@@ -193,7 +171,7 @@ func (w *answerWriter) Write(line []byte) (int, error) {
 		w.mu.Unlock()
 		w.delivery.wrote(notifications(message), nil)
 	}
-	if id := idOf(line); id != "" {
+	if id := message.IDOf(line); id != "" {
 		w.due.done(id)
 	}
 	return len(line), err

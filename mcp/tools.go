@@ -19,6 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
+	"github.com/megatron-ops/megatron-ops/mcp/message"
+	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 )
 
 //go:generate go test . -run TestToolsAreAsReviewed -update
@@ -129,7 +131,7 @@ const yesField = "yes"
 
 // saidOnce are arguments that many tools share and that the instructions, or the
 // tools' own descriptions, explain: their names stand in each schema, their words do not.
-var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, cursorField, "idempotency_key", "dry_run"}
+var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, shorten.CursorField, "idempotency_key", "dry_run"}
 
 // inputSchema is o's input as an agent is shown it: the specification in short,
 // and the confirmation where o changes something.
@@ -149,7 +151,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 	if o.Effect != ops.Read {
 		in.Properties = append(in.Properties, ops.Property{Name: tokenField, Schema: &ops.Schema{Type: "string"}})
 	} else if hasList(o.OutputSchema()) && !newestLast(o) && !slices.Contains(neverLong, o.Name) {
-		in.Properties = append(in.Properties, ops.Property{Name: cursorField, Schema: &ops.Schema{Type: "string"}})
+		in.Properties = append(in.Properties, ops.Property{Name: shorten.CursorField, Schema: &ops.Schema{Type: "string"}})
 	}
 	hasSpec := slices.ContainsFunc(in.Properties, func(p ops.Property) bool { return p.Name == "spec" })
 	for i, p := range in.Properties {
@@ -238,7 +240,7 @@ func outputSchema(o ops.Op) json.RawMessage {
 	str := func(words string) *ops.Schema { return &ops.Schema{Type: "string", Description: words} }
 	out.Properties = append(out.Properties,
 		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
-		ops.Property{Name: cursorField, Schema: str("where the longest list goes on: the argument of that name")},
+		ops.Property{Name: shorten.CursorField, Schema: str("where the longest list goes on: the argument of that name")},
 		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{
 			Type:       "object",
 			Properties: []ops.Property{{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}}},
@@ -402,7 +404,7 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	res := refusal(ops.AsError(err))
 	// What was refused did nothing: only what failed on its way has got somewhere.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
-		part, perr := answer(o, out, room{bytes: defaultBudget}, "")
+		part, perr := answer(o, out, shorten.Room{Bytes: defaultBudget}, "")
 		if perr == nil {
 			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)
@@ -415,7 +417,7 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 // given are the arguments of a call that are this package's own: how much the
 // answer may hold, the confirmation token, and the handle of a plan.
 type given struct {
-	room        room
+	room        shorten.Room
 	token, plan string
 }
 
@@ -426,15 +428,15 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g g
 	if err != nil {
 		return g, err
 	}
-	g.room.bytes = defaultBudget
-	members(raw, 0, func(m member) bool {
-		switch string(m.name) {
+	g.room.Bytes = defaultBudget
+	message.Members(raw, 0, func(m message.Member) bool {
+		switch string(m.Name) {
 		case "tail", "limit", "head", "lines":
-			g.room.bytes = askedBudget
+			g.room.Bytes = askedBudget
 		}
 		return true
 	})
-	own := map[string]*string{cursorField: &g.room.cursor}
+	own := map[string]*string{shorten.CursorField: &g.room.Cursor}
 	if o.Effect != ops.Read {
 		own = map[string]*string{tokenField: &g.token, yesField: nil}
 	}
@@ -446,4 +448,22 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g g
 		tail.SetInt(pageLines)
 	}
 	return g, err
+}
+
+type argumentsKey struct{}
+
+// withAside is the context of a call whose arguments were taken out of it.
+func withAside(ctx context.Context, arguments []byte) context.Context {
+	return context.WithValue(ctx, argumentsKey{}, arguments)
+}
+
+// argumentsIn are a call's arguments, where ctx has them or as the library read them.
+func argumentsIn(ctx context.Context, req sdk.CallToolRequest) ([]byte, error) {
+	if raw, ok := ctx.Value(argumentsKey{}).([]byte); ok {
+		return raw, nil
+	}
+	if len(req.Params.RawArguments) > 0 || req.Params.Arguments == nil {
+		return req.Params.RawArguments, nil
+	}
+	return json.Marshal(req.Params.Arguments)
 }

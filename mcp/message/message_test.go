@@ -1,10 +1,12 @@
-package mcp
+package message_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/mcp/message"
 )
 
 func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
@@ -40,7 +42,7 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 		{message: `{"a":`},
 		{message: `"`},
 	} {
-		rest, arguments := aside([]byte(c.message))
+		rest, arguments := message.Aside([]byte(c.message))
 		if c.rest == "" {
 			c.rest = c.message
 		}
@@ -55,13 +57,13 @@ func FuzzAside(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plan","arguments":{"spec":{"args":["}\\"]}}}}`)
 	f.Add(`{"method":"tools/call","params":{"arguments":{"a":[1,{"b":null}]} x}}`)
 	f.Add(`{"x":]}{,"method":"tools/call","params":{"arguments":{}}}`)
-	f.Fuzz(func(t *testing.T, message string) {
-		rest, arguments := aside([]byte(message))
+	f.Fuzz(func(t *testing.T, text string) {
+		rest, arguments := message.Aside([]byte(text))
 		if arguments == nil {
-			require.Equal(t, message, string(rest))
+			require.Equal(t, text, string(rest))
 			return
 		}
-		require.Equal(t, json.Valid([]byte(message)), json.Valid(rest))
+		require.Equal(t, json.Valid([]byte(text)), json.Valid(rest))
 		type call struct {
 			Method string `json:"method"`
 			Params struct {
@@ -69,7 +71,7 @@ func FuzzAside(f *testing.F) {
 			} `json:"params"`
 		}
 		var whole, without call
-		if json.Unmarshal([]byte(message), &whole) != nil {
+		if json.Unmarshal([]byte(text), &whole) != nil {
 			return
 		}
 		require.NoError(t, json.Unmarshal(rest, &without))
@@ -88,6 +90,6 @@ func TestAnAnswersIdIsFound(t *testing.T) {
 		`{"jsonrpc":"2.0","id":9,"result":{},"method":"x"}`:          `9`,
 		`[]`: ``, ``: ``,
 	} {
-		require.Equal(t, id, idOf([]byte(text)), text)
+		require.Equal(t, id, message.IDOf([]byte(text)), text)
 	}
 }

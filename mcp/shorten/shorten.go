@@ -1,8 +1,13 @@
-package mcp
+// Package shorten makes of an operation's output what a client may be sent: every
+// list that its schema promises, no secrets, and no more than there is room for.
+package shorten
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,11 +18,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// tidy returns a copy of an output in which every list that is missing is an
+// Tidy returns a copy of an output in which every list that is missing is an
 // empty one, as the schema promises, and, where clean is set, every string is
 // without secrets and control characters. What needs no change is shared with
 // the original, which is never written to.
-func tidy(out any, clean bool) any {
+func Tidy(out any, clean bool) any {
 	v := reflect.ValueOf(out)
 	if !v.IsValid() {
 		return out
@@ -118,47 +123,47 @@ func flat(t reflect.Type) bool {
 
 var flatTypes sync.Map // reflect.Type → bool
 
-// smallPiece is a list's JSON that is not worth cutting: it is not what makes an
+// SmallPiece is a list's JSON that is not worth cutting: it is not what makes an
 // answer long.
-const smallPiece = 1500
+const SmallPiece = 1500
 
-// maxString is how long a string may make an answer: half a script is worth
+// MaxString is how long a string may make an answer: half a script is worth
 // nothing, so strings are cut only where they are no script any more.
-const maxString = 16 << 10
+const MaxString = 16 << 10
 
-// A cut is a shortened output: its JSON, what was left out in words, and the
+// A Cut is a shortened output: its JSON, what was left out in words, and the
 // cursor with which the longest list goes on.
-type cut struct {
-	out    any
-	raw    []byte
-	notes  []string
-	cursor string
+type Cut struct {
+	Out    any
+	Raw    []byte
+	Notes  []string
+	Cursor string
 }
 
-// shorten lets the list that r's cursor names begin there, cuts out's longest
+// Shorten lets the list that r's cursor names begin there, cuts out's longest
 // lists until its JSON fits into r, and its longest strings where they alone are
 // too long. out is a tidied copy, whose lists are its own.
-func shorten(out any, r room, keepTail bool) (cut, error) {
+func Shorten(out any, r Room, keepTail bool) (Cut, error) {
 	v := reflect.New(reflect.TypeOf(out)).Elem()
 	v.Set(reflect.ValueOf(out))
-	begins, err := skip(v, r.cursor)
+	begins, err := skip(v, r.Cursor)
 	if err != nil {
-		return cut{}, err
+		return Cut{}, err
 	}
 	whole := map[string]int{}
 	left := map[string]int{}
 	var order []string
-	c := cut{}
-	raw, err := document(v.Interface())
-	if err == nil && len(raw) > r.bytes {
+	c := Cut{}
+	raw, err := JSON(v.Interface())
+	if err == nil && len(raw) > r.Bytes {
 		// Rather all jobs with some nodes each than some jobs with all their nodes.
 		if n := shortenRows(v); n != "" {
-			c.notes = append(c.notes, n)
-			raw, err = document(v.Interface())
+			c.Notes = append(c.Notes, n)
+			raw, err = JSON(v.Interface())
 		}
 	}
 	for range 24 {
-		if err != nil || len(raw) <= r.bytes {
+		if err != nil || len(raw) <= r.Bytes {
 			break
 		}
 		p, ok := heaviest(v)
@@ -169,21 +174,21 @@ func shorten(out any, r room, keepTail bool) (cut, error) {
 			whole[p.path] = p.length()
 			order = append(order, p.path)
 		}
-		p.cut(max(smallPiece/2, p.size-(len(raw)-r.bytes)), keepTail)
+		p.cut(max(SmallPiece/2, p.size-(len(raw)-r.Bytes)), keepTail)
 		left[p.path] = p.length()
-		if c.cursor == "" && p.v.Kind() == reflect.Slice && !keepTail {
-			c.cursor = p.path
+		if c.Cursor == "" && p.v.Kind() == reflect.Slice && !keepTail {
+			c.Cursor = p.path
 		}
-		raw, err = document(v.Interface())
+		raw, err = JSON(v.Interface())
 	}
 	for _, p := range order {
 		from := begins[p]
-		c.notes = append(c.notes, fmt.Sprintf("%s shortened: %d to %d of %d shown", p, from+1, from+left[p], from+whole[p]))
+		c.Notes = append(c.Notes, fmt.Sprintf("%s shortened: %d to %d of %d shown", p, from+1, from+left[p], from+whole[p]))
 	}
-	if c.cursor != "" {
-		c.cursor += "@" + strconv.Itoa(begins[c.cursor]+left[c.cursor])
+	if c.Cursor != "" {
+		c.Cursor += "@" + strconv.Itoa(begins[c.Cursor]+left[c.Cursor])
 	}
-	c.out, c.raw = v.Interface(), raw
+	c.Out, c.Raw = v.Interface(), raw
 	return c, err
 }
 
@@ -205,7 +210,7 @@ func skip(v reflect.Value, cursor string) (map[string]int, error) {
 	if err != nil || !found {
 		return nil, &ops.Error{
 			Code:    ops.BadInput,
-			Field:   cursorField,
+			Field:   CursorField,
 			Message: lang.Text{EN: "%q is no place in this answer", ZH: "%q 不是这个回答中的位置"}.With(cursor),
 			Fix:     lang.Text{EN: "give the cursor of the answer before, with the same arguments", ZH: "请给出上一次回答的 cursor，其余参数不变"},
 		}
@@ -266,19 +271,19 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 	pieces(v, func(p piece) {
 		p.size = p.v.Len()
 		if p.v.Kind() == reflect.Slice {
-			raw, err := document(p.v.Interface())
+			raw, err := JSON(p.v.Interface())
 			if err != nil {
 				return
 			}
 			p.size = len(raw)
-		} else if p.size < maxString {
+		} else if p.size < MaxString {
 			return
 		}
 		if p.size > best.size {
 			best, ok = p, true
 		}
 	})
-	return best, ok && best.size > smallPiece
+	return best, ok && best.size > SmallPiece
 }
 
 // pieces calls each for the lists and strings among v's fields and those of the
@@ -331,7 +336,7 @@ func (p piece) cut(room int, tail bool) {
 		if tail {
 			i = n - 1 - keep
 		}
-		raw, err := document(p.v.Index(i).Interface())
+		raw, err := JSON(p.v.Index(i).Interface())
 		if size += len(raw) + 1; err != nil || size > room {
 			break
 		}
@@ -341,4 +346,32 @@ func (p piece) cut(room int, tail bool) {
 		return
 	}
 	p.v.Set(p.v.Slice(0, keep))
+}
+
+// CursorField is the argument and the field of an answer by which a long list
+// goes on where the answer before ended.
+const CursorField = "cursor"
+
+// A Room is what an answer may take, and from where it goes on.
+type Room struct {
+	Bytes  int
+	Cursor string // of the answer before; empty: from the beginning
+}
+
+// bothLanguages is a text in two languages as package lang writes it.
+var bothLanguages = regexp.MustCompile(`\{"en":("(?:[^"\\]|\\.)*"),"zh":"(?:[^"\\]|\\.)*"\}`)
+
+// JSON is v as JSON, its texts in one language.
+func JSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(2048) // most answers
+	enc := json.NewEncoder(&b)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	raw := bytes.TrimRight(b.Bytes(), "\n")
+	if bytes.Contains(raw, []byte(`{"en":`)) {
+		raw = bothLanguages.ReplaceAll(raw, []byte("$1"))
+	}
+	return raw, nil
 }

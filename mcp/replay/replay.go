@@ -1,4 +1,5 @@
-package mcp
+// Package replay keeps what clients over HTTP may have missed.
+package replay
 
 import (
 	"context"
@@ -17,10 +18,10 @@ const (
 	keptBytes  = 1 << 20
 )
 
-// events keeps the latest messages of each session, so that a client whose
+// Events keeps the latest messages of each session, so that a client whose
 // connection broke is sent what it missed. The library's own store keeps all
 // of them until the session ends, which for an agent may be a day.
-type events struct {
+type Events struct {
 	mu       sync.Mutex
 	last     int64
 	sessions map[string]*eventLog
@@ -36,10 +37,11 @@ type event struct {
 	message    json.RawMessage
 }
 
-func newEvents() *events { return &events{sessions: map[string]*eventLog{}} }
+// New keeps nothing yet.
+func New() *Events { return &Events{sessions: map[string]*eventLog{}} }
 
 // StoreEvent keeps message and returns its id.
-func (e *events) StoreEvent(_ context.Context, session, stream string, message json.RawMessage) (string, error) {
+func (e *Events) StoreEvent(_ context.Context, session, stream string, message json.RawMessage) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	log := e.sessions[session]
@@ -63,7 +65,7 @@ func (e *events) StoreEvent(_ context.Context, session, stream string, message j
 }
 
 // ReplayEventsAfter sends what came after an event on the same stream.
-func (e *events) ReplayEventsAfter(_ context.Context, session, lastID string, send func(string, json.RawMessage) error) (string, error) {
+func (e *Events) ReplayEventsAfter(_ context.Context, session, lastID string, send func(string, json.RawMessage) error) (string, error) {
 	e.mu.Lock()
 	var after []event
 	stream, found := "", false
@@ -90,7 +92,7 @@ func (e *events) ReplayEventsAfter(_ context.Context, session, lastID string, se
 }
 
 // PurgeSession forgets a session.
-func (e *events) PurgeSession(_ context.Context, session string) error {
+func (e *Events) PurgeSession(_ context.Context, session string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.sessions, session)
