@@ -45,6 +45,7 @@ func TestADumpTellsHowFarItsRankCame(t *testing.T) {
 			{"process_group":["0","default_pg"],"collective_seq_id":4,"state":"completed","profiling_name":"nccl:all_gather"},
 			{"process_group":["0","default_pg"],"collective_seq_id":6,"state":"scheduled","profiling_name":"nccl:broadcast"},
 			{"process_group":["0","default_pg"],"collective_seq_id":5,"state":"started","profiling_name":"nccl:all_reduce"},
+			{"process_group":["0","default_pg"],"collective_seq_id":5,"state":"started","profiling_name":"nccl:coalesced"},
 			{"process_group":["0","default_pg"],"collective_seq_id":3,"state":"started","is_p2p":true,"profiling_name":"nccl:send"},
 			{"process_group":["0","default_pg"],"state":"started"},
 			{"process_group":[],"pg_id":7,"seq_id":2,"state":"completed"},

@@ -31,7 +31,7 @@ var RankAtEnd = lazy.New(`(\d{1,6})(?:\.(?:pkl|pickle|json))?$`)
 // IsDump reports whether a file of any name holds a flight recorder dump, by its
 // first bytes: a pickle or JSON that names the recorder's own keys.
 func IsDump(name string, head []byte) bool {
-	if !RankAtEnd.MatchString(name) || len(head) < 8 || head[0] != 0x80 && head[0] != '{' {
+	if !RankAtEnd.MatchString(name) || len(head) == 0 || head[0] != 0x80 && head[0] != '{' {
 		return false
 	}
 	for _, key := range []string{"pg_config", "pg_status", "nccl_version", "comm_lib_version", "nccl_comm_state"} {
@@ -257,9 +257,6 @@ func WhoMissed(all []*Recording) (Missed, bool) {
 			case g.Waiting == first.Seq:
 				first.Waiting++
 			}
-		}
-		if first.Seq == 0 {
-			continue
 		}
 		for _, m := range slices.Sorted(maps.Keys(members)) {
 			if r := byRank[m]; r == nil || r.Groups[id] == nil || r.Groups[id].Enqueued < first.Seq {
