@@ -69,10 +69,8 @@ func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[
 		windows = nil
 	}
 	s.cut = len(windows) > 1
-	for n, w := range windows {
-		if n > 0 {
-			s.gap()
-		}
+	for _, w := range windows {
+		s.gap()
 		s.scan(w)
 	}
 	s.finish()

@@ -60,9 +60,6 @@ func (s *scanner) begins(text string, off int64) {
 		return
 	}
 	o := &s.opening
-	if o.since > openingLines && len(o.forms) == 0 {
-		return // nothing can come again
-	}
 	loose := form32(logline.NoTag, opened(text))
 	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
@@ -77,9 +74,6 @@ func (s *scanner) begins(text string, off int64) {
 		return // inside a traceback
 	}
 	o.since++
-	if len(o.forms) == 0 && o.over {
-		return // it ended before it had said anything
-	}
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
 		// After the words of an end two lines are enough.
 		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil {

@@ -18,6 +18,8 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 	epochs := func(n int) string { return strings.Repeat("an epoch is over and the next one begins\n", n) }
 	torchrun := "Traceback (most recent call last):\n  File \"/v/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" +
 		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+	const failed = "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n"
+	one := diagnosetest.Raised("KeyError: 'a'")
 	for name, c := range map[string]struct {
 		log, class, line string
 		runs             int
@@ -54,15 +56,49 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"a launcher's run is appended": {
 			begin + diagnosetest.Raised("ValueError: the first") + torchrun + begin + diagnosetest.Raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
 		},
+		"a line that opens each run": {"Begins again\n" + one + "Begins again\n" + one, outcome.UserException, "KeyError", 2},
+		"a run that Slurm ended": {
+			"Begins again\n" + epochs(3) + "slurmstepd: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 DUE TO TIME LIMIT ***\nBegins again\n" + epochs(3) + "Training finished.\n",
+			outcome.Success, "", 2,
+		},
+		"a step that Slurm ended": {
+			"Begins again\n" + epochs(3) + "slurmstepd: error: *** STEP 88.0 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 ***\nBegins again\n" + epochs(3) + "Training finished.\n",
+			outcome.SlurmCancelled, "STEP 88.0", 0,
+		},
+		"a run that was called wrongly": {
+			"Begins again\ntune.py: error: argument --half: expected one argument\nBegins again\n" + epochs(3) + "Training finished.\n", outcome.Success, "", 2,
+		},
+		"a rank that was called wrongly": {
+			"Begins again\n3: tune.py: error: argument --half: expected one argument\nBegins again\n" + epochs(3) + "Training finished.\n", outcome.BadArgs, "--half", 0,
+		},
+		"a word that opens each run": {"Begins anew\n" + one + "Begins anew\n" + one, outcome.UserException, "KeyError", 0},
+		"a count in each run":        {"Epoch 1/3 begins\n" + one + "Epoch 1/3 begins\n" + one, outcome.UserException, "KeyError", 0},
+		"a date in each run":         {"Mon Nov 23 04:13:52 UTC 2026\n" + one + "Mon Nov 23 05:13:52 UTC 2026\n" + one, outcome.UserException, "KeyError", 0},
 		"ranks begin one after the other": {
 			begin + begin + diagnosetest.Raised("ValueError: the first") + begin + diagnosetest.Raised("ValueError: the second") +
-				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
+				failed,
 			outcome.UserException, "the first", 0,
 		},
 		"a rank begins late, and nobody else says why the job died": {
 			begin + epochs(30) + diagnosetest.Raised("ValueError: the first") + begin +
-				"E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n",
+				failed,
 			outcome.UserException, "the first", 2,
+		},
+		"a launcher told of a failure, and its processes begin behind the script's first line": {
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + begin[strings.Index(begin, "The seed"):strings.Index(begin, "The schedule")] +
+				epochs(3) + diagnosetest.Raised("KeyError: 'loss'") + failed,
+			outcome.UserException, "KeyError", 2,
+		},
+		"a launcher told of a failure, and others say two lines again": {
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + begin[strings.Index(begin, "The seed"):strings.Index(begin, "The data")] +
+				epochs(3) + diagnosetest.Raised("KeyError: 'loss'") + failed,
+			outcome.UserException, "the first", 0,
+		},
+		"three of the first lines come again, and no end is seen": {begin + epochs(30) + begin[:strings.Index(begin, "The data")] + epochs(3), outcome.UnknownExit, "", 0},
+		"a launcher says that it starts its processes again": {
+			begin + diagnosetest.Raised("ValueError: the first") + "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n" +
+				begin + diagnosetest.Raised("KeyError: 'loss'"),
+			outcome.UserException, "KeyError", 0,
 		},
 		"a loop counts and says the same of each round": {
 			" INFO - [1/70] begins to train\n" + epochs(20) + " INFO - [2/70] begins to train\n" + epochs(20) + " INFO - [3/70] begins to train\n",
@@ -80,5 +116,16 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 				require.Contains(t, view.Markdown(r.View(lang.ZH)), "以最后一次为准")
 			}
 		})
+	}
+}
+
+// TestWhichLinesOpenARun has first lines of a program that fails, is started again and
+// fails as before: a sentence shows another run, what programs decorate with does not.
+func TestWhichLinesOpenARun(t *testing.T) {
+	for first, runs := range map[string]int{
+		"All settings of it": 2, "zero shards are left": 2, "9 shards are left": 2, "[trainer] begins": 2, "开始读取设置": 2,
+		"@ the first node": 0, "{'lr': 0.1, 'seed': 3}": 0, "> reading the data": 0, "usage: a.py [-h]": 0,
+	} {
+		require.Equal(t, runs, diagnosetest.Old(t, strings.Repeat(first+"\n"+diagnosetest.Raised("KeyError: 'a'"), 2)).Runs, first)
 	}
 }

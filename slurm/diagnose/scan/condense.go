@@ -61,15 +61,13 @@ func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int)
 				end, next = len(w.Data)-at, len(w.Data)
 			}
 			line := w.Data[at : at+end]
-			if len(line) > 0 {
-				if IsProgress(line) {
-					progress = append(progress, len(d.Lines))
-				}
-				d.Lines = append(
-					d.Lines,
-					logfile.DigestLine{Off: w.Off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first},
-				)
+			if IsProgress(line) {
+				progress = append(progress, len(d.Lines))
 			}
+			d.Lines = append(
+				d.Lines,
+				logfile.DigestLine{Off: w.Off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first},
+			)
 			at = next
 		}
 		thin(&d, progress, keep)

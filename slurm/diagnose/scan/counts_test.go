@@ -1,13 +1,17 @@
 package scan_test
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
@@ -24,27 +28,28 @@ func TestHowFarCountsCame(t *testing.T) {
 		log  string
 		ends bool
 	}{
-		"the last epoch is as long as the one before":   {epoch(1, 2, 9) + epoch(2, 2, 9), true},
-		"the last epoch is shorter":                     {epoch(1, 2, 9) + epoch(2, 2, 8), false},
-		"the last epoch and a tail":                     {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(50, "A note on layer {n}\n"), true},
-		"the last epoch and much else":                  {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(51, "A note on layer {n}\n"), false},
-		"the last but one epoch":                        {epoch(1, 3, 9) + epoch(2, 3, 9), false},
-		"the last epoch where they are counted from 0":  {epoch(0, 3, 9) + epoch(1, 3, 9) + epoch(2, 3, 9), true},
-		"one epoch has none before it to compare with":  {epoch(1, 1, 9), false},
-		"an epoch that is named again is the same":      {epoch(1, 2, 9) + epoch(2, 2, 4) + "Epoch 2/2\n" + diagnosetest.Rounds(4, row), true},
-		"a step that is the last":                       {"step 2/3\nstep 3/3\n", true},
-		"a step that is not":                            {"step 1/3\nstep 2/3\n", false},
-		"a step beyond the last":                        {"step 3/3\nstep 4/3\n", true},
-		"steps of none":                                 {"step 0/0\n", false},
-		"steps from 0, and a line behind the last one":  {"step 0/3\nstep 1/3\nstep 2/3\nThe loss is small\n", true},
-		"steps from 0, and nothing behind the last one": {"step 0/3\nstep 1/3\nstep 2/3\n", false},
-		"steps from 1 that miss one":                    {"step 1/3\nstep 2/3\nThe loss is small\n", false},
-		"epochs are not full, the bar in them is":       {"Epoch 1/3\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
-		"a bar that is full":                            {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true},
-		"a bar that is not":                             {" 97%|### | 30/31 [00:07<00:00, 3.9it/s]\n", false},
-		"a bar of the set-up":                           {"Loading weights: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
-		"a bar of one epoch":                            {"Epoch 3: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
-		"a bar that comes to its end again and again":   {diagnosetest.Rounds(9, "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n"), false},
+		"the last epoch is as long as the one before":     {epoch(1, 2, 9) + epoch(2, 2, 9), true},
+		"the last epoch is shorter":                       {epoch(1, 2, 9) + epoch(2, 2, 8), false},
+		"the last epoch and a tail":                       {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(50, "A note on layer {n}\n"), true},
+		"the last epoch and much else":                    {epoch(1, 2, 9) + epoch(2, 2, 9) + diagnosetest.Rounds(51, "A note on layer {n}\n"), false},
+		"the last but one epoch":                          {epoch(1, 3, 9) + epoch(2, 3, 9), false},
+		"the last epoch where they are counted from 0":    {epoch(0, 3, 9) + epoch(1, 3, 9) + epoch(2, 3, 9), true},
+		"one epoch has none before it to compare with":    {epoch(1, 1, 9), false},
+		"an epoch that is named again is the same":        {epoch(1, 2, 9) + epoch(2, 2, 4) + "Epoch 2/2\n" + diagnosetest.Rounds(4, row), true},
+		"the last epoch is as long, and something begins": {epoch(1, 2, 9) + epoch(2, 2, 9) + "Loading the next one\n", false},
+		"a step that is the last":                         {"step 2/3\nstep 3/3\n", true},
+		"a step that is not":                              {"step 1/3\nstep 2/3\n", false},
+		"a step beyond the last":                          {"step 3/3\nstep 4/3\n", true},
+		"steps of none":                                   {"step 0/0\n", false},
+		"steps from 0, and a line behind the last one":    {"step 0/3\nstep 1/3\nstep 2/3\nThe loss is small\n", true},
+		"steps from 0, and nothing behind the last one":   {"step 0/3\nstep 1/3\nstep 2/3\n", false},
+		"steps from 1 that miss one":                      {"step 1/3\nstep 2/3\nThe loss is small\n", false},
+		"epochs are not full, the bar in them is":         {"Epoch 1/3\n100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar that is full":                              {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true},
+		"a bar that is not":                               {" 97%|### | 30/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar of the set-up":                             {"Loading weights: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar of one epoch":                              {"Epoch 3: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"a bar that comes to its end again and again":     {diagnosetest.Rounds(9, "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n"), false},
 		"a bar that was long on its way": {
 			diagnosetest.Rounds(9, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n") +
 				"Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true,
@@ -54,6 +59,7 @@ func TestHowFarCountsCame(t *testing.T) {
 		"a full bar, and within the hour a word":              {"2026-01-08 10:00:00 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n2026-01-08 11:00:00 Loaded the encoder\n", true},
 		"a full bar, and what is announced then":              {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\nevaluating the next one ...\n", false},
 		"a full bar that much followed":                       {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n" + strings.Repeat("1  2.0  3.0\n", 51), false},
+		"a full bar that fewer followed":                      {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n" + strings.Repeat("1  2.0  3.0\n", 50), true},
 		"a full bar that some followed":                       {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n" + strings.Repeat("a note\n", 4), true},
 		"the last of the announced iterations":                {"total iterations: 40\niteration 39 : loss 1.2\niteration 40 : loss 1.1\nkeeping it in /out\n", true},
 		"the last one, and a tail":                            {"total steps: 40\nstep 40 : loss 1.1\n" + strings.Repeat("keeping it\n", 50), true},
@@ -63,6 +69,8 @@ func TestHowFarCountsCame(t *testing.T) {
 		"the last epoch, and the last batches of it":          {"Epoch: 1/1, Batch: 54/56, Loss: 2.3\nEpoch: 1/1, Batch: 55/56, Loss: 2.2\nThe memory is 3\n", true},
 		"a bar with points in its numbers":                    {" 100% ━━━━━━━━ 200,000/200,000  [ 0:08:18 < 0:00:00 , 407 it/s ]\n", true},
 		"such a bar that is not full":                         {"  99% ━━━━━━━━ 199,000/200,000  [ 0:08:18 < 0:00:03 , 407 it/s ]\n", false},
+		"OpenMMLab's last epoch":                              {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [12][500] mIoU: 0.4\nkeeping it in /out\n", true},
+		"OpenMMLab's last but one":                            {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [11][500] mIoU: 0.4\nkeeping it in /out\n", false},
 		"none was announced":                                  {"iteration 40 : loss 1.1\nkeeping it in /out\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +82,7 @@ func TestHowFarCountsCame(t *testing.T) {
 
 // TestLastWordsOfRuns has what programs say last, and what takes it back.
 func TestLastWordsOfRuns(t *testing.T) {
+	const date = "Thu Jan  8 10:20:00 UTC 2026\n"
 	for log, ends := range map[string]bool{
 		"Inference done 9/9\n":                                                                 true,
 		"Inference done 8/9\n":                                                                 false,
@@ -90,6 +99,13 @@ func TestLastWordsOfRuns(t *testing.T) {
 		"Everything is saved\nerror: 0 of 9\n":                                                 true,
 		"Everything is saved\nLoading the next one\n":                                          false,
 		"Everything is saved\nloading the next one ...\n":                                      false,
+		"Everything is saved\nEvaluating the parts, finished 3/9\n":                            false,
+		"Everything is saved\nEvaluating the parts, finished 9/9\n":                            true,
+		"Everything is saved\n2026-01-08 10:00:00 A note on it\n":                              true,
+		"wandb: Synced 5 W&B file(s)\n" + strings.Repeat("A note on it\n", 12):                 true,
+		"wandb: Synced 5 W&B file(s)\n" + strings.Repeat("A note on it\n", 13):                 false,
+		"Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 12) + date:         true,
+		"Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 11) + date:         false,
 		"Everything is saved\nsaving the plots ...\n":                                          true,
 		"Everything is saved\nKilled\n":                                                        false,
 		"Everything is saved\n  File \"/w/a.py\", line 3, in f\n":                              false,
@@ -151,6 +167,7 @@ func TestProcessesThatBeginAgain(t *testing.T) {
 		"another rank":                  {begin + work + failed + strings.ReplaceAll(begin, "2:", "3:"), 0},
 		"no launcher's rank":            {strings.ReplaceAll(begin+work+failed+begin, "2: ", ""), 0},
 		"said over and over":            {begin + begin + work + failed + begin, 0},
+		"the second twice, then":        {begin + work + failed + begin + "2: The model has 12 layers\n" + work, 1},
 		"said twice at first":           {"2: The seed is set to 17\n" + begin + work + failed + begin, 1},
 	} {
 		t.Run(name, func(t *testing.T) { require.Len(t, factsOf(t, c.log).Starts["elastic"], c.starts) })
@@ -211,4 +228,31 @@ func TestClassesOfExceptions(t *testing.T) {
 	require.Equal(t, weight(diagnosetest.Raised("OSError: [Errno 28] No space left on device: '/a'"), outcome.DiskFull),
 		weight("OSError: [Errno 28] No space left on device: '/a'\n", outcome.DiskFull))
 	require.Equal(t, scan.Enough, 3)
+}
+
+// TestLastWordsInOneFileAreForAll has the last lines of a job's error log, beside an output
+// that says that everything is saved or done, or is amid its steps.
+func TestLastWordsInOneFileAreForAll(t *testing.T) {
+	const saved, amid = "Everything is saved\n", "step 1/3\n"
+	for last, c := range map[string]struct {
+		out  string
+		ends bool
+	}{
+		"A note on it":                       {saved, true},
+		"step 2/3":                           {saved, false},
+		"The evaluation failed":              {saved, false},
+		"Traceback (most recent call last):": {saved, false},
+		"  File \"/w/a.py\", line 3, in f":   {saved, false},
+		"Finished the first part":            {amid, false},
+		"real\t3m0.1s":                       {amid, true},
+		"accuracy: 0.9":                      {amid, true},
+		"Training finished.":                 {amid, true},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.err"), []byte("The learning rate is 0.01\n"+last+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "job.out"), []byte("Reading a shard\n"+c.out), 0o600))
+		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
+		require.NoError(t, err)
+		require.Equal(t, c.ends, r.Class == outcome.Success, "%s: %s %s: %s", last, r.Class, r.Why, r.RootLine)
+	}
 }

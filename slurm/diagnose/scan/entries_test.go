@@ -35,6 +35,8 @@ func TestEntriesOfStructuredLoggers(t *testing.T) {
 		}
 		require.Equal(t, want.rank >= 0, f.Ranks[want.rank], line)
 	}
+	f := factsOf(t, `[rank3]: {"level":"info","msg":"a word","rank":5}`+"\n")
+	require.Equal(t, map[int]bool{3: true}, f.Ranks, "what its launcher calls it stands")
 	for line, steps := range map[string]int{
 		`{"level":"info","msg":"train","step":7,"total_steps":90,"loss":0.5}`: 1,
 		`{"level":"info","msg":"train","step":7,"total_steps":90}`:            0,
@@ -48,10 +50,11 @@ func TestEntriesOfStructuredLoggers(t *testing.T) {
 func TestWhatHydraRefuses(t *testing.T) {
 	const ends = "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
 	for log, refused := range map[string]string{
-		"Could not override 'a.b'.\n\n" + ends:                                    "Could not override 'a.b'.",
-		"Could not override 'a.b'.\nKey is not in it\n\n" + ends:                  "Could not override 'a.b'.",
-		"A word before\n\nCould not override 'a.b'.\nKey is not in it\n\n" + ends: "A word before",
-		"Error executing job with overrides: []\n\n" + ends:                       "",
+		"Could not override 'a.b'.\n\n" + ends:                                                 "Could not override 'a.b'.",
+		"Could not override 'a.b'.\nKey is not in it\n\n" + ends:                               "Could not override 'a.b'.",
+		"A word before\n\nCould not override 'a.b'.\nKey is not in it\n\n" + ends:              "Could not override 'a.b'.",
+		"A word before\n\nCould not override 'a.b'.\n\nWhere it looked:\n  /w/conf\n\n" + ends: "Could not override 'a.b'.",
+		"Error executing job with overrides: []\n\n" + ends:                                    "",
 		ends: "",
 		"A word before\n\n" + diagnosetest.Raised("KeyError: 'a'") + "\n" + ends: "",
 	} {

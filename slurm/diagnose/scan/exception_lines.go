@@ -18,7 +18,7 @@ func (s *scanner) exception(st *stream, t logline.Tag, text, raw string, off int
 	}
 	if !ok {
 		// A labelled, unbuffered traceback comes in pieces: the name alone first.
-		if len(st.open.Frames) > 0 && bareName.MatchString(text) {
+		if t.Label >= 0 && len(st.open.Frames) > 0 && bareName.MatchString(text) {
 			st.pending, st.first, st.firstOff = text, raw, off
 			return true
 		}

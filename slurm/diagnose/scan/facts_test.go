@@ -79,6 +79,14 @@ func TestWhatShowsThatAProgramRuns(t *testing.T) {
 		"NAME=value of it":                           {0, 0, 0, 0},
 		"time=\"2026-01-08\" level=info":             {0, 0, 1, 0},
 		"+ echo of it":                               {0, 0, 0, 0},
+		"   10  2.0e-3  -1.5E4":                      {0, 0, 1, 0},
+		"   10:00  2.0  +3":                          {0, 0, 1, 0},
+		" \t10\t2.0\t3":                              {0, 0, 1, 0},
+		"   10  2.0":                                 {0, 0, 0, 0},
+		"   10  2.0  x":                              {0, 0, 0, 0},
+		"   10;  2.0  3":                             {0, 0, 0, 0},
+		"   10%  2.0  3":                             {0, 0, 0, 0},
+		"[default0]:The data are read":               {0, 1, 1, 1},
 		"A":                                          {0, 0, 1, 0},
 		"@ x":                                        {0, 0, 0, 0},
 		"3: The data are read":                       {0, 1, 1, 1},
@@ -166,14 +174,13 @@ func TestWhatWatchdogsSayOfRanks(t *testing.T) {
 // TestTheFirstAndTheLastOfManyAreKept has one complaint many times: the first ones and
 // the newest are kept, and one of another class beside them.
 func TestTheFirstAndTheLastOfManyAreKept(t *testing.T) {
-	f := factsOf(t, diagnosetest.Rounds(9, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n} GiB\n")+"OSError: [Errno 28] No space left on device: '/a'\n")
+	const oom, other = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n} GiB\n", "OSError: [Errno 28] No space left on device: '/a'"
+	f := factsOf(t, diagnosetest.Rounds(8, oom)+"3: "+strings.ReplaceAll(oom, "{n}", "30")+other+"\n"+strings.ReplaceAll(oom, "{n}", "9"))
 	var kept []string
 	for _, e := range f.Events {
 		kept = append(kept, strings.TrimPrefix(e.Text, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "))
 	}
-	require.Len(t, kept, 7)
-	require.Equal(t, []string{"1 GiB", "2 GiB", "3 GiB", "4 GiB"}, kept[:4])
-	require.Equal(t, []string{"9 GiB", "OSError: [Errno 28] No space left on device: '/a'"}, kept[5:])
+	require.Equal(t, []string{"1 GiB", "2 GiB", "3 GiB", "4 GiB", "5 GiB", "30 GiB", other, "9 GiB"}, kept)
 }
 
 // TestWhenAnEventWas has the times around an event, and which of them is believed.

@@ -313,7 +313,7 @@ func exitClass(code int) (class string, weight int) {
 	if code > 128 && code < 160 {
 		code = -(code - 128)
 	}
-	if sig, ok := signals[-code]; ok && code < 0 {
+	if sig, ok := signals[-code]; ok {
 		return sig.class, sig.weight
 	}
 	switch code {

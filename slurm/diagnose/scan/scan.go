@@ -213,8 +213,8 @@ func (s *scanner) scan(w logfile.Window) {
 			}
 			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + end, off})
 			s.lastOff = off
-		} else if len(line) > 0 {
-			s.physical(bounded(line), off)
+		} else {
+			s.physical(bounded(line), off) // an empty one too: it ends what stands before it
 		}
 	}
 	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
@@ -399,9 +399,6 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		st.margin = ""
 		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") && !python.Notebook.MatchString(text[:i]) {
 			st.margin = text[:i]
-		}
-		if st.open != nil && len(st.open.Frames) > 0 && st.open.Inset {
-			st.open = nil
 		}
 		tied := python.ChainAfter(st.previous, text[:i])
 		if tied == python.Unchained && st.raised != nil && strings.HasSuffix(st.raised.Text, ":") && python.Notebook.MatchString(text[:i]) {

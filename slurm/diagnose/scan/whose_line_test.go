@@ -95,6 +95,7 @@ func TestAnExceptionInPieces(t *testing.T) {
 		head + "3: KeyError\n3: : \n3: 'tokens'\n": "KeyError: 'tokens'",
 		head + "3: KeyError\n3: another line\n":    "KeyError",
 		head + "3: KeyError: 'tokens'\n":           "KeyError: 'tokens'",
+		head + "3: CellFailed\n3: : no cell\n":     "CellFailed: no cell",
 		head + "3: AssertionError\n":               "AssertionError",
 	} {
 		events := factsOf(t, log).Events
@@ -119,4 +120,60 @@ func TestMomentsAreBounded(t *testing.T) {
 	const met = "[2026-06-11 10:00:00] torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:\n"
 	require.Len(t, factsOf(t, strings.Repeat(met, 3)).Moments, 3)
 	require.Len(t, factsOf(t, strings.Repeat(met, 1030)).Moments, 1024)
+}
+
+// TestWhatStandsInATraceback has lines behind a frame that a terminal broke or a logger left
+// without its spaces, and whether the exception behind them is still that of the traceback.
+func TestWhatStandsInATraceback(t *testing.T) {
+	const head, frame = "Traceback (most recent call last):\n", "  File \"/w/t.py\", line 3, in f\n"
+	for between, in := range map[string]bool{
+		"": true, "    step()": true, "\tstep()": true, "    ^^^^^^": true, "^^^^^^": true,
+		"model(": true, "    model(\nstep(batch)": true, "batch,": true, "x = y": true,
+		"The loss is small": false, "loading": false,
+	} {
+		text := frame
+		if between != "" {
+			text += between + "\n"
+		}
+		events := factsOf(t, head+text+"KeyError: 'tokens'\n").Events
+		require.Len(t, events, 1, between)
+		require.Equal(t, "KeyError: 'tokens'", events[0].Text, between)
+		require.Equal(t, in, events[0].Stack != nil, between)
+	}
+	require.Empty(t, factsOf(t, head+"loading\n").Events, "a word behind a header alone is no exception")
+}
+
+// TestWhatMayBeAFailure has what takes an event out of the causes.
+func TestWhatMayBeAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		e      scan.Event
+		counts bool
+	}{
+		"a statement":            {scan.Event{Form: pattern.Statement}, true},
+		"a report":               {scan.Event{Form: pattern.Report}, false},
+		"a doubted statement":    {scan.Event{Form: pattern.Statement, Doubted: true}, false},
+		"a superseded statement": {scan.Event{Form: pattern.Statement, Superseded: true}, false},
+	} {
+		require.Equal(t, c.counts, c.e.Counts(), name)
+	}
+}
+
+// TestErrorsOfR has R's words on errors, of which only one that ends the script counts.
+func TestErrorsOfR(t *testing.T) {
+	const halted = "Execution halted\n"
+	for log, class := range map[string]string{
+		"Error in f(x) : no such column\n" + halted:                                 outcome.UserException,
+		"Error: no such column\n" + halted:                                          outcome.UserException,
+		"Error in library(x) : there is no package called 'x'\n" + halted:           outcome.ImportError,
+		"Error in f(x) : no such column\nThe next one\n":                            "",
+		"Error in unserialize(node$con) : error reading from connection\n" + halted: "",
+		halted: "",
+		"Error: no such column\nExecution halted it\n": "",
+	} {
+		got := ""
+		for _, e := range factsOf(t, "Reading a shard\n"+log).Events {
+			got = e.Class
+		}
+		require.Equal(t, class, got, log)
+	}
 }
