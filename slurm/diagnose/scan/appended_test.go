@@ -20,6 +20,7 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
 	const failed = "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n"
 	one := diagnosetest.Raised("KeyError: 'a'")
+	upTo := func(next string) string { first, _, _ := strings.Cut(begin, next); return first }
 	for name, c := range map[string]struct {
 		log, class, line string
 		runs             int
@@ -85,16 +86,16 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			outcome.UserException, "the first", 2,
 		},
 		"a launcher told of a failure, and its processes begin behind the script's first line": {
-			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + begin[strings.Index(begin, "The seed"):strings.Index(begin, "The schedule")] +
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + strings.TrimPrefix(upTo("The schedule"), upTo("The seed")) +
 				epochs(3) + diagnosetest.Raised("KeyError: 'loss'") + failed,
 			outcome.UserException, "KeyError", 2,
 		},
 		"a launcher told of a failure, and others say two lines again": {
-			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + begin[strings.Index(begin, "The seed"):strings.Index(begin, "The data")] +
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + failed + strings.TrimPrefix(upTo("The data"), upTo("The seed")) +
 				epochs(3) + diagnosetest.Raised("KeyError: 'loss'") + failed,
 			outcome.UserException, "the first", 0,
 		},
-		"three of the first lines come again, and no end is seen": {begin + epochs(30) + begin[:strings.Index(begin, "The data")] + epochs(3), outcome.UnknownExit, "", 0},
+		"three of the first lines come again, and no end is seen": {begin + epochs(30) + upTo("The data") + epochs(3), outcome.UnknownExit, "", 0},
 		"a launcher says that it starts its processes again": {
 			begin + diagnosetest.Raised("ValueError: the first") + "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n" +
 				begin + diagnosetest.Raised("KeyError: 'loss'"),
