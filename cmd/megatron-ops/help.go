@@ -35,7 +35,7 @@ var surfaces = []struct {
 	{"policy test", lang.Text{EN: "which specifications would be held for an operator's approval, and why", ZH: "哪些规格需要管理员审批，以及原因"}},
 	{"sudoers", lang.Text{EN: "the rule that lets serve act as the person who asks", ZH: "输出让 serve 以提问者身份执行的 sudo 规则"}},
 	{"record", lang.Text{EN: "a site's own answers, disguised, in a folder to attach to a report (--dir)", ZH: "将本站点 Slurm 的输出脱敏后存入目录，供附在报告中（--dir）"}},
-	{"watch", lang.Text{EN: "my jobs, or those named: iteration, loss and time left, drawn anew (list --watch)", ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）"}},
+	{"watch", watchSummary},
 	{"completion", lang.Text{EN: "what makes bash, zsh or fish complete words, job ids and partitions", ZH: "输出 bash、zsh 或 fish 的补全脚本，可补全作业号与分区"}},
 	{"man", lang.Text{EN: "the manual page, for man(1)", ZH: "输出 man(1) 手册页"}},
 	{"version", lang.Text{EN: "the version", ZH: "版本"}},
@@ -52,6 +52,9 @@ func (sh *shell) help(words []string) error {
 	if len(words) > 0 {
 		if op, ok := operations.Lookup(words[0]); ok {
 			return sh.draw(opHelp(op, sh.lang))
+		}
+		if words[0] == "watch" {
+			return sh.draw(opHelp(watchOp(), sh.lang))
 		}
 		if i := slices.IndexFunc(surfaces, func(s struct {
 			name string

@@ -19,8 +19,19 @@ import (
 
 // watchCommand is list --watch under a word of its own.
 func watchCommand(ctx context.Context, sh *shell, words []string) error {
+	return sh.operation(ctx, watchOp(), append([]string{"--watch"}, words...))
+}
+
+var watchSummary = lang.Text{
+	EN: "my jobs, or those named: iteration, loss and time left, drawn anew (list --watch)",
+	ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）",
+}
+
+// watchOp is list by the name that was typed, for what is said of its flags.
+func watchOp() ops.Op {
 	op, _ := operations.Lookup("list")
-	return sh.operation(ctx, op, append([]string{"--watch"}, words...))
+	op.Name, op.Summary, op.Example, op.Examples = "watch", watchSummary, "watch", []string{"watch 4711"}
+	return op
 }
 
 // watchPause is between two looks at the jobs, at least; lookShare is how much longer
