@@ -29,6 +29,7 @@ func (j *job) report() report.Report {
 		Evidence:     []report.Evidence{},
 		Notes:        j.notes(),
 		Unreadable:   j.unreadable,
+		LeftOut:      j.src.Documents(),
 	}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {

@@ -64,12 +64,12 @@ func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error)
 			return out, err
 		}
 	}
-	failed, done, err := logSource(ctx, c, in.Cluster, in.Failed)
+	failed, done, err := logSource(ctx, c, in.Cluster, "failed", in.Failed)
 	if err != nil {
 		return out, err
 	}
 	defer done()
-	good, done, err := logSource(ctx, c, in.Cluster, out.Good)
+	good, done, err := logSource(ctx, c, in.Cluster, "good", out.Good)
 	if err != nil {
 		return out, err
 	}
@@ -123,7 +123,7 @@ func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (
 
 // logSource is the logs of a job, or those at a path; done closes what they are
 // read by way of.
-func logSource(ctx context.Context, c *ops.Call, on, what string) (src logfile.Source, done func(), err error) {
+func logSource(ctx context.Context, c *ops.Call, on, field, what string) (src logfile.Source, done func(), err error) {
 	if slurm.IsJobID(what) {
 		cl, j, err := c.Job(ctx, on, slurm.JobID(what))
 		if err != nil {
@@ -136,13 +136,13 @@ func logSource(ctx context.Context, c *ops.Call, on, what string) (src logfile.S
 		}
 		return openLogs(c, j, paths)
 	}
-	path, in, err := readable(c, "failed", what)
+	path, in, err := readable(c, field, what)
 	if err != nil {
 		return src, nil, err
 	}
-	if src, err = logfile.OpenIn(in, path); err != nil {
+	if src, err = openNamed(in, field, what, path); err != nil {
 		in.Close()
-		return src, nil, ops.InputError("failed", lang.Said(err), lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
+		return src, nil, err
 	}
 	return src, in.Close, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
@@ -79,8 +80,7 @@ func Diagnose() ops.Op {
 func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if in.Target == "" {
 		return DiagnoseOut{}, ops.InputError("job",
-			lang.Text{EN: "there is nothing to diagnose", ZH: "没有要诊断的内容"},
-			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
+			lang.Text{EN: "there is nothing to diagnose", ZH: "没有要诊断的内容"}, jobOrLog)
 	}
 	if slurm.IsJobID(in.Target) {
 		return DiagnoseJob(ctx, c, in)
@@ -104,22 +104,34 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, []string{path})
 		return DiagnoseOut{Report: r}, err
 	}
-	src, err := logfile.OpenIn(folders, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, missing := os.Lstat(path); missing == nil {
-			return DiagnoseOut{}, ops.NotFoundError("job",
-				lang.Text{EN: "%s: there is no such file, or no log in it", ZH: "%s：没有该文件，或其中没有日志"}.With(in.Target),
-				lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
-		}
-		return DiagnoseOut{}, ops.InputError("job",
-			lang.Text{EN: "%s: there is no such file, or no log in it", ZH: "%s：没有该文件，或其中没有日志"}.With(in.Target),
-			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
-	}
+	src, err := openNamed(folders, "job", in.Target, path)
 	if err != nil {
-		return DiagnoseOut{}, unreadableLogs(err)
+		return DiagnoseOut{}, err
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{})
 	return DiagnoseOut{Report: r}, unreadableLogs(err)
+}
+
+// jobOrLog is what a diagnosis can be of.
+var jobOrLog = lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"}
+
+// openNamed opens the logs that lie at path, which was named so in field.
+func openNamed(folders *within.Folders, field, named, path string) (logfile.Source, error) {
+	src, err := logfile.OpenIn(folders, path)
+	none, empty := errors.AsType[*logfile.NoLogError](err)
+	switch {
+	case empty:
+		none.Paths = []string{named}
+		err = ops.NotFoundError(field, none.Said(), jobOrLog)
+	case errors.Is(err, fs.ErrNotExist):
+		err = noSuchFile(field, named, jobOrLog)
+	}
+	return src, unreadableLogs(err)
+}
+
+// noSuchFile is the error of a path with nothing there.
+func noSuchFile(field, path string, fix lang.Text) error {
+	return ops.InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}.With(path), fix)
 }
 
 // unreadableLogs is the error of logs none of which could be read.

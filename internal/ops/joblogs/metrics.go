@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -180,8 +182,12 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 		}
 		defer folders.Close()
 		run, err := metrics.Read(ctx, folders, path, in.GPU)
-		if err != nil {
-			err = ops.InputError("job", lang.Said(err), lang.Text{EN: "a job id, a log, an event file or a folder of them", ZH: "作业号、日志、事件文件，或它们所在的目录"})
+		what := lang.Text{EN: "a job id, a log, an event file or a folder of them", ZH: "作业号、日志、事件文件，或它们所在的目录"}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = noSuchFile("job", name, what)
+		case err != nil:
+			err = ops.InputError("job", lang.Said(err), what)
 		}
 		return run, slurm.Job{}, stateOf(ctx, folders, slurm.Job{}, path), err
 	}

@@ -40,7 +40,8 @@ type Source struct {
 	dumps []*File // of the flight recorder
 
 	Unreadable []Unreadable
-	NoLogs     bool // the job left none
+	LeftOut    []string // of a folder's files, what is empty or has no log's name
+	NoLogs     bool     // the job left none
 
 	recorded    []*flightrecorder.Recording // dumps that were read elsewhere
 	in          *within.Folders
@@ -76,10 +77,7 @@ func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 		return s, &UnreadableError{s.Unreadable}
 	}
 	if err == nil && len(s.Logs)+len(s.dumps)+len(s.recorded) == 0 {
-		err = lang.Text{
-			EN: "logs %q: no readable log file in it: %s",
-			ZH: "日志 %q：其中没有可读取的日志文件：%s",
-		}.Err(strings.Join(paths, " "), fs.ErrNotExist)
+		err = &NoLogError{paths, s.LeftOut}
 	}
 	return s, err
 }
@@ -173,11 +171,15 @@ func (s *Source) addPath(path string) error {
 			s.dumps = append(s.dumps, &File{Name: filepath.ToSlash(rel), Path: p, in: s.in, Size: info.Size(), Modified: info.ModTime()})
 			return nil
 		}
-		if err != nil || !info.Mode().IsRegular() || !isLog(filepath.ToSlash(p), info.Size()) || len(s.Logs) >= maxFiles {
+		if err != nil || !info.Mode().IsRegular() || len(s.Logs) >= maxFiles {
 			return nil
 		}
 		rel, err := filepath.Rel(path, p)
 		if err != nil {
+			return nil
+		}
+		if !isLog(filepath.ToSlash(p), info.Size()) {
+			s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
 			return nil
 		}
 		return s.addFile(p, filepath.ToSlash(rel), info)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -31,6 +32,53 @@ func (e *UnreadableError) Text() lang.Text {
 	}
 	list := strings.Join(words, "; ")
 	return lang.Text{EN: "no log could be read: " + list, ZH: "没有可读的日志：" + list}
+}
+
+// A NoLogError says that no log lies under the paths that were named, and what does.
+type NoLogError struct{ Paths, LeftOut []string }
+
+// Error is Said in English.
+func (e *NoLogError) Error() string { return e.Said().EN }
+
+// Unwrap makes it an error of what is not there.
+func (e *NoLogError) Unwrap() error { return fs.ErrNotExist }
+
+// Said is Error in both languages.
+func (e *NoLogError) Said() lang.Text {
+	none := lang.Text{EN: "there is no log in %s", ZH: "%s 中没有日志"}.With(strings.Join(e.Paths, " "))
+	if len(e.LeftOut) == 0 {
+		return none
+	}
+	return lang.Text{
+		EN: "%s; not read, as empty or not named like a log: %s. A file that is named is read",
+		ZH: "%s；未读取（空文件，或文件名不像日志）：%s。直接给出文件名即可读取",
+	}.With(none, Few(e.LeftOut))
+}
+
+// Documents are those that were left out and that people paste logs into.
+func (s Source) Documents() []string {
+	var all []string
+	for _, name := range s.LeftOut {
+		switch strings.ToLower(path.Ext(name)) {
+		case ".md", ".html":
+			all = append(all, logline.Show(name))
+		}
+	}
+	return all
+}
+
+// Few names the first three of files, and says how many others there are.
+func Few(names []string) lang.Text {
+	first := names[:min(len(names), 3)]
+	shown := make([]string, len(first))
+	for i, name := range first {
+		shown[i] = logline.Show(name)
+	}
+	list := strings.Join(shown, ", ")
+	if more := len(names) - len(first); more > 0 {
+		return lang.Text{EN: "%s and %d more", ZH: "%s 等另外 %d 个"}.With(list, more)
+	}
+	return lang.Same(list)
 }
 
 // MaxUnreadable bounds how many are named.

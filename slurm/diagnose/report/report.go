@@ -6,6 +6,7 @@ package report
 import (
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -69,6 +70,8 @@ type Report struct {
 
 	// Unreadable is what could not be read.
 	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
+	// LeftOut are documents beside the logs, which are read where they are named.
+	LeftOut []string `json:"left_out,omitempty"`
 	// StepS is the usual time of an iteration, AgeS the age of the newest line,
 	// and MayHang whether that is longer than a few iterations, of a job that runs.
 	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
@@ -118,3 +121,13 @@ type StackGroup struct {
 	Ranks  []int    `json:"ranks"` // -1 for a rank that is not known
 	Frames []string `json:"frames"`
 }
+
+// leftOut names the documents that were not read.
+func (r Report) leftOut() lang.Text {
+	if len(r.LeftOut) == 0 {
+		return lang.Text{}
+	}
+	return lang.Text{EN: "%s; a file that is named is read", ZH: "%s；直接给出文件名即可读取"}.With(logfile.Few(r.LeftOut))
+}
+
+func said(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }
