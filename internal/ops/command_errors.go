@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // DidYouMean is the fix of a word that is nearly one that is known.
@@ -65,6 +66,9 @@ func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, 
 		}
 	}
 	name := strings.TrimLeft(flag, "-")
+	if own := strings.ReplaceAll(job.FieldOf(name), "_", "-"); slices.Contains(flagNames(model), own) {
+		return lang.Text{EN: "what sbatch calls --%s is --%s here", ZH: "sbatch 的 --%s 在这里是 --%s"}.With(name, own)
+	}
 	if meant := near.Word(name, flagNames(model), len(name)/3+2); meant != "" {
 		return DidYouMean.With("--" + meant)
 	}

@@ -55,6 +55,8 @@ func TestWordsFillTheInputOrSayWhatIsWrong(t *testing.T) {
 		"--modes a,quick":         {field: "modes", message: `"quick" is not among its choices`, fix: "one of a, b, c"},
 		"--json":                  {field: "--json", message: "poke has no flag --json", fix: "did you mean --output json?"},
 		"--tial 5":                {field: "--tial", message: "poke has no flag --tial", fix: "did you mean --tail?"},
+		"--job-name=a":            {field: "--job-name", message: "poke has no flag --job-name", fix: "what sbatch calls --job-name is --name here"},
+		"--chdir=/w":              {field: "--chdir", message: "poke has no flag --chdir", fix: "see: megatron-ops help poke"},
 		"--frobnicate=1":          {field: "--frobnicate", message: "poke has no flag --frobnicate", fix: "see: megatron-ops help poke"},
 		"-xyz":                    {field: "-x", message: "poke has no flag -x"},
 		"4711 4712":               {field: "4712", message: `poke does not know what to do with "4712"`},

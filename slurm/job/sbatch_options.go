@@ -12,7 +12,7 @@ import (
 // sbatchWord is one long option of sbatch, with its value where it has one.
 var sbatchWord = lazy.New(`^--([a-z][a-z0-9-]*)(=.+)?$`)
 
-// fieldsOf names the field that does what an option does.
+// fieldOf names the field that does what an option does.
 var fieldOf = map[string]string{
 	"job-name": "name", "account": "account", "partition": "partition", "qos": "qos", "reservation": "reservation", "constraint": "constraint",
 	"nodes": "nodes", "gpus-per-node": "gpus_per_node", "gpus": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "mem", "mem-per-gpu": "mem_per_gpu",
@@ -21,6 +21,9 @@ var fieldOf = map[string]string{
 	"segment": "segment", "switches": "switches", "nice": "nice", "output": "log_dir", "error": "log_dir", "chdir": "worktree",
 	"clusters": "cluster", "export": "env", "export-file": "env", "open-mode": "requeue",
 }
+
+// FieldOf is the field that does what a long option of sbatch does, or "".
+func FieldOf(option string) string { return fieldOf[option] }
 
 // oneTask are options that ask for another number of tasks than one a node, or
 // spread the GPUs over tasks.
