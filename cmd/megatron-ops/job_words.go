@@ -154,6 +154,10 @@ type finder struct {
 
 var taskRange = lazy.New(`^[0-9]+_\[[0-9,-]+\]$`)
 
+// fileName is how a path or a log's name reads, as Slurm writes it with % too; no job is
+// looked for under it.
+var fileName = lazy.New(`[/%]|\.(log|out|err|txt)(\.(gz|zst))?$`)
+
 // find is the ids that a word means: at least one.
 func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 	switch {
@@ -165,6 +169,8 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 		}
 	case word == "-":
 		return f.listed()
+	case fileName.MatchString(word):
+		return nil, noJob(word)
 	}
 	if !f.looked {
 		cl, err := f.call.Cluster(f.cluster)
@@ -188,6 +194,18 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 		}
 	}
 	return ids, err
+}
+
+// noJob says of a file's name that a job is wanted, and what reads files.
+func noJob(word string) error {
+	what := lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}
+	if _, err := os.Stat(word); err == nil {
+		what = lang.Text{EN: "%s is a file, and a job is wanted here", ZH: "%s 是文件，而这里需要的是作业"}
+	}
+	return ops.InputError("job", what.With(word), lang.Text{
+		EN: "a job id, a job's name, last or failed; `megatron-ops diagnose FILE` reads a log by its path",
+		ZH: "作业号、作业名、last 或 failed；按路径读取日志请用 `megatron-ops diagnose 文件`",
+	})
 }
 
 // namedTask is a task of an array, or a range of them, by the array's name.

@@ -37,6 +37,7 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	opstest.Write(t, "logs", "")
+	opstest.Write(t, "run.log", "")
 	for typed, want := range map[string]string{
 		"status 12":               "12",
 		"status 12 13 12":         "12 | 13",
@@ -66,6 +67,12 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 		"status sweep_3":                 "8_3",
 		"cancel sweep_[1-2] --yes":       "8_1 --yes | 8_2 --yes",
 		"status gpt_3":                   `error: "gpt_3" is no job id, and no job of yours of the last seven days has that name`,
+		"logs x.log":                     "error: x.log: there is no such file",
+		"logs run.log":                   "error: run.log is a file, and a job is wanted here",
+		"status logs/slurm-4":            "error: logs/slurm-4: there is no such file",
+		"cancel slurm-%j.out":            "error: slurm-%j.out: there is no such file",
+		"logs run.logs":                  `error: "run.logs" is no job id, and no job of yours of the last seven days has that name`,
+		"metrics x.log gpt":              "x.log 9",
 		"diagnose failed":                "8_1",
 		"diagnose logs":                  "logs",
 		"diagnose ./last":                "./last",
