@@ -21,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
 // initCommand looks the site over, asks at a terminal what it cannot tell, and
@@ -53,7 +54,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	} else {
 		bin = ""
 	}
-	probes := slices.DeleteFunc(job.Probes(osUser(ops.Shell).User), func(p job.Probe) bool {
+	probes := slices.DeleteFunc(detect.Probes(osUser(ops.Shell).User), func(p detect.Probe) bool {
 		_, err := exec.LookPath(p.Argv[0])
 		return err != nil
 	})
@@ -71,7 +72,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 			return err
 		}
 	}
-	site, found := job.Detect(printed, said)
+	site, found := detect.Site(printed, said)
 	for _, f := range found {
 		sh.note(f.Field+": ", fmt.Sprintf("%s (%s)", cmp.Or(f.Value, "-"), f.Why.In(sh.lang)))
 	}
@@ -118,8 +119,8 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 		}
 	}()
 	for asked := false; ; asked = true {
-		_, found := job.Detect(printed, said)
-		i := slices.IndexFunc(found, func(f job.Found) bool { return f.Asks })
+		_, found := detect.Site(printed, said)
+		i := slices.IndexFunc(found, func(f detect.Found) bool { return f.Asks })
 		if i < 0 {
 			return nil
 		}

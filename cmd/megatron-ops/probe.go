@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
 // probePatience is how long a probe may take: Slurm's commands wait long for a
@@ -23,7 +23,7 @@ const probePatience = 15 * time.Second
 // A silence is why some probes told nothing.
 type silence struct {
 	why    lang.Text
-	probes []job.Probe
+	probes []detect.Probe
 }
 
 // says is the reason, then what stays unknown for it.
@@ -36,7 +36,7 @@ func (s silence) says() lang.Text {
 }
 
 // programs names what the probes run, each once.
-func programs(probes []job.Probe) string {
+func programs(probes []detect.Probe) string {
 	var names []string
 	for _, p := range probes {
 		if !slices.Contains(names, p.Argv[0]) {
@@ -48,7 +48,9 @@ func programs(probes []job.Probe) string {
 
 // lookOver runs all probes at once, so that several that hang cost the patience of
 // one, and returns what each printed and why others told nothing.
-func lookOver(ctx context.Context, probes []job.Probe, run func(context.Context, []string) (string, lang.Text)) (printed map[string]string, silent []silence) {
+func lookOver(
+	ctx context.Context, probes []detect.Probe, run func(context.Context, []string) (string, lang.Text),
+) (printed map[string]string, silent []silence) {
 	type answer struct {
 		text string
 		why  lang.Text

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
 // Slurm's commands hang where the controller does not answer: init waits for all of
@@ -20,7 +20,7 @@ func TestProbesThatHangAreWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		why := lang.Text{EN: "no answer", ZH: "没有回答"}
-		printed, silent := lookOver(t.Context(), job.Probes("alice"), func(ctx context.Context, argv []string) (string, lang.Text) {
+		printed, silent := lookOver(t.Context(), detect.Probes("alice"), func(ctx context.Context, argv []string) (string, lang.Text) {
 			if argv[0] == "findmnt" {
 				return "/lustre lustre", lang.Text{}
 			}

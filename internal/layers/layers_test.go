@@ -64,6 +64,7 @@ var rooms = []room{
 	{"slurm", []string{"slurm/hostlist"}, "the vocabulary must be usable without the rest"},
 	{"slurm/job", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script"}, "rendering is pure: specification in, script out"},
 	{"slurm/script", []string{"slurm", "slurm/hostlist"}, "reading a script is pure"},
+	{"slurm/job/detect", []string{"knowledge/megatron", "slurm/job"}, "a site is read from texts, whoever asked for them"},
 	{"slurm/lint", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script", "slurm/job"}, "lint reads text and starts nothing"},
 	{"slurm/cluster", []string{"slurm", "slurm/hostlist", "slurm/job"}, "a back end moves scripts, it does not judge them"},
 	{"slurm/cluster/...", []string{"slurm", "slurm/hostlist", "slurm/cluster/..."}, "a back end moves scripts, it does not judge them"},

@@ -340,6 +340,13 @@ func checkPath(v string) lang.Text {
 	return fine
 }
 
+// IsWord reports whether a specification takes v as an account, a cluster or another
+// plain name.
+func IsWord(v string) bool { return wordGrammar.check(v) == fine }
+
+// IsAbsolute reports whether a specification takes v as an absolute path.
+func IsAbsolute(v string) bool { return checkAbsolute(v) == fine }
+
 func checkAbsolute(v string) lang.Text {
 	if why := checkPath(v); why != fine {
 		return why

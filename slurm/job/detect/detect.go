@@ -1,4 +1,5 @@
-package job
+// Package detect reads what a site offers from what its commands print.
+package detect
 
 import (
 	"cmp"
@@ -11,9 +12,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Probe is one command whose output tells of a site; Detect reads it.
+// A Probe is one command whose output tells of a site; Site reads it.
 type Probe struct {
 	Name string
 	Argv []string
@@ -44,7 +46,7 @@ func Probes(user string) []Probe {
 	}
 }
 
-// A Found is one thing that Detect concluded, and from what.
+// A Found is one thing that Site concluded, and from what.
 type Found struct {
 	Field string
 	Value string // empty where nothing tells
@@ -55,10 +57,10 @@ type Found struct {
 	Asks bool
 }
 
-// Detect turns what the probes printed, by their names, into a profile. It
+// Site turns what the probes printed, by their names, into a profile. It
 // says for each field how it got there; what no output tells stays empty. What a
 // person has said, by field, wins, and decides what else is looked at.
-func Detect(output, said map[string]string) (Site, []Found) {
+func Site(output, said map[string]string) (job.Site, []Found) {
 	d := detection{said: said}
 	groups := readNodes(output["nodes"])
 	d.asks = len(groups) > 0
@@ -118,7 +120,7 @@ func defaultPartition(text string) string {
 type detection struct {
 	said  map[string]string
 	asks  bool // a Slurm answers, so that there is something to ask about
-	site  Site
+	site  job.Site
 	found []Found
 }
 
@@ -236,11 +238,11 @@ func (d *detection) kind(g nodeGroup, all []nodeGroup) {
 }
 
 func (d *detection) accounts(byDefault, all string) {
-	list := slices.DeleteFunc(strings.Fields(all), func(a string) bool { return wordGrammar.check(a) != fine })
+	list := slices.DeleteFunc(strings.Fields(all), func(a string) bool { return !job.IsWord(a) })
 	slices.Sort(list)
 	list = slices.Compact(list)
 	first, en, zh := strings.TrimSpace(byDefault), "your default account", "你的默认账户"
-	if wordGrammar.check(first) != fine {
+	if !job.IsWord(first) {
 		if len(list) == 0 {
 			return
 		}
@@ -268,9 +270,9 @@ func (d *detection) runtime(srunHelp, programs string) {
 	var found []string
 	detected, en, zh := "", "nothing here starts containers: "+strings.Join(runtimes, ", "), "未发现容器运行时："+strings.Join(runtimes, ", ")
 	if strings.Contains(srunHelp, "--container-image") {
-		detected, found, en, zh = Pyxis, []string{Pyxis}, "srun takes --container-image", "srun 支持 --container-image"
+		detected, found, en, zh = job.Pyxis, []string{job.Pyxis}, "srun takes --container-image", "srun 支持 --container-image"
 	}
-	for _, name := range []string{Apptainer, Singularity, Enroot, Docker} {
+	for _, name := range []string{job.Apptainer, job.Singularity, job.Enroot, job.Docker} {
 		for line := range strings.Lines(programs) {
 			if line = strings.TrimSpace(line); !strings.HasSuffix(line, "/"+name) {
 				continue
@@ -288,7 +290,7 @@ func (d *detection) runtime(srunHelp, programs string) {
 }
 
 // runtimes are those that a profile may name.
-var runtimes = []string{Pyxis, Enroot, Apptainer, Singularity, Docker}
+var runtimes = []string{job.Pyxis, job.Enroot, job.Apptainer, job.Singularity, job.Docker}
 
 // networked are the file systems that every node can see.
 var networked = strings.Fields("nfs nfs4 lustre gpfs beegfs ceph fuse.ceph wekafs panfs pvfs2 cifs smb3 glusterfs fuse.glusterfs vastfs quobyte afs")
@@ -297,7 +299,7 @@ func (d *detection) shared(mounts string) {
 	var all []string
 	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line)
-		if len(f) == 2 && slices.Contains(networked, f[1]) && checkAbsolute(f[0]) == fine && !slices.Contains(all, f[0]) {
+		if len(f) == 2 && slices.Contains(networked, f[1]) && job.IsAbsolute(f[0]) && !slices.Contains(all, f[0]) {
 			all = append(all, f[0])
 		}
 	}
@@ -316,7 +318,7 @@ func (f Found) Refuses(answer string) lang.Text {
 	switch {
 	case f.Field == "shared":
 		for dir := range strings.SplitSeq(answer, ",") {
-			if checkAbsolute(dir) != fine {
+			if !job.IsAbsolute(dir) {
 				return lang.Text{EN: fmt.Sprintf("%q is no absolute path", dir), ZH: fmt.Sprintf("%q 不是绝对路径", dir)}
 			}
 		}

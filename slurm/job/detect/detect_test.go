@@ -1,4 +1,4 @@
-package job_test
+package detect_test
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm/job"
+	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
 func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
@@ -50,7 +51,7 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 		"lines of another form": {map[string]string{"nodes": "sinfo: error\n|||\n", "mounts": "x\n"}, job.Site{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			site, found := job.Detect(c.output, nil)
+			site, found := detect.Site(c.output, nil)
 			require.Equal(t, c.want, site)
 			for _, f := range found {
 				require.NotEmpty(t, f.Why.EN)
@@ -72,7 +73,7 @@ func TestWhatIsOpenIsAskedFor(t *testing.T) {
 		"programs":   "/usr/bin/docker\n/usr/bin/apptainer\n",
 	}
 	asked := func(said map[string]string) (job.Site, map[string][]string) {
-		site, found := job.Detect(output, said)
+		site, found := detect.Site(output, said)
 		open := map[string][]string{}
 		for _, f := range found {
 			if f.Asks {
@@ -103,41 +104,15 @@ func TestWhatIsOpenIsAskedFor(t *testing.T) {
 	}, site)
 
 	for field, answers := range map[string][2]string{"partition": {"mixed", "down"}, "gpu": {"H100", "abacus"}, "shared": {"/a,/b", "/a,b"}} {
-		_, found := job.Detect(output, nil)
-		f := found[slices.IndexFunc(found, func(f job.Found) bool { return f.Field == field })]
+		_, found := detect.Site(output, nil)
+		f := found[slices.IndexFunc(found, func(f detect.Found) bool { return f.Field == field })]
 		require.Empty(t, f.Refuses(answers[0]))
 		require.NotEmpty(t, f.Refuses(answers[1]).ZH)
 	}
 }
 
-func TestASiteFillsWhatIsLeftOut(t *testing.T) {
-	site := job.Site{
-		Account: "research", Partition: "gpu", CPUPartition: "cpu", GPUsPerNode: 4, GPU: "h100", GRESType: "h100",
-		GPURequest: "gres", CPUsPerTask: 96, Time: "1:00:00", Container: job.Container{Runtime: job.Pyxis},
-	}
-	full := site.Fill(job.Spec{Worktree: "/w"})
-	require.Equal(t, "gpu", full.Partition)
-	require.Equal(t, 4, *full.GPUsPerNode)
-	require.Equal(t, job.Spec{Worktree: "/w"}.Container, full.Container, "no container unless one is asked for")
-
-	own := job.Spec{Worktree: "/w", Partition: "mine", GPUsPerNode: ptr(2), Time: "5"}
-	full = site.Fill(own)
-	require.Equal(t, "mine", full.Partition)
-	require.Equal(t, 2, *full.GPUsPerNode)
-	require.Equal(t, "5", full.Time)
-
-	cpu := site.Fill(job.Spec{Worktree: "/w", GPUsPerNode: ptr(0)})
-	require.Equal(t, "cpu", cpu.Partition)
-	require.Nil(t, cpu.CPUsPerTask, "the CPUs of a GPU node are not those of another")
-
-	script, err := job.Render(job.Spec{Worktree: "/w", Container: job.Container{Image: "/i.sqsh"}}, job.Options{Site: site})
-	require.NoError(t, err)
-	require.Contains(t, script.Text, "#SBATCH --gres=gpu:h100:4\n")
-	require.Contains(t, script.Text, "--container-image=/i.sqsh")
-}
-
 func TestProbesAreLists(t *testing.T) {
-	for _, p := range job.Probes("alice") {
+	for _, p := range detect.Probes("alice") {
 		require.NotEmpty(t, p.Argv, p.Name)
 	}
 }
