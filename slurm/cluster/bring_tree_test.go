@@ -46,14 +46,40 @@ func paths(all []cluster.TreeChange) []string {
 	return names
 }
 
-// treeFar is a tree of hostile names, a cluster behind a real sshd, and an empty
-// place there.
+// playedSSH stands in for ssh: it takes the options that ours is given, and hands what is
+// to be run to a shell, as sshd does with a login's.
+const playedSSH = `#!/bin/bash
+while [ "$1" != -- ] && [[ $1 == -* ]]; do case $1 in -T) shift ;; *) shift 2 ;; esac; done
+[ "$1" = -- ] && shift
+[ "$1" = login ] || { echo "ssh: Could not resolve hostname $1" >&2; exit 255; }
+shift
+export PATH=/usr/local/bin:/usr/bin:/bin
+exec /bin/sh -c "$*"
+`
+
+// treeFar is a tree of hostile names, a cluster behind a real sshd, or an ssh that is
+// played where tests are to be short, and an empty place there.
 func treeFar(t *testing.T) (far *cluster.CLI, dir, to string) {
 	t.Helper()
-	real := slurmtest.Start(t, slurmtest.Options{})
-	far, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t), Bin: real.Bin()})
+	o := cluster.SSHOptions{Host: "login", User: "alice"}
+	var work string
+	if testing.Short() {
+		for _, name := range []string{"rsync", "flock", "sha256sum"} {
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skip("needs " + name)
+			}
+		}
+		bin := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(playedSSH), 0o755))
+		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		o.Config, work = "/dev/null", t.TempDir()
+	} else {
+		real := slurmtest.Start(t, slurmtest.Options{})
+		o.Config, o.Bin, work = real.SSHD(t), real.Bin(), real.Work
+	}
+	far, err := cluster.NewSSH("far", o)
 	require.NoError(t, err)
-	there, err := os.MkdirTemp(real.Work, "sync there'$(x) ")
+	there, err := os.MkdirTemp(work, "sync there'$(x) ")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(there, 0o777))
 	dir = t.TempDir()

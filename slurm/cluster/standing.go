@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -55,16 +55,7 @@ func (c *CLI) Shares(ctx context.Context, user string) ([]slurm.Share, error) {
 		argv = append(argv, "--users="+user)
 	}
 	out, err := c.ask(ctx, "fair share", argv...)
-	shares := slurm.ParseShares(out)
-	for i := 0; user != "" && i < len(shares); {
-		if shares[i].User != user {
-			shares = append(shares[:i], shares[i+1:]...)
-			continue
-		}
-		shares[i].Account = strings.TrimSpace(shares[i].Account)
-		i++
-	}
-	return shares, err
+	return slices.DeleteFunc(slurm.ParseShares(out), func(s slurm.Share) bool { return user != "" && s.User != user }), err
 }
 
 // Associations tells which accounts a user may use, and how far.
