@@ -17,7 +17,6 @@ func FullWidth(text string) string {
 		return text
 	}
 	var b strings.Builder
-	b.Grow(len(text) + len(text)/16)
 	fenced := false
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -73,14 +72,14 @@ func verbatim(rs []rune) []bool {
 	}
 	const scheme = "://"
 	for i := range rs {
-		if rs[i] != ':' || string(rs[i:min(i+len(scheme), len(rs))]) != scheme {
+		if string(rs[i:min(i+len(scheme), len(rs))]) != scheme {
 			continue
 		}
 		end := i
 		for end < len(rs) && !strings.ContainsRune(" \t\r\n`<>\"()（），。；、", rs[end]) {
 			end++
 		}
-		for end > i && wide[rs[end-1]] != 0 { // the sentence's mark, not the address's
+		for wide[rs[end-1]] != 0 { // the sentence's mark, not the address's
 			end--
 		}
 		for j := i; j < end; j++ {
