@@ -18,11 +18,11 @@ import (
 // asks for that, and after a break; this loop starts it again when slack-go
 // gives up, ever slower up to half a minute, since Slack closes the doors of
 // apps that hurry.
-func (in *Receiver) socketLoop(ctx context.Context, n int) {
+func (in *Receiver) socketLoop(ctx context.Context, n int, socket func(context.Context) error) {
 	back := time.Second
 	for ctx.Err() == nil {
 		began := in.now()
-		err := in.socket(ctx)
+		err := socket(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -63,9 +63,14 @@ func (in *Receiver) socket(ctx context.Context) error {
 	}
 }
 
+// acks acknowledges a request, with what Slack is to show for it, if anything.
+type acks interface {
+	Ack(req socketmode.Request, payload ...any) error
+}
+
 // envelope accepts one Socket Mode event. Its acknowledgement follows the
 // writing down, as over HTTP, and carries what a form answers.
-func (in *Receiver) envelope(ctx context.Context, c *socketmode.Client, e socketmode.Event) {
+func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeInvalidAuth:
 		in.log.Error("slack: the app token is refused: check SLACK_APP_TOKEN and its scope connections:write")
@@ -85,12 +90,7 @@ func (in *Receiver) envelope(ctx context.Context, c *socketmode.Client, e socket
 		in.log.Error("slack: not stored", "err", err)
 		return
 	}
-	if body != nil {
-		err = c.Ack(req, body)
-	} else {
-		err = c.Ack(req)
-	}
-	if err != nil {
+	if err := c.Ack(req, body); err != nil {
 		in.log.Warn("slack: not acknowledged", "err", err)
 	}
 }
@@ -139,7 +139,7 @@ func (in *Receiver) Receive(ctx context.Context) {
 	n := cmp.Or(in.cfg.Connections, 2)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { in.socketLoop(ctx, i) })
+		wg.Go(func() { in.socketLoop(ctx, i, in.socket) })
 	}
 	wg.Wait()
 }
