@@ -107,8 +107,8 @@ func shorten(text string) (doc map[string]any, ok bool) {
 		return nil, false
 	}
 	for name, v := range doc {
-		if list, is := v.([]any); is && len(list) > mostRecorded {
-			doc[name] = list[:mostRecorded]
+		if list, is := v.([]any); is {
+			doc[name] = list[:min(len(list), mostRecorded)]
 		}
 	}
 	return doc, true

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// detailOf is squeue's line of a job in the wide format.
+func detailOf(id, exit, stdout string) string {
+	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s\n", id, exit, "gres/gpu=16", "1", stdout, stdout)
+}
+
+// Of an array the element that speaks for it is asked for more, and of a heterogeneous job
+// the first component, which has the log.
+func TestWhatOneJobIsAskedForMore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		id     slurm.JobID
+		rows   string
+		detail []told
+		stdout string
+		limit  int
+	}{
+		{"a job", "7", queued("7", "7", "RUNNING", "gpu1", ""), []told{{"--jobs=7 --Format", detailOf("7", "0:0", "/w/7.out"), "", 0}}, "/w/7.out", 0},
+		{
+			"an array of which one runs", "7", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "RUNNING", "gpu1", ""),
+			[]told{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}}, "/w/7_2.out", 2,
+		},
+		{
+			"an element beside others", "7_1", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "PENDING", "", ""),
+			[]told{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}}, "/w/7_1.out", 3,
+		},
+		{"an array's limit that is not told", "7_1", queued("7_1", "8", "PENDING", "", ""), []told{{"--states=PENDING", "7_[1-9%3]\n", "no\n", 1}}, "", 0},
+		{
+			"a component", "7+1", queued("7+0", "7", "RUNNING", "gpu1", "") + queued("7+1", "8", "RUNNING", "gpu2", ""),
+			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}, {"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}}, "/w/first.out", 0,
+		},
+		{
+			"a component whose first is not told", "7+1", queued("7+1", "8", "RUNNING", "gpu2", ""),
+			[]told{{"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}}, "/w/second.out", 0,
+		},
+		{
+			"the first component", "7+0", queued("7+0", "7", "RUNNING", "gpu1", ""),
+			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}}, "/w/first.out", 0,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cli, _ := playing(append(c.detail, told{"--Format", "", "", 0}, told{"--array", c.rows, "", 0})...)
+			j, err := cli.Job(t.Context(), c.id)
+			require.NoError(t, err)
+			require.Equal(t, c.id, j.ID)
+			require.Equal(t, c.stdout, j.Stdout)
+			require.Equal(t, c.limit, j.ArrayLimit)
+		})
+	}
+}
+
+// Details of many come by one question for two hundred, and of no job that was not asked for.
+func TestDetailsOfManyJobs(t *testing.T) {
+	answer := detailOf("7", "0:0", "/w/7.out")
+	cli, p := playing(told{"--Format", answer, "", 0})
+	rows := []slurm.Job{{ID: "7"}, {ID: "8"}, {ID: "9+1"}, {ID: "x"}}
+	all, err := cli.Details(t.Context(), rows)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "/w/7.out", all["7"].Stdout)
+	require.Contains(t, p.asked[0], "--jobs=7,8 ")
+	require.Empty(t, rows[0].Stdout, "what was given stays as it is")
+	for n, questions := range map[int]int{manyIDs: 1, manyIDs + 1: 2} {
+		rows, p.asked = nil, nil
+		for i := range n {
+			rows = append(rows, slurm.Job{ID: slurm.JobID(fmt.Sprint(i + 10))})
+		}
+		_, err = cli.Details(t.Context(), rows)
+		require.NoError(t, err)
+		require.Len(t, p.asked, questions)
+	}
+	for said, fails := range map[string]bool{noSuchJob: false, "Unable to contact slurm controller\n": true} {
+		cli, _ := playing(told{"--Format", "", said, 1})
+		_, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
+		require.Equal(t, fails, err != nil, said)
+	}
+}
+
+// What an answer of slurmrestd says went wrong is said once, and what is no fault not at all.
+func TestWhatAnAnswerSaysWentWrong(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{}`: nil,
+		`{"errors":[{"error":"No error","description":"x"}]}`:                                                                           nil,
+		`{"errors":[{"description":"No error"}]}`:                                                                                       nil,
+		`{"errors":[{"error":"A","description":"No error"}]}`:                                                                           {"A"},
+		`{"errors":[{"error":"A","description":"B"},{"error":"A"}]}`:                                                                    {"A", "B"},
+		`{"errors":[{"description":"only words"}]}`:                                                                                     {"only words"},
+		`{"errors":[{"error":"A"}]}`:                                                                                                    {"A"},
+		`{"results":[{"error_code":0},{"error_code":2022,"error":"ended"}]}`:                                                            nil,
+		`{"results":[{"error_code":0},{"error_code":2000,"error":"no","why":"because"}]}`:                                               {"no"},
+		`{"results":[{"error_code":2022,"why":"ended"}]}`:                                                                               {"ended"},
+		`{"status":[{"error":{"code":2021,"message":"done"}},{"error":{"code":0,"message":"fine"}}]}`:                                   nil,
+		`{"status":[{"error":{"code":5,"string":"text","message":"words"}},{"error":{"code":6,"string":"text"}},{"error":{"code":7}}]}`: {"words", "text", "Slurm's error 7"},
+		`{"results":[{"error_code":7}]}`:                                                                                                {"Slurm's error 7"},
+	} {
+		var a answer
+		require.NoError(t, json.Unmarshal([]byte(text), &a))
+		require.Equal(t, want, a.refusals(), text)
+	}
+	for text, want := range map[string]int64{`{}`: 0, `{"job_id":7}`: 7, `{"job_id":7.5}`: 0, `{"job_id":"7"}`: 0, `{"job_id":0}`: 0} {
+		var a answer
+		require.NoError(t, json.Unmarshal([]byte(text), &a))
+		require.Equal(t, want, a.submitted(), text)
+	}
+}
