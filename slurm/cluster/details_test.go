@@ -29,24 +29,29 @@ func TestWhatOneJobIsAskedForMore(t *testing.T) {
 		{"a job", "7", queued("7", "7", "RUNNING", "gpu1", ""), []told{{"--jobs=7 --Format", detailOf("7", "0:0", "/w/7.out"), "", 0}}, "/w/7.out", 0},
 		{
 			"an array of which one runs", "7", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "RUNNING", "gpu1", ""),
-			[]told{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}}, "/w/7_2.out", 2,
+			[]told{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}},
+			"/w/7_2.out", 2,
 		},
 		{
 			"an element beside others", "7_1", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "PENDING", "", ""),
-			[]told{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}}, "/w/7_1.out", 3,
+			[]told{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}},
+			"/w/7_1.out", 3,
 		},
 		{"an array's limit that is not told", "7_1", queued("7_1", "8", "PENDING", "", ""), []told{{"--states=PENDING", "7_[1-9%3]\n", "no\n", 1}}, "", 0},
 		{
 			"a component", "7+1", queued("7+0", "7", "RUNNING", "gpu1", "") + queued("7+1", "8", "RUNNING", "gpu2", ""),
-			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}, {"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}}, "/w/first.out", 0,
+			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}, {"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
+			"/w/first.out", 0,
 		},
 		{
 			"a component whose first is not told", "7+1", queued("7+1", "8", "RUNNING", "gpu2", ""),
-			[]told{{"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}}, "/w/second.out", 0,
+			[]told{{"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
+			"/w/second.out", 0,
 		},
 		{
 			"the first component", "7+0", queued("7+0", "7", "RUNNING", "gpu1", ""),
-			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}}, "/w/first.out", 0,
+			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}},
+			"/w/first.out", 0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
