@@ -358,8 +358,10 @@ func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *repor
 	if !ok || !isDiagnosis {
 		return nil
 	}
-	b.findRemedy(ctx, n, d, l)
 	told := d
+	if err := b.findRemedy(ctx, n, d, l); err != nil {
+		told.FixUnknown = lang.Said(err).In(l)
+	}
 	if len(n.Fix) > 0 { // it stands beside its button
 		told.Report, told.Fix = d.Offered(), nil
 	}
@@ -369,19 +371,20 @@ func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *repor
 }
 
 // findRemedy adds what a button could mend, and keeps it for that button.
-func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) {
+func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) error {
 	call := b.Reader(ctx, n.Job)
-	r, ok := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
-	if !ok {
-		return
+	r, ok, err := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
+	if !ok || err != nil {
+		return err
 	}
 	if err := b.cfg.Store.Put(ctx, record.Remedy, card.ID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
 		b.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
-		return
+		return err
 	}
 	for _, x := range r.Changes {
 		n.Fix = append(n.Fix, x.In(l))
 	}
+	return nil
 }
 
 // readJob runs a reading operation on one job.

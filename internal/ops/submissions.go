@@ -9,19 +9,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Submission is what the store knows of a job, if it was submitted through us.
-func (c *Call) Submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
+// FindSubmission is what the store knows of a job that was submitted through us, or
+// store.ErrNotFound.
+func (c *Call) FindSubmission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, error) {
 	if c.Store == nil {
-		return store.Submission{}, false
+		return store.Submission{}, store.ErrNotFound
 	}
 	st, err := c.Store()
 	if err != nil {
-		return store.Submission{}, false
+		return store.Submission{}, err
 	}
 	if !slurm.IsStepID(string(id)) {
 		id = id.Array()
 	}
-	sub, err := st.ByJob(ctx, cluster, id)
+	return st.ByJob(ctx, cluster, id)
+}
+
+// Submission is FindSubmission for whoever does as well without one.
+func (c *Call) Submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
+	sub, err := c.FindSubmission(ctx, cluster, id)
 	return sub, err == nil
 }
 

@@ -41,6 +41,8 @@ type DiagnoseOut struct {
 	// Fix is the change that would mend the job, where its specification is known
 	// here and a plan has accepted the change.
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
+	// FixUnknown says why it is not known at this moment whether there is one.
+	FixUnknown string `json:"fix_unknown,omitempty"`
 	// Answer is to the question that was asked.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -55,6 +57,9 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	d := o.Report.View(l)
 	if o.Answer != "" {
 		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}
+	}
+	if o.FixUnknown != "" {
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "No change is offered: %s", ZH: "未给出修改建议：%s"}.With(o.FixUnknown).In(l)})
 	}
 	if o.Fix != nil {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
@@ -189,9 +194,15 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	}
 	defer done()
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
-	r, err := diagnose.Run(ctx, src, evidence(ctx, c, cl, j))
+	if out.Report, err = diagnose.Run(ctx, src, evidence(ctx, c, cl, j)); err != nil {
+		return out, unreadableLogs(err)
+	}
 	c.Step(2, 3, "")
-	return DiagnoseOut{Report: r, Fix: launch.PatchFor(ctx, c, cl.Name(), j.ID, r)}, unreadableLogs(err)
+	var unknown error
+	if out.Fix, unknown = launch.PatchFor(ctx, c, cl.Name(), j.ID, out.Report); unknown != nil && out.Found() {
+		out.FixUnknown = lang.Said(unknown).In(c.Lang)
+	}
+	return out, nil
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes

@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,25 @@ func TestAJobsOwnLogsAreRead(t *testing.T) {
 				require.NotContains(t, p, "link")
 			}
 		})
+	}
+}
+
+// Whether a change would mend a job is not known while what it was submitted with cannot be read.
+func TestNoChangeIsOfferedWhileTheStoreCannotBeRead(t *testing.T) {
+	call, _, _ := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	call.Store = func() (*store.Store, error) {
+		return nil, lang.Text{EN: "the database is locked", ZH: "数据库被锁定"}.Err()
+	}
+	for l, want := range map[lang.Lang]string{
+		lang.EN: "No change is offered: what job 77 was submitted with cannot be read at this moment: the database is locked",
+		lang.ZH: "未给出修改建议：暂时无法读取作业 77 提交时的规格：数据库被锁定",
+	} {
+		call.Lang = l
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		var b strings.Builder
+		require.NoError(t, view.Text(&b, out.(view.Viewer).View(l), view.Style{}))
+		require.Contains(t, b.String(), want)
 	}
 }
 

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -80,11 +81,14 @@ func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 			lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
 			lang.Text{EN: "a job id such as 4711", ZH: "作业号，例如 4711"})
 	}
-	sub, ok := c.Submission(ctx, cl.Name(), id)
-	if !ok {
+	sub, err := c.FindSubmission(ctx, cl.Name(), id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return sub, ops.NotFoundError("job",
 			lang.Text{EN: "job %s was not submitted through megatron-ops", ZH: "作业 %s 不是通过 megatron-ops 提交的"}.With(id),
 			lang.Text{EN: "only jobs that were submitted here are kept", ZH: "只保存通过这里提交的作业"})
+	case err != nil:
+		return sub, unreadNow(id, err)
 	}
 	return sub, nil
 }

@@ -2,6 +2,8 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -29,13 +32,19 @@ type Remedy struct {
 
 // RemedyFor works out what would mend a failed job that was submitted here; ok is
 // false where its specification is not known, or where no change that a machine
-// could make would help. What it offers passes the plan.
-func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) (Remedy, bool) {
-	s, ok := c.SpecOf(ctx, cluster, id)
-	if !ok {
-		return Remedy{}, false
+// could make would help; the error says that this cannot be known at this moment.
+// What it offers passes the plan.
+func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) (mended Remedy, ok bool, err error) {
+	sub, err := c.FindSubmission(ctx, cluster, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return Remedy{}, false, unreadNow(id, err)
 	}
-	return remedy(c, s, id, r)
+	var s job.Spec
+	if err != nil || json.Unmarshal(sub.Spec, &s) != nil {
+		return Remedy{}, false, nil
+	}
+	mended, ok = remedy(c, s, id, r)
+	return mended, ok, nil
 }
 
 func remedy(c *ops.Call, s job.Spec, id slurm.JobID, r report.Report) (Remedy, bool) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -126,7 +127,8 @@ func TestWhereNoChangeHelpsNoneIsOffered(t *testing.T) {
 		_, ok := remedy(c, failing(), "4711", r)
 		require.False(t, ok, name)
 	}
-	_, ok := RemedyFor(t.Context(), c, "local", "4711", report.Report{Class: outcome.PortInUse})
+	_, ok, err := RemedyFor(t.Context(), c, "local", "4711", report.Report{Class: outcome.PortInUse})
+	require.NoError(t, err)
 	require.False(t, ok, "a job of somebody else's making has no specification here")
 }
 
@@ -140,9 +142,16 @@ func TestTheRemedyOfASubmittedJobIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "4711", "", time.Now()))
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "slurm", Store: func() (*store.Store, error) { return st, nil }}}
-	r, ok := RemedyFor(t.Context(), c, "slurm", "4711", report.Report{Class: outcome.PortInUse})
+	r, ok, err := RemedyFor(t.Context(), c, "slurm", "4711", report.Report{Class: outcome.PortInUse})
+	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, 24711, *r.Spec.MasterPort)
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, ok, err = RemedyFor(away, c, "slurm", "4711", report.Report{Class: outcome.PortInUse})
+	require.False(t, ok)
+	require.Contains(t, lang.Said(err).EN, "what job 4711 was submitted with cannot be read at this moment")
+	require.Contains(t, lang.Said(err).ZH, "暂时无法读取作业 4711 提交时的规格")
 }
 
 func TestABrokenNodeIsLeftOut(t *testing.T) {

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -25,9 +27,12 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 	if err != nil {
 		return job.Spec{}, err
 	}
-	sub, ok := c.Submission(ctx, cl.Name(), id)
+	sub, err := c.FindSubmission(ctx, cl.Name(), id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return job.Spec{}, unreadNow(id, err)
+	}
 	var s job.Spec
-	if !ok || json.Unmarshal(sub.Spec, &s) != nil {
+	if err != nil || json.Unmarshal(sub.Spec, &s) != nil {
 		return s, ops.NotFoundError("from",
 			lang.Text{EN: "the specification of job %s on %s is not known: it was not submitted from here", ZH: "不知道 %[2]s 上作业 %[1]s 的规格：它不是从这里提交的"}.With(id, cl.Name()),
 			lang.Text{EN: "import reads a script that was submitted otherwise", ZH: "以其他方式提交的脚本可用 import 读取"})
@@ -36,6 +41,16 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 		return job.Spec{}, &ops.Error{Code: ops.NotAllowed, Field: "from", Message: lang.Text{EN: "the specification of job %s is its owner's", ZH: "作业 %s 的规格只属于其所有者"}.With(id), Fix: lang.Text{EN: "name a job of your own", ZH: "请指定自己的作业"}}
 	}
 	return s, nil
+}
+
+// unreadNow is the error of a submission that may be there, and cannot be read at this
+// moment.
+func unreadNow(id slurm.JobID, err error) error {
+	return &ops.Error{
+		Code:    ops.Failed,
+		Message: lang.Text{EN: "what job %s was submitted with cannot be read at this moment: %s", ZH: "暂时无法读取作业 %s 提交时的规格：%s"}.With(id, err),
+		Fix:     lang.Text{EN: "ask again in a moment", ZH: "请稍后再试"},
+	}
 }
 
 // from is the specification of the earlier job that in names, without what in leaves out
@@ -152,25 +167,29 @@ func (p SpecPatch) Command() string {
 }
 
 // PatchFor is the change of a failed job's specification that would mend it and
-// that a plan has accepted, or nil where there is none.
-func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) *SpecPatch {
+// that a plan has accepted, or nil where there is none; the error says that this
+// cannot be known at this moment.
+func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) (*SpecPatch, error) {
 	before, err := SubmittedSpec(ctx, c, cluster, id)
-	if err != nil {
-		return nil
+	switch {
+	case err != nil && ops.AsError(err).Code == ops.Failed:
+		return nil, err
+	case err != nil:
+		return nil, nil //nolint:nilerr // whose specification is not known or not theirs to see is offered none
 	}
 	mended, ok := remedy(c, before, id, r)
 	if !ok {
 		mended, ok = otherNodes(c, before, r)
 	}
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	patch, ok := patchOf(id, before, mended.Spec)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	for _, change := range mended.Changes {
 		patch.Changes = append(patch.Changes, change.In(c.Lang))
 	}
-	return &patch
+	return &patch, nil
 }
