@@ -76,7 +76,7 @@ func Few(names []string) lang.Text {
 	}
 	list := strings.Join(shown, ", ")
 	if more := len(names) - len(first); more > 0 {
-		return lang.Text{EN: "%s and %d more", ZH: "%s 等另外 %d 个"}.With(list, more)
+		return lang.Text{EN: "%s and %d more", ZH: "%s，另有 %d 个"}.With(list, more)
 	}
 	return lang.Same(list)
 }

@@ -61,10 +61,11 @@ func harmless(text string) bool {
 		strings.Contains(text, "guard: warning: ") // our own scripts' guards, which let the job go on
 }
 
-// gaveUp matches lines that name retries only to say that they are used up,
+// gaveUp matches lines that name retries only to say that they are used up, those of
+// bash, which has a row for what comes of them,
 // and argparse's word for a value given to a flag.
 var gaveUp = lazy.New(`(?i)retr(?:y|ies).{0,40}(?:exceeded|exhausted|failed)|exceeded.{0,30}retr|(?:max|too many|all) retries|` +
-	`giving up|gave up|ignored explicit argument`)
+	`giving up|gave up|ignored explicit argument|: fork: retry: `)
 
 var retries = lazy.New(`retrying \((\d+)/(\d+)\)`)
 

@@ -24,6 +24,15 @@ var launchPatterns = []pattern{
 		`|entrypoint)\S*.{0,3}: no such file|filenotfounderror.*(bin/python|/activate|/torchrun|bin/uv|venv/bin)|(env|exec|nohup` +
 		`|numactl): .*no such file or directory|source: .*no such file|activate: no such file|\bexec \S+ failed: no such file|cd: .*: no such file` +
 		`|: line \d+: \S+: no such file or directory$|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
+	// The system lets a shell start nothing more. bash tries again a few times before it gives up, and any
+	// cause outweighs such a retry.
+	{
+		outcome.EnvLaunch, Specific + 3, oneOf(": fork: resource temporarily|: fork failed: resource temporarily|: cannot fork"),
+		`^\S+: ((line )?\d+: )?(fork( failed)?: resource temporarily unavailable|cannot fork)$`,
+	},
+	{outcome.EnvLaunch, Death, oneOf(": fork: retry: resource temporarily"), `^\S+: (line \d+: )?fork: retry: resource temporarily unavailable`},
+	// Open MPI's mpirun, whose -np is more than Slurm gave.
+	{outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available"), `^there are not enough slots available in the system`},
 	{outcome.EnvLaunch, Specific + 2, oneOf("no matching distribution found|version that satisfies the requirement|resolutionimpossible"), `error: .*`},
 	{
 		outcome.EnvLaunch, Specific + 2, oneOf(": not found|can't cd to|can't open"),

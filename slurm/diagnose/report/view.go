@@ -327,7 +327,7 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
 			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
-	for i, t := range outcome.Of(r.Class).Advice {
+	for i, t := range r.classAdvice() {
 		if asks := AsksFor[r.Class]; asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
 			add(t)
 		}
