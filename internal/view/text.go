@@ -171,6 +171,12 @@ func (t *textWriter) table(tab Table) {
 	for n, r := range rows {
 		cells, height := make([][]string, len(r)), 0
 		for i, c := range r {
+			if i == 0 && n > 0 && breaksWord(Plainly(c), width[i]) { // a name stands whole, above its row
+				t.line("  " + Plainly(c))
+				if c = ""; strings.Join(r[1:], "") == "" {
+					break
+				}
+			}
 			if width[i] >= 0 {
 				cells[i] = strings.Split(wrap(Plainly(c), width[i]), "\n")
 				height = max(height, len(cells[i]))

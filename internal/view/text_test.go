@@ -101,6 +101,21 @@ func TestWrappedLinesKeepTheirWidth(t *testing.T) {
 	require.Contains(t, draw(Doc{Sections: []Section{{Table: table}}}, Style{Width: 40}), "  microbatches  what")
 }
 
+// A name that its column is too narrow for is read whole, on a line of its own above its row.
+func TestANarrowTableBreaksNoName(t *testing.T) {
+	rows := [][]string{{"qwen3-235b-a22b", "h100", "TP2 PP8 VP4 EP32"}, {"", "b200", "TP1 PP8"}, {"nemotron4-15b", "", ""}, {"qwen3-8b", "h100", "TP1 PP1"}}
+	d := Doc{Sections: []Section{{Table: &Table{Header: []string{"model", "GPU", "layout"}, Rows: rows}}}}
+	require.Equal(t, `  model       GPU   layout
+  qwen3-235b-a22b
+              h100  TP2 PP8
+                    VP4 EP32
+              b200  TP1 PP8
+  nemotron4-15b
+  qwen3-8b    h100  TP1 PP1
+`, draw(d, Style{Width: 30}))
+	require.Contains(t, draw(d, Style{Width: 80}), "\n  qwen3-235b-a22b  h100  TP2 PP8 VP4 EP32\n")
+}
+
 func TestTextFoldsOnlyLists(t *testing.T) {
 	d := Doc{Sections: []Section{
 		{Heading: "notes", Items: []string{"one", "two"}, Fold: true},

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -54,6 +55,11 @@ func wrap(s string, width int) string {
 		}
 	}
 	return strings.ReplaceAll(out.String(), "\u00a0%", " %")
+}
+
+// breaksWord reports whether a column of this width holds a word of s in parts only.
+func breaksWord(s string, width int) bool {
+	return width >= 0 && slices.ContainsFunc(pieces(s), func(p string) bool { return lipgloss.Width(strings.TrimRight(p, " ")) > width })
 }
 
 // pieces are what a line may be broken between, each with the blanks that follow it.
