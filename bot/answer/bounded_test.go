@@ -24,6 +24,33 @@ func TestAFileEndsSomewhere(t *testing.T) {
 	require.Equal(t, strings.Repeat(line, (1<<20)/100)+"…\n", bounded(whole+"x", false))
 }
 
+// What a file holds of a text is said below the lines that are shown.
+func TestWhatAFileHoldsIsSaid(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("x", 99) + "\n"
+	for _, c := range []struct {
+		lang   lang.Lang
+		lines  int
+		kind   string
+		says   string
+		denies string
+	}{
+		{lang.EN, 1000, "log", "1000 lines; all of them are in output-1.log", "1 MiB"},
+		{lang.EN, 30_000, "log", "30000 lines; output-1.log holds the newest 1 MiB of them", "all of them"},
+		{lang.ZH, 30_000, "log", "共 30000 行；最新的 1 MiB 见 output-1.log", "全文"},
+		{lang.EN, 30_000, "bash", "30000 lines; script-1.sh holds the first 1 MiB of them", "all of them"},
+		{lang.ZH, 30_000, "bash", "30000 行；前 1 MiB 见 script-1.sh", "全文"},
+	} {
+		r := Render(view.Doc{Sections: []view.Section{{Code: strings.Repeat(line, c.lines), Lang: c.kind}}}, c.lang)
+		var shown strings.Builder
+		for _, m := range r.Messages {
+			shown.Write(BlocksJSON(m))
+		}
+		require.Contains(t, shown.String(), c.says)
+		require.NotContains(t, shown.String(), c.denies)
+	}
+}
+
 // A file of one very long line keeps its beginning, of a log its end: whole lines where
 // there are some.
 func TestALongLineIsCutWithinIt(t *testing.T) {

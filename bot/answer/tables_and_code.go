@@ -92,12 +92,18 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 		shown = strings.Join(kept, "\n")
 		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n", newest: newest}
 		files = append(files, f)
-		note := textFirstLines
+		note, where := textFirstLines, textAll
 		if newest {
 			note = textLastLines
 		}
+		switch cut := len(f.Content) > maxContent; {
+		case cut && newest:
+			where = textEnd
+		case cut:
+			where = textBeginning
+		}
 		defer func() {
-			c := ContextLine(fmt.Sprintf(note.In(l), len(kept), len(lines), f.Name))
+			c := ContextLine(fmt.Sprintf(note.In(l), len(kept), len(lines), where.With(f.Name).In(l)))
 			ps = append(ps, piece{Block: c, size: 100})
 		}()
 	}
@@ -109,8 +115,12 @@ func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []Fil
 }
 
 var (
-	textFirstLines = lang.Text{EN: "%d of %d lines; all of them are in %s", ZH: "显示 %d / %d 行；全文见 %s"}
-	textLastLines  = lang.Text{EN: "the newest %d of %d lines; all of them are in %s", ZH: "最新的 %d 行，共 %d 行；全文见 %s"}
+	textFirstLines = lang.Text{EN: "%d of %d lines; %s", ZH: "显示 %d / %d 行；%s"}
+	textLastLines  = lang.Text{EN: "the newest %d of %d lines; %s", ZH: "最新的 %d 行，共 %d 行；%s"}
+
+	textAll       = lang.Text{EN: "all of them are in %s", ZH: "全文见 %s"}
+	textBeginning = lang.Text{EN: "%s holds the first 1 MiB of them", ZH: "前 1 MiB 见 %s"}
+	textEnd       = lang.Text{EN: "%s holds the newest 1 MiB of them", ZH: "最新的 1 MiB 见 %s"}
 )
 
 // fitting are the first lines that fit into so many characters, or the newest; the
