@@ -6,7 +6,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -42,8 +41,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if target == "" {
 		return nil, false
 	}
-	var k card.Card
-	known, err := b.cfg.Store.Get(ctx, record.Card, card.ID(here.Cluster, here.ID), b.now(), &k)
+	k, known, err := b.news.Card(ctx, here.Cluster, here.ID)
 	if err != nil || known && card.ToneOf(k.News.Job.State) != view.Bad {
 		return nil, false
 	}

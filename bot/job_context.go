@@ -13,7 +13,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -208,8 +207,7 @@ func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != incoming.AsMessage || a.Terminal != nil {
 		return nil, false
 	}
-	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(here.Cluster, here.ID), b.now(), &k)
+	k, ok, err := b.news.Card(ctx, here.Cluster, here.ID)
 	if err != nil || !ok || !k.News.Job.State.Ended() || k.News.Cause == nil {
 		return nil, false
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -185,8 +184,7 @@ func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news [
 	slices.SortStableFunc(jobs, func(x, y slurm.Job) int { return cmp.Or(rank(x.State)-rank(y.State), newestFirst(x, y)) })
 	for _, j := range jobs {
 		n := card.News{Job: j}
-		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
+		if k, ok, err := b.news.Card(ctx, j.Cluster, j.ID); err == nil && ok {
 			n = n.Keep(k.News)
 		}
 		news = append(news, n)

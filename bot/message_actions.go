@@ -9,7 +9,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/install"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -111,15 +110,8 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 
 // carded are the jobs whose cards stand in a workspace, newest first.
 func (b *Bot) carded(ctx context.Context, team string) (jobs []slurm.Job) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
-	if err != nil {
-		b.log.Warn("slack: cards", "err", err)
-	}
-	for _, key := range keys {
-		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k); err == nil && ok && k.Team == team {
-			jobs = append(jobs, k.News.Job)
-		}
+	for _, k := range b.news.Cards(ctx, func(k card.Card) bool { return k.Team == team }) {
+		jobs = append(jobs, k.News.Job)
 	}
 	slices.SortStableFunc(jobs, newestFirst)
 	return jobs

@@ -17,7 +17,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/jobnews"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -150,8 +149,8 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 
 // cardNow is the card of a job, with what its watcher knows or else its log says.
 func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
-	var k card.Card
-	if _, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil {
+	k, _, err := b.news.Card(ctx, j.Cluster, j.ID)
+	if err != nil {
 		b.log.Warn("slack: card", "job", j.ID, "err", err)
 	}
 	known := k.News.Job.State == j.State && k.News.Iteration > 0

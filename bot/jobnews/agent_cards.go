@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -67,8 +66,7 @@ func (b *Board) ownersOf(ctx context.Context, user string) []card.Place {
 // a pipeline have the pipeline's card.
 func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
-	var old card.Card
-	if have, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &old); err != nil || have && old.User != "" {
+	if old, have, err := b.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
 		return err
 	}
 	if _, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {

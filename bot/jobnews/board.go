@@ -54,7 +54,6 @@ type Board struct {
 	failing     sync.Mutex // one failure at a time joins an incident
 	watchers    watchers
 	turns       turns // of the loop that watches
-	unexplained unexplained
 }
 
 // New returns a Board.

@@ -11,7 +11,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 )
@@ -37,8 +36,7 @@ func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.Metrics
 	if quarter < 1 || quarter >= ended {
 		return
 	}
-	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(n.Job.Cluster, n.Job.ID), b.now(), &k)
+	k, ok, err := b.Card(ctx, n.Job.Cluster, n.Job.ID)
 	due := slices.ContainsFunc(k.Places, func(p card.Place) bool { return p.Pictured < quarter })
 	if err != nil || !ok || !due || !b.out.Plain(k.Team) {
 		return

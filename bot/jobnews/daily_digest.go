@@ -95,8 +95,7 @@ func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) 
 		}
 		for _, j := range jobs {
 			if j.Cluster = name; s.isAbout(j) {
-				var k card.Card // its diagnosis, where it has one
-				_, _ = b.cfg.Store.Get(ctx, record.Card, card.ID(name, j.ID), b.now(), &k)
+				k, _, _ := b.Card(ctx, name, j.ID) // its diagnosis, where it has one
 				day.add(j, k.News.Class)
 			}
 		}

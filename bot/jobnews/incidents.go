@@ -152,8 +152,7 @@ func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 // cardsOf are the cards of an incident's jobs.
 func (b *Board) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
-		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(x.Cluster, slurm.JobID(job)), b.now(), &k); err == nil && ok {
+		if k, ok, err := b.Card(ctx, x.Cluster, slurm.JobID(job)); err == nil && ok {
 			cards = append(cards, k)
 		}
 	}

@@ -80,8 +80,7 @@ func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 	defer b.cards.Unlock()
 	k.Places = slices.Clone(k.Places) // what is drawn into them was not sent where this fails
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
-	var old card.Card
-	have, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &old)
+	old, have, err := b.cardAt(ctx, id)
 	switch {
 	case err != nil:
 		return err
@@ -121,8 +120,7 @@ func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 // Carry gives the job that was submitted in place of another a card where that
 // one has its own.
 func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
-	var old card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(from.Cluster, from.ID), b.now(), &old)
+	old, ok, err := b.Card(ctx, from.Cluster, from.ID)
 	if err != nil || !ok {
 		return err
 	}
@@ -180,8 +178,7 @@ func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 func (b *Board) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
 	b.cards.Lock()
 	defer b.cards.Unlock()
-	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(cluster, id), b.now(), &k)
+	k, ok, err := b.Card(ctx, cluster, id)
 	if err != nil || !ok {
 		return false
 	}
@@ -210,8 +207,7 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
 	id := card.ID(n.Job.Cluster, n.Job.ID)
-	var k card.Card
-	have, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &k)
+	k, have, err := b.cardAt(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -376,8 +372,8 @@ func (b *Board) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 
 // cardLang is the language of a job's card.
 func (b *Board) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
-	var k card.Card
-	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err != nil || !ok {
+	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
+	if err != nil || !ok {
 		return lang.EN
 	}
 	return b.langOfCard(ctx, &k)
@@ -395,8 +391,7 @@ func (b *Board) mayCall(s people.Settings, k *card.Card) bool {
 // names it for good.
 func (b *Board) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
 	id := card.ID(j.Cluster, j.ID)
-	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, id, b.now(), &k)
+	k, ok, err := b.cardAt(ctx, id)
 	if err != nil || !ok {
 		return err
 	}

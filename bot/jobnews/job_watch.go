@@ -139,7 +139,7 @@ func (b *Board) heard(ctx context.Context, cluster string, e watch.Event) {
 	told := b.surely(ctx, "slack: news", n.Job.ID, func() error { return b.Tell(ctx, n) })
 	if told && e.Kind == watch.Ended {
 		if failed && report == nil {
-			b.unexplained.add(lateCause{n.Job, looksForCause})
+			b.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
 		}
 		b.noteFailure(ctx, n.Job, report)
 		b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
@@ -217,8 +217,7 @@ func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
 
 // toldEnd reports whether the end of a job stands on its card.
 func (b *Board) toldEnd(ctx context.Context, j slurm.Job) bool {
-	var k card.Card
-	ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k)
+	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
 	return err == nil && ok && !k.EndedAt.IsZero()
 }
 
@@ -441,8 +440,7 @@ func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 
 // followed reports whether anybody looks on: a diagnosis reads many logs.
 func (b *Board) followed(ctx context.Context, j slurm.Job) bool {
-	var k card.Card
-	if ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(j.Cluster, j.ID), b.now(), &k); err == nil && ok {
+	if _, ok, err := b.Card(ctx, j.Cluster, j.ID); err == nil && ok {
 		return true
 	}
 	followers, err := b.followers(ctx, j)
@@ -456,8 +454,7 @@ func (b *Board) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
 		return nil, err
 	}
 	for _, key := range keys {
-		var k card.Card
-		ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k)
+		k, ok, err := b.cardAt(ctx, key)
 		if err != nil {
 			return nil, err
 		}

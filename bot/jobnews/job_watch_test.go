@@ -59,7 +59,7 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	require.Equal(t, 40, k.News.Iteration)
 	require.InDelta(t, 1.2345, k.News.SecondsEach, 1e-9)
 	require.False(t, k.News.LineAt.IsZero())
-	require.Empty(t, s.unexplained.take())
+	require.Empty(t, s.unexplained())
 
 	for state, attached := range map[slurm.State]bool{slurm.Completed: false, slurm.Cancelled: false, slurm.Timeout: true} {
 		j := run(state)
@@ -104,6 +104,7 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s.explainLate(s.ctx)
 	require.Empty(t, s.told(), "it still cannot be read")
 
+	s.Board = New(s.cfg) // the server is started again
 	s.put(job, oomLog)
 	s.kept.away = record.Card
 	s.explainLate(s.ctx)
@@ -122,10 +123,10 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	gone := slurm.Job{ID: "4712", Name: "moe", User: "ada", State: slurm.Failed}
 	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
 	for range looksForCause {
-		require.Len(t, s.unexplained.jobs, 1)
+		require.Len(t, s.unexplained(), 1)
 		s.explainLate(s.ctx)
 	}
-	require.Empty(t, s.unexplained.jobs, "given up")
+	require.Empty(t, s.unexplained(), "given up")
 
 	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
 	s.told()
@@ -133,7 +134,7 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s.tell(card.News{Job: gone})
 	s.explainLate(s.ctx)
 	require.Empty(t, s.told(), "it runs again")
-	require.Empty(t, s.unexplained.jobs)
+	require.Empty(t, s.unexplained())
 }
 
 // Only an end that is a failure is diagnosed.
@@ -147,9 +148,9 @@ func TestAnEndThatIsNoFailureHasNoCause(t *testing.T) {
 		s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: s.put(j, oomLog)})
 		require.Nil(t, s.card(j.ID).News.Cause, state)
 	}
-	require.Empty(t, s.unexplained.take())
+	require.Empty(t, s.unexplained())
 	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: slurm.Job{ID: "9", State: slurm.Failed}})
-	require.Empty(t, s.unexplained.take(), "nobody follows it")
+	require.Empty(t, s.unexplained(), "nobody follows it")
 }
 
 // What the store does not take is told again.

@@ -24,17 +24,31 @@ func Queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID)
 	return j, ok
 }
 
-// CardsEndedSince are the cards of jobs that have ended since t.
-func (b *Board) CardsEndedSince(ctx context.Context, t time.Time) (list []card.Card) {
+// Card is the card of a job, where it has one.
+func (b *Board) Card(ctx context.Context, cluster string, id slurm.JobID) (k card.Card, ok bool, err error) {
+	return b.cardAt(ctx, card.ID(cluster, id))
+}
+
+func (b *Board) cardAt(ctx context.Context, key string) (k card.Card, ok bool, err error) {
+	ok, err = b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k)
+	return k, ok, err
+}
+
+// Cards are those that are wanted of all.
+func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
 	if err != nil {
 		b.log.Warn("slack: cards", "err", err)
 	}
 	for _, key := range keys {
-		var k card.Card
-		if ok, err := b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k); err == nil && ok && k.EndedAt.After(t) {
+		if k, ok, err := b.cardAt(ctx, key); err == nil && ok && wanted(k) {
 			list = append(list, k)
 		}
 	}
 	return list
+}
+
+// CardsEndedSince are the cards of jobs that have ended since t.
+func (b *Board) CardsEndedSince(ctx context.Context, t time.Time) []card.Card {
+	return b.Cards(ctx, func(k card.Card) bool { return k.EndedAt.After(t) })
 }

@@ -2,71 +2,56 @@ package jobnews
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sync"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/record"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A diagnosis can fail for a moment, such as while the database is busy or the log is
-// not there yet. The end is told without a cause then, and the next looks try again.
+// not there yet. The end is told without a cause then, and the next looks try again,
+// those of a server that is started meanwhile too.
 
 // looksForCause is how many looks try a diagnosis that failed once more.
 const looksForCause = 5
 
-// unexplained are the jobs whose failure was told without a cause.
-type unexplained struct {
-	mu   sync.Mutex
-	jobs map[string]lateCause // by the card's id
-}
-
-// A lateCause is a job that failed, and how many looks are left for its diagnosis.
-type lateCause struct {
-	job  slurm.Job
-	left int
-}
-
-// add keeps a job for a look, while any is left.
-func (u *unexplained) add(x lateCause) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.jobs == nil {
-		u.jobs = map[string]lateCause{}
+// lookForCause has the next looks try the diagnosis of a card's job, so often.
+func (b *Board) lookForCause(ctx context.Context, id string, looks int) {
+	if err := b.cfg.Store.Put(ctx, record.Unexplained, id, looks, b.now().AddDate(0, 0, 1)); err != nil {
+		b.log.Warn("slack: cause", "job", id, "err", err)
 	}
-	u.jobs[card.ID(x.job.Cluster, x.job.ID)] = x
-}
-
-// take hands out what waits for a look.
-func (u *unexplained) take() []lateCause {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := slices.Collect(maps.Values(u.jobs))
-	clear(u.jobs)
-	return all
 }
 
 // explainLate tries the diagnoses again that failed, and tells what they find. A job
 // that runs again has none to be told.
 func (b *Board) explainLate(ctx context.Context) {
-	for _, x := range b.unexplained.take() {
-		var k card.Card
-		ok, err := b.cfg.Store.Get(ctx, record.Card, card.ID(x.job.Cluster, x.job.ID), b.now(), &k)
-		now := k.News.Job
-		if err == nil && (!ok || now.State != x.job.State || now.Restarts != x.job.Restarts) {
+	ids, err := b.cfg.Store.Keys(ctx, record.Unexplained, b.now())
+	if err != nil {
+		b.log.Warn("slack: causes", "err", err)
+	}
+	for _, id := range ids {
+		var left int
+		_, err := b.cfg.Store.Get(ctx, record.Unexplained, id, b.now(), &left)
+		k, _, unread := b.cardAt(ctx, id)
+		if err != nil || unread != nil {
 			continue
 		}
-		n := card.News{Job: x.job}
-		if found := b.FindCause(ctx, &n, b.langOfCard(ctx, &k)); found != nil && b.Tell(ctx, n) == nil {
-			b.noteFailure(ctx, n.Job, found)
-			continue
+		n := card.News{Job: k.News.Job}
+		waits := n.Job.State.Ended() && k.News.Cause == nil
+		if waits {
+			found := b.FindCause(ctx, &n, b.langOfCard(ctx, &k))
+			if waits = found == nil || b.Tell(ctx, n) != nil; !waits {
+				b.noteFailure(ctx, n.Job, found)
+			}
 		}
-		if x.left--; x.left > 0 {
-			b.unexplained.add(x)
-		} else {
-			b.log.Warn("slack: no cause was found", "job", x.job.ID)
+		switch left--; {
+		case waits && left > 0:
+			b.lookForCause(ctx, id, left)
+			continue
+		case waits:
+			b.log.Warn("slack: no cause was found", "job", id)
+		}
+		if err := b.cfg.Store.Delete(ctx, record.Unexplained, id); err != nil {
+			b.log.Warn("slack: cause", "job", id, "err", err)
 		}
 	}
 }

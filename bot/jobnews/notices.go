@@ -12,7 +12,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -60,9 +59,8 @@ func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.
 		}
 		return owed
 	}
-	var k card.Card
 	job := card.ID(n.Cluster, n.Job)
-	if ok, err := b.cfg.Store.Get(ctx, record.Card, job, b.now(), &k); err == nil && ok && len(k.Places) > 0 {
+	if k, ok, err := b.cardAt(ctx, job); err == nil && ok && len(k.Places) > 0 {
 		call := ""
 		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User

@@ -136,6 +136,14 @@ func (s *stage) card(id slurm.JobID) (k card.Card) {
 	return k
 }
 
+// unexplained are the jobs whose failure still waits for a cause.
+func (s *stage) unexplained() []string {
+	s.t.Helper()
+	ids, err := s.kept.Keys(s.ctx, record.Unexplained, s.at)
+	require.NoError(s.t, err)
+	return ids
+}
+
 var called = regexp.MustCompile(`"user_id":"(\w+)"`)
 
 // lines are messages, a line each: how, where and what, whom it calls, and when it may

@@ -53,6 +53,7 @@ const (
 	Install      = "install"       // team → its encrypted token
 	Follow       = "follow"        // subscriptions
 	Base         = "base"          // a key → the specification that a form began with
+	Unexplained  = "unexplained"   // cluster/job → how many looks are left for the cause of its failure
 	Remedy       = "remedy"        // cluster/job → what would mend a failed job
 	Failure      = "failure"       // cluster/job → why it failed, for an hour
 	PipelineCard = "pipeline_card" // a pipeline's key → its one card
