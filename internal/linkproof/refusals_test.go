@@ -2,9 +2,11 @@ package linkproof_test
 
 import (
 	"crypto/rand"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
+	"github.com/megatron-ops/megatron-ops/internal/munge"
 )
 
 // A site without MUNGE believes a file of the person's own that nobody else can have
@@ -19,6 +22,11 @@ import (
 func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 	me, err := account.Current(t.Context())
 	require.NoError(t, err)
+	isRoot := me.UID == 0
+	if isRoot { // root is nobody in particular: the files are given to somebody who is
+		me, err = account.ByID(t.Context(), 65534)
+		require.NoError(t, err)
+	}
 	given := time.Now()
 	written := func(after time.Duration) func(*testing.T, string) {
 		return func(t *testing.T, file string) {
@@ -27,6 +35,13 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 	}
 	mode := func(perm os.FileMode) func(*testing.T, string) {
 		return func(t *testing.T, file string) { require.NoError(t, os.Chmod(file, perm)) }
+	}
+	ofUser := func(uid int) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			if os.Chown(file, uid, -1) != nil {
+				t.Skip("only root gives files away")
+			}
+		}
 	}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, file string)
@@ -51,6 +66,12 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 			require.NoError(t, os.Remove(file))
 			require.NoError(t, os.Mkdir(file, 0o755))
 		}, "is a directory"},
+		"it is a pipe": {func(t *testing.T, file string) {
+			require.NoError(t, os.Remove(file))
+			require.NoError(t, syscall.Mkfifo(file, 0o644))
+		}, "it is not a plain file"},
+		"it is root's":              {ofUser(0), "root is nobody in particular"},
+		"its owner is nobody known": {ofUser(3_999_999), "3999999"},
 		"it holds another text": {func(t *testing.T, file string) {
 			require.NoError(t, os.WriteFile(file, []byte("megatron-ops link "+rand.Text()), 0o644))
 		}, "over another text than the code"},
@@ -77,11 +98,11 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 			files, err := filepath.Glob(filepath.Join(f.Dir, "megatron-ops-link-*"))
 			require.NoError(t, err)
 			require.Len(t, files, 1)
+			if isRoot {
+				require.NoError(t, os.Chown(files[0], me.UID, -1))
+			}
 			c.change(t, files[0])
 			u, err := f.Owner(t.Context(), code, given)
-			if c.why == "" && me.UID == 0 {
-				c.why = "root is nobody in particular"
-			}
 			if c.why != "" {
 				require.ErrorContains(t, err, c.why)
 				return
@@ -96,4 +117,43 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 		_, err := f.Owner(t.Context(), none, given)
 		require.ErrorContains(t, err, "it is for no code")
 	}
+}
+
+// A proof takes the place of an earlier one, but never of what another has put there, and is
+// none where MUNGE, which is to seal it, does not answer.
+func TestAProofIsWrittenAnew(t *testing.T) {
+	f, code := linkproof.Folder{Dir: t.TempDir()}, rand.Text()
+	proofs := func() []string {
+		files, err := filepath.Glob(filepath.Join(f.Dir, "megatron-ops-link-*"))
+		require.NoError(t, err)
+		return files
+	}
+	for range 2 {
+		require.NoError(t, f.Write(t.Context(), code))
+		text, err := os.ReadFile(proofs()[0])
+		require.NoError(t, err)
+		require.Equal(t, "megatron-ops link "+code, string(text))
+		require.NoError(t, os.WriteFile(proofs()[0], []byte("something longer than a proof is, by far and more"), 0o600))
+	}
+	sealed := linkproof.Folder{Dir: f.Dir, Munge: &munge.Service{Socket: filepath.Join(f.Dir, "none")}}
+	_, err := sealed.Owner(t.Context(), code, time.Now())
+	var refused *linkproof.Refused
+	require.ErrorAs(t, err, &refused)
+	require.NotContains(t, err.Error(), "another text", "nothing is believed that is not sealed")
+	other := rand.Text()
+	require.Error(t, sealed.Write(t.Context(), other))
+	require.Len(t, proofs(), 1, "nothing is left of what could not be sealed")
+
+	require.NoError(t, os.Remove(proofs()[0]))
+	_, err = f.Owner(t.Context(), code, time.Now())
+	require.ErrorIs(t, err, fs.ErrNotExist, "not yet")
+	require.NoError(t, f.Write(t.Context(), code))
+	place := proofs()[0]
+	require.NoError(t, os.Remove(place))
+	require.NoError(t, os.MkdirAll(filepath.Join(place, "x"), 0o755))
+	require.ErrorContains(t, f.Write(t.Context(), code), "ask for a new code")
+	gone := linkproof.Folder{Dir: filepath.Join(f.Dir, "gone")}
+	require.ErrorIs(t, gone.Write(t.Context(), code), fs.ErrNotExist)
+	_, err = gone.Owner(t.Context(), code, time.Now())
+	require.ErrorContains(t, err, "folder of link codes")
 }
