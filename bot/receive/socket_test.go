@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,19 @@ func TestWhereTheAppIsInstalled(t *testing.T) {
 			require.True(t, ok)
 		}
 		require.Equal(t, http.StatusTooManyRequests, get("/slack/install"))
+	}
+}
+
+// What arrives in time over a connection is read to its end.
+func TestARequestOverAConnection(t *testing.T) {
+	t.Parallel()
+	d := open()
+	server := httptest.NewServer(d.Handler())
+	t.Cleanup(server.Close)
+	for range 2 { // the second on the same connection
+		res, err := http.Post(server.URL+"/slack/events", "application/json", strings.NewReader(mention))
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode, "it was read, and nobody has signed it")
 	}
 }
