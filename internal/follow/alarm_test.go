@@ -71,8 +71,12 @@ func newLife(t *testing.T) *life {
 			Clusters: map[string]ops.Cluster{"bench": &bench{l.job}}, Default: "bench", Now: time.Now, Self: "ada",
 			Store: func() (*store.Store, error) { return st, nil },
 		},
-		Log:  slog.New(slog.DiscardHandler),
-		Tell: func(_ context.Context, n News) error { l.told = append(l.told, n.Alarms...); return nil },
+		Log: slog.New(slog.DiscardHandler),
+		Tell: func(_ context.Context, n News) error {
+			require.NotEmpty(t, n.Alarms, "news of nothing")
+			l.told = append(l.told, n.Alarms...)
+			return nil
+		},
 	}
 	l.log.WriteString("using world size: 16, data-parallel size: 16, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n  world_size ...................................... 16\n  seq_length ...................................... 4096\n> initializing torch distributed ...\n")
 	return l

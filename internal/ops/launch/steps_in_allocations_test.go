@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,6 +23,7 @@ type held struct {
 	*opstest.Site
 	launched []slurm.Launch
 	steps    map[string]slurm.JobID
+	step     slurm.Job
 }
 
 func (h *held) Launch(_ context.Context, l slurm.Launch) (slurm.JobID, error) {
@@ -37,7 +39,8 @@ func (h *held) FindStep(_ context.Context, _ slurm.JobID, name string) (slurm.Jo
 }
 
 func (h *held) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
-	return slurm.Job{ID: id, State: slurm.Completed, User: "alice"}, nil
+	h.step.ID = id
+	return h.step, nil
 }
 
 func holding(t *testing.T) (*ops.Call, *held) {
@@ -46,7 +49,7 @@ func holding(t *testing.T) (*ops.Call, *held) {
 		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
 		"8": {ID: "8", User: "alice", State: slurm.Pending},
 		"9": {ID: "9", User: "bob", State: slurm.Running, Nodes: []string{"gpu3", "gpu4"}, GPUs: 16},
-	}}, steps: map[string]slurm.JobID{}}
+	}}, steps: map[string]slurm.JobID{}, step: slurm.Job{State: slurm.Completed, User: "alice"}}
 	c := opstest.NewCall(t, h.Site)
 	c.Clusters["test"] = h
 	return c, h
@@ -141,4 +144,56 @@ func TestAStepsLogsAreItsOwn(t *testing.T) {
 	d, err := opstest.Do(t, c, joblogs.Diagnose(), id)
 	require.NoError(t, err)
 	require.Equal(t, "success", d.(joblogs.DiagnoseOut).Class)
+}
+
+// What a specification leaves open is as large as the allocation.
+func TestAStepIsAsLargeAsItsAllocation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		held   slurm.Job
+		words  []string
+		starts string // empty: it does not
+		says   string
+	}{
+		"as asked":                      {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 16}, []string{"--nodes", "2", "--gpus-per-node", "8"}, "2 nodes, 16 GPUs", ""},
+		"all of its GPUs":               {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 8}, []string{"--nodes", "2"}, "2 nodes, 8 GPUs", ""},
+		"all of its nodes":              {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 16}, nil, "2 nodes, 16 GPUs", ""},
+		"fewer GPUs than it has":        {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 16}, []string{"--gpus-per-node", "4"}, "2 nodes, 8 GPUs", ""},
+		"more GPUs than it has":         {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 8}, []string{"--gpus-per-node", "8"}, "", "8 GPUs a node are asked for, and job 3 has 4"},
+		"one whose GPUs are not told":   {slurm.Job{Nodes: []string{"a", "b"}}, []string{"--gpus-per-node", "8"}, "2 nodes, 16 GPUs", ""},
+		"more nodes than it has":        {slurm.Job{Nodes: []string{"a"}, GPUs: 8}, []string{"--nodes", "2"}, "", "2 nodes are asked for, and job 3 has 1"},
+		"one that runs and has no node": {slurm.Job{}, nil, "", "job 3 is RUNNING and has no nodes"},
+	} {
+		c, h := holding(t)
+		tt.held.ID, tt.held.User, tt.held.State = "3", "alice", slurm.Running
+		h.Put(tt.held)
+		words := slices.Concat([]string{"--into", "3", "--name", "gpt", "--gpu", "h100", "--worktree", "/lustre/m"}, tt.words, opstest.GoodJob[slices.Index(opstest.GoodJob, "--"):])
+		_, err := opstest.Do(t, c, launch.Submit(), words...)
+		if tt.starts != "" {
+			require.True(t, ops.AsError(err).Confirm, "%s: %v", name, err)
+			require.ErrorContains(t, err, "this starts gpt as a step of job 3: "+tt.starts, name)
+			continue
+		}
+		require.ErrorContains(t, err, tt.says, name)
+		require.Empty(t, h.launched, name)
+	}
+}
+
+// A step that runs tells how long, by this machine's clock.
+func TestAStepTellsHowLongItRuns(t *testing.T) {
+	c, h := holding(t)
+	begun := c.Now().Add(-90 * time.Second)
+	for state, want := range map[slurm.State]int64{slurm.Running: 90, slurm.Completed: 5} {
+		h.step = slurm.Job{State: state, StartedAt: &begun, ElapsedS: 5, User: "alice"}
+		_, j, err := launch.JobOrStep(t.Context(), c, "", "7.0")
+		require.NoError(t, err)
+		require.Equal(t, want, j.ElapsedS)
+		require.Equal(t, "test", j.Cluster)
+	}
+	h.step = slurm.Job{State: slurm.Running, ElapsedS: 5}
+	_, j, err := launch.JobOrStep(t.Context(), c, "", "7.0")
+	require.NoError(t, err)
+	require.Equal(t, int64(5), j.ElapsedS)
+	c.Clusters["test"] = &opstest.Site{}
+	_, _, err = launch.JobOrStep(t.Context(), c, "", "7.0")
+	require.Error(t, err, "slurmrestd knows no steps")
 }

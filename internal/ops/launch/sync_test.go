@@ -2,6 +2,7 @@ package launch_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
@@ -75,4 +77,65 @@ func TestAYesIsForTheDifferenceThatWasShown(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "secret.env")))
 	c.Shown = ""
 	require.Nil(t, run(), "--yes was shown nothing")
+}
+
+// A place names the difference that it has, and the jobs that work in it.
+type place struct {
+	*opstest.Site
+	differs cluster.TreeDifference
+}
+
+func (*place) SyncDefaults() (string, []string) { return "/lustre", nil }
+
+func (p *place) CompareTree(context.Context, *cluster.SourceTree, string) (cluster.TreeDifference, error) {
+	return p.differs, nil
+}
+
+func (p *place) BringTree(context.Context, *cluster.SourceTree, string, string, cluster.GitSource) (cluster.TreeDifference, error) {
+	return p.differs, nil
+}
+
+// What is brought is shown with all that one must know to agree to it, and no more files than are read.
+func TestWhatASyncWouldDoIsShown(t *testing.T) {
+	dir := t.TempDir()
+	opstest.Write(t, filepath.Join(dir, "train.py"), "print(1)\n")
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "outside")))
+	files := func(n int) (all []cluster.TreeChange) {
+		for i := range n {
+			all = append(all, cluster.TreeChange{Path: fmt.Sprintf("f%02d.py", i), Bytes: 2048})
+		}
+		return all
+	}
+	to := filepath.Join("/lustre", filepath.Base(dir))
+	for name, c := range map[string]struct {
+		differs cluster.TreeDifference
+		says    []string
+		silent  []string
+	}{
+		"nothing":          {cluster.TreeDifference{Same: 3}, []string{to + " is as it is here: 3 files", "links that lead out of the folder: outside"}, []string{"jobs of yours", "more"}},
+		"twelve new files": {cluster.TreeDifference{Added: files(12)}, []string{"differs: 12 added, 0 changed, 0 deleted", "+ f11.py  2.0 KiB", "would see this: "}, []string{"more"}},
+		"thirteen":         {cluster.TreeDifference{Added: files(13)}, []string{"+ f11.py", "+ and 1 more"}, []string{"f12.py"}},
+		"edited there":     {cluster.TreeDifference{Changed: []cluster.TreeChange{{Path: "a.py", Bytes: 1, EditedThere: true}, {Path: "b.py", Bytes: 1}}}, []string{"~ a.py  1 B  (edited there since it was brought)", "~ b.py  1 B"}, []string{"b.py  1 B  (edited"}},
+		"gone here":        {cluster.TreeDifference{Deleted: []cluster.TreeChange{{Path: "a\tb"}}}, []string{`- "a\tb"`}, []string{`tb"  0 B`}},
+		"unfinished":       {cluster.TreeDifference{Unfinished: "bob@desk", Added: files(1)}, []string{"an earlier sync (bob@desk) broke off"}, nil},
+	} {
+		at := &place{Site: &opstest.Site{OfKind: "ssh", KnownJobs: map[slurm.JobID]slurm.Job{
+			"1": {ID: "1", User: "alice", State: slurm.Running, WorkDir: to}, "2": {ID: "2", User: "alice", State: slurm.Pending, WorkDir: to + "/runs"},
+			"3": {ID: "3", User: "alice", State: slurm.Failed, WorkDir: to}, "4": {ID: "4", User: "alice", State: slurm.Running, WorkDir: to + "-old"},
+		}}, differs: c.differs}
+		call := opstest.NewCall(t, at.Site)
+		call.Clusters = map[string]ops.Cluster{call.Default: at}
+		out, err := opstest.Do(t, call, launch.Sync(), dir, "--dry-run")
+		require.NoError(t, err, name)
+		if name != "nothing" {
+			require.ElementsMatch(t, []slurm.JobID{"1", "2"}, out.(launch.SyncOut).Jobs, name)
+		}
+		text := opstest.Text(t, out, lang.EN)
+		for _, want := range c.says {
+			require.Contains(t, text, want, name)
+		}
+		for _, not := range c.silent {
+			require.NotContains(t, text, not, name)
+		}
+	}
 }
