@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,4 +101,28 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 	s.Press(q, yes, value, "U5")
 	s.said("This question was answered already")
 	require.Zero(t, s.yard.count())
+}
+
+// An operator reads at home of the requests that wait, until they are decided; others do not.
+func TestRequestsThatWaitStandAtAnOperatorsHome(t *testing.T) {
+	t.Parallel()
+	s := approving(t)
+	n := 0
+	home := func(user string, has bool) {
+		t.Helper()
+		n++
+		s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": fmt.Sprintf("%d.1", n)})
+		s.Wait("home of "+user, func(st slacktest.State) bool {
+			drawn := slacktest.JSON(st.Homes[user])
+			return drawn != "null" && strings.Contains(drawn, "ada asks for `submit`, until ") == has
+		})
+	}
+	s.Slash("submit --yes " + spec)
+	q := s.said("Approval needed")
+	home("U1", false)
+	home("U5", true)
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	s.said("Approved: submit")
+	home("U5", false)
 }

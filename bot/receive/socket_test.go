@@ -163,7 +163,7 @@ func TestARequestOverAConnection(t *testing.T) {
 	server := httptest.NewServer(d.Handler())
 	t.Cleanup(server.Close)
 	for range 2 { // the second on the same connection
-		res, err := http.Post(server.URL+"/slack/events", "application/json", strings.NewReader(mention))
+		res, err := http.Post(server.URL+"/slack/events", "application/json", strings.NewReader(strings.Repeat(" ", 100_000)))
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode, "it was read, and nobody has signed it")

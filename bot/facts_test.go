@@ -1,0 +1,61 @@
+package bot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+)
+
+// What a card does not say of a job is said beside it, and nothing that is not so.
+func TestFurtherFactsOfAJob(t *testing.T) {
+	for want, r := range map[string]jobcontrol.StatusOut{
+		"Slurm's state=PENDING Priority":                  {Job: slurm.Job{State: slurm.Pending, Reason: "Priority"}},
+		"Slurm's state=RUNNING":                           {Job: slurm.Job{State: slurm.Running, Reason: "None"}},
+		"Nodes=gpu[1-2]; Slurm's state=RUNNING":           {Job: slurm.Job{State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}}},
+		"Slurm's state=RUNNING; Restarts=1":               {Job: slurm.Job{State: slurm.Running, Restarts: 1}},
+		"Slurm's state=RUNNING; Output=/w/a":              {Job: slurm.Job{State: slurm.Running, Stdout: "/w/a", Stderr: "/w/a"}},
+		"Slurm's state=RUNNING; Output=/w/a; Errors=/w/b": {Job: slurm.Job{State: slurm.Running, Stdout: "/w/a", Stderr: "/w/b"}},
+		"Tasks=3 waiting · 1 running; Tasks at a time=1; Slurm's state=RUNNING": {Job: slurm.Job{
+			State: slurm.Running, ArrayLimit: 1, Tasks: map[slurm.State]int{slurm.Running: 1, slurm.Pending: 3},
+		}},
+		"Slurm's state=RUNNING; Code=commit abc": {Job: slurm.Job{State: slurm.Running}, Source: &cluster.GitSource{Commit: "abc"}},
+	} {
+		var said []string
+		for _, f := range furtherFacts(r, lang.EN) {
+			said = append(said, f.Name+"="+f.Value)
+		}
+		require.Equal(t, want, strings.Join(said, "; "))
+	}
+}
+
+// The newest job is the one that was submitted last, by its number where no time tells.
+func TestWhichJobIsTheNewest(t *testing.T) {
+	at := func(s int64) *time.Time { v := time.Unix(s, 0); return &v }
+	for _, c := range []struct {
+		newer, older slurm.Job
+	}{
+		{slurm.Job{ID: "1", SubmittedAt: at(20)}, slurm.Job{ID: "2", SubmittedAt: at(10)}},
+		{slurm.Job{ID: "2", SubmittedAt: at(10)}, slurm.Job{ID: "1", SubmittedAt: at(10)}},
+		{slurm.Job{ID: "2", SubmittedAt: at(10)}, slurm.Job{ID: "1"}},
+		{slurm.Job{ID: "2"}, slurm.Job{ID: "1", SubmittedAt: at(10)}},
+		{slurm.Job{ID: "10"}, slurm.Job{ID: "9"}},
+		{slurm.Job{ID: "10"}, slurm.Job{ID: "9_1234"}},
+	} {
+		require.Negative(t, newestFirst(c.newer, c.older), fmt.Sprint(c))
+		require.Positive(t, newestFirst(c.older, c.newer), fmt.Sprint(c))
+	}
+}
+
+// What was empty before a change is a dash.
+func TestWhatWasEmptyIsADash(t *testing.T) {
+	require.Equal(t, "–", orDash(""))
+	require.Equal(t, "8", orDash("8"))
+}
