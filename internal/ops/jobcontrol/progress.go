@@ -58,11 +58,10 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 		reading.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			p := numbersOf(ctx, c, j)
-			if found, err := joblogs.Alarms(ctx, c, j); err == nil { // else the next look asks again
-				for _, a := range found {
-					p.Alarms = append(p.Alarms, a.ID)
-				}
+			run, found, _ := joblogs.LookAtRun(ctx, c, j) // the next look asks again for what is missing
+			p := numbersOf(ctx, c, j, run)
+			for _, a := range found {
+				p.Alarms = append(p.Alarms, a.ID)
 			}
 			if p.Iteration == nil && p.Alarms == nil {
 				return
@@ -76,10 +75,10 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 	return all
 }
 
-// numbersOf are the newest numbers of a running job's log; all null where it has none.
-func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job) (p Progress) {
-	run, err := joblogs.RecentRun(ctx, c, j)
-	if err != nil || len(run.Iterations) == 0 {
+// numbersOf are the newest numbers of a running job, as its log has them; all null where
+// it has none.
+func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job, run metrics.Run) (p Progress) {
+	if len(run.Iterations) == 0 {
 		return p
 	}
 	sum := run.Summary()

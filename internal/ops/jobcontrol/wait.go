@@ -126,10 +126,8 @@ func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 	now := c.Now()
 	if now.Sub(p.read) >= readPause && out.State == slurm.Running {
 		p.read = now
-		if run, err := joblogs.RecentRun(ctx, c, out.Job); err == nil {
+		if run, all, err := joblogs.LookAtRun(ctx, c, out.Job); err == nil { // else the next look asks again
 			p.line = newest(run).In(c.Lang)
-		}
-		if all, err := joblogs.Alarms(ctx, c, out.Job); err == nil { // else the next look asks again
 			for _, a := range all {
 				if !p.alarms[a.ID] {
 					p.alarms[a.ID] = true

@@ -81,29 +81,34 @@ func AlarmTitle(id string) lang.Text { return alarmTitles[id] }
 // Alarms looks at a running job's newest lines: whether it hangs, and what its
 // numbers show. There are none for a job that does not run, or says nothing.
 func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
+	_, all, err := LookAtRun(ctx, c, j)
+	return all, err
+}
+
+// LookAtRun is Alarms with the numbers that they were found in.
+func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, all []Alarm, err error) {
 	if j.State != slurm.Running {
-		return nil, nil
+		return run, nil, nil
 	}
 	cl, err := c.Cluster(j.Cluster)
 	if err != nil {
-		return nil, err
+		return run, nil, err
 	}
-	all := checkpointAlarm(ctx, c, cl, j)
+	all = checkpointAlarm(ctx, c, cl, j)
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {
-		return all, nil
+		return run, all, nil
 	}
 	folders, err := holding(c, j, paths)
 	if err != nil {
-		return all, err
+		return run, all, err
 	}
 	defer folders.Close()
 	if a, ok := gpuWatch(folders, paths, j, c.Now()).idleAlarm(j); ok {
 		all = append(all, a)
 	}
-	run, err := metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j.ID))
-	if err != nil {
-		return all, err
+	if run, err = metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j.ID)); err != nil {
+		return run, all, err
 	}
 	for _, f := range run.Check() {
 		a := Alarm{ID: f.ID, Job: j.ID, Node: hostlist.Compress(j.Nodes), What: f.What, Fix: f.Fix}
@@ -114,11 +119,11 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 	}
 	src, err := logfile.OpenIn(folders, paths...)
 	if err != nil {
-		return all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
+		return run, all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
 	if err != nil {
-		return all, err
+		return run, all, err
 	}
 	switch {
 	case r.Class == outcome.Hang:
@@ -126,7 +131,7 @@ func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 	case len(run.Iterations) == 0 && unused(ctx, c, cl, j):
 		all = append(all, unusedAlarm(j))
 	}
-	return all, nil
+	return run, all, nil
 }
 
 // unusedAfter is how long a job may take to its first iteration: the largest models
