@@ -46,10 +46,12 @@ func TestWhatEndedAProcess(t *testing.T) {
 		"SIGTERM, which another program of the script outlived": {
 			steps + "Main process received SIGTERM, exiting\n" + strings.Repeat("The other one goes on\n", 20), outcome.UnknownExit, "",
 		},
-		"a signal that its shell only names":      {steps + "Killed\n", outcome.HostOOM, "Killed"},
-		"what it says itself before that":         {steps + diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", outcome.CUDAOOM, "CUDA out"},
-		"the exception in a notebook's message":   {notebook("tools.runner.CellError: This cell failed:", "KeyError: 'width'"), outcome.UserException, "'width'"},
-		"the same behind a message without words": {notebook("tools.runner.RunnerError: ", "ValueError: no such layer"), outcome.UserException, "no such layer"},
+		"a helper's exit code":                             {steps + "The helper exited with code 3\n", outcome.UnknownExit, "code 3"},
+		"nothing: a helper's code is a note of its logger": {steps + "INFO:root:The helper exited with code 3\nTraining finished.\n", outcome.Success, ""},
+		"a signal that its shell only names":               {steps + "Killed\n", outcome.HostOOM, "Killed"},
+		"what it says itself before that":                  {steps + diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB") + "Killed\n", outcome.CUDAOOM, "CUDA out"},
+		"the exception in a notebook's message":            {notebook("tools.runner.CellError: This cell failed:", "KeyError: 'width'"), outcome.UserException, "'width'"},
+		"the same behind a message without words":          {notebook("tools.runner.RunnerError: ", "ValueError: no such layer"), outcome.UserException, "no such layer"},
 		"the first of several roots": {
 			diagnosetest.Raised("tensorflow.python.framework.errors_impl.NotFoundError: 2 root error(s) found.") +
 				"  (0) Not found: /data/train/00.tfrecord; No such file or directory\n\t [[{{node Read}}]]\n  (1) Not found: /data/train/00.tfrecord\n",

@@ -24,7 +24,7 @@ type ElasticEntry struct {
 	Exit        int // as a shell or torchelastic has it: -9 for signal 9
 	At          time.Time
 	first       bool // called "Root Cause (first observed failure)"
-	open        bool
+	open        bool // the line that calls it so has come, and nothing else of it
 }
 
 // starts are lines that every attempt of a job prints once, by kind; the
@@ -138,13 +138,13 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.Doing = m
 		s.shows(t, text, true)
 		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
-	case strings.HasPrefix(text, "  ") || s.summary.open:
+	case strings.HasPrefix(text, "  "):
 		if s.summaryField(text, raw, off) {
 			return true
 		}
 	}
 	if h.Ask&pattern.AskAgent != 0 && strings.Contains(text, "Root Cause (first observed failure)") {
-		s.summary = ElasticEntry{first: true, open: true, Rank: -1, Local: -1}
+		s.summary = ElasticEntry{open: true}
 		return true
 	}
 	if g := find(h.Ask&pattern.AskAgent, agentFailed, text); g != nil {
@@ -270,7 +270,7 @@ func (s *scanner) summaryField(text, raw string, off int64) bool {
 	e := &s.summary
 	switch g[1] {
 	case "time":
-		*e = ElasticEntry{first: e.first && e.open, open: true, Rank: -1, Local: -1}
+		*e = ElasticEntry{first: e.open, Rank: -1, Local: -1}
 		e.At, _ = logline.ParseTime(g[2])
 	case "host":
 		e.Host = strings.TrimSpace(g[2])
@@ -290,7 +290,6 @@ func (s *scanner) summaryField(text, raw string, off int64) bool {
 			s.died(*e, logline.NoTag)
 		}
 	case "traceback":
-		e.open = false
 		return !strings.Contains(text, python.Header)
 	}
 	return true

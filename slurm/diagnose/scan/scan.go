@@ -434,9 +434,6 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		if s.exception(st, t, strings.TrimSpace(text), raw, off) {
 			return
 		}
-		if strings.HasPrefix(text, "The above exception was") || strings.HasPrefix(text, "During handling of") {
-			return
-		}
 		if len(st.open.Frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}

@@ -141,6 +141,17 @@ func TestWhatStandsInATraceback(t *testing.T) {
 		require.Equal(t, in, events[0].Stack != nil, between)
 	}
 	require.Empty(t, factsOf(t, head+"loading\n").Events, "a word behind a header alone is no exception")
+	for name, log := range map[string]string{
+		"an empty line behind a logger's margin": "n7>" + head + "n7>" + frame + "n7>\nn7>KeyError: 'tokens'\n",
+		"torchelastic sets it in":                "  traceback : " + head + "  " + frame + "      step()\n    KeyError: 'tokens'\n",
+		"another traceback was left open":        head + frame + "3rd step\n" + head + frame + "KeyError: 'tokens'\n",
+	} {
+		events := factsOf(t, log).Events
+		require.Len(t, events, 1, name)
+		require.Equal(t, "KeyError: 'tokens'", events[0].Text, name)
+		require.NotNil(t, events[0].Stack, name)
+		require.Len(t, events[0].Stack.Frames, 1, name)
+	}
 }
 
 // TestWhatMayBeAFailure has what takes an event out of the causes.
