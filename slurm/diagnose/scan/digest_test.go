@@ -65,6 +65,7 @@ func TestADigestLeavesOutTheMiddle(t *testing.T) {
 		return all[0]
 	}
 	whole, part := read(digestOf(t, src, 1)), read(digestOf(t, src, 1<<12))
+	require.Less(t, len(digestOf(t, src, 1<<12).Logs[0].Digested.Lines), 40, "iterations that no verdict needs are left out")
 	require.Len(t, whole.Events, 2)
 	require.Equal(t, read(src).Progress, whole.Progress)
 	require.Equal(t, 18, whole.Events[0].After.Hour(), "iterations tell no time to what stands among them")
@@ -91,4 +92,34 @@ func TestWhatIsNoLogIsSaid(t *testing.T) {
 		require.Error(t, all[0].Reads)
 		require.Empty(t, all[0].Last)
 	}
+}
+
+// TestADigestTellsWhatIsNoLog has an archive that is none and a dump of the flight recorder
+// beside a log, and a log alone.
+func TestADigestTellsWhatIsNoLog(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "slurm-7.out")
+	require.NoError(t, os.WriteFile(file, []byte("begin\n"), 0o600))
+	alone, err := logfile.Open(dir)
+	require.NoError(t, err)
+	alone = digestOf(t, alone, 1)
+	require.Empty(t, alone.Unreadable)
+	require.Equal(t, []string{"slurm-7.out"}, alone.Files())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rest.zip"), []byte("no archive"), 0o600))
+	diagnosetest.Dump(t, dir, 3, 813, 811)
+	src, err := logfile.Open(dir)
+	require.NoError(t, err)
+	src = digestOf(t, src, 1)
+	require.Len(t, src.Unreadable, 1)
+	require.Equal(t, "rest.zip", src.Unreadable[0].Path)
+	recorded, unread := src.Recordings()
+	require.Empty(t, unread)
+	require.Len(t, recorded, 1)
+	require.Equal(t, 3, recorded[0].Rank)
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, os.Remove(filepath.Join(dir, "rest.zip")))
+	src, err = logfile.Open(dir)
+	require.NoError(t, err)
+	recorded, _ = digestOf(t, src, 1).Recordings()
+	require.Len(t, recorded, 1, "a dump alone is told too")
 }

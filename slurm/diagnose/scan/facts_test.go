@@ -212,6 +212,12 @@ func TestWhenAnEventWas(t *testing.T) {
 	require.Equal(t, at.Add(65*time.Second), f.Events[0].After)
 	require.Equal(t, at.Add(65*time.Second), f.LastTime)
 	require.True(t, f.Events[1].After.IsZero(), "a time that is not known stays so")
+	f = factsOf(t, "2026-06-11 10:00:00 begin\nSTART TIME: 7\n2026-06-11 10:00:00 go\nsaving checkpoint at iteration 9\nsrun: error: n1: task 0: Killed\n"+
+		"[after training is done] datetime: 2026-06-11 10:00:00\n")
+	f.Shift(time.Minute)
+	for _, m := range append([]scan.Mark{f.Doing, *f.Failed, *f.Finished, f.Starts["script"][0]}, f.Last[1:]...) {
+		require.Equal(t, at.Add(time.Minute), m.At, m.Text)
+	}
 }
 
 // TestWhatCameAfterAPlace counts steps and lines behind an event.
