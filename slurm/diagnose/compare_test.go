@@ -34,6 +34,10 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 		require.NotContains(t, l.Text, "datasets", "numbers and paths do not make a new form")
 	}
 	require.Len(t, c.View(lang.ZH).Sections, 4)
+	const start = "start: attempt=0 node=0 host=gpu1 ranks=0-7 commit=aa dirty=no argv=bb env=cc\n"
+	c, err = diagnose.Compare(context.Background(), read(strings.NewReplacer("argv=bb", "argv=dd", "env=cc", "env=ee").Replace(start)+"loading\n"), read(start+"loading\n"))
+	require.NoError(t, err)
+	require.Equal(t, []diagnose.Change{{Name: "argv", Good: "bb", Bad: "dd"}}, c.Start, "the environment holds paths with the job's number")
 	same, err := diagnose.Compare(context.Background(), read(good), read(good))
 	require.NoError(t, err)
 	require.Len(t, same.View(lang.EN).Sections, 1)

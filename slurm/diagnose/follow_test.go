@@ -40,6 +40,8 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 	require.Equal(t, []string{"0 2 half and whole"}, look())
 	put("rank0.log", os.O_TRUNC, "anew\n")
 	require.Equal(t, []string{"0 1 anew"}, look())
+	put("rank0.log", os.O_APPEND, "\n \nmore\n")
+	require.Equal(t, []string{"0 4 more"}, look(), "empty lines are counted and not told")
 	put("rank1.log", os.O_APPEND, "other\n")
 	require.Equal(t, []string{"1 1 other"}, look())
 	require.Empty(t, look())

@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -17,7 +18,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 	const told = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 311 got signal: 15\n"
 	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, " +
 		"NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.\n"
-	long := int64(1e6)
+	long, code, none := int64(1e6), "3:0", "0:0"
 	steps := diagnosetest.Rounds(4, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
 	finished := diagnosetest.Rounds(4, " [2026-03-01 10:0{n}:00] iteration {n}/ 4 | lm loss: 2.0E+00 |\n") + "[after training is done] datetime: 2026-03-01 10:05:00\n"
 	for name, c := range map[string]struct {
@@ -54,6 +55,11 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"symptoms of a cancelled job":                 {quiet + lost, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
 		"symptoms of a running job":                   {quiet + lost, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
 		"symptoms after a good end":                   {finished + lost, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
+		"a good end, and a task failed after it":      {finished + exited, diagnose.Context{JobState: "ENDED"}, outcome.UnknownExit},
+		"a task failed, and a good end after it":      {exited + finished, diagnose.Context{JobState: "ENDED"}, outcome.Success},
+		"what Slurm's record says: out of memory":     {quiet, diagnose.FromJob(slurm.Job{State: slurm.OutOfMemory}), outcome.HostOOM},
+		"what it says: an exit code":                  {quiet, diagnose.FromJob(slurm.Job{State: slurm.Failed, ExitCode: &code}), outcome.UnknownExit},
+		"what it says: no failure":                    {quiet, diagnose.FromJob(slurm.Job{State: slurm.Completed, ExitCode: &none}), outcome.Success},
 		"an exit code beside a cancel":                {quiet + lost + exited, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +67,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 		})
 	}
+	require.False(t, diagnose.FromJob(slurm.Job{State: slurm.Failed}).OOMKilled)
 	const stops = "The log stops without a failure"
 	require.Contains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED"}).Summary, stops)
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "FAILED"}).Summary, stops, "Slurm knows of the failure")

@@ -1,0 +1,91 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAThreadThatDiesAfterItsProgramIsDone has exceptions behind the words that all is done:
+// those of a thread alone take nothing back.
+func TestAThreadThatDiesAfterItsProgramIsDone(t *testing.T) {
+	const (
+		done   = "Reading a shard\nThe learning rate is 0.01\nTraining finished.\n"
+		begins = "Traceback (most recent call last):\n"
+		thread = "  File \"/v/lib/python3.12/threading.py\", line 1073, in _bootstrap_inner\n    self.run()\n"
+		within = "  File \"/w/events.py\", line 7, in write\n"
+		raised = "OSError: [Errno 9] Bad file descriptor\n"
+	)
+	for name, c := range map[string]struct {
+		log   string
+		fails bool
+	}{
+		"a thread":                               {done + begins + thread + within + raised, false},
+		"the program itself":                     {done + begins + within + raised, true},
+		"a thread before that":                   {"Reading a shard\n" + begins + thread + within + raised, true},
+		"two threads, one within the other":      {done + begins + thread + within + raised + raised, false},
+		"a thread, and other words of another":   {done + begins + thread + within + raised + "KeyError: 'loss'\n", true},
+		"two of the program, one without frames": {done + begins + within + raised + raised, true},
+	} {
+		r := diagnosetest.Old(t, c.log)
+		require.Equal(t, c.fails, r.Class != outcome.Success, "%s: %s %s: %s", name, r.Class, r.Why, r.RootLine)
+	}
+}
+
+// TestHowManyAttemptsAnAgentMade has torchelastic's words on its worker group: after the last
+// there are no attempts left.
+func TestHowManyAttemptsAnAgentMade(t *testing.T) {
+	const again, last = "[default] Worker group FAILED. 1/3 attempts left; will restart worker group\n", "[default] Worker group FAILED. 0/3 attempts left\n"
+	for log, attempts := range map[string]int{"": 1, again: 2, again + again: 3, last: 1} {
+		r := diagnosetest.With(t, "Reading a shard\n"+log+diagnosetest.Raised("KeyError: 'loss'"), diagnose.Context{JobState: "FAILED"})
+		require.Equal(t, attempts, r.Attempts, log)
+		require.Equal(t, outcome.UserException, r.Class, log)
+	}
+}
+
+// TestNodesThatStartedWithOtherThings has what two files say of their start where the network failed.
+func TestNodesThatStartedWithOtherThings(t *testing.T) {
+	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, " +
+		"Timeout(ms)=600000) ran for 600091 milliseconds before timing out.\n"
+	for name, c := range map[string]struct {
+		other   string
+		differs []string
+	}{
+		"the same":       {"commit: aaaa\nargv: x\n", nil},
+		"another commit": {"commit: bbbb\nargv: x\n", []string{"commit"}},
+		"both":           {"commit: bbbb\nargv: y\n", []string{"argv", "commit"}},
+		"a file silent":  {"loading\n", nil},
+	} {
+		dir := t.TempDir()
+		writeLog(t, filepath.Join(dir, "rank0.log"), time.Now(), c.other+"step 1")
+		writeLog(t, filepath.Join(dir, "rank1.log"), time.Now(), "commit: aaaa\nargv: x\n"+late)
+		r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+		require.NoError(t, err)
+		require.Equal(t, outcome.NCCLTimeout, r.Class, name)
+		require.Equal(t, c.differs, r.Differs, name)
+	}
+}
+
+// TestARankOfAnEarlierAttemptHasNoLastWords has the folders of two attempts: who died in the
+// second is told with what it said there.
+func TestARankOfAnEarlierAttemptHasNoLastWords(t *testing.T) {
+	dir := t.TempDir()
+	for attempt, which := range []string{"first", "second"} {
+		folder := filepath.Join(dir, fmt.Sprintf("7/attempt-%d/a/none/attempt_0/1", attempt))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		writeLog(t, filepath.Join(folder, "stderr.log"), time.Now(), "The "+which+" attempt reads", diagnosetest.Raised("KeyError: '"+which+"'"))
+	}
+	r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.Contains(t, r.RootLine, "second")
+	for _, e := range r.Evidence {
+		require.NotContains(t, e.Text, "The first attempt reads")
+	}
+}
