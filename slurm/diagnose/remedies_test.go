@@ -156,3 +156,27 @@ func TestWhichRuleARefusalNames(t *testing.T) {
 		require.Empty(t, j.brokenRules(verdict{class: c.class}), name)
 	}
 }
+
+// TestWhichRulesALaunchBreaks has launches that Megatron refused and the rules that explain
+// it: those that the launch breaks, else the one whose flags the message names.
+func TestWhichRulesALaunchBreaks(t *testing.T) {
+	const named = "AssertionError: num_attention_heads must be divisible by tensor_model_parallel_size"
+	for name, c := range map[string]struct {
+		flags, text, class string
+		want               []string
+	}{
+		"several":             {"--micro-batch-size 3 --tensor-model-parallel-size 3 --fp16 --sequence-parallel --num-layers 31 --pipeline-model-parallel-size 2", named, outcome.ParallelConfig, []string{"world-multiple-of-model-size", "eval-batch-divisible", "layers-multiple-of-pp"}},
+		"two":                 {"--micro-batch-size 1 --num-layers 31 --pipeline-model-parallel-size 2", named, outcome.ParallelConfig, []string{"layers-multiple-of-pp", "pipeline-layers-build"}},
+		"none, and no flag":   {"--micro-batch-size 1", "AssertionError", outcome.ParallelConfig, nil},
+		"none, and two flags": {"--micro-batch-size 1", named, outcome.ParallelConfig, []string{"heads-multiple-of-tp"}},
+		"of another class":    {"--micro-batch-size 1 --tensor-model-parallel-size 3", named, outcome.CUDAOOM, nil},
+	} {
+		run := dense(8, c.flags+" --train-iters 9 --lr 1e-4")
+		run.Env = map[string]string{"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+		var got []string
+		for _, r := range newJob(sourceOf("x"), nil, Context{Launch: &run}).brokenRules(verdict{class: c.class, event: &scan.Event{Text: c.text}}) {
+			got = append(got, r.ID)
+		}
+		require.Equal(t, c.want, got, name)
+	}
+}
