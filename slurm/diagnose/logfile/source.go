@@ -149,8 +149,8 @@ func (s *Source) addPath(path string) error {
 	}
 	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			rel, relErr := filepath.Rel(path, p)
-			if relErr != nil || rel == "." {
+			rel, _ := filepath.Rel(path, p)
+			if rel == "." {
 				rel = p
 			}
 			s.skip(filepath.ToSlash(rel), ReasonOf(err))
@@ -174,10 +174,7 @@ func (s *Source) addPath(path string) error {
 		if err != nil || !info.Mode().IsRegular() || len(s.Logs) >= maxFiles {
 			return nil
 		}
-		rel, err := filepath.Rel(path, p)
-		if err != nil {
-			return nil
-		}
+		rel, _ := filepath.Rel(path, p) // p lies below path
 		if !isLog(filepath.ToSlash(p), info.Size()) {
 			s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
 			return nil
