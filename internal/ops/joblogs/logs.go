@@ -43,6 +43,7 @@ type LogsOut struct {
 	// Pulse is how the output of a running job goes on.
 	Pulse *report.Pulse `json:"pulse,omitempty"`
 
+	asked    LogsIn
 	streamed bool // the lines were shown as they came
 	newest   bool // of more lines, the newest were kept
 }
@@ -74,7 +75,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if err != nil {
 		return LogsOut{}, err
 	}
-	out := LogsOut{JobID: in.Job, Lines: []diagnose.Line{}}
+	out := LogsOut{JobID: in.Job, asked: in, Lines: []diagnose.Line{}}
 	if in.Follow {
 		return followLogs(ctx, c, cl, j, in, out)
 	}
@@ -103,6 +104,24 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 // filter is what of the job's lines is wanted.
 func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
 	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
+}
+
+// none says that there are no lines, and which were asked for.
+func (in LogsIn) none() lang.Text {
+	rank := ""
+	if in.Rank != nil {
+		rank = strconv.Itoa(*in.Rank)
+	}
+	var en, zh []string
+	for _, x := range []struct{ en, zh, value string }{{"rank", "rank", rank}, {"node", "节点", in.Node}, {"level", "级别", in.Level}} {
+		if x.value != "" {
+			en, zh = append(en, x.en+" "+x.value), append(zh, x.zh+" "+x.value)
+		}
+	}
+	if en == nil {
+		return lang.Text{EN: "no lines", ZH: "没有日志行"}
+	}
+	return lang.Text{EN: "no lines of " + strings.Join(en, ", "), ZH: "没有 " + strings.Join(zh, "、") + " 的日志行"}
 }
 
 // read returns the lines that are there; more says that there are others.
@@ -221,7 +240,7 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 		return view.Doc{}
 	}
 	if len(o.Lines) == 0 {
-		return view.Doc{Title: lang.Text{EN: "no lines", ZH: "没有日志行"}.In(l)}
+		return view.Doc{Title: o.asked.none().In(l)}
 	}
 	d := view.Doc{Sections: []view.Section{{Code: lineTexts(o.Lines), Lang: "log"}}}
 	if o.Pulse != nil {

@@ -90,9 +90,7 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			return out, err
 		}
 		if len(run.Iterations) == 0 {
-			return out, ops.NotFoundError("job",
-				lang.Text{EN: "%s: no iteration was logged yet", ZH: "%s：还没有输出任何迭代日志"}.With(name),
-				lang.Text{EN: "Megatron writes iteration lines every --log-interval iterations", ZH: "Megatron 每 --log-interval 次迭代输出一行"})
+			return out, noIteration(name, j.State.Ended() || state.over)
 		}
 		out.runs = append(out.runs, run)
 		summary := run.Summary()
@@ -147,6 +145,18 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		return out, err
 	}
 	return out, export(c, in, out.runs)
+}
+
+// noIteration is the error of a run without numbers, over or not.
+func noIteration(name string, over bool) error {
+	if over {
+		return ops.NotFoundError("job",
+			lang.Text{EN: "%s: no iteration was logged", ZH: "%s：没有输出任何迭代日志"}.With(name),
+			lang.Text{EN: "`diagnose %s` says how it ended", ZH: "`diagnose %s` 会说明它如何结束"}.With(name))
+	}
+	return ops.NotFoundError("job",
+		lang.Text{EN: "%s: no iteration was logged yet", ZH: "%s：还没有输出任何迭代日志"}.With(name),
+		lang.Text{EN: "Megatron writes iteration lines every --log-interval iterations", ZH: "Megatron 每 --log-interval 次迭代输出一行"})
 }
 
 // A runState is whether a run goes on, as its logs show it.

@@ -245,8 +245,13 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 	mute.ID, mute.Stdout = "79", filepath.Join(j.WorkDir, "gpt-79.out")
 	require.NoError(t, os.WriteFile(mute.Stdout, []byte("loading\n"), 0o600))
 	site := c.Clusters["test"].(*opstest.Site)
+	over := mute
+	over.ID, over.State = "80", slurm.Failed
+	over.Stdout = filepath.Join(j.WorkDir, "gpt-80.out")
+	require.NoError(t, os.WriteFile(over.Stdout, []byte("loading\n"), 0o600))
 	site.Put(other)
 	site.Put(mute)
+	site.Put(over)
 	c.Dir = t.TempDir()
 	out, err := opstest.Do(t, c, joblogs.Metrics(), "77", "78", "--csv", "all.csv", "--png", "all.png")
 	require.NoError(t, err)
@@ -269,6 +274,7 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 		says    string
 	}{
 		"nothing was logged yet":     {[]string{"79"}, ops.Shell, "job", "79: no iteration was logged yet"},
+		"nothing is to come":         {[]string{"80"}, ops.Shell, "job", "80: no iteration was logged"},
 		"a folder that is not there": {[]string{"77", "--csv", "/nowhere/all.csv"}, ops.Shell, "csv", "no such file"},
 		"its summary":                {[]string{"77", "--json", "/nowhere/all.json"}, ops.Shell, "json", "no such file"},
 		"its picture":                {[]string{"77", "--png", "/nowhere/all.png"}, ops.Shell, "png", "no such file"},
@@ -281,6 +287,7 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 		_, err := opstest.Do(t, c, joblogs.Metrics(), tt.words...)
 		require.ErrorContains(t, err, tt.says, name)
 		require.Equal(t, tt.field, ops.AsError(err).Field, name)
+		require.Equal(t, name == "nothing is to come", strings.Contains(ops.AsError(err).Fix.EN, "`diagnose 80` says how it ended"), name)
 	}
 }
 
@@ -363,7 +370,8 @@ func TestLinesOfALog(t *testing.T) {
 		"each with its rank or file":      {shows: "gpt-77.out | loading\n  rank 3 | [rank3]: hello\n  rank 4 | [rank4]: hello\n"},
 		"joined":                          {in: joblogs.LogsIn{Collapse: true}, shows: "× 2 ranks | [rank3]: hello"},
 		"the newest":                      {in: joblogs.LogsIn{Tail: 1}, shows: "rank 4 | [rank4]: hello"},
-		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines"},
+		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines of rank 0"},
+		"of a node that has none":         {in: joblogs.LogsIn{Node: "gpu9", Level: "error"}, shows: "no lines of node gpu9, level error"},
 		"fewer than none":                 {in: joblogs.LogsIn{Tail: -1}, err: "-1 is negative"},
 		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "no lines"},
 		"afterwards there should be":      {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Failed, "/nowhere/gpt-77.out" }, err: "no log was found at /nowhere/gpt-77.out"},
