@@ -39,3 +39,28 @@ func TestPlanKnowsTheSitesPresets(t *testing.T) {
 		}
 	}
 }
+
+// Files are looked at where they are, by the one who asks.
+func TestWhoseFilesAPlanLooksAt(t *testing.T) {
+	tree := worktreeOf(t, "0", "17", "1")
+	for name, tt := range map[string]struct {
+		kind, self string
+		says       string // empty: they are looked at
+	}{
+		"in one's own shell":     {"cli", "alice", ""},
+		"in a shell of nobody's": {"cli", "", ""},
+		"by another's process":   {"cli", "bot", "this process is bot"},
+		"on another machine":     {"ssh", "alice", "only on this machine's own clusters"},
+	} {
+		c := opstest.NewCall(t, &opstest.Site{OfKind: tt.kind})
+		c.Self, c.Who = tt.self, ops.Caller{Surface: ops.Shell, User: "alice"}
+		words := append([]string{"--worktree", tree, "--gpu", "h100", "--time", "10", "--check-files", "--"}, smallModel...)
+		out, err := opstest.Do(t, c, Plan(), append(words, "--load", "nowhere")...)
+		if tt.says != "" {
+			require.ErrorContains(t, err, tt.says, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Contains(t, opstest.Text(t, out, lang.EN), "nowhere", name)
+	}
+}

@@ -58,6 +58,17 @@ func TestARecipeIsFilledByWhatIsAskedFor(t *testing.T) {
 	require.Equal(t, 2, *s.Nodes)
 }
 
+// A recipe fills nodes as large as the site's are.
+func TestARecipeFillsTheSitesNodes(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for _, tt := range []struct{ perNode, nodes, each int }{{0, 8, 8}, {8, 8, 8}, {4, 16, 4}, {64, 1, 64}, {128, 1, 64}} {
+		c.Sites = func(string) job.Site { return job.Site{GPUsPerNode: tt.perNode} }
+		s, err := ReadSpec(c, SpecIn{Recipe: "Meta-Llama-3-70B:fp8", Spec: job.Spec{Worktree: "/w", GPU: "h100"}})
+		require.NoError(t, err)
+		require.Equal(t, []int{tt.nodes, tt.each}, []int{*s.Nodes, *s.GPUsPerNode}, tt)
+	}
+}
+
 func TestRecipesSayWhatIsNotPublished(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for _, tt := range []struct{ words, field, fix string }{

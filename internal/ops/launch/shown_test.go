@@ -2,6 +2,7 @@ package launch
 
 import (
 	"flag"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -175,10 +176,14 @@ func TestWhatIsAskedForIsWritten(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 	_, err = opstest.Do(t, c, Lint(), dir+"/empty.sh")
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
-	out, err = opstest.Do(t, c, Image(), "lts", "--worktree", dir)
-	require.NoError(t, err)
-	require.NotEmpty(t, out.(ImageOut).Steps)
-	require.Contains(t, opstest.Text(t, out, lang.EN), "25.01")
+	c.Dir = filepath.Dir(dir)
+	for _, tree := range []string{dir, filepath.Base(dir)} {
+		out, err = opstest.Do(t, c, Image(), "lts", "--worktree", tree)
+		require.NoError(t, err)
+		require.NotEmpty(t, out.(ImageOut).Steps)
+		require.Contains(t, opstest.Text(t, out, lang.EN), "25.01", "the base image of that checkout")
+	}
+	c.Dir = ""
 	_, err = opstest.Do(t, c, Image(), "newest")
 	require.Error(t, err)
 
