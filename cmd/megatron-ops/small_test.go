@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/follow"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+)
+
+// Long text goes to the pager that is named, and to none where that is cat.
+func TestWhichPagerIsAsked(t *testing.T) {
+	for _, c := range []struct{ own, all, want string }{
+		{"", "", ""}, {"", "less -R", "less -R"}, {"most", "less", "most"}, {" cat ", "less", ""}, {"", "cat", ""}, {"", " more ", "more"},
+	} {
+		for name, value := range map[string]string{"MEGATRON_OPS_PAGER": c.own, "PAGER": c.all} {
+			t.Setenv(name, value)
+			if value == "" {
+				require.NoError(t, os.Unsetenv(name))
+			}
+		}
+		require.Equal(t, c.want, pager(), c)
+	}
+	t.Setenv("MEGATRON_OPS_PAGER", "")
+	t.Setenv("PAGER", "less")
+	require.Empty(t, pager(), "who names none wants none")
+}
+
+// Whoever may do anything to everybody's jobs does not serve, but where it is allowed.
+func TestAnAdministratorDoesNotServe(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for allowed, refused := range map[string]bool{"1": false, "": os.Geteuid() == 0, "yes": os.Geteuid() == 0} {
+		t.Setenv(allowRoot, allowed)
+		err := notAdministrator(t.Context(), config.Config{})
+		require.Equal(t, refused, err != nil, allowed)
+		if refused {
+			require.ErrorContains(t, err, "serve does not run as root")
+		}
+	}
+}
+
+// Where there is no Slack the server's terminal hears what goes wrong, and nothing else.
+func TestTheServersTerminalHearsWhatGoesWrong(t *testing.T) {
+	for _, c := range []struct {
+		news follow.News
+		says []string
+	}{
+		{follow.News{Job: slurm.Job{ID: "7"}}, nil},
+		{follow.News{Job: slurm.Job{ID: "7", Name: "gpt"}, Alarms: []joblogs.Alarm{{ID: "hang", Node: "gpu1", What: lang.Same("No progress")}}}, []string{"No progress", "job=7", "name=gpt", "alarm=hang", "node=gpu1"}},
+		{follow.News{Incident: &report.Incident{Where: "gpu1", Jobs: []string{"7", "8"}}}, []string{"gpu1"}},
+	} {
+		var log bytes.Buffer
+		require.NoError(t, logNews(slog.New(slog.NewTextHandler(&log, nil)), lang.EN)(t.Context(), c.news))
+		for _, want := range c.says {
+			require.Contains(t, log.String(), want)
+		}
+		require.Equal(t, len(c.says) == 0, log.Len() == 0)
+	}
+}
