@@ -71,7 +71,7 @@ const tokenLife = 10 * time.Minute
 // confirm settles whether a call that changes something may go on. A nil result
 // and a nil error say yes; the result is otherwise the question or the refusal.
 func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, said given) (*sdk.CallToolResult, error) {
-	if dry, ok := boolField(in, "dry_run"); ok && dry {
+	if isSet(in, "dry_run") {
 		return nil, nil
 	}
 	if call.Who.ReadOnly || call.Who.User == "" {

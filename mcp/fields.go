@@ -62,12 +62,10 @@ func argumentsOf(t reflect.Type) []argument {
 	return all
 }
 
-func boolField(in any, name string) (value, ok bool) {
+// isSet reports whether in has a switch of that name, and it is on.
+func isSet(in any, name string) bool {
 	f, ok := fieldOf(in, name)
-	if !ok || f.Kind() != reflect.Bool {
-		return false, false
-	}
-	return f.Bool(), true
+	return ok && f.Kind() == reflect.Bool && f.Bool()
 }
 
 // copyField sets to's field of that name from from's, where both are of a type.

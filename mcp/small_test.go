@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,7 +15,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // An error names twenty of the faults that it holds, however many there are.
@@ -103,4 +106,30 @@ func deleted(known *sessions, session string, fails bool) int {
 		w.WriteHeader(http.StatusOK)
 	})).ServeHTTP(answer, httptest.NewRequest(http.MethodDelete, "/", nil))
 	return answer.Code
+}
+
+// What an operation had found when it failed is told with the failure; what was refused found nothing.
+func TestWhatAFailureHadFound(t *testing.T) {
+	o, ok := operations.Lookup("list")
+	require.True(t, ok)
+	found := jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "4711", Name: "gpt"}}}
+	for name, c := range map[string]struct {
+		out  any
+		code ops.Code
+		part bool
+	}{
+		"on its way":     {found, ops.Failed, true},
+		"with nothing":   {jobcontrol.ListOut{}, ops.Failed, false},
+		"without a word": {nil, ops.Failed, false},
+		"refused":        {found, ops.NotAllowed, false},
+	} {
+		res, err := (&Server{}).failed(o, c.out, &ops.Error{Code: c.code, Message: lang.Same("the accounts are away")})
+		require.NoError(t, err, name)
+		text, err := json.Marshal(res)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "the accounts are away", name)
+		require.Equal(t, c.part, bytes.Contains(text, []byte("4711")), name)
+	}
+	_, err := (&Server{}).failed(o, found, context.Canceled)
+	require.ErrorIs(t, err, context.Canceled, "who hung up is told nothing")
 }

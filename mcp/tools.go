@@ -366,7 +366,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	if dry, _ := boolField(in, "dry_run"); !dry {
+	if !isSet(in, "dry_run") {
 		out = withoutScript(out)
 	}
 	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
