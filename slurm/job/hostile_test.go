@@ -205,7 +205,7 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 	}
 	some := 29 // every one is judged and parsed, some are run
 	if testing.Short() {
-		some *= 6
+		some *= 20
 	}
 	var ran, refused atomic.Int64
 	t.Cleanup(func() {
@@ -292,7 +292,7 @@ func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 	}
 	accepted, some := 0, 8 // every one is judged and parsed, some are run
 	if testing.Short() {
-		some *= 4
+		some *= 16
 	}
 	for field, give := range fields {
 		harmless := twoNodes()
