@@ -8,10 +8,14 @@ import (
 
 // TestComposed judges runs that are made up, in every layout of logs.
 func TestComposed(t *testing.T) {
-	t.Run("failures", func(t *testing.T) { diagnosetest.ComposedFailures(t, 1) })
+	nth, often := 1, 20 // whatever the order in which files are read
+	if testing.Short() {
+		nth, often = 3, 2 // each cause in two layouts, and each layout with a third of the causes
+	}
+	t.Run("failures", func(t *testing.T) { diagnosetest.ComposedFailures(t, nth) })
 	t.Run("only the last attempt counts", diagnosetest.OnlyTheLastAttemptCounts)
 	t.Run("the rank that never arrived", diagnosetest.TheRankThatNeverArrived)
-	t.Run("healthy shapes", func(t *testing.T) { diagnosetest.HealthyShapes(t, 20) }) // whatever the order in which files are read
+	t.Run("healthy shapes", func(t *testing.T) { diagnosetest.HealthyShapes(t, often) })
 	t.Run("hangs", diagnosetest.Hangs)
 	t.Run("Slurm ends the job", diagnosetest.SlurmEndsTheJob)
 }

@@ -3,9 +3,11 @@ package diagnosetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +19,14 @@ import (
 )
 
 // ComposedFailures breaks one rank of a job in every layout and in each way, or each
-// nth, and lets all others drown in NCCL's errors, some of which are logged first.
+// nth, another one in each layout, and lets all others drown in NCCL's errors, some of
+// which are logged first.
 func ComposedFailures(t *testing.T, nth int) {
 	t.Helper()
-	for name, layout := range Layouts {
+	for n, name := range slices.Sorted(maps.Keys(Layouts)) {
+		layout := Layouts[name]
 		for i, c := range Causes {
-			if i%nth != 0 {
+			if (i+n)%nth != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s-%d", name, c.Class, i), func(t *testing.T) {
