@@ -436,9 +436,11 @@ var behaviours = []struct {
 	}, ""},
 }
 
-func conform(t *testing.T, s site) {
-	for _, b := range behaviours {
-		if slices.Contains(s.lacks, b.need) {
+// conform holds a back end to every behaviour, or to those of which only says so by
+// their number.
+func conform(t *testing.T, s site, only ...func(int) bool) {
+	for i, b := range behaviours {
+		if slices.Contains(s.lacks, b.need) || len(only) > 0 && !only[0](i) {
 			continue
 		}
 		t.Run(b.name, func(t *testing.T) {
