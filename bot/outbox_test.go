@@ -218,7 +218,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveForKill())
 	}
 	sideBySide()
-	os.Exit(slacktest.Main(m))
+	os.Exit(m.Run())
 }
 
 // sideBySide lets eight tests a core run at once unless -parallel says otherwise: they
@@ -295,6 +295,7 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 		time.Sleep(time.Duration(120+i*37) * time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
+		slackd.Left()
 	}
 	slackd.Calm()
 	last := start(jobs)
