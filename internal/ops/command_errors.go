@@ -121,10 +121,12 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 	name, example := ctx.Value.Name, ctx.Value.Tag.Get("ex")
 	if f := ctx.Value.Flag; f != nil {
 		name = "--" + name
-		if example == "" && target.Kind() == reflect.Int {
-			example = "8"
+		if number := map[reflect.Kind]string{reflect.Int: "8", reflect.Float64: "2.5"}[target.Kind()]; example == "" {
+			example = number
 		}
-		example = name + " " + cmp.Or(example, f.FormatPlaceHolder())
+		if example = asFlag(name, cmp.Or(example, f.PlaceHolder, strings.ToUpper(ctx.Value.Name))); f.IsBool() {
+			example = name
+		}
 	}
 	e := &Error{Code: BadInput, Field: fieldOf(ctx.Value.Name), Fix: forExample.With(cmp.Or(example, name))}
 	text := given.String()
@@ -138,6 +140,25 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 		e.Message = lang.Text{EN: "%q is not %s", ZH: "%q 不是%s"}.With(text, kindWords(target.Type()))
 	}
 	return e
+}
+
+// asFlag is a flag with an example of the specification's: of a list the first, of a map
+// what one flag sets.
+func asFlag(name, example string) string {
+	switch {
+	case strings.HasPrefix(example, "["):
+		example, _, _ = strings.Cut(strings.Trim(example, "[]"), ", ")
+		example = strings.Trim(example, `"`)
+	case strings.HasPrefix(example, "{"):
+		example = strings.Replace(strings.Trim(example, "{}"), ": ", "=", 1)
+	}
+	if strings.Contains(example, " ") {
+		example = shellword.POSIX(example)
+	}
+	if strings.HasPrefix(example, "-") {
+		return name + "=" + example
+	}
+	return name + " " + example
 }
 
 // chosen refuses a value that is not among its choices.

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -30,6 +31,34 @@ func TestEveryOperationSpeaksBothLanguagesAndShowsItself(t *testing.T) {
 		for _, p := range op.Params() {
 			require.NotEmpty(t, p.Help.EN, "%s --%s", op.Name, p.Name)
 			require.NotEmpty(t, p.Help.ZH, "%s --%s", op.Name, p.Name)
+		}
+	}
+}
+
+// What is given as an example of a flag without its value is a flag of that operation's, as it stands.
+func TestAFlagsExampleIsOne(t *testing.T) {
+	for _, op := range All() {
+		for _, p := range op.Params() {
+			if p.Arg || len(p.Enum) > 0 {
+				continue
+			}
+			said := ops.AsError(op.Words(op.NewIn(), []string{"--" + p.Name}))
+			if p.Type == "switch" {
+				said = ops.AsError(op.Words(op.NewIn(), []string{"--" + p.Name + "=3"}))
+			}
+			require.NotNil(t, said, "%s --%s", op.Name, p.Name)
+			example, is := strings.CutPrefix(said.Fix.EN, "for example: ")
+			require.True(t, is, "%s --%s: %s", op.Name, p.Name, said.Fix.EN)
+			words, err := megatron.SplitWords(example)
+			require.NoError(t, err, example)
+			for _, x := range op.Params() { // what else it needs
+				if x.Arg && x.Required {
+					words = append(words, "4711")
+				}
+			}
+			if err := op.Words(op.NewIn(), words); err != nil {
+				t.Errorf("%s: %s: %v", op.Name, example, err)
+			}
 		}
 	}
 }
