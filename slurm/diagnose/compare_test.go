@@ -38,6 +38,15 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 	c, err = diagnose.Compare(context.Background(), read(strings.NewReplacer("argv=bb", "argv=dd", "env=cc", "env=ee").Replace(start)+"loading\n"), read(start+"loading\n"))
 	require.NoError(t, err)
 	require.Equal(t, []diagnose.Change{{Name: "argv", Good: "bb", Bad: "dd"}}, c.Start, "the environment holds paths with the job's number")
+	own := func(of string) (text string) {
+		for _, name := range []string{"save", "tensorboard_dir", "rank", "local_rank", "wandb_exp_name", "iteration", "consumed_train_samples"} {
+			text += "  " + name + " ............................ " + of + "\n"
+		}
+		return text
+	}
+	c, err = diagnose.Compare(context.Background(), read(own("7")), read(own("8")))
+	require.NoError(t, err)
+	require.Empty(t, c.Arguments, "each run has its own")
 	same, err := diagnose.Compare(context.Background(), read(good), read(good))
 	require.NoError(t, err)
 	require.Len(t, same.View(lang.EN).Sections, 1)
