@@ -89,3 +89,16 @@ func TestARankOfAnEarlierAttemptHasNoLastWords(t *testing.T) {
 		require.NotContains(t, e.Text, "The first attempt reads")
 	}
 }
+
+// TestDumpsWithoutALogNameNoNode has recordings of four ranks alone: who is behind is known, and
+// not where it runs.
+func TestDumpsWithoutALogNameNoNode(t *testing.T) {
+	dir := t.TempDir()
+	for rank, enqueued := range []int{813, 811, 813, 813} {
+		diagnosetest.Dump(t, dir, rank, enqueued, 811)
+	}
+	r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "RUNNING"})
+	require.NoError(t, err)
+	require.Equal(t, 1, *r.RootRank)
+	require.Nil(t, r.RootNode)
+}
