@@ -129,4 +129,18 @@ func TestWhichLinesOpenARun(t *testing.T) {
 	} {
 		require.Equal(t, runs, diagnosetest.Old(t, strings.Repeat(first+"\n"+diagnosetest.Raised("KeyError: 'a'"), 2)).Runs, first)
 	}
+	inFunction := strings.Replace(diagnosetest.Raised("KeyError: 'a'"), "<module>", "write", 1)
+	for name, c := range map[string]struct {
+		between string
+		runs    int
+	}{
+		"the program's exception":            {diagnosetest.Raised("KeyError: 'a'"), 2},
+		"a thread's":                         {inFunction, 0},
+		"a rank's":                           {"3: " + strings.ReplaceAll(strings.TrimSpace(diagnosetest.Raised("KeyError: 'a'")), "\n", "\n3: ") + "\n", 0},
+		"one that the program goes on after": {"WARNING: could not import fast_thing, falling back to torch\n" + diagnosetest.Raised("ModuleNotFoundError: No module named 'fast_thing'"), 0},
+		"its line alone":                     {"KeyError: 'a'\n", 0},
+		"its header and its line":            {"Traceback (most recent call last):\nKeyError: 'a'\n", 0},
+	} {
+		require.Equal(t, c.runs, diagnosetest.Old(t, "Begins again\n"+c.between+"Begins again\nReading the data\n").Runs, name)
+	}
 }
