@@ -181,7 +181,10 @@ func TestAScriptWithoutFaultsHasAnEmptyListInBatch(t *testing.T) {
 
 // FuzzFix holds that any bytes are judged and mended without end or panic.
 func FuzzFix(f *testing.F) {
-	for _, c := range corpus(f) {
+	for i, c := range corpus(f) {
+		if testing.Short() && i%4 > 0 {
+			continue // what mending leaves of each is held above
+		}
 		f.Add([]byte(c.script))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
