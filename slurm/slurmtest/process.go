@@ -157,7 +157,11 @@ func processes(such func(args, env []string) bool) []int {
 			continue
 		}
 		proc := filepath.Join("/proc", e.Name())
-		if such(words(filepath.Join(proc, "cmdline")), words(filepath.Join(proc, "environ"))) {
+		args := words(filepath.Join(proc, "cmdline"))
+		if len(args) == 1 && args[0] == "" {
+			continue // the kernel's own, or one that has ended
+		}
+		if such(args, words(filepath.Join(proc, "environ"))) {
 			ids = append(ids, id)
 		}
 	}

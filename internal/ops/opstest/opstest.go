@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,13 +98,22 @@ func (s *Site) Find(context.Context, string, time.Time) (slurm.JobID, bool, erro
 // own.
 func NewCall(t testing.TB, s *Site) *ops.Call {
 	t.Helper()
-	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = st.Close() })
+	file := filepath.Join(t.TempDir(), "state.db")
+	var opened atomic.Pointer[store.Store]
+	open := sync.OnceValues(func() (*store.Store, error) { // most calls keep nothing
+		st, err := store.Open(context.Background(), file)
+		opened.Store(st)
+		return st, err
+	})
+	t.Cleanup(func() {
+		if st := opened.Load(); st != nil {
+			_ = st.Close()
+		}
+	})
 	return &ops.Call{
 		Service: &ops.Service{
 			Clusters: map[string]ops.Cluster{"test": s}, Default: "test", Now: time.Now,
-			Store: func() (*store.Store, error) { return st, nil },
+			Store: open,
 		},
 		Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"},
 	}
