@@ -8,7 +8,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
@@ -107,10 +106,10 @@ func unread(s logfile.Source, all []*scan.Facts) (list []logfile.Unreadable, som
 		switch {
 		case f.Reads != nil:
 			if len(list) < logfile.MaxUnreadable {
-				list = append(list, logfile.Unreadable{Path: logline.Show(s.Logs[i].Name), Reason: logline.Show(logfile.ReasonOf(f.Reads))})
+				list = append(list, logfile.Unread(s.Logs[i].Name, f.Reads))
 			}
 		case f.Lines == 0:
-			empty = append(empty, logfile.Unreadable{Path: logline.Show(s.Logs[i].Name), Reason: "empty"})
+			empty = append(empty, logfile.Unread(s.Logs[i].Name, logfile.ErrEmpty))
 		default:
 			something = true
 		}

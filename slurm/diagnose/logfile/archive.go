@@ -35,7 +35,7 @@ func (s *Source) addZip(path string) error {
 		}
 		r, err := m.Open()
 		if err != nil {
-			s.skip(m.Name, err.Error())
+			s.skip(m.Name, err)
 			continue
 		}
 		if isDump {
@@ -57,7 +57,7 @@ func (s *Source) addTar(r io.Reader) error {
 			break
 		}
 		if err != nil {
-			s.skip("archive", err.Error())
+			s.skip("archive", err)
 			break
 		}
 		if h.Typeflag == tar.TypeReg && flightrecorder.DumpName.MatchString(filepath.Base(h.Name)) {
@@ -76,7 +76,7 @@ func (s *Source) addRecording(name string, r io.Reader) {
 	}
 	one, err := flightrecorder.Read(filepath.Base(name), r)
 	if err != nil {
-		s.skip(name, err.Error())
+		s.skip(name, err)
 		return
 	}
 	s.recorded = append(s.recorded, one)
@@ -87,7 +87,7 @@ func (s *Source) addRecording(name string, r io.Reader) {
 func (s *Source) addMember(name string, mtime time.Time, r io.Reader, size int64) int64 {
 	u, done, err := unpack(name, r, size)
 	if err != nil {
-		s.skip(name, err.Error())
+		s.skip(name, err)
 		return 0
 	}
 	defer done()
@@ -99,7 +99,7 @@ func (s *Source) addMember(name string, mtime time.Time, r io.Reader, size int64
 func (s *Source) addStream(name string, mtime time.Time, r io.Reader) int64 {
 	k, err := keep(r, min(max(allKept-s.kept, leastTail), keepTail))
 	if err != nil {
-		s.skip(name, err.Error())
+		s.skip(name, err)
 	}
 	if k.size == 0 {
 		return 0

@@ -4,7 +4,6 @@ import (
 	"path"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
 // Recordings reads all flight recorder dumps of a source; what cannot be read
@@ -22,13 +21,13 @@ func (s Source) Recordings() (all []*flightrecorder.Recording, unread []Unreadab
 		}
 		f, err := p.Open()
 		if err != nil {
-			unread = append(unread, Unreadable{logline.Show(p.Name), logline.Show(ReasonOf(err))})
+			unread = append(unread, Unread(p.Name, err))
 			continue
 		}
 		r, err := flightrecorder.Read(path.Base(p.Name), f)
 		f.Close()
 		if err != nil {
-			unread = append(unread, Unreadable{logline.Show(p.Name), logline.Show(ReasonOf(err))})
+			unread = append(unread, Unread(p.Name, err))
 			continue
 		}
 		all = append(all, r)

@@ -153,7 +153,7 @@ func (s *Source) addPath(path string) error {
 			if rel == "." {
 				rel = p
 			}
-			s.skip(filepath.ToSlash(rel), ReasonOf(err))
+			s.skip(filepath.ToSlash(rel), err)
 			return nil
 		}
 		if d.IsDir() {
@@ -290,7 +290,7 @@ func (s *Source) holdsDump(path, name string) bool {
 // orSkip notes that an archive could not be read; what else there is is read.
 func (s *Source) orSkip(name string, err error) error {
 	if err != nil {
-		s.skip(name, ReasonOf(err))
+		s.skip(name, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package logfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -16,6 +17,22 @@ import (
 type Unreadable struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
+
+	zh string // the reason in Chinese; "" where it was read elsewhere
+}
+
+// Unread is a log that err keeps from being read.
+func Unread(path string, err error) Unreadable {
+	why := reason(err)
+	return Unreadable{Path: logline.Show(path), Reason: logline.Show(why.EN), zh: logline.Show(why.ZH)}
+}
+
+// ErrEmpty is why a log without a line says nothing.
+var ErrEmpty = lang.Text{EN: "empty", ZH: "空文件"}.Err()
+
+// Said is the log and why it could not be read.
+func (u Unreadable) Said() lang.Text {
+	return lang.Text{EN: u.Path + ": " + u.Reason, ZH: u.Path + "：" + cmp.Or(u.zh, u.Reason)}
 }
 
 // An UnreadableError says that none of the logs that were named could be read.
@@ -26,12 +43,11 @@ func (e *UnreadableError) Error() string { return e.Text().EN }
 
 // Text is Error in both languages.
 func (e *UnreadableError) Text() lang.Text {
-	words := make([]string, len(e.Logs))
+	en, zh := make([]string, len(e.Logs)), make([]string, len(e.Logs))
 	for i, u := range e.Logs {
-		words[i] = u.Path + ": " + u.Reason
+		en[i], zh[i] = u.Said().EN, u.Said().ZH
 	}
-	list := strings.Join(words, "; ")
-	return lang.Text{EN: "no log could be read: " + list, ZH: "没有可读的日志：" + list}
+	return lang.Text{EN: "no log could be read: " + strings.Join(en, "; "), ZH: "没有可读的日志：" + strings.Join(zh, "；")}
 }
 
 // A NoLogError says that no log lies under the paths that were named, and what does.
@@ -85,17 +101,19 @@ func Few(names []string) lang.Text {
 const MaxUnreadable = 32
 
 // ReasonOf is why a log could not be opened or read, without its path.
-func ReasonOf(err error) string {
+func ReasonOf(err error) string { return reason(err).EN }
+
+func reason(err error) lang.Text {
 	if p := new(fs.PathError); errors.As(err, &p) {
 		err = p.Err
 	}
-	return err.Error()
+	return lang.Said(err)
 }
 
 // skip notes a log that cannot be read.
-func (s *Source) skip(name, reason string) {
+func (s *Source) skip(name string, err error) {
 	if len(s.Unreadable) < MaxUnreadable {
-		s.Unreadable = append(s.Unreadable, Unreadable{logline.Show(name), logline.Show(reason)})
+		s.Unreadable = append(s.Unreadable, Unread(name, err))
 	}
 }
 

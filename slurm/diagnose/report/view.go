@@ -39,16 +39,15 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 	if n == 0 {
 		return lang.Text{}, false
 	}
-	words := []string{}
+	var en, zh []string
 	for _, u := range r.Unreadable[:min(n, 3)] {
-		words = append(words, u.Path+": "+u.Reason)
+		en, zh = append(en, u.Said().EN), append(zh, u.Said().ZH)
 	}
-	if n > len(words) {
-		words = append(words, "…")
+	if n > len(en) {
+		en, zh = append(en, "…"), append(zh, "…")
 	}
-	list := strings.Join(words, "; ")
-	return said(fmt.Sprintf("%s could not be read (%s); the cause may stand there.", count(n, "log"), list),
-		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, list)), true
+	return said(fmt.Sprintf("%s could not be read (%s); the cause may stand there.", count(n, "log"), strings.Join(en, "; ")),
+		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, strings.Join(zh, "；"))), true
 }
 
 // verdictSummary is summary without what could not be read.

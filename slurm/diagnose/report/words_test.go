@@ -97,12 +97,12 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"one log is closed": {
 			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(1)},
 			"1 log could not be read (a.out: no permission); the cause may stand there. The job finished; nothing failed.",
-			"有 1 个日志无法读取（a.out: no permission），原因可能就在其中。作业正常结束，没有失败。",
+			"有 1 个日志无法读取（a.out：no permission），原因可能就在其中。作业正常结束，没有失败。",
 		},
 		"many logs are closed": {
 			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(4)},
 			"4 logs could not be read (a.out: no permission; b.out: no permission; c.out: no permission; …); the cause may stand there. The job finished; nothing failed.",
-			"有 4 个日志无法读取（a.out: no permission; b.out: no permission; c.out: no permission; …），原因可能就在其中。作业正常结束，没有失败。",
+			"有 4 个日志无法读取（a.out：no permission；b.out：no permission；c.out：no permission；…），原因可能就在其中。作业正常结束，没有失败。",
 		},
 	} {
 		c.r.Finish()
