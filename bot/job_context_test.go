@@ -64,6 +64,17 @@ func TestInACardsThreadEverythingMeansThatJob(t *testing.T) {
 	}
 }
 
+// Where no cause stands, none is pointed to.
+func TestInAThreadWithoutACauseOneIsLookedFor(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	c := submitted(t, s)
+	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Completed}}))
+	waitingCard(s, "4711", "completed")
+	got := s.inThread(c, "diagnose", "1700000002.000100")
+	require.NotContains(t, text(got[0]), "still holds")
+}
+
 func TestMyLastJobIsUnderstoodEverywhere(t *testing.T) {
 	t.Parallel()
 	s := play(t)
