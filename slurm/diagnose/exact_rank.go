@@ -25,6 +25,12 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 			return v
 		}
 	}
+	for _, e := range live {
+		if e.Spawns() && e.Agent && e.Rank >= 0 && e.File == v.event.File {
+			v.event.Rank = e.Rank
+			return v
+		}
+	}
 	if !v.event.Agent {
 		if e := onlyExit(live); e != nil {
 			v.event.Rank = e.Rank

@@ -138,8 +138,9 @@ func (j *job) fixYears() {
 }
 
 var (
-	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|r|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)|(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
 	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
+	indexAlone = lazy.New(`^(?i)node[-_]?\d{1,3}$`)                   // of srun's %n
 	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
 	afterJob   = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
 	afterIndex = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
@@ -160,7 +161,7 @@ func (j *job) placeFiles() {
 		name := j.src.Logs[i].Name
 		j.fileRank[i], j.baseRank[i] = -1, -1
 		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
-			j.fileRank[i], _ = strconv.Atoi(m[1])
+			j.fileRank[i], _ = strconv.Atoi(m[1] + m[2] + m[3])
 		} else if len(f.Ranks) == 1 && len(f.Labels) == 0 && len(f.Locals) == 0 {
 			for r := range f.Ranks {
 				if logfile.AttemptPath.MatchString(name) || logfile.PlainPath.MatchString(name) {
@@ -214,6 +215,9 @@ func (j *job) placeFiles() {
 
 var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
 
+// ofNode ends what stands before a number that counts nodes, as srun's %n does.
+var ofNode = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
+
 // placeSeries reads ranks from names that count: srun --output=x-%t.log
 // writes one file for each task, from 0 on. As many files as there are nodes
 // are one for each node.
@@ -221,7 +225,7 @@ func (j *job) placeSeries() {
 	series := map[string]map[int]int{} // name around the number → number → file
 	for i := range j.files {
 		m := lastNumber.FindStringSubmatch(j.src.Logs[i].Name)
-		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" {
+		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" || ofNode.MatchString(m[1]) {
 			continue
 		}
 		n, _ := strconv.Atoi(m[2])
@@ -273,6 +277,9 @@ func (j *job) placeTasks() {
 	}
 	for _, f := range j.files {
 		for _, e := range f.Events {
+			if e.Spawns() {
+				return // the task started the ranks
+			}
 			for _, task := range e.Tasks {
 				most = max(most, task)
 			}
@@ -308,7 +315,8 @@ func nodeOfPath(name string, known []string) string {
 	}
 	base := path.Base(name)
 	for _, re := range []*lazy.Pattern{afterIndex, afterJob} {
-		if m := re.FindStringSubmatch(base); m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) {
+		m := re.FindStringSubmatch(base)
+		if m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) && (len(known) == 0 || !indexAlone.MatchString(m[1])) {
 			return m[1]
 		}
 	}

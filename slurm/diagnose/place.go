@@ -59,6 +59,9 @@ func (j *job) placeEvents() {
 			if e.Rank < 0 {
 				e.Rank = ncclRankOf(e.Text, byPid, j.bases)
 			}
+			if e.Rank < 0 {
+				e.Rank = j.rankOfProcess(e)
+			}
 			if g := ofItself.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2])
 			}
@@ -180,6 +183,28 @@ func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 	return -1
 }
 
+// rankOfProcess finds the rank of the process that an event is about, as its file or a
+// launcher's summary names both.
+func (j *job) rankOfProcess(e *scan.Event) int {
+	pid := e.Process()
+	if pid == "" {
+		return -1
+	}
+	if r, ok := j.files[e.File].RankOfPid[pid]; ok {
+		return r
+	}
+	rank := -1
+	for _, s := range j.files[e.File].Elastic {
+		if s.Pid == pid && s.Rank >= 0 {
+			if rank >= 0 && rank != s.Rank {
+				return -1
+			}
+			rank = s.Rank
+		}
+	}
+	return rank
+}
+
 // nodeByRank finds the node of a rank from its neighbours on the same node.
 func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	if h := nodeOfRank[rank]; h != "" {
@@ -279,7 +304,8 @@ func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
 			return b + t.Local
 		}
-		if j.world > 0 && j.world == j.perNode || len(j.files) == 1 && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) && !ofSeveralNodes(f) {
+		if j.world > 0 && j.world == j.perNode ||
+			(len(j.files) == 1 || len(j.nodes) == 1) && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) && !ofSeveralNodes(f) {
 			return t.Local
 		}
 		return -1

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ func TestAFilesNameTellsItsNode(t *testing.T) {
 		"`gpu1{log":                          {[]string{"gpu1"}, "gpu1"},
 		"train-77-gpu3.out":                  {nil, "gpu3"},
 		"train-77-final.out":                 {nil, ""},
+		"train-77-node3.out":                 {nil, "node3"},
+		"train-77_node1.out":                 {[]string{"lrdn1402", "lrdn1403"}, ""},
+		"train-77_node1.txt":                 {[]string{"node1", "node2"}, "node1"},
 		"train-77-rank3.out":                 {nil, ""},
 		"node02-gpu9.log":                    {nil, "gpu9"},
 		"a/gpu4/x_ab/attempt_0/3/stderr.log": {nil, "gpu4"},
@@ -82,6 +86,17 @@ func TestFilesThatCountAreRanks(t *testing.T) {
 			}
 			require.Equal(t, want, j.fileRank[i], "%s: %s", name, names[i])
 		}
+	}
+}
+
+// TestFilesThatCountNodesAreNoRanks has the names that srun --output=x_node%n.log gives.
+func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
+	for name, rank := range map[string]int{"train_node%d.log": -1, "node-%d.log": -1, "%d/node%d.log": -1, "anode%d.log": 1, "train_task%d.log": 1} {
+		name = strings.ReplaceAll(name, "%d/", "7/")
+		j := newJob(sourceOf(fmt.Sprintf(name, 0), fmt.Sprintf(name, 1)), []*scan.Facts{{}, {}}, Context{})
+		j.fileRank, j.fileNode = []int{-1, -1}, []string{"", ""}
+		j.placeSeries()
+		require.Equal(t, rank, j.fileRank[1], name)
 	}
 }
 

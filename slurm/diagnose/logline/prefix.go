@@ -63,6 +63,9 @@ func cutStamp(line string) string {
 	if len(line) > 24 && line[24] == '[' && line[3] == ' ' && line[13] == ':' && line[16] == ':' && Digit(line[23]) {
 		return line[24:]
 	}
+	if rest, ok := cutLabelStamp(line); ok {
+		return rest
+	}
 	if len(line) < 21 || line[10] != 'T' || line[4] != '-' || !Digit(line[0]) {
 		return line
 	}
@@ -71,6 +74,32 @@ func cutStamp(line string) string {
 		return line
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(line[len(stamp)+1:], ":"), " ")
+}
+
+// cutLabelStamp cuts the time that ts(1) and awk put before the lines of srun --label
+// and torchrun, with what they put around it: "11-23 04:35:35 3: ",
+// "[Nov 23 04:35:35] [default3]:". Without such a prefix behind it the time is the
+// program's own.
+func cutLabelStamp(line string) (rest string, ok bool) {
+	i := strings.IndexByte(line[:min(len(line), 24)], ':')
+	if i < 2 || len(line) < i+9 || line[i+3] != ':' || !Digit(line[i-1]) || !Digit(line[i+4]) || !Digit(line[i+5]) {
+		return line, false
+	}
+	if strings.Trim(strings.TrimPrefix(line[:i], "["), "0123456789-/. T") != "" {
+		if _, _, _, dated := dateBefore(strings.TrimPrefix(line[:i-2], "[")); !dated {
+			return line, false
+		}
+	}
+	rest = strings.TrimLeft(line[i+6:], ".,0123456789Z]")
+	if !strings.HasPrefix(rest, " ") {
+		return line, false
+	}
+	rest = rest[1:]
+	if _, _, label := cutLabel(rest); label {
+		return rest, true
+	}
+	_, _, _, _, bracket := cutBracket(rest)
+	return rest, bracket
 }
 
 // cutWorker cuts the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) "

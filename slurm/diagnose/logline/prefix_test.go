@@ -41,8 +41,20 @@ func TestLaunchersPrefixesAreCut(t *testing.T) {
 		"(see page 3) loading":                            {none, "(see page 3) loading"},
 		"2026-06-10T08:59:16Z loading":                    {none, "loading"},
 		"2026-06-10T08:59:16.125Z: 4: loading":            {with(4, -1, -1, ""), "loading"},
-		"2026-06-10T08:59:16 Zoo":                         {none, "2026-06-10T08:59:16 Zoo"},
-		"2026-06-10T08:59Z loading":                       {none, "2026-06-10T08:59Z loading"},
+		// What ts(1) and awk put before the lines of srun --label and torchrun.
+		"11-23 04:35:35 3: loading":                  {with(3, -1, -1, ""), "loading"},
+		"Nov 23 04:35:35  3: loading":                {with(3, -1, -1, ""), "loading"},
+		"[2026-06-10 08:59:16] [default3]:loading":   {with(-1, 3, -1, ""), "loading"},
+		"2026-06-10 08:59:16.125 [1,7]<stderr>:load": {with(-1, -1, 7, ""), "load"},
+		"[08:59:16] 12: [rank5]: loading":            {with(12, -1, 5, ""), "loading"},
+		"08:59:16 12: loading":                       {with(12, -1, -1, ""), "loading"},
+		"2026-06-10 08:59:16 loading 3: x":           {none, "2026-06-10 08:59:16 loading 3: x"},
+		"2026-06-10 08:59:16,125 [INFO] x":           {none, "2026-06-10 08:59:16,125 [INFO] x"},
+		"epoch 12:30:45 3: x":                        {none, "epoch 12:30:45 3: x"},
+		"08:59:16:3: x":                              {none, "08:59:16:3: x"},
+		"08:59 3: x":                                 {none, "08:59 3: x"},
+		"2026-06-10T08:59:16 Zoo":                    {none, "2026-06-10T08:59:16 Zoo"},
+		"2026-06-10T08:59Z loading":                  {none, "2026-06-10T08:59Z loading"},
 	} {
 		tag, text := logline.CutTag(line)
 		require.Equal(t, want.tag, tag, line)

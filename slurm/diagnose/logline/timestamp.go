@@ -79,10 +79,28 @@ func dateBefore(s string) (year, month, day int, ok bool) {
 		d, ok3 := two(s[n-2:])
 		return y, m, d, ok1 && ok2 && ok3 && valid(m, d)
 	}
+	if n >= 10 && s[n-5] == '/' && s[n-8] == '/' { // 06/10/2026, as America writes it
+		m, ok1 := two(s[n-10:])
+		d, ok2 := two(s[n-7:])
+		y, ok3 := Number(s[n-4:])
+		if m > 12 {
+			m, d = d, m
+		}
+		if ok1 && ok2 && ok3 && valid(m, d) {
+			return y, m, d, true
+		}
+	}
 	if n >= 5 { // glog: a letter, month and day
 		m, ok1 := two(s[n-4:])
 		d, ok2 := two(s[n-2:])
 		if c := s[n-5]; ok1 && ok2 && c >= 'A' && c <= 'Z' && valid(m, d) {
+			return Yearless, m, d, true
+		}
+	}
+	if n == 5 || n == 6 && s[0] == '[' { // 06-10, alone
+		m, ok1 := two(s[n-5:])
+		d, ok2 := two(s[n-2:])
+		if c := s[n-3]; (c == '-' || c == '/') && ok1 && ok2 && valid(m, d) {
 			return Yearless, m, d, true
 		}
 	}

@@ -27,6 +27,8 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},
 	{on: oneOf("resum"), re: `resum(?:ed|ing) (?:after|from)`},
 	{on: oneOf("instead"), re: `instead\.?$`},
+	// transformers' Trainer tells so of tied weights, and goes on.
+	{on: oneOf("keys in the checkpoint model loaded"), re: `(?:^|\s)there were (?:missing|unexpected) keys in the checkpoint model loaded`},
 	{on: oneOf("no checkpoint"), re: `no checkpoint.*starting`},
 	{on: oneOf("trying"), re: `trying (?:a |another |again|next)`},
 	{on: oneOf("attempt"), re: `attempt \d+ ?(?:/|of) ?\d+`},

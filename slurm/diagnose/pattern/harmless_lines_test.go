@@ -29,6 +29,7 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 		"resumed":                    "trainer: resumed after CUDA out of memory",
 		"something instead":          "cache: No space left on device, /scratch is taken instead",
 		"a first start":              "FileNotFoundError: no checkpoint in /ckpt, starting at 0",
+		"tied weights":               "  There were missing keys in the checkpoint model loaded: ['lm_head.weight'].",
 		"the next one":               "tuner: CUDA out of memory for plan 7, trying another plan",
 		"an attempt of several":      "tuner: attempt 1/5: CUDA out of memory",
 		"nothing to do":              "tuner: CUDA out of memory for plan 7; no action needed",

@@ -182,6 +182,7 @@ const (
 	AskExit
 	AskWhole
 	AskDone
+	AskProcess
 )
 
 // guardWords are the literals of the guards, in lower case.
@@ -198,6 +199,7 @@ var guardWords = map[Guard]string{
 	AskProgress:   "step|iter|it/s|s/it|epoch",
 	AskNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	AskNodes:      "nodes|nodelist",
+	AskProcess:    "pid|spawned with command|num_local_procs",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	AskWhole:      "complete|done|finished|passed|stop|training time|end training|ended training|end of training",
 	AskDone: "complete| time|runtime|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +

@@ -33,6 +33,14 @@ var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Death, oneOf(": fork: retry: resource temporarily"), `^\S+: (line \d+: )?fork: retry: resource temporarily unavailable`},
 	// Open MPI's mpirun, whose -np is more than Slurm gave.
 	{outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available"), `^there are not enough slots available in the system`},
+	// Bash in other languages. Source: the catalogues of bash and glibc.
+	{
+		outcome.EnvLaunch, Specific + 3, oneOf("未找到命令|找不到命令|没有那个文件或目录|沒有此一檔案或目錄|コマンドが見つかりません|そのようなファイルやディレクトリはありません" +
+			"|kommando nicht gefunden|befehl nicht gefunden|datei oder verzeichnis nicht gefunden|commande introuvable|aucun fichier ou dossier de ce" +
+			"|orden no encontrada|no se encontró la orden|no existe el archivo o el directorio|no existe el fichero o el directorio|non trovato" +
+			"|file o directory non esistente|não encontrado|arquivo ou diretório inexistente|команда не найдена|нет такого файла или каталога"),
+		`[:：] ?(?:第 ?|行 ?|line |zeile |ligne |línea |riga |linha |строка )\d+ ?行?[:：] ?[^:：]+[:：] ?\S`,
+	},
 	{outcome.EnvLaunch, Specific + 2, oneOf("no matching distribution found|version that satisfies the requirement|resolutionimpossible"), `error: .*`},
 	{
 		outcome.EnvLaunch, Specific + 2, oneOf(": not found|can't cd to|can't open"),

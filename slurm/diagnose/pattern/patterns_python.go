@@ -103,6 +103,7 @@ var pythonPatterns = []pattern{
 
 	// torch/distributions: no number but NaN is outside the real ones.
 	{outcome.NaNLoss, Specific + 2, oneOf("to satisfy the constraint"), `satisfy the constraint (\w+\()*real(vector)?\(.*found invalid values`},
+	{outcome.NaNLoss, Specific + 2, oneOf("损失|梯度"), `(?:损失|梯度)(?:范数)?(?:值)?(?:为|是|=|出现|变成|变为) ?(?:nan|inf)|已发散`},
 	{outcome.NaNLoss, Specific + 2, oneOf("found nan|found inf|nan in |inf in |unexpected result nan|unexpected result inf|message='loss is nan|loss is nan" +
 		"|loss is inf|loss scale already at minimum|already at minimum - cannot decrease|minimum loss scale|nan values in its|exploding|non-finite" +
 		"|nonfinite|not finite|isnan|loss became nan|nan detected|nan loss|norm is nan|norm is inf|norm nan|contains nan|contains inf|spiky loss" +

@@ -45,6 +45,9 @@ func Carries(line string) bool {
 	if strings.Contains(line, "CheckpointException ranks:") { // torch.distributed.checkpoint gathers those of all ranks
 		return true
 	}
+	if strings.HasPrefix(line, "-- Process ") && strings.HasSuffix(line, " terminated with the following error:") { // torch.multiprocessing.spawn's
+		return true
+	}
 	_, rest, ok := strings.Cut(line, "Caught ")
 	return ok && strings.Contains(rest, " in ") && strings.ContainsAny(rest, "0123456789")
 }

@@ -259,6 +259,9 @@ var refinements = []refinement{
 		},
 		true,
 	},
+	// Weights that are not there; where they were to be written, their folder is not.
+	{outcome.UserException, pattern.Generic, lazy.New(`FileNotFoundError$`), nil, []string{"save", "_save", "save_checkpoint", "_open_zipfile_writer"}, true},
+	{outcome.CheckpointLoad, pattern.Specific - 2, lazy.New(`FileNotFoundError$`), lazy.New(`(?i)\.(?:pth?|pth\.tar|ckpt|safetensors)['"]?$`), nil, false},
 	{
 		outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|errors_impl\.NotFound)Error$`),
 		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false,

@@ -198,6 +198,10 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/corpus_text_document.idx'", nil, outcome.DatasetMissing, pattern.Specific - 2},
 		{"FileNotFoundError", "/data/part-3", deep, outcome.DatasetMissing, pattern.Specific - 2},
 		{"FileNotFoundError", "/w/plan.yaml", deep, outcome.UserException, pattern.Generic},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pth.tar'", deep, outcome.CheckpointLoad, pattern.Specific - 2},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pt'", nil, outcome.CheckpointLoad, pattern.Specific - 2},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pt.lock'", nil, outcome.UserException, pattern.Generic},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/out/vit.pt'", []string{"/v/torch/serialization.py:save"}, outcome.UserException, pattern.Generic},
 	} {
 		var tb *python.Traceback
 		if c.stack != nil {

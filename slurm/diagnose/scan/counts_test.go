@@ -49,6 +49,8 @@ func TestHowFarCountsCame(t *testing.T) {
 		"a bar that is not":                               {" 97%|### | 30/31 [00:07<00:00, 3.9it/s]\n", false},
 		"a bar of the set-up":                             {"Loading weights: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
 		"a bar of one epoch":                              {"Epoch 3: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", false},
+		"figures that come with every round":              {diagnosetest.Rounds(9, "'loss' is {n}\nThe rate is {n}\nThe norm is {n}\n{'eval_loss': 0.{n}, 'eval_f1': 0.5, 'epoch': {n}.0}\n"), false},
+		"figures at the end":                              {diagnosetest.Rounds(9, "The loss is {n}\nThe rate is {n}\n") + "{'eval_loss': 0.25, 'eval_f1': 0.5, 'epoch': 9.0}\n", true},
 		"a bar that comes to its end again and again":     {diagnosetest.Rounds(9, "Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n"), false},
 		"a bar that was long on its way": {
 			diagnosetest.Rounds(9, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n") +

@@ -97,11 +97,14 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 }
 
 // measures are a trainer's summary, and what an evaluation or a test of the
-// network prints last: a dictionary of numbers, or one that is called final.
+// network prints last, or calls final.
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
-	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
-	`|^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|`) // lm-evaluation-harness
+
+// figures is a dictionary of numbers: what an evaluation or a test prints at the end,
+// unless one comes with every round.
+var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // An Ending is what the last lines of one log tell of its end.
 type Ending struct {
@@ -157,7 +160,8 @@ func (f *Facts) Ending() (e Ending) {
 		if failing.MatchString(text) && !pattern.ZeroOf.MatchString(text) {
 			return Ending{Sure: true}
 		}
-		if measures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") || lastBreath.MatchString(text) {
+		if measures.MatchString(text) || lastBreath.MatchString(text) ||
+			figures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") && !f.inRow(m.Tag, text) {
 			e.Said = true
 		}
 		if k == len(last)-1 {

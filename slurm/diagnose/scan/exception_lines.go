@@ -70,7 +70,8 @@ func (s *scanner) raise(st *stream, e *Event) {
 	if e.Stack = st.open; e.Stack != nil {
 		e.Doubted = e.Stack.Caught && e.Stack.Chain == python.Unchained
 		switch {
-		case e.Stack.Logged, e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
+		case e.Stack.Logged, e.Stack.Chain == python.Unchained && st.didWithout(e),
+			e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
 			e.Form = pattern.Report
 		case st.ignored > 0:
 			e.Form = pattern.Report
@@ -79,6 +80,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 	}
 	s.classify(e)
 	if e.Stack != nil {
+		st.ofChild(e)
 		st.raised = outweigh(e.Stack.Chain, st.raised, e)
 	} else {
 		st.raised = e
@@ -88,7 +90,18 @@ func (s *scanner) raise(st *stream, e *Event) {
 	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
 		s.opening.over = true
 	}
-	st.open, st.previous = nil, e.Text
+	st.open, st.previous, st.above = nil, e.Text, ""
+}
+
+// didWithout reports whether a library that was being imported caught an exception of
+// its own and logged it: its message stands before the traceback, which begins in the
+// library's file and not where the program imports it.
+func (st *stream) didWithout(e *Event) bool {
+	if e.message == "" || !strings.HasSuffix(st.above, e.message) || len(e.Stack.Frames) == 0 {
+		return false
+	}
+	outermost := e.Stack.Frames[0]
+	return outermost.Function == "<module>" && python.InLibrary(outermost.File)
 }
 
 // unready finds why a process misses the group of all ranks: the exception of its

@@ -170,6 +170,9 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 	} else if g := find(h.Ask&pattern.AskNodeRank, hostRankIs, text); g != nil {
 		s.NodeRank[g[1]] = g[2]
 	}
+	if h.Ask&pattern.AskProcess != 0 {
+		s.processes(t, text)
+	}
 	if g := find(h.Ask&pattern.AskMarker, startMarker, text); g != nil && len(s.Markers) < 64 {
 		s.Markers[strings.ToLower(g[1])] = g[2]
 	}

@@ -90,6 +90,7 @@ type Facts struct {
 	lastOff   int64 // of the last line that is not a launcher's
 	Args      map[string]string
 	Bases     map[logline.Tag]int    // tag without rank → the global rank seen with it
+	RankOfPid map[string]int         // process → rank, as lines name both; -1: of several
 	Local0    []int                  // rank − local rank, as launchers' summaries pair them
 	Hosts     map[string]int         // nodes that lines name → how often
 	Ranks     map[int]bool           // ranks that spoke
@@ -129,6 +130,7 @@ type stream struct {
 	usage    usage  // the usage text that it is in
 	torn     string // the first part of a frame's line
 	margin   string // what stands before each line of a traceback that is open
+	above    string // the line above the header of the last traceback
 	raised   *Event // the last exception
 	block    *Mark  // the first line since the last empty one
 	told     *Mark  // the first line of the block before it
@@ -141,7 +143,8 @@ type scanner struct {
 	table      *pattern.Table
 	streams    map[logline.Tag]*stream
 	counts     map[quota]int
-	buf        []int // of look
+	deepSpeed  map[logline.Tag]int // the first rank of the node of whose launcher the lines are
+	buf        []int               // of look
 	recent     []span
 	pending    []Mark    // iteration lines of a digest
 	keep       int       // iteration lines
@@ -174,11 +177,13 @@ const keepFirst = 5
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
-		began: map[logline.Tag]*firstWords{},
+		deepSpeed: map[logline.Tag]int{},
+		began:     map[logline.Tag]*firstWords{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
 			Bases:     map[logline.Tag]int{},
+			RankOfPid: map[string]int{},
 			Hosts:     map[string]int{},
 			Ranks:     map[int]bool{},
 			Labels:    map[int]bool{},
@@ -400,6 +405,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") && !python.Notebook.MatchString(text[:i]) {
 			st.margin = text[:i]
 		}
+		st.above = st.previous
 		tied := python.ChainAfter(st.previous, text[:i])
 		if tied == python.Unchained && st.raised != nil && strings.HasSuffix(st.raised.Text, ":") && python.Notebook.MatchString(text[:i]) {
 			tied = python.Wrapping

@@ -14,7 +14,7 @@ import (
 // JSON object a line, with a traceback folded into one of its fields.
 var structuredNames = struct{ time, level, message, rank, exception, stack []string }{
 	time:      []string{"ts", "time", "timestamp", "asctime", "@timestamp"},
-	level:     []string{"level", "levelname", "severity"},
+	level:     []string{"level", "levelname", "lvl", "severity"},
 	message:   []string{"msg", "message", "event"},
 	rank:      []string{"rank", "global_rank"},
 	exception: []string{"exc", "exception", "error"},
@@ -25,7 +25,8 @@ var structuredNames = struct{ time, level, message, rank, exception, stack []str
 // level and message, the report of a step, and the lines of the traceback. The rank is
 // -1 where it names none.
 func structured(text string) (rank int, lines []string, ok bool) {
-	if !strings.HasPrefix(text, `{"`) || !strings.HasSuffix(text, "}") || !strings.Contains(text, `"level`) && !strings.Contains(text, `"severity"`) {
+	if !strings.HasPrefix(text, `{"`) || !strings.HasSuffix(text, "}") ||
+		!strings.Contains(text, `"level`) && !strings.Contains(text, `"lvl"`) && !strings.Contains(text, `"severity"`) {
 		return -1, nil, false
 	}
 	var entry map[string]any

@@ -25,6 +25,10 @@ func TestStructuredLogs(t *testing.T) {
 			steps + `{"time": "2026-02-03T04:05:07Z", "severity": "error", "msg": "failed", "rank": "2", "exception": "torch.OutOfMemoryError: CUDA out of memory."}` + "\n",
 			outcome.CUDAOOM, 2,
 		},
+		"other names of the fields": {
+			`{"ts": "2026-02-03T04:05:07", "lvl": "error", "rank": 2, "msg": "crashed", "exc_info": "Traceback (most recent call last):\n` +
+				`  File \"/w/train.py\", line 3, in step\n    f()\nKeyError: 'x'"}` + "\n", outcome.UserException, 2,
+		},
 		"it names no rank": {
 			`{"ts": 1770091506.5, "level": "error", "event": "failed", "error": "OSError: [Errno 28] No space left on device"}` + "\n", outcome.DiskFull, none,
 		},

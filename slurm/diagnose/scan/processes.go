@@ -1,0 +1,64 @@
+package scan
+
+import (
+	"strconv"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+var (
+	// ranksProcess and processesRank are how launchers and programs say which process is
+	// which rank: "started rank 4 (pid 11358)".
+	ranksProcess  = lazy.New(`(?i)\brank[ =:]{1,3}(\d{1,6})\b[^\d]{1,24}\bpid[ =:]{1,3}(\d{2,8})\b`)
+	processesRank = lazy.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b[^\d]{1,24}\brank[ =:]{1,3}(\d{1,6})\b`)
+	// deepSpeedNode and deepSpeedChild are what DeepSpeed's launcher says on each node.
+	// Source: deepspeed/launcher/launch.py.
+	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
+	deepSpeedChild = lazy.New(`\bprocess (\d{2,8}) spawned with command: .*--local_rank=(\d{1,4})\b`)
+	// ofProcess is how a line names the process that it is about: bash of one that a
+	// signal ended, torch by the name of its shared memory.
+	ofProcess = lazy.New(`: line \d+: +(\d{2,8}) [A-Z]|/torch_(\d{2,8})_`)
+)
+
+// processes reads which process is which rank.
+func (s *scanner) processes(t logline.Tag, text string) {
+	if g := deepSpeedNode.FindStringSubmatch(text); g != nil {
+		local, _ := strconv.Atoi(g[1])
+		node, _ := strconv.Atoi(g[2])
+		s.deepSpeed[t] = local * node
+	} else if g := deepSpeedChild.FindStringSubmatch(text); g != nil {
+		if base, ok := s.deepSpeed[t]; ok {
+			local, _ := strconv.Atoi(g[2])
+			s.named(g[1], base+local)
+		}
+	} else if g := ranksProcess.FindStringSubmatch(text); g != nil {
+		rank, _ := strconv.Atoi(g[1])
+		s.named(g[2], rank)
+	} else if g := processesRank.FindStringSubmatch(text); g != nil {
+		rank, _ := strconv.Atoi(g[2])
+		s.named(g[1], rank)
+	}
+}
+
+// named notes the rank of a process. Nodes may have processes of one number: those of
+// two ranks are nobody's.
+func (s *scanner) named(pid string, rank int) {
+	if known, ok := s.RankOfPid[pid]; ok && known != rank {
+		rank = -1
+	}
+	if len(s.RankOfPid) < 1<<16 {
+		s.RankOfPid[pid] = rank
+	}
+}
+
+// Process is the number of the process that an event is about; "": it names none.
+func (e *Event) Process() string {
+	if e.Pid != "" {
+		return e.Pid
+	}
+	if g := ofProcess.FindStringSubmatch(e.Text); g != nil {
+		return g[1] + g[2]
+	}
+	return ""
+}

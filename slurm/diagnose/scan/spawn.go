@@ -1,0 +1,45 @@
+package scan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// spawnModule begins the names of the exceptions by which torch.multiprocessing.spawn
+// tells of its children.
+const spawnModule = "torch.multiprocessing.spawn."
+
+// child is how it names one of them: by its number, which is the rank on its node. Source:
+// ProcessContext.join in torch/multiprocessing/spawn.py.
+var child = lazy.New(`^(?:-- P|p)rocess (\d{1,5}) terminated with (?:the following error:$|signal |exit code )`)
+
+// Spawns reports whether an exception is the word of torch.multiprocessing.spawn on one
+// of its children: then it started the ranks of a node, and Slurm did not.
+func (e *Event) Spawns() bool { return strings.HasPrefix(e.Kind, spawnModule) }
+
+// childIn is the child that a text names; -1: none.
+func childIn(text string) int {
+	if m := child.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	return -1
+}
+
+// ofChild gives an exception to the child that raised it, or that left as it says.
+func (st *stream) ofChild(e *Event) {
+	n := childIn(st.above)
+	if left := childIn(e.message); e.Spawns() && left >= 0 {
+		n, e.Agent = left, true
+		if e.Class == outcome.UnknownExit {
+			e.Weight = pattern.Exited
+		}
+	}
+	if n >= 0 && e.Tag.Local < 0 && e.Tag.Rank < 0 {
+		e.Tag.Local = n
+	}
+}
