@@ -42,6 +42,9 @@ func (j *job) placeEvents() {
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
 			e.Rank = j.rankOf(e.File, e.Tag, j.bases)
+			if e.Child && len(j.nodes) > 1 {
+				e.Rank = -1 // each node has a child of that number
+			}
 			// slurmstepd is labelled with the first task of its node.
 			daemon := strings.HasPrefix(e.Text, "slurmstepd") || strings.HasPrefix(e.Text, "srun:")
 			if daemon {

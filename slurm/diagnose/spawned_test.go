@@ -38,10 +38,19 @@ func TestWhichSpawnedChildFailed(t *testing.T) {
 			spawn + "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 75\n" + left,
 			outcome.UnknownExit, "process 1 terminated with exit code 75", 1,
 		},
+		"on one of two nodes": {
+			spawn + "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 75\nsrun: error: gpu8: task 1: Exited with exit code 1\n" +
+				"srun: error: gpu7: task 0: Terminated\n",
+			outcome.UnknownExit, "process 1 terminated with exit code 75", -1,
+		},
 	} {
 		r := diagnosetest.Text(t, c.log)
 		require.Equal(t, c.class, r.Class, name)
 		require.Contains(t, r.RootLine, c.line, name)
+		if c.rank < 0 {
+			require.Nil(t, r.RootRank, name)
+			continue
+		}
 		require.NotNil(t, r.RootRank, name)
 		require.Equal(t, c.rank, *r.RootRank, name)
 	}

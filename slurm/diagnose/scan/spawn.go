@@ -40,6 +40,6 @@ func (st *stream) ofChild(e *Event) {
 		}
 	}
 	if n >= 0 && e.Tag.Local < 0 && e.Tag.Rank < 0 {
-		e.Tag.Local = n
+		e.Tag.Local, e.Child = n, true
 	}
 }
