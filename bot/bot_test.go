@@ -136,7 +136,7 @@ func (y *yard) put(j slurm.Job) {
 
 // A stage is the bot in front of a Slack of its own, a separate process.
 type stage struct {
-	*slacktest.Slack
+	*slacktest.Process
 	t     testing.TB
 	yard  *yard
 	store *store.Store
@@ -169,7 +169,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		f(&cfg)
 	}
 	// Slack gives the token the scopes of the manifest, and no more.
-	s.Slack = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")})
+	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")})
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
 	s.bot, err = bot.New(cfg)
 	require.NoError(t, err)

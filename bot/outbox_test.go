@@ -218,7 +218,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveForKill())
 	}
 	sideBySide()
-	os.Exit(m.Run())
+	os.Exit(slacktest.Main(m))
 }
 
 // sideBySide lets eight tests a core run at once unless -parallel says otherwise: they
@@ -299,7 +299,6 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 		time.Sleep(time.Duration(120+i*step) * time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
-		slackd.Left()
 	}
 	slackd.Calm()
 	last := start(jobs)

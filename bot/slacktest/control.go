@@ -2,6 +2,7 @@ package slacktest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,30 +22,35 @@ type State struct {
 	Early []string `json:"early"`
 }
 
-// state is everything, as JSON.
-func (s *Server) state() []byte {
-	s.mu.Lock()
-	defer s.mu.Mutex.Unlock()
-	st := State{Calls: s.calls, Messages: s.messages, Views: s.views, Homes: s.homes, Early: s.early}
-	for _, f := range s.files {
-		st.Files = append(st.Files, f)
-	}
-	slices.SortFunc(st.Files, func(a, b *Stored) int { return strings.Compare(a.ID, b.ID) })
-	s.sockets.mu.Lock()
-	st.Sockets, st.Opened = len(s.sockets.conns), s.sockets.opened
-	s.sockets.mu.Mutex.Unlock()
-	raw, _ := json.Marshal(st)
-	return raw
-}
+// unchangedFor is how long an answer to who has seen everything waits for more.
+const unchangedFor = 100 * time.Millisecond
 
-// changed returns a channel that closes at the next change.
-func (s *Server) changed() <-chan struct{} { return s.mu.news.wait() }
+// stamp is another one after every change.
+func (s *Server) stamp() string {
+	return fmt.Sprintf(`"%d-%d"`, s.mu.changes.Load(), s.sockets.mu.changes.Load())
+}
 
 // control serves what tests ask for, below /_ctl/.
 func (s *Server) control() {
-	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(s.state())
+	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, r *http.Request) {
+		for end := time.Now().Add(unchangedFor); s.stamp() == r.Header.Get("If-None-Match"); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Mutex.Unlock()
+		w.Header().Set("ETag", s.stamp())
+		st := State{Calls: s.calls, Messages: s.messages, Views: s.views, Homes: s.homes, Early: s.early}
+		for _, f := range s.files {
+			st.Files = append(st.Files, f)
+		}
+		slices.SortFunc(st.Files, func(a, b *Stored) int { return strings.Compare(a.ID, b.ID) })
+		s.sockets.mu.Lock()
+		st.Sockets, st.Opened = len(s.sockets.conns), s.sockets.opened
+		s.sockets.mu.Mutex.Unlock()
+		writeJSON(w, http.StatusOK, st)
 	})
 	s.mux.HandleFunc("POST /_ctl/deliver", func(w http.ResponseWriter, r *http.Request) {
 		var d Delivery

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -94,40 +95,16 @@ type Fault struct {
 	DelayMS    int    `json:"delay_ms"`
 }
 
-// A lock tells that something may have changed under it.
+// A lock counts how often something may have changed under it.
 type lock struct {
 	sync.Mutex
-	news *news
+	changes atomic.Int64
 }
 
 // Unlock is for those who change something; who only looks unlocks the Mutex.
 func (l *lock) Unlock() {
+	l.changes.Add(1)
 	l.Mutex.Unlock()
-	l.news.tell()
-}
-
-// news wakes whoever waits for a change.
-type news struct {
-	sync.Mutex
-	next chan struct{} // closed at the next change; nil while nobody waits for it
-}
-
-func (n *news) wait() <-chan struct{} {
-	n.Lock()
-	defer n.Unlock()
-	if n.next == nil {
-		n.next = make(chan struct{})
-	}
-	return n.next
-}
-
-func (n *news) tell() {
-	n.Lock()
-	defer n.Unlock()
-	if n.next != nil {
-		close(n.next)
-		n.next = nil
-	}
 }
 
 // A Server plays Slack. It is an http.Handler.
@@ -169,8 +146,6 @@ func New(cfg Config) *Server {
 		held: map[string]time.Time{}, started: time.Now(),
 		rand: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable faults
 	}
-	s.mu.news = new(news)
-	s.sockets.mu.news = s.mu.news
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("/api/{method}", s.serveAPI)
 	s.mux.HandleFunc("POST /response/{id}", s.serveResponse)

@@ -1,97 +1,147 @@
 package slacktest
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
-	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 )
 
-// A Slack is a Server that listens, and that a test steers.
-type Slack struct {
-	t      testing.TB
-	server *Server
+// A Process is fakeslack running as a process of its own.
+type Process struct {
+	t testing.TB
 	// URL is its address, and APIURL what SLACK_API_URL is to be.
 	URL    string
 	APIURL string
-	open   atomic.Int64 // connections
 }
 
-// Start lets a Server listen until the test ends.
-func Start(t testing.TB, cfg Config) *Slack {
+// buildDir holds the program; Main removes it.
+var buildDir string
+
+// Main runs a package's tests and removes what Start has built.
+func Main(m *testing.M) int {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	return code
+}
+
+// built is the program, built once for all tests of a package.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "fakeslack")
+	if err != nil {
+		return "", err
+	}
+	buildDir = dir
+	bin := filepath.Join(dir, "fakeslack")
+	cmd := exec.Command("go", "build", "-o", bin, "github.com/megatron-ops/megatron-ops/bot/slacktest/fakeslack")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// Start builds fakeslack, starts it, and ends it with the test.
+func Start(t testing.TB, cfg Config) *Process {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	bin, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Slack{t: t, server: New(cfg), URL: "http://" + l.Addr().String()}
-	p.APIURL = p.URL + "/api/"
-	srv := &http.Server{Handler: p.server, ReadHeaderTimeout: 10 * time.Second, ConnState: func(_ net.Conn, is http.ConnState) {
-		switch is {
-		case http.StateNew:
-			p.open.Add(1)
-		case http.StateClosed, http.StateHijacked:
-			p.open.Add(-1)
-			p.server.mu.news.tell()
-		}
-	}}
-	go func() { _ = srv.Serve(l) }()
-	t.Cleanup(func() { _ = srv.Close() })
-	return p
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, bin, "-listen", "127.0.0.1:0", "-secret", cfg.SigningSecret, "-target", cfg.Target, "-scopes", cfg.BotScopes) //nolint:gosec // our own program
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("fakeslack did not say where it listens: %v", err)
+	}
+	url := strings.TrimSpace(line)
+	return &Process{t: t, URL: url, APIURL: url + "/api/"}
 }
 
-func (p *Slack) ctl(path string, in, out any) {
+func (p *Process) ctl(path string, in, out any) {
 	p.t.Helper()
 	raw, err := json.Marshal(in)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	res := httptest.NewRecorder()
-	p.server.ServeHTTP(res, httptest.NewRequest(http.MethodPost, p.URL+"/_ctl/"+path, bytes.NewReader(raw)))
-	if res.Code != http.StatusOK {
-		p.t.Fatalf("%s: %d %s", path, res.Code, res.Body)
+	res, err := http.Post(p.URL+"/_ctl/"+path, "application/json", bytes.NewReader(raw))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s: %s %s %v", path, res.Status, body, err)
 	}
 	if out != nil {
-		if err := json.Unmarshal(res.Body.Bytes(), out); err != nil {
+		if err := json.Unmarshal(body, out); err != nil {
 			p.t.Fatal(err)
 		}
 	}
 }
 
 // State reads everything.
-func (p *Slack) State() (s State) {
+func (p *Process) State() State {
 	p.t.Helper()
-	if err := json.Unmarshal(p.server.state(), &s); err != nil {
-		p.t.Fatal(err)
-	}
+	s, _, _ := p.since("")
 	return s
 }
 
-// Left waits until nobody is connected any more. What a process said before it was killed
-// is heard by then.
-func (p *Slack) Left() {
+// since reads everything if it is not what it was at that stamp any more; if it is,
+// fakeslack waits a little for that.
+func (p *Process) since(stamp string) (s State, now string, changed bool) {
 	p.t.Helper()
-	p.Wait("everybody leave", func(State) bool { return p.open.Load() == 0 })
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, p.URL+"/_ctl/state", http.NoBody)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("If-None-Match", stamp)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotModified {
+		return s, stamp, false
+	}
+	if err := json.NewDecoder(res.Body).Decode(&s); err != nil {
+		p.t.Fatal(err)
+	}
+	return s, res.Header.Get("ETag"), true
 }
 
 // Target tells Slack where the app is.
-func (p *Slack) Target(url string) { p.ctl("target?url="+url, nil, nil) }
+func (p *Process) Target(url string) { p.ctl("target?url="+url, nil, nil) }
 
 // Deliver hands d to the app.
-func (p *Slack) Deliver(d Delivery) (r Receipt) {
+func (p *Process) Deliver(d Delivery) (r Receipt) {
 	p.t.Helper()
 	p.ctl("deliver", d, &r)
 	return r
 }
 
 // Slash types a command as U1 in C1, or as and where more says.
-func (p *Slack) Slash(text string, more ...map[string]any) Receipt {
+func (p *Process) Slash(text string, more ...map[string]any) Receipt {
 	p.t.Helper()
 	return p.Deliver(Command(text, more...))
 }
@@ -111,13 +161,13 @@ func Command(text string, more ...map[string]any) Delivery {
 }
 
 // Event sends an event.
-func (p *Slack) Event(event map[string]any) Receipt {
+func (p *Process) Event(event map[string]any) Receipt {
 	p.t.Helper()
 	return p.Deliver(Delivery{Kind: "events_api", Payload: m{"team_id": "T1", "event": event}})
 }
 
 // Interact sends an interaction: a button, a form, a shortcut.
-func (p *Slack) Interact(payload map[string]any) Receipt {
+func (p *Process) Interact(payload map[string]any) Receipt {
 	p.t.Helper()
 	full := m{"type": "block_actions", "team": m{"id": "T1"}, "user": m{"id": "U1", "team_id": "T1"}, "api_app_id": "A1"}
 	for k, v := range payload {
@@ -173,7 +223,7 @@ func Find(blocks []any, label string) (Control, bool) {
 }
 
 // PressLabel presses what a message offers under that label, as a person does.
-func (p *Slack) PressLabel(msg *Message, label, user string) Receipt {
+func (p *Process) PressLabel(msg *Message, label, user string) Receipt {
 	p.t.Helper()
 	c, ok := Find(msg.Blocks, label)
 	if !ok {
@@ -184,7 +234,7 @@ func (p *Slack) PressLabel(msg *Message, label, user string) Receipt {
 
 // Press presses the button with that action id in a message, or chooses the entry
 // of a menu.
-func (p *Slack) Press(msg *Message, action, value, user string) Receipt {
+func (p *Process) Press(msg *Message, action, value, user string) Receipt {
 	p.t.Helper()
 	act := m{"action_id": action, "type": "button", "value": value, "block_id": "b"}
 	if strings.HasPrefix(action, "menu:") {
@@ -199,7 +249,7 @@ func (p *Slack) Press(msg *Message, action, value, user string) Receipt {
 }
 
 // Decline presses a request's button Decline and sends the form that asks why.
-func (p *Slack) Decline(msg *Message, action, value, user, reason string) Receipt {
+func (p *Process) Decline(msg *Message, action, value, user, reason string) Receipt {
 	p.t.Helper()
 	p.Press(msg, action, value, user)
 	var form map[string]any
@@ -218,30 +268,30 @@ func (p *Slack) Decline(msg *Message, action, value, user, reason string) Receip
 }
 
 // Fault makes something go wrong.
-func (p *Slack) Fault(f Fault) { p.t.Helper(); p.ctl("fault", f, nil) }
+func (p *Process) Fault(f Fault) { p.t.Helper(); p.ctl("fault", f, nil) }
 
 // Calm ends all faults.
-func (p *Slack) Calm() { p.t.Helper(); p.ctl("calm", nil, nil) }
+func (p *Process) Calm() { p.t.Helper(); p.ctl("calm", nil, nil) }
 
 // Disconnect ends the Socket Mode connections.
-func (p *Slack) Disconnect(reason string) {
+func (p *Process) Disconnect(reason string) {
 	p.t.Helper()
 	p.ctl("disconnect?reason="+reason, nil, nil)
 }
 
 // Silence makes the Socket Mode connections half-open: TCP stays, and nothing
 // comes or is answered.
-func (p *Slack) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
+func (p *Process) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
 
 // Age makes trigger ids, response URLs and streams older.
-func (p *Slack) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
+func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
 
 // Members says who is in a channel or group; a channel may have its name behind its
 // id: "C7 #runs".
-func (p *Slack) Members(of map[string][]string) { p.t.Helper(); p.ctl("members", of, nil) }
+func (p *Process) Members(of map[string][]string) { p.t.Helper(); p.ctl("members", of, nil) }
 
 // File puts a file into Slack, as if somebody had uploaded it.
-func (p *Slack) File(name, content string) (f map[string]any) {
+func (p *Process) File(name, content string) (f map[string]any) {
 	p.t.Helper()
 	p.ctl("file", Stored{Name: name, Data: []byte(content)}, &f)
 	return f
@@ -249,33 +299,29 @@ func (p *Slack) File(name, content string) (f map[string]any) {
 
 // Wait waits until ok holds of the state, and returns it. A busy machine is no
 // failure, so it waits for minutes.
-func (p *Slack) Wait(what string, ok func(State) bool) State {
+func (p *Process) Wait(what string, ok func(State) bool) State {
 	p.t.Helper()
 	return p.WaitFor(2*time.Minute, what, ok)
 }
 
 // WaitFor is Wait with a time of its own.
-func (p *Slack) WaitFor(most time.Duration, what string, ok func(State) bool) State {
+func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) State {
 	p.t.Helper()
 	end := time.Now().Add(most)
-	for {
-		changed := p.server.changed()
-		s := p.State()
-		for same := true; same; {
-			if ok(s) {
-				return s
-			}
-			if time.Now().After(end) {
-				p.t.Fatalf("Slack never saw %s; it saw:\n%s", what, s.brief())
-			}
-			select {
-			case <-changed:
-				same = false
-				time.Sleep(20 * time.Millisecond) // more may come with it
-			case <-time.After(100 * time.Millisecond): // it may be about more than Slack
-			}
+	s, stamp, changed := p.since("")
+	for !ok(s) {
+		if time.Now().After(end) {
+			p.t.Fatalf("Slack never saw %s; it saw:\n%s", what, s.brief())
+		}
+		if changed {
+			time.Sleep(20 * time.Millisecond) // more may come with it
+		}
+		var more State
+		if more, stamp, changed = p.since(stamp); changed {
+			s = more
 		}
 	}
+	return s
 }
 
 // brief says what happened in a line for each call.
