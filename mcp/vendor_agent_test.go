@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
