@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/recording"
 )
 
 // recordCommand writes a site's own answers, disguised, into a folder that can
@@ -30,7 +30,7 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	recorder, ok := call.Clusters[call.Default].(interface {
-		Record(context.Context) []cluster.Recording
+		Record(context.Context) []recording.Answer
 	})
 	if !ok {
 		return &ops.Error{Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "%s is no Slurm: there is nothing to record", ZH: "%s 不是 Slurm：没有可记录的内容"}.With(call.Default), Fix: lang.Text{EN: "--cluster slurm, or another that is one", ZH: "请用 --cluster slurm，或其他 Slurm 集群"}}
@@ -49,12 +49,12 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	files := view.Section{}
 	for _, r := range all {
-		if r.Answer != "" {
-			if err := os.WriteFile(filepath.Join(dir, r.Name), []byte(r.Answer), 0o644); err != nil { //nolint:gosec // as above
+		if r.Text != "" {
+			if err := os.WriteFile(filepath.Join(dir, r.Name), []byte(r.Text), 0o644); err != nil { //nolint:gosec // as above
 				return err
 			}
 		}
-		files.Items = append(files.Items, fmt.Sprintf("%s: %d bytes, exit %d", r.Name, len(r.Answer), r.Code))
+		files.Items = append(files.Items, fmt.Sprintf("%s: %d bytes, exit %d", r.Name, len(r.Text), r.Code))
 	}
 	list, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {

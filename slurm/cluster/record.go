@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,20 +9,8 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/recording"
 )
-
-// A Recording is one question to a site and its own answer, so that a fault in
-// reading it can be mended where there is no such site.
-type Recording struct {
-	Name   string   `json:"file"` // of a file that would hold Answer
-	Asked  []string `json:"asked"`
-	Code   int      `json:"exit_code"`
-	Error  string   `json:"error,omitempty"`
-	Answer string   `json:"-"`
-}
-
-// RecordedSeparator stands between the fields of recorded listings.
-const RecordedSeparator = "\x1fREC\x1f"
 
 // recorded are the questions to a Slurm by its commands; SINCE is a day ago.
 var recorded = []struct {
@@ -31,10 +18,10 @@ var recorded = []struct {
 	argv []string
 }{
 	{"version.txt", []string{"sinfo", "--version"}},
-	{"queue.txt", []string{"squeue", "--noheader", "--array", "--states=all", "--format=" + slurm.QueueFormat(RecordedSeparator)}},
-	{"accounts.txt", []string{"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers", "--delimiter=" + RecordedSeparator, "--format=" + slurm.AccountFormat(), "SINCE"}},
-	{"nodes.txt", []string{"sinfo", "--noheader", "--Node", "--all", "--format=" + slurm.NodeFormat(RecordedSeparator)}},
-	{"partitions.txt", []string{"sinfo", "--noheader", "--format=" + slurm.PartitionFormat(RecordedSeparator)}},
+	{"queue.txt", []string{"squeue", "--noheader", "--array", "--states=all", "--format=" + slurm.QueueFormat(recording.Separator)}},
+	{"accounts.txt", []string{"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates", "--allusers", "--delimiter=" + recording.Separator, "--format=" + slurm.AccountFormat(), "SINCE"}},
+	{"nodes.txt", []string{"sinfo", "--noheader", "--Node", "--all", "--format=" + slurm.NodeFormat(recording.Separator)}},
+	{"partitions.txt", []string{"sinfo", "--noheader", "--format=" + slurm.PartitionFormat(recording.Separator)}},
 	{"limits.txt", []string{"scontrol", "--oneliner", "show", "partition"}},
 	{"jobs.txt", []string{"scontrol", "--oneliner", "show", "job"}},
 	{"config.txt", []string{"scontrol", "show", "config"}},
@@ -48,9 +35,9 @@ var recorded = []struct {
 // Record asks the site everything that is ever asked of one, and returns what it
 // answered. Names of people, accounts, machines, folders and jobs, and all other
 // free text, have been replaced by others.
-func (c *CLI) Record(ctx context.Context) []Recording {
+func (c *CLI) Record(ctx context.Context) []recording.Answer {
 	since := "--starttime=" + time.Now().Add(-24*time.Hour).UTC().Format("2006-01-02T15:04:05")
-	var all []Recording
+	var all []recording.Answer
 	for _, q := range recorded {
 		argv := make([]string, len(q.argv))
 		for i, word := range q.argv {
@@ -62,22 +49,22 @@ func (c *CLI) Record(ctx context.Context) []Recording {
 			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_TIME_FORMAT=") })
 		}
 		r, err := c.run(ctx, command{argv: argv, env: env})
-		one := Recording{Name: q.name, Asked: argv, Code: r.code, Answer: r.stdout, Error: r.stderr}
+		one := recording.Answer{Name: q.name, Asked: argv, Code: r.code, Text: r.stdout, Error: r.stderr}
 		if err != nil {
 			one.Code, one.Error = -1, err.Error()
 		}
 		all = append(all, one)
 	}
-	disguise(all)
+	recording.Disguise(all)
 	return all
 }
 
 // Record asks slurmrestd everything that is ever asked of one; see CLI.Record.
-func (r *REST) Record(ctx context.Context) []Recording {
-	var all []Recording
+func (r *REST) Record(ctx context.Context) []recording.Answer {
+	var all []recording.Answer
 	ask := func(name, path string) {
 		text, status, err := r.exchange(ctx, "record", http.MethodGet, path, nil)
-		one := Recording{Name: name, Asked: []string{http.MethodGet, path}, Code: status, Answer: string(text)}
+		one := recording.Answer{Name: name, Asked: []string{http.MethodGet, path}, Code: status, Text: string(text)}
 		if err != nil {
 			one.Error = err.Error()
 		}
@@ -85,7 +72,7 @@ func (r *REST) Record(ctx context.Context) []Recording {
 	}
 	version, err := r.api(ctx)
 	if err != nil {
-		return []Recording{{Name: "rest.json", Code: -1, Error: err.Error()}}
+		return []recording.Answer{{Name: "rest.json", Code: -1, Error: err.Error()}}
 	}
 	day := sinceQuery(version, time.Now().Add(-24*time.Hour))
 	for name, path := range map[string]string{
@@ -94,22 +81,6 @@ func (r *REST) Record(ctx context.Context) []Recording {
 	} {
 		ask(name, "/"+fmt.Sprintf(path, version))
 	}
-	disguise(all)
+	recording.Disguise(all)
 	return all
-}
-
-// mostRecorded is how many jobs, nodes or lines of one answer are kept.
-const mostRecorded = 40
-
-// shorten keeps the first of a list's entries in a JSON document.
-func shorten(text string) (doc map[string]any, ok bool) {
-	if json.Unmarshal([]byte(text), &doc) != nil {
-		return nil, false
-	}
-	for name, v := range doc {
-		if list, is := v.([]any); is {
-			doc[name] = list[:min(len(list), mostRecorded)]
-		}
-	}
-	return doc, true
 }

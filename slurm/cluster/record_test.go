@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/recording"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
@@ -56,18 +57,18 @@ func TestRecordingIsDisguisedAndReadable(t *testing.T) {
 	all = append(all, r.Record(ctx)...)
 	for _, rec := range all {
 		for _, private := range []string{"alice", "bob", "research", "infra", "gpu1", "gpu2", "secret", "boss", "sweep", "falls", "zwei", "localhost", real.Work, real.Dir, "prod", "nvlink", jwt} {
-			require.NotContains(t, rec.Answer+rec.Error, private, rec.Name)
+			require.NotContains(t, rec.Text+rec.Error, private, rec.Name)
 		}
 	}
 	if *update {
 		dir := filepath.Join("..", "slurmtest", "recorded", "22.05")
 		for _, rec := range all {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, rec.Name), []byte(rec.Answer), 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, rec.Name), []byte(rec.Text), 0o644))
 		}
 	}
 	answers := map[string]string{}
 	for _, rec := range all {
-		answers[rec.Name] = rec.Answer
+		answers[rec.Name] = rec.Text
 	}
 	readRecorded(t, func(name string) string { return answers[name] })
 }
@@ -84,9 +85,9 @@ func TestRecordedSamplesAreRead(t *testing.T) {
 // readRecorded reads a recording in all its forms: the same jobs must come out.
 func readRecorded(t *testing.T, file func(string) string) {
 	t.Helper()
-	queue, err := slurm.ParseQueue(file("queue.txt"), cluster.RecordedSeparator)
+	queue, err := slurm.ParseQueue(file("queue.txt"), recording.Separator)
 	require.NoError(t, err)
-	past, err := slurm.ParseAccounts(file("accounts.txt"), cluster.RecordedSeparator)
+	past, err := slurm.ParseAccounts(file("accounts.txt"), recording.Separator)
 	require.NoError(t, err)
 	fromJSON := func(name, list string, read func(map[string]any)) {
 		t.Helper()
@@ -142,7 +143,7 @@ func readRecorded(t *testing.T, file func(string) string) {
 		})
 	}
 	require.Positive(t, ended)
-	nodes, err := slurm.ParseNodes(file("nodes.txt"), cluster.RecordedSeparator)
+	nodes, err := slurm.ParseNodes(file("nodes.txt"), recording.Separator)
 	require.NoError(t, err)
 	require.NotEmpty(t, nodes)
 	var restNodes []slurm.Node
@@ -156,7 +157,7 @@ func readRecorded(t *testing.T, file func(string) string) {
 			}
 		}
 	}
-	parts, err := slurm.ParsePartitions(file("partitions.txt"), cluster.RecordedSeparator)
+	parts, err := slurm.ParsePartitions(file("partitions.txt"), recording.Separator)
 	require.NoError(t, err)
 	at := 0
 	fromJSON("rest-partitions.json", "partitions", func(m map[string]any) {

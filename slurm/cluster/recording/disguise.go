@@ -1,4 +1,6 @@
-package cluster
+// Package recording takes out of a site's recorded answers what it would not tell
+// strangers.
+package recording
 
 import (
 	"encoding/json"
@@ -13,6 +15,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
+// An Answer is one question to a site and what it said, so that a fault in
+// reading it can be mended where there is no such site.
+type Answer struct {
+	Name  string   `json:"file"` // of a file that would hold Text
+	Asked []string `json:"asked"`
+	Code  int      `json:"exit_code"`
+	Error string   `json:"error,omitempty"`
+	Text  string   `json:"-"`
+}
+
+// Separator stands between the fields of recorded listings.
+const Separator = "\x1fREC\x1f"
+
 // A mask replaces what a site would not tell strangers. Only what is known to be
 // harmless is kept: numbers, times, and the words that Slurm itself says.
 type mask struct {
@@ -20,13 +35,13 @@ type mask struct {
 	words map[string]string
 }
 
-// disguise replaces names and free text in recordings, the same by the same in
+// Disguise replaces names and free text in recordings, the same by the same in
 // all of them, so that one answer still fits the other.
-func disguise(all []Recording) {
+func Disguise(all []Answer) {
 	m := mask{nodes: map[string]string{}, words: map[string]string{}}
 	for _, r := range all {
 		if r.Name == "nodes.txt" {
-			if nodes, err := slurm.ParseNodes(r.Answer, RecordedSeparator); err == nil {
+			if nodes, err := slurm.ParseNodes(r.Text, Separator); err == nil {
 				for _, n := range nodes {
 					m.learn(n.Name)
 				}
@@ -37,7 +52,7 @@ func disguise(all []Recording) {
 				Name string `json:"name"`
 			} `json:"nodes"`
 		}
-		if strings.HasSuffix(r.Name, ".json") && json.Unmarshal([]byte(r.Answer), &doc) == nil {
+		if strings.HasSuffix(r.Name, ".json") && json.Unmarshal([]byte(r.Text), &doc) == nil {
 			for _, n := range doc.Nodes {
 				m.learn(n.Name)
 			}
@@ -46,15 +61,15 @@ func disguise(all []Recording) {
 	for i := range all {
 		r := &all[i]
 		switch {
-		case r.Answer == "" || r.Name == "version.txt":
+		case r.Text == "" || r.Name == "version.txt":
 		case r.Name == "config.txt":
-			r.Answer = settings(r.Answer)
+			r.Text = settings(r.Text)
 		case strings.HasSuffix(r.Name, ".json"):
-			r.Answer = m.document(r.Answer)
+			r.Text = m.document(r.Text)
 		case r.Name == "limits.txt" || r.Name == "jobs.txt":
-			r.Answer = m.pairs(r.Answer)
+			r.Text = m.pairs(r.Text)
 		default:
-			r.Answer = m.fields(r.Answer)
+			r.Text = m.fields(r.Text)
 		}
 	}
 	for i := range all {
@@ -155,11 +170,11 @@ func (m mask) fields(text string) string {
 	if lines := strings.SplitAfter(text, "\n"); len(lines) > 10*mostRecorded {
 		text = strings.Join(lines[:10*mostRecorded], "")
 	}
-	all := strings.Split(text, RecordedSeparator)
+	all := strings.Split(text, Separator)
 	for i, p := range all {
 		all[i] = m.word(p) // line by line: the last field of one line meets the first of the next
 	}
-	return strings.Join(all, RecordedSeparator)
+	return strings.Join(all, Separator)
 }
 
 var pair = lazy.New(`^([A-Za-z][A-Za-z0-9:/_-]*)=(.*)$`)
@@ -259,4 +274,20 @@ func settings(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// mostRecorded is how many jobs, nodes or lines of one answer are kept.
+const mostRecorded = 40
+
+// shorten keeps the first of a list's entries in a JSON document.
+func shorten(text string) (doc map[string]any, ok bool) {
+	if json.Unmarshal([]byte(text), &doc) != nil {
+		return nil, false
+	}
+	for name, v := range doc {
+		if list, is := v.([]any); is {
+			doc[name] = list[:min(len(list), mostRecorded)]
+		}
+	}
+	return doc, true
 }
