@@ -131,3 +131,24 @@ func onlyExit(live []*scan.Event) (only *scan.Event) {
 	}
 	return only
 }
+
+// ownCode is srun's word on the only task that left with a code of the program's own,
+// where each of the others left with 1, as Python does after an exception.
+func ownCode(live []*scan.Event) (own *scan.Event) {
+	others := 0
+	for _, e := range live {
+		switch {
+		case len(e.Tasks) == 0:
+		case e.Exit == 1:
+			others++
+		case own != nil || len(e.Tasks) > 1 || e.Exit < 2 || e.Exit > 125:
+			return nil
+		default:
+			own = e
+		}
+	}
+	if others == 0 {
+		return nil
+	}
+	return own
+}

@@ -473,6 +473,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 				v.event = e
 			}
 		}
+	} else if e := ownCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 	}
 	return v, true
 }

@@ -151,6 +151,12 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		},
 		"a step's times follow": {"Unable to load checkpoint.\n" + strings.Repeat("[2025-01-06 12:02:46,200] [INFO] [logging.py:96:log_dist] [Rank 0] "+
 			"time (ms) | fwd_microstep: 2376.21 | bwd_microstep: 7453.6\n", 3), outcome.UnknownExit, ""},
+		"Composer's steps follow": {
+			"Unable to load checkpoint.\n[batch=1/80]:\n[batch=2/80]:\n[epoch=1][batch=3/80]:\n", outcome.UnknownExit, "",
+		},
+		"counts of batches are none of Composer's": {
+			"Unable to load checkpoint.\n[batch=1/80] a\nx [batch=2/80]:\n[batch=3]:\n", outcome.CheckpointLoad, "Unable",
+		},
 		"what fails while a signal ends the process": {
 			diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47068 got signal: 1") +
 				"\nDuring handling of the above exception, another exception occurred:\n\n" + diagnosetest.Raised("KeyError: 30"), outcome.SlurmCancelled, "signal: 1",

@@ -312,8 +312,11 @@ var signals = map[int]struct {
 
 // exitClass maps an exit code as shells and torchelastic have it.
 func exitClass(code int) (class string, weight int) {
-	if code > 128 && code < 160 {
+	switch {
+	case code > 128 && code < 160:
 		code = -(code - 128)
+	case code > 240 && code < 253: // sys.exit of a signal's negative number, as DeepSpeed's launcher does it
+		code -= 256
 	}
 	if sig, ok := signals[-code]; ok {
 		return sig.class, sig.weight
@@ -355,9 +358,10 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 }
 
 // ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
-// code a program ended, which srun's option --kill-on-bad-exit=1 does not. The local
-// rank stands in the command line that DeepSpeed repeats.
-var ownExit = lazy.New(`(?i)(?:--local_rank=(\d+).*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+// code a program ended, which srun's option --kill-on-bad-exit=1 does not. The command
+// line that DeepSpeed repeats is that of the last process which it had started, whichever
+// failed: only where that is the first one is its local rank known.
+var ownExit = lazy.New(`(?i)(?:--local_rank=(0)\b.*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.
@@ -374,7 +378,7 @@ func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64)
 	}
 	local := -1
 	if g[1] != "" {
-		local, _ = strconv.Atoi(g[1])
+		local = 0
 	}
 	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
 	s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Exit: code, At: s.now}, t)

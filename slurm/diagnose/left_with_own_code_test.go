@@ -1,0 +1,42 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// A process that left with a code of its own is why the others lost it, though nobody
+// knows its rank: srun tells of its node's launcher.
+func TestANodeLeftWithItsOwnCode(t *testing.T) {
+	lost := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:37298: Connection reset by peer")
+	task := func(node, how string) string {
+		return "srun: error: " + node + ": task " + node[3:] + ": " + how + "\n"
+	}
+	for name, c := range map[string]struct{ log, class, line string }{
+		"one of two":      {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UnknownExit, "exit code 75"},
+		"each with its":   {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 3"), outcome.NCCLConnection, "Read error"},
+		"nobody else":     {lost + lost + task("gpu1", "Exited with exit code 75"), outcome.NCCLConnection, "Read error"},
+		"all alike":       {lost + lost + task("gpu1", "Exited with exit code 1") + task("gpu0", "Exited with exit code 1"), outcome.NCCLConnection, "Read error"},
+		"a cause is told": {diagnosetest.Raised("KeyError: 'x'") + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UserException, "KeyError"},
+	} {
+		r := diagnosetest.Text(t, "nnodes=2\n"+c.log)
+		require.Equal(t, c.class, r.Class, name)
+		require.Contains(t, r.RootLine, c.line, name)
+	}
+}
+
+// DeepSpeed's launcher repeats the command of the process that it had started last,
+// whichever failed: its local rank is that one's only where there is no other.
+func TestWhatDeepSpeedsLauncherTellsOfARank(t *testing.T) {
+	const exits = "[2024-05-01 10:05:01,500] [ERROR] [launch.py:322:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=%'] exits with return code = -9\n"
+	for local, known := range map[string]bool{"0": true, "3": false, "03": false} {
+		r := diagnosetest.Text(t, "step 1 loss 2.3\n"+strings.Replace(exits, "%", local, 1))
+		require.Equal(t, outcome.HostOOM, r.Class)
+		require.Equal(t, known, r.RootRank != nil, local)
+	}
+}
