@@ -56,7 +56,8 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 // Slurm task is a rank: the process that srun saw leave first. The others leave once
 // they miss it.
 func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
-	if !j.taskRank || slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Elastic) > 0 }) {
+	ofRank := func(e scan.ElasticEntry) bool { return e.Rank >= 0 || e.Local >= 0 } // and not the script's own exit code
+	if !j.taskRank || slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return slices.ContainsFunc(f.Elastic, ofRank) }) {
 		return
 	}
 	var first *scan.Event

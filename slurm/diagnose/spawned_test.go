@@ -100,6 +100,19 @@ func TestFilesThatCountNodes(t *testing.T) {
 	require.Equal(t, "lrdn1403", *r.RootNode)
 }
 
+// The task that srun saw leave first raised the exception that names no rank, whether or
+// not the script tells its own exit code at the end.
+func TestTheFirstTaskThatLeftRaisedIt(t *testing.T) {
+	const tasks = "srun: error: gpu1: task 2: Exited with exit code 1\nsrun: error: gpu0: task 0: Exited with exit code 1\n" +
+		"srun: error: gpu0: task 1: Exited with exit code 1\n"
+	for _, end := range []string{"", "End: Mon Nov 23 04:38:39 UTC 2026, exit code 1\n"} {
+		r := diagnosetest.Text(t, diagnosetest.Raised("KeyError: 'x'")+tasks+end)
+		require.NotNil(t, r.RootRank, end)
+		require.Equal(t, 2, *r.RootRank, end)
+		require.Equal(t, "gpu1", *r.RootNode, end)
+	}
+}
+
 // A library that is imported may do without a part of its own, and says so with a traceback.
 func TestALibraryDoesWithoutAPart(t *testing.T) {
 	logged := func(first string) string {
