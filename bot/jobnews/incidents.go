@@ -167,7 +167,7 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 	l := x.Lang
 	what := wording.ClassName(x.Found.Class, l)
 	if x.Found.Where != x.Found.Class {
-		what = fmt.Sprintf(textIncidentOn.In(l), what, x.Found.Where)
+		what = fmt.Sprintf(textIncidentOn.In(l), what, x.Found.Place().In(l))
 	}
 	text = fmt.Sprintf(textIncident.In(l), len(here), what)
 	var who, lines []string

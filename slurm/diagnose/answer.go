@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -27,7 +26,8 @@ func (j *job) report() report.Report {
 		ExcludeNodes: []string{},
 		Advice:       []string{},
 		Evidence:     []report.Evidence{},
-		Notes:        j.notes(),
+		Clocks:       j.clocks,
+		RanksRead:    j.ranksRead(),
 		Unreadable:   j.unreadable,
 		LeftOut:      j.src.Documents(),
 	}
@@ -78,7 +78,7 @@ func (j *job) missedCollective(r *report.Report, v verdict) {
 	if node := j.nodeByRank(m.Rank, j.nodesOfRanks()); node != "" && r.RootNode == nil {
 		r.RootNode = &node
 	}
-	r.Collective = fmt.Sprintf("%s #%d of group %s (%d ranks wait in it)", logline.Show(m.Op), m.Seq, logline.Show(m.Group), m.Waiting)
+	r.Missed = &report.Missed{Op: logline.Show(m.Op), Seq: m.Seq, Group: logline.Show(m.Group), Waiting: m.Waiting}
 }
 
 // join adds what the rules table, the memory estimate and the other nodes'
@@ -159,17 +159,6 @@ func (j *job) lastIteration() (int, bool) {
 		}
 	}
 	return most, found
-}
-
-func (j *job) notes() []string {
-	notes := slices.Clone(j.clocks)
-	if n := j.ranksRead(); n > 0 && j.world > n {
-		notes = append(notes, fmt.Sprintf("logs of %d of %d ranks are here", n, j.world))
-	}
-	for i := range notes {
-		notes[i] = logline.Show(notes[i])
-	}
-	return notes
 }
 
 // ranksRead counts the ranks that have a log of their own, where logs are kept

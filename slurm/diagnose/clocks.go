@@ -1,11 +1,12 @@
 package diagnose
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // fixClocks brings the clocks of nodes together by what all of them saw at one
@@ -46,9 +47,9 @@ func (j *job) fixClocks() {
 		}
 	}
 	for node, d := range ahead {
-		j.clocks = append(j.clocks, fmt.Sprintf("the clock of %s is %s ahead of the others' and was corrected", node, d.Round(time.Second)))
+		j.clocks = append(j.clocks, report.Clock{Node: logline.Show(node), AheadS: int64(d.Round(time.Second).Seconds())})
 	}
-	slices.Sort(j.clocks)
+	slices.SortFunc(j.clocks, func(a, b report.Clock) int { return cmp.Compare(a.Node, b.Node) })
 }
 
 // clocksAhead is how far each node's clock is ahead of the middle one, where all

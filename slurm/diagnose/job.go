@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -41,7 +42,7 @@ type job struct {
 	unreadable []logfile.Unreadable
 	missed     *flightrecorder.Missed // from flight recorder dumps
 	bases      map[string]int         // the first rank of a node that said so
-	clocks     []string               // nodes whose clocks were corrected
+	clocks     []report.Clock         // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt, where it is known
 
 	// What takes a while of many logs, and many events ask for, is worked out once.

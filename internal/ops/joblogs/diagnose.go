@@ -180,8 +180,8 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: Slurm's word is all there is.
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
-		said, _ := noLog(j)
-		r.Notes = append(r.Notes, said.In(lang.EN))
+		r.NoLog, _ = noLog(j)
+		r.Finish()
 		return DiagnoseOut{Report: r}, err
 	}
 	if in.OnSlurm {

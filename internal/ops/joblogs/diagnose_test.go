@@ -132,6 +132,7 @@ func TestAJobWithoutLogs(t *testing.T) {
 			}
 			require.NoError(t, err)
 			notes := strings.Join(out.(joblogs.DiagnoseOut).Report.Notes, "\n")
+			require.NotContains(t, view.Markdown(out.(joblogs.DiagnoseOut).View(lang.ZH)), c.says, "it is said in Chinese")
 			require.Contains(t, notes, c.says)
 			require.Equal(t, name == "Slurm could not open its log", strings.Contains(notes, "0:53"))
 		})

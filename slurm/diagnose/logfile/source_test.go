@@ -17,10 +17,12 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
 
@@ -166,4 +168,9 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Equal(t, "ls.log", r.Unreadable[0].Path)
 	require.True(t, strings.HasPrefix(r.Summary, "1 log could not be read (ls.log: not text but a program)"), r.Summary)
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	var elsewhere report.Report
+	require.NoError(t, json.Unmarshal(text, &elsewhere))
+	require.Contains(t, elsewhere.View(lang.ZH).Sections[0].Text, "（ls.log：不是文本，而是程序）", "logs that were read elsewhere are told in Chinese too")
 }

@@ -17,14 +17,18 @@ import (
 type Unreadable struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
-
-	zh string // the reason in Chinese; "" where it was read elsewhere
+	// ReasonZH is Reason in Chinese, where that differs.
+	ReasonZH string `json:"reason_zh,omitempty"`
 }
 
 // Unread is a log that err keeps from being read.
 func Unread(path string, err error) Unreadable {
 	why := reason(err)
-	return Unreadable{Path: logline.Show(path), Reason: logline.Show(why.EN), zh: logline.Show(why.ZH)}
+	u := Unreadable{Path: logline.Show(path), Reason: logline.Show(why.EN)}
+	if why.ZH != why.EN {
+		u.ReasonZH = logline.Show(why.ZH)
+	}
+	return u
 }
 
 // ErrEmpty is why a log without a line says nothing.
@@ -32,7 +36,7 @@ var ErrEmpty = lang.Text{EN: "empty", ZH: "空文件"}.Err()
 
 // Said is the log and why it could not be read.
 func (u Unreadable) Said() lang.Text {
-	return lang.Text{EN: u.Path + ": " + u.Reason, ZH: u.Path + "：" + cmp.Or(u.zh, u.Reason)}
+	return lang.Text{EN: u.Path + ": " + u.Reason, ZH: u.Path + "：" + cmp.Or(u.ReasonZH, u.Reason)}
 }
 
 // An UnreadableError says that none of the logs that were named could be read.
@@ -120,14 +124,17 @@ func (s *Source) skip(name string, err error) {
 var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
 
 // magics are what files begin with that are taken for logs by their names only.
-var magics = []struct{ head, what string }{
-	{"\x7fELF", "a program"},
-	{"\x1f\x8b", "gzip data: give it a name that ends with .gz"},
-	{"\x28\xb5\x2f\xfd", "zstd data: give it a name that ends with .zst"},
-	{"PK\x03\x04", "a zip archive: give it a name that ends with .zip"},
-	{"\x89PNG", "a picture"},
-	{"%PDF", "a PDF document"},
-	{"SQLite format 3", "a database"},
+var magics = []struct {
+	head string
+	what lang.Text
+}{
+	{"\x7fELF", lang.Text{EN: "a program", ZH: "程序"}},
+	{"\x1f\x8b", lang.Text{EN: "gzip data: give it a name that ends with .gz", ZH: " gzip 数据：文件名请以 .gz 结尾"}},
+	{"\x28\xb5\x2f\xfd", lang.Text{EN: "zstd data: give it a name that ends with .zst", ZH: " zstd 数据：文件名请以 .zst 结尾"}},
+	{"PK\x03\x04", lang.Text{EN: "a zip archive: give it a name that ends with .zip", ZH: " zip 压缩包：文件名请以 .zip 结尾"}},
+	{"\x89PNG", lang.Text{EN: "a picture", ZH: "图片"}},
+	{"%PDF", lang.Text{EN: "a PDF document", ZH: " PDF 文档"}},
+	{"SQLite format 3", lang.Text{EN: "a database", ZH: "数据库文件"}},
 }
 
 // LooksBinary tells what a file is that holds no text, or nil. Stray bytes, as

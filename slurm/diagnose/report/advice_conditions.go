@@ -1,6 +1,9 @@
 package report
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -21,6 +24,9 @@ const (
 	// pass variables into: the specification tells of them, no log does.
 	AllMemory          = "all-memory"
 	ContainerVariables = "container-variables"
+
+	// syncEnvironment is an environment that has what the worktree asks for.
+	syncEnvironment = "uv-sync"
 )
 
 // AsksFor is what each remedy of a class asks for, in the order of its advice.
@@ -30,6 +36,7 @@ var AsksFor = map[string][]string{
 	outcome.CUDAOOM:        {SmallerBatch, RecomputeAll, MoreParallel, ShardOptimizer, ExpandableSegments},
 	outcome.NCCLTimeout:    {"", FlightRecorder, ""},
 	outcome.NCCLConnection: {"", DebugNCCL},
+	outcome.ImportError:    {syncEnvironment, ""},
 	outcome.Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noneOfThese},
 }
 
@@ -56,6 +63,28 @@ func (r Report) classAdvice() []lang.Text {
 		}
 	}
 	return outcome.Of(r.Class).Advice
+}
+
+// pointless reports whether a remedy cannot help: the job has it, it is
+// proposed already, or it is for another fault of a container than this one.
+func (r Report) pointless(asks string) bool {
+	if r.Class == outcome.Container {
+		return asks != containerFault(r.RootLine)
+	}
+	return slices.Contains(r.Already, asks) || r.proposes(asks)
+}
+
+// proposes reports whether what this case adds asks for something already, so
+// that the class's own words would say it twice.
+func (r Report) proposes(what string) bool {
+	if what == syncEnvironment {
+		return r.ImportKind == NoSync && r.missingModule() != ""
+	}
+	if r.Fit != nil {
+		return slices.Contains(r.Fit.Flags, "--"+what) || what == RecomputeAll && slices.Contains(r.Fit.Flags, "--recompute-granularity") ||
+			what == MoreParallel && strings.Contains(strings.Join(r.Fit.Flags, " "), "-parallel-size") || what == SmallerBatch
+	}
+	return what == SmallerBatch && r.Layout != nil && r.Layout.MicroBatchSize > 1
 }
 
 // What a container did not find, or had not of its node.

@@ -21,13 +21,17 @@ const (
 // MissingModule finds the name of a module that Python did not find.
 var MissingModule = lazy.New(`No module named ['"]?([\w.]+)`)
 
+// missingModule is the module that the root's line does not find; empty where it names none.
+func (r Report) missingModule() string {
+	if m := MissingModule.FindStringSubmatch(r.RootLine); m != nil {
+		return strings.TrimRight(m[1], ".")
+	}
+	return ""
+}
+
 // ImportAdvice says what to do about the kind of import error.
 func (r Report) ImportAdvice() (lang.Text, bool) {
-	root := r.ImportRoot
-	module := ""
-	if m := MissingModule.FindStringSubmatch(r.RootLine); m != nil {
-		module = strings.TrimRight(m[1], ".")
-	}
+	root, module := r.ImportRoot, r.missingModule()
 	switch r.ImportKind {
 	case WrongWorktree:
 		return said("The script that ran lies in "+root+", not in the job's worktree: the job runs in the wrong worktree.",
@@ -43,10 +47,8 @@ func (r Report) ImportAdvice() (lang.Text, bool) {
 		if module == "" {
 			return lang.Text{}, false
 		}
-		return said("`"+module+"` is not in the environment that ran: `uv sync` in the worktree, or an image that has it.",
-			"运行环境中没有 `"+module+"`：在 worktree 中执行 `uv "+
-				"sync`，"+
-				"或换用包含它的镜像。"), true
+		return said("`"+module+"` is not in the environment that ran: run `uv sync` in the worktree and start Python through that environment, or take an image that has it.",
+			"运行环境中没有 `"+module+"`：在 worktree 中执行 `uv sync` 并用该环境启动 Python，或换用包含它的镜像。"), true
 	}
 	if module == "megatron" || strings.HasPrefix(module, "megatron.") {
 		return said("`"+module+"` is part of the worktree itself: the job runs in another worktree or PYTHONPATH names a stale checkout.",

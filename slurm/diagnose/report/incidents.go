@@ -46,8 +46,19 @@ func (i Incident) Says() lang.Text {
 		return said(fmt.Sprintf("One incident, not %d: jobs %s failed of %s between %s and %s.", len(i.Jobs), jobs, c.Name.EN, from, to),
 			fmt.Sprintf("这是同一起事件：作业 %s 在 %s 至 %s 之间都因“%s”失败。", jobs, from, to, c.Name.ZH))
 	}
-	return said(fmt.Sprintf("One incident, not %d: jobs %s failed on %s (%s) between %s and %s.", len(i.Jobs), jobs, i.Where, c.Name.EN, from, to),
-		fmt.Sprintf("这是同一起事件：作业 %s 在 %s 至 %s 之间都因 %s 失败（%s）。", jobs, from, to, i.Where, c.Name.ZH))
+	return said("One incident, not %d: jobs %s failed on %s (%s) between %s and %s.", "这是同一起事件：作业 %[2]s 在 %[5]s 至 %[6]s 之间都因 %[3]s 失败（%[4]s）。").
+		With(len(i.Jobs), jobs, i.Place(), c.Name, from, to)
+}
+
+// atSwitch is before the name of a switch that is where an incident struck.
+const atSwitch = "switch "
+
+// Place is Where in words.
+func (i Incident) Place() lang.Text {
+	if name, ok := strings.CutPrefix(i.Where, atSwitch); ok {
+		return said("switch %s", "交换机 %s").With(name)
+	}
+	return lang.Same(i.Where)
 }
 
 // fabricClasses are what a switch does to jobs, on whichever of its nodes.
@@ -72,7 +83,7 @@ func Incidents(failures []Failure, window time.Duration, switches map[string]str
 		if r.RootNode == nil || switches[*r.RootNode] == "" {
 			return ""
 		}
-		s := "switch " + switches[*r.RootNode]
+		s := atSwitch + switches[*r.RootNode]
 		if nodes[s] == nil {
 			nodes[s] = map[string]bool{}
 		}
@@ -102,7 +113,7 @@ func incidents(failures []Failure, window time.Duration, whereOf func(Report) st
 		}
 		var joined *Incident
 		for _, i := range all {
-			one := i.Class == f.Report.Class || strings.HasPrefix(where, "switch ")
+			one := i.Class == f.Report.Class || strings.HasPrefix(where, atSwitch)
 			if i.Where == where && (one || f.Report.RootNode != nil && *f.Report.RootNode == where) && f.At.Sub(i.To) <= window {
 				joined = i
 			}

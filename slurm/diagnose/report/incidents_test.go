@@ -33,7 +33,7 @@ func TestOneCauseOfSeveralJobsIsOneIncident(t *testing.T) {
 	require.Equal(t, "switch leaf1", got[0].Where)
 	require.Equal(t, []string{"1", "2", "3"}, got[0].Jobs)
 	require.Contains(t, got[0].Says().EN, "One incident, not 3: jobs 1, 2, 3 failed on switch leaf1")
-	require.Contains(t, got[0].Says().ZH, "switch leaf1")
+	require.Contains(t, got[0].Says().ZH, "交换机 leaf1")
 	apart := report.Incidents(failures, 30*time.Minute, map[string]string{"gpu8": "leaf2", "gpu9": "leaf1"})
 	require.Len(t, apart, 1)
 	require.Equal(t, "gpu9", apart[0].Where, "one node of one switch is the node's incident")

@@ -39,12 +39,19 @@ type Report struct {
 	Evidence  []Evidence    `json:"evidence"`
 	Notes     []string      `json:"notes,omitempty"`
 
+	// Clocks, RanksRead and NoLog are what the notes say: nodes whose clocks were
+	// corrected, how many ranks have a log of their own, and why a job has none.
+	Clocks    []Clock   `json:"clocks,omitempty"`
+	RanksRead int       `json:"ranks_read,omitempty"`
+	NoLog     lang.Text `json:"-"`
+
 	// Why names the step of the method that decided, and Laggard the rank
 	// that a collective waited for.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the one that the laggard never entered.
-	Collective string `json:"collective,omitempty"`
+	Collective string  `json:"collective,omitempty"`
+	Missed     *Missed `json:"missed,omitempty"`
 	// MissedBy are all ranks that never entered it, where they are several.
 	MissedBy []int `json:"missed_by,omitempty"`
 	// Stacks are what py-spy dumps in the logs show, the smallest group first.

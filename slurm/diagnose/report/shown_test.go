@@ -30,9 +30,9 @@ var shown = []struct {
 	{"out of memory", report.Report{
 		Class: outcome.CUDAOOM, RootFile: "a.out", RootLineNo: of(7), RootLine: "torch.OutOfMemoryError: x", RootRank: of(3), RootNode: of("gpu1"), DownstreamRanks: 1,
 		Attempts: 2, Runs: 2, Phase: "backward", Traceback: &python.Frame{File: "/w/t.py", Line: 9, Function: "step"},
-		Memory: &report.Memory{TriedGiB: 2.5, FreeGiB: 1, TotalGiB: 80, OthersGiB: 1.5}, Layout: &report.Layout{TP: 2, PP: 1, MicroBatchSize: 4, SeqLength: 8192},
+		Memory: &report.Memory{TriedGiB: 2.5, FreeGiB: 1, TotalGiB: 80, OthersGiB: 1.5}, Layout: &report.Layout{WorldSize: 8, TP: 2, PP: 1, MicroBatchSize: 4, SeqLength: 8192},
 		Evidence: []report.Evidence{{File: "a.out", LineNo: 7, Rank: of(3), Text: "torch.OutOfMemoryError: x", Why: "cause"}, {File: "b.out", LineNo: 1, Text: "y", Why: "downstream"}},
-		Notes:    []string{"a note"}, Unreadable: []logfile.Unreadable{{Path: "c.out", Reason: "no right"}},
+		Clocks:   []report.Clock{{Node: "gpu2", AheadS: 90}, {Node: "gpu3", AheadS: -61}}, RanksRead: 2, Unreadable: []logfile.Unreadable{{Path: "c.out", Reason: "no right"}},
 		Stacks: []report.StackGroup{{Ranks: []int{1, 2}, Frames: []string{"f", "g"}}},
 	}},
 	{"out of memory, with what would fit", report.Report{
@@ -49,6 +49,8 @@ var shown = []struct {
 	{"memory of a GPU", report.Report{Class: outcome.GPUHardware, RootLine: "RuntimeError: CUDA error: uncorrectable ECC error encountered", RootNode: of("gpu1")}},
 	{"a collective that two missed", report.Report{Class: outcome.NCCLTimeout, Laggard: "recorder", MissedBy: []int{1, 3}, Collective: "all_reduce #5"}},
 	{"a collective that one missed", report.Report{Class: outcome.NCCLTimeout, Laggard: "recorder", Collective: "all_reduce #5", Behind: &report.Behind{Ranks: []int{2}, By: "recorder"}}},
+	{"a collective that one missed, with its group", report.Report{Class: outcome.NCCLTimeout, Laggard: "recorder", Missed: &report.Missed{Op: "all_reduce", Seq: 5, Group: "0", Waiting: 3}}},
+	{"no log", report.Report{Class: outcome.UnknownExit, NoLog: lang.Text{EN: "no log was found at a.out", ZH: "在 a.out 没有找到日志"}}},
 	{"behind", report.Report{Class: outcome.NCCLTimeout, Laggard: "behind"}},
 	{"another collective", report.Report{Class: outcome.NCCLTimeout, Laggard: "other"}},
 	{"named", report.Report{Class: outcome.NCCLTimeout, Laggard: "named"}},

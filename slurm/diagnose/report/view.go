@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +19,8 @@ func (r *Report) Finish() {
 	r.Who = c.Who.EN
 	r.Summary = r.summary(lang.EN)
 	r.Advice = r.advice(lang.EN)
+	r.Notes = r.notes(lang.EN)
+	r.Collective = r.collective(lang.EN)
 }
 
 // summary says in one or two sentences what broke, where and when.
@@ -226,9 +227,9 @@ func (r Report) detail(l lang.Lang) string {
 	case "recorder":
 		if n := len(r.MissedBy); n > 1 {
 			list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.MissedBy[:min(n, 16)])), ", "), "[]")
-			say("By the flight recorder ranks "+list+" never entered "+r.Collective+".", "flight recorder 显示 rank "+list+" 从未进入 "+r.Collective+"。")
+			say("By the flight recorder ranks "+list+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+list+" 从未进入 "+r.collective(l)+"。")
 		} else {
-			say("By the flight recorder it never entered "+r.Collective+".", "flight recorder 显示它从未进入 "+r.Collective+"。")
+			say("By the flight recorder it never entered "+r.collective(l)+".", "flight recorder 显示它从未进入 "+r.collective(l)+"。")
 		}
 	case "named":
 		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
@@ -334,25 +335,6 @@ func (r Report) advice(l lang.Lang) []string {
 	return out
 }
 
-// pointless reports whether a remedy cannot help: the job has it, it is
-// proposed already, or it is for another fault of a container than this one.
-func (r Report) pointless(asks string) bool {
-	if r.Class == outcome.Container {
-		return asks != containerFault(r.RootLine)
-	}
-	return slices.Contains(r.Already, asks) || r.proposes(asks)
-}
-
-// proposes reports whether what this case adds asks for something already, so
-// that the class's own words would say it twice.
-func (r Report) proposes(what string) bool {
-	if r.Fit != nil {
-		return slices.Contains(r.Fit.Flags, "--"+what) || what == RecomputeAll && slices.Contains(r.Fit.Flags, "--recompute-granularity") ||
-			what == MoreParallel && strings.Contains(strings.Join(r.Fit.Flags, " "), "-parallel-size") || what == SmallerBatch
-	}
-	return what == SmallerBatch && r.Layout != nil && r.Layout.MicroBatchSize > 1
-}
-
 // memoryAdvice puts the run's own numbers before the general advice.
 func (r Report) memoryAdvice() (out []lang.Text) {
 	if m := r.Memory; m != nil && m.OthersGiB > 1 {
@@ -429,8 +411,8 @@ func (r Report) View(l lang.Lang) view.Doc {
 		}
 		doc.Sections = append(doc.Sections, view.Section{Heading: word("Stacks, smallest group first", "堆栈（最小的一组在前）"), Code: b.String(), Fold: true})
 	}
-	if len(r.Notes) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Heading: word("Notes", "说明"), Items: r.Notes, Fold: true})
+	if notes := r.notes(l); len(notes) > 0 {
+		doc.Sections = append(doc.Sections, view.Section{Heading: word("Notes", "说明"), Items: notes, Fold: true})
 	}
 	return doc
 }
