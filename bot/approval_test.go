@@ -113,8 +113,7 @@ func TestRequestsThatWaitStandAtAnOperatorsHome(t *testing.T) {
 		n++
 		s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": fmt.Sprintf("%d.1", n)})
 		s.Wait("home of "+user, func(st slacktest.State) bool {
-			drawn := slacktest.JSON(st.Homes[user])
-			return drawn != "null" && strings.Contains(drawn, "ada asks for `submit`, until ") == has
+			return st.Homes[user] != nil && strings.Contains(slacktest.JSON(st.Homes[user]), "ada asks for `submit`, until ") == has
 		})
 	}
 	s.Slash("submit --yes " + spec)
