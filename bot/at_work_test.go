@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,21 +15,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// slowFailure puts a job on the yard that failed, whose cluster is slow to answer.
-func (s *stage) slowFailure() {
+// failure puts a job on the yard that failed of GPU memory.
+func (s *stage) failure() {
 	s.t.Helper()
 	log := filepath.Join(s.t.TempDir(), "4711.out")
 	require.NoError(s.t, os.WriteFile(log, []byte("[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n"), 0o600))
 	exit := "1:0"
 	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Failed, ExitCode: &exit, Stdout: log, GPUs: 16, NumNodes: 2, Nodes: []string{"n1", "n2"}})
-	s.yard.slow = 900 * time.Millisecond
 }
 
-// A slowYard takes a while to tell of its nodes, as reading many logs does.
+// A slowYard may take a while to tell of its nodes, as reading many logs does.
 type slowYard struct{ surveyedYard }
 
 func (y slowYard) Nodes(ctx context.Context) ([]slurm.Node, error) {
-	time.Sleep(y.slow)
+	y.wait(ctx, "nodes")
 	return y.surveyedYard.Nodes(ctx)
 }
 
@@ -58,7 +56,8 @@ func statuses(st slacktest.State) (list []string) {
 func TestTheStepsOfALongDiagnosisAreTickedOff(t *testing.T) {
 	t.Parallel()
 	s := play(t, slowly)
-	s.slowFailure()
+	s.failure()
+	found, read := s.yard.hold("job"), s.yard.hold("nodes")
 	s.write("U1", "diagnose 4711")
 	s.Wait("a plan", func(st slacktest.State) bool {
 		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
@@ -67,12 +66,14 @@ func TestTheStepsOfALongDiagnosisAreTickedOff(t *testing.T) {
 				strings.Contains(said, `"in_progress","task_id"`) && strings.Contains(said, "Find the logs of all ranks")
 		})
 	})
+	found()
+	s.Wait("what is read", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading 1 log…") })
+	read()
 	m := s.shows(false, "out of memory", "OutOfMemoryError")
 	require.NotContains(t, slacktest.JSON(m.Blocks), "task_card", "the answer alone stays")
 	require.Equal(t, "1700000000.000500", m.Thread)
 	st := s.State()
 	require.Contains(t, statuses(st), "is reading the logs…")
-	require.Contains(t, statuses(st), "is reading 1 log…")
 	begun := calls(st, "chat.startStream")
 	require.Len(t, begun, 1)
 	require.Equal(t, "plan", begun[0].Args["task_display_mode"])
@@ -85,11 +86,13 @@ func TestTheStepsOfALongDiagnosisAreTickedOff(t *testing.T) {
 func TestAWorkspaceWithoutPlansHasTheAnswerAlone(t *testing.T) {
 	t.Parallel()
 	s := play(t, slowly)
-	s.slowFailure()
+	s.failure()
+	read := s.yard.hold("nodes")
 	s.Fault(slacktest.Fault{Method: "chat.startStream", Times: 99, Error: "unknown_method"})
 	s.write("U1", "诊断 4711")
-	s.shows(false, "显存不足")
 	s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "正在读取 1 个日志…") })
+	read()
+	s.shows(false, "显存不足")
 }
 
 // In a channel the answer is for one person's eyes: there only the status tells, and is
@@ -97,15 +100,18 @@ func TestAWorkspaceWithoutPlansHasTheAnswerAlone(t *testing.T) {
 func TestAPrivateAnswerGrowsNoPlanForAll(t *testing.T) {
 	t.Parallel()
 	s := play(t, slowly)
-	s.slowFailure()
-	s.mention("status 4711") // has no words of its own
-	s.said("gpt · failed · 4711")
+	s.failure()
+	found := s.yard.hold("job")
 	s.mention("diagnose 4711")
+	s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading the logs…") })
+	s.mention("status 4711") // has no words of its own, and says so later than a plan would come
+	s.Wait("the other's status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is working on it…") })
+	found()
+	s.said("gpt · failed · 4711")
 	s.said("OutOfMemoryError")
 	st := s.Wait("the status ends", func(st slacktest.State) bool {
 		all := statuses(st)
 		return len(all) > 0 && all[len(all)-1] == ""
 	})
-	require.Contains(t, statuses(st), "is working on it…")
 	require.Empty(t, calls(st, "chat.startStream"))
 }

@@ -32,7 +32,8 @@ type yard struct {
 	mu        sync.Mutex
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
-	slow      time.Duration
+	// held are the questions that are not answered until their channel is closed.
+	held map[string]chan struct{}
 	// silent makes Submit end without an answer and Find fail, as a controller does
 	// that is down; lost says that what was handed over meanwhile did not arrive.
 	silent, lost bool
@@ -62,8 +63,38 @@ func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error
 	return id, nil
 }
 
-func (y *yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
-	time.Sleep(y.slow)
+// hold has the cluster answer nothing to that question until release is called.
+func (y *yard) hold(question string) (release func()) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	gate := make(chan struct{})
+	if y.held == nil {
+		y.held = map[string]chan struct{}{}
+	}
+	y.held[question] = gate
+	return func() {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		delete(y.held, question)
+		close(gate)
+	}
+}
+
+// wait waits for as long as that question is held.
+func (y *yard) wait(ctx context.Context, question string) {
+	y.mu.Lock()
+	gate := y.held[question]
+	y.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (y *yard) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	y.wait(ctx, "job")
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	j, ok := y.jobs[id]
@@ -241,6 +272,20 @@ func (s *stage) said(words ...string) *slacktest.Message {
 	return found
 }
 
+// settled waits until the bot has carried out all that it was asked for, and owes Slack
+// nothing more.
+func settled(t testing.TB, st *store.Store) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		asked, err := st.Slack().Unfinished(t.Context(), 1)
+		if err != nil || len(asked) > 0 {
+			return false
+		}
+		due, err := st.Slack().Due(t.Context(), time.Now().Add(time.Hour), 1)
+		return err == nil && len(due) == 0
+	}, time.Minute, 20*time.Millisecond, "something is still asked or owed")
+}
+
 // buttonOf returns the action id and value of a message's button by its text.
 func buttonOf(t testing.TB, msg *slacktest.Message, label string) (action, value string) {
 	t.Helper()
@@ -276,7 +321,7 @@ func TestSubmitAsksThenSubmitsOnce(t *testing.T) {
 		s.Press(q, action, value, "U1")
 	}
 	s.said("gpt submitted to yard as job 4711")
-	time.Sleep(200 * time.Millisecond)
+	settled(t, s.store)
 	require.Equal(t, 1, s.yard.count())
 }
 
@@ -351,7 +396,7 @@ func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
 	}})
 	s.said("Not found", "job 99")
 	s.said("What you can do now")
-	time.Sleep(300 * time.Millisecond)
+	settled(t, s.store)
 	require.Len(t, s.State().Messages, 2)
 }
 

@@ -195,11 +195,21 @@ func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
 			s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}),
 		)
 	}
-	time.Sleep(3 * time.Second)
+	s.Wait("two that failed", func(st slacktest.State) bool { return failed(st, "chat.postMessage") >= 2 || len(cards(st, "900")) >= n })
 	s.Calm()
 	st := s.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= n })
 	require.Len(t, cards(st, "900"), n)
 	require.Empty(t, st.Early)
+}
+
+// failed counts the calls of a method that Slack did not answer well.
+func failed(st slacktest.State, method string) (n int) {
+	for _, c := range calls(st, method) {
+		if c.Answer != "ok" {
+			n++
+		}
+	}
+	return n
 }
 
 // newCatcher is a server that must never be called.
@@ -346,9 +356,10 @@ func TestAnAnswerThatTookHalfAnHourComesDirectly(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	s.yard.put(jobNamed("4000", "run"))
-	s.yard.slow = 700 * time.Millisecond
+	answer := s.yard.hold("job")
 	s.Slash("status 4000")
 	s.Age(31 * time.Minute) // Slack takes no answer at the response_url any more
+	answer()
 	require.Equal(t, "DU1", s.said("run · running · 4000").Channel)
 }
 
@@ -356,12 +367,13 @@ func TestAFormThatComesTooLateIsOfferedByAButton(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	s.yard.put(jobNamed("4000", "run"))
-	s.yard.slow = 700 * time.Millisecond
+	answer := s.yard.hold("job")
 	for range 2 { // as many as one person may have under way
 		s.Slash("status 4000")
 	}
 	s.Slash("submit")
 	s.Age(4 * time.Second) // Slack takes a trigger for three
+	answer()
 	late := s.said("The form could not open in time")
 	require.Empty(t, s.State().Views)
 	action, value := buttonOf(t, late, "Submit a job")
@@ -380,8 +392,6 @@ func TestAThreadKeepsItsOrderThroughErrors(t *testing.T) {
 		note := fmt.Sprintf("note number %d of the run", i)
 		require.NoError(t, s.bot.Note(t.Context(), slurm.Job{ID: "4711", Cluster: "yard", State: slurm.Running}, note, lang.Text{EN: note, ZH: note}))
 	}
-	time.Sleep(2 * time.Second)
-	s.Calm()
 	in := func(st slacktest.State) (told []string) {
 		for _, m := range st.Messages {
 			if m.Thread == c.TS && strings.Contains(m.Text, "note number") {
@@ -390,6 +400,8 @@ func TestAThreadKeepsItsOrderThroughErrors(t *testing.T) {
 		}
 		return told
 	}
+	s.Wait("two that failed", func(st slacktest.State) bool { return failed(st, "chat.postMessage") >= 2 || len(in(st)) >= n })
+	s.Calm()
 	st := s.Wait("the thread", func(st slacktest.State) bool { return len(in(st)) >= n })
 	require.Len(t, in(st), n)
 	require.True(t, slices.IsSorted(in(st)), "%v", in(st))

@@ -33,7 +33,7 @@ func TestSocketModeServesWhatHTTPServes(t *testing.T) {
 	}}
 	require.Equal(t, http.StatusOK, s.Deliver(d).Status)
 	s.said("Not found", "job 99")
-	time.Sleep(300 * time.Millisecond)
+	settled(t, s.store)
 	require.Equal(t, 1, posted(s.State(), "Not found"), "an envelope on two connections is one request")
 }
 

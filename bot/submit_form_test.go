@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,7 +98,7 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	}
 	s.said("gpt submitted to yard as job 4711")
 	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711")) == 1 })
-	time.Sleep(200 * time.Millisecond)
+	settled(t, s.store)
 	require.Equal(t, 1, s.yard.count())
 
 	s.Slash("submit")
