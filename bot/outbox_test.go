@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -281,7 +282,6 @@ func serveForKill() int {
 	n, _ := strconv.Atoi(os.Getenv("BOT_TEST_JOBS"))
 	for i := range n {
 		_ = b.Tell(ctx, card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}})
-		time.Sleep(5 * time.Millisecond)
 	}
 	fmt.Println("told")
 	select {}
@@ -292,32 +292,47 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 	slackd := slacktest.Start(t, slacktest.Config{SigningSecret: secret})
 	slackd.Fault(slacktest.Fault{Method: "chat.postMessage", Rate: 1, DelayMS: 60}) // so that kills hit sends
 	state := filepath.Join(t.TempDir(), "state.db")
-	start := func(jobs int) *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
+	kills := 12
+	if testing.Short() {
+		kills = 5 // a start takes more than what is done after it
+	}
+	jobs := kills + 1
+	start := func() (cmd *exec.Cmd, told *bufio.Reader) {
+		cmd = exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "BOT_TEST_STATE="+state, "BOT_TEST_API="+slackd.APIURL, "BOT_TEST_JOBS="+strconv.Itoa(jobs))
 		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		return cmd
+		return cmd, bufio.NewReader(out)
 	}
-	const jobs = 6
-	kills, step := 12, 37
-	if testing.Short() {
-		kills, step = 5, 90 // a start takes more than what is done after it
-	}
+	sends := func(st slacktest.State) int { return len(calls(st, "chat.postMessage")) }
 	for i := range kills {
-		cmd := start(jobs)
-		time.Sleep(time.Duration(120+i*step) * time.Millisecond)
+		sent, stood := sends(slackd.State()), len(cards(slackd.State(), "90"))
+		cmd, told := start()
+		switch i % 3 { // each moment is one at which something could be lost, or come twice
+		case 0:
+			_, err := told.ReadString('\n')
+			require.NoError(t, err)
+		case 1:
+			slackd.Wait("a send", func(st slacktest.State) bool { return sends(st) > sent })
+		case 2:
+			slackd.Wait("a card", func(st slacktest.State) bool { return len(cards(st, "90")) > stood })
+		}
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 	}
 	slackd.Calm()
-	last := start(jobs)
+	last, _ := start()
 	t.Cleanup(func() { _ = last.Process.Kill(); _ = last.Wait() })
-	slackd.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= jobs })
-	time.Sleep(500 * time.Millisecond)
+	slackd.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "90")) >= jobs })
+	kept, err := store.Open(t.Context(), state)
+	require.NoError(t, err)
+	settled(t, kept)
+	require.NoError(t, kept.Close())
 	st := slackd.State()
 	seen := map[string]int{}
-	for _, m := range cards(st, "900") {
+	for _, m := range cards(st, "90") {
 		seen[idOf(m.Text)]++
 	}
 	require.Len(t, seen, jobs, "%v", seen)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
@@ -93,8 +94,10 @@ func TestTokensThatCannotServeAreRefused(t *testing.T) {
 		cfg  bot.Config
 		says string
 	}{
-		"a bot token alone":      {bot.Config{BotToken: "xoxb-1"}, "SLACK_SIGNING_SECRET"},
-		"an app token alone":     {bot.Config{AppToken: "xapp-1"}, "SLACK_BOT_TOKEN"},
+		"a bot token alone":      {bot.Config{BotToken: "xoxb-1"}, "SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET"},
+		"an app alone":           {bot.Config{OAuth: &install.OAuth{ClientID: "1.2"}}, "SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET"},
+		"nothing":                {bot.Config{}, "no Slack token"},
+		"an app token alone":     {bot.Config{AppToken: "xapp-1"}, "SLACK_BOT_TOKEN is missing"},
 		"a wrong bot token":      {bot.Config{BotToken: "token", SigningSecret: "s"}, "xoxb-"},
 		"a wrong app token":      {bot.Config{BotToken: "xoxb-1", AppToken: "xoxb-1"}, "xapp-"},
 		"an address that is not": {bot.Config{BotToken: "xoxb-1", SigningSecret: "s", APIURL: "nowhere"}, "SLACK_API_URL"},

@@ -213,7 +213,6 @@ func TestWhereNoMessageMayGrowTheAnswerComesWhole(t *testing.T) {
 				p.say <- first
 				p.say <- "64 "
 				s.Wait("the first try", func(st slacktest.State) bool { return len(calls(st, "chat.startStream")) == 1 })
-				time.Sleep(200 * time.Millisecond) // for a second one
 				if again != "" {
 					p.say <- "GPUs."
 					close(p.say)
@@ -315,13 +314,15 @@ func TestAGrowingMessageIsFinishedWhateverHappens(t *testing.T) {
 			}
 			p.say <- strings.TrimPrefix(second, "64 ")
 			p.say <- "That "
-			time.Sleep(1200 * time.Millisecond)
+			if c.at == "" {
+				s.Wait("more of it", func(st slacktest.State) bool { return len(calls(st, "chat.appendStream")) > 0 })
+			}
 			close(p.say)
 			s.Wait("the answer", func(st slacktest.State) bool {
 				return len(st.Messages) == 1 && strings.Contains(text(st.Messages[0]), "64 GPUs are divided by 16. That") &&
 					st.Messages[0].Edits+len(calls(st, "chat.postMessage")) > 0
 			})
-			time.Sleep(time.Second)
+			settled(t, s.store)
 			msg := s.State().Messages[0]
 			require.Len(t, s.State().Messages, 1)
 			require.False(t, msg.Streaming && !c.age)
@@ -353,11 +354,11 @@ func serveWithModel() int {
 func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		moment time.Duration // after which the bot is killed, once the model has begun
-		delay  int           // of the answer to chat.startStream
+		moment string // the call at which the bot is killed
+		delay  int    // of the answer to chat.startStream
 	}{
-		"while the message begins": {moment: 250 * time.Millisecond, delay: 5000},
-		"while it grows":           {moment: 1500 * time.Millisecond},
+		"while the message begins": {moment: "chat.startStream", delay: 5000},
+		"while it grows":           {moment: "chat.appendStream"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -392,7 +393,7 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 			msg := s.shows(true, "It is 4 replicas")
 			p.say <- "GPUs. "
 			p.say <- "And "
-			time.Sleep(c.moment)
+			s.Wait("the moment", func(st slacktest.State) bool { return len(calls(st, c.moment)) > 0 })
 			require.NoError(t, killed.Process.Kill())
 			_ = killed.Wait()
 			require.True(t, s.State().Messages[0].Streaming)
@@ -405,7 +406,10 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 			again := s.shows(false, "It is 4, said otherwise. 64 GPUs.")
 			require.Equal(t, msg.TS, again.TS, "the message that had begun is the answer")
 			require.NotContains(t, text(again), "replicas")
-			time.Sleep(500 * time.Millisecond)
+			st, err = store.Open(t.Context(), path)
+			require.NoError(t, err)
+			settled(t, st)
+			require.NoError(t, st.Close())
 			require.Len(t, s.State().Messages, 1)
 			require.Len(t, calls(s.State(), "chat.startStream"), 1)
 		})
