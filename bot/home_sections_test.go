@@ -35,8 +35,11 @@ func (fullYard) Nodes(context.Context) ([]slurm.Node, error) {
 
 func (fullYard) Partitions(context.Context) ([]slurm.Partition, error) {
 	return []slurm.Partition{
-		{Name: "prod", Up: true, GPUs: 8, Total: 1}, {Name: "dev", Up: true, GPUs: 8, Total: 1}, {Name: "small", Up: true, GPUs: 8, Total: 1},
-		{Name: "cpu", Up: true, Total: 1}, {Name: "old", GPUs: 8, Total: 1},
+		{Name: "prod", Up: true, GPUs: 8, Total: 1},
+		{Name: "dev", Up: true, GPUs: 8, Total: 1},
+		{Name: "small", Up: true, GPUs: 8, Total: 1},
+		{Name: "cpu", Up: true, Total: 1},
+		{Name: "old", GPUs: 8, Total: 1},
 	}, nil
 }
 

@@ -196,7 +196,9 @@ func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
 			s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: slurm.JobID(fmt.Sprint(9000 + i)), Cluster: "yard", Name: "run", User: "grace", State: slurm.Pending}}),
 		)
 	}
-	s.Wait("two that failed", func(st slacktest.State) bool { return failed(st, "chat.postMessage") >= 2 || len(cards(st, "900")) >= n })
+	s.Wait("two that failed", func(st slacktest.State) bool {
+		return failed(st, "chat.postMessage") >= 2 || len(cards(st, "900")) >= n
+	})
 	s.Calm()
 	st := s.Wait("every card", func(st slacktest.State) bool { return len(cards(st, "900")) >= n })
 	require.Len(t, cards(st, "900"), n)

@@ -68,6 +68,23 @@ func TestAStateIsTheJobsCard(t *testing.T) {
 	buttonOf(t, msg, "能否提前开始？")
 }
 
+// Who submitted a job is named where that calls nobody: in an answer for one person's
+// eyes, and not where all read it.
+func TestAStateNamesItsPersonWhereThatCallsNobody(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	submitted(t, s)
+	settled(t, s.store)
+	require.Contains(t, slacktest.JSON(s.next("status 4711").Blocks), "<@U1>")
+	all := s.next("status 4711 --share", map[string]any{"channel_id": "C7"})
+	require.Empty(t, all.Only)
+	require.NotContains(t, slacktest.JSON(all.Blocks), "U1")
+	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "text": "<@UBOT> status 4711"})
+	mine := s.answered("1.1", "status 4711")
+	require.Equal(t, "U1", mine.Only)
+	require.Contains(t, slacktest.JSON(mine.Blocks), "<@U1>")
+}
+
 // Where the cluster does not answer, the card says of when it is.
 func TestAStateThatIsOldSaysSo(t *testing.T) {
 	t.Parallel()

@@ -60,9 +60,12 @@ func Start(t testing.TB, cfg Config) *Process {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, bin, "-listen", "127.0.0.1:0", "-secret", cfg.SigningSecret, "-target", cfg.Target, "-scopes", cfg.BotScopes) //nolint:gosec // our own program
+	cmd := exec.CommandContext(ctx, bin, "-follow", "-listen", "127.0.0.1:0", "-secret", cfg.SigningSecret, "-target", cfg.Target, "-scopes", cfg.BotScopes) //nolint:gosec // our own program
 	out, err := cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.StdinPipe(); err != nil { // it ends with these tests, and where they are killed too
 		t.Fatal(err)
 	}
 	cmd.Stderr = os.Stderr
