@@ -230,7 +230,7 @@ func shortenRows(v reflect.Value) (said string) {
 	}
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if !f.CanSet() || f.Kind() != reflect.Slice || f.Type().Elem().Kind() != reflect.Struct || f.Len() < 2 {
+		if !f.CanSet() || f.Kind() != reflect.Slice || f.Type().Elem().Kind() != reflect.Struct {
 			continue
 		}
 		rows := reflect.MakeSlice(f.Type(), f.Len(), f.Len())

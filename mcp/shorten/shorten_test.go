@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -75,7 +76,112 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	script.Note += "xx"
 	got, c = cutTo(script, Room{Bytes: 4000}, false)
 	require.Less(t, len(got.Note), 4000)
-	require.Contains(t, c.Notes[0], "note shortened: 1 to ")
+	require.Equal(t, []string{fmt.Sprintf("note shortened: 1 to %d of %d shown", len(got.Note), MaxString+1)}, c.Notes)
+	require.Greater(t, len(got.Note), 3800, "and no more is cut than must be")
+	require.Empty(t, c.Cursor, "a text does not go on")
+	end, c = cutTo(all, Room{Bytes: 4000, Cursor: "jobs@500"}, false)
+	require.Empty(t, end.Jobs, "nothing is left")
+	require.Empty(t, c.Notes)
+}
+
+// Of the pieces of an answer the longest is cut first, wherever in it that stands, to what there is room for.
+func TestTheLongestPieceIsCut(t *testing.T) {
+	type inner struct {
+		Lines []string `json:"lines"`
+		None  *inner   `json:"none"`
+	}
+	type out struct {
+		At    time.Time `json:"at"`
+		Few   []string  `json:"few"`
+		Deep  *inner    `json:"deep"`
+		Plain []int
+		Not   []string `json:"-"`
+		inner
+		own []string
+	}
+	of := func(few, deep, plain, embedded int) out {
+		line := strings.Repeat("x", 97)
+		return out{
+			Few: slices.Repeat([]string{line}, few), Deep: &inner{Lines: slices.Repeat([]string{line}, deep)}, Plain: slices.Repeat([]int{123456789}, plain),
+			Not: slices.Repeat([]string{line}, 900), inner: inner{Lines: slices.Repeat([]string{line}, embedded)}, own: slices.Repeat([]string{line}, 900),
+		}
+	}
+	for _, c := range []struct {
+		few, deep, plain, embedded int
+		room                       int
+		notes                      []string
+		cursor                     string
+	}{
+		{10, 90, 3, 0, 4000, []string{"deep.lines shortened: 1 to 28 of 90 shown"}, "deep.lines@28"},
+		{90, 10, 3, 0, 4000, []string{"few shortened: 1 to 28 of 90 shown"}, "few@28"},
+		{10, 10, 900, 0, 4000, []string{"Plain shortened: 1 to 189 of 900 shown"}, "Plain@189"},
+		{14, 14, 149, 0, 100, nil, ""}, // nothing of it is long
+		{60, 50, 0, 0, 4000, []string{"few shortened: 1 to 7 of 60 shown", "deep.lines shortened: 1 to 31 of 50 shown"}, "few@7"},
+	} {
+		given := of(c.few, c.deep, c.plain, c.embedded)
+		got, err := Shorten(Tidy(given, false), Room{Bytes: c.room}, false)
+		require.NoError(t, err)
+		require.Equal(t, c.notes, got.Notes)
+		require.Equal(t, c.cursor, got.Cursor)
+		require.Equal(t, of(c.few, c.deep, c.plain, c.embedded), given, "what was given stays as it was")
+	}
+}
+
+// Secrets are gone wherever they stand, and what was given keeps them.
+func TestNoSecretIsSentOn(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef01234567"
+	secret := "WANDB_API_KEY=" + key
+	type deep struct {
+		Text  string            `json:"text"`
+		List  []string          `json:"list"`
+		By    map[string]string `json:"by"`
+		One   *string           `json:"one"`
+		Any   any               `json:"any"`
+		At    time.Time         `json:"at"`
+		Bytes []byte            `json:"bytes"`
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	of := func() []deep {
+		one := secret
+		return []deep{{Text: secret, List: []string{secret}, By: map[string]string{secret: secret}, One: &one, Any: []any{map[string]any{"x": secret}}, At: at, Bytes: []byte("ok")}}
+	}
+	given := of()
+	raw, err := JSON(Tidy(given, true))
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), key)
+	require.Contains(t, string(raw), "WANDB_API_KEY=")
+	require.Contains(t, string(raw), `"at":"2026-11-20T12:00:00Z"`)
+	require.Equal(t, of(), given, "what was given stays as it was")
+	raw, err = JSON(Tidy(given, false))
+	require.NoError(t, err)
+	require.Contains(t, string(raw), key, "an answer for who may see it is not cleaned")
+	require.Nil(t, Tidy(nil, true))
+}
+
+// Rows whose lists are short keep them, and a list of another name is no list of nodes.
+func TestWhichListsOfRowsAreCut(t *testing.T) {
+	type row struct {
+		Nodes   []string `json:"nodes"`
+		Command []string `json:"command"`
+	}
+	type out struct {
+		Rows []row `json:"rows"`
+		hid  []row
+	}
+	words := slices.Repeat([]string{"word"}, longRow+1)
+	given := out{Rows: slices.Repeat([]row{{Nodes: words[:longRow], Command: words}}, 300), hid: []row{{}, {}}}
+	got, err := Shorten(Tidy(given, false), Room{Bytes: 4000}, false)
+	require.NoError(t, err)
+	require.Len(t, got.Notes, 1, "no nodes were left out")
+	require.Equal(t, given.Rows[0], got.Out.(out).Rows[0])
+	given.Rows[1].Nodes = words
+	got, err = Shorten(Tidy(given, false), Room{Bytes: 4000}, false)
+	require.NoError(t, err)
+	require.Equal(t, "nodes of each of rows shortened: 4 shown", got.Notes[0])
+	require.Len(t, given.Rows[1].Nodes, longRow+1)
+	got, err = Shorten(Tidy(out{Rows: []row{{Nodes: slices.Repeat(words, 200)}}}, false), Room{Bytes: 4000}, false)
+	require.NoError(t, err)
+	require.Equal(t, []string{"nodes of each of rows shortened: 4 shown"}, got.Notes, "a job alone is shown with some of its nodes, and not left out")
 }
 
 // A list that is missing is an empty one to a client, whose schema promises a list.
