@@ -2,6 +2,9 @@ package bot_test
 
 import (
 	"context"
+	"maps"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,4 +165,21 @@ func TestWhatTheClusterRefusesStandsInTheFormAgain(t *testing.T) {
 	require.Equal(t, "update", a["response_action"], "%v", a)
 	shownView(s, form["id"], "⛔", "nowhere", `"callback_id":"submit"`)
 	require.Zero(t, s.yard.count())
+}
+
+// The form says when Slurm would likely start the job, where the cluster tells.
+func TestTheFormSaysWhenAJobWouldLikelyStart(t *testing.T) {
+	t.Parallel()
+	for partition, says := range map[string]bool{"prod": true, "dev": false} {
+		s := play(t, func(c *bot.Config) {
+			c.Service.Clusters["yard"] = fullYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}, new(atomic.Int32)}
+		})
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		values := maps.Clone(goodForm)
+		values["partition"] = partition
+		change(s, form, "form_check", "check", values)
+		form = shownView(s, form["id"], "16 GPU hours at most")
+		require.Equal(t, says, strings.Contains(slacktest.JSON(form), "likely start <!date^"), partition)
+	}
 }
