@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -63,5 +65,31 @@ func TestTheServersTerminalHearsWhatGoesWrong(t *testing.T) {
 			require.Contains(t, log.String(), want)
 		}
 		require.Equal(t, len(c.says) == 0, log.Len() == 0)
+	}
+}
+
+// A code that is none is mistyped; where the folder is not there, or is not to be written, the site is at fault.
+func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
+	dir := t.TempDir()
+	const code = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for _, c := range []struct {
+		dir, code string
+		fails     ops.Code
+	}{{dir, code, ""}, {dir, "ABC", ops.BadInput}, {filepath.Join(dir, "nosuch"), code, ops.Failed}} {
+		file := filepath.Join(t.TempDir(), "megatron-ops.yaml")
+		require.NoError(t, os.WriteFile(file, []byte("slack: {link_proof: file, link_dir: "+c.dir+"}\n"), 0o600))
+		t.Setenv("MEGATRON_OPS_CONFIG", file)
+		var out bytes.Buffer
+		err := linkCommand(t.Context(), &shell{streams: streams{out: &out}}, []string{c.code})
+		if c.fails != "" {
+			require.Equal(t, c.fails, ops.AsError(err).Code, "%v", err)
+			require.Empty(t, out.String())
+			continue
+		}
+		require.NoError(t, err)
+		require.Contains(t, out.String(), "press the button in Slack")
+		written, err := filepath.Glob(filepath.Join(dir, "megatron-ops-link-*"))
+		require.NoError(t, err)
+		require.Len(t, written, 1)
 	}
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -86,6 +88,30 @@ func TestAModelNeedsAKeyAndAName(t *testing.T) {
 	for given, most := range map[int]int{0: modelPerDay, 7: 7, -1: 0} {
 		require.Equal(t, most, model(config.Knowledge{ModelPerDay: given}).PerDay)
 	}
+}
+
+// The cards' vectors are kept in the store, and asked for anew where there is none or it fails.
+func TestWhereTheCardsVectorsAreKept(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "k")
+	t.Setenv("OPENAI_EMBED_MODEL", "m")
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	var broken error
+	e := embedder(&ops.Service{Store: func() (*store.Store, error) { return st, broken }})
+	_, ok := e.Load(t.Context(), "cards")
+	require.False(t, ok, "none are kept yet")
+	require.NoError(t, e.Save(t.Context(), "cards", []byte("vectors")))
+	kept, ok := e.Load(t.Context(), "cards")
+	require.True(t, ok)
+	require.Equal(t, "vectors", string(kept))
+	broken = errors.New("disk full")
+	_, ok = e.Load(t.Context(), "cards")
+	require.False(t, ok)
+	require.ErrorIs(t, e.Save(t.Context(), "cards", nil), broken)
+	broken = nil
+	require.NoError(t, st.Close())
+	_, ok = e.Load(t.Context(), "cards")
+	require.False(t, ok)
 }
 
 // The audit trail names the job that a change made, with its script, or else the one that it was about.
