@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -222,8 +223,15 @@ func newCatcher(t *testing.T, hit *bool) string {
 	return srv
 }
 
-// TestMain lets the test binary be the bot of TestKilledAtAnyMoment.
+// TestMain lets the test binary be the bot of TestKilledAtAnyMoment, which ends with the
+// tests that began it, where they are killed too.
 func TestMain(m *testing.M) {
+	if os.Getenv("BOT_TEST_STATE") != "" {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+	}
 	if os.Getenv("BOT_TEST_MODEL") != "" {
 		os.Exit(serveWithModel())
 	}
@@ -303,6 +311,8 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 		cmd = exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "BOT_TEST_STATE="+state, "BOT_TEST_API="+slackd.APIURL, "BOT_TEST_JOBS="+strconv.Itoa(jobs))
 		cmd.Stderr = os.Stderr
+		_, err := cmd.StdinPipe()
+		require.NoError(t, err)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())

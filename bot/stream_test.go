@@ -379,6 +379,8 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), "BOT_TEST_STATE="+path, "BOT_TEST_API="+s.APIURL, "BOT_TEST_MODEL="+p.model.BaseURL)
 				cmd.Stderr = os.Stderr
+				_, err := cmd.StdinPipe()
+				require.NoError(t, err)
 				require.NoError(t, cmd.Start())
 				t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 				return cmd
