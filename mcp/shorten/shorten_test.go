@@ -49,6 +49,16 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	require.Empty(t, c.Cursor)
 
 	all := rows(500, 1)
+	raw, err := JSON(all)
+	require.NoError(t, err)
+	_, c = cutTo(all, Room{Bytes: len(raw)}, false)
+	require.Empty(t, c.Notes, "what fits to the byte fits")
+	_, c = cutTo(all, Room{Bytes: len(raw) - 1}, false)
+	require.Len(t, c.Notes, 1)
+	small := shownRows{Jobs: []shownRow{{Nodes: []string{strings.Repeat("x", SmallPiece-len(`[{"id":0,"nodes":[""]}]`))}}}}
+	c, err = Shorten(Tidy(small, false), Room{Bytes: 1000}, false)
+	require.NoError(t, err)
+	require.Empty(t, c.Notes, "a list of that many bytes is not worth cutting")
 	got, c = cutTo(all, Room{Bytes: 4000}, false)
 	n := len(got.Jobs)
 	require.Greater(t, n, 50)
@@ -70,7 +80,7 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 
 	script := rows(1, 1)
 	script.Note = strings.Repeat("x", MaxString-1)
-	c, err := Shorten(Tidy(script, false), Room{Bytes: 4000}, false)
+	c, err = Shorten(Tidy(script, false), Room{Bytes: 4000}, false)
 	require.NoError(t, err)
 	require.Equal(t, script, c.Out, "half a script is worth nothing")
 	script.Note += "xx"
