@@ -123,6 +123,9 @@ func (r *rendering) program() []string {
 			words = append(words, quote(w))
 		}
 	}
+	if r.Script == "" {
+		return words
+	}
 	return append(words, quote(r.Script))
 }
 

@@ -77,7 +77,9 @@ func (r *rendering) byHand(node int, where Place) string {
 			words = append(words, known.Replace(w))
 		}
 	}
-	words = append(words, quote(r.Script))
+	if r.Script != "" {
+		words = append(words, quote(r.Script))
+	}
 	words = append(words, argumentLines(r.Args)...)
 	return strings.Join(words, " \\\n  ")
 }

@@ -62,7 +62,7 @@ type Spec struct {
 	ExtraFlags []string `json:"extra_flags,omitempty" name:"extra-flags" scalar:"" placeholder:"FLAG" help:"flags of a fork that no release of Megatron-LM has: passed on and not judged" zh:"分支自有、Megatron-LM 各版本都没有的参数：原样传递，不做判断" ex:"[--our-own-flag]"`
 
 	Launcher     string   `json:"launcher,omitempty" name:"launcher" placeholder:"NAME" help:"uv, python, accelerate or custom" zh:"uv、python、accelerate 或 custom" def:"uv" ex:"uv"`
-	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher, the program follows; {node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} are filled in on the node" zh:"custom 启动器的各个词，程序接在其后；{node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} 在节点上替换" ex:"[python, -m, mylauncher]"`
+	LauncherArgv []string `json:"launcher_argv,omitempty" name:"launcher-argv" sep:"none" placeholder:"WORD" help:"the words of a custom launcher, the program follows unless they name one; {node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} are filled in on the node" zh:"custom 启动器的各个词，程序接在其后（其中已写出程序时除外）；{node_rank} {nnodes} {gpus_per_node} {world_size} {master_addr} {master_port} {hostfile} 在节点上替换" ex:"[python, -m, mylauncher]"`
 	Rdzv         Rdzv     `json:"rdzv,omitzero" embed:"" prefix:"rdzv-" help:"how the nodes find one another" zh:"节点如何会合"`
 	MasterPort   *int     `json:"master_port,omitempty" name:"master-port" placeholder:"PORT" help:"port of the first node that the ranks meet at" zh:"各 rank 在首节点上会合的端口" def:"29500" ex:"29500"`
 	SrunArgs     []string `json:"srun_args,omitempty" name:"srun-args" sep:"none" placeholder:"OPTION" help:"options of srun, added to the usual ones or replacing them" zh:"srun 选项，追加或替换默认选项" ex:"[--cpu-bind=cores]"`
@@ -156,8 +156,10 @@ func (s Spec) WithDefaults() Spec {
 	orInt(&s.Nodes, 1)
 	orInt(&s.GPUsPerNode, 8)
 	or(&s.GPURequest, "gpus-per-node")
-	or(&s.Script, "pretrain_gpt.py")
 	or(&s.Launcher, UV)
+	if s.OwnProgram() == "" {
+		or(&s.Script, TrainingProgram)
+	}
 	if s.Launcher == UV {
 		or(&s.Venv, ".venv")
 	}

@@ -92,6 +92,7 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 		return PlanOut{}, ops.FieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
 	out, err := JudgeSpec(c, s)
+	out.Problems = preflight.Stopped(s.WithDefaults(), out.Problems)
 	if err == nil && in.Against != "" {
 		out.Against, err = against(c, s, in.Against)
 	}

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +19,10 @@ func TestPlanKnowsTheSitesPresets(t *testing.T) {
 	c.Sites = func(string) job.Site {
 		return job.Site{Presets: map[string]map[string]string{"fabric": {"NCCL_SOCKET_IFNAME": "eth0"}, "bad": {"BASH_ENV": "/x"}}}
 	}
+	tree := worktreeOf(t, "0", "17", "1")
+	require.NoError(t, os.WriteFile(filepath.Join(tree, job.TrainingProgram), nil, 0o600))
 	words := func(preset string) []string {
-		return append([]string{"--worktree", worktreeOf(t, "0", "17", "1"), "--gpu", "h100", "--preset", preset, "--"}, smallModel...)
+		return append([]string{"--worktree", tree, "--gpu", "h100", "--preset", preset, "--"}, smallModel...)
 	}
 	for _, preset := range []string{"gpu-use", "fabric"} {
 		require.True(t, planned(t, c, words(preset)...).Ready, preset)

@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +30,7 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	full := s.WithDefaults()
-	for i, p := range ps {
-		if p.Rule == "script-exists" && (full.Launcher != job.Custom || startsPython(full.LauncherArgv)) {
-			ps[i].Severity = rules.Error
-		}
-	}
+	ps = Stopped(full, ps)
 	if SharesFiles(c, s) && (c.Self == "" || c.Who.User == c.Self) {
 		ps = append(ps, checkFiles(ctx, c, released)...)
 	}
@@ -46,13 +41,15 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 	return ps
 }
 
-// startsPython reports whether a launcher of one's own hands the program to Python
-// as it is named, rather than finding it by itself.
-func startsPython(launcher []string) bool {
-	return slices.ContainsFunc(launcher, func(word string) bool {
-		name := path.Base(word)
-		return strings.HasPrefix(name, "python") || name == "torchrun" || name == "torch.distributed.run"
-	}) && !slices.Contains(launcher, "-m") || slices.Contains(launcher, "torch.distributed.run")
+// Stopped is ps, where a program that is not there is an error unless the launcher
+// finds its program by itself. full is the specification with all its defaults.
+func Stopped(full job.Spec, ps []rules.Problem) []rules.Problem {
+	for i, p := range ps {
+		if p.Rule == "script-exists" && full.Program() != "" {
+			ps[i].Severity = rules.Error
+		}
+	}
+	return ps
 }
 
 // tried is why Slurm would not take the job, if it would not. That no nodes can

@@ -1,9 +1,11 @@
 package preflight_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +140,8 @@ func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 	require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "account-not-yours", "alice's account is not bob's")
 }
 
-// What a launcher of one's own starts is for it to find, unless it is Python.
+// What a launcher of one's own starts is for it to find, unless it hands on what it is given. The plan says of
+// the program what the submission says.
 func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
 	tree := t.TempDir()
 	for launcher, stops := range map[string]bool{
@@ -148,6 +151,7 @@ func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
 		"--launcher custom --launcher-argv python --launcher-argv=-m --launcher-argv torch.distributed.run": true,
 		"--launcher custom --launcher-argv python --launcher-argv=-m --launcher-argv mine":                  false,
 		"--launcher custom --launcher-argv my-launcher":                                                     false,
+		"--launcher custom --launcher-argv bash":                                                            true,
 	} {
 		c := shell(t, tree)
 		words := append([]string{"--yes", "--worktree", tree, "--script", "nosuch.py", "--nodes", "1", "--gpus-per-node", "1", "--time", "5", "--name", "x"}, strings.Fields(launcher)...)
@@ -155,10 +159,35 @@ func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
 		require.NoError(t, err, launcher)
 		require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "script-exists", launcher)
 		require.Equal(t, stops, out.(launch.SubmitOut).JobID == nil, launcher)
+		planned, err := opstest.Do(t, c, launch.Plan(), words[1:]...)
+		require.NoError(t, err, launcher)
+		require.Equal(t, stops, planned.(launch.PlanOut).Found(), launcher)
+		missing := func(p rules.Problem) bool { return p.Rule == "script-exists" }
+		told, first := out.(launch.SubmitOut).Problems, planned.(launch.PlanOut).Problems
+		require.Equal(t, told[slices.IndexFunc(told, missing)], first[slices.IndexFunc(first, missing)], launcher)
 		if stops {
 			require.Contains(t, out.(launch.SubmitOut).Undone(), "script-exists", "the audit says so")
 		} else {
 			require.Empty(t, out.(launch.SubmitOut).Undone())
 		}
+	}
+}
+
+// A custom launcher's own words may name the program; that one must be there, and no other.
+func TestTheProgramThatALauncherNamesIsLookedFor(t *testing.T) {
+	tree := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.py"), nil, 0o600))
+	for words, missing := range map[string]string{
+		"python train.py": "", "python other.py": "other.py is not in the worktree", "bash run.sh": "run.sh is not in the worktree", "my-launcher": "", "python -m mine": "",
+		"python": "pretrain_gpt.py is not in the worktree",
+	} {
+		args := []string{"--worktree", tree, "--nodes", "1", "--gpus-per-node", "0", "--time", "5", "--launcher", "custom"}
+		for _, w := range strings.Fields(words) {
+			args = append(args, "--launcher-argv="+w)
+		}
+		out, err := opstest.Do(t, shell(t, tree), launch.Plan(), args...)
+		require.NoError(t, err, words)
+		require.Equal(t, missing != "", out.(launch.PlanOut).Found(), words)
+		require.Equal(t, missing != "", strings.Contains(opstest.Text(t, out, lang.EN), cmp.Or(missing, "is not in the worktree")), words)
 	}
 }

@@ -60,16 +60,20 @@ var placeCircumstances = []circumstance{
 	{
 		id: "script-exists", field: "script",
 		check: func(c *ops.Call, s job.Spec) lang.Text {
-			if s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(s.Script) || contained(s) {
+			program := s.Program()
+			if program == "" && s.Script != job.TrainingProgram {
+				program = s.Script // somebody named it for a launcher that finds it by itself
+			}
+			if program == "" || s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(program) || contained(s) {
 				return lang.Text{}
 			}
 			if _, err := os.Stat(s.Worktree); err != nil {
 				return lang.Text{} // told already
 			}
-			if _, err := os.Stat(filepath.Join(s.Worktree, s.Script)); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(s.Worktree, program)); !errors.Is(err, fs.ErrNotExist) {
 				return lang.Text{}
 			}
-			return lang.Text{EN: s.Script + " is not in the worktree", ZH: "工作树中没有 " + s.Script}
+			return lang.Text{EN: program + " is not in the worktree", ZH: "工作树中没有 " + program}
 		},
 	},
 	{
