@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
@@ -91,5 +93,25 @@ func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
 		written, err := filepath.Glob(filepath.Join(dir, "megatron-ops-link-*"))
 		require.NoError(t, err)
 		require.Len(t, written, 1)
+	}
+}
+
+// A foldedAnswer has more than most people want to read.
+type foldedAnswer struct{}
+
+func (foldedAnswer) View(lang.Lang) view.Doc {
+	return view.Doc{Title: "done", Sections: []view.Section{{Heading: "Details", Items: []string{"of no use to most"}, Fold: true}}}
+}
+
+// What is folded is shown to whoever asks for it, and how to ask to others.
+func TestWhatIsFoldedIsShownWhereItIsAskedFor(t *testing.T) {
+	for verbose, says := range map[bool][]string{false: {"done", "Details: 1 (-v shows them)"}, true: {"done", "of no use to most"}} {
+		var out bytes.Buffer
+		sh := &shell{streams: streams{out: &out}, verbose: verbose}
+		require.NoError(t, sh.show(foldedAnswer{}))
+		for _, words := range says {
+			require.Contains(t, out.String(), words)
+		}
+		require.Equal(t, verbose, strings.Contains(out.String(), "of no use"))
 	}
 }
