@@ -91,6 +91,7 @@ func TestFiguresOfJobs(t *testing.T) {
 			`megatron_ops_job_tflops_per_gpu{cluster="test",job="7"} 400`,
 			`megatron_ops_job_step_seconds{cluster="test",job="7"} 2`,
 		}, scraped(t, m, true))
+		require.NoError(t, os.RemoveAll(log))
 	}
 	require.Equal(t, []string{"own 1"}, scraped(t, m, false))
 	require.Len(t, m.progress, 2)

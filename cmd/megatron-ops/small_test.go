@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // Long text goes to the pager that is named, and to none where that is cat.
@@ -93,6 +94,23 @@ func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
 		written, err := filepath.Glob(filepath.Join(dir, "megatron-ops-link-*"))
 		require.NoError(t, err)
 		require.Len(t, written, 1)
+	}
+}
+
+// A profile names a cluster where it has a name, or where its commands have a folder.
+func TestWhatAProfileNames(t *testing.T) {
+	t.Setenv("SLURM_CONF", "/etc/slurm/prod.conf")
+	for _, c := range []struct{ name, bin, has, not string }{
+		{"", "", "\nsite:\n  partition: gpu\n", "cluster"},
+		{"", "/opt/slurm/bin", "slurm_bin: /opt/slurm/bin\n", "slurm_conf"},
+		{"prod", "", "clusters:\n  prod:\n", "slurm_bin"},
+		{"prod", "/opt/slurm/bin", "slurm_bin: /opt/slurm/bin\n", "\nsite:"},
+	} {
+		text, err := profile(c.name, c.bin, job.Site{Partition: "gpu"}, nil)
+		require.NoError(t, err)
+		require.Contains(t, string(text), c.has)
+		require.Contains(t, string(text), "partition: gpu\n")
+		require.NotContains(t, string(text), c.not)
 	}
 }
 
