@@ -94,6 +94,12 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if !ok {
 		return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 	}
+	if f.Lang != "" {
+		c.Lang = f.Lang
+	}
+	if f.Output != "" && name != "ask" { // a question may be about it
+		return b.reply.Doc(a, answer.Error(ops.OutputError(f.Output), c.Lang), false)
+	}
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
 		return b.openForm(ctx, a, c)
 	}
@@ -107,9 +113,6 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 		f.Share = false
 	}
 	c.Confirmed = f.Yes
-	if f.Lang != "" {
-		c.Lang = f.Lang
-	}
 	if op.Effect != ops.Read && c.Who.User == "" && !c.Who.ReadOnly || op.Effect == ops.Read && !op.Closed && !b.people.MayRead(a, c) {
 		return b.reply.NotLinked(a, c.Lang)
 	}

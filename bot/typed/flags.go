@@ -11,7 +11,9 @@ import (
 type Flags struct {
 	Share bool // show the answer to everybody here
 	Yes   bool // do not ask
-	Json  bool // answer with the operation's JSON
+	Json  bool // answer with the operation's JSON, which is YAML too
+	// Output is a form that no answer has; empty where one is known.
+	Output string
 	// cluster is the one that is meant; empty: the person's own, else the default.
 	Cluster string
 	Lang    lang.Lang
@@ -45,7 +47,12 @@ func TakeFlags(words []string) (rest []string, f Flags) {
 		case "--page", "--页":
 			f.Page, _ = strconv.Atoi(take())
 		case "--output", "-o":
-			f.Json = take() == "json"
+			switch form := take(); form {
+			case "text", "json", "yaml":
+				f.Json, f.Output = form != "text", ""
+			default:
+				f.Output = form
+			}
 		default:
 			rest = append(rest, words[i])
 		}

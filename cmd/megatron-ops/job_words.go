@@ -154,10 +154,6 @@ type finder struct {
 
 var taskRange = lazy.New(`^[0-9]+_\[[0-9,-]+\]$`)
 
-// fileName is how a path or a log's name reads, as Slurm writes it with % too; no job is
-// looked for under it.
-var fileName = lazy.New(`[/%]|\.(log|out|err|txt)(\.(gz|zst))?$`)
-
 // find is the ids that a word means: at least one.
 func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 	switch {
@@ -169,7 +165,7 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 		}
 	case word == "-":
 		return f.listed()
-	case fileName.MatchString(word):
+	case ops.FileName.MatchString(word):
 		return nil, noJob(word)
 	}
 	if !f.looked {

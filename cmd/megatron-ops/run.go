@@ -161,14 +161,7 @@ func (sh *shell) setOutput(v string) error {
 	case "text":
 		sh.json, sh.yaml = false, false
 	default:
-		e := ops.InputError("output", lang.Text{EN: "output %q is not known", ZH: "不支持输出格式 %q"}.With(v), lang.Text{EN: "--output text, json or yaml", ZH: "--output text、json 或 yaml"})
-		if fileName.MatchString(v) { // as sbatch has it
-			e.Fix = lang.Text{
-				EN: "--output is the form of this answer here: text, json or yaml; a job's logs are NAME-JOBID.out and .err in the folder that --log-dir, or log_dir in its specification, names",
-				ZH: "--output 在这里是回答的格式：text、json 或 yaml；作业日志是 --log-dir（规格中的 log_dir）所指目录下的 NAME-JOBID.out 与 .err",
-			}
-		}
-		return e
+		return ops.OutputError(v)
 	}
 	return nil
 }
