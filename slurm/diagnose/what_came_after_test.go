@@ -133,3 +133,15 @@ func TestFormsThatNameACause(t *testing.T) {
 		require.Equal(t, class, r.Class, log)
 	}
 }
+
+// TestTheShellsWordsOnAProgramThatIsNotThere are the cause, and not what srun says of it.
+func TestTheShellsWordsOnAProgramThatIsNotThere(t *testing.T) {
+	for _, said := range []string{
+		"exec: python: not found", "sh: 1: exec: python: not found", "sh: exec: line 1: python: not found", "/w/run.sh: exec: line 3: python: not found",
+		"sh: python: not found", "/bin/sh: python3: not found",
+	} {
+		r := diagnosetest.Old(t, said+"\nsrun: error: gpu1: task 0: Exited with exit code 127\n")
+		require.Equal(t, outcome.EnvLaunch, r.Class, said)
+		require.Equal(t, said, r.RootLine)
+	}
+}

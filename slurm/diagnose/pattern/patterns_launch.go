@@ -44,7 +44,8 @@ var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Specific + 2, oneOf("no matching distribution found|version that satisfies the requirement|resolutionimpossible"), `error: .*`},
 	{
 		outcome.EnvLaunch, Specific + 2, oneOf(": not found|can't cd to|can't open"),
-		`(^|\s)(sh|dash|bash|/bin/\w+|\S*slurm_script|\S*\.sh): (line )?\d+: .*: not found|: cd: can't cd to |: \.: can't open |^(exec|env): .*: not found|\bexec: \S+: not found`,
+		`(^|\s)(sh|dash|bash|/bin/\w+|\S*slurm_script|\S*\.sh): (line )?\d+: .*: not found|: cd: can't cd to |: \.: can't open |^(exec|env): .*: not found|\bexec: (line \d+: )?\S+: not found` +
+			`|(^|\s)(sh|ash|dash|/bin/(?:ba|da|a)?sh): \S+: not found$`,
 	},
 	{outcome.EnvLaunch, Specific + 2, oneOf("error: "), `^error: (failed to |no |unable to |the |project |python |invalid |could not |distribution |no ` + "`" +
 		`).*(venv|virtual|python|lock|package|interpreter|project|download|wheel|cache|resolve|script|sync|build|fetch|workspace|pyproject)`},
