@@ -116,12 +116,13 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 	return sh.exit(ctx, err)
 }
 
-// globals takes the flags that every command has out of args.
+// globals takes the flags that every command has out of args. What is wrong with one is
+// told when all are read: another may name the language.
 func (sh *shell) globals(args []string) (words []string, err error) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
-			return append(words, args[i:]...), nil
+			return append(words, args[i:]...), err
 		}
 		if a == "-v" || a == "--verbose" {
 			sh.verbose = true
@@ -145,11 +146,11 @@ func (sh *shell) globals(args []string) (words []string, err error) {
 			i++
 			value = args[i]
 		}
-		if err := set(value); err != nil {
-			return nil, err
+		if wrong := set(value); err == nil {
+			err = wrong
 		}
 	}
-	return words, nil
+	return words, err
 }
 
 func (sh *shell) setOutput(v string) error {
