@@ -188,6 +188,7 @@ func TestTheProgramThatALauncherNamesIsLookedFor(t *testing.T) {
 		out, err := opstest.Do(t, shell(t, tree), launch.Plan(), args...)
 		require.NoError(t, err, words)
 		require.Equal(t, missing != "", out.(launch.PlanOut).Found(), words)
+		require.Equal(t, words == "python other.py" || words == "bash run.sh", strings.Contains(opstest.Text(t, out, lang.EN), "name the program in launcher_argv"), words)
 		require.Equal(t, missing != "", strings.Contains(opstest.Text(t, out, lang.EN), cmp.Or(missing, "is not in the worktree")), words)
 	}
 }

@@ -60,21 +60,16 @@ var placeCircumstances = []circumstance{
 	{
 		id: "script-exists", field: "script",
 		check: func(c *ops.Call, s job.Spec) lang.Text {
-			program := s.Program()
-			if program == "" && s.Script != job.TrainingProgram {
-				program = s.Script // somebody named it for a launcher that finds it by itself
-			}
-			if program == "" || s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(program) || contained(s) {
+			if s.OwnProgram() != "" {
 				return lang.Text{}
 			}
-			if _, err := os.Stat(s.Worktree); err != nil {
-				return lang.Text{} // told already
-			}
-			if _, err := os.Stat(filepath.Join(s.Worktree, program)); !errors.Is(err, fs.ErrNotExist) {
-				return lang.Text{}
-			}
-			return lang.Text{EN: program + " is not in the worktree", ZH: "工作树中没有 " + program}
+			return noProgram(c, s, cmp.Or(s.Program(), somebodys(s.Script)))
 		},
+	},
+	{
+		id: "script-exists", field: "launcher_argv",
+		check: func(c *ops.Call, s job.Spec) lang.Text { return noProgram(c, s, s.OwnProgram()) },
+		fix:   lang.Text{EN: "name the program in launcher_argv by its path, relative to the worktree", ZH: "在 launcher_argv 中写程序相对于工作树的路径"},
 	},
 	{
 		id: "environment-synced", severity: rules.Warning, field: "venv",
@@ -125,6 +120,28 @@ var placeCircumstances = []circumstance{
 			return lang.Text{EN: "no time limit: the partition's default decides when the job is killed", ZH: "没有设置时间上限：何时被终止由分区默认值决定"}
 		},
 	},
+}
+
+// somebodys is a script that somebody named, for a launcher that finds it by itself.
+func somebodys(script string) string {
+	if script == job.TrainingProgram {
+		return ""
+	}
+	return script
+}
+
+// noProgram says that a program is not in the worktree, as far as this machine can tell.
+func noProgram(c *ops.Call, s job.Spec, program string) lang.Text {
+	if program == "" || s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(program) || contained(s) {
+		return lang.Text{}
+	}
+	if _, err := os.Stat(s.Worktree); err != nil {
+		return lang.Text{} // told already
+	}
+	if _, err := os.Stat(filepath.Join(s.Worktree, program)); !errors.Is(err, fs.ErrNotExist) {
+		return lang.Text{}
+	}
+	return lang.Text{EN: program + " is not in the worktree", ZH: "工作树中没有 " + program}
 }
 
 func (r circumstance) problem(said lang.Text, l lang.Lang) rules.Problem {
