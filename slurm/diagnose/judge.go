@@ -460,7 +460,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	if heavy.Form == pattern.Bare && !heavy.Agent {
 		class = outcome.UnknownExit // a sentence that names a symptom says no more than that
 	}
-	v := verdict{class: class, event: heavy, others: left[:min(3, len(left))], why: "nothing says why"}
+	v := verdict{class: class, event: j.saidItself(heavy, live), others: left[:min(3, len(left))], why: "nothing says why"}
 	if e := j.endedFromOutside(left); e != nil && onlyHints && class == outcome.UnknownExit && j.given.state() == "" {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true

@@ -1,11 +1,14 @@
 package diagnose_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
@@ -143,5 +146,10 @@ func TestTheShellsWordsOnAProgramThatIsNotThere(t *testing.T) {
 		r := diagnosetest.Old(t, said+"\nsrun: error: gpu1: task 0: Exited with exit code 127\n")
 		require.Equal(t, outcome.EnvLaunch, r.Class, said)
 		require.Equal(t, said, r.RootLine)
+		p := filepath.Join(t.TempDir(), "x.err")
+		require.NoError(t, os.WriteFile(p, []byte(said+"\nsrun: error: gpu1: task 0: Exited with exit code 127\n"), 0o600))
+		r, err := diagnose.Path(t.Context(), p, diagnose.Context{JobState: "COMPLETED"})
+		require.NoError(t, err)
+		require.Equal(t, said, r.RootLine, "of a job whose script went on too")
 	}
 }
