@@ -116,6 +116,7 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 			}
 		}
 	}
+	s.splitJoined()
 	sort.SliceStable(s.Logs, func(i, j int) bool { return s.Logs[i].Name < s.Logs[j].Name })
 	return s, nil
 }
@@ -127,7 +128,9 @@ func Read(name string, r io.Reader) (Source, error) {
 	if err != nil {
 		return Source{}, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(name, err)
 	}
-	return Source{Logs: []*File{{Name: name, Size: k.size, Kept: k}}}, nil
+	s := Source{Logs: []*File{{Name: name, Size: k.size, Kept: k}}}
+	s.splitJoined()
+	return s, nil
 }
 
 // Files returns the names of the logs in the source, relative to its root.

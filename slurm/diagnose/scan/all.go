@@ -38,6 +38,7 @@ func All(ctx context.Context, src logfile.Source) ([]*Facts, error) {
 		})
 	}
 	wg.Wait()
+	shareFrames(ctx, src, all, want, keep)
 	if err := ctx.Err(); err != nil {
 		return nil, lang.Text{EN: "diagnosis stopped: %s", ZH: "诊断已停止：%s"}.Err(err)
 	}
@@ -69,6 +70,9 @@ func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[
 		windows = nil
 	}
 	s.cut = len(windows) > 1
+	if !s.frame.Framed() {
+		s.frame = frameOf(windows)
+	}
 	for _, w := range windows {
 		s.gap()
 		s.scan(w)

@@ -117,6 +117,7 @@ type Facts struct {
 	PhasesBy   map[logline.Tag]int // phases of one tag alone
 	Reads      error
 	cut        bool // parts in the middle were not read
+	frame      logline.Frame
 }
 
 // A stream is the text of one rank in one file.
@@ -141,6 +142,7 @@ type stream struct {
 type scanner struct {
 	*Facts
 	file       int
+	speaker    string // whom the frame of the line names
 	table      *pattern.Table
 	streams    map[logline.Tag]*stream
 	counts     map[quota]int
@@ -213,6 +215,10 @@ func (s *scanner) scan(w logfile.Window) {
 		off := w.Off + int64(at)
 		at = next
 		s.Lines++
+		if s.frame.Framed() {
+			s.framedLine(line, off)
+			continue
+		}
 		if IsProgress(line) {
 			if len(s.recent) >= 2*s.keep {
 				s.recent = append(s.recent[:0], s.recent[s.keep:]...)
@@ -306,22 +312,6 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	s.rLanguage(t, text, raw, off)
 	s.read(t, text, raw, off, h)
-}
-
-// untag splits the prefixes from a line. A node before it is believed once a
-// line with that node left no doubt.
-func (s *scanner) untag(raw string) (logline.Tag, string) {
-	rest, host, sure, ok := logline.CutHost(raw)
-	if !ok || !sure && !s.hostPrefix[host] {
-		return logline.CutTag(raw)
-	}
-	if !s.hostPrefix[host] && len(s.hostPrefix) < 1<<14 {
-		s.hostPrefix[host] = true
-		s.Hosts[host]++
-	}
-	t, text := logline.CutTag(rest)
-	t.Host = host
-	return t, text
 }
 
 // acts reports whether a line holds bytes that Clean would change.

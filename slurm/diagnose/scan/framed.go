@@ -1,0 +1,130 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// How many lines of a file's head, and of its end, tell whether it has a frame; and how
+// many are looked at first.
+const (
+	sampled      = 512
+	sampledFirst = 12
+)
+
+// frameOf finds what a collector put before every line of a log.
+func frameOf(windows []logfile.Window) logline.Frame {
+	if len(windows) == 0 {
+		return logline.Frame{}
+	}
+	head := linesOf(windows[0].Data, sampledFirst, false)
+	if !logline.MayHaveFrame(head) {
+		return logline.Frame{}
+	}
+	last := windows[len(windows)-1].Data
+	lines := linesOf(windows[0].Data, sampled, false)
+	if len(windows) > 1 || len(lines) == sampled {
+		lines = append(lines, linesOf(last, sampled, true)...)
+	}
+	return logline.FrameOf(lines)
+}
+
+// linesOf returns the first or last n lines of a piece of a log, as they are read.
+func linesOf(data []byte, n int, last bool) []string {
+	var lines []string
+	for len(lines) < n && len(data) > 0 {
+		var line []byte
+		if last {
+			data = bytes.TrimSuffix(data, logfile.Newline)
+			i := bytes.LastIndexByte(data, '\n')
+			line, data = data[i+1:], data[:i+1]
+		} else {
+			line, data, _ = bytes.Cut(data, logfile.Newline)
+		}
+		lines = append(lines, cleanLine(line))
+	}
+	if last {
+		for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
+			lines[i], lines[j] = lines[j], lines[i]
+		}
+	}
+	return lines
+}
+
+func cleanLine(line []byte) string {
+	raw := strings.TrimRight(string(bounded(line)), "\r")
+	if acts(line) && !strings.Contains(raw, "\r") {
+		return redact.Clean(raw)
+	}
+	return raw
+}
+
+// framedLine reads a line of a log with a frame as if it had none.
+func (s *scanner) framedLine(line []byte, off int64) {
+	text, host := s.frame.Cut(cleanLine(line))
+	s.speaker = host
+	if IsProgress([]byte(text)) {
+		s.note(&s.Progress, Mark{Off: off, Text: text}, s.keep)
+		s.lastOff = off
+		return
+	}
+	s.physical([]byte(text), off)
+}
+
+// shareFrames reads those files again that are too short to show the frame that others
+// of the job have, and fit into it.
+func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, keep int) {
+	var frames []logline.Frame
+	for _, f := range all {
+		if f != nil && f.frame.Framed() && !slices.ContainsFunc(frames, f.frame.Same) {
+			frames = append(frames, f.frame)
+		}
+	}
+	var buf []byte
+	for i, f := range all {
+		if f == nil || f.frame.Framed() || f.Lines == 0 || f.Lines > sampled {
+			continue
+		}
+		for _, frame := range frames {
+			if ctx.Err() != nil {
+				return
+			}
+			windows, err := src.Logs[i].Windows(ctx, &buf, want, healthy)
+			if err != nil || len(windows) == 0 {
+				break
+			}
+			if of, fits := frame.Of(linesOf(windows[0].Data, sampled, false)); fits {
+				s := newScanner(i, keep)
+				s.frame = of
+				all[i] = scanFile(ctx, src.Logs[i], s, want, &buf)
+				break
+			}
+		}
+	}
+}
+
+// untag splits the prefixes from a line. A node before it is believed once a
+// line with that node left no doubt.
+func (s *scanner) untag(raw string) (logline.Tag, string) {
+	rest, host, sure, ok := logline.CutHost(raw)
+	if !ok || !sure && !s.hostPrefix[host] {
+		t, text := logline.CutTag(raw)
+		if t.Host == "" {
+			t.Host = s.speaker
+		}
+		return t, text
+	}
+	if !s.hostPrefix[host] && len(s.hostPrefix) < 1<<14 {
+		s.hostPrefix[host] = true
+		s.Hosts[host]++
+	}
+	t, text := logline.CutTag(rest)
+	t.Host = host
+	return t, text
+}
