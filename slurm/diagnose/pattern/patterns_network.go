@@ -57,7 +57,7 @@ var networkPatterns = []pattern{
 		`mismatch in rank count|expected \d+ (nodes|ranks|processes|tasks|workers)\b.{0,30}\b(got|found|have|has|only|saw|see)\b.{0,8}\d`,
 	},
 
-	{outcome.PortInUse, Specific, oneOf("eaddrinuse|address already in use|errno: 98|errno 98"), ``},
+	{outcome.PortInUse, Specific, oneOf("eaddrinuse|address already in use|errno: 98|errno 98|but another process is utilizing it"), ``},
 	{outcome.PortInUse, Specific, oneOf("port"), `port \d+ (is )?(already )?(in use|taken|occupied)|failed to listen on any local network address` +
 		`|failed to bind to .*port`},
 

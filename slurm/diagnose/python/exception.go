@@ -30,6 +30,24 @@ type Traceback struct {
 	// headless stacks may be no traceback at all, such as those of print_stack:
 	// only a well-known name ends them.
 	Headless bool
+	Of       string // the rank that raised it, where another quotes it; else empty
+}
+
+// RankOf is the rank that torch.distributed.checkpoint names behind the head of a
+// traceback that it quotes: "Traceback (most recent call last): (RANK 3)".
+func RankOf(head string) string {
+	_, of, ok := strings.Cut(head, "(RANK ")
+	if !ok {
+		return ""
+	}
+	of, _, _ = strings.Cut(of, ")")
+	return of
+}
+
+// InTracker reports whether it was raised by the process that multiprocessing keeps to
+// clean up what others leave: it ends nothing else.
+func (t *Traceback) InTracker() bool {
+	return len(t.Frames) > 0 && strings.HasSuffix(t.Frames[len(t.Frames)-1].File, "/multiprocessing/resource_tracker.py")
 }
 
 // Header is the first line of a traceback, less its colon.

@@ -67,7 +67,7 @@ func (s *scanner) begins(text string, off int64) {
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
 		return
 	}
-	if onlyTime.MatchString(text) || pattern.AgentLine(text) || new(usage).has(text) {
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || strings.Contains(text, "torch/distributed/elastic/") || new(usage).has(text) {
 		return
 	}
 	if st := s.streams[logline.NoTag]; st != nil && st.open != nil {

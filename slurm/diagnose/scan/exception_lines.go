@@ -73,12 +73,15 @@ func (s *scanner) raise(st *stream, e *Event) {
 		case e.Stack.Logged, e.Stack.Chain == python.Unchained && st.didWithout(e),
 			e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
 			e.Form = pattern.Report
+		case e.Stack.InTracker():
+			e.Form = pattern.Report
 		case st.ignored > 0:
 			e.Form = pattern.Report
 			st.ignored--
 		}
 	}
 	s.classify(e)
+	e.ofOther()
 	if e.Stack != nil {
 		st.ofChild(e)
 		st.raised = outweigh(e.Stack.Chain, st.raised, e)

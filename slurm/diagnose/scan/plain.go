@@ -26,6 +26,9 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		if at := aCommand.FindStringIndex(text); at != nil {
 			said = text[:at[0]]
 		}
+		if at := accountedStep.FindStringIndex(text); at != nil && stepState.MatchString(text[at[1]:]) {
+			said = text[at[1]:]
+		}
 		p = s.table.Best(said, h)
 	}
 	if p == nil && h.Ask&pattern.AskExit == 0 {
@@ -71,6 +74,12 @@ var commandLine = lazy.New(`\['[^']*', '-`)
 // aCommand is a program with its options, as scripts and launchers repeat it: what
 // is said of it stands before.
 var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
+
+// accountedStep is how a row of sacct begins: with a step, whose name says nothing of what
+// happened to it. stepState is what follows.
+var accountedStep = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\s+\S+\s+`)
+
+var stepState = lazy.New(`\b(?:RUNNING|FAILED|COMPLETED|CANCELLED|TIMEOUT|OUT_OF_ME|NODE_FAIL|PREEMPTED)`)
 
 // pythonWarns is how Python prints a warning, whose text may go on in the next line.
 var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)

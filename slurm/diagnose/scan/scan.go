@@ -282,6 +282,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.tracked(text, off)
 		return
 	}
+	if nativeStack(text) {
+		return
+	}
 	if rest, ok := logline.CutDaemonTime(text); ok {
 		text = logline.Daemon + ": " + rest
 	}
@@ -406,6 +409,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			Chain:  tied,
 			Inset:  strings.Contains(text[:i], "traceback :"),
 			Logged: i > 0 && pattern.LowLevel.MatchString(text[:i]),
+			Of:     python.RankOf(text[i:]),
 		}
 		return
 	}

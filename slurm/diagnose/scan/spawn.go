@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
@@ -28,6 +29,25 @@ func childIn(text string) int {
 		return n
 	}
 	return -1
+}
+
+// inconsistent is how DDP on rank 0, with which all compare, names the rank whose model
+// is another. Source: _verify_params_across_processes in torch/csrc/distributed/c10d.
+var inconsistent = lazy.On("has inconsistent", `\bRank 0 has \d+ params, while rank (\d{1,6}) has inconsistent`)
+
+// ofOther gives an exception to the rank that raised it, where another rank repeats it
+// and names that one: torch.distributed.checkpoint's "(RANK 3)" behind the head of a
+// traceback, and what DDP says of another model.
+func (e *Event) ofOther() {
+	n, ok := -1, false
+	if e.Stack != nil && e.Stack.Of != "" {
+		n, ok = logline.Number(e.Stack.Of)
+	} else if g := inconsistent.FindStringSubmatch(e.Text); g != nil {
+		n, ok = logline.Number(g[1])
+	}
+	if ok {
+		e.Tag = logline.Tag{Label: -1, Local: -1, Rank: n}
+	}
 }
 
 // ofChild gives an exception to the child that raised it, or that left as it says.

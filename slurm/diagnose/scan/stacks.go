@@ -42,3 +42,9 @@ func (s *scanner) spy(st *stream, t logline.Tag, text string) bool {
 	}
 	return true
 }
+
+// nativeStack reports whether a line belongs to the stack that PyTorch prints below an
+// error or a warning of its C++ code, which says more: its head, or a frame.
+func nativeStack(text string) bool {
+	return strings.HasPrefix(text, "frame #") || strings.HasPrefix(text, "Exception raised from ") && strings.HasSuffix(text, "(most recent call first):")
+}
