@@ -30,6 +30,7 @@ type Traceback struct {
 	// headless stacks may be no traceback at all, such as those of print_stack:
 	// only a well-known name ends them.
 	Headless bool
+	Uncaught bool   // PyTorch wrote its rank before it, which it does of what ends a process (sys.excepthook)
 	Of       string // the rank that raised it, where another quotes it; else empty
 }
 

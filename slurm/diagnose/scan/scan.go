@@ -5,6 +5,7 @@ package scan
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 
@@ -410,6 +411,8 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			Inset:  strings.Contains(text[:i], "traceback :"),
 			Logged: i > 0 && pattern.LowLevel.MatchString(text[:i]),
 			Of:     python.RankOf(text[i:]),
+
+			Uncaught: t.Rank >= 0 && strings.HasSuffix(raw, "[rank"+strconv.Itoa(t.Rank)+"]: "+python.Header+":"),
 		}
 		return
 	}

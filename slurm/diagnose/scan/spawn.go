@@ -31,9 +31,9 @@ func childIn(text string) int {
 	return -1
 }
 
-// inconsistent is how DDP on rank 0, with which all compare, names the rank whose model
-// is another. Source: _verify_params_across_processes in torch/csrc/distributed/c10d.
-var inconsistent = lazy.On("has inconsistent", `\bRank 0 has \d+ params, while rank (\d{1,6}) has inconsistent`)
+// inconsistent is how DDP names two ranks whose models differ; rank 0's is the one with
+// which all compare. Source: _verify_params_across_processes in torch/csrc/distributed/c10d.
+var inconsistent = lazy.On("has inconsistent", `\bRank (\d{1,6}) has \d+ params, while rank (\d{1,6}) has inconsistent`)
 
 // ofOther gives an exception to the rank that raised it, where another rank repeats it
 // and names that one: torch.distributed.checkpoint's "(RANK 3)" behind the head of a
@@ -43,7 +43,9 @@ func (e *Event) ofOther() {
 	if e.Stack != nil && e.Stack.Of != "" {
 		n, ok = logline.Number(e.Stack.Of)
 	} else if g := inconsistent.FindStringSubmatch(e.Text); g != nil {
-		n, ok = logline.Number(g[1])
+		if n, ok = logline.Number(g[2]); n == 0 {
+			n, ok = logline.Number(g[1])
+		}
 	}
 	if ok {
 		e.Tag = logline.Tag{Label: -1, Local: -1, Rank: n}
