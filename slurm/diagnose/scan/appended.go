@@ -53,6 +53,10 @@ const (
 var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w\p{Han} /.-]{0,24}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?` +
 	`(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?(?: \d{4})?\W*$`)
 
+// ofTorch is a warning or an error of PyTorch's C++ code or of torchelastic, which come
+// again and again within one run.
+var ofTorch = lazy.New(`^\[?[WE]\d{4} \d\d:.*(?:\.cpp:\d+\] \[c10d\]|torch/distributed/elastic/)`)
+
 // begins looks for the start of another run in an untagged line.
 func (s *scanner) begins(text string, off int64) {
 	if strings.HasPrefix(text, "nohup: ignoring input") && s.opening.since > 0 {
@@ -67,7 +71,7 @@ func (s *scanner) begins(text string, off int64) {
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
 		return
 	}
-	if onlyTime.MatchString(text) || pattern.AgentLine(text) || strings.Contains(text, "torch/distributed/elastic/") || new(usage).has(text) {
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || new(usage).has(text) {
 		return
 	}
 	if st := s.streams[logline.NoTag]; st != nil && st.open != nil {

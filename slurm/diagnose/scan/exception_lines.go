@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -75,6 +76,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 			e.Form = pattern.Report
 		case e.Stack.InTracker():
 			e.Form = pattern.Report
+			s.unsay(e.Tag, st.openedAt)
 		case st.ignored > 0:
 			e.Form = pattern.Report
 			st.ignored--
@@ -94,6 +96,12 @@ func (s *scanner) raise(st *stream, e *Event) {
 		s.opening.over = true
 	}
 	st.open, st.previous, st.above = nil, e.Text, ""
+}
+
+// unsay takes the lines of a traceback that says nothing of the run from its last words.
+func (s *scanner) unsay(t logline.Tag, from Mark) {
+	s.Last = slices.DeleteFunc(s.Last, func(m Mark) bool { return m.Tag == t && m.Off >= from.Off })
+	s.told = from.told
 }
 
 // didWithout reports whether a library that was being imported caught an exception of

@@ -124,6 +124,7 @@ type Facts struct {
 // A stream is the text of one rank in one file.
 type stream struct {
 	open     *python.Traceback // being read
+	openedAt Mark              // its head
 	previous string            // the last line before it that was not empty
 	pending  string            // an exception's name whose message has not come yet
 	spying   int               // index+1 of the main thread whose frames come
@@ -400,7 +401,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") && !python.Notebook.MatchString(text[:i]) {
 			st.margin = text[:i]
 		}
-		st.above = st.previous
+		st.above, st.openedAt = st.previous, Mark{Off: off, told: s.told - 1}
 		tied := python.ChainAfter(st.previous, text[:i])
 		if tied == python.Unchained && st.raised != nil && strings.HasSuffix(st.raised.Text, ":") && python.Notebook.MatchString(text[:i]) {
 			tied = python.Wrapping
