@@ -36,8 +36,8 @@ const (
 
 // Bounds on what is taken for a frame.
 const (
-	fewestFramed  = 4  // lines
-	fewestAlike   = 8  // lines that begin with the same words
+	fewestCounted = 2  // lines
+	fewestFramed  = 4  // of other kinds
 	maxMargins    = 4  // one within the other
 	longestMargin = 80 // bytes
 	aroundMiddle  = 8  // lines from which a constant one is taken
@@ -131,7 +131,7 @@ func marginOf(lines []string) (margin, []string, bool) {
 		}
 		m := margin{kind: kind}
 		rest, said, ok := m.cutAll(lines)
-		if !ok || len(rest) < fewestFramed {
+		if !ok || len(rest) < fewestCounted || kind != counted && len(rest) < fewestFramed {
 			continue
 		}
 		switch kind {
@@ -162,11 +162,11 @@ func constantOf(lines []string) (margin, []string, bool) {
 			full = append(full, l)
 		}
 	}
-	if len(full) < fewestAlike {
+	if len(full) < fewestFramed {
 		return margin{}, nil, false
 	}
-	from := (len(full) - aroundMiddle) / 2
-	all := alikeIn(full[from : from+aroundMiddle])
+	from := max(0, len(full)-aroundMiddle) / 2
+	all := alikeIn(full[from:min(len(full), from+aroundMiddle)])
 	if all == "" {
 		return margin{}, nil, false
 	}
@@ -246,7 +246,7 @@ func OfLines(rest []string) bool {
 		if strings.TrimSpace(r) == "" {
 			return true
 		}
-		if _, _, own := cutClock(r); own || ofSlurm.MatchString(r) {
+		if _, _, own := cutClock(r); own || ofItself.MatchString(r) {
 			return true
 		}
 		if t, _ := CutTag(r); t != NoTag {
@@ -264,8 +264,9 @@ func OfLines(rest []string) bool {
 // level is a level of a logger, which some set to the right.
 var level = lazy.New(`^\s+(?:\||\[)?\s*(?i:info|warn(?:ing)?|error|debug|trace|critical|notice|success|fatal)\b`)
 
-// ofSlurm is a line of Slurm's own programs, which write to a job's log as it is.
-var ofSlurm = lazy.New(`^(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: `)
+// ofItself is a line that its writer puts into a log with all that it has: of Slurm's
+// own programs, of glog, of NCCL.
+var ofItself = lazy.New(`^(?:(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: |[WEIF]\d{4} \d\d:\d\d:|[\w.-]+:\d+:\d+ \[\d+\] NCCL )`)
 
 func alike(said []string) bool {
 	for _, s := range said {

@@ -1,0 +1,92 @@
+package diagnose_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/stretchr/testify/require"
+)
+
+// collectors are what people put before every line of a log by the way in which they
+// fetch or show it.
+var collectors = map[string]func(line int) string{
+	"cat -n":                func(n int) string { return fmt.Sprintf("%6d\t", n) },
+	"grep -n":               func(n int) string { return fmt.Sprintf("%d:", n) },
+	"a quotation":           func(int) string { return "> " },
+	"an indentation":        func(int) string { return "    " },
+	"kubectl logs --prefix": func(int) string { return "[pod/llm-worker-0/pytorch] " },
+	"docker compose":        func(int) string { return "trainer-1  | " },
+}
+
+// shortest is how many lines the longest log of a job must have to show what stands
+// before all of them.
+const shortest = 8
+
+// TestWhatACollectorAddsChangesNoVerdict reads every labelled case again as somebody
+// else's command shows it.
+func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
+	cases, reports := diagnosetest.Cases(t), diagnosetest.Reports(t)
+	k := 0
+	for name, before := range collectors {
+		k++
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i, l := range cases {
+				if testing.Short() && (i+k)%len(collectors) != 0 {
+					continue // each case meets one of them
+				}
+				path := filepath.Join(dir, filepath.Base(l.Path()))
+				if copyLines(t, l.Path(), path, before) < shortest {
+					continue
+				}
+				r, err := diagnose.Path(context.Background(), path, l.Context)
+				require.NoError(t, err)
+				if was, now := diagnosetest.Verdict("", reports[l.ID]), diagnosetest.Verdict("", r); was != now {
+					t.Errorf("%s\nwas %s\nnow %s", l.ID, was, now)
+				}
+				require.NoError(t, os.RemoveAll(path))
+			}
+		})
+	}
+}
+
+// copyLines copies a log, or every log of a folder, with what stands before each line,
+// and returns how many lines the longest has.
+func copyLines(t *testing.T, from, to string, before func(int) string) (longest int) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, p)
+		require.NoError(t, err)
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		b, err := os.ReadFile(p)
+		require.NoError(t, err)
+		lines := bytes.SplitAfter(b, []byte("\n"))
+		longest = max(longest, len(lines)-1)
+		var out bytes.Buffer
+		for n, l := range lines {
+			if len(l) > 0 {
+				out.WriteString(before(n + 1))
+				out.Write(l)
+			}
+		}
+		info, err := d.Info()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(to, rel), out.Bytes(), 0o644))
+		return os.Chtimes(filepath.Join(to, rel), time.Time{}, info.ModTime())
+	}))
+	return longest
+}
