@@ -64,9 +64,11 @@ func (f *File) parts() []*File {
 		data = rest
 		if byHeader {
 			if g := header.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)])); g != nil {
-				name = g[1]
-				if b := text[name]; b != nil { // tail -f comes back to it
-					b.Truncate(len(bytes.TrimSuffix(b.Bytes(), Newline)))
+				if b := text[name]; b != nil && bytes.HasSuffix(b.Bytes(), []byte("\n\n")) {
+					b.Truncate(b.Len() - 1) // tail's empty line before a heading
+				}
+				if name = g[1]; text[name] != nil {
+					continue // tail -f comes back to it
 				}
 				line = nil
 			}
@@ -99,7 +101,7 @@ func (f *File) parts() []*File {
 	}
 	var files []*File
 	for _, n := range order {
-		b := bytes.TrimSuffix(text[n].Bytes(), []byte("\n\n"))
+		b := text[n].Bytes()
 		inside := path.Clean("/" + n)
 		files = append(files, &File{Name: f.Name + inside, Size: int64(len(b)), Modified: f.Modified, Kept: &kept{Head: b, size: int64(len(b))}})
 	}
