@@ -135,6 +135,9 @@ func (f *Facts) Ending() (e Ending) {
 			continue // a bar that much else followed was not the last
 		}
 		at, dated := logline.ParseTime(text)
+		if dated && at.Year() == logline.Yearless {
+			at, dated = before, false // one without a year is not before one that has it
+		}
 		if dated && !before.IsZero() && at.Sub(before) > LongAfter {
 			e.Said, e.Full = false, false // it begins anew
 		}
@@ -155,6 +158,9 @@ func (f *Facts) Ending() (e Ending) {
 			}
 			e.Counted, amid = true, !complete
 			continue
+		}
+		if ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text) {
+			continue // of a peer that left first
 		}
 		amid = false
 		if failing.MatchString(text) && !pattern.ZeroOf.MatchString(text) {

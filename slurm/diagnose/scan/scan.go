@@ -340,6 +340,9 @@ func (s *scanner) note(list *[]Mark, m Mark, n int) {
 
 // tick takes a time that the log names: events that waited for one get it.
 func (s *scanner) tick(at time.Time) {
+	if at.Year() == logline.Yearless && s.now.Year() > 1 {
+		at = at.AddDate(s.now.Year(), 0, 0)
+	}
 	s.now, s.LastTime = at, at
 	if s.begun != "" {
 		ms := s.Starts[s.begun]
