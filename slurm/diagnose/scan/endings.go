@@ -159,9 +159,6 @@ func (f *Facts) Ending() (e Ending) {
 			e.Counted, amid = true, !complete
 			continue
 		}
-		if ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text) {
-			continue // of a peer that left first
-		}
 		amid = false
 		if failing.MatchString(text) && !pattern.ZeroOf.MatchString(text) {
 			return Ending{Sure: true}
@@ -282,10 +279,12 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|reca
 // frame belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk are the last lines without what data frames they show and a shell's prompt.
+// talk are the last lines without what data frames they show, a shell's prompt and
+// what PyTorch warns of when processes leave one after the other.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) {
+		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
+			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) { // a peer left first
 			lines = append(lines, m)
 		}
 	}
