@@ -38,6 +38,7 @@ const (
 const (
 	fewestCounted = 2  // lines
 	fewestFramed  = 4  // of other kinds
+	fewestInset   = 8  // that an indentation alone frames
 	maxMargins    = 4  // one within the other
 	longestMargin = 80 // bytes
 	aroundMiddle  = 8  // lines from which a constant one is taken
@@ -174,7 +175,7 @@ func constantOf(lines []string) (margin, []string, bool) {
 		m := margin{text: alikeIn(full)}
 		m.text = m.text[:len(m.text)-len(strings.TrimLeft(m.text, " \t"))]
 		rest, _, _ := m.cutAll(full)
-		return m, rest, len(m.text) > 1
+		return m, rest, len(m.text) > 1 && len(full) >= fewestInset && OfLines(rest)
 	}
 	for n := 2; n <= len(all); n++ {
 		if !strings.ContainsRune(" \t|>:", rune(all[n-1])) || all[n-1] == ':' && Digit(all[n-2]) {
@@ -217,24 +218,30 @@ func alikeIn(lines []string) string {
 	return text
 }
 
-// cutAll cuts a margin from lines that have it, which nearly all must. Empty lines
-// need not.
+// cutAll cuts a margin from lines that have it, which nearly all must between the first
+// and the last of them: a script may say something before and after what it pipes
+// through a collector. Empty lines need not.
 func (m margin) cutAll(lines []string) (rest, said []string, ok bool) {
-	without := 0
+	without, since, inset := 0, 0, false
 	for _, l := range lines {
-		r, s, has := m.cut(l)
-		if !has {
-			if strings.TrimSpace(l) != "" {
-				without++
-			}
-			if without > len(lines)*(100-framedOf100)/100+1 {
+		if r, s, has := m.cut(l); has {
+			if inset {
 				return nil, nil, false
 			}
+			rest, said = append(rest, r), append(said, s)
+			without, since = without+since, 0
 			continue
 		}
-		rest, said = append(rest, r), append(said, s)
+		if strings.TrimSpace(l) == "" || len(rest) == 0 {
+			continue
+		}
+		if within.MatchString(l) {
+			return nil, nil, false // a collector would have framed it too
+		}
+		inset = inset || l[0] == ' ' || l[0] == '\t'
+		since++
 	}
-	return rest, said, without <= len(lines)*(100-framedOf100)/100
+	return rest, said, 2*len(rest) > len(lines) && 100*without <= (100-framedOf100)*len(rest)
 }
 
 // OfLines reports whether what stands behind a margin was written line by line, by a
@@ -254,7 +261,7 @@ func OfLines(rest []string) bool {
 		}
 		if r[0] != ' ' && r[0] != '\t' {
 			plain++
-		} else if !level.MatchString(r) {
+		} else if !level.MatchString(r) && !Digit(strings.TrimLeft(r, " \t")[0]) {
 			inset++
 		}
 	}
@@ -267,6 +274,9 @@ var level = lazy.New(`^\s+(?:\||\[)?\s*(?i:info|warn(?:ing)?|error|debug|trace|c
 // ofItself is a line that its writer puts into a log with all that it has: of Slurm's
 // own programs, of glog, of NCCL.
 var ofItself = lazy.New(`^(?:(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: |[WEIF]\d{4} \d\d:\d\d:|[\w.-]+:\d+:\d+ \[\d+\] NCCL )`)
+
+// within is a line that stands within a text of several: one of them alone has no frame.
+var within = lazy.New(`^(?:Traceback \(most recent| +File ")`)
 
 func alike(said []string) bool {
 	for _, s := range said {

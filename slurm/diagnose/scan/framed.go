@@ -23,11 +23,15 @@ func frameOf(windows []logfile.Window) logline.Frame {
 	if len(windows) == 0 {
 		return logline.Frame{}
 	}
-	head := linesOf(windows[0].Data, sampledFirst, false)
-	if !logline.MayHaveFrame(head) {
+	last := windows[len(windows)-1].Data
+	middle := last[len(last)/2:]
+	_, whole, _ := bytes.Cut(middle, logfile.Newline)
+	if len(whole) == 0 {
+		whole = last
+	}
+	if !logline.MayHaveFrame(linesOf(whole, sampledFirst, false)) {
 		return logline.Frame{}
 	}
-	last := windows[len(windows)-1].Data
 	lines := linesOf(windows[0].Data, sampled, false)
 	if len(windows) > 1 || len(lines) == sampled {
 		lines = append(lines, linesOf(last, sampled, true)...)
