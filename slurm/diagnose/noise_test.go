@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/stretchr/testify/require"
 )
@@ -63,10 +64,10 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// verdictWithoutLine is a verdict with the text of its line in place of the
-// number.
+// verdictWithoutLine is a verdict with the text of its line, less what stands before
+// it, in place of the number.
 func verdictWithoutLine(r report.Report) string {
-	text := r.RootLine
+	_, text := logline.CutTag(r.RootLine)
 	r.RootLineNo = nil
 	return diagnosetest.Verdict("", r) + " " + r.RootFile + " " + text
 }

@@ -76,7 +76,7 @@ func cutStamp(line string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(line[len(stamp)+1:], ":"), " ")
 }
 
-// cutLabelStamp cuts the time that ts(1) and awk put before the lines of srun --label
+// cutLabelStamp cuts the time that ts(1) and awk put before the lines of srun, srun --label
 // and torchrun, with what they put around it: "11-23 04:35:35 3: ",
 // "[Nov 23 04:35:35] [default3]:". Without such a prefix behind it the time is the
 // program's own.
@@ -95,7 +95,7 @@ func cutLabelStamp(line string) (rest string, ok bool) {
 		return line, false
 	}
 	rest = rest[1:]
-	if _, _, label := cutLabel(rest); label {
+	if _, _, label := cutLabel(rest); label || strings.HasPrefix(rest, "srun: ") || strings.HasPrefix(rest, Daemon) {
 		return rest, true
 	}
 	_, _, _, _, bracket := cutBracket(rest)
