@@ -35,7 +35,6 @@ var storagePatterns = []pattern{
 	{outcome.DiskFull, Specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
 		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
-	{outcome.Filesystem, Specific, oneOf("basic_ios::clear: iostream error"), ``},                         // C++'s, of a stream that could not write or read
 	{outcome.DiskFull, Specific + 5, oneOf(" requested and "), `^oserror: \d+ requested and \d+ written`}, // NumPy's, of a write that was cut short
 
 	{outcome.Filesystem, Specific + 3, oneOf("stale file handle|input/output error|transport endpoint|remote i/o error|structure needs cleaning|errno 116]" +

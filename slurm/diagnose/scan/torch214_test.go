@@ -54,10 +54,6 @@ func TestFormsOfTorch214(t *testing.T) {
 			diagnosetest.Raised("ConnectionError: Tried to launch distributed communication on port `29511`, but another process is utilizing it."),
 			outcome.PortInUse, "29511", nil,
 		},
-		"torch.save could not write": {
-			diagnosetest.Raised("RuntimeError: basic_ios::clear: iostream error"),
-			outcome.Filesystem, "iostream error", nil,
-		},
 		"a rank's traceback ended it, though bars of others came later": {
 			of("[rank2]: ", diagnosetest.Raised("ValueError: bad record 17")) +
 				" 7%|▋  | 1/14 [00:00<00:03,  4.10it/s]\n 14%|█▍  | 2/14 [00:00<00:02,  4.10it/s]\n 21%|██▏ | 3/14 [00:00<00:02,  4.19it/s]\n" +
