@@ -112,8 +112,8 @@ func (j *job) join(r *report.Report, v verdict) {
 // root fills what the line of the cause tells.
 func (j *job) root(r *report.Report, v verdict, e *scan.Event) {
 	if !report.QuietClass(v.class) {
-		no := j.src.Logs[e.File].LineAt(e.Off)
-		r.RootFile, r.RootLineNo, r.RootLine = j.src.Logs[e.File].Name, &no, logline.Show(e.Raw)
+		name, no := j.src.Logs[e.File].Place(e.Off)
+		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
 		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail {
 			r.RootRank = &e.Rank
 		}
@@ -252,7 +252,8 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 			return
 		}
 		seen[e] = true
-		ev := report.Evidence{File: j.src.Logs[e.File].Name, LineNo: j.src.Logs[e.File].LineAt(e.Off), Node: e.Node, Text: logline.Show(e.Raw), Why: why}
+		name, no := j.src.Logs[e.File].Place(e.Off)
+		ev := report.Evidence{File: name, LineNo: no, Node: e.Node, Text: logline.Show(e.Raw), Why: why}
 		if e.Rank >= 0 {
 			rank := e.Rank
 			ev.Rank = &rank

@@ -66,6 +66,7 @@ func (c Context) running() (is, known bool) {
 // Run diagnoses the logs in src. Files that cannot be read are noted in the
 // report; an error means that no answer could be given.
 func Run(ctx context.Context, src logfile.Source, c Context) (report.Report, error) {
+	src = src.TakenApart()
 	all, err := scan.All(ctx, src)
 	if err != nil {
 		return report.Report{}, err

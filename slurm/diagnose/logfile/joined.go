@@ -17,12 +17,13 @@ const (
 	maxParts  = 4096
 )
 
-// splitJoined takes apart logs that hold several: what tail and head print of more than
-// one file ("==> rank_3.log <=="), and what grep does ("rank_3.log:text"). A part keeps
-// the name that it had, below that of the file, and counts its own lines.
-func (s *Source) splitJoined() {
+// TakenApart is the source with those logs that hold several as so many: what tail and
+// head print of more than one file ("==> rank_3.log <=="), and what grep does
+// ("rank_3.log:text"). A part has the name that it had, below that of the file, for what
+// the name tells; its lines stay where they are.
+func (s Source) TakenApart() Source {
 	if len(s.Logs) > fewLogs {
-		return
+		return s
 	}
 	var logs []*File
 	for _, f := range s.Logs {
@@ -33,6 +34,20 @@ func (s *Source) splitJoined() {
 		logs = append(logs, f)
 	}
 	s.Logs = logs
+	return s
+}
+
+// Place is the file and the number, from 1, of the line that starts at off: of a part,
+// those of the file that holds it.
+func (f *File) Place(off int64) (name string, no int) {
+	no = f.LineAt(off)
+	if f.holder == nil {
+		return f.Name, no
+	}
+	if no > 0 && no <= len(f.lines) {
+		no = f.lines[no-1]
+	}
+	return f.holder.Name, no
 }
 
 // header is how tail and head announce a file; several in one are told apart by it.
@@ -57,15 +72,16 @@ func (f *File) parts() []*File {
 		return nil
 	}
 	var order []string
-	text := map[string]*bytes.Buffer{}
+	text, lines := map[string]*bytes.Buffer{}, map[string][]int{}
 	name := ""
-	for len(data) > 0 {
+	for no := 1; len(data) > 0; no++ {
 		line, rest, _ := bytes.Cut(data, Newline)
 		data = rest
 		if byHeader {
 			if g := header.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)])); g != nil {
 				if b := text[name]; b != nil && bytes.HasSuffix(b.Bytes(), []byte("\n\n")) {
 					b.Truncate(b.Len() - 1) // tail's empty line before a heading
+					lines[name] = lines[name][:len(lines[name])-1]
 				}
 				if name = g[1]; text[name] != nil {
 					continue // tail -f comes back to it
@@ -95,6 +111,7 @@ func (f *File) parts() []*File {
 		}
 		b.Write(line)
 		b.WriteByte('\n')
+		lines[name] = append(lines[name], no)
 	}
 	if !byHeader && !asLines(order, text) {
 		return nil
@@ -103,7 +120,10 @@ func (f *File) parts() []*File {
 	for _, n := range order {
 		b := text[n].Bytes()
 		inside := path.Clean("/" + n)
-		files = append(files, &File{Name: f.Name + inside, Size: int64(len(b)), Modified: f.Modified, Kept: &kept{Head: b, size: int64(len(b))}})
+		files = append(files, &File{
+			Name: f.Name + inside, Size: int64(len(b)), Modified: f.Modified,
+			Kept: &kept{Head: b, size: int64(len(b))}, holder: f, lines: lines[n],
+		})
 	}
 	return files
 }

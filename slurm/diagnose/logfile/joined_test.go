@@ -47,7 +47,7 @@ func TestAFileThatHoldsSeveralIsTakenApart(t *testing.T) {
 			require.NoError(t, err)
 			piped, err := Read("all.log", strings.NewReader(c.log))
 			require.NoError(t, err)
-			for _, s := range []Source{onDisk, piped} {
+			for _, s := range []Source{onDisk.TakenApart(), piped.TakenApart()} {
 				if c.want == nil {
 					require.Equal(t, []string{"all.log"}, s.Files())
 					continue
@@ -60,4 +60,25 @@ func TestAFileThatHoldsSeveralIsTakenApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is said of a part must be found in the file that people have.
+func TestTheLinesOfAPartStayWhereTheyAre(t *testing.T) {
+	log := "==> a.out <==\none\n\n==> b.out <==\nfirst\n\n==> a.out <==\ntwo\nthree\n"
+	s, err := Read("all.log", strings.NewReader(log))
+	require.NoError(t, err)
+	require.Equal(t, []string{"all.log"}, s.Files(), "a log is one until it is taken apart")
+	lines := strings.Split(log, "\n")
+	for _, f := range s.TakenApart().Logs {
+		off := int64(0)
+		for line := range strings.Lines(textOf(f)) {
+			name, no := f.Place(off)
+			require.Equal(t, "all.log", name)
+			require.Equal(t, strings.TrimSuffix(line, "\n"), lines[no-1])
+			off += int64(len(line))
+		}
+	}
+	name, no := s.Logs[0].Place(int64(strings.Index(log, "three")))
+	require.Equal(t, "all.log", name)
+	require.Equal(t, "three", lines[no-1])
 }

@@ -61,6 +61,9 @@ type File struct {
 	Kept     *kept
 
 	Digested *Digest
+
+	holder *File // the file that this one is a part of; nil: it is one itself
+	lines  []int // of a part: the numbers that its lines have in the holder
 }
 
 // Open gathers the logs under the given paths: files, directories and glob
@@ -116,7 +119,6 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 			}
 		}
 	}
-	s.splitJoined()
 	sort.SliceStable(s.Logs, func(i, j int) bool { return s.Logs[i].Name < s.Logs[j].Name })
 	return s, nil
 }
@@ -128,9 +130,7 @@ func Read(name string, r io.Reader) (Source, error) {
 	if err != nil {
 		return Source{}, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(name, err)
 	}
-	s := Source{Logs: []*File{{Name: name, Size: k.size, Kept: k}}}
-	s.splitJoined()
-	return s, nil
+	return Source{Logs: []*File{{Name: name, Size: k.size, Kept: k}}}, nil
 }
 
 // Files returns the names of the logs in the source, relative to its root.
