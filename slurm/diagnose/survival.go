@@ -32,7 +32,7 @@ const plenty = 30
 func (j *job) after(e *scan.Event) aftermath {
 	f := j.files[e.File]
 	if j.progressSince(e) >= scan.Enough && !j.mayFinish(e) {
-		if j.buried(e) || e.Stack != nil && e.Stack.Uncaught && (j.deathSeen() || !j.endsWell()) {
+		if j.buried(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() {
 			return maybeWent
 		}
 		return wentOn

@@ -205,8 +205,12 @@ func (r Report) detail(l lang.Lang) string {
 		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")
 	}
 	if m := r.Memory; m != nil && m.TriedGiB > 0 {
-		say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
-			fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
+		if m.TotalGiB > 0 {
+			say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
+				fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
+		} else { // the message was cut
+			say(fmt.Sprintf("It tried to allocate %.2f GiB.", m.TriedGiB), fmt.Sprintf("试图分配 %.2f GiB。", m.TriedGiB))
+		}
 		if m.OthersGiB > 0 {
 			say(fmt.Sprintf("Other processes on that GPU hold %.2f GiB.", m.OthersGiB), fmt.Sprintf("该 GPU 上其他进程占用 %.2f GiB。", m.OthersGiB))
 		}

@@ -25,3 +25,13 @@ func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
 	require.Contains(t, zh.Title, "显存")
 	require.Contains(t, strings.Join(en.Sections[3].Items, " "), "--micro-batch-size 2")
 }
+
+// A message that was cut names no capacity, and then none is told.
+func TestWhatAnOutOfMemoryMessageLeavesOutIsNotSaid(t *testing.T) {
+	r := diagnosetest.Text(t, diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."))
+	require.Contains(t, r.Summary, "It tried to allocate 2.00 GiB.")
+	require.NotContains(t, r.Summary, "0.00")
+	b, err := json.Marshal(r.View(lang.ZH))
+	require.NoError(t, err)
+	require.Contains(t, string(b), "试图分配 2.00 GiB。")
+}

@@ -80,6 +80,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 		case st.ignored > 0:
 			e.Form = pattern.Report
 			st.ignored--
+			s.unsay(e.Tag, st.openedAt)
 		}
 	}
 	s.classify(e)

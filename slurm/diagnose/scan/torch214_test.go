@@ -40,6 +40,13 @@ func TestFormsOfTorch214(t *testing.T) {
 			outcome.Success, "", nil,
 		},
 		"the resource tracker's errors end no job": {trained + tracker, outcome.Success, "", nil},
+		"what is ignored at exit, and a rendezvous that others left, are no last words": {
+			trained + "Exception ignored in atexit callback: <function update_autotune_table at 0x7f237c37b060>\n" +
+				diagnosetest.Raised("FileNotFoundError: [Errno 2] No such file or directory: '/h/.triton/autotune/a.pickle.tmp'") +
+				"W0402 16:24:04.073000 523054 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1331] The node 'n1_523054_0' has failed to send " +
+				"a keep-alive heartbeat to the rendezvous '1353' due to an error of type RendezvousTimeoutError.\n",
+			outcome.Success, "", nil,
+		},
 		"a rank quotes the failure of another": {
 			of("[rank2]: ", diagnosetest.Raised(quoted)) + of("[rank0]: ", diagnosetest.Raised(quoted)),
 			outcome.DiskFull, "No space left", 1,
