@@ -108,5 +108,6 @@ func (s *scanner) finish() {
 		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
 	}
 	s.restartedBySteps()
+	s.neverMet()
 	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
 }

@@ -29,6 +29,8 @@ func TestFormsOfTorch214(t *testing.T) {
 		"    cache[rtype].remove(name)\n    ~~~~~~~~~~~~~~~~~~~^^^^^^\nKeyError: '/mp-x2584z5m'\n", 13)
 	trained := "{'loss': '6.25', 'epoch': '0.99'}\n{'train_runtime': '4.214', 'train_loss': '6.247', 'epoch': '1.0'}\n" +
 		"***** train metrics *****\n  epoch                    =        1.0\n  train_loss               =     6.2473\n"
+	unknown := strings.Repeat("[W1123 08:23:56.980538018 socket.cpp:764] [c10d] The IPv6 network addresses of (gpu9, 22173) cannot be retrieved "+
+		"(gai error: -2 - Name or service not known).\n", 5)
 	for name, c := range map[string]struct {
 		log, class, line string
 		rank             any
@@ -46,6 +48,14 @@ func TestFormsOfTorch214(t *testing.T) {
 				"W0402 16:24:04.073000 523054 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1331] The node 'n1_523054_0' has failed to send " +
 				"a keep-alive heartbeat to the rendezvous '1353' due to an error of type RendezvousTimeoutError.\n",
 			outcome.Success, "", nil,
+		},
+		"an address that nobody knows, until somebody ends the job": {
+			unknown + "slurmstepd: error: *** JOB 69 ON n1 CANCELLED AT 2026-11-23T08:25:18 ***\nsrun: error: n1: task 0: Terminated\n",
+			outcome.Rendezvous, "(gpu9, 22173)", nil,
+		},
+		"an address that was known in the end": {
+			unknown + trained + "slurmstepd: error: *** JOB 69 ON n1 CANCELLED AT 2026-11-23T08:25:18 ***\n",
+			outcome.SlurmCancelled, "CANCELLED", nil,
 		},
 		"a rank quotes the failure of another": {
 			of("[rank2]: ", diagnosetest.Raised(quoted)) + of("[rank0]: ", diagnosetest.Raised(quoted)),

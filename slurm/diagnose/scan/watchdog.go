@@ -6,6 +6,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
 // An NCCLRank is what a rank's watchdog says of its collectives
@@ -88,3 +90,23 @@ func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 // ToldToEnd reports whether an exit code is what a launcher's SIGTERM or SIGINT
 // leaves, directly or through a shell.
 func ToldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
+
+// neverMet takes a warning for an error where nothing else came of a run: PyTorch warns
+// again and again, until somebody ends the job, that the name in MASTER_ADDR is not known.
+func (f *Facts) neverMet() {
+	if len(f.Progress) > 0 || f.Ran.Phases > 0 {
+		return
+	}
+	var unknown []*Event
+	for _, e := range f.Events {
+		if e.Class == outcome.Rendezvous && e.Form == pattern.Report && nameUnknown.MatchString(e.Text) {
+			unknown = append(unknown, e)
+		}
+	}
+	if len(unknown) >= Enough {
+		unknown[0].Form = pattern.Statement
+	}
+}
+
+// nameUnknown is what getaddrinfo says of a name that no service knows (EAI_NONAME).
+var nameUnknown = lazy.New(`gai error: -2\b`)
