@@ -23,6 +23,9 @@ type Digest struct {
 	Mtime time.Time    `json:"mtime"`
 	Lines []DigestLine `json:"lines"`
 	Error string       `json:"error,omitempty"`
+	// Holder is the file that holds this one, where it was taken out of it: its lines
+	// have their numbers there.
+	Holder string `json:"holder,omitempty"`
 
 	// What of a part could not be read and its flight recorder dumps have an entry of their own, without
 	// a name.

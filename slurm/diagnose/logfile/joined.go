@@ -40,14 +40,27 @@ func (s Source) TakenApart() Source {
 // Place is the file and the number, from 1, of the line that starts at off: of a part,
 // those of the file that holds it.
 func (f *File) Place(off int64) (name string, no int) {
-	no = f.LineAt(off)
+	no = f.Number(f.LineAt(off))
+	if f.Digested != nil && f.Digested.Holder != "" {
+		return f.Digested.Holder, no
+	}
+	return f.Holder(f.Name), no
+}
+
+// Holder is the name of the file that holds this one; otherwise where it is one itself.
+func (f *File) Holder(otherwise string) string {
 	if f.holder == nil {
-		return f.Name, no
+		return otherwise
 	}
+	return f.holder.Name
+}
+
+// Number is the number that the line of this number has where it stands.
+func (f *File) Number(no int) int {
 	if no > 0 && no <= len(f.lines) {
-		no = f.lines[no-1]
+		return f.lines[no-1]
 	}
-	return f.holder.Name, no
+	return no
 }
 
 // header is how tail and head announce a file; several in one are told apart by it.

@@ -58,6 +58,9 @@ func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[
 		if d.Error != "" {
 			s.Reads = errors.New(d.Error)
 		}
+		if !s.frame.Framed() {
+			s.frame = frameOfDigest(d)
+		}
 		s.replay(d)
 		s.finish()
 		return s.Facts

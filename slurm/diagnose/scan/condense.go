@@ -15,6 +15,10 @@ import (
 // many files the whole has of which this may be a part: it decides how much of
 // each is read, so that parts read what the whole would.
 func WriteDigest(ctx context.Context, src logfile.Source, ofAll int, w io.Writer) error {
+	if ofAll <= len(src.Logs) { // the whole
+		src = src.TakenApart()
+		ofAll = len(src.Logs)
+	}
 	z := gzip.NewWriter(w)
 	out := json.NewEncoder(z)
 	want, keep := shares(max(ofAll, len(src.Logs)))
@@ -41,7 +45,7 @@ func WriteDigest(ctx context.Context, src logfile.Source, ofAll int, w io.Writer
 
 // Condense condenses one log: iteration lines but the last few are left out.
 func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int) logfile.Digest {
-	d := logfile.Digest{Name: f.Name, Size: f.Size, Mtime: f.Modified}
+	d := logfile.Digest{Name: f.Name, Size: f.Size, Mtime: f.Modified, Holder: f.Holder("")}
 	windows, err := f.Windows(ctx, buf, want, healthy)
 	if err == nil {
 		err = logfile.LooksBinary(windows)
@@ -66,7 +70,7 @@ func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int)
 			}
 			d.Lines = append(
 				d.Lines,
-				logfile.DigestLine{Off: w.Off + int64(at), No: no, Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first},
+				logfile.DigestLine{Off: w.Off + int64(at), No: f.Number(no), Text: append([]byte(nil), bounded(line)...), Gap: i > 0 && len(d.Lines) == first},
 			)
 			at = next
 		}
@@ -107,6 +111,10 @@ func (s *scanner) replay(d *logfile.Digest) {
 			s.cut = true
 		}
 		s.Lines++
+		if s.frame.Framed() {
+			s.framedLine(l.Text, l.Off)
+			continue
+		}
 		if IsProgress(l.Text) {
 			s.pending = append(s.pending, Mark{Off: l.Off, Text: string(l.Text)})
 			s.lastOff = l.Off

@@ -24,12 +24,11 @@ func frameOf(windows []logfile.Window) logline.Frame {
 		return logline.Frame{}
 	}
 	last := windows[len(windows)-1].Data
-	middle := last[len(last)/2:]
-	_, whole, _ := bytes.Cut(middle, logfile.Newline)
-	if len(whole) == 0 {
-		whole = last
+	_, middle, _ := bytes.Cut(last[len(last)/2:], logfile.Newline)
+	if len(middle) == 0 {
+		middle = last
 	}
-	if !logline.MayHaveFrame(linesOf(whole, sampledFirst, false)) {
+	if !logline.MayHaveFrame(linesOf(middle, sampledFirst, false)) {
 		return logline.Frame{}
 	}
 	lines := linesOf(windows[0].Data, sampled, false)
@@ -37,6 +36,18 @@ func frameOf(windows []logfile.Window) logline.Frame {
 		lines = append(lines, linesOf(last, sampled, true)...)
 	}
 	return logline.FrameOf(lines)
+}
+
+// frameOfDigest is frameOf of a log that was condensed where it lies.
+func frameOfDigest(d *logfile.Digest) logline.Frame {
+	return frameOf([]logfile.Window{{Data: textOf(d)}})
+}
+
+func textOf(d *logfile.Digest) (text []byte) {
+	for _, l := range d.Lines {
+		text = append(append(text, l.Text...), '\n')
+	}
+	return text
 }
 
 // linesOf returns the first or last n lines of a piece of a log, as they are read.
@@ -99,11 +110,13 @@ func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, ke
 			if ctx.Err() != nil {
 				return
 			}
-			windows, err := src.Logs[i].Windows(ctx, &buf, want, healthy)
-			if err != nil || len(windows) == 0 {
-				break
+			var head []byte
+			if d := src.Logs[i].Digested; d != nil {
+				head = textOf(d)
+			} else if windows, err := src.Logs[i].Windows(ctx, &buf, want, healthy); err == nil && len(windows) > 0 {
+				head = windows[0].Data
 			}
-			if of, fits := frame.Of(linesOf(windows[0].Data, sampled, false)); fits {
+			if of, fits := frame.Of(linesOf(head, sampled, false)); fits {
 				s := newScanner(i, keep)
 				s.frame = of
 				all[i] = scanFile(ctx, src.Logs[i], s, want, &buf)
