@@ -69,6 +69,8 @@ func (j *job) placeEvents() {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2])
 			}
 			switch {
+			case e.Quoted:
+				e.Node = nodeOfRank[e.Rank]
 			case e.Node != "" && (daemon || e.Class == outcome.SlurmNodeFail || j.nodes[e.Node] > 1):
 			case e.Tag.Host != "":
 				e.Node = e.Tag.Host

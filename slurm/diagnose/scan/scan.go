@@ -40,6 +40,7 @@ type Event struct {
 	Exit          int          // the exit code that it tells, as torchelastic has it
 	Pid           string       // the process of which a launcher tells it
 	First         bool         // a launcher calls it the first failure that it saw
+	Quoted        bool         // by another rank than its own, whose file and node say nothing of it
 	Child         bool         // its local rank is a number among the children of torch.multiprocessing.spawn
 }
 

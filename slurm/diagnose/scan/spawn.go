@@ -48,7 +48,7 @@ func (e *Event) ofOther() {
 		}
 	}
 	if ok {
-		e.Tag = logline.Tag{Label: -1, Local: -1, Rank: n}
+		e.Tag, e.Quoted = logline.Tag{Label: -1, Local: -1, Rank: n}, true
 	}
 }
 
