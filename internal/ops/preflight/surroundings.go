@@ -63,7 +63,7 @@ var placeCircumstances = []circumstance{
 			if s.OwnProgram() != "" {
 				return lang.Text{}
 			}
-			return noProgram(c, s, cmp.Or(s.Program(), somebodys(s.Script)))
+			return noProgram(c, s, cmp.Or(s.Program(), givenScript(s.Script)))
 		},
 	},
 	{
@@ -122,8 +122,8 @@ var placeCircumstances = []circumstance{
 	},
 }
 
-// somebodys is a script that somebody named, for a launcher that finds it by itself.
-func somebodys(script string) string {
+// givenScript is a script that was named, for a launcher that finds it by itself.
+func givenScript(script string) string {
 	if script == job.TrainingProgram {
 		return ""
 	}

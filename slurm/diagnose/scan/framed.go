@@ -40,11 +40,12 @@ func frameOf(windows []logfile.Window) logline.Frame {
 
 // frameOfDigest is frameOf of a log that was condensed where it lies.
 func frameOfDigest(d *logfile.Digest) logline.Frame {
-	return frameOf([]logfile.Window{{Data: textOf(d)}})
+	n := len(d.Lines)
+	return frameOf([]logfile.Window{{Data: textOf(d.Lines[:min(n, sampled)])}, {Data: textOf(d.Lines[max(0, n-sampled):])}})
 }
 
-func textOf(d *logfile.Digest) (text []byte) {
-	for _, l := range d.Lines {
+func textOf(lines []logfile.DigestLine) (text []byte) {
+	for _, l := range lines {
 		text = append(append(text, l.Text...), '\n')
 	}
 	return text
@@ -112,7 +113,7 @@ func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, ke
 			}
 			var head []byte
 			if d := src.Logs[i].Digested; d != nil {
-				head = textOf(d)
+				head = textOf(d.Lines[:min(len(d.Lines), sampled)])
 			} else if windows, err := src.Logs[i].Windows(ctx, &buf, want, healthy); err == nil && len(windows) > 0 {
 				head = windows[0].Data
 			}
