@@ -23,9 +23,16 @@ func TestAPeersAddressBecomesItsNode(t *testing.T) {
 		require.Equal(t, want, r.Peer)
 		require.Contains(t, strings.Join(r.Advice, " "), "--exclude")
 	}
-	r := diagnosetest.With(t, "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was a network error\n"+
+	r := diagnosetest.With(t, "[rank0]: RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.1.2.3]:34227\n", c)
+	require.Equal(t, "gpu07 (10.1.2.3)", r.Peer)
+	require.Contains(t, strings.Join(r.Advice, " "), "The peer that is gone is gpu07")
+	require.NotContains(t, strings.Join(r.Advice, " "), "--exclude", "it says nothing against the node")
+	require.Contains(t, r.Summary, "connection to a peer was lost")
+	r = diagnosetest.With(t, "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was a network error\n"+
 		"ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n", c)
 	require.Contains(t, strings.Join(r.Advice, " "), "debug-nccl", "without detail, how to get it")
+	r = diagnosetest.With(t, "[rank0]: RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:34227\n", c)
+	require.Empty(t, r.Peer, "every node calls itself so")
 }
 
 // Whoever watches the loss ends a diverged run by hand: that is not why it ended.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"net/netip"
 	"sort"
 	"strings"
 
@@ -23,6 +24,9 @@ func (j *job) peerOf(text string) (address, node string) {
 		if h := f.Addresses[address]; h != "" {
 			return address, h
 		}
+	}
+	if ip, err := netip.ParseAddr(address); err == nil && ip.IsLoopback() {
+		return "", "" // a node's name for itself, whichever node that was
 	}
 	if node := j.given.Addresses[address]; node != "" || j.given.Resolve == nil {
 		return address, node

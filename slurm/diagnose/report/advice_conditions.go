@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
@@ -38,31 +37,6 @@ var AsksFor = map[string][]string{
 	outcome.NCCLConnection: {"", DebugNCCL},
 	outcome.ImportError:    {syncEnvironment, ""},
 	outcome.Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noneOfThese},
-}
-
-// adviceOf is what to do about a line that its class's advice does not fit.
-var adviceOf = []struct {
-	says *lazy.Pattern
-	do   lang.Text
-}{
-	{lazy.New(`(?i)\bfork(?: failed)?: (?:retry: )?resource temporarily|: cannot fork$`), said(
-		"The limit on processes is reached (`ulimit -u`, or the job's cgroup): start fewer processes and threads (data workers, OMP_NUM_THREADS), or have the limit raised.",
-		"进程数已达上限（`ulimit -u` 或作业的 cgroup）：减少进程与线程（数据加载 worker、OMP_NUM_THREADS），或请管理员提高上限。",
-	)},
-	{lazy.New(`(?i)not enough slots available`), said(
-		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
-		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
-	)},
-}
-
-// classAdvice is what to do about the class, or about the line itself.
-func (r Report) classAdvice() []lang.Text {
-	for _, a := range adviceOf {
-		if AsksFor[r.Class] == nil && a.says.MatchString(r.RootLine) {
-			return []lang.Text{a.do}
-		}
-	}
-	return outcome.Of(r.Class).Advice
 }
 
 // pointless reports whether a remedy cannot help: the job has it, it is

@@ -206,7 +206,8 @@ func (r Report) likeBefore(earlier *Report, l lang.Lang) string {
 	if earlier.Class != r.Class {
 		return said("No: the run before failed of something else. %s", "不是：上一次的原因不同。%s").With(earlier.summary(l)).In(l)
 	}
-	s := said("Yes, the same cause: %s.", "是，同一原因：%s。").With(outcome.Of(r.Class).Name.In(l)).In(l)
+	c, _ := r.known()
+	s := said("Yes, the same cause: %s.", "是，同一原因：%s。").With(c.Name.In(l)).In(l)
 	if r.RootNode != nil && earlier.RootNode != nil && *r.RootNode == *earlier.RootNode {
 		s += said(" On the same node, %s.", "同一节点 %s。").With(*r.RootNode).In(l)
 	} else if slices.ContainsFunc([]*string{r.RootNode, earlier.RootNode}, func(n *string) bool { return n != nil }) {

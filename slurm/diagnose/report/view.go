@@ -54,7 +54,7 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 // verdictSummary is summary without what could not be read.
 func (r Report) verdictSummary(l lang.Lang) string {
 	zh := l == lang.ZH
-	c := outcome.Of(r.Class)
+	c, _ := r.known()
 	switch r.Class {
 	case outcome.Success, outcome.Running:
 		return r.wellSummary(l)
@@ -303,7 +303,10 @@ func (r Report) advice(l lang.Lang) []string {
 			add(t)
 		}
 	}
-	if r.Peer != "" {
+	switch {
+	case r.Peer != "" && lostPeer.MatchString(r.RootLine):
+		add(said("The peer that is gone is "+r.Peer+".", "失去的对端是 "+r.Peer+"。"))
+	case r.Peer != "":
 		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.",
 			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude "+
 				"后重新提交。"))
@@ -331,8 +334,9 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
 			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
-	for i, t := range r.classAdvice() {
-		if asks := AsksFor[r.Class]; asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
+	c, asks := r.known()
+	for i, t := range c.Advice {
+		if asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
 			add(t)
 		}
 	}
@@ -378,7 +382,7 @@ func (r Report) View(l lang.Lang) view.Doc {
 		}
 		return en
 	}
-	c := outcome.Of(r.Class)
+	c, _ := r.known()
 	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
 	switch r.Class {
 	case outcome.Success, outcome.Running:

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// wordsOfLine are what a line says more exactly than its class does: the class's name
+// and its advice do not fit it.
+var wordsOfLine = []struct {
+	class string
+	says  *lazy.Pattern
+	name  lang.Text // the class's own where it fits
+	do    []lang.Text
+	asks  []string // as AsksFor
+}{
+	{outcome.EnvLaunch, lazy.New(`(?i)\bfork(?: failed)?: (?:retry: )?resource temporarily|: cannot fork$`), lang.Text{}, []lang.Text{said(
+		"The limit on processes is reached (`ulimit -u`, or the job's cgroup): start fewer processes and threads (data workers, OMP_NUM_THREADS), or have the limit raised.",
+		"进程数已达上限（`ulimit -u` 或作业的 cgroup）：减少进程与线程（数据加载 worker、OMP_NUM_THREADS），或请管理员提高上限。",
+	)}, nil},
+	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
+		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
+		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
+	)}, nil},
+	// Whoever loses a connection that stood mostly tells of another's end.
+	{
+		outcome.NCCLConnection, lostPeer,
+		said("the connection to a peer was lost", "与对端的连接中断"), []lang.Text{
+			said("Mostly the other end had left before. Find out why: read the logs of the ranks that do not say this, and this log from its beginning.",
+				"多半是对端已先退出。先查明原因：阅读没有报此错的 rank 的日志，并从头阅读本日志。"),
+			said("A process that was killed says nothing: `sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` and the node's kernel log tell of it.",
+				"被杀死的进程不会留下任何信息：`sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` 与节点的内核日志会有记录。"),
+			said("If all processes lived until then, it was the network: rerun with the debug-nccl preset (NCCL_DEBUG=INFO) for the peer and the interface.",
+				"若此前所有进程都在运行，则是网络问题：用 debug-nccl 预设（NCCL_DEBUG=INFO）重跑，以得到对端与网卡信息。"),
+		},
+		[]string{"", "", DebugNCCL},
+	},
+}
+
+// lostPeer is a connection that stood and was closed, as gloo and NCCL tell it.
+var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?peer|closed by localrank|remote process exited`)
+
+// known is what is known of the report's class before any log is read, in the words that
+// fit its line, with what each piece of advice asks for.
+func (r Report) known() (c outcome.Class, asks []string) {
+	c = *outcome.Of(r.Class)
+	for _, w := range wordsOfLine {
+		if w.class == r.Class && w.says.MatchString(r.RootLine) {
+			c.Advice = w.do
+			if w.name != (lang.Text{}) {
+				c.Name = w.name
+			}
+			return c, w.asks
+		}
+	}
+	return c, AsksFor[r.Class]
+}
