@@ -26,7 +26,8 @@ var wordsOfLine = []struct {
 	// Whoever loses a connection that stood mostly tells of another's end.
 	{
 		outcome.NCCLConnection, lostPeer,
-		said("the connection to a peer was lost", "与对端的连接中断"), []lang.Text{
+		said("the connection to a peer was lost", "与对端的连接中断"),
+		[]lang.Text{
 			said("Mostly the other end had left before. Find out why: read the logs of the ranks that do not say this, and this log from its beginning.",
 				"多半是对端已先退出。先查明原因：阅读没有报此错的 rank 的日志，并从头阅读本日志。"),
 			said("A process that was killed says nothing: `sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` and the node's kernel log tell of it.",
