@@ -9,7 +9,7 @@ import (
 
 // A Frame is what whoever collected a log put before every line of it: a time
 // (kubectl logs --timestamps, ts, journald), who spoke (kubectl logs --prefix, docker
-// compose), the line's number (cat -n, grep -n), and what is the same before them all
+// compose), as which rank (mpirun's), the line's number (cat -n, grep -n), and what is the same before them all
 // (journald's host and unit, a mark of quotation, an indentation).
 //
 // A logger writes before its records, a collector before lines: where nothing is
@@ -32,6 +32,7 @@ const (
 	clock
 	counted
 	named
+	ranked // mpirun's -prepend-rank: "[3] ", innermost
 )
 
 // Bounds on what is taken for a frame.
@@ -54,6 +55,9 @@ func FrameOf(lines []string) Frame {
 			break
 		}
 		f.margins, lines = append(f.margins, m), rest
+		if m.kind == ranked {
+			break
+		}
 	}
 	return f.around(lines)
 }
@@ -79,7 +83,7 @@ func (f Frame) Of(lines []string) (of Frame, ok bool) {
 // MayHaveFrame reports whether the first lines of a log leave a frame possible, which
 // those of most logs do not.
 func MayHaveFrame(first []string) bool {
-	for _, kind := range []marginKind{counted, clock, named} {
+	for _, kind := range []marginKind{counted, clock, named, ranked} {
 		n := 0
 		for _, l := range first {
 			if _, _, ok := (margin{kind: kind}).cut(l); ok {
@@ -115,6 +119,8 @@ func (f Frame) Cut(line string) (rest, host string) {
 			stamp = said
 		case named:
 			host = said
+		case ranked:
+			inner = said + ": " + inner // as srun's --label has it
 		}
 		rest = inner
 	}
@@ -126,7 +132,7 @@ func (f Frame) Cut(line string) (rest, host string) {
 
 // marginOf finds the outermost margin of lines, and what they are without it.
 func marginOf(lines []string) (margin, []string, bool) {
-	for _, kind := range []marginKind{counted, clock, named} {
+	for _, kind := range []marginKind{counted, clock, named, ranked} {
 		if len(lines) == 0 {
 			break
 		}
@@ -144,7 +150,7 @@ func marginOf(lines []string) (margin, []string, bool) {
 			if _, _, more := constantOf(rest); !more && !OfLines(rest) {
 				return margin{}, nil, false // a logger's
 			}
-		case named:
+		case named, ranked:
 			if alike(said) || !OfLines(rest) {
 				continue
 			}
@@ -318,6 +324,8 @@ func (m margin) cut(line string) (rest, said string, ok bool) {
 		return group(counts, line)
 	case named:
 		return group(names, line)
+	case ranked:
+		return group(ranks, line)
 	}
 	if rest, ok = strings.CutPrefix(line, m.text); !ok {
 		ok = line != "" && line == strings.TrimRight(m.text, " ")
@@ -329,6 +337,7 @@ func (m margin) cut(line string) (rest, said string, ok bool) {
 var (
 	counts = lazy.New(`^ {0,6}(\d{1,9})(?:\t|:| )`)
 	names  = lazy.New(`^(?:\[pod/([\w.-]+)/[\w.-]+\] |([A-Za-z][\w.-]*) +\| ?)`)
+	ranks  = lazy.New(`^\[(\d{1,5})\] ?`)
 	ending = lazy.New(`^(?:[.,]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?(?: \d{4})?[\])]?(?: std(?:out|err) [FP])?(?::? |\t|:?$)`)
 )
 

@@ -1,0 +1,40 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+)
+
+// mpirun -prepend-rank (MPICH, Intel MPI) says as srun --label does whose a line is, in
+// another form.
+func TestMpirunsLabelsAreRanks(t *testing.T) {
+	ranks := [][]string{
+		{"loading the data", "step 1 loss 2.5", "step 2 loss 2.4"},
+		{"loading the data", "step 1 loss 2.5", "step 2 loss 2.4"},
+		{"loading the data", "step 1 loss 2.5", "Traceback (most recent call last):", `  File "/w/train.py", line 9, in <module>`, "    main()", "KeyError: 'rope'"},
+	}
+	labelled := func(form string) string {
+		var b strings.Builder
+		for n := range 6 {
+			for r, lines := range ranks {
+				if n < len(lines) {
+					fmt.Fprintf(&b, form+"%s\n", r, lines[n])
+				}
+			}
+		}
+		return b.String()
+	}
+	r := diagnosetest.Text(t, labelled("[%d] "))
+	require.NotNil(t, r.RootRank)
+	require.Equal(t, 2, *r.RootRank)
+	require.Equal(t, diagnosetest.Verdict("", diagnosetest.Text(t, labelled("%d: "))), diagnosetest.Verdict("", r))
+
+	// The numbers of a shell's jobs, or of one writer's list, are no ranks.
+	list := "jobs:\n[1] 4711\n[2] 4712\n" + strings.Repeat("step 1 loss 2.5\n", 9) + diagnosetest.Raised("KeyError: 'rope'")
+	require.Nil(t, diagnosetest.Text(t, list).RootRank)
+}
