@@ -38,9 +38,9 @@ func files(t *testing.T, paths ...string) []string {
 // TestWhatLiesBesideLogsIsNotReadAsOne tells a job's logs from the rest of its folder.
 func TestWhatLiesBesideLogsIsNotReadAsOne(t *testing.T) {
 	dir := folder(t, "slurm-5.out", "logs/rank1.log", "logs/rank0.log", "notes", "config.yaml", "model.PT", "train.py", ".hidden",
-		"events.out.tfevents.1", ".git/index.log", ".venv/pip.log", "venv/pip.log")
+		"events.out.tfevents.1", ".git/index.log", ".venv/pip.log", "venv/pip.log", "train.4711.o", "adam_sm80.o")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), nil, 0o644))
-	require.Equal(t, []string{"logs/rank0.log", "logs/rank1.log", "notes", "slurm-5.out", "venv/pip.log"}, files(t, dir))
+	require.Equal(t, []string{"logs/rank0.log", "logs/rank1.log", "notes", "slurm-5.out", "train.4711.o", "venv/pip.log"}, files(t, dir))
 	require.Equal(t, []string{"config.yaml"}, files(t, filepath.Join(dir, "config.yaml")), "a file that is named is read")
 	require.Equal(t, []string{"rank0.log", "rank1.log", "slurm-5.out"}, files(t, filepath.Join(dir, "logs"), filepath.Join(dir, "*.out")))
 }

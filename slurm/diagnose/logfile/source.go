@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 )
@@ -232,6 +233,9 @@ var notLogs = []string{
 	".pkl",
 }
 
+// jobsOutput is a job's output where a compiler's objects end alike: "--output=%x.%j.o".
+var jobsOutput = lazy.New(`(?:^|[._-])\d+\.o$`)
+
 // isLog reports whether a file may be a log. An empty one is where torchrun keeps what
 // a rank writes: its attempt began.
 func isLog(name string, size int64) bool {
@@ -240,6 +244,9 @@ func isLog(name string, size int64) bool {
 		return false
 	}
 	low := strings.ToLower(base)
+	if jobsOutput.MatchString(low) {
+		return true
+	}
 	for _, end := range notLogs {
 		if strings.HasSuffix(low, end) {
 			return false
