@@ -176,8 +176,6 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 				return 0, ""
 			}
 			continue
-		case "set":
-			continue
 		}
 		if background && !waited {
 			continue

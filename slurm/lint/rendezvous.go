@@ -213,8 +213,9 @@ func launcherNested(c *checker) {
 	}
 }
 
-// slurmAware are words that show that a program reads SLURM_* itself.
-var slurmAware = []string{"lightning", "nemo", "trainer.", "--launcher slurm", "--launcher=slurm", "mmdet", "mmengine", "pl_", "submitit", "composer", "litgpt", "jax", "slurm_launch", "--dist-backend slurm", "hydra/launcher", "open_clip", "--deepspeed", "mpi4py"}
+// slurmAware are words that show that a program reads SLURM_* itself, or that
+// MPI tells it its rank.
+var slurmAware = []string{"lightning", "nemo", "trainer.", "--launcher slurm", "--launcher=slurm", "mmdet", "mmengine", "pl_", "submitit", "composer", "litgpt", "jax", "slurm_launch", "--dist-backend slurm", "hydra/launcher", "open_clip", "--deepspeed", "mpi4py", "horovod", "tensorflow"}
 
 func (c *checker) slurmAware(s *script.Start) bool {
 	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(argTexts(s.ProgramArgs), " "))

@@ -72,7 +72,6 @@ var slurmNeeds = map[string][]string{
 	"SLURM_CPUS_PER_GPU":    {"cpus-per-gpu"},
 	"SLURM_MEM_PER_GPU":     {"mem-per-gpu"},
 	"SLURM_MEM_PER_CPU":     {"mem-per-cpu"},
-	"SLURM_ARRAY_TASK_ID":   {"array"},
 }
 
 // inTask reports whether x runs where srun or bash -c brought its text.

@@ -172,8 +172,8 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 		case len(lead) > 1 && lead[0] == '-':
 			args = args[1:]
 			opts, args = shortArgs(a, args, opts)
-		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && !a.Value[0].Quoted && len(args) > 1:
-			// $SRUN_ARGS: options that the file does not show.
+		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && (!a.Value[0].Quoted || manyWords(a.Value[0].Ref)) && len(args) > 1:
+			// $SRUN_ARGS or "$@": options that the file does not show.
 			opts = append(opts, Option{Name: "", Given: s, Line: a.Line})
 			args = args[1:]
 		default:
@@ -182,6 +182,9 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 	}
 	return opts, nil
 }
+
+// manyWords reports whether r stands for as many words as there are: "$@", "${A[@]}".
+func manyWords(r *Ref) bool { return r.Op == "" && (r.Name == "@" || r.Index == "@") }
 
 // shortArgs reads a cluster of short options such as -N2 or -lu.
 func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
