@@ -35,6 +35,9 @@ type Local struct {
 	// Stream is given the parts of an answer that comes bit by bit; nil: it comes
 	// at the end.
 	Stream func(text string)
+	// Width is how many columns the terminal has, asked anew for each answer; nil or 0:
+	// any number.
+	Width func() int
 
 	b    *Bot
 	user string
@@ -120,7 +123,7 @@ func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	if len(errs) > 0 {
 		return Reply{Fields: formQuestions(values, s.lang), Errors: errs}
 	}
-	said := terminal.Text(answer.BlocksJSON(form.ConfirmView(summary, id, s.lang).Blocks.BlockSet))
+	said := terminal.Text(answer.BlocksJSON(form.ConfirmView(summary, id, s.lang).Blocks.BlockSet), s.columns())
 	said.Text += "\n" + answer.Clean(strings.TrimRight(summary.Script, "\n"))
 	said.Choices = append(said.Choices,
 		terminal.Choice{Label: form.SubmitLabel.In(s.lang), Action: answer.ActYes, Value: id},
@@ -138,6 +141,14 @@ func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
 	return r
 }
 
+// columns is how many columns an answer has.
+func (s *Local) columns() int {
+	if s.Width == nil {
+		return 0
+	}
+	return s.Width()
+}
+
 // draw turns what would go to Slack into text.
 func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 	for _, m := range owed {
@@ -149,7 +160,7 @@ func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 		case o.File != nil && o.Bytes == nil:
 			said = append(said, terminal.Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
 		case o.Blocks != nil && o.Do != outbox.Home:
-			said = append(said, terminal.Text(o.Blocks))
+			said = append(said, terminal.Text(o.Blocks, s.columns()))
 		}
 	}
 	return said
@@ -181,7 +192,7 @@ func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
 		}
 		s.jobs[id] = k
 		_, blocks := card.Draw(k, s.lang, false)
-		said = append(said, terminal.Text(blocks))
+		said = append(said, terminal.Text(blocks, s.columns()))
 	}
 	return said
 }
@@ -216,7 +227,7 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []term
 		if key := id + "/" + a.ID; !s.heard[key] {
 			s.heard[key] = true
 			for _, bs := range answer.Render(a.View(s.lang), s.lang).Messages {
-				said = append(said, terminal.Text(answer.BlocksJSON(bs)))
+				said = append(said, terminal.Text(answer.BlocksJSON(bs), s.columns()))
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/terminal"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // A Terminal is where the conversation takes place.
@@ -28,6 +29,8 @@ type Terminal struct {
 	// Prompt is shown before the person's turn; empty for input from a pipe.
 	Prompt string
 	Lang   lang.Lang
+	// Width is how many columns there are now; nil or 0: any number.
+	Width func() int
 	// Every is how often submitted jobs are looked at; zero is two seconds.
 	Every time.Duration
 }
@@ -38,7 +41,7 @@ var (
 		ZH: "这是终端里的 Slack 机器人。输入 help、命令或问题；输入数字即点击按钮；输入 exit 退出。",
 	}
 	textNoChoice  = lang.Text{EN: "there is no choice %d now", ZH: "当前没有选项 %d"}
-	textSure      = lang.Text{EN: "%s Type yes to go on: ", ZH: "%s 输入 yes 继续："}
+	textSure      = lang.Text{EN: "%s Type yes to go on:", ZH: "%s 输入 yes 继续："}
 	textLeft      = lang.Text{EN: "Left as it was.", ZH: "未执行。"}
 	textForm      = lang.Text{EN: "Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.", ZH: "请逐项回答；空行表示采用方括号中的值，单独一个点表示退出表单。"}
 	textFollowing = lang.Text{EN: "(new lines as they come; Enter ends it)", ZH: "（实时显示新的行；按回车结束）"}
@@ -61,6 +64,7 @@ func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
 	defer stop()
 	c := &chat{t: t, talk: talk, lines: make(chan string)}
 	talk.Stream = func(text string) { fmt.Fprint(t.Out, text) }
+	talk.Width = t.Width
 	go c.read(ctx)
 	c.say(textWelcome.In(t.Lang))
 	for {
@@ -186,7 +190,7 @@ func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
 	}
 	choice := c.choices[n-1]
 	if choice.Sure != "" {
-		fmt.Fprintf(c.t.Out, textSure.In(c.t.Lang), choice.Sure)
+		fmt.Fprint(c.t.Out, c.wrapped(fmt.Sprintf(textSure.In(c.t.Lang), choice.Sure))+" ")
 		yes, ok := <-c.lines
 		if !ok {
 			return bot.Reply{}, io.EOF
@@ -244,7 +248,7 @@ func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string,
 		if hint != "" {
 			hint = " (" + hint + ")"
 		}
-		fmt.Fprintf(c.t.Out, "%s%s [%s]: ", f.Label, hint, f.Value)
+		fmt.Fprint(c.t.Out, c.wrapped(fmt.Sprintf("%s%s [%s]:", f.Label, hint, f.Value))+" ")
 		select {
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
@@ -273,12 +277,13 @@ func (c *chat) show(said []terminal.Said) {
 	}
 	for _, s := range said {
 		if s.Text != "" {
-			c.say(s.Text)
+			fmt.Fprintln(c.t.Out, s.Text)
 		}
 		var row []string
 		for _, x := range s.Choices {
 			c.choices = append(c.choices, x)
-			row = append(row, fmt.Sprintf("[%d] %s", len(c.choices), x.Label))
+			label := strings.ReplaceAll(x.Label, " ", unbroken)
+			row = append(row, fmt.Sprintf("[%d]%s%s", len(c.choices), unbroken, label))
 		}
 		if len(row) > 0 {
 			c.say(strings.Join(row, "   "))
@@ -286,4 +291,17 @@ func (c *chat) show(said []terminal.Said) {
 	}
 }
 
-func (c *chat) say(text string) { fmt.Fprintln(c.t.Out, text) }
+// unbroken is a blank at which no line is broken.
+const unbroken = "\u00a0"
+
+// say prints a sentence of ours.
+func (c *chat) say(text string) { fmt.Fprintln(c.t.Out, c.wrapped(text)) }
+
+// wrapped is text in lines that the terminal has room for.
+func (c *chat) wrapped(text string) string {
+	width := 0
+	if c.t.Width != nil {
+		width = c.t.Width()
+	}
+	return strings.ReplaceAll(view.Prose("", text, width), unbroken, " ")
+}

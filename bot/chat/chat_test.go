@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -93,6 +94,12 @@ func converse(t *testing.T, dir string, l lang.Lang, lines ...string) (string, *
 // converseWith is converse on a cluster.
 func converseWith(t *testing.T, cl ops.Cluster, dir string, l lang.Lang, lines ...string) string {
 	t.Helper()
+	return converseAt(t, nil, cl, dir, l, lines...)
+}
+
+// converseAt is converseWith at a terminal of so many columns.
+func converseAt(t *testing.T, width func() int, cl ops.Cluster, dir string, l lang.Lang, lines ...string) string {
+	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
@@ -106,9 +113,24 @@ func converseWith(t *testing.T, cl ops.Cluster, dir string, l lang.Lang, lines .
 	})
 	require.NoError(t, err)
 	var out strings.Builder
-	err = chat.Run(t.Context(), b.Local("ada", dir, l), chat.Terminal{In: strings.NewReader(strings.Join(lines, "\n") + "\n"), Out: &out, Lang: l})
+	err = chat.Run(t.Context(), b.Local("ada", dir, l), chat.Terminal{In: strings.NewReader(strings.Join(lines, "\n") + "\n"), Out: &out, Lang: l, Width: width})
 	require.NoError(t, err)
 	return out.String()
+}
+
+// Nothing that the bot says is wider than the terminal, and no button is broken.
+func TestANarrowTerminalHasWholeWords(t *testing.T) {
+	t.Parallel()
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		said := converseAt(t, func() int { return 40 }, newBench(), "/", l, "help", "submit", ".", "submit --name gpt --gpu h100 --worktree /lustre/m", "9")
+		for line := range strings.SplitSeq(said, "\n") {
+			if !strings.HasPrefix(line, "  │") {
+				require.LessOrEqual(t, lipgloss.Width(line), 40, "%s", line)
+			}
+		}
+	}
+	said := converseAt(t, func() int { return 18 }, newBench(), "/", lang.EN, "jbos")
+	require.Contains(t, said, "[1] My jobs\n[2] Help\n")
 }
 
 const args = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4"

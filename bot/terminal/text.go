@@ -9,43 +9,56 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Text draws blocks as text, and their buttons as choices.
-func Text(blocks json.RawMessage) (s Said) {
+// Text draws blocks as text for a terminal of width columns (0: any number), and their
+// buttons as choices. Code keeps its lines.
+func Text(blocks json.RawMessage, width int) (s Said) {
 	blocks = answer.Unfolded(blocks) // a terminal scrolls
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
 		return Said{}
 	}
 	var b strings.Builder
+	line := func(lead, text string) { b.WriteString(view.Prose(lead, text, width) + "\n") }
 	for _, blk := range list {
 		switch blk["type"] {
 		case "header":
-			b.WriteString("\n" + textIn(blk["text"]) + "\n")
+			line("", "\n"+textIn(blk["text"]))
 		case "section":
 			if blk["text"] != nil {
-				b.WriteString(textIn(blk["text"]) + "\n")
+				line("", textIn(blk["text"]))
 			}
 			for _, f := range objects(blk["fields"]) {
 				name, value, _ := strings.Cut(textIn(f), "\n")
-				b.WriteString("  " + name + "  " + value + "\n")
+				line("  "+name+"  ", value)
 			}
 			if e, ok := blk["accessory"].(map[string]any); ok {
 				s.Choices = append(s.Choices, choicesOf(e)...)
 			}
 		case "context":
 			for _, e := range objects(blk["elements"]) {
-				b.WriteString(textIn(e) + "\n")
+				line("", textIn(e))
 			}
 		case "data_visualization":
 			b.WriteString(answer.ChartLine(blk) + "\n")
 		case "rich_text":
 			for _, e := range objects(blk["elements"]) {
-				richText(&b, e)
+				switch e["type"] {
+				case "rich_text_list":
+					for _, it := range objects(e["elements"]) {
+						line("  • ", spans(it["elements"]))
+					}
+				case "rich_text_preformatted":
+					b.WriteString("  │ " + strings.ReplaceAll(spans(e["elements"]), "\n", "\n  │ ") + "\n")
+				default:
+					line("", spans(e["elements"]))
+				}
 			}
 		case "table":
-			b.WriteString(answer.PlainTable(answer.TableIn(blk)))
+			table := answer.TableIn(blk)
+			_ = view.Text(&b, view.Doc{Sections: []view.Section{{Table: &table}}}, view.Style{Width: width}) // a Builder takes all
 		case "actions", "context_actions":
 			s.Choices = append(s.Choices, choicesIn(blk)...)
 		}
@@ -102,21 +115,6 @@ func spans(v any) string {
 		}
 	}
 	return b.String()
-}
-
-func richText(b *strings.Builder, e map[string]any) {
-	switch e["type"] {
-	case "rich_text_list":
-		for _, it := range objects(e["elements"]) {
-			b.WriteString("  • " + strings.ReplaceAll(spans(it["elements"]), "\n", "\n    ") + "\n")
-		}
-	case "rich_text_preformatted":
-		for line := range strings.SplitSeq(spans(e["elements"]), "\n") {
-			b.WriteString("  │ " + line + "\n")
-		}
-	default:
-		b.WriteString(spans(e["elements"]) + "\n")
-	}
 }
 
 // choicesIn are the buttons of a row, and the entries of its menus.

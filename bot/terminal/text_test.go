@@ -19,7 +19,7 @@ func TestBlocksAreText(t *testing.T) {
 		"a section": {block: `{"type":"section","text":{"type":"mrkdwn","text":"*bold* a &lt; b <@U1> <!date^1^{time}|12:00 UTC>"}}`, text: "bold a < b @U1 12:00 UTC"},
 		"its fields and its button": {
 			block:   `{"type":"section","fields":[{"type":"mrkdwn","text":"*Loss*\n2.3"},{"type":"plain_text","text":"alone"}],"accessory":{"type":"button","action_id":"run","value":"list","text":{"type":"plain_text","text":"Try it"}}}`,
-			text:    "  Loss  2.3\n  alone  ",
+			text:    "  Loss  2.3\n  alone",
 			choices: []Choice{{Label: "Try it", Action: "run", Value: "list"}},
 		},
 		"a context": {block: `{"type":"context","elements":[{"type":"mrkdwn","text":"*one*"},{"type":"plain_text","text":"*two*"}]}`, text: "one\n*two*"},
@@ -44,11 +44,33 @@ func TestBlocksAreText(t *testing.T) {
 		},
 		"a table": {block: `{"type":"table","rows":[[{"type":"raw_text","text":"job"},{"type":"raw_text","text":"state"}],[{"type":"raw_text","text":"1"},{"type":"raw_text","text":"runs"}]]}`, text: "  job  state\n  1    runs"},
 	} {
-		said := Text(json.RawMessage("[" + c.block + "]"))
+		said := Text(json.RawMessage("["+c.block+"]"), 0)
 		require.Equal(t, c.text, said.Text, name)
 		require.Equal(t, c.choices, said.Choices, name)
 	}
-	require.Equal(t, Said{}, Text(json.RawMessage("no blocks")))
-	two := Text(json.RawMessage(`[{"type":"section","text":{"text":"one"}},{"type":"header","text":{"text":"two"}}]`))
+	require.Equal(t, Said{}, Text(json.RawMessage("no blocks"), 0))
+	two := Text(json.RawMessage(`[{"type":"section","text":{"text":"one"}},{"type":"header","text":{"text":"two"}}]`), 0)
 	require.Equal(t, "one\n\ntwo", two.Text)
+}
+
+// In a narrow terminal each kind of block has lines of whole words; code stays as it is.
+func TestANarrowTerminalBreaksNoWord(t *testing.T) {
+	t.Parallel()
+	said := Text(json.RawMessage(`[{"type":"section","text":{"text":"the job waits for nodes"},"fields":[{"text":"Loss\nnot finite since iteration 3"}]},
+		{"type":"rich_text","elements":[
+			{"type":"rich_text_list","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"look at the path /lustre/alice/checkpoints"}]}]},
+			{"type":"rich_text_preformatted","elements":[{"type":"text","text":"srun --ntasks=1 --kill-on-bad-exit=1"}]}]},
+		{"type":"table","rows":[[{"text":"job"},{"text":"why"}],[{"text":"1"},{"text":"not enough nodes are free"}]]}]`), 20)
+	require.Equal(t, `the job waits for
+nodes
+  Loss  not finite
+        since
+        iteration 3
+  • look at the path
+    /lustre/alice/checkpoints
+  │ srun --ntasks=1 --kill-on-bad-exit=1
+  job  why
+  1    not enough
+       nodes are
+       free`, said.Text)
 }

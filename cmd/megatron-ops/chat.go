@@ -32,7 +32,7 @@ func chatCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	t := chat.Terminal{In: sh.in, Out: sh.out, Lang: sh.lang}
+	t := chat.Terminal{In: sh.in, Out: sh.out, Lang: sh.lang, Width: sh.width}
 	if isTerminal(sh.in) {
 		t.Prompt = "> "
 	}

@@ -116,6 +116,36 @@ func TestANarrowTableBreaksNoName(t *testing.T) {
 	require.Contains(t, draw(d, Style{Width: 80}), "\n  qwen3-235b-a22b  h100  TP2 PP8 VP4 EP32\n")
 }
 
+// A column becomes narrower than ten where none of its words is broken by it.
+func TestANarrowTableBreaksNoWordOfACell(t *testing.T) {
+	rows := [][]string{{"qwen3-8b", "blockwise", "TP1 PP1 MBS2", "1024"}, {"", "fp8", "TP2 VP4", "32"}}
+	d := Doc{Sections: []Section{{Table: &Table{Header: []string{"model", "type", "layout", "GBS"}, Rows: rows}}}}
+	require.Equal(t, `  model     type       layout   GBS
+  qwen3-8b  blockwise  TP1 PP1  1024
+                       MBS2
+            fp8        TP2 VP4  32
+`, draw(d, Style{Width: 36}))
+	require.Empty(t, draw(Doc{Sections: []Section{{Table: &Table{}}}}, Style{Width: 38}))
+}
+
+// What a chat says is broken at blanks and between Chinese characters alone: a path is
+// copied as it is.
+func TestProseBreaksNoWord(t *testing.T) {
+	for _, tt := range []struct {
+		lead, s string
+		width   int
+		want    string
+	}{
+		{"", "the last words of a sentence", 12, "the last\nwords of a\nsentence"},
+		{"", "the last words of a sentence", 0, "the last words of a sentence"},
+		{"  • ", "load /lustre/alice/run now\nand then", 14, "  • load\n    /lustre/alice/run\n    now\n    and then"},
+		{"", "  • one two three\n• four five six", 14, "  • one two\n    three\n• four five\n  six"},
+		{"", "请输入命令或问题；exit 退出。", 12, "请输入命令或\n问题；exit\n退出。"},
+	} {
+		require.Equal(t, tt.want, Prose(tt.lead, tt.s, tt.width))
+	}
+}
+
 func TestTextFoldsOnlyLists(t *testing.T) {
 	d := Doc{Sections: []Section{
 		{Heading: "notes", Items: []string{"one", "two"}, Fold: true},

@@ -22,7 +22,29 @@ const (
 // Chinese characters, and elsewhere only what is wider than a line by itself. No
 // word of ours, such as a flag, is broken at its hyphens, and no percent sign off its
 // number.
-func wrap(s string, width int) string {
+func wrap(s string, width int) string { return fold(s, width, breaksAfter) }
+
+// Prose is text behind lead in lines of at most width columns (0: any number), those that
+// follow as far in as what they go on with. A word that no line holds, such as a path,
+// stays whole: people copy it.
+func Prose(lead, text string, width int) string {
+	var all []string
+	for line := range strings.SplitSeq(text, "\n") {
+		inner := strings.TrimLeft(line, " •")
+		begin := lead + line[:len(line)-len(inner)]
+		in := lipgloss.Width(begin)
+		if room := width - in; width > 0 && room >= narrowest {
+			inner = fold(inner, room, "")
+		}
+		all = append(all, strings.TrimRight(begin+strings.ReplaceAll(inner, "\n", "\n"+strings.Repeat(" ", in)), " "))
+		lead = strings.Repeat(" ", lipgloss.Width(lead))
+	}
+	return strings.Join(all, "\n")
+}
+
+// fold breaks lines as wrap and Prose say: within words behind the signs of after, and
+// where no line holds a word, if there are any.
+func fold(s string, width int, after string) string {
 	s = strings.ReplaceAll(s, " %", "\u00a0%")
 	var out strings.Builder
 	for i, line := range strings.Split(s, "\n") {
@@ -30,7 +52,7 @@ func wrap(s string, width int) string {
 			out.WriteByte('\n')
 		}
 		at, gap := 0, 0 // columns that are written, and blanks that wait for a word
-		for _, piece := range pieces(line) {
+		for _, piece := range pieces(line, after) {
 			word := strings.TrimRight(piece, " ")
 			if at > 0 && at+gap+lipgloss.Width(word) > width {
 				out.WriteByte('\n')
@@ -44,7 +66,7 @@ func wrap(s string, width int) string {
 				if i+1 < len(signs) && strings.ContainsRune(neverFirst, signs[i+1]) {
 					with += string(signs[i+1])
 				}
-				if at > 0 && at+lipgloss.Width(with) > width {
+				if after != "" && at > 0 && at+lipgloss.Width(with) > width {
 					out.WriteByte('\n')
 					at = 0
 				}
@@ -59,15 +81,16 @@ func wrap(s string, width int) string {
 
 // breaksWord reports whether a column of this width holds a word of s in parts only.
 func breaksWord(s string, width int) bool {
-	return width >= 0 && slices.ContainsFunc(pieces(s), func(p string) bool { return lipgloss.Width(strings.TrimRight(p, " ")) > width })
+	return width >= 0 && slices.ContainsFunc(pieces(s, breaksAfter), func(p string) bool { return lipgloss.Width(strings.TrimRight(p, " ")) > width })
 }
 
-// pieces are what a line may be broken between, each with the blanks that follow it.
-func pieces(line string) (all []string) {
+// pieces are what a line may be broken between, each with the blanks that follow it: at
+// blanks, behind the signs of after, and beside Chinese characters.
+func pieces(line, after string) (all []string) {
 	begin, before := 0, rune(0)
 	for at, r := range line {
 		signs := strings.ContainsRune(neverFirst, r) || strings.ContainsRune(neverLast, before)
-		inside := !signs && (strings.ContainsRune(breaksAfter, before) || wide(before) || wide(r))
+		inside := !signs && (strings.ContainsRune(after, before) || wide(before) || wide(r))
 		if at > begin && r != ' ' && (before == ' ' || inside) {
 			all = append(all, line[begin:at])
 			begin = at
