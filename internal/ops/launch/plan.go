@@ -209,21 +209,37 @@ func MegatronRun(s job.Spec) megatron.Run {
 
 const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
+// warnings counts what the plan advises against.
+func (o PlanOut) warnings() (n int) {
+	for _, p := range o.Problems {
+		if p.Severity == rules.Warning {
+			n++
+		}
+	}
+	return n
+}
+
 // View shows every problem, what to fix first at the top.
 func (o PlanOut) View(l lang.Lang) view.Doc {
 	size := lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(o.Nodes, "node"), ops.Counted(o.WorldSize, "rank")).In(l)
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动"}.In(l), o.Name, size)}
 	switch {
 	case !o.judged && o.OK && !o.Found():
-		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s: %s: nothing stands against it; its arguments are not Megatron's to judge", ZH: "%s：%s：没有发现问题；其参数不由 Megatron 的规则检查",
-		}.In(l), o.Name, size)
+		verdict := lang.Text{EN: "nothing stands against it", ZH: "没有发现问题"}
+		if o.warnings() > 0 {
+			verdict = lang.Text{EN: "no errors", ZH: "没有错误"}
+		}
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: %s; its arguments are not Megatron's to judge", ZH: "%s：%s：%s；其参数不由 Megatron 的规则检查"}.In(l), o.Name, size, verdict.In(l))
 	case !o.OK:
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would refuse it", ZH: "%s：%s：Megatron 会拒绝启动"}.In(l), o.Name, size)
 	case o.Found():
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: not ready to submit", ZH: "%s：%s：还不能提交"}.In(l), o.Name, size)
+	}
+	if n := o.warnings(); n > 0 && d.Tone == view.Good {
+		d.Tone = view.Warn
+		d.Title += lang.Text{EN: "; %s", ZH: "；%s"}.With(ops.Counted(n, "warning")).In(l)
 	}
 	d.Sections = append(d.Sections, problemSections(o.Problems, l)...)
 	if o.Against != nil {

@@ -77,6 +77,8 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 			Derived: map[string]any{"data_parallel_size": 2, "global_batch_size": nil, "other": 1},
 		}},
 		{Name: "not judged", Out: PlanOut{OK: true, Name: "gpt", Nodes: 2, WorldSize: 1}},
+		{Name: "planned with a warning", Out: PlanOut{OK: true, Name: "gpt", Nodes: 1, WorldSize: 8, judged: true, Problems: problems[:2]}},
+		{Name: "not judged, with warnings", Out: PlanOut{OK: true, Name: "gpt", Nodes: 2, WorldSize: 1, Problems: []rules.Problem{problems[1], problems[1]}}},
 		{Name: "refused", Out: PlanOut{Name: "gpt", Nodes: 2, WorldSize: 16, judged: true, Problems: problems, Derived: map[string]any{"data_parallel_size": 2}}},
 		{Name: "not ready", Out: PlanOut{
 			OK: true, Name: "gpt", Problems: problems[2:3],
