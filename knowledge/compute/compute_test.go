@@ -81,6 +81,8 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"节点状态 down* ":                                       "没有响应",
 		"exit code 137":                                     "SIGKILL",
 		"sacct ExitCode 1:0":                                "code 1",
+		"sacct ExitCode 0:125":                              "host memory",
+		"sacct ExitCode 0:12":                               "signal 12",
 		"--begin=now+60 is what":                            "60 seconds",
 		"--signal=B:USR1@300 meaning":                       "only the batch shell",
 		"100/20/5/125 in sinfo":                             "idle 20",

@@ -260,7 +260,7 @@ func signal(q *question) string {
 }
 
 var (
-	exitPair  = lazy.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,2})(?:[^\d:]|$)`)
+	exitPair  = lazy.New(`(?:^|[^\d:])(\d{1,3}):(\d{1,3})(?:[^\d:]|$)`)
 	exitPlain = lazy.New(`(?:exit ?code|exit status|exitcode|退出码|返回码|code)\s*(?:=|:|is|of|为|是)?\s*(-?\d{1,3})\b|(?:退出码` +
 		`|exited with)\s*(?:exit code)?\s*(-?\d{1,3})|(?:^|\s)(-?\d{1,3}) (?:as )?(?:an )?(?:exit ?(?:code|status)|退出码` +
 		`|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
@@ -280,6 +280,10 @@ var signals = map[int][3]string{
 	53: {"53", "Slurm could not set up the job's files, such as a missing output directory", "Slurm 无法建立作业文件,例如输出目录不存在"},
 }
 
+// outOfMemory is what Slurm writes in place of a signal where it ended a job for
+// want of host memory: its number 253 less the 128 of a signal.
+const outOfMemory = 125
+
 // exitCode reads Slurm's code:signal and the shell's 128+signal.
 func exitCode(q *question) string {
 	if m := exitPair.FindStringSubmatch(q.low); m != nil && q.has("exit", "退出", "sacct", "code", "返回码") {
@@ -289,7 +293,16 @@ func exitCode(q *question) string {
 			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.",
 				"退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[5]s。ExitCode 的格式是 退出码:信号。", code, sig, s[0], s[1], s[2])
 		}
-		if code == 0 {
+		switch {
+		case code == 0 && sig == outOfMemory:
+			return q.say("ExitCode 0:%[1]d is Slurm's mark of OUT_OF_MEMORY, no signal of the program: the job or a step went over its host memory (--mem), "+
+				"not GPU memory.", "ExitCode 0:%[1]d 是 Slurm 对 OUT_OF_MEMORY 的记号,不是程序收到的信号:作业或作业步超出了主机内存(--mem),不是显存。", outOfMemory)
+		case sig > 0 && sig < 32:
+			return q.say("Exit code %[1]d, ended by signal %[2]d. ExitCode is code:signal.",
+				"退出码 %[1]d,被信号 %[2]d 结束。ExitCode 的格式是 退出码:信号。", code, sig)
+		case sig > 0:
+			return ""
+		case code == 0:
 			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
 		}
 		if s, ok := signals[code-128]; ok {

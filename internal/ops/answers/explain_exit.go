@@ -50,8 +50,18 @@ var signals = []signal{
 	{25, "SIGXFSZ", lang.Text{EN: "a file became larger than ulimit -f allows", ZH: "文件超过 ulimit -f 的上限"}, lang.Text{EN: "ulimit -f unlimited, or a smaller file", ZH: "设置 ulimit -f unlimited，或减小文件"}},
 }
 
-// noFile is what Slurm ends a job with whose files it could not open.
-const noFile = 53
+// These are no signals, but Slurm's own marks where a signal stands: of files
+// that it could not open, and of host memory that ran out.
+const (
+	noFile      = 53
+	outOfMemory = 125
+)
+
+// ranOut explains outOfMemory, which as an exit code would be the program's own.
+var ranOut = struct{ says, do lang.Text }{
+	lang.Text{EN: "of Slurm: OUT_OF_MEMORY, the job or a step went over its host memory", ZH: "由 Slurm 返回：OUT_OF_MEMORY，作业或作业步超出了主机内存"},
+	lang.Text{EN: "raise mem, or lower data workers; GPU memory has nothing to do with it", ZH: "增大 mem，或减少数据加载进程；与显存无关"},
+}
 
 // exits are exit codes that mean something of their own.
 var exits = map[int]struct{ says, do lang.Text }{
@@ -80,8 +90,10 @@ func explainExit(c *ops.Call, word string) (ExplainOut, bool) {
 		switch number {
 		case 0:
 			return exitCode(c, word, code)
-		case noFile: // no signal: Slurm's own mark
+		case noFile:
 			return exitCode(c, word, noFile)
+		case outOfMemory:
+			return ExplainOut{Word: word, Kind: "exit code", Says: ranOut.says.In(c.Lang), Do: ranOut.do.In(c.Lang)}, true
 		}
 		return signalled(c, word, number, fmt.Sprintf(lang.Text{EN: "in Slurm's code:signal, signal %d ended it", ZH: "Slurm 的 退出码:信号 形式：被信号 %d 终止"}.In(c.Lang), number))
 	}
