@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // doneWords are the words with which programs and scripts say that they did what
 // they should: at their end, and in a loop after each round of it.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
 	`|完成|结束|已保存|成功|完了|終了|완료|сохран[её]н|заверш[её]н|закончен|успешно` +
 	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
 	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
@@ -118,7 +119,7 @@ type Ending struct {
 // Ending reads the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
 	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && f.LastTime.Sub(f.wholeAt) <= LongAfter {
-		return Ending{Said: true, Sure: true}
+		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn {
 		return Ending{Sure: true}
@@ -199,7 +200,16 @@ func (f *Facts) Ending() (e Ending) {
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing is how programs say among their last lines that something did not work.
-var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b`)
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b|\bjob ['"]?[\w./:-]+['"]? failed\b`)
+
+// failedSince reports whether one of the last lines says so after the told-th line, as
+// what started a program does of it.
+func (f *Facts) failedSince(told int) bool {
+	return slices.ContainsFunc(tail(f.talk(), 6), func(m Mark) bool {
+		_, text := logline.CutTag(m.Text)
+		return m.told > told && failing.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+	})
+}
 
 // failed begins a last line that says so.
 var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
@@ -241,8 +251,11 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
 	`|end(?:ed)?(?: of)? training` +
+	`|stop(?:ped)? (?:the )?training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
 	`|^State: COMPLETED\b` + // seff(1)
+	`|^Exit (?:Status|Code|Value):\s{2,}0$` + // a row of what PBS's epilogue tells
+	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray's, of what it ran for somebody
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
@@ -302,7 +315,13 @@ const clockIn = 10
 // timeTaken is how a program tells how long it took.
 var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
 	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$` +
+	`|^\W*(?:` + timeElsewhere + `) *[:=：] *\d[\d.:,]* ?\w*\W*$` +
 	`|(?:^\W*|, )(?:elapsed time|time ?\((?:s|sec|seconds|ms|min|minutes)\)) *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
+
+// timeElsewhere are the words for it in other languages.
+const timeElsewhere = `tempo (?:(?:total )?(?:de |da )?(?:execu[cç][aã]o|processamento)|total|di esecuzione)|` +
+	`tiempo (?:total|(?:total )?de (?:ejecuci[oó]n|c[aá]lculo|procesamiento))|temps (?:total|(?:total )?d[e'’] ?(?:ex[eé]cution|calcul))|` +
+	`(?:gesamt)?(?:laufzeit|rechenzeit)|czas wykonania|(?:общее )?время (?:выполнения|работы)|(?:总|运行|执行)时间|(?:总|运行)?(?:耗时|用时)|実行時間|실행 ?시간`
 
 // repeats reports whether a line of the same form stands among those before it: then
 // it is one of a row that goes on.

@@ -361,7 +361,7 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 // code a program ended, which srun's option --kill-on-bad-exit=1 does not. The command
 // line that DeepSpeed repeats is that of the last process which it had started, whichever
 // failed: only where that is the first one is its local rank known.
-var ownExit = lazy.New(`(?i)(?:--local_rank=(0)\b.*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=] ?| )(-?\d{1,3})\b`)
+var ownExit = lazy.New(`(?i)(?:--local_rank=(0)\b.*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=]\s*| )(-?\d{1,3})\b`)
 
 // interrupted is how launchers and programs say that somebody stopped them from a
 // terminal.

@@ -74,6 +74,7 @@ type Facts struct {
 	Finished  *Mark             // the end of a run that went well
 	whole     *ranBefore        // until a line that says that all is done
 	wholeAt   time.Time         // when it was said
+	wholeTold int               // how many lines had been told by then
 	torn      bool              // it ends within a traceback
 	synced    *ranBefore        // until a tracker's last words on the run
 	Usage     *Mark             // the head of a usage text with which the file ends
@@ -307,7 +308,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	if h.Ask&pattern.AskWhole != 0 && whole.MatchString(text) && !ofRound.MatchString(text) {
 		ran := s.Ran
-		s.whole, s.wholeAt = &ran, s.now
+		s.whole, s.wholeAt, s.wholeTold = &ran, s.now, s.told
 	}
 	if t == logline.NoTag {
 		s.begins(text, off)

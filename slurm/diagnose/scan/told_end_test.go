@@ -1,0 +1,43 @@
+package scan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestEndsToldInOtherWords has, in words of our own, how a service or a batch system
+// tells what came of a job, how a training says that it stops, and times in other
+// languages.
+func TestEndsToldInOtherWords(t *testing.T) {
+	steps := "Step 10 loss 0.5\nStep 20 loss 0.4\nStep 30 loss 0.3\n"
+	table := "\nJob ID:          8123.head\nUsername:        ana\nGroup:           users\nQueue Used:      gpu\nAccount:         a12\nNode:            n07\n-----\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"a service of what it ran": {
+			steps + "Training:  99%|#########9| 199/200 [01:00<00:01,  3.3it/s]\n--------\nJob 'raysubmit_Ab12Cd34Ef56' succeeded\n--------\n", outcome.Success, "",
+		},
+		"the same of one that failed after its last words": {
+			steps + "Training done.\nwandb: Synced 2 W&B file(s)\n--------\nJob 'raysubmit_Ab12Cd34Ef56' failed\n--------\n", outcome.UnknownExit, "",
+		},
+		"a batch system's table":                     {steps + "Exit Status:     0" + table, outcome.Success, ""},
+		"its table, of a program that had said done": {steps + "Training done.\nExit Status:     3" + table, outcome.UnknownExit, "Exit Status"},
+		"an exit status that is followed by others":  {steps + "Exit status: 0\n" + strings.Repeat("Step 40 loss 0.2\nreading the next part\n", 9), outcome.UnknownExit, ""},
+		"a training that stops by itself":            {"12:00:01 98 0.51 0.62\n12:00:03 99 0.51 0.62\nStop training.\nReading the weights.\nWriting: net.keras\n", outcome.Success, ""},
+		"a training that stops for bad numbers":      {steps + "Loss is nan, stopping training\n", outcome.NaNLoss, "Loss is nan"},
+		"Portuguese":                                 {steps + "Tempo de execução: 41.7 s\n", outcome.Success, ""},
+		"Spanish":                                    {steps + "Tiempo total: 41,7 segundos\n", outcome.Success, ""},
+		"German":                                     {steps + "Laufzeit: 41.7 s\n", outcome.Success, ""},
+		"Chinese":                                    {steps + "总耗时：41.7秒\n", outcome.Success, ""},
+		"a clock's time in Chinese":                  {steps + "时间: 12:30:45\n", outcome.UnknownExit, ""},
+		"the time of each round":                     {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := diagnosetest.Old(t, c.log)
+			require.Equal(t, c.class, d.Class)
+			require.Contains(t, d.RootLine, c.line)
+		})
+	}
+}
