@@ -60,7 +60,7 @@ func (j *job) after(e *scan.Event) aftermath {
 	}
 	if ofScript(e) {
 		switch {
-		case f.Ran.Sentences-e.Ran.Sentences >= plenty:
+		case f.Ran.Sentences-e.Ran.Sentences >= plenty, f.Ran.Programs > e.Ran.Programs && sourced.MatchString(e.Text):
 			return wentOn
 		case f.Ran.Programs-e.Ran.Programs >= scan.Enough:
 			return maybeWent
@@ -81,6 +81,10 @@ func (j *job) after(e *scan.Event) aftermath {
 	}
 	return silence
 }
+
+// sourced is a shell's word on a file whose lines it was to run itself, for the settings
+// in it, and not on a program.
+var sourced = lazy.New(`: (?:\S*/)?(?:(?:conda|mamba|micromamba|modules?|lmod|setup|env|setvars)\.sh|(?:bin/)?activate|\.bash(?:rc|_profile)): No such file or directory$`)
 
 // buried reports whether srun tells after an exception, and before any progress, that
 // tasks ended with an exit code: the progress after that is other tasks'.

@@ -51,8 +51,8 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 	if p == nil || p.Class == outcome.Filesystem && pattern.OfFabric.MatchString(text) {
 		return
 	}
-	if strings.HasSuffix(st.previous, ":") && pythonWarns.MatchString(st.previous) {
-		return // the second line of a warning
+	if st.amidNote() {
+		return
 	}
 	e := &Event{Off: off, Raw: raw, Text: text, Tag: t, Class: p.Class, Weight: p.Weight, Form: f, Agent: pattern.AgentLine(text)}
 	switch {
@@ -80,6 +80,16 @@ var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|ac
 var accountedStep = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\s+\S+\s+`)
 
 var stepState = lazy.New(`\b(?:RUNNING|FAILED|COMPLETED|CANCELLED|TIMEOUT|OUT_OF_ME|NODE_FAIL|PREEMPTED)`)
+
+// amidNote reports whether a line is the second one of a warning, or of a message that
+// calls itself informational.
+func (st *stream) amidNote() bool {
+	return strings.HasSuffix(st.previous, ":") && (pythonWarns.MatchString(st.previous) || informs.MatchString(st.previous))
+}
+
+// informs begins a message that is for information, such as Stan's on a proposal that
+// it rejects.
+var informs = lazy.New(`(?i)^\W*info(?:rmation(?:al)?)?\b(?: message)?:`)
 
 // pythonWarns is how Python prints a warning, whose text may go on in the next line.
 var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)

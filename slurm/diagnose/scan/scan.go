@@ -447,7 +447,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		if len(st.open.Frames) > 0 && !looksLikeCode(text) {
 			st.open = nil // interrupted by something else
 		}
-	} else if kind, message, ok := python.ParseException(strings.TrimSpace(text), false); ok && !st.usage.has(text) &&
+	} else if kind, message, ok := python.ParseException(strings.TrimSpace(text), false); ok && !st.usage.has(text) && !st.amidNote() &&
 		pattern.FormOf(line) < pattern.Report && !strings.HasPrefix(kind, "nccl") {
 		e := s.classify(&Event{Off: off, Raw: raw, Text: text, Tag: t, Kind: kind, message: message})
 		s.add(e)
