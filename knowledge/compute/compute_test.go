@@ -98,7 +98,8 @@ func TestAnswerWorksItOut(t *testing.T) {
 func TestAnswerLeavesTheRest(t *testing.T) {
 	for _, q := range []string{
 		"", "how do I cancel a job", "torchrun command TP=2 on 8 gpus", "8 卡 TP2 PP2 脚本怎么写",
-		"when will my pending job start", "--dependency=77 waits for success, right?", "summary of CUDA_DEVICE_MAX_CONNECTIONS",
+		"when will my pending job start", "srun: job 88 queued and waiting for resources, can I see when it starts",
+		"--dependency=77 waits for success, right?", "summary of CUDA_DEVICE_MAX_CONNECTIONS",
 		"JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))

@@ -95,7 +95,7 @@ func dependency(q *question) string {
 	switch {
 	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was",
 		"命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ",
-		"where ", "what happened", "为什么", "哪个", "哪些", "哪台"):
+		"where ", "what happened", "see when", "know when", "tell when", "queued and waiting", "什么时候", "为什么", "哪个", "哪些", "哪台"):
 		return ""
 	case begun.MatchString(low):
 		kind = "after"
