@@ -92,10 +92,22 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 // misspelt finds a line such as "#SBACTH --time=1:00:00".
 func misspelt(line string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(line, " ")
-	if !ok || len(word) < 6 || !strings.HasPrefix(strings.TrimSpace(rest), "--") || !oneEdit(strings.ToUpper(word), "#SBATCH") {
+	if !ok || len(word) < 6 || !optionLike(strings.TrimSpace(rest)) || !oneEdit(strings.ToUpper(word), "#SBATCH") {
 		return "", "", false
 	}
 	return word, " " + rest, !strings.HasPrefix(word, "##")
+}
+
+// optionLike reports whether s begins with an option of sbatch: "--time=…",
+// "-n 1", "-n1", and not with words of a comment such as "-wise".
+func optionLike(s string) bool {
+	if strings.HasPrefix(s, "--") {
+		return true
+	}
+	if len(s) < 3 || s[0] != '-' || shortOptions[s[1]] == "" {
+		return false
+	}
+	return s[2] == ' ' || s[2] >= '0' && s[2] <= '9'
 }
 
 // readDirective splits a directive into words as sbatch does and reads its

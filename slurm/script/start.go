@@ -176,7 +176,8 @@ func (s *Start) elastic(args []Arg) {
 			continue
 		}
 		if p := a.Value[0]; p.Ref != nil {
-			if len(a.Value) > 1 || p.Quoted && !p.Ref.list() || len(args) == 1 && programLike(p.Ref) {
+			one := !p.Ref.list() && (p.Quoted || p.Ref.Positional && plainWord(args[1:]))
+			if len(a.Value) > 1 || one || len(args) == 1 && programLike(p.Ref) {
 				s.program(a, args[1:])
 				return
 			}
@@ -211,6 +212,16 @@ func (s *Start) program(a Arg, rest []Arg) {
 
 // list reports whether r is an array or the positional parameters.
 func (r *Ref) list() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
+
+// plainWord reports whether args begin with a word that is neither an option
+// nor a file: the argument of a program that stands before it.
+func plainWord(args []Arg) bool {
+	if len(args) == 0 {
+		return false
+	}
+	t, ok := args[0].Value.Literal()
+	return ok && t != "" && t[0] != '-' && !strings.ContainsAny(t, "./")
+}
 
 func programLike(r *Ref) bool {
 	n := strings.ToUpper(r.Name)
