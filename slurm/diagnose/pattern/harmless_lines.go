@@ -12,6 +12,8 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
 	// TensorFlow and JAX look for a GPU, and go on without one.
 	{on: oneOf("failed call to cuinit")},
+	// NCCL takes sockets where there is no InfiniBand (misc/ibvwrap.cc, misc/ibvsymbols.cc).
+	{on: oneOf("failed to open libibverbs.so")},
 	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
 		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},

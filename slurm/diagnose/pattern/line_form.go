@@ -128,7 +128,8 @@ var stated = lazy.New(`^\S*/\S+: ` + // a program by its path
 	`|NCCL WARN|\bNVRM\b|\b[Xx]id\b|^slurm|^\[ *\d+\.\d+\]|kernel: ` +
 	`|^(?:terminate called|what\(\):|Fatal |!!!|\*\*\* |\(core dumped\))` +
 	`|^(?:Error|Failed|Failure|Cannot|Can't|Could ?n[o']t|Couldn't|Unable|Invalid|Killed|Aborted|Abort|Segmentation|Bus error|Floating point|` +
-	`Illegal|Out of memory|No |Got |The |Mem|Exit|RuntimeE|Loading|Caught|Some NCCL)`)
+	`Illegal|Out of memory|No |Got |The |Mem|Exit|RuntimeE|Loading|Caught|Some NCCL|` +
+	`Dataset does not exist: |Your job has requested more processes )`) // Megatron's megatron/data/indexed_dataset.py, mpirun
 
 // WarningLevel matches a line that a logger marks as a warning.
 var WarningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)

@@ -70,6 +70,9 @@ var gpuPatterns = []pattern{
 		"|cusolver_status_internal_error|nvte_error"), ``},
 	{outcome.CUDAIllegalAccess, vague, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(6|8|11|12|13|31|32|44|45|68|69)\b`},
 
+	// What a program does while its CUDA graph is recorded (cudaGetErrorString, 900 to 908): its own fault.
+	{outcome.UserException, Specific + 6, oneOf("when stream is capturing|cudaerrorstreamcapture|capturing stream has|previous error during capture"), ``},
+
 	{outcome.DeviceAssert, Specific, oneOf("device-side assert|cudaerrorassert|cuda_error_assert|srcselectdimsize"), ``},
 	{outcome.DeviceAssert, Specific, oneOf("assertion `"), "(block: \\[|thread: \\[|\\.cu:\\d+|index out of bounds).*assertion `.*` failed" +
 		"|assertion `.*(index|idx|ind|t |class|target|label|prob|cur_target).*` failed"},

@@ -61,6 +61,9 @@ var networkPatterns = []pattern{
 	{outcome.PortInUse, Specific, oneOf("port"), `port \d+ (is )?(already )?(in use|taken|occupied)|failed to listen on any local network address` +
 		`|failed to bind to .*port`},
 
+	// c10d's last word on all addresses that it tried (torch/csrc/distributed/c10d/socket.cpp), before the exception that says why.
+	{outcome.PortInUse, fabric, oneOf("failed to listen on any local network address"), `\[c10d\] the server socket has failed to listen`},
+
 	{outcome.Rendezvous, fabric + 3, oneOf("rendezvoustimeouterror|client socket has timed out|client socket has failed to connect|name or service not known" +
 		"|temporary failure in name resolution|gaierror|nodename nor servname|no address associated with hostname|failed to resolve" +
 		"|could not resolve host|cannot resolve|name resolution|unknown host |unknown host:|hostname cannot be retrieved|socket cannot be retrieved"), ``},
@@ -80,7 +83,7 @@ var networkPatterns = []pattern{
 	{outcome.Rendezvous, fabric - 5, oneOf("etcd"), `etcd.{0,60}(timed? ?out|timeout|refused|failed|exception|unreachable)`},
 
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("to our best knowledge|joined but didn't finish|detected mismatch between collectives" +
-		"|mismatch between collectives|failed to pass monitoredbarrier|monitoredbarrier|collectivefingerprint|desync"), ``},
+		"|mismatch between collectives|mismatched collective detected|failed to pass monitoredbarrier|monitoredbarrier|collectivefingerprint|desync"), ``},
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
 	// gloo's, of a rank whose peer is in another collective (gloo/transport/tcp/pair.cc).
 	{outcome.NCCLTimeout, Death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},

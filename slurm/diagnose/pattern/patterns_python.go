@@ -22,6 +22,13 @@ var pythonPatterns = []pattern{
 		`|key.value.heads|(moe.)?experts|layers|microbatches|micro.?batches).{0,80}(less than|smaller than|greater than|at least|cannot` +
 		`|must).{0,80}(parallel|stage|rank)|decoder world size`},
 
+	// Sizes whose product is to be the world's.
+	{
+		outcome.ParallelConfig, Specific + 2, oneOf(" * "),
+		`\bworld.?size\b.{0,40}(==|equal)\D{0,40}\w+ \* \w+|\w \* \w+\b.{0,40}(==|equal).{0,20}\bworld.?size\b`+
+			`|assertion failed: \w*size == [tpdce]p \* [tpdce]p`,
+	},
+
 	{
 		outcome.BadArgs, Specific + 3, oneOf("error: unrecognized arguments|error: the following arguments are required|error: argument " +
 			"|error: ambiguous option|error: one of the arguments|error: unknown option|error: no such option|error: invalid value|unrecognized arguments:" +

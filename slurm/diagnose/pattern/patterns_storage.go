@@ -16,6 +16,9 @@ var storagePatterns = []pattern{
 		"|enomem|killed by signal 9|failed to pin memory|cudahostalloc"), `killed by signal: killed|defaultcpuallocator|ca(n't|nnot) allocate memory` +
 		`|\b(_?array)?memoryerror|bad_alloc|errno 12\]|unable to allocate .*(array|memory|i?b\b)|not enough memory|insufficient memory|memory exhausted` +
 		`|enomem|failed to pin|cudahostalloc`},
+	// Ray's of its workers (src/ray/raylet/node_manager.cc): its exception has the name that PyTorch's has.
+	{outcome.HostOOM, Specific + 3, oneOf("node running low on memory|killed due to memory pressure (oom)"), `killed due to (the node|memory pressure)`},
+	{outcome.HostOOM, Death, oneOf("exceeded k8s pod memory limits"), ``},
 	{outcome.HostOOM, Fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
 	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},
@@ -24,8 +27,9 @@ var storagePatterns = []pattern{
 	{outcome.HostOOM, Death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for
 
 	{
-		outcome.ShmBusError, Specific + 6, oneOf("</torch_|shared memory|/dev/shm|shm_open|torch_shm|shm"),
-		`insufficient shared memory|error while creating shared memory|/dev/shm.*(no space|not enough|failed|error|full|cannot|insufficient)|(no space` +
+		outcome.ShmBusError, Specific + 6, oneOf("shm.h:|shmutils.cc:|</torch_|shared memory|/dev/shm|shm_open|torch_shm|shm"),
+		`\bshm(utils)?\.(h|cc):\d+ nccl warn .*(no space|failed)|`+
+			`insufficient shared memory|error while creating shared memory|/dev/shm.*(no space|not enough|failed|error|full|cannot|insufficient)|(no space` +
 			`|failed|error|cannot|unable).*/dev/shm|unable to (open|mmap|resize|allocate) .*(shm|shared memory|torch_\d)|shared memory (manager` +
 			`|object).*(fail|error|no space|unable)|shm_open.*fail|failed to (extend|open|mmap|create) .*(shm|shared)|not enough (space` +
 			`|shared memory).*(shm)|(unable|failed|no space|cannot).*</torch_\d`,
@@ -35,7 +39,11 @@ var storagePatterns = []pattern{
 	{outcome.DiskFull, Specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
 		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
-	{outcome.DiskFull, Specific + 5, oneOf(" requested and "), `^oserror: \d+ requested and \d+ written`}, // NumPy's, of a write that was cut short
+	// NumPy's and Torch's, of a write that was cut short.
+	{
+		outcome.DiskFull, Specific + 5, oneOf(" requested and | blocks instead of "),
+		`^oserror: \d+ requested and \d+ written|write error: wrote \d+ blocks instead of \d+`,
+	},
 
 	{outcome.Filesystem, Specific + 3, oneOf("stale file handle|input/output error|transport endpoint|remote i/o error|structure needs cleaning|errno 116]" +
 		"|errno 5]|errno 107]|errno 108]|errno 121]|errno 117]|errno 30]|errno 112]|could not open stdout file|could not open stderr file" +
