@@ -230,6 +230,13 @@ var refinements = []refinement{
 		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
 		false,
 	},
+	// Ray's word on another process (python/ray/exceptions.py).
+	{
+		outcome.UnknownExit, pattern.Symptom, lazy.New(`(?:ActorDied|RayActor|WorkerCrashed|NodeDied|ActorUnavailable)Error$`),
+		lazy.New(`^(?:The actor (?:died unexpectedly|is unavailable)|The worker died unexpectedly|The node .* died)`), nil, false,
+	},
+	// torchrun lost the store of the others.
+	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py"}, true},
 	// It told a process its work, and was gone after half of it.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(EOF|Unpickling)Error$`), lazy.New(`^(?:pickle data was truncated|Ran out of input)`),

@@ -26,10 +26,15 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		if at := aCommand.FindStringIndex(text); at != nil {
 			said = text[:at[0]]
 		}
+		if at := whatMayBe.FindStringIndex(said); at != nil {
+			said = said[:at[0]]
+		}
 		if at := accountedStep.FindStringIndex(text); at != nil && stepState.MatchString(text[at[1]:]) {
 			said = text[at[1]:]
 		}
-		p = s.table.Best(said, h)
+		if p = s.table.Best(said, h); p != nil && len(said) < len(text) {
+			p = s.table.Match(said) // the literals that were found may stand in what was cut off
+		}
 	}
 	if p == nil && h.Ask&pattern.AskExit == 0 {
 		return // most lines that hold a row's literal are none of its forms
@@ -55,6 +60,9 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		return
 	}
 	e := &Event{Off: off, Raw: raw, Text: text, Tag: t, Class: p.Class, Weight: p.Weight, Form: f, Agent: pattern.AgentLine(text)}
+	if st.saidMore(e) && f == pattern.Bare {
+		e.Form = pattern.Statement
+	}
 	switch {
 	case p.Weight >= pattern.Fact-1 && !factForm.MatchString(text):
 		e.Weight = pattern.Specific
@@ -67,6 +75,25 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 	}
 }
 
+// saidMore reports whether a line goes on with the message of an exception, whose first
+// line ended with a colon or is what PyTorch writes before NCCL's own last warning
+// (torch/csrc/distributed/c10d/NCCLUtils.cpp). The exception itself gives way to a line
+// that says more.
+func (st *stream) saidMore(e *Event) bool {
+	if st.previous == ncclsLast {
+		return true
+	}
+	of := st.raised
+	if of == nil || of.Text != st.previous || !strings.HasSuffix(of.Text, ":") {
+		return false
+	}
+	of.Superseded = of.Superseded || e.Weight >= of.Weight+10
+	return true
+}
+
+// ncclsLast stands above NCCL's last warning in an exception's message.
+const ncclsLast = "Last error:"
+
 // commandLine is a command that a launcher repeats as a Python list: its words
 // are paths and flags, and say nothing of what happened.
 var commandLine = lazy.New(`\['[^']*', '-`)
@@ -74,6 +101,10 @@ var commandLine = lazy.New(`\['[^']*', '-`)
 // aCommand is a program with its options, as scripts and launchers repeat it: what
 // is said of it stands before.
 var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
+
+// whatMayBe is how Ray begins a list of what may have ended a process, which says
+// nothing of what did (src/ray/raylet/node_manager.cc).
+var whatMayBe = lazy.On("(1) ", `(?:some potential root causes|Some common causes include)[.:] \(1\) `)
 
 // accountedStep is how a row of sacct begins: with a step, whose name says nothing of what
 // happened to it. stepState is what follows.

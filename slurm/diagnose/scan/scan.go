@@ -395,6 +395,9 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		st.torn = text // at the width of a terminal
 		return
 	}
+	if said, ok := ofErrorFile(st.previous, text); ok {
+		text, line = said, said
+	}
 	if s.spy(st, t, text) {
 		return
 	}

@@ -1,0 +1,60 @@
+package scan_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPieces diagnoses pieces of logs as people show them to each other: without what
+// stood above, or cut off before the end.
+func TestPieces(t *testing.T) {
+	mayBe := "Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits. There are some potential root causes. (1) The process " +
+		"is killed by SIGKILL by OOM killer. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV.\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"NCCL's last warning in an exception without a traceback": {
+			"torch.distributed.DistBackendError: NCCL error in: /p/NCCLUtils.hpp:1, invalid usage (run with NCCL_DEBUG=WARN for details)\n" +
+				"ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank 5 and rank 4 both on CUDA device 3b\n",
+			outcome.NodeCountMismatch, "Duplicate GPU",
+		},
+		"the exception of an error file": {
+			"[ERROR] 2026-02-03 04:05:06,789 error_handler: {\n  \"message\": {\n    \"message\": \"RendezvousTimeoutError: \",\n" +
+				"    \"extraInfo\": {\n      \"py_callstack\": \"Traceback (most recent call last):\\n  File \\\"/v/run.py\\\", line 3, in main\\n\n",
+			outcome.Rendezvous, "RendezvousTimeoutError",
+		},
+		"data that look like an error file": {
+			"{\n  \"message\": {\n    \"message\": \"what is a ValueError?\",\n    \"role\": \"user\"\n", outcome.UnknownExit, "",
+		},
+		"what an import needs": {
+			"RuntimeError: Failed to import m.modeling_m because of the following error (look up to see its traceback):\n" +
+				"/lib64/libc.so.6: version `GLIBC_2.39' not found (required by /v/fused_2.so)\n",
+			outcome.ExtensionABI, "GLIBC_2.39",
+		},
+		"the store of a node that is gone": {
+			"Traceback (most recent call last):\n  File \"/v/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py\", line 11, in _call_store\n" +
+				"    return getattr(self._store, store_op)(*args)\nRuntimeError: Broken pipe\n\n" +
+				"The above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"/v/torchrun\", line 3, in <module>\n",
+			outcome.Rendezvous, "Broken pipe",
+		},
+		"Ray lists what may have ended a worker": {
+			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n\tclass_name: Worker\n" +
+				"The actor is dead because its worker process has died. " + mayBe, outcome.UnknownExit, "",
+		},
+		"Ray knows what ended it": {
+			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n" +
+				"Worker exit detail: Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.\n", outcome.HostOOM, "memory limits",
+		},
+		"NCCL has no InfiniBand, and takes sockets": {
+			"n1:17:17 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\nn1:17:17 [0] NCCL INFO Using network Socket\n", outcome.UnknownExit, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, c.class, r.Class, "%+v", r)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}
