@@ -35,8 +35,10 @@ var launchPatterns = []pattern{
 	// (deepspeed/launcher/runner.py, orte/mca/plm).
 	{outcome.EnvLaunch, Specific + 3, oneOf("not reachable via ssh|'ssh -o passwordauthentication=no|unable to reliably start one or more daemons"), ``},
 	// Open MPI's mpirun, whose -np is more than Slurm gave, or than its map takes (help-orte-rmaps-base.txt, help-orte-rmaps-ppr.txt).
-	{outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available|requested more processes than the ppr"),
-		`^there are not enough slots available in the system|^your job has requested more processes than the ppr`},
+	{
+		outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available|requested more processes than the ppr"),
+		`^there are not enough slots available in the system|^your job has requested more processes than the ppr`,
+	},
 	// Bash in other languages. Source: the catalogues of bash and glibc.
 	{
 		outcome.EnvLaunch, Specific + 3, oneOf("未找到命令|找不到命令|没有那个文件或目录|沒有此一檔案或目錄|コマンドが見つかりません|そのようなファイルやディレクトリはありません" +

@@ -25,7 +25,7 @@ var pythonPatterns = []pattern{
 	// Sizes whose product is to be the world's.
 	{
 		outcome.ParallelConfig, Specific + 2, oneOf(" * "),
-		`\bworld.?size\b.{0,40}(==|equal)\D{0,40}\w+ \* \w+|\w \* \w+\b.{0,40}(==|equal).{0,20}\bworld.?size\b`+
+		`\bworld.?size\b.{0,40}(==|equal)\D{0,40}\w+ \* \w+|\w \* \w+\b.{0,40}(==|equal).{0,20}\bworld.?size\b` +
 			`|assertion failed: \w*size == [tpdce]p \* [tpdce]p`,
 	},
 

@@ -28,7 +28,7 @@ var storagePatterns = []pattern{
 
 	{
 		outcome.ShmBusError, Specific + 6, oneOf("shm.h:|shmutils.cc:|</torch_|shared memory|/dev/shm|shm_open|torch_shm|shm"),
-		`\bshm(utils)?\.(h|cc):\d+ nccl warn .*(no space|failed)|`+
+		`\bshm(utils)?\.(h|cc):\d+ nccl warn .*(no space|failed)|` +
 			`insufficient shared memory|error while creating shared memory|/dev/shm.*(no space|not enough|failed|error|full|cannot|insufficient)|(no space` +
 			`|failed|error|cannot|unable).*/dev/shm|unable to (open|mmap|resize|allocate) .*(shm|shared memory|torch_\d)|shared memory (manager` +
 			`|object).*(fail|error|no space|unable)|shm_open.*fail|failed to (extend|open|mmap|create) .*(shm|shared)|not enough (space` +
