@@ -44,6 +44,9 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	if len(words) == 0 {
 		return b.start(ctx, a, c)
 	}
+	if d, ok := help.OnceMore(words, c.Lang); ok {
+		return b.reply.Doc(a, d, false)
+	}
 	name, ok := typed.Resolve(words[0])
 	if name != "ask" {
 		if owed, done := b.askedOfJob(ctx, a, c, words, f); done {

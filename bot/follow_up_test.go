@@ -55,6 +55,8 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
 	ask("1.9", "status")
 	s.said("gpt · failed")
+	ask("1.10", "retry 4711")
+	s.said("submit --from 4711", "as a new job", "requeue 4711")
 }
 
 func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {

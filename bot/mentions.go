@@ -44,6 +44,9 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		return b.perform(ctx, a, c, "status", words, t, f)
 	}
 	if len(words) > 0 && len(t.Blocks) == 0 {
+		if d, ok := help.OnceMore(words, c.Lang); ok {
+			return b.reply.Doc(a, d, true)
+		}
 		if owed, done := b.followUp(ctx, a, c, a.Text); done {
 			return owed
 		}

@@ -62,7 +62,7 @@ var (
 // buttonWords is what the button of a command says: what it does, and of which job
 // where it names one. A command without a name of its own says itself.
 func buttonWords(words string, l lang.Lang) string {
-	if strings.HasPrefix(words, "submit --from ") { // a change that the plan accepts
+	if job, ok := strings.CutPrefix(words, "submit --from "); ok && !isID(job) { // a change that the plan accepts
 		return textApplyFix.In(l)
 	}
 	words, _, _ = strings.Cut(words, " --cluster ")

@@ -25,3 +25,19 @@ func TestAWrongFlagIsToldInTheLanguageThatAnotherNames(t *testing.T) {
 		require.Empty(t, out.String(), line)
 	}
 }
+
+// A word for running a job once more, which two commands do, is told both.
+func TestAWordForOnceMoreIsToldTheCommands(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Setenv("LC_ALL", "C")
+	for line, says := range map[string]string{
+		"retry 4711":          "`megatron-ops submit --from 4711` submits it as a new job, `megatron-ops requeue 4711` puts",
+		"resubmit":            "`megatron-ops submit --from JOB`",
+		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
+		"retry now please":    "see: megatron-ops help",
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 2, run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &out, err: &errs}), line)
+		require.Contains(t, errs.String(), says, line)
+	}
+}
