@@ -39,7 +39,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	f.Share = f.Share || a.Share
 	if len(words) == 0 && len(t.Blocks) > 0 {
-		return b.pasted(ctx, a, c, t, f.Share)
+		return b.pasted(ctx, a, c, t, f)
 	}
 	if len(words) == 0 {
 		return b.start(ctx, a, c)

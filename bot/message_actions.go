@@ -62,7 +62,7 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
 		from.text = strings.Join(t.Blocks, "\n") // and not what was written around it
 	}
-	return b.look(ctx, a, c, from, nil, false)
+	return b.look(ctx, a, c, from, nil, typed.Flags{})
 }
 
 // diagnoseMessage diagnoses what a message brings or names.

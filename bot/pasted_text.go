@@ -37,8 +37,8 @@ func unread(f incoming.File, err error) *ops.Error {
 }
 
 // pasted answers a command that is only a code block.
-func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, share bool) []store.SlackMessage {
-	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, share)
+func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) []store.SlackMessage {
+	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
 }
 
 // pastedIn answers a message that brings a log, a script or a specification, in
@@ -50,11 +50,13 @@ func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 		if err != nil {
 			return b.reply.Doc(a, answer.Error(unread(a.Files[0], err), c.Lang), true), true
 		}
-		return b.look(ctx, a, c, p, words, true), true
+		f.Share = true
+		return b.look(ctx, a, c, p, words, f), true
 	}
 	text := strings.Join(t.Blocks, "\n")
 	if looksLikeSpec(text) || looksLikeScript(text) || looksLikeLog(text) {
-		return b.look(ctx, a, c, paste{"message", text}, words, !f.Share || a.Direct), true
+		f.Share = !f.Share || a.Direct
+		return b.look(ctx, a, c, paste{"message", text}, words, f), true
 	}
 	return nil, false
 }
@@ -77,27 +79,36 @@ func looksLikeLog(s string) bool {
 // look answers with what the text asks for: a specification is planned, or
 // submitted where the words say so; a script is linted; anything else is read
 // as a log.
-func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, share bool) []store.SlackMessage {
+func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, f typed.Flags) []store.SlackMessage {
 	verb := ""
 	if len(words) > 0 {
 		verb, _ = typed.Resolve(words[0])
 	}
+	if len(words) > 0 && (verb == "" || verb == "ask") {
+		f.Output = "" // a question may be about it
+	}
+	if f.Lang != "" {
+		c.Lang = f.Lang
+	}
+	if f.Output != "" {
+		return b.reply.Doc(a, answer.Error(ops.OutputError(f.Output), c.Lang), f.Share)
+	}
 	spec := looksLikeSpec(p.text)
 	switch {
 	case spec && (verb == "submit" || verb == "render"):
-		return b.perform(ctx, a, c, verb, words[1:], typed.Text{Blocks: []string{p.text}}, typed.Flags{Share: share})
+		return b.perform(ctx, a, c, verb, words[1:], typed.Text{Blocks: []string{p.text}}, f)
 	case spec:
-		return b.perform(ctx, a, c, "plan", nil, typed.Text{Blocks: []string{p.text}}, typed.Flags{Share: share})
+		return b.perform(ctx, a, c, "plan", nil, typed.Text{Blocks: []string{p.text}}, f)
 	case looksLikeScript(p.text) && verb != "diagnose":
 		if op, ok := operations.Lookup("lint"); ok {
 			in := op.NewIn()
 			if setText(in, p.text) {
-				return b.runWith(ctx, a, c, op, in, share)
+				return b.runWith(ctx, a, c, op, in, f)
 			}
 		}
-		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: p.text}, typed.Flags{Share: share})
+		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: p.text}, f)
 	}
-	return b.diagnoseText(ctx, a, c, p, share)
+	return b.diagnoseText(ctx, a, c, p, f.Share)
 }
 
 // setText puts text into the input's field for it.
@@ -114,12 +125,12 @@ func setText(in any, text string) bool {
 }
 
 // runWith runs a reading operation whose input is filled already.
-func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, share bool) []store.SlackMessage {
+func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, f typed.Flags) []store.SlackMessage {
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
-		return b.reply.Doc(a, b.failed(ops.AsError(err), result, c), share)
+		return b.reply.Doc(a, b.failed(ops.AsError(err), result, c), f.Share)
 	}
-	return b.done(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: share})
+	return b.done(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: f.Share, JSON: f.Json})
 }
 
 // diagnoseText finds the root cause in a pasted log.
@@ -160,7 +171,7 @@ func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 func (b *Bot) pastedInForm(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	_, c := b.metaOf(ctx, &a)
 	a.Kind = incoming.AsButton
-	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, false)
+	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, typed.Flags{})
 }
 
 // typedText is a message's text as it was typed: its code blocks without fences,
