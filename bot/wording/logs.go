@@ -15,14 +15,13 @@ import (
 var (
 	textLogsOf = lang.Text{EN: "Log of %s, newest last", ZH: "%s 的日志，最新的在最后"}
 	textRanks  = lang.Text{EN: "× %d ranks", ZH: "%d 个 rank"}
-	textNoLog  = lang.Text{EN: "Job %s has written nothing yet", ZH: "作业 %s 还没有写日志"}
 )
 
 // logsDoc is a job's lines as a chat wants them: each behind its rank and node,
 // Megatron's long lines about an iteration in a few numbers, the newest last.
 func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	if len(o.Lines) == 0 {
-		return view.Doc{Title: fmt.Sprintf(textNoLog.In(l), o.JobID)}
+		return o.View(l)
 	}
 	var b strings.Builder
 	for _, line := range o.Lines {

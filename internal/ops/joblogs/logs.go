@@ -44,8 +44,9 @@ type LogsOut struct {
 	Pulse *report.Pulse `json:"pulse,omitempty"`
 
 	asked    LogsIn
-	streamed bool // the lines were shown as they came
-	newest   bool // of more lines, the newest were kept
+	empty    slurm.State // of a job that has no line at all
+	streamed bool        // the lines were shown as they came
+	newest   bool        // of more lines, the newest were kept
 }
 
 // maxLines bounds an answer without a tail: a million lines are nobody's answer,
@@ -82,6 +83,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {
 		if j.State == slurm.Pending {
+			out.empty = j.State
 			return out, nil
 		}
 		said, fix := noLog(j)
@@ -95,6 +97,12 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if out.Lines, out.More, err = in.read(ctx, src, j); err != nil {
 		return out, err
 	}
+	if len(out.Lines) == 0 {
+		all, _, err := LogsIn{Tail: 1}.read(ctx, src, j)
+		if err == nil && len(all) == 0 {
+			out.empty = j.State
+		}
+	}
 	if j.State == slurm.Running {
 		out.Pulse = pulseOf(ctx, src, diagnose.FromJob(j))
 	}
@@ -106,7 +114,20 @@ func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
 	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
 }
 
-// none says that there are no lines, and which were asked for.
+// none says why no line is shown: the job has none, or none of those that were asked for.
+func (o LogsOut) none() lang.Text {
+	switch {
+	case o.empty == "":
+		return o.asked.none()
+	case o.empty == slurm.Pending:
+		return lang.Text{EN: "job %s waits and has no log yet", ZH: "作业 %s 还在排队，尚无日志"}.With(o.JobID)
+	case o.empty.Ended():
+		return lang.Text{EN: "job %s has ended, and its log is empty", ZH: "作业 %s 已结束，其日志为空"}.With(o.JobID)
+	}
+	return lang.Text{EN: "job %s has written nothing yet", ZH: "作业 %s 还没有写日志"}.With(o.JobID)
+}
+
+// none says which lines there are none of.
 func (in LogsIn) none() lang.Text {
 	rank := ""
 	if in.Rank != nil {
@@ -240,7 +261,7 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 		return view.Doc{}
 	}
 	if len(o.Lines) == 0 {
-		return view.Doc{Title: o.asked.none().In(l)}
+		return view.Doc{Title: o.none().In(l)}
 	}
 	d := view.Doc{Sections: []view.Section{{Code: lineTexts(o.Lines), Lang: "log"}}}
 	if o.Pulse != nil {

@@ -359,6 +359,14 @@ func TestTheFirstLinesOfALongLog(t *testing.T) {
 	require.Equal(t, "the first lines; --tail shows the newest", out.(joblogs.LogsOut).View(lang.EN).Title)
 }
 
+// emptied is a job in that state whose log has no line.
+func emptied(now slurm.State) func(*slurm.Job) {
+	return func(j *slurm.Job) {
+		j.State = now
+		_ = os.Truncate(j.Stdout, 0) // a log that keeps its lines fails the case
+	}
+}
+
 // Of whom a line is stands before it; of lines that are not there it is said why.
 func TestLinesOfALog(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -373,7 +381,9 @@ func TestLinesOfALog(t *testing.T) {
 		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines of rank 0"},
 		"of a node that has none":         {in: joblogs.LogsIn{Node: "gpu9", Level: "error"}, shows: "no lines of node gpu9, level error"},
 		"fewer than none":                 {in: joblogs.LogsIn{Tail: -1}, err: "-1 is negative"},
-		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "no lines"},
+		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "job 77 waits and has no log yet"},
+		"of a log that stayed empty":      {in: joblogs.LogsIn{Rank: new(int)}, job: emptied(slurm.Failed), shows: "job 77 has ended, and its log is empty"},
+		"of a log that is empty yet":      {in: joblogs.LogsIn{Tail: 5}, job: emptied(slurm.Running), shows: "job 77 has written nothing yet"},
 		"afterwards there should be":      {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Failed, "/nowhere/gpt-77.out" }, err: "no log was found at /nowhere/gpt-77.out"},
 	} {
 		c, j := running(t, 0)
