@@ -45,7 +45,13 @@ func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 					continue // each case meets one of them
 				}
 				path := filepath.Join(dir, filepath.Base(l.Path()))
-				if copyLines(t, l.Path(), path, before) < shortest {
+				longest := 0
+				copyLogs(t, l.Path(), path, func(log []byte) []byte {
+					out, lines := eachBehind(log, before)
+					longest = max(longest, lines)
+					return out
+				})
+				if longest < shortest {
 					continue
 				}
 				r, err := diagnose.Path(context.Background(), path, l.Context)
@@ -59,34 +65,31 @@ func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// copyLines copies a log, or every log of a folder, with what stands before each line,
-// and returns how many lines the longest has.
-func copyLines(t *testing.T, from, to string, before func(int) string) (longest int) {
+// copyLogs copies a log, or every log of a folder, with its time and what change makes of it.
+func copyLogs(t *testing.T, from, to string, change func(log []byte) []byte) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+		require.NoError(t, err)
 		rel, err := filepath.Rel(from, p)
 		require.NoError(t, err)
+		target := filepath.Join(to, rel)
 		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+			return os.MkdirAll(target, 0o755)
 		}
 		b, err := os.ReadFile(p)
 		require.NoError(t, err)
-		lines := bytes.SplitAfter(b, []byte("\n"))
-		longest = max(longest, len(lines)-1)
-		var out bytes.Buffer
-		for n, l := range lines {
-			if len(l) > 0 {
-				out.WriteString(before(n + 1))
-				out.Write(l)
-			}
-		}
+		require.NoError(t, os.WriteFile(target, change(b), 0o644))
 		info, err := d.Info()
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(to, rel), out.Bytes(), 0o644))
-		return os.Chtimes(filepath.Join(to, rel), time.Time{}, info.ModTime())
+		return os.Chtimes(target, time.Time{}, info.ModTime())
 	}))
-	return longest
+}
+
+// eachBehind is a log with what stands before each line, and how many lines it has.
+func eachBehind(log []byte, before func(int) string) (out []byte, lines int) {
+	for line := range bytes.Lines(log) {
+		lines++
+		out = append(append(out, before(lines)...), line...)
+	}
+	return out, lines
 }

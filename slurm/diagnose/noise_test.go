@@ -2,10 +2,10 @@ package diagnose_test
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +51,8 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 						continue // of two errors of one script the first one counts
 					}
 					path := filepath.Join(dir, filepath.Base(l.Path()))
-					copyWithNoise(t, l.Path(), path, strings.ReplaceAll(noise, "{node}", nodes[l.ID]), place)
+					said := strings.ReplaceAll(noise, "{node}", nodes[l.ID])
+					copyLogs(t, l.Path(), path, func(log []byte) []byte { return withNoise(log, said, place) })
 					r, err := diagnose.Path(context.Background(), path, l.Context)
 					require.NoError(t, err)
 					if got := verdictWithoutLine(r); got != plain[l.ID] {
@@ -72,33 +73,14 @@ func verdictWithoutLine(r report.Report) string {
 	return diagnosetest.Verdict("", r) + " " + r.RootFile + " " + text
 }
 
-// copyWithNoise copies a log, or every log of a folder, with noise in it.
-func copyWithNoise(t *testing.T, from, to, noise, place string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, p)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if d.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		b, err := os.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		if len(b) == 0 {
-			return os.WriteFile(target, b, 0o644)
-		}
-		lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
-		at := map[string]int{"before": 0, "between": betweenStatements(lines), "after": len(lines)}[place]
-		all := append(append(append([]string{}, lines[:at]...), timed(noise, lines, at)), lines[at:]...)
-		return os.WriteFile(target, []byte(strings.Join(all, "\n")+"\n"), 0o644)
-	}))
+// withNoise is a log with noise at that place; an empty one stays so.
+func withNoise(log []byte, noise, place string) []byte {
+	if len(log) == 0 {
+		return log
+	}
+	lines := strings.Split(strings.TrimSuffix(string(log), "\n"), "\n")
+	at := map[string]int{"before": 0, "between": betweenStatements(lines), "after": len(lines)}[place]
+	return []byte(strings.Join(slices.Insert(lines, at, timed(noise, lines, at)), "\n") + "\n")
 }
 
 // betweenStatements finds a line near the middle before which something may
