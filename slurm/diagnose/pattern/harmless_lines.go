@@ -18,6 +18,8 @@ var harmlessPatterns = []pattern{
 		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
+	// conda was told to make an environment that is there.
+	{on: oneOf("prefix already exists")},
 	// What an adapter tells of its fabric: ibv_get_async_event(3), less the errors.
 	{on: oneOf("async event"), re: `async event ?:? (?:sm|lid|p_?key(?: table)?) change|async event ?:? (?:path migrated|communication established)`},
 	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},

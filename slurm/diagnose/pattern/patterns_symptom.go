@@ -16,6 +16,8 @@ var symptomPatterns = []pattern{
 	},
 	// The interpreter's word on SIGABRT, which watchdogs and asserts raise.
 	{outcome.Segfault, Aborted, oneOf("fatal python error: aborted|`process abort signal` is detected"), ``},
+	// C++'s word on a process that ended while its threads ran, which an exception makes it do.
+	{outcome.Segfault, Aborted, oneOf("terminate called without an active exception"), ``},
 	// Paddle's other words on signals (paddle/fluid/platform/init.cc).
 	{outcome.Segfault, Specific, oneOf("`erroneous arithmetic operation` is detected"), ``},
 	{outcome.ShmBusError, Death + 6, oneOf("`access to an undefined portion of a memory object` is detected"), ``},
@@ -24,7 +26,7 @@ var symptomPatterns = []pattern{
 	{
 		outcome.Segfault, Death + 1, oneOf("core dumped|terminate called|: aborted| aborted  |trace/breakpoint trap|killed by signal: aborted|assertion"),
 		`aborted +\(core dumped\)|line \d+: +\d+ (?:aborted|trace/breakpoint trap)\b|trace/breakpoint trap +\(core dumped\)` +
-			`|terminate called (after throwing an instance of '(std::\w+|__\w+)'|without an active exception|recursively)` +
+			`|terminate called (after throwing an instance of '(std::\w+|__\w+)'|recursively)` +
 			`|tasks? [\d,\[\]-]+: aborted|killed by signal: aborted|\.(cc?|cpp|cxx|h|hpp|cuh?):\d+:.* assertion .* failed`,
 	},
 

@@ -223,6 +223,9 @@ type refinement struct {
 	deep   bool          // only the last three frames count
 }
 
+// unreached are the exceptions of those who ask another server.
+var unreached = lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`)
+
 var refinements = []refinement{
 	// The other end of a pipe between processes is gone.
 	{
@@ -244,8 +247,15 @@ var refinements = []refinement{
 		true,
 	},
 	{
-		outcome.HFHub, pattern.Specific, lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`),
-		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|refused|getaddrinfo`), nil, false, // a download
+		outcome.HFHub, pattern.Specific, unreached,
+		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|getaddrinfo`), nil, false, // a download
+	},
+	{ // The same, where a download raised it: a database or a server of the job's own refuses too.
+		outcome.HFHub, pattern.Specific, unreached, lazy.New(`(?i)refused`),
+		[]string{
+			"huggingface_hub/", "transformers/", "datasets/", "torch/hub.py", "torchvision/", "timm/", "nltk/", "tiktoken/", "urllib/request.py", "modelscope/",
+		},
+		false,
 	},
 	{outcome.EnvLaunch, pattern.Specific, lazy.New(`^KeyError$`), lazy.New(`^'(?:LOCAL_|NODE_)?RANK'$|^'(?:LOCAL_)?WORLD_SIZE'$|^'MASTER_(?:ADDR|PORT)'$`), nil, false}, // no launcher
 	{

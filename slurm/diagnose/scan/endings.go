@@ -79,7 +79,13 @@ const drawn = "-=*#|~_+ \t"
 // them back.
 func closes(text string) bool {
 	bare := strings.Trim(text, drawn)
-	return closing.MatchString(bare) && !unfinished.MatchString(bare) && !ofRound.MatchString(bare)
+	return closing.MatchString(bare) && !unfinished.MatchString(bare) && !ofRound.MatchString(bare) && !echoes(bare)
+}
+
+// echoes reports whether a line is a script's command that has words said, which a
+// workflow prints before it runs it.
+func echoes(text string) bool {
+	return strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
@@ -87,7 +93,7 @@ func closes(text string) bool {
 func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
-	case bare == "" || unfinished.MatchString(bare) || ofRound.MatchString(bare):
+	case bare == "" || unfinished.MatchString(bare) || ofRound.MatchString(bare) || echoes(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true

@@ -27,6 +27,8 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"an exit status that is followed by others":  {steps + "Exit status: 0\n" + strings.Repeat("Step 40 loss 0.2\nreading the next part\n", 9), outcome.UnknownExit, ""},
 		"a training that stops by itself":            {"12:00:01 98 0.51 0.62\n12:00:03 99 0.51 0.62\nStop training.\nReading the weights.\nWriting: net.keras\n", outcome.Success, ""},
 		"a training that stops for bad numbers":      {steps + "Loss is nan, stopping training\n", outcome.NaNLoss, "Loss is nan"},
+		"a workflow's command that would say so":     {steps + "rule polish:\n    polish --out b.gz a.gz\n\n    echo \"Polishing completed\"\n", outcome.UnknownExit, ""},
+		"a script's trace, and what it said":         {steps + "+ echo Training finished\nTraining finished\n", outcome.Success, ""},
 		"Portuguese":                                 {steps + "Tempo de execução: 41.7 s\n", outcome.Success, ""},
 		"Spanish":                                    {steps + "Tiempo total: 41,7 segundos\n", outcome.Success, ""},
 		"German":                                     {steps + "Laufzeit: 41.7 s\n", outcome.Success, ""},

@@ -1,0 +1,50 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatWasRefusedByWhom has connections that were refused: by what models are
+// downloaded from, and by servers of a job's own.
+func TestWhatWasRefusedByWhom(t *testing.T) {
+	in := func(file, last string) string {
+		return "Traceback (most recent call last):\n  File \"/w/embed.py\", line 8, in <module>\n    main()\n" +
+			"  File \"/v/lib/python3.12/site-packages/" + file + "\", line 71, in send\n    return self._send(r)\n" + last + "\n"
+	}
+	for name, c := range map[string]struct{ log, class string }{
+		"a database":              {in("milvus_lite/client.py", "httpx.ConnectError: [Errno 111] Connection refused"), outcome.UserException},
+		"a hub":                   {in("huggingface_hub/file_download.py", "httpx.ConnectError: [Errno 111] Connection refused"), outcome.HFHub},
+		"a hub, by name":          {in("api/call.py", "requests.exceptions.ConnectionError: (host='huggingface.co', port=443): Connection refused"), outcome.HFHub},
+		"a download, as it seems": {in("api/call.py", "requests.exceptions.ConnectTimeout: Connection to files.example timed out"), outcome.HFHub},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, c.class, r.Class, r.RootLine)
+		})
+	}
+}
+
+// TestWordsThatOnlyAccompany has lines that look like a cause and are said beside one.
+func TestWordsThatOnlyAccompany(t *testing.T) {
+	const threads = "terminate called without an active exception\n"
+	const there = "CondaValueError: prefix already exists: /home/ana/envs/align\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"threads that an exception left":  {strings.Repeat(threads, 3) + diagnosetest.Raised("TypeError: forward() takes 3 positional arguments but 4 were given"), outcome.UserException, "forward()"},
+		"threads, and nothing else":       {"Step 3 loss 0.4\n" + threads, outcome.Segfault, "terminate"},
+		"an environment that was there":   {there + "Building the graph of jobs...\nReady jobs: 2\n", outcome.UnknownExit, ""},
+		"one that was there, and an end":  {there + "Building the graph of jobs...\nAll jobs completed\n", outcome.Success, ""},
+		"one that was there, and a cause": {there + diagnosetest.Raised("KeyError: 'width'"), outcome.UserException, "width"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, c.class, r.Class, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}
