@@ -77,8 +77,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	yes.Style = slack.StylePrimary
 	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(answer.ActNo, id, answer.Label(textDecline.In(c.Lang))))
 	rendered := answer.Render(doc, c.Lang)
-	first := rendered.Messages[0]
-	first = first[:min(len(first), answer.MaxBlocks-2)]
+	first := rendered.Messages[0] // some ten blocks: what a long request goes on with stands in the thread
 	to := a.Channel
 	if b.cfg.Policy.ApprovalChannel != "" {
 		to = b.cfg.Policy.ApprovalChannel
@@ -131,8 +130,7 @@ func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone 
 	}
 	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
 	r := answer.Render(doc, l)
-	bs := r.Messages[0]
-	bs = slices.Concat(bs[:min(len(bs), answer.MaxBlocks-2)], []slack.Block{requester(h.Ask.User, l), slack.NewRichTextBlock("", slack.NewRichTextSection(
+	bs := slices.Concat(r.Messages[0], []slack.Block{requester(h.Ask.User, l), slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
 	return []store.SlackMessage{b.out.Owe(
 		h.Message+"/decided",

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,6 +62,27 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 			require.NotContains(t, drawn, `"type":"button"`)
 		}
 	}
+	require.Equal(t, 1, s.yard.count())
+}
+
+// A request that no message holds reaches the operators whole, in the message's thread, and can be decided.
+func TestALongRequestIsShownWhole(t *testing.T) {
+	t.Parallel()
+	s := approving(t)
+	var env strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&env, " --env V%d=%s", i, strings.Repeat("x", 60))
+	}
+	s.Slash("submit --yes" + env.String() + " " + spec)
+	q := s.said("Approval needed")
+	s.Wait("the last of it", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool {
+			return f.Thread == q.TS && strings.Contains(string(f.Data), "V599=xxx")
+		})
+	})
+	action, value := buttonOf(t, q, "Approve")
+	s.Press(q, action, value, "U5")
+	s.said("Approved: submit")
 	require.Equal(t, 1, s.yard.count())
 }
 
