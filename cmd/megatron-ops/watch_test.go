@@ -83,6 +83,8 @@ func TestALiveTableFitsItsTerminal(t *testing.T) {
 		table.height = 0
 		whole := strings.Count(table.View().Content, "\n") + 1
 		require.Contains(t, strings.Join(lines, "\n"), fmt.Sprintf("还有 %d 行", whole-len(lines)+1), "all but those that stand there")
+		table.height = whole + 1
+		require.NotContains(t, table.View().Content, "还有", "a table that just fits is whole")
 	}
 }
 
