@@ -33,8 +33,8 @@ var networkPatterns = []pattern{
 	{outcome.NCCLConnection, fabric, oneOf("makedevicefor|ifname"), `(no|unknown|unable|not found|invalid).*ifname|makedeviceforinterface|makedeviceforhostname`},
 	{
 		outcome.NCCLConnection, TimedOut - 3, oneOf("ncclsystemerror|unhandled system error|ncclinternalerror|ncclunhandledcudaerror|unhandled cuda error" +
-			"|unhandled nccl error|nccl error in|nccl warn"),
-		`ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*invalid usage|nccl warn .*(socket|network|connect)`,
+			"|unhandled nccl error|nccl error in|nccl error: |nccl warn"),
+		`ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*invalid usage|nccl error: (unhandled|internal error|invalid usage)|nccl warn .*(socket|network|connect)`,
 	},
 
 	{outcome.NodeCountMismatch, Specific, oneOf("clients joined"), `\d+/\d+ clients joined`},

@@ -171,6 +171,8 @@ var pythonPatterns = []pattern{
 			"|wrong byte size|corrupt checkpoint|checkpoint is corrupt"),
 		`error|exception|missing|mismatch|corrupt|invalid|failed|exiting|truncat|unexpected|not (a|found|match|equal)|unable|different|wrong`,
 	},
+	// DeepSpeed's, of an optimizer's state cut for other numbers of ranks (deepspeed/runtime/engine.py).
+	{outcome.CheckpointLoad, Specific + 4, oneOf("checkpoint being loaded used a"), ``},
 	{outcome.CheckpointLoad, Specific + 4, oneOf("error no file named"), `no file named .*(\.safetensors|\.bin|\.ckpt)`},
 	{outcome.CheckpointLoad, Specific + 4, oneOf("checkpoint"), `\b(missing|unexpected|unknown|mismatched)( \w+)? keys?\b.{0,60}checkpoint|(error|exception` +
 		`|exit\w*|fail\w*|fatal)\b.{0,160}\bcheckpoint\S*.{0,120}(not exist|not found|missing|mismatch|does not match|corrupt|invalid|incompatible` +

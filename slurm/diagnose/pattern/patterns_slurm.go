@@ -30,6 +30,7 @@ var slurmPatterns = []pattern{
 		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure` +
 			`|job credential)|task launch for \S+ failed on node \S+: (job credential|communication connection|socket timed out|unable to contact)`,
 	},
+	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
 	{
 		outcome.SlurmCancelled, Ended - 2, oneOf("cancelled at|due to signal|sending ctrl-c|interrupt (one more within|first task exited"),
 		`(job|step) \S+ on \S+ cancelled at \S+ (\*\*\*|due to signal)|(job|step) \S+.* cancelled at|sending ctrl-c|interrupt \(one more` +

@@ -23,7 +23,7 @@ var storagePatterns = []pattern{
 	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},
 	{outcome.HostOOM, Death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
-	{outcome.HostOOM, Death + 4, oneOf(" killed "), `line \d+: +\d+ killed\b`},
+	{outcome.HostOOM, Death + 4, oneOf(" killed"), `line \d+: +\d+ killed\b`},
 	{outcome.HostOOM, Death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for
 
 	{

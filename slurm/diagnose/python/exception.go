@@ -238,6 +238,16 @@ var refinements = []refinement{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(?:ActorDied|RayActor|WorkerCrashed|NodeDied|ActorUnavailable)Error$`),
 		lazy.New(`^(?:The actor (?:died unexpectedly|is unavailable)|The worker died unexpectedly|The node .* died)`), nil, false,
 	},
+	// A launcher's word on the process that it started, which said more itself.
+	{
+		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`), lazy.New(`returned non-zero exit status [12]\.$`),
+		[]string{"accelerate/commands/launch.py", "torch/distributed/launch.py", "llamafactory/cli.py"},
+		false,
+	},
+	{
+		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`),
+		lazy.New(`^Command '\[?'?(?:\S*/)?(?:torchrun|accelerate|deepspeed)\b.* returned non-zero exit status [12]\.$`), nil, false,
+	},
 	// torchrun lost the store of the others.
 	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py"}, true},
 	// It told a process its work, and was gone after half of it.

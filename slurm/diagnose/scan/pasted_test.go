@@ -47,6 +47,16 @@ func TestPieces(t *testing.T) {
 			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n" +
 				"Worker exit detail: Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.\n", outcome.HostOOM, "memory limits",
 		},
+		"a launcher's word on what it started": {
+			"Cuda failure 802 'system not yet initialized'\n  File \"/usr/lib/python3.11/subprocess.py\", line 5, in run\n    raise CalledProcessError(\n" +
+				"subprocess.CalledProcessError: Command '['torchrun', '--nnodes', '1', '/w/a.py']' returned non-zero exit status 1.\n",
+			outcome.CUDADriver, "system not yet initialized",
+		},
+		"accelerate's, with nothing before it": {
+			"Traceback (most recent call last):\n  File \"/v/accelerate/commands/launch.py\", line 6, in simple_launcher\n    raise subprocess.CalledProcessError(\n" +
+				"subprocess.CalledProcessError: Command '['/v/bin/python', 't.py']' returned non-zero exit status 1.\n",
+			outcome.UnknownExit, "CalledProcessError",
+		},
 		"NCCL has no InfiniBand, and takes sockets": {
 			"n1:17:17 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\nn1:17:17 [0] NCCL INFO Using network Socket\n", outcome.UnknownExit, "",
 		},
