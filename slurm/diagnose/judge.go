@@ -210,10 +210,12 @@ func (j *job) before(a, b *scan.Event) bool {
 func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 	var followed []*scan.Event
 	for _, e := range live {
-		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) {
+		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lacksLast(e) {
 			continue
 		}
 		switch after := j.after(e); {
+		case j.lacksLast(e):
+			sure = append(sure, e)
 		case after == wentOn:
 		case ofScript(e) && !j.diedOf(e):
 			switch {

@@ -311,6 +311,16 @@ func (j *job) ranBeside(e *scan.Event) bool {
 	return j.files[e.File].Ran.Programs > e.Ran.Programs || j.progressSince(e) > 0
 }
 
+// lacksLast reports whether a log ends with Python's word that the program is not there
+// which it was to run, after others that the script ran: it did not do all that it should.
+func (j *job) lacksLast(e *scan.Event) bool {
+	last := j.files[e.File].Last
+	return e.Off > 0 && len(last) > 0 && last[len(last)-1].Off == e.Off && noProgram.MatchString(e.Text)
+}
+
+// noProgram is Python's word on it (Modules/main.c).
+var noProgram = lazy.New(`^\S*python[\d.]*: can't open file .*: \[Errno 2\]`)
+
 // workedBeside reports whether what the script started worked, by its own log beside
 // the one of the script's line: it reported iterations, counted to its last or wrote
 // much. Words of an end may be the script's own.

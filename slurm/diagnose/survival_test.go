@@ -18,15 +18,22 @@ import (
 // shows that the program ran.
 func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
-	for name, c := range map[string]struct{ out, class string }{
-		"it came to its end": {diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n") + "GPU Epilog Script\n", outcome.Success},
-		"it stopped":         {diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n"), outcome.UnknownExit},
-		"nothing ran":        {"This is a GPU node.\n", outcome.EnvLaunch},
-		"its script ends":    {"Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.EnvLaunch},
+	const absent = "python: can't open file '/w/test.py': [Errno 2] No such file or directory\n"
+	const blank = "/var/spool/slurm_script: line 9: \u00a0: command not found\n"
+	trained := diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n")
+	for name, c := range map[string]struct{ err, out, class string }{
+		"it came to its end": {modules, trained + "GPU Epilog Script\n", outcome.Success},
+		"it stopped":         {modules, trained, outcome.UnknownExit},
+		"nothing ran":        {modules, "This is a GPU node.\n", outcome.EnvLaunch},
+		"its script ends":    {modules, "Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.EnvLaunch},
+
+		"another program is not there":         {"fetching the set: 100%\n" + absent, trained + "GPU Epilog Script\n", outcome.EnvLaunch},
+		"one was not there, and others ran on": {absent + "fetching the set: 100%\n", trained + "GPU Epilog Script\n", outcome.Success},
+		"a line of a script holds one blank":   {blank, "Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.err"), []byte(modules), 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.err"), []byte(c.err), 0o644))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.out"), []byte(c.out), 0o644))
 			r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
 			require.NoError(t, err)

@@ -18,6 +18,8 @@ var harmlessPatterns = []pattern{
 		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
+	// A blank that is none to a shell, alone in a line of its script.
+	{on: oneOf("command not found"), re: "line \\d+: [\u00a0\u200b\u3000\ufeff]+: command not found"},
 	// conda was told to make an environment that is there.
 	{on: oneOf("prefix already exists")},
 	// What an adapter tells of its fabric: ibv_get_async_event(3), less the errors.
