@@ -214,44 +214,6 @@ func (j *job) placeFiles() {
 	}
 }
 
-var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
-
-// ofNode ends what stands before a number that counts nodes, as srun's %n does.
-var ofNode = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
-
-// placeSeries reads ranks from names that count: srun --output=x-%t.log
-// writes one file for each task, from 0 on. As many files as there are nodes
-// are one for each node.
-func (j *job) placeSeries() {
-	series := map[string]map[int]int{} // name around the number → number → file
-	for i := range j.files {
-		m := lastNumber.FindStringSubmatch(j.src.Logs[i].Name)
-		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" || ofNode.MatchString(m[1]) {
-			continue
-		}
-		n, _ := strconv.Atoi(m[2])
-		key := m[1] + "*" + m[3]
-		if series[key] == nil {
-			series[key] = map[int]int{}
-		}
-		series[key][n] = i
-	}
-	for _, files := range series {
-		most := 0
-		for k := range files {
-			most = max(most, k)
-		}
-		count := most + 1 // a rank without a word has an empty file
-		whole := len(files) == count || j.world > 0 && len(files) > j.world/2
-		if count < 2 || !whole || j.world > 0 && count > j.world || j.world > count && count <= max(1, len(j.nodes)) {
-			continue
-		}
-		for k, i := range files {
-			j.fileRank[i] = k
-		}
-	}
-}
-
 func same(ns []int) bool {
 	for _, n := range ns {
 		if n != ns[0] {

@@ -18,11 +18,12 @@ func TestANodeLeftWithItsOwnCode(t *testing.T) {
 		return "srun: error: " + node + ": task " + node[3:] + ": " + how + "\n"
 	}
 	for name, c := range map[string]struct{ log, class, line string }{
-		"one of two":      {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UnknownExit, "exit code 75"},
-		"each with its":   {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 3"), outcome.NCCLConnection, "Read error"},
-		"nobody else":     {lost + lost + task("gpu1", "Exited with exit code 75"), outcome.NCCLConnection, "Read error"},
-		"all alike":       {lost + lost + task("gpu1", "Exited with exit code 1") + task("gpu0", "Exited with exit code 1"), outcome.NCCLConnection, "Read error"},
-		"a cause is told": {diagnosetest.Raised("KeyError: 'x'") + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UserException, "KeyError"},
+		"one of two":         {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UnknownExit, "exit code 75"},
+		"others told to end": {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Terminated"), outcome.UnknownExit, "exit code 75"},
+		"each with its":      {lost + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 3"), outcome.NCCLConnection, "Read error"},
+		"nobody else":        {lost + lost + task("gpu1", "Exited with exit code 75"), outcome.NCCLConnection, "Read error"},
+		"all alike":          {lost + lost + task("gpu1", "Exited with exit code 1") + task("gpu0", "Exited with exit code 1"), outcome.NCCLConnection, "Read error"},
+		"a cause is told":    {diagnosetest.Raised("KeyError: 'x'") + lost + task("gpu1", "Exited with exit code 75") + task("gpu0", "Exited with exit code 1"), outcome.UserException, "KeyError"},
 	} {
 		r := diagnosetest.Text(t, "nnodes=2\n"+c.log)
 		require.Equal(t, c.class, r.Class, name)

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"maps"
 	"sort"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -73,7 +74,7 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 			complains[e.Rank] = true
 		}
 	}
-	wrote := map[int]bool{}
+	wrote := maps.Clone(complains)
 	for i, f := range j.files {
 		for t := range f.LastBy {
 			if r := j.rankOf(i, t, nil); r >= 0 {

@@ -42,6 +42,9 @@ func (j *job) placeEvents() {
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
 			e.Rank = j.rankOf(e.File, e.Tag, j.bases)
+			if r, ok := logline.Number(e.Writer); ok && e.Tag.Rank < 0 {
+				e.Rank = r
+			}
 			if e.Child && len(j.nodes) > 1 {
 				e.Rank = -1 // each node has a child of that number
 			}

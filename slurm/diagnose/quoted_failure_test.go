@@ -1,15 +1,11 @@
 package diagnose_test
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 )
 
@@ -30,13 +26,7 @@ func TestAQuotedFailureIsOnTheNodeOfItsRank(t *testing.T) {
 		"whose log is not":   {map[string]string{n1: said("0", "9")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for file, text := range c.logs {
-				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
-				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
-			}
-			r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
-			require.NoError(t, err)
+			r := ofFolder(t, c.logs)
 			require.NotNil(t, r.RootRank)
 			require.NotEqual(t, 0, *r.RootRank)
 			if c.node == nil {

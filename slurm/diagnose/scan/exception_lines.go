@@ -87,6 +87,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 	e.ofOther()
 	if e.Stack != nil {
 		st.ofChild(e)
+		st.byRecord(e)
 		st.raised = outweigh(e.Stack.Chain, st.raised, e)
 	} else {
 		st.raised = e
@@ -175,4 +176,29 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 	}
 	earlier.Superseded = true
 	return later
+}
+
+// sameShape reports whether a line begins with a margin, whatever its digits are:
+// loggers put a time and a process before every line of a traceback.
+func sameShape(line, margin string) bool {
+	if len(line) < len(margin) {
+		return false
+	}
+	for i := range len(margin) {
+		a, b := line[i], margin[i]
+		if logline.Digit(a) && logline.Digit(b) {
+			continue
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
+// underline reports whether a line only points at the line above it.
+func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
+
+func looksLikeCode(text string) bool {
+	return strings.HasSuffix(text, "(") || strings.HasSuffix(text, ")") || strings.HasSuffix(text, ",") || strings.Contains(text, " = ")
 }

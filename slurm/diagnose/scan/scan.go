@@ -41,6 +41,7 @@ type Event struct {
 	Pid           string       // the process of which a launcher tells it
 	First         bool         // a launcher calls it the first failure that it saw
 	Quoted        bool         // by another rank than its own, whose file and node say nothing of it
+	Writer        string       // the rank that the record above names as its writer's; empty: none
 	Child         bool         // its local rank is a number among the children of torch.multiprocessing.spawn
 }
 
@@ -469,31 +470,6 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	}
 	s.plain(st, t, text, raw, off, h)
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
-}
-
-// sameShape reports whether a line begins with a margin, whatever its digits are:
-// loggers put a time and a process before every line of a traceback.
-func sameShape(line, margin string) bool {
-	if len(line) < len(margin) {
-		return false
-	}
-	for i := range len(margin) {
-		a, b := line[i], margin[i]
-		if logline.Digit(a) && logline.Digit(b) {
-			continue
-		}
-		if a != b {
-			return false
-		}
-	}
-	return true
-}
-
-// underline reports whether a line only points at the line above it.
-func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
-
-func looksLikeCode(text string) bool {
-	return strings.HasSuffix(text, "(") || strings.HasSuffix(text, ")") || strings.HasSuffix(text, ",") || strings.Contains(text, " = ")
 }
 
 // tail is the last n of some marks.

@@ -8,6 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
 // spawnModule begins the names of the exceptions by which torch.multiprocessing.spawn
@@ -63,5 +64,26 @@ func (st *stream) ofChild(e *Event) {
 	}
 	if n >= 0 && e.Tag.Local < 0 && e.Tag.Rank < 0 {
 		e.Tag.Local, e.Child = n, true
+	}
+}
+
+// rankField is a logger's field with the rank of whoever writes: "[rank 2/4 gpu1] ERROR",
+// "| rank=1 |".
+var rankField = lazy.On("rank|Rank|RANK", `(?i)^.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`)
+
+// complains is the level of a record below which a logger writes an exception.
+var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b`)
+
+// byRecord gives an exception that a program caught and had its logger write below a
+// record to the rank which the record names as its writer. One that nobody caught comes
+// from the module down, below whichever line was written before.
+func (st *stream) byRecord(e *Event) {
+	caught := len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function != "<module>"
+	switch g := rankField.FindStringSubmatch(st.above); {
+	case !caught:
+	case g != nil && complains.MatchString(st.above):
+		e.Writer = g[1]
+	case e.Stack.Chain != python.Unchained && st.raised != nil:
+		e.Writer = st.raised.Writer
 	}
 }

@@ -1,0 +1,80 @@
+package diagnose_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+)
+
+// ofFolder diagnoses the logs of a job that has ended, by their names.
+func ofFolder(t *testing.T, logs map[string]string) report.Report {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range logs {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+	}
+	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
+	require.NoError(t, err)
+	return r
+}
+
+const lostPeer = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:15782"
+
+// logged is an exception that a program caught and had its logger write below a record.
+func logged(record, exception string) string {
+	return record + "\nTraceback (most recent call last):\n  File \"/w/run.py\", line 57, in main\n    run(args)\n" + exception + "\n"
+}
+
+// TestAFileOfEachNodeNamesNoRank has the two files of srun --output=train-%n.out, whose
+// numbers are nodes': what stands in them is other ranks' than these.
+func TestAFileOfEachNodeNamesNoRank(t *testing.T) {
+	const missing = "FileNotFoundError: [Errno 2] No such file or directory: '/data/gone.bin'"
+	failed := "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nFailures:\n  <NO_OTHER_FAILURES>\nRoot Cause (first observed failure):\n[0]:\n" +
+		"  host      : gpu2\n  rank      : 2 (local_rank: 0)\n  exitcode  : 1 (pid: 4711)\n"
+	first := logged("2026-11-23 10:00:02,001 [rank 0/4 gpu1] CRITICAL train: failed", lostPeer) + logged("2026-11-23 10:00:02,002 [rank 1/4 gpu1] CRITICAL train: failed", lostPeer)
+	for name, c := range map[string]struct {
+		second string
+		rank   any
+	}{
+		"a record names the rank": {logged("2026-11-23 10:00:01,000 [rank 2/4 gpu2] CRITICAL train: failed", missing) + failed, 2},
+		"a record with bars":      {logged("2026-11-23 10:00:01,000 | rank 2/4 | ERROR | failed", missing) + failed, 2},
+		// Whoever wrote before an exception that nobody caught need not have raised it.
+		"nobody caught it":         {"2026-11-23 10:00:01,000 [rank 3/4 gpu2] WARNING train: slow\n" + diagnosetest.Raised(missing) + failed, nil},
+		"the record complains not": {logged("2026-11-23 10:00:01,000 [rank 3/4 gpu2] INFO train: step 2", missing) + failed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ofFolder(t, map[string]string{"train-0.out": first, "train-1.out": c.second})
+			require.Equal(t, outcome.DatasetMissing, r.Class)
+			if c.rank == nil {
+				require.True(t, r.RootRank == nil || *r.RootRank == 2, "torchrun tells of rank 2 alone")
+				return
+			}
+			require.NotNil(t, r.RootRank)
+			require.Equal(t, c.rank, *r.RootRank)
+		})
+	}
+}
+
+// TestWhoComplainsIsNotSilent has ranks of which all lost a peer: none of them is the one
+// that alone said nothing.
+func TestWhoComplainsIsNotSilent(t *testing.T) {
+	says := func(rank string) string {
+		return "[rank" + rank + "]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised(lostPeer), "\n"), "\n", "\n[rank"+rank+"]: ") + "\n"
+	}
+	r := ofFolder(t, map[string]string{
+		"logs/train-0.out": "starting\n" + says("0") + says("1"), "logs/train-1.out": "starting\n" + says("2"),
+		"slurm-7.out": "srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu2: task 2: Exited with exit code 1\nsrun: error: gpu1: task 1: Exited with exit code 1\n",
+	})
+	require.Equal(t, outcome.NCCLConnection, r.Class)
+	require.Empty(t, r.Laggard)
+}
