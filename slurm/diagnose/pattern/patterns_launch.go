@@ -32,7 +32,7 @@ var launchPatterns = []pattern{
 	},
 	{outcome.EnvLaunch, Death, oneOf(": fork: retry: resource temporarily"), `^\S+: (line \d+: )?fork: retry: resource temporarily unavailable`},
 	// DeepSpeed's launcher and Open MPI's, which cannot start anything on another node
-	// (deepspeed/launcher/runner.py, orte/mca/plm).
+	// (deepspeed/launcher/runner.py, orte/mca/errmgr/base/help-errmgr-base.txt).
 	{outcome.EnvLaunch, Specific + 3, oneOf("not reachable via ssh|'ssh -o passwordauthentication=no|unable to reliably start one or more daemons"), ``},
 	// Open MPI's mpirun, whose -np is more than Slurm gave, or than its map takes (help-orte-rmaps-base.txt, help-orte-rmaps-ppr.txt).
 	{

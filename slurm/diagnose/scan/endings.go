@@ -79,13 +79,14 @@ const drawn = "-=*#|~_+ \t"
 // them back.
 func closes(text string) bool {
 	bare := strings.Trim(text, drawn)
-	return closing.MatchString(bare) && !unfinished.MatchString(bare) && !ofRound.MatchString(bare) && !echoes(bare)
+	return closing.MatchString(bare) && !takenBack(bare)
 }
 
-// echoes reports whether a line is a script's command that has words said, which a
-// workflow prints before it runs it.
-func echoes(text string) bool {
-	return strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
+// takenBack reports whether a line says that something is not done, speaks of a round
+// alone, or is a script's command that has words said, which a workflow prints before it
+// runs it.
+func takenBack(text string) bool {
+	return unfinished.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 
 // saysEnd reports whether a line, without the rules around it, has words of an end
@@ -93,7 +94,7 @@ func echoes(text string) bool {
 func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
-	case bare == "" || unfinished.MatchString(bare) || ofRound.MatchString(bare) || echoes(bare):
+	case bare == "" || takenBack(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true
