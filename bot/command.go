@@ -88,6 +88,16 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
 }
 
+// heed answers in the language that a command's flags ask for; err is of a form that no
+// answer has here.
+func heed(c *ops.Call, f typed.Flags) (err *ops.Error) {
+	c.Lang = cmp.Or(f.Lang, c.Lang)
+	if f.Output != "" {
+		err = ops.OutputError(f.Output)
+	}
+	return err
+}
+
 // perform carries out the operation, or the bot's own word, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
 	if slices.Contains(typed.OwnWords, name) {
@@ -97,11 +107,11 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if !ok {
 		return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 	}
-	if f.Lang != "" {
-		c.Lang = f.Lang
+	if name == "ask" {
+		f.Output = "" // a question may be about it
 	}
-	if f.Output != "" && name != "ask" { // a question may be about it
-		return b.reply.Doc(a, answer.Error(ops.OutputError(f.Output), c.Lang), false)
+	if err := heed(c, f); err != nil {
+		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
 		return b.openForm(ctx, a, c)

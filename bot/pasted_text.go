@@ -87,11 +87,8 @@ func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, wo
 	if len(words) > 0 && (verb == "" || verb == "ask") {
 		f.Output = "" // a question may be about it
 	}
-	if f.Lang != "" {
-		c.Lang = f.Lang
-	}
-	if f.Output != "" {
-		return b.reply.Doc(a, answer.Error(ops.OutputError(f.Output), c.Lang), f.Share)
+	if err := heed(c, f); err != nil {
+		return b.reply.Doc(a, answer.Error(err, c.Lang), f.Share)
 	}
 	spec := looksLikeSpec(p.text)
 	switch {

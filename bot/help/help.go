@@ -211,21 +211,23 @@ func flagRows(op ops.Op, l lang.Lang) (rows [][]string) {
 
 var (
 	textUnknown = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
-	textAnew    = lang.Text{EN: " submits it as a new job", ZH: " 作为新作业再次提交"}
-	textRequeue = lang.Text{EN: " puts it back into the queue under its id", ZH: " 以原作业号重新排队"}
 	textMean    = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
 )
 
 // OnceMore offers the two commands that run a job once more, to whoever names the job
 // behind a word that is neither. Such a word alone may ask about anything.
 func OnceMore(words []string, l lang.Lang) (d view.Doc, ok bool) {
-	anew, requeue, ok := ops.OnceMore(words)
-	if !ok || len(words) < 2 {
+	all := ops.OnceMore(words)
+	if all == nil || len(words) < 2 {
 		return d, false
 	}
 	d = Unknown(words[0], l)
-	d.Next = []string{anew, requeue, "help"}
-	d.Sections = []view.Section{{Items: []string{"`" + anew + "`" + textAnew.In(l), "`" + requeue + "`" + textRequeue.In(l)}}}
+	d.Next, d.Sections = nil, []view.Section{{}}
+	for _, r := range all {
+		d.Next = append(d.Next, r.Command)
+		d.Sections[0].Items = append(d.Sections[0].Items, "`"+r.Command+"` "+r.Does.In(l))
+	}
+	d.Next = append(d.Next, "help")
 	return d, true
 }
 

@@ -198,11 +198,9 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return sh.traced(ctx, op, rest)
 	}
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "%q is no command", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
-	if anew, requeue, ok := ops.OnceMore(words); ok {
-		e.Fix = lang.Text{
-			EN: "`megatron-ops %s` submits it as a new job, `megatron-ops %s` puts it back into the queue under its id",
-			ZH: "`megatron-ops %s` 作为新作业再次提交，`megatron-ops %s` 以原作业号重新排队",
-		}.With(anew, requeue)
+	if all := ops.OnceMore(words); len(all) == 2 {
+		e.Fix = lang.Text{EN: "`megatron-ops %s` %s, `megatron-ops %s` %s", ZH: "`megatron-ops %s` %s，`megatron-ops %s` %s"}.
+			With(all[0].Command, all[0].Does, all[1].Command, all[1].Does)
 	} else if near := operations.Nearest(name); near != "" {
 		e.Fix = lang.Text{EN: "did you mean `megatron-ops %s`?", ZH: "是否想写 `megatron-ops %s`？"}.With(near)
 	}

@@ -3,6 +3,7 @@ package ops
 import (
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -12,17 +13,26 @@ var onceMore = map[string]bool{
 	"retry": true, "rerun": true, "resubmit": true, "restart": true, "重试": true, "重跑": true, "重新提交": true, "重新运行": true,
 }
 
+// A Rerun is a command that runs a job once more.
+type Rerun struct {
+	Command string
+	Does    lang.Text // behind the command
+}
+
 // OnceMore are the commands that words ask for which run a job once more: as a new job, and
 // under its id. Other words have none.
-func OnceMore(words []string) (anew, requeue string, ok bool) {
+func OnceMore(words []string) []Rerun {
 	if len(words) == 0 || len(words) > 2 || !onceMore[strings.ToLower(words[0])] {
-		return "", "", false
+		return nil
 	}
 	job := "JOB"
 	if len(words) == 2 {
 		if job = words[1]; !slurm.IsJobID(job) {
-			return "", "", false
+			return nil
 		}
 	}
-	return "submit --from " + job, "requeue " + job, true
+	return []Rerun{
+		{"submit --from " + job, lang.Text{EN: "submits it as a new job", ZH: "作为新作业再次提交"}},
+		{"requeue " + job, lang.Text{EN: "puts it back into the queue under its id", ZH: "以原作业号重新排队"}},
+	}
 }

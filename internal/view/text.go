@@ -213,37 +213,35 @@ func bare(rows [][]string, columns int) (all []int) {
 	return all
 }
 
-// words is how narrow each column may become: narrowest, or its longest word where that
-// is shorter. The first one holds names, which get a line of their own.
-func words(rows [][]string, columns int) []int {
-	least := make([]int, columns)
+// longestWords is how wide the longest word of each column is.
+func longestWords(columns int, rows ...[]string) []int {
+	longest := make([]int, columns)
 	for _, r := range rows {
 		for i, c := range r {
 			for word := range strings.FieldsSeq(Plainly(c)) {
-				least[i] = min(narrowest, max(least[i], lipgloss.Width(word)))
+				longest[i] = max(longest[i], lipgloss.Width(word))
 			}
 		}
 	}
-	if columns > 0 {
-		least[0] = narrowest
-	}
-	return least
+	return longest
 }
 
 // narrow fits the columns into the terminal: it leaves out those that hold nothing and
 // the spare ones (their width becomes -1), and then makes the widest narrower until a
 // row fits. No word of a heading is broken as long as another column can give way, and
-// no word of a cell by a column narrower than narrowest.
+// no word of a cell by a column narrower than narrowest, but of the first one: it holds
+// names, which get a line of their own.
 func (t *textWriter) narrow(width []int, tab Table) {
 	total := 0
 	for _, w := range width {
 		total += w + 2
 	}
-	least, heads := words(append([][]string{tab.Header}, tab.Rows...), len(width)), make([]int, len(width))
-	for i, h := range tab.Header {
-		for word := range strings.FieldsSeq(Plainly(h)) {
-			heads[i] = max(heads[i], lipgloss.Width(word))
+	heads, cells := longestWords(len(width), tab.Header), longestWords(len(width), append([][]string{tab.Header}, tab.Rows...)...)
+	least := func(i int) int {
+		if i == 0 {
+			return max(narrowest, heads[i])
 		}
+		return max(min(narrowest, cells[i]), heads[i])
 	}
 	for _, i := range slices.Concat(bare(tab.Rows, len(width)), tab.Spare) {
 		if t.s.Width > 0 && total > t.s.Width && i < len(width) && width[i] >= 0 {
@@ -254,7 +252,7 @@ func (t *textWriter) narrow(width []int, tab Table) {
 	for t.s.Width > 0 && total > t.s.Width {
 		widest := -1
 		for i, w := range width {
-			if w > max(least[i], heads[i]) && (widest < 0 || w > width[widest]) {
+			if w > least(i) && (widest < 0 || w > width[widest]) {
 				widest = i
 			}
 		}
