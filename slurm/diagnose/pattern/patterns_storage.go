@@ -18,8 +18,8 @@ var storagePatterns = []pattern{
 		`|enomem|failed to pin|cudahostalloc`},
 	// Ray's of its workers (src/ray/raylet/node_manager.cc): its exception has the name that PyTorch's has.
 	{outcome.HostOOM, Specific + 3, oneOf("node running low on memory|killed due to memory pressure (oom)"), `killed due to (the node|memory pressure)`},
-	// Its guess on Kubernetes of a worker that left without a code (python/ray/_raylet.pyx).
-	{outcome.HostOOM, Death, oneOf("exceeded k8s pod memory limits"), ``},
+	// On Kubernetes it says so of every worker that left without a code (python/ray/_raylet.pyx): a guess.
+	{outcome.UnknownExit, Death + 1, oneOf("may have exceeded k8s pod memory limits"), ``},
 	{outcome.HostOOM, Fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
 	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},

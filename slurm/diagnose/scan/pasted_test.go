@@ -43,9 +43,9 @@ func TestPieces(t *testing.T) {
 			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n\tclass_name: Worker\n" +
 				"The actor is dead because its worker process has died. " + mayBe, outcome.UnknownExit, "",
 		},
-		"Ray knows what ended it": {
+		"Ray says of any worker on Kubernetes what may have ended it": {
 			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n" +
-				"Worker exit detail: Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.\n", outcome.HostOOM, "memory limits",
+				"Worker exit detail: Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.\n", outcome.UnknownExit, "memory limits",
 		},
 		"a launcher's word on what it started": {
 			"Cuda failure 802 'system not yet initialized'\n  File \"/usr/lib/python3.11/subprocess.py\", line 5, in run\n    raise CalledProcessError(\n" +
