@@ -1,11 +1,11 @@
 package compute
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 var (
@@ -194,9 +194,6 @@ func begin(q *question) string {
 var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)` +
 	`|\d+)\b(?:@(\d+))?`)
 
-// signalNumbers are the names of the signals that are often given by number.
-var signalNumbers = map[string]string{"2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
-
 // inHours adds the hours to a span of days.
 func (q *question) inHours(sec int) string {
 	if sec < 86400 {
@@ -247,7 +244,10 @@ func signal(q *question) string {
 	if strings.Contains(m[1], "b") {
 		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
-	name := cmp.Or(signalNumbers[m[2]], strings.ToUpper(m[2]))
+	name := strings.ToUpper(m[2])
+	if known, ok := slurm.KnownSignal(name); ok {
+		name = known.Word
+	}
 	if limit := q.limit(); limit > sec && sinceStart.MatchString(q.low) {
 		at := limit - sec
 		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to "+
@@ -266,37 +266,20 @@ var (
 		`|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
 )
 
-// signals are the signals that end jobs.
-var signals = map[int][3]string{
-	1:  {"SIGHUP", "the terminal or connection closed", "终端或连接断开"},
-	2:  {"SIGINT", "interrupted (Ctrl-C)", "被中断(Ctrl-C)"},
-	6:  {"SIGABRT", "abort: a C++ or NCCL check failed", "abort:C++ 或 NCCL 检查失败"},
-	7:  {"SIGBUS", "bus error, often /dev/shm too small", "总线错误,常见于 /dev/shm 太小"},
-	8:  {"SIGFPE", "arithmetic error", "算术错误"},
-	9:  {"SIGKILL", "killed: usually out of host memory (OOM killer, --mem), or KillWait ran out after scancel or the time limit", "被强杀:通常是主机内存不足(OOM killer、--mem),或 scancel/到时限后 KillWait 用尽"},
-	11: {"SIGSEGV", "segmentation fault: suspect a compiled extension", "段错误:怀疑编译的扩展"},
-	13: {"SIGPIPE", "the reader of a pipe went away", "管道读端已关闭"},
-	15: {"SIGTERM", "asked to end: scancel, time limit, preemption, or another task failed", "被要求结束:scancel、时限、抢占或其他任务失败"},
-	53: {"53", "Slurm could not set up the job's files, such as a missing output directory", "Slurm 无法建立作业文件,例如输出目录不存在"},
-}
-
-// outOfMemory is what Slurm writes in place of a signal where it ended a job for
-// want of host memory: its number 253 less the 128 of a signal.
-const outOfMemory = 125
-
 // exitCode reads Slurm's code:signal and the shell's 128+signal.
 func exitCode(q *question) string {
 	if m := exitPair.FindStringSubmatch(q.low); m != nil && q.has("exit", "退出", "sacct", "code", "返回码") {
 		code, _ := strconv.Atoi(m[1])
 		sig, _ := strconv.Atoi(m[2])
-		if s, ok := signals[sig]; ok && sig > 0 {
+		if mark, ok := slurm.KnownSignalMark(sig); ok {
+			return q.say("ExitCode %[1]d:%[2]d is a mark %[3]s. It is no signal of the program.",
+				"ExitCode %[1]d:%[2]d 是标记，%[3]s。它不是程序收到的信号。", code, sig, mark.Says.In(q.lang))
+		}
+		if s, ok := slurm.KnownSignal(strconv.Itoa(sig)); ok {
 			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.",
-				"退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[5]s。ExitCode 的格式是 退出码:信号。", code, sig, s[0], s[1], s[2])
+				"退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[4]s。ExitCode 的格式是 退出码:信号。", code, sig, s.Word, s.Says.In(q.lang))
 		}
 		switch {
-		case code == 0 && sig == outOfMemory:
-			return q.say("ExitCode 0:%[1]d is Slurm's mark of OUT_OF_MEMORY, no signal of the program: the job or a step went over its host memory (--mem), "+
-				"not GPU memory.", "ExitCode 0:%[1]d 是 Slurm 对 OUT_OF_MEMORY 的记号,不是程序收到的信号:作业或作业步超出了主机内存(--mem),不是显存。", outOfMemory)
 		case sig > 0 && sig < 32:
 			return q.say("Exit code %[1]d, ended by signal %[2]d. ExitCode is code:signal.",
 				"退出码 %[1]d,被信号 %[2]d 结束。ExitCode 的格式是 退出码:信号。", code, sig)
@@ -305,9 +288,9 @@ func exitCode(q *question) string {
 		case code == 0:
 			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
 		}
-		if s, ok := signals[code-128]; ok {
+		if s, ok := slurm.KnownSignal(strconv.Itoa(code - 128)); ok {
 			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.",
-				"信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[5]s。", code, code-128, s[0], s[1], s[2])
+				"信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[4]s。", code, s.Number, s.Word, s.Says.In(q.lang))
 		}
 		return q.say("The program itself exited with code %[1]d, not by a signal (ExitCode is code:signal); read its traceback on all ranks.",
 			"程序自己以退出码 %[1]d 结束,不是被信号杀死(ExitCode 的格式是 退出码:信号);到各 rank 日志里找 traceback。", code)
@@ -326,10 +309,10 @@ func exitCode(q *question) string {
 	default:
 		return ""
 	}
-	s, ok := signals[sig]
+	s, ok := slurm.KnownSignal(strconv.Itoa(sig))
 	if !ok {
 		return ""
 	}
 	return q.say("%[1]d means ended by signal %[2]d (%[3]s): %[4]s. (A shell reports 128 + signal, Python -signal.)",
-		"%[1]d 表示被信号 %[2]d(%[3]s)结束:%[5]s。(shell 报 128+信号,Python 报 -信号。)", n, sig, s[0], s[1], s[2])
+		"%[1]d 表示被信号 %[2]d(%[3]s)结束:%[4]s。(shell 报 128+信号,Python 报 -信号。)", n, sig, s.Word, s.Says.In(q.lang))
 }

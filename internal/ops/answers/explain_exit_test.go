@@ -27,6 +27,7 @@ func TestExitCodesAndSignalsAreExplained(t *testing.T) {
 		"2":             {"exit code", "argparse", "plan"},
 		"127":           {"exit code", "not found", "PATH"},
 		"0:53":          {"exit code", "could not be opened", "folder"},
+		"53":            {"exit code", "could not be opened", "folder"},
 		"0:125":         {"exit code", "OUT_OF_MEMORY", "raise mem"},
 		"17":            {"exit code", "of the program's own", "diagnose"},
 	} {
