@@ -87,11 +87,8 @@ var long = map[string]bool{"wait": true, "smoke": true}
 // description is what a model chooses by: what it does, when to use it and when
 // not. Agents read English, whatever their person speaks.
 func description(o ops.Op) string {
-	d := strings.TrimRight(o.Summary.In(lang.EN), ".") + "."
+	d := strings.TrimRight(o.Summary.In(lang.EN), ".") + ". " + o.Help.In(lang.EN)
 	d = strings.ToUpper(d[:1]) + d[1:]
-	if h := o.Help.In(lang.EN); h != "" {
-		d += " " + h
-	}
 	if e := examples[o.Name]; e != "" {
 		d += " Example: " + e
 	}

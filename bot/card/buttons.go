@@ -86,10 +86,8 @@ var buttonTable = []button{
 	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: onJob("mute", alive)},
 }
 
-// Slack takes five entries in a menu, each of at most 150 characters of value.
 const (
-	maxMenu      = 5
-	maxMenuValue = 150
+	maxMenuValue = 150 // characters, as Slack takes them
 	maxShown     = 3
 )
 
@@ -120,7 +118,7 @@ func Buttons(k Card, l lang.Lang) slack.Block {
 			es = append(es, e)
 			continue
 		}
-		if value := action + " " + words; len(menu) < maxMenu && len(value) <= maxMenuValue {
+		if value := action + " " + words; len(value) <= maxMenuValue {
 			menu = append(menu, slack.NewOptionBlockObject(value, answer.Label(x.label.In(l)), nil))
 		}
 	}

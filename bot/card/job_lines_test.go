@@ -1,15 +1,30 @@
 package card
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
+
+// The lowest loss is told where the newest is not it, or there is none.
+func TestTheLowestLossIsToldWhereItIsNotTheNewest(t *testing.T) {
+	t.Parallel()
+	low, high := 2.25, 2.5
+	for name, c := range map[string]struct {
+		newest *float64
+		told   bool
+	}{"rose since": {&high, true}, "none in the last iteration": {nil, true}, "is the newest": {&low, false}} {
+		shown := string(answer.BlocksJSON(Numbers(News{}, metrics.Summary{Loss: c.newest, BestLoss: &low}, lang.EN)))
+		require.Equal(t, c.told, strings.Contains(shown, `*Lowest loss*\n2.25`), name)
+	}
+}
 
 // A job in a list is two lines: what it is and how it is, and what one asks next.
 func TestARowIsTwoLines(t *testing.T) {

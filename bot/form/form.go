@@ -161,12 +161,8 @@ func option(c Choice) *slack.OptionBlockObject {
 // or presses return in a line.
 func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 	var e slack.BlockElement
-	offered := s.Choices[f.Name]
-	if len(offered) == 0 && f.kind != choices || len(offered) > maxOptions {
-		offered = nil
-	}
-	switch {
-	case offered == nil:
+	switch offered := s.Choices[f.Name]; {
+	case len(offered) == 0, len(offered) > maxOptions:
 		t := slack.NewPlainTextInputBlockElement(nil, f.Name)
 		t.Multiline = f.kind == someLines
 		t.InitialValue = answer.Cut(answer.Visible(value), answer.MaxText)

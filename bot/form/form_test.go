@@ -94,6 +94,7 @@ func TestAFieldIsAChoiceWhereThereIsOne(t *testing.T) {
 	require.NotContains(t, raw, "Reservation")
 	require.NotContains(t, raw, "Read it into the form")
 	require.NotContains(t, raw, `"value":""`)
+	require.NotContains(t, drawn(t, View(State{}, lang.EN)), "My last runs", "Slack takes no empty group")
 	s.Values["reservation"], s.Paste, s.Gen = "maint", true, 3
 	raw = drawn(t, View(s, lang.EN))
 	require.Contains(t, raw, `"initial_value":"maint"`)

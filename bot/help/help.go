@@ -179,14 +179,11 @@ func Doc(c *ops.Call, topic string) view.Doc {
 
 // opHelp explains one operation.
 func opHelp(op ops.Op, l lang.Lang) view.Doc {
-	doc := view.Doc{Title: "/megatron " + op.Name, Sections: []view.Section{{Text: op.Summary.In(l)}}}
-	if h := op.Help.In(l); h != "" {
-		doc.Sections = append(doc.Sections, view.Section{Text: h})
-	}
-	if op.Example != "" {
-		example := strings.TrimPrefix(op.Example, "megatron-ops ")
-		doc.Sections = append(doc.Sections, view.Section{Heading: textExample.In(l), Code: "/megatron " + example})
-	}
+	doc := view.Doc{Title: "/megatron " + op.Name, Sections: []view.Section{
+		{Text: op.Summary.In(l)},
+		{Text: op.Help.In(l)},
+		{Heading: textExample.In(l), Code: "/megatron " + strings.TrimPrefix(op.Example, "megatron-ops ")},
+	}}
 	if f := flagRows(op, l); len(f) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Table: &view.Table{Header: []string{textFlags.In(l), textMeaning.In(l)}, Rows: f}})
 	}

@@ -28,12 +28,17 @@ var (
 // mostAsked is how long a sentence about a job is: a longer one tells a story.
 const mostAsked = 80
 
+// tellsMore reports whether text is no mere question about a job.
+func tellsMore(text string) bool {
+	return len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--")
+}
+
 // AboutJob is the operation that answers a question about one job, and the job's
 // id; ok is false for any other text.
 func AboutJob(text string) (name, id string, ok bool) {
 	text = strings.TrimSpace(text)
 	m := jobInText.FindStringSubmatch(text)
-	if m == nil || len([]rune(text)) > mostAsked || strings.Contains(text, "--") || strings.Contains(text, "\n") {
+	if m == nil || tellsMore(text) {
 		return "", "", false
 	}
 	for _, n := range idInText.FindAllString(text, -1) {

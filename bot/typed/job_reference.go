@@ -33,7 +33,7 @@ func LastJob(text string) bool { return len([]rune(text)) <= mostAsked && lastJo
 // name: why did it fail? ok is false where something else is its subject.
 func AskedOfIt(text string) (name string, ok bool) {
 	text = strings.TrimSpace(text)
-	if len([]rune(text)) > mostAsked || strings.Contains(text, "--") || strings.Contains(text, "\n") {
+	if tellsMore(text) {
 		return "", false
 	}
 	bare := lang.Of(text) == lang.ZH && len([]rune(text)) <= shortQuestion || len(strings.Fields(text)) <= 3
@@ -71,7 +71,7 @@ func Names(text string) (words []string) {
 // AskedOfNamed is the operation that a sentence asks for about a job that it names
 // by one of its words.
 func AskedOfNamed(text string) (name string, ok bool) {
-	if len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--") {
+	if tellsMore(text) {
 		return "", false
 	}
 	return asked(text)

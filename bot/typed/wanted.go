@@ -69,7 +69,7 @@ func News(text string) (words []string, ok bool) {
 // Wanted is the command that a sentence asks for; ok is false for any other.
 func Wanted(text string) (command string, ok bool) {
 	text = strings.TrimSpace(text)
-	if len([]rune(text)) > mostAsked || strings.ContainsAny(text, "\n`") || strings.Contains(text, "--") || asksHow.MatchString(text) {
+	if tellsMore(text) || strings.Contains(text, "`") || asksHow.MatchString(text) {
 		return "", false
 	}
 	if m := whoseJobs.FindStringSubmatch(text); m != nil {
@@ -101,7 +101,7 @@ func Numbers(text string) (ids []string) {
 // it asks for of them.
 func JobNumbers(text string) (name string, ids []string) {
 	text = strings.TrimSpace(text)
-	if len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--") {
+	if tellsMore(text) {
 		return "", nil
 	}
 	ids = Numbers(text)

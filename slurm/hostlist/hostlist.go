@@ -90,7 +90,7 @@ func expandWord(word string, limit int) ([]string, error) {
 	if len(numbers)*len(tails) > limit {
 		return nil, lang.Text{EN: "more than %d nodes", ZH: "超过 %d 个节点"}.Err(maxNodes)
 	}
-	names := make([]string, 0, len(numbers)*len(tails))
+	var names []string
 	for _, n := range numbers {
 		for _, tail := range tails {
 			names = append(names, word[:open]+n+tail)

@@ -20,6 +20,7 @@ func TestExpand(t *testing.T) {
 		"gpu[08-11,20],login":       "gpu08 gpu09 gpu10 gpu11 gpu20 login",
 		"r[1-2]n[01-02]":            "r1n01 r1n02 r2n01 r2n02",
 		"a-b[3]":                    "a-b3",
+		"[08-10]":                   "08 09 10",
 		"gpu[1-2].example.org, cpu": "gpu1.example.org gpu2.example.org cpu",
 	} {
 		got, err := hostlist.Expand(list)

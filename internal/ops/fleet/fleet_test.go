@@ -194,6 +194,10 @@ func TestAvoidedNodesAreOnesOwnOrEverybodys(t *testing.T) {
 	empty, err := opstest.Do(t, c, Avoid(), "gpu1", "--drop")
 	require.NoError(t, err)
 	require.Contains(t, opstest.Text(t, empty, lang.EN), "no node is avoided")
+	for _, list := range []string{"(null)", "gpu[1", "gpu 1"} {
+		_, err = opstest.Do(t, c, Avoid(), list)
+		require.ErrorContains(t, err, "is no list of nodes", list)
+	}
 	_, err = opstest.Do(t, c, Avoid(), "gpu[1-2]", "--hours", "2", "--reason", "slow")
 	require.NoError(t, err)
 	require.NoError(t, PutAvoided(t.Context(), c.Service, "test", Avoided{Node: "gpu3", Until: now.Add(time.Hour)}))
