@@ -78,7 +78,7 @@ func TestTheTimeOfALineIsReadOrLeftOut(t *testing.T) {
 // points to.
 func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	dir := t.TempDir()
-	names := []string{"a.log", "b.out", "c.ERR", "d.txt", "log", "e.py", "f.json", "g.log.gz", "h.csv"}
+	names := []string{"a.log", "b.out", "c.ERR", "d.txt", "log", "train.o4711", "train.4711", "train.4711.o", "e.py", "f.json", "g.log.gz", "h.csv", "i.o"}
 	for i, name := range names {
 		line := fmt.Sprintf("iteration %d/ 10 | elapsed time per iteration (ms): 1.0 |\n", i+1)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(line), 0o600))
@@ -92,7 +92,7 @@ func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	for _, it := range r.Iterations {
 		read = append(read, it.N)
 	}
-	require.Equal(t, []int{1, 2, 3, 4, 5}, read)
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, read)
 	_, err = Read(context.Background(), nil, filepath.Join(dir, "none.log"), "")
 	require.ErrorContains(t, err, "none.log")
 }

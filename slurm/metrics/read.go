@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
@@ -119,8 +120,11 @@ func ReadFrom(name string, in io.Reader, gpu string) (Run, error) {
 	return r.finish(), err
 }
 
+// jobsOutput is a job's output that is named after the job: "%x.%j", "%x.%j.o", and PBS's "x.o4711".
+var jobsOutput = lazy.New(`\.(?:[oe]?\d+|\d+\.[oe])$`)
+
 func mayHold(name string) bool {
-	if isEvents(name) {
+	if isEvents(name) || jobsOutput.MatchString(name) {
 		return true
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
