@@ -93,6 +93,7 @@ func TestWrappedLinesKeepTheirWidth(t *testing.T) {
 		{"TP 4, PP 4, VPP 10", 10, "TP 4, PP\n4, VPP 10"},
 		{"known, and more", 5, "know\nn,\nand\nmore"},
 		{"气泡多了，时间多了", 8, "气泡多\n了，时间\n多了"},
+		{"gpt-8b-fp8_run-0042", 9, "gpt-8b-\nfp8_run-\n0042"},
 		{"less time: 3.6 % of it", 14, "less time:\n3.6 % of it"},
 	} {
 		require.Equal(t, tt.want, wrap(tt.s, tt.width))

@@ -14,14 +14,15 @@ const narrowest = 10
 // nor ends with.
 const (
 	breaksAfter = "/,，。；：、"
+	inNames     = "-_." // where no line holds a name
 	neverFirst  = "/,，。；：、！？）」》”"
 	neverLast   = "（「《“"
 )
 
 // wrap breaks the lines of s so that each has at most width columns: at blanks, between
-// Chinese characters, and elsewhere only what is wider than a line by itself. No
-// word of ours, such as a flag, is broken at its hyphens, and no percent sign off its
-// number.
+// Chinese characters, and elsewhere only what is wider than a line by itself, at its
+// hyphens where it has some: no other word, such as a flag, is broken there, and no
+// percent sign off its number.
 func wrap(s string, width int) string { return fold(s, width, breaksAfter) }
 
 // Prose is text behind lead in lines of at most width columns (0: any number), those that
@@ -52,7 +53,7 @@ func fold(s string, width int, after string) string {
 			out.WriteByte('\n')
 		}
 		at, gap := 0, 0 // columns that are written, and blanks that wait for a word
-		for _, piece := range pieces(line, after) {
+		for _, piece := range fitting(pieces(line, after), width, after) {
 			word := strings.TrimRight(piece, " ")
 			if at > 0 && at+gap+lipgloss.Width(word) > width {
 				out.WriteByte('\n')
@@ -77,6 +78,18 @@ func fold(s string, width int, after string) string {
 		}
 	}
 	return strings.ReplaceAll(out.String(), "\u00a0%", " %")
+}
+
+// fitting breaks what is wider than a line behind the signs that names have in them.
+func fitting(all []string, width int, after string) (parts []string) {
+	for _, piece := range all {
+		if after != "" && lipgloss.Width(strings.TrimRight(piece, " ")) > width {
+			parts = append(parts, pieces(piece, after+inNames)...)
+		} else {
+			parts = append(parts, piece)
+		}
+	}
+	return parts
 }
 
 // breaksWord reports whether a column of this width holds a word of s in parts only.
