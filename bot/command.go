@@ -216,11 +216,7 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
-		raw, err := json.MarshalIndent(result, "", "  ")
-		if err != nil {
-			return b.reply.Doc(a, b.sorry(ctx, a), false)
-		}
-		return b.reply.Doc(a, view.Doc{Title: op.Name, Sections: []view.Section{{Code: string(raw)}}}, t.Share)
+		return b.raw(ctx, a, op.Name, result, t.Share)
 	}
 	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
@@ -246,6 +242,15 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 	}
 	owed = append(owed, b.news.Follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
+}
+
+// raw answers with a result as programs read it.
+func (b *Bot) raw(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return b.reply.Doc(a, b.sorry(ctx, a), false)
+	}
+	return b.reply.Doc(a, view.Doc{Title: op, Sections: []view.Section{{Code: string(text)}}}, share)
 }
 
 // andThen carries out what was to follow a call.

@@ -79,7 +79,7 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, 
 		}
 	}
 	if !ok {
-		return b.diagnoseText(ctx, a, c, from, false)
+		return b.diagnoseText(ctx, a, c, from, typed.Flags{})
 	}
 	a.Text = "diagnose " + string(job.ID) // what is shared is this, and not the message
 	return b.perform(ctx, a, c, "diagnose", []string{string(job.ID)}, typed.Text{}, typed.Flags{Cluster: job.Cluster})

@@ -105,7 +105,7 @@ func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, wo
 		}
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: p.text}, f)
 	}
-	return b.diagnoseText(ctx, a, c, p, f.Share)
+	return b.diagnoseText(ctx, a, c, p, f)
 }
 
 // setText puts text into the input's field for it.
@@ -131,17 +131,20 @@ func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.O
 }
 
 // diagnoseText finds the root cause in a pasted log.
-func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, share bool) []store.SlackMessage {
+func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, f typed.Flags) []store.SlackMessage {
 	src, err := logfile.Read(p.name, strings.NewReader(p.text))
 	if err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), share)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), f.Share)
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.Context{JobState: "ENDED"})
 	if err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), share)
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), f.Share)
 	}
-	doc := wording.Diagnosis(joblogs.DiagnoseOut{Report: r}, c.Lang)
-	return b.reply.With(a, doc, share, feedback("diagnose", c.Lang))
+	out := joblogs.DiagnoseOut{Report: r}
+	if f.Json {
+		return b.raw(ctx, a, "diagnose", out, f.Share)
+	}
+	return b.reply.With(a, wording.Diagnosis(out, c.Lang), f.Share, feedback("diagnose", c.Lang))
 }
 
 // takeText are the commands that, without anything to work on, open a modal that

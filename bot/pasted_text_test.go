@@ -17,6 +17,8 @@ func TestAPastedTracebackIsDiagnosedInItsThread(t *testing.T) {
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000001.000100", "text": "<@UBOT> what is this? " + log})
 	msg := s.said("memory")
 	require.Equal(t, "1700000001.000100", msg.Thread)
+	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000003.000100", "text": "<@UBOT> --output json " + log})
+	require.Equal(t, "1700000003.000100", s.said(`"class": "cuda_oom"`).Thread)
 	s.Interact(map[string]any{
 		"type": "message_action", "callback_id": "diagnose_message", "channel": map[string]any{"id": "C1"},
 		"message": map[string]any{"ts": "1700000002.000100", "user": "U2", "text": log},
