@@ -30,6 +30,8 @@ func (j *job) report() report.Report {
 		RanksRead:    j.ranksRead(),
 		Unreadable:   j.unreadable,
 		LeftOut:      j.src.Documents(),
+		OtherJobs:    j.src.OtherJobs,
+		Older:        j.src.Older,
 	}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {

@@ -188,11 +188,13 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		r, err := onSlurm(ctx, c, cl, in, evidence(ctx, c, cl, j), paths)
 		return DiagnoseOut{Report: r}, err
 	}
+	paths, older := writtenSince(paths, j)
 	src, done, err := openLogs(c, j, paths)
 	if err != nil {
 		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
+	src.Older = older
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	if out.Report, err = diagnose.Run(ctx, src, evidence(ctx, c, cl, j)); err != nil {
 		return out, unreadableLogs(err)

@@ -82,6 +82,42 @@ func TestAJobsOwnLogsAreRead(t *testing.T) {
 	}
 }
 
+// What was written last before the job started is an earlier attempt's, or an older job's
+// of the same number: it is not the cause, and the report says that it was not read.
+func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
+	const other = "srun: error: n1: task 0: Exited with exit code 3\n"
+	start := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		before time.Duration // of the start, when the rank's file was written last
+		class  string
+		said   bool
+	}{
+		"an earlier attempt's":   {10 * time.Minute, outcome.UnknownExit, true},
+		"its own":                {-10 * time.Second, outcome.CUDAOOM, false},
+		"a clock that is behind": {30 * time.Second, outcome.CUDAOOM, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call, s, j := failed(t, map[string]string{"gpt-77.out": other, "rank-77.3.log": outOfMemory})
+			j.StartedAt = &start
+			s.Put(j)
+			at := start.Add(-c.before)
+			require.NoError(t, os.Chtimes(filepath.Join(j.WorkDir, "rank-77.3.log"), at, at))
+			require.NoError(t, os.Chtimes(j.Stdout, start.Add(time.Minute), start.Add(time.Minute)))
+			out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+			require.NoError(t, err)
+			require.Equal(t, c.class, out.(joblogs.DiagnoseOut).Report.Class)
+			require.Equal(t, c.said, strings.Contains(view.Markdown(out.(joblogs.DiagnoseOut).View(lang.EN)), "last written before the job started"))
+		})
+	}
+	call, s, j := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	j.StartedAt = &start
+	s.Put(j)
+	require.NoError(t, os.Chtimes(j.Stdout, start.Add(-time.Hour), start.Add(-time.Hour)))
+	out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+	require.NoError(t, err)
+	require.Equal(t, outcome.CUDAOOM, out.(joblogs.DiagnoseOut).Report.Class, "where there is nothing newer, it is what there is")
+}
+
 // Whether a change would mend a job is not known while what it was submitted with cannot be read.
 func TestNoChangeIsOfferedWhileTheStoreCannotBeRead(t *testing.T) {
 	call, _, _ := failed(t, map[string]string{"gpt-77.out": outOfMemory})

@@ -50,6 +50,29 @@ func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.
 	return false
 }
 
+// clockSlack is how far a file server's clock may be behind the cluster's.
+const clockSlack = time.Minute
+
+// writtenSince tells a job's logs from those of the same number and name that were
+// written last before it started: an attempt before its requeue left them, or a job of
+// a cluster whose numbers began anew. Where there are no others they are all there is.
+func writtenSince(paths []string, j slurm.Job) (since, older []string) {
+	if j.StartedAt == nil {
+		return paths, nil
+	}
+	for _, path := range paths {
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.ModTime().Before(j.StartedAt.Add(-clockSlack)) {
+			older = append(older, path)
+		} else {
+			since = append(since, path)
+		}
+	}
+	if len(since) == 0 {
+		return paths, nil
+	}
+	return since, older
+}
+
 // LastWrite is when a job last wrote into one of its logs; zero where none can be
 // seen from here.
 func LastWrite(ctx context.Context, c *ops.Call, j slurm.Job) (last time.Time) {

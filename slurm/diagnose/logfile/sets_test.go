@@ -45,6 +45,30 @@ func TestWhatLiesBesideLogsIsNotReadAsOne(t *testing.T) {
 	require.Equal(t, []string{"rank0.log", "rank1.log", "slurm-5.out"}, files(t, filepath.Join(dir, "logs"), filepath.Join(dir, "*.out")))
 }
 
+// TestTheNewestJobOfAFolderIsRead has a folder that several jobs wrote into.
+func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
+	for name, c := range map[string]struct{ lie, read []string }{
+		"Slurm's own names":          {[]string{"slurm-4711.out", "slurm-4712.out"}, []string{"slurm-4712.out"}},
+		"the newer has more digits":  {[]string{"slurm-99.out", "slurm-100.out"}, []string{"slurm-100.out"}},
+		"a job's both streams":       {[]string{"slurm-4711.err", "slurm-4712.err", "slurm-4712.out"}, []string{"slurm-4712.err", "slurm-4712.out"}},
+		"numbers alone":              {[]string{"104711.out", "104712.out"}, []string{"104712.out"}},
+		"what an older job's number": {[]string{"logs/gpt-4711-3.log", "logs/4712/3.log", "logs/4711/3.log", "slurm-4711.out", "slurm-4712.out"}, []string{"logs/4712/3.log", "slurm-4712.out"}},
+		"without a number":           {[]string{"rank_0.log", "slurm-4711.out", "slurm-4712.out"}, []string{"rank_0.log", "slurm-4712.out"}},
+		"a short number is a rank's": {[]string{"rank-7.log", "slurm-7.out", "slurm-8.out"}, []string{"rank-7.log", "slurm-8.out"}},
+		"tasks of one array":         {[]string{"slurm-4711_1.out", "slurm-4711_2.out"}, []string{"slurm-4711_1.out", "slurm-4711_2.out"}},
+		"ranks":                      {[]string{"0.out", "1.out", "rank-10000.out", "rank-10001.out"}, []string{"0.out", "1.out", "rank-10000.out", "rank-10001.out"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, err := logfile.Open(folder(t, c.lie...))
+			require.NoError(t, err)
+			require.Equal(t, c.read, src.Files())
+			require.Len(t, src.OtherJobs, len(c.lie)-len(c.read), "what is not read is said")
+		})
+	}
+	dir := folder(t, "slurm-4711.out", "slurm-4712.out")
+	require.Equal(t, []string{"slurm-4711.out"}, files(t, filepath.Join(dir, "slurm-4711.out")), "a file that is named is read")
+}
+
 // TestAFileIsFoundByItsOwnName has a name that would be a pattern as well.
 func TestAFileIsFoundByItsOwnName(t *testing.T) {
 	dir := folder(t, "run[1].log", "run1.log")

@@ -42,6 +42,8 @@ type Source struct {
 
 	Unreadable []Unreadable
 	LeftOut    []string // of a folder's files, what is empty or has no log's name
+	OtherJobs  []string // of a folder's logs, those of jobs before the newest
+	Older      []string // of a job's logs, those written last before it started
 	NoLogs     bool     // the job left none
 
 	recorded    []*flightrecorder.Recording // dumps that were read elsewhere
@@ -151,6 +153,7 @@ func (s *Source) addPath(path string) error {
 	if !info.IsDir() {
 		return s.addFile(path, filepath.Base(path), info)
 	}
+	jobs := s.jobsIn(path)
 	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			rel, _ := filepath.Rel(path, p)
@@ -181,6 +184,10 @@ func (s *Source) addPath(path string) error {
 		rel, _ := filepath.Rel(path, p) // p lies below path
 		if !isLog(filepath.ToSlash(p), info.Size()) {
 			s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
+			return nil
+		}
+		if jobs.isOlder(rel) {
+			s.OtherJobs = append(s.OtherJobs, filepath.ToSlash(rel))
 			return nil
 		}
 		return s.addFile(p, filepath.ToSlash(rel), info)

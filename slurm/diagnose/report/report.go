@@ -4,6 +4,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -79,6 +80,10 @@ type Report struct {
 	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
 	// LeftOut are documents beside the logs, which are read where they are named.
 	LeftOut []string `json:"left_out,omitempty"`
+	// OtherJobs are logs of jobs before the newest in the folder, and Older those that were
+	// written last before the job started: they tell nothing of it and were not read.
+	OtherJobs []string `json:"other_jobs,omitempty"`
+	Older     []string `json:"older,omitempty"`
 	// StepS is the usual time of an iteration, AgeS the age of the newest line,
 	// and MayHang whether that is longer than a few iterations, of a job that runs.
 	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
@@ -129,12 +134,25 @@ type StackGroup struct {
 	Frames []string `json:"frames"`
 }
 
-// leftOut names the documents that were not read.
-func (r Report) leftOut() lang.Text {
-	if len(r.LeftOut) == 0 {
-		return lang.Text{}
+// leftOut names what was not read, and why.
+func (r Report) leftOut(l lang.Lang) string {
+	var all []string
+	for _, o := range []struct {
+		files []string
+		why   lang.Text
+	}{
+		{r.OtherJobs, said("%s, of earlier jobs than the newest in this folder", "%s，属于该目录中较早的作业")},
+		{r.Older, said("%s, last written before the job started", "%s，最后写入时间早于作业启动")},
+		{r.LeftOut, said("%s", "%s")},
+	} {
+		if len(o.files) > 0 {
+			all = append(all, o.why.With(logfile.Few(o.files)).In(l))
+		}
 	}
-	return lang.Text{EN: "%s; a file that is named is read", ZH: "%s；直接给出文件名即可读取"}.With(logfile.Few(r.LeftOut))
+	if len(all) == 0 {
+		return ""
+	}
+	return said("%s; a file that is named is read", "%s；直接给出文件名即可读取").With(strings.Join(all, said("; ", "；").In(l))).In(l)
 }
 
 func said(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }

@@ -483,6 +483,6 @@ func (r Report) facts(l lang.Lang) (fs []view.Fact) {
 	if r.Runs > 1 {
 		add("Runs in one log", "同一日志中的运行", said(fmt.Sprintf("%d, of which the last is judged", r.Runs), fmt.Sprintf("%d 次，以最后一次为准", r.Runs)).In(l))
 	}
-	add("Not read", "未读取", r.leftOut().In(l))
+	add("Not read", "未读取", r.leftOut(l))
 	return fs
 }

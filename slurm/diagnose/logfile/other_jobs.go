@@ -1,0 +1,57 @@
+package logfile
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// ofJob is a log as Slurm names it where nobody says otherwise, or by the job's number
+// alone ("--output=%j.out"): its number is a job's, not a rank's or a node's.
+var ofJob = lazy.New(`^(?:slurm-(\d{1,10})(?:_\d+)?|(\d{5,10}))\.(?:out|err)(?:\.gz|\.zst)?$`)
+
+// A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
+// newest job is the one asked about: what an older one left says nothing of it.
+type jobFolder struct{ older map[string]bool } // their numbers
+
+// jobsIn finds the jobs whose logs lie below path.
+func (s *Source) jobsIn(path string) jobFolder {
+	jobs, newest := map[string]bool{}, int64(-1)
+	// A folder that cannot be read is told of where its logs are gathered.
+	_ = s.in.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if m := ofJob.FindStringSubmatch(d.Name()); m != nil {
+			id := m[1] + m[2]
+			if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+				jobs[id], newest = true, max(newest, n)
+			}
+		}
+		return nil
+	})
+	delete(jobs, strconv.FormatInt(newest, 10))
+	return jobFolder{jobs}
+}
+
+// isOlder reports whether a name below the folder carries the number of an older job.
+func (f jobFolder) isOlder(name string) bool {
+	if len(f.older) == 0 {
+		return false
+	}
+	if m := ofJob.FindStringSubmatch(filepath.Base(name)); m != nil {
+		return f.older[m[1]+m[2]]
+	}
+	for _, n := range strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
+		if len(n) >= fewestDigits && f.older[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// fewestDigits has a number within a longer name: a shorter one may be a rank's.
+const fewestDigits = 4
