@@ -61,12 +61,9 @@ func TestAShortQuestionThatNamesNothingElseAsksOn(t *testing.T) {
 	t.Parallel()
 	for text, on := range map[string]bool{
 		"which node?": true, "was it like that last time?": true, "should I retry": true, "哪个节点？": true, "上次也是这样吗？": true,
-		"what does --tp-comm-overlap do on that node?":           false,
-		"why does CUDA_DEVICE_MAX_CONNECTIONS have to be 1 here": false,
-		"why did job 4711 fail":                                  false,
-		"which\nnode":                                            false,
-		"how do I choose between tensor parallel and pipeline parallel for a node": false,
-		"在 64 个节点上训练 70B 模型时应该怎样选择张量并行和流水线并行":                                      false,
+		"what does --tp-comm-overlap do on that node?": false, "why does CUDA_DEVICE_MAX_CONNECTIONS have to be 1 here": false,
+		"why did job 4711 fail": false, "which\nnode": false,
+		"how do I choose between tensor parallel and pipeline parallel for a node": false, "在 64 个节点上训练 70B 模型时应该怎样选择张量并行和流水线并行": false,
 	} {
 		require.Equal(t, on, AsksOn(text), text)
 	}
