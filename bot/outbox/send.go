@@ -149,7 +149,7 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 	return s.settle(ctx, m, o, ref, err)
 }
 
-// place resolves the messages that o names by key; wait is true while one of
+// resolve finds the messages that o names by key; wait is true while one of
 // them is not sent.
 func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error) {
 	for _, named := range []struct {

@@ -83,7 +83,7 @@ func (c *checker) say(where, format string, args ...any) {
 	c.found = append(c.found, where+": "+fmt.Sprintf(format, args...))
 }
 
-// everywhere are the blocks of all surfaces; the others name theirs.
+// blockSurfaces are the surfaces that may hold a block of each type; nil: all of them.
 var blockSurfaces = map[string][]Surface{
 	"actions": nil, "context": nil, "divider": nil, "header": nil, "image": nil, "input": nil,
 	"rich_text": nil, "section": nil, "video": nil, "alert": nil, "card": nil, "carousel": nil, "container": nil,

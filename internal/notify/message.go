@@ -149,5 +149,5 @@ func first(d view.Doc) string {
 	return ""
 }
 
-// clean is text of a job's as it may leave the house.
+// clean returns text of a job as it may be sent out: no secret and no control character.
 func clean(s string) string { return redact.Text(redact.Clean(s)) }

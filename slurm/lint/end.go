@@ -46,7 +46,7 @@ var endRules = []Rule{
 	},
 }
 
-// launchesOf are the starts whose status matters.
+// launched returns the starts whose status matters.
 func (c *checker) launched() []*script.Start {
 	var out []*script.Start
 	for _, s := range c.starts() {

@@ -299,7 +299,7 @@ func ownNames(text string) map[string]bool {
 	return out
 }
 
-// several options in one string: it has blanks, and one of its words is a flag.
+// manyOptions reports several options in one string: it has blanks, and one of its words is a flag.
 func manyOptions(v script.Value) bool {
 	var b strings.Builder
 	for _, p := range v {

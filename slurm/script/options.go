@@ -73,7 +73,7 @@ var stepShort = map[byte]string{
 // optionalShort are the short options whose argument must be joined.
 const optionalShort = "IKk"
 
-// old spellings and what they are called now.
+// aliases are old spellings of options, with what they are called now.
 var aliases = map[string]string{
 	"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "mem_bind": "mem-bind", "cluster": "clusters",
 }

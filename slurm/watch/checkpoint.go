@@ -121,7 +121,7 @@ func ReadListing(text string) (c Checkpoint, ok bool, err error) {
 	return c, err == nil, err
 }
 
-// a saved iteration, and when its last file was made.
+// saved is an iteration that was saved, and when its last file was made.
 type saved struct {
 	iteration int
 	at        time.Time

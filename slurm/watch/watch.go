@@ -101,7 +101,7 @@ type Watcher struct {
 	wake     chan struct{}
 }
 
-// a watched job.
+// watched is a job that is watched.
 type watched struct {
 	job    slurm.Job
 	told   bool      // job has been told of

@@ -93,7 +93,7 @@ func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	return sub, nil
 }
 
-// before is the submission of the same name before sub.
+// submittedBefore returns the submission of the same name before sub.
 func submittedBefore(ctx context.Context, c *ops.Call, sub store.Submission) (store.Submission, error) {
 	st, err := c.Store()
 	if err != nil {

@@ -281,7 +281,7 @@ func (o SyncOut) lines() []lang.Text {
 	return all
 }
 
-// sums is the difference in one line.
+// sums tells the difference in one line.
 func (o SyncOut) sums() lang.Text {
 	return lang.Text{EN: "%d added, %d changed, %d deleted, %s", ZH: "新增 %d，修改 %d，删除 %d，%s"}.With(len(o.Added), len(o.Changed), len(o.Deleted), ops.Bytes(o.Bytes))
 }

@@ -207,7 +207,7 @@ func Surroundings(c *ops.Call, s job.Spec) []rules.Problem {
 	return ps
 }
 
-// mountsOf says whether the job's program runs inside of a container.
+// contained reports whether the job's program runs inside of a container.
 func contained(s job.Spec) bool {
 	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
 }

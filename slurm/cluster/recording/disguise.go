@@ -200,7 +200,7 @@ func (m mask) pairs(text string) string {
 	return b.String()
 }
 
-// kept are the fields of JSON documents whose text is Slurm's own.
+// keptText matches the fields of JSON documents whose text is Slurm's own.
 var keptText = lazy.New(`^(?:job_state|state|current|state_reason|state_flags|flags|status|type|name_of_signal|release|version|major|` +
 	`minor|micro|data_parser|shared|exclusive|show_flags|profile|reason_code|architecture|operating_system|tres.*|` +
 	`gres.*|next_state_after_reboot.*|mail_type|power.*|cron.*|oversubscribe)$`)

@@ -28,7 +28,7 @@ func form32(t logline.Tag, text string) uint32 {
 	return h
 }
 
-// counts notes one time that a line is said.
+// count notes one time that a line is said.
 func (f *Facts) count(t logline.Tag, text string) {
 	if f.rows == nil {
 		f.rows = map[uint32]row{}
