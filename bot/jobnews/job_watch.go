@@ -158,7 +158,6 @@ func (b *Board) surely(ctx context.Context, what string, job slurm.JobID, do fun
 		b.log.Error(what, "job", job, "err", err)
 		select {
 		case <-ctx.Done():
-			return false
 		case <-time.After(min(time.Second<<i, 30*time.Second)):
 		}
 	}

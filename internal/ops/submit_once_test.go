@@ -85,6 +85,7 @@ func briefly(t *testing.T) context.Context {
 }
 
 func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	var first atomic.Int32
 	var all sync.WaitGroup
@@ -104,7 +105,26 @@ func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
 	require.EqualValues(t, 1, first.Load())
 }
 
+// A submission under way on this machine is not taken for one whose process died.
+func TestWhatIsBeingHandedOverIsNotHandedOverTwice(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var again error
+	d.g.answer = func() (slurm.JobID, error) {
+		if d.g.calls.Load() == 1 {
+			_, _, _, again = d.submit(briefly(t), "k")
+		}
+		return "7", nil
+	}
+	id, _, _, err := d.submit(t.Context(), "k")
+	require.NoError(t, err)
+	require.EqualValues(t, "7", id)
+	require.ErrorContains(t, again, "the same submission is under way")
+	require.EqualValues(t, 1, d.g.calls.Load())
+}
+
 func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.g.answer = func() (slurm.JobID, error) { return "8", unanswered }
 	id, _, _, err := d.submit(t.Context(), "k")
@@ -114,6 +134,7 @@ func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
 
 // A controller that did not answer may still have the request in its backlog.
 func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
 	_, _, _, err := d.submit(t.Context(), "k")
@@ -135,6 +156,7 @@ func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 
 // The minute begins anew with each question that the controller does not answer.
 func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
 	_, _, _, err := d.submit(t.Context(), "k")
@@ -150,6 +172,7 @@ func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
 }
 
 func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
+	t.Parallel()
 	for _, err := range []error{noLink, refused} {
 		d := newDesk(t)
 		d.g.answer = func() (slurm.JobID, error) { return "", err }
@@ -165,6 +188,7 @@ func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
 }
 
 func TestWithoutSbatchItIsKnownThatNothingWasSubmitted(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.g.answer = func() (slurm.JobID, error) { return "", missing }
 	d.g.deaf.Store(true) // nor is there squeue
@@ -188,6 +212,7 @@ func (d *desk) die(t *testing.T, key, place string) {
 }
 
 func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.die(t, "k", d.place())
 	begin := time.Now()
@@ -198,6 +223,7 @@ func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
 }
 
 func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.die(t, "k", "login2:/var/lib/megatron-ops")
 	_, _, _, err := d.submit(briefly(t), "k")
@@ -211,6 +237,7 @@ func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
 
 // Somebody whose submission died without an answer types it again, as it was.
 func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.die(t, "k", d.place())
 	lock, err := cluster.TakeLock(t.Context(), d.Locks, tokenOf("alice", "test", "k"))
@@ -230,6 +257,7 @@ func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
 }
 
 func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	st, err := d.Store()
 	require.NoError(t, err)
@@ -241,6 +269,7 @@ func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
 
 // A server that starts finds what died unanswered, and hands nothing over.
 func TestWhatDiedUnansweredIsRecalled(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.Clusters["test"], d.Self = d.g, "alice"
 	d.die(t, "there", d.place())

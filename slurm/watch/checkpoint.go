@@ -101,10 +101,7 @@ func ReadListing(text string) (c Checkpoint, ok bool, err error) {
 		if len(f) != 3 {
 			continue
 		}
-		seconds, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			continue
-		}
+		seconds, _ := strconv.ParseInt(f[1], 10, 64) // as stat prints it
 		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(f[2], "iter_"), "/"))
 		switch {
 		case f[0] == "tracker":

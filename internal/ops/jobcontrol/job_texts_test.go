@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -59,4 +60,14 @@ func TestAWaitingJobIsNotSaidToRun(t *testing.T) {
 	require.EqualError(t, err, "cancelling 7 (x, 2 nodes, which waits) gives its place in the queue up")
 	_, err = opstest.Do(t, c, Cancel(), "8")
 	require.EqualError(t, err, "cancelling 8 (y, 2 nodes, running for 01:01) cannot be undone")
+}
+
+// How well a job is tells the colour of its state.
+func TestAStateIsGoodOrBadNews(t *testing.T) {
+	for state, tone := range map[slurm.State]view.Tone{
+		slurm.Pending: view.Plain, slurm.Running: view.Good, slurm.Completed: view.Good, slurm.Failed: view.Bad,
+		slurm.Cancelled: view.Warn, slurm.Preempted: view.Warn, slurm.Timeout: view.Warn,
+	} {
+		require.Equal(t, tone, StatusOut{Job: slurm.Job{State: state}}.View(lang.EN).Tone, state)
+	}
 }
