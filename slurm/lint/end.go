@@ -46,23 +46,11 @@ var endRules = []Rule{
 	},
 }
 
-// launched returns the starts whose status matters.
-func (c *checker) launched() []*script.Start {
-	var out []*script.Start
-	for _, s := range c.starts() {
-		if s.Launcher == script.Wrapper && s.Step == nil {
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
 func missingPipefail(c *checker) {
 	if c.readsPipeStatus() {
 		return
 	}
-	for _, s := range c.launched() {
+	for _, s := range c.starts() {
 		for _, x := range s.Chain() {
 			if x.Pipe == nil || x.Pipe.Safe || x.Background > 0 && x.Pipe.Reader == "" {
 				continue
@@ -99,7 +87,7 @@ func exitStatusLost(c *checker) {
 	if !c.job.Batch() || len(c.job.Refusals) > 0 {
 		return
 	}
-	starts := c.launched()
+	starts := c.starts()
 	if len(starts) == 0 {
 		return
 	}
@@ -310,7 +298,7 @@ func trapBlocked(c *checker) {
 		if h.Shell.Kind != script.Batch || h.Ignores || h.Resets || !slices.ContainsFunc(h.Signals, catchable) {
 			continue
 		}
-		for _, s := range c.launched() {
+		for _, s := range c.starts() {
 			if s.Seq < h.Seq || chainBackground(s.Command) || slices.ContainsFunc(s.Chain(), func(x *script.Command) bool { return x.Name() == "exec" }) {
 				continue
 			}
