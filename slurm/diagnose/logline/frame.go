@@ -205,8 +205,9 @@ func constantOf(lines []string) (margin, []string, bool) {
 	return margin{}, nil, false
 }
 
-// signature is how a program signs its own lines: "wandb: ", "srun: ".
-var signature = lazy.New(`^[\w-]+: ?$`)
+// signature is how a program signs its own lines: "wandb: ", "srun: ", with a level and
+// the plugin that speaks "slurmstepd: error: pyxis: ".
+var signature = lazy.New(`^[\w-]+: ?(?:(?:fatal|error|warning|info|debug\d?): ?(?:[\w-]+: *)?)?$`)
 
 // punctuation is what closes a margin: a mark, and one blank.
 var punctuation = lazy.New(`^(?:[ |>:]*[|>:] ?| )`)

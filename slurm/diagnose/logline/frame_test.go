@@ -107,6 +107,7 @@ func TestNoFrame(t *testing.T) {
 		"glog":                       again("I1123 07:00:00.1 4711 a.cc:3] loading", "I1123 07:00:01.1 4711 a.cc:4] saving"),
 		"a tracker's name":           again("wandb: Run history:", "wandb:   loss 2.5"),
 		"Slurm's name":               again("slurmstepd: error: a", "slurmstepd: error: b"),
+		"a plugin's, in Slurm's":     again("slurmstepd: error: pyxis: a", "slurmstepd: error: pyxis:     tar: b"),
 		"srun's labels":              again("0: loading", "0: ", "1: loading"),
 		"torchrun's labels":          again("[default0]:loading", "[default0]:", "[default0]:  File"),
 		"PyTorch's rank":             again("[rank3]: Traceback (most recent call last):", "[rank3]:   File \"a.py\", line 3", "[rank3]: "),
