@@ -12,10 +12,14 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("ignored|ignoring|ignore"), re: `\(ignored\)|\bignoring\b|\bignored\b|can be ignored|safely ignore`},
 	// TensorFlow and JAX look for a GPU, and go on without one.
 	{on: oneOf("failed call to cuinit")},
+	// The kernel's word on what a link put right by itself (drivers/pci/pcie/aer.c).
+	{on: oneOf("pcie bus error: severity=correct")},
+	// c10d asks for IPv6 first (torch/csrc/distributed/c10d/socket.cpp).
+	{on: oneOf("(errno: 97 - address family not supported")},
 	// NCCL takes sockets where there is no InfiniBand (misc/ibvwrap.cc, misc/ibvsymbols.cc).
 	{on: oneOf("failed to open libibverbs.so")},
 	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
-		"|address family not supported|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
+		"|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
 	// A blank that is none to a shell, alone in a line of its script.

@@ -31,7 +31,7 @@ var gpuPatterns = []pattern{
 		`|error detected|inactive)`},
 	{
 		outcome.GPUHardware, Fact, oneOf("hardware error|pcie bus error|thermal shutdown|contained error|uncontained"),
-		`mce:.*hardware error|severity=uncorrected|severity=fatal|thermal shutdown|(un)?contained (memory )?error` +
+		`mce:.*hardware error|severity=uncorrect|severity=fatal|thermal shutdown|(un)?contained (memory )?error` +
 			`|peer gpu memory over nvlink or a hardware error|gpu.*hardware error`,
 	},
 	{

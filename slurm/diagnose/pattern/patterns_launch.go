@@ -64,12 +64,12 @@ var launchPatterns = []pattern{
 	// A program that is not in the image: the container itself is there.
 	{outcome.EnvLaunch, Specific + 8, oneOf("fatal:   "), `fatal: {3}("[^"]*": executable file not found in \$path|stat \S*/bin/\S+: no such file)`},
 
-	{outcome.Container, Specific + 9, oneOf("pyxis:"), `pyxis: {3,}(?:\[ERROR\] )?\S.*(no such|not found|fail|denied|unauthorized|toomanyrequests|http|error` +
-		`|cannot|could not|couldn't|invalid|mismatch|unable|missing|no space|timed out|exists|unknown)`},
+	{outcome.Container, Specific + 9, oneOf("pyxis:"), `pyxis: {3,}(?:\[ERROR\]|[^\s\[].*(?:no such|not found|fail|denied|unauthorized|toomanyrequests|http|error` +
+		`|cannot|could not|couldn't|invalid|mismatch|unable|missing|no space|timed out|exists|unknown))`},
 	{outcome.Container, Specific + 7, oneOf("pyxis:"), `error: pyxis: (\[error\]|couldn't|could not|failed|unable|importer|container (start|exited|was not` +
 		`|image|name)|--container|error|seccomp|invalid|unknown|fork|a previous task|both --|mount (source|target)|cannot|no |enroot|.*(no such file` +
 		`|denied|not found))`},
-	{outcome.Container, Specific + 6, oneOf("pyxis:"), `pyxis: +.*(failed|error|couldn't|could not|unable to|no such file|denied|not found)`},
+	{outcome.Container, Specific + 6, oneOf("pyxis:"), `pyxis: +(?:\[ERROR\]|[^\s\[].*(?:failed|error|couldn't|could not|unable to|no such file|denied|not found))`},
 	{
 		outcome.Container, Specific + 8, oneOf("could not process json|enroot|nvidia-container-cli|libnvidia-container|nvidia-container-runtime"),
 		`(enroot\S*|nvidia-container-\w+|libnvidia-container|nvidia-container-runtime\S*):.*(error|fail|no such|not found|denied|unauthorized|cannot` +

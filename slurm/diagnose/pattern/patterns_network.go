@@ -34,8 +34,10 @@ var networkPatterns = []pattern{
 	{
 		outcome.NCCLConnection, TimedOut - 3, oneOf("ncclsystemerror|unhandled system error|ncclinternalerror|ncclunhandledcudaerror|unhandled cuda error" +
 			"|unhandled nccl error|nccl error in|nccl error: |nccl warn"),
-		`ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*invalid usage|nccl error: (unhandled|internal error|invalid usage)|nccl warn .*(socket|network|connect)`,
+		`ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*(internal error|invalid usage)|nccl error: (unhandled|internal error|invalid usage)|nccl warn .*(socket|network|connect)`,
 	},
+	// A call of NCCL that failed in this process: of a peer it would say so (ncclGetErrorString in NCCL's src/init.cc).
+	{outcome.UserException, Generic, oneOf("unhandled cuda error|invalid argument"), `\w+error: nccl error(?: in)?: .*(unhandled cuda error|invalid argument)\b`},
 
 	{outcome.NodeCountMismatch, Specific, oneOf("clients joined"), `\d+/\d+ clients joined`},
 	{

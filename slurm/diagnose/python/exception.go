@@ -241,12 +241,17 @@ var refinements = []refinement{
 	// A launcher's word on the process that it started, which said more itself.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`), lazy.New(`returned non-zero exit status [12]\.$`),
-		[]string{"accelerate/commands/launch.py", "torch/distributed/launch.py", "llamafactory/cli.py"},
+		[]string{"accelerate/commands/launch.py", "torch/distributed/launch.py", "deepspeed/launcher/launch.py", "llamafactory/cli.py"},
 		false,
 	},
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`),
-		lazy.New(`^Command '\[?'?(?:\S*/)?(?:torchrun|accelerate|deepspeed)\b.* returned non-zero exit status [12]\.$`), nil, false,
+		lazy.New(`^Command '\[?'?(?:\S*/)?(?:torchrun|accelerate|deepspeed|python[\d.]*)\b.* returned non-zero exit status [12]\.$`), nil, false,
+	},
+	// vLLM's word on its engine, another process (vllm/v1/engine/utils.py, exceptions.py).
+	{
+		outcome.UnknownExit, pattern.Symptom, lazy.New(`^(?:RuntimeError|(?:.*\.)?EngineDeadError)$`),
+		lazy.New(`See root cause above\.|See stack trace (?:above|\(above\)) for the root cause`), nil, false,
 	},
 	// torchrun lost the store of the others.
 	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py"}, true},

@@ -57,6 +57,41 @@ func TestPieces(t *testing.T) {
 				"subprocess.CalledProcessError: Command '['/v/bin/python', 't.py']' returned non-zero exit status 1.\n",
 			outcome.UnknownExit, "CalledProcessError",
 		},
+		"DeepSpeed's word on one of its children": {
+			"Traceback (most recent call last):\n  File \"/v/deepspeed/launcher/launch.py\", line 6, in sigkill_handler\n    raise subprocess.CalledProcessError(\n" +
+				"subprocess.CalledProcessError: Command '['/v/bin/python3.9', '-u', 't.py', '--local_rank=3']' returned non-zero exit status 1.\n",
+			outcome.UnknownExit, "CalledProcessError",
+		},
+		"vLLM's word on its engine, whose own is not shown": {
+			"Traceback (most recent call last):\n  File \"/v/vllm/v1/engine/utils.py\", line 7, in wait_for_engine_startup\n    raise RuntimeError(\n" +
+				"RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n",
+			outcome.UnknownExit, "Engine core",
+		},
+		"a link puts its errors right": {
+			"[  +0.2] pcieport 0000:0c:01.0: AER: Corrected error received: 0000:0c:01.0\n" +
+				"[  +0.1] pcieport 0000:0c:01.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)\n",
+			outcome.UnknownExit, "",
+		},
+		"a link cannot": {
+			"[ 12.5] pcieport 0000:0c:01.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer, (Receiver ID)\n",
+			outcome.GPUHardware, "Uncorrectable",
+		},
+		"nothing but pyxis, in a language that no row knows": {
+			"pyxis: importing docker image ...\nslurmstepd: error: pyxis: child 17 failed with error code: 5\nslurmstepd: error: pyxis: failed to import docker image\n" +
+				"slurmstepd: error: pyxis: printing enroot log file:\nslurmstepd: error: pyxis:     [INFO] Fetching image manifest\n" +
+				"slurmstepd: error: pyxis:     [INFO] Downloading 7 missing layers...\nslurmstepd: error: pyxis:     [INFO] Extracting image layers...\n" +
+				"slurmstepd: error: pyxis:     tar (child): /cache/0b: No se puede efectuar open: Permiso denegado\n" +
+				"slurmstepd: error: pyxis:     tar: Child returned status 2\n",
+			outcome.Container, "failed to import",
+		},
+		"a CUDA call of NCCL's own": {
+			"Traceback (most recent call last):\n  File \"/w/a.py\", line 3, in <module>\n    dist.barrier()\ntorch.distributed.DistBackendError: " +
+				"NCCL error in: /p/NCCLUtils.hpp:9, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.14.3\n",
+			outcome.UserException, "unhandled cuda error",
+		},
+		"NCCL has no socket, whose kinds it names": {
+			"n1:17:17 [0] include/socket.h:344 NCCL WARN Socket creation failed : Address family not supported by protocol\n", outcome.NCCLConnection, "Socket creation",
+		},
 		"NCCL has no InfiniBand, and takes sockets": {
 			"n1:17:17 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\nn1:17:17 [0] NCCL INFO Using network Socket\n", outcome.UnknownExit, "",
 		},
