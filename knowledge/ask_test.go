@@ -139,6 +139,9 @@ func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
 		"64 卡 TP8 PP2 数据并行度是多少":                           "DP = 4",
 		"--time=2-0 是多长时间":                                "48",
 		"SLURM_JOB_NODELIST=gpu[07-10] 时 MASTER_ADDR 是哪台": "gpu07",
+		// What is worked out is the reason for the trouble.
+		"AssertionError: num_layers 30 must be divisible by pipeline size 4": "30 % 4",
+		"my job died at once with exit code 137 although there is memory":    "SIGKILL",
 	} {
 		got := ask(t, a, q)
 		result, _, _ := strings.Cut(got.Answer, "\n\n")
@@ -147,8 +150,8 @@ func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
 	}
 	for _, q := range []string{
 		"training 8 nodes of 8 with TP 8 PP 2 hangs at the first all reduce", "how do I launch two nodes?",
-		"how many gpus do I need to train a 7B model", "AssertionError: num_layers 30 must be divisible by pipeline size 4",
-		"两台机器 8 卡 TP4 起不来",
+		"how many gpus do I need to train a 7B model", "两台机器 8 卡 TP4 起不来",
+		"loss of 1 GPU against TP 2 is not identical, is that a bug?",
 	} {
 		require.True(t, strings.HasPrefix(ask(t, a, q).Answer, "Passages") || strings.HasPrefix(ask(t, a, q).Answer, "以下内容"), q)
 	}

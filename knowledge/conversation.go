@@ -23,6 +23,9 @@ const maxTurns = 4
 // characters: a longer one stands alone, however it begins.
 const maxFollow = 60
 
+// turnEnd stands between the questions of inContext.
+const turnEnd = " ; "
+
 // inContext is a question together with the earlier ones that it goes on from,
 // newest first, so that what it says anew is read before what was said. It is
 // empty for a question that stands alone.
@@ -40,5 +43,5 @@ func inContext(text string, history []Turn) string {
 			break
 		}
 	}
-	return strings.Join(said, " ; ")
+	return strings.Join(said, turnEnd)
 }

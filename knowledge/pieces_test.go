@@ -182,6 +182,7 @@ func TestAFlagThatNoPassageSpeaksOfIsToldFromTheTable(t *testing.T) {
 	told := Passage{Text: "`--num-layers` is the depth", Score: 0.7}
 	require.Empty(t, of("what is --num-layers", told), "it is told already")
 	require.Equal(t, 1.0, of("what is the default of --num-layers", told).Score)
+	require.Equal(t, 0.7, of("which value of --num-layers should I take as the default for my small language model experiments", told).Score)
 	require.Equal(t, 1.2, of("what is the default of --num-layers", Passage{Score: 1.2}).Score)
 	require.Equal(t, 0.7, of("what is --num-layers", Passage{Text: "another", Score: 0.7}).Score)
 	require.Equal(t, minScore, of("what is --num-layers", Passage{Text: "another", Score: 0.01}).Score)

@@ -31,6 +31,18 @@ const (
 // nearestCount is how many passages are looked at.
 const nearestCount = 8
 
+// Of a question with several clauses one may hold what is wanted, and the others its
+// setting: each that has so many terms is looked for by itself as well, and counts so
+// much beside the whole.
+const (
+	clauseLeast = 4
+	clauseShare = 0.2
+)
+
+// rowShare is how much a row of a table counts, which says what a name is, where a
+// question says more than the name.
+const rowShare = 0.8
+
 // Shares by which a library's passages go before the built-in ones: what a site
 // says of itself, and what its operators have added.
 const (
@@ -77,13 +89,20 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 const sameShare = 0.6
 
 // distinct are the first n passages that say something that none before them
-// says. What the site says of itself always counts.
+// says. What the site says of itself always counts. What Megatron prints where it
+// stops is worded so alike that only the nearest may be meant.
 func distinct(near []Passage, n int) []Passage {
 	var list []Passage
 	var held []map[string]bool // the words of each
+	checks := 0
 	for _, p := range near {
 		if len(list) == n {
 			break
+		}
+		if strings.HasPrefix(p.id, library.Checks) {
+			if checks++; checks > 1 {
+				continue
+			}
 		}
 		words, whole := map[string]bool{}, 0.0
 		terms := p.terms()
@@ -127,12 +146,17 @@ func (p Passage) terms() []index.Term {
 // question about something else.
 func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, other float64) {
 	built := library.BuiltIn()
-	for _, h := range built.Index.Search(question, 2*n) {
+	more := saysMore(question)
+	for _, h := range hits(built, question, 2*n) {
 		if built.OffTopic(h) {
 			other = max(other, h.Score)
 			continue
 		}
-		near = append(near, passage(built.Cards[h.Doc], l, h.Score))
+		p := passage(built.Cards[h.Doc], l, h.Score)
+		if more && tableRow.MatchString(p.id) {
+			p.Score *= rowShare
+		}
+		near = append(near, p)
 	}
 	if a.own != nil && ownTalk.MatchString(question) {
 		for _, p := range found(a.own(), question, l, n, 1) {
@@ -159,6 +183,44 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 	return near[:min(len(near), n)], other
 }
 
+// saysMore reports whether a question, or the newest of those that it goes on from,
+// says more than a name.
+func saysMore(question string) bool {
+	newest, _, _ := strings.Cut(question, turnEnd)
+	return len(index.Terms(newest)) > bareTerms
+}
+
+// tableRow finds the id of a card that is one row of a table.
+var tableRow = lazy.New(`^(?:flag\.--|option\.|variable\.)`)
+
+// clauseEnd parts the clauses of a question.
+var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)
+
+// hits are what is nearest to a question in a library, best first.
+func hits(lib *library.Library, question string, n int) []index.Hit {
+	list := lib.Index.Search(question, 2*n)
+	clauses := strings.Split(clauseEnd.ReplaceAllString(question, "\n"), "\n")
+	if len(clauses) == 1 || strings.Contains(question, turnEnd) {
+		return list[:min(len(list), n)]
+	}
+	best := map[int]float64{} // of the clauses, by Doc
+	for _, c := range clauses {
+		if len(index.Terms(c)) < clauseLeast {
+			continue
+		}
+		for _, h := range lib.Index.Search(c, 2*n) {
+			best[h.Doc] = max(best[h.Doc], h.Score)
+		}
+	}
+	if len(best) > 0 {
+		for i, h := range list {
+			list[i].Score = (h.Score + clauseShare*best[h.Doc]) / (1 + clauseShare)
+		}
+		slices.SortStableFunc(list, func(a, b index.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	}
+	return list[:min(len(list), n)]
+}
+
 // textSite is the title of a passage of the site's own pages.
 var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
 
@@ -173,7 +235,7 @@ func found(lib *library.Library, question string, l lang.Lang, n int, share floa
 		return nil
 	}
 	var list []Passage
-	for _, h := range lib.Index.Search(question, n) {
+	for _, h := range hits(lib, question, n) {
 		list = append(list, passage(lib.Cards[h.Doc], l, share*h.Score))
 	}
 	return list
@@ -270,7 +332,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	}.With(f.Name, kind, def, f.Group, also)
 	score := 1.0
 	switch {
-	case len(near) > 0 && wanted:
+	case len(near) > 0 && wanted && !saysMore(question):
 		score = max(score, near[0].Score)
 	case len(near) > 0: // the question is about more than the flag: what is near stands beside
 		score = max(minScore, near[0].Score)

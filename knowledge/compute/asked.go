@@ -18,16 +18,19 @@ var (
 		`\b(?:errors?|oom|bug|broken?|wrong|forever|abort\w*|assert\w*|trouble|issue|problem|mismatch|slow\w*)\b`,
 		`\b(?:load|loads|loading|checkpoints?|resume|converge\w*)\b|报 |加载|续训`,
 		`\bfor (?:hours|ages|days|an hour|a (?:day|long time))\b|\b(?:won't|doesn't|does not|isn't|is not|didn't|did not|can't|cannot|couldn't)\b|out of memory|no such`,
+		`\b(?:wasn't|was not|weren't|were not|aren't|are not|there(?:'s| is| are) no)\b`,
 		`\b(?:faster|quicker|speed ?-?up)\b|更快|快了|提速|比\S{1,12}(?:快|慢)`,
 		`\bt?flops?\b|\btflop/s|\bmfu\b|\bthroughput\b|\btokens? ?(?:/|per) ?s|吞吐|利用率`,
 		`\w+error\b|traceback|exception|\bwarn(?:ing)?\b[: ]|slurmstepd|(?:srun|sbatch|scancel|salloc): |error: |\breason\b`,
 		`报错|出错|错误|断言|崩|挂了|被杀|卡住|卡死|起不来|跑不起来|爆|失败|退出了|没反应|一直|老是|不生效|不对劲|不够|炸了|冲突|很慢|太慢|很久|迟迟|不结束|不动`,
 	}
+	// refusal finds that a program stopped because numbers do not go together.
+	refusal = `\w+error\b|\bassert\w*|\bdivi(?:de|sible)|\bmultiple of\b|整除|断言|报错`
 	// way finds that a way to do something, or a reason, is wanted.
 	way = []string{
 		`\bhow (?:do|can|should|would|could|to)\b|\bway to\b|\bwhat (?:to do|should i|do i do|can i|now|next)\b|\bscripts?\b|\bexample\b`,
 		`\b(?:launch|start|run) (?:two|2|\d+ nodes|on)\b|\bwhy\b|\bhow come\b|\bexplain\b|\bdifference\b|\brecommend\w*|\bbest\b|\bfix\b|\bsolve\b`,
-		`\bwhich (?:tp|pp|layout|parallel\w*|flags?|options?|commands?|settings?|fields?|args?)\b|\bwhat (?:parallel|layout)\b|\bto train\b`,
+		`\bwhich (?:tp|pp|layout|parallel\w*|flags?|options?|commands?|settings?|fields?|args?)\b|\bwhat (?:parallel|layout)\b`,
 		`怎么|如何|咋|怎样|办法|命令|脚本|在哪|哪里|哪个(?:参数|选项|命令)|解决|排查|避免|为什么|为啥|原因|区别|选哪|推荐|怎么切|训练?? ?\d+b`,
 	}
 	// harmless takes out what only looks like one of them: the way to write a value
@@ -38,6 +41,16 @@ var (
 		`(?:do not|don't|没有?|会不会) ?(?:use|用|报错|失败|出错)|会(?:报错|失败|出错)吗`,
 	}
 )
+
+// explains reports whether an answer is the reason for the trouble that the question
+// tells of, so that there it is wanted: how a program ended, or that what it refused
+// cannot be.
+func (q *question) explains(answer string, u use) bool {
+	starts := func(heads ...string) bool {
+		return slices.ContainsFunc(heads, func(h string) bool { return strings.HasPrefix(answer, h) })
+	}
+	return u == failure && !starts("Success", "成功") || starts("Not valid", "不合法") && compiled(refusal).MatchString(q.low)
+}
 
 func (q *question) any(exprs []string, s string) bool {
 	return slices.ContainsFunc(exprs, func(e string) bool { return compiled(e).MatchString(s) })

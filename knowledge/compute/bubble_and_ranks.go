@@ -109,7 +109,7 @@ func rankPlace(q *question) string {
 			return t
 		}
 	}
-	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/]|$)`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
+	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/.-]|\.?(?:\s|$))`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8

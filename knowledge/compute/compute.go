@@ -50,8 +50,17 @@ type answerer struct {
 	skill   string
 	url     string
 	answer  func(*question) string
-	setting bool
+	use     use
 }
+
+// A use is what the numbers of a question are mostly there for.
+type use int
+
+const (
+	result  use = iota // what is asked for
+	setting            // often only the setting of a question about something else
+	failure            // how a program ended: telling of trouble asks for nothing else
+)
 
 const (
 	guide    = "slurm-user-guide"
@@ -62,28 +71,29 @@ const (
 
 // answerers are tried in order.
 var answerers = []answerer{
-	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, false},
-	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, false},
-	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, false},
-	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, false},
-	{"Time limits", guide, sbatch + "#OPT_time", duration, false},
-	{"Begin times", guide, sbatch + "#OPT_begin", begin, false},
-	{"Signals", guide, sbatch + "#OPT_signal", signal, true},
-	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, false},
-	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, false},
-	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, false},
-	{"Ranks", parallel, "", rankPlace, false},
-	{"Pipeline bubble", parallel, "", bubble, true},
-	{"Micro batches", parallel, "", microbatches, true},
-	{"Heads", parallel, "", heads, true},
-	{"Context parallel", parallel, "", contextParallel, true},
-	{"Vocabulary", parallel, "", vocabulary, true},
-	{"Experts", parallel, "", experts, true},
-	{"Layers", parallel, "", layers, true},
-	{"Layout", parallel, "", layout, true},
-	{"World size", run, "", world, true},
-	{"Releases of Megatron-LM", run, "", releases, false},
-	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, false},
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, result},
+	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, result},
+	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, result},
+	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, result},
+	{"Time limits", guide, sbatch + "#OPT_time", duration, result},
+	{"Begin times", guide, sbatch + "#OPT_begin", begin, result},
+	{"Signals", guide, sbatch + "#OPT_signal", signal, setting},
+	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, failure},
+	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, result},
+	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, result},
+	{"Ranks", parallel, "", rankPlace, result},
+	{"Pipeline bubble", parallel, "", bubble, setting},
+	{"Micro batches", parallel, "", microbatches, setting},
+	{"Heads", parallel, "", heads, setting},
+	{"Context parallel", parallel, "", contextParallel, setting},
+	{"Vocabulary", parallel, "", vocabulary, setting},
+	{"Experts", parallel, "", experts, setting},
+	{"Layers", parallel, "", layers, setting},
+	{"Layout", parallel, "", layout, setting},
+	{"Tasks", guide, sbatch + "#OPT_ntasks-per-node", tasks, setting},
+	{"World size", run, "", world, setting},
+	{"Releases of Megatron-LM", run, "", releases, result},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, result},
 }
 
 // Answer computes an answer; ok is false where the question asks for nothing
@@ -93,7 +103,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: read(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.setting, asked: !q.told(t)}, true
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.use != result, asked: q.explains(t, a.use) || !q.told(t)}, true
 		}
 	}
 	return Result{}, false

@@ -145,6 +145,22 @@ var nodesFor = lazy.New(`\b(?:nodes?|machines|boxes|hosts|servers) (?:for|to hol
 var worldAsked = lazy.New(`world|\branks?\b|process|\bprocs\b|进程|total|in all|altogether|总|一共|\bworkers?\b|nproc|nnodes|how many` +
 	`|number of|count|多少|几 ?张|几个?卡|\b(?:gpus|cards)\s*[?=]|[卡数]\s*[?=]|=\s*\??$`)
 
+// tasksAsked finds that the number of what srun starts is asked for.
+var tasksAsked = lazy.New(`how many (?:\w+ )?(?:tasks|process(?:es)?|procs|ranks|workers)|(?:[几\d]|多少) ?个(?:进程|任务|task)`)
+
+// tasks answers with the tasks that srun starts on all nodes.
+func tasks(q *question) string {
+	each, ok := q.after(`ntasks-per-node[= ]+(\d+)`)
+	n := q.cfg.Nodes
+	if !ok || n == 0 || q.writes() || !tasksAsked.MatchString(q.low) {
+		return ""
+	}
+	return q.say("%[3]d tasks: --nodes %[1]d × --ntasks-per-node %[2]d = %[3]d, and the GPUs of --gres or --gpus-per-node are each node's too. "+
+		"With torchrun in each task it is --ntasks-per-node=1: torchrun itself starts one process per GPU.",
+		"%[3]d 个任务:--nodes %[1]d × --ntasks-per-node %[2]d = %[3]d,--gres、--gpus-per-node 的 GPU 数也是每个节点的。"+
+			"如果每个任务里再用 torchrun,则应为 --ntasks-per-node=1:由 torchrun 为每张 GPU 起一个进程。", n, each, n*each)
+}
+
 // world answers with nodes, GPUs per node and their product.
 func world(q *question) string {
 	c := q.cfg

@@ -147,9 +147,30 @@ const (
 	bagK           = 1.2   // saturation of repeated words
 )
 
+// manyNames is up to how many options and variables each tells as much as one
+// alone: of a whole command line each tells less, for it is the setting.
+const manyNames = 3
+
+// wanted are the terms of a question by what they tell of what it wants.
+func wanted(question string) []Term {
+	words := Terms(question)
+	names := 0
+	for _, t := range words {
+		if t.Weight == codeWeight {
+			names++
+		}
+	}
+	for i := range words {
+		if names > manyNames && words[i].Weight == codeWeight {
+			words[i].Weight = max(plainWeight, codeWeight*manyNames/float64(names))
+		}
+	}
+	return words
+}
+
 // Search returns the best n Docs for a question, best first.
 func (x *Index) Search(question string, n int) []Hit {
-	words := Terms(question)
+	words := wanted(question)
 	if len(words) == 0 || n < 1 {
 		return nil
 	}
