@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong with a flag that every command has is told in the language that any of them names.
-func TestAWrongFlagIsToldInTheLanguageThatAnotherNames(t *testing.T) {
+// What is wrong is told in the language that any flag names: a flag that every command has, and a word for running
+// a job once more, which two commands do.
+func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
 	t.Setenv("LC_ALL", "C")
 	for line, says := range map[string]string{
@@ -18,19 +19,7 @@ func TestAWrongFlagIsToldInTheLanguageThatAnotherNames(t *testing.T) {
 		"list --output x.log":              "is not known",
 		"list --output toml --lang xx":     "output",
 		"list -o x.log --lang zh -- --all": "不支持输出格式",
-	} {
-		var out, errs bytes.Buffer
-		require.NotZero(t, run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &out, err: &errs}), line)
-		require.Contains(t, errs.String(), says, line)
-		require.Empty(t, out.String(), line)
-	}
-}
 
-// A word for running a job once more, which two commands do, is told both.
-func TestAWordForOnceMoreIsToldTheCommands(t *testing.T) {
-	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
-	t.Setenv("LC_ALL", "C")
-	for line, says := range map[string]string{
 		"retry 4711":          "`megatron-ops submit --from 4711` submits it as a new job, `megatron-ops requeue 4711` puts",
 		"resubmit":            "`megatron-ops submit --from JOB`",
 		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
@@ -39,5 +28,6 @@ func TestAWordForOnceMoreIsToldTheCommands(t *testing.T) {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &out, err: &errs}), line)
 		require.Contains(t, errs.String(), says, line)
+		require.Empty(t, out.String(), line)
 	}
 }
