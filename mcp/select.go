@@ -18,12 +18,12 @@ import (
 // what people ask them for.
 var besidesCore = []string{"lint", "metrics", "recommend", "import", "search"}
 
-// Select returns the operations that a server offers, in the table's order.
+// selectFrom returns the operations that a server offers, in the table's order.
 // Without toolsets and tools these are the default ones. A toolset is one of
 // the table's own, "default" for those or "all" for every operation; tools
 // adds single operations by name. readOnly then takes away whatever is not
 // read, whether or not it was asked for by name.
-func Select(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, error) {
+func selectFrom(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, error) {
 	var known []string
 	for _, o := range table {
 		if !slices.Contains(known, string(o.Toolset)) {
@@ -89,7 +89,7 @@ func (s *Server) choice(h http.Header) ([]string, error) {
 		}
 		tools = names(s.offered)
 	}
-	chosen, err := Select(s.most, toolsets, tools, readOnly)
+	chosen, err := selectFrom(s.most, toolsets, tools, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Server) offerAll() error {
 	if len(s.cfg.Toolsets) > 0 || len(s.cfg.Tools) > 0 {
 		return nil
 	}
-	most, err := Select(operations.All(), []string{"all"}, nil, s.cfg.ReadOnly)
+	most, err := selectFrom(operations.All(), []string{"all"}, nil, s.cfg.ReadOnly)
 	if err != nil {
 		return err
 	}

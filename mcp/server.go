@@ -31,7 +31,7 @@ type Config struct {
 	// who asks.
 	Caller ops.Caller
 	// Toolsets, Tools and ReadOnly choose what is offered; without the first two
-	// it is the core operations. See [Select].
+	// it is the core operations.
 	Toolsets []string
 	Tools    []string
 	ReadOnly bool
@@ -69,7 +69,7 @@ type Server struct {
 // NewServer returns a server for cfg, or an error that names the toolset or
 // tool that does not exist.
 func NewServer(cfg Config) (*Server, error) {
-	offered, err := Select(operations.All(), cfg.Toolsets, cfg.Tools, cfg.ReadOnly)
+	offered, err := selectFrom(operations.All(), cfg.Toolsets, cfg.Tools, cfg.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func TestAnswersAreDrawnAsTheyAre(t *testing.T) {
 				fmt.Fprintf(&b, "file %s %q, %d characters\n", f.Name, f.Title, len(f.Content))
 			}
 		}
-		fmt.Fprintf(&b, "plain %q\n", Plain(c.doc))
+		fmt.Fprintf(&b, "plain %q\n", plain(c.doc))
 	}
 	const golden = "testdata/drawn.golden"
 	if *update {

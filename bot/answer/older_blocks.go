@@ -49,7 +49,7 @@ func olderBlocks(b map[string]any) []map[string]any {
 	case "data_visualization":
 		return []map[string]any{plainText(ChartLine(b))}
 	case "table":
-		return []map[string]any{preformatted(PlainTable(TableIn(b)))}
+		return []map[string]any{preformatted(plainTable(TableIn(b)))}
 	case "context_actions":
 		return []map[string]any{}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Plain draws doc as text: for files, and for a terminal.
-func Plain(doc view.Doc) string {
+// plain draws doc as text: for files, and for a terminal.
+func plain(doc view.Doc) string {
 	var b strings.Builder
 	line := func(s string) { b.WriteString(strings.TrimRight(Clean(s), " ") + "\n") }
 	if doc.Title != "" {
@@ -31,7 +31,7 @@ func Plain(doc view.Doc) string {
 			line("  " + runewidth.FillRight(f.Name, width) + "  " + f.Value)
 		}
 		if s.Table != nil {
-			b.WriteString(PlainTable(*s.Table))
+			b.WriteString(plainTable(*s.Table))
 		}
 		for _, it := range s.Items {
 			line("  • " + strings.ReplaceAll(it, "\n", "\n    "))
@@ -45,8 +45,8 @@ func Plain(doc view.Doc) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// PlainTable draws a table with columns as wide as their cells.
-func PlainTable(t view.Table) string {
+// plainTable draws a table with columns as wide as their cells.
+func plainTable(t view.Table) string {
 	rows := t.Rows
 	if len(t.Header) > 0 {
 		rows = append([][]string{t.Header}, rows...)

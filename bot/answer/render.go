@@ -101,7 +101,7 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 		last := r.Messages[maxParts-1]
 		note := lang.Text{EN: "The rest is in the attached file.", ZH: "其余内容见附件。"}.In(l)
 		r.Messages[maxParts-1] = append(last[:min(len(last), MaxBlocks-1)], ContextLine(note))
-		r.Files = append(r.Files, File{Name: "answer.txt", Title: OneLine(doc.Title), Content: Plain(doc)})
+		r.Files = append(r.Files, File{Name: "answer.txt", Title: OneLine(doc.Title), Content: plain(doc)})
 	}
 	return r
 }

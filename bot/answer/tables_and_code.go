@@ -71,7 +71,7 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 	}
 	ps = append(ps, piece{Block: t, size: size, table: true})
 	if dropped {
-		files = append(files, File{Name: fmt.Sprintf("table-%d.txt", n+1), Title: OneLine(s.Heading), Content: PlainTable(*s.Table)})
+		files = append(files, File{Name: fmt.Sprintf("table-%d.txt", n+1), Title: OneLine(s.Heading), Content: plainTable(*s.Table)})
 	}
 	return ps, files
 }

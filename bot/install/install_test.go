@@ -300,7 +300,7 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 	all := people.Policy{LinkDomain: "ops.example.com", Operators: []string{"S1", "C1"}}
 	events := map[string]string{"app_mention": "app_mentions:read", "link_shared": "links:read", "message.im": "im:history"}
 	subscribed := manifestOf(t, ManifestOptions{Policy: all}).Settings.EventSubscriptions.BotEvents
-	for _, sc := range ScopesFor(all) {
+	for _, sc := range scopesFor(all) {
 		require.NotEmpty(t, sc.For, "%s: every right is there for something", sc.Name)
 		for _, use := range sc.For {
 			needed, method := slacktest.Needs(use)

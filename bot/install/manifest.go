@@ -39,8 +39,8 @@ var scopeTable = []Scope{
 	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p people.Policy) bool { return p.Names('S') }},
 }
 
-// ScopesFor are the rights that the bot token needs under a policy.
-func ScopesFor(p people.Policy) (all []Scope) {
+// scopesFor are the rights that the bot token needs under a policy.
+func scopesFor(p people.Policy) (all []Scope) {
 	for _, s := range scopeTable {
 		if s.when == nil || s.when(p) {
 			all = append(all, s)
@@ -51,7 +51,7 @@ func ScopesFor(p people.Policy) (all []Scope) {
 
 // Scopes are the names of those rights.
 func Scopes(p people.Policy) (names []string) {
-	for _, s := range ScopesFor(p) {
+	for _, s := range scopesFor(p) {
 		names = append(names, s.Name)
 	}
 	return names

@@ -33,7 +33,7 @@ func (b *Board) digestLoop(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Minute)
 	defer tick.Stop()
 	for {
-		b.Digests(ctx)
+		b.digests(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -42,9 +42,9 @@ func (b *Board) digestLoop(ctx context.Context) {
 	}
 }
 
-// Digests queues each person's digest, and each place's, when it is their hour. Its
+// digests queues each person's digest, and each place's, when it is their hour. Its
 // key holds the date, so that it is sent once however often this runs.
-func (b *Board) Digests(ctx context.Context) {
+func (b *Board) digests(ctx context.Context) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 	if err != nil {
 		return

@@ -152,7 +152,7 @@ func TestADigestComesInTheMorning(t *testing.T) {
 		require.NoError(t, s.kept.Put(s.ctx, record.Card, "test/"+string(id), k, time.Time{}))
 	}
 	s.at = morning
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	require.Empty(t, s.told(), "no job, no digest")
 	ended("1", "U1", slurm.Failed, time.Hour)
 	ended("2", "U2", slurm.Completed, time.Hour)
@@ -160,7 +160,7 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	ended("4", "U1", slurm.Cancelled, time.Hour)
 	s.begin(slurm.Job{ID: "5", Name: "moe", User: "ada", State: slurm.Running})
 	s.begin(slurm.Job{ID: "6", Name: "moe", User: "grace", State: slurm.Running})
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	require.Len(t, s.kept.queued, 1)
 	digest := shown(s.kept.queued)
 	require.Contains(t, digest, "GPU out of memory (cuda_oom): 1 gpt")
@@ -169,16 +169,16 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	key := s.kept.queued[0].Key
 	require.Contains(t, s.told()[0], "post U1: Jobs of the last day: Completed 0: Failed 1")
 	s.at = morning.Add(10 * time.Minute)
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	require.Equal(t, key, s.kept.queued[0].Key, "the same message, which goes out once")
 	for _, at := range []time.Time{morning.Add(-time.Hour), morning.Add(time.Hour)} {
 		s.kept.queued = nil
 		s.at = at
-		s.Digests(s.ctx)
+		s.digests(s.ctx)
 		require.Empty(t, s.told(), at)
 	}
 	s.at = morning.Add(8 * time.Hour) // half past nine in UTC
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	require.Len(t, s.kept.queued, 1)
 	require.Contains(t, s.told()[0], "post U2: Jobs of the last day")
 }
@@ -205,7 +205,7 @@ func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 		s.site.Put(j)
 	}
 	require.NoError(t, s.kept.Put(s.ctx, record.Card, "test/5000", card.Card{News: card.News{Class: "nccl_timeout"}}, time.Time{}))
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	digest := shown(s.kept.queued)
 	require.Len(t, s.kept.queued, 1)
 	require.Contains(t, s.told()[0], "post C9: Jobs of the last day · jobs of the project research")
@@ -214,7 +214,7 @@ func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 	}
 	require.NotContains(t, digest, "5002")
 	s.at = s.at.Add(time.Hour)
-	s.Digests(s.ctx)
+	s.digests(s.ctx)
 	require.Empty(t, s.told())
 }
 

@@ -257,8 +257,8 @@ var (
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
 
-// Facts are what an approver reads first.
-func (r Request) Facts(l lang.Lang) []view.Fact {
+// facts are what an approver reads first.
+func (r Request) facts(l lang.Lang) []view.Fact {
 	var fs []view.Fact
 	add := func(name lang.Text, value string) {
 		if value != "" {
@@ -296,7 +296,7 @@ func most(u policy.Use) lang.Text {
 
 // Sections show all of it, the decisive part first and the script last.
 func (r Request) Sections(l lang.Lang) []view.Section {
-	ss := []view.Section{{Text: redact.Text(r.Headline.In(l)), Facts: r.Facts(l)}}
+	ss := []view.Section{{Text: redact.Text(r.Headline.In(l)), Facts: r.facts(l)}}
 	if len(r.Warnings) > 0 {
 		ss = append(ss, view.Section{Heading: textWarnings.In(l), Items: r.Warnings})
 	}

@@ -31,9 +31,9 @@ type headLine struct {
 	MAC    string `json:"mac"`
 }
 
-// ErrHead says that the file with the head of the audit trail is not as it was
+// errHead says that the file with the head of the audit trail is not as it was
 // written.
-var ErrHead = lang.Text{EN: "the signed head of the audit trail was changed", ZH: "审计记录的签名头已被改动"}.Err()
+var errHead = lang.Text{EN: "the signed head of the audit trail was changed", ZH: "审计记录的签名头已被改动"}.Err()
 
 // KeepHead keeps the head of the audit trail in a folder that only this account
 // writes, as audit.head and the key audit.key, both mode 0600.
@@ -101,7 +101,7 @@ func (h *head) read() (l headLine, err error) {
 		return l, err
 	}
 	if json.Unmarshal(raw, &l) != nil || !hmac.Equal([]byte(l.MAC), []byte(l.mac(key))) {
-		return l, lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(h.file(), ErrHead)
+		return l, lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(h.file(), errHead)
 	}
 	return l, nil
 }

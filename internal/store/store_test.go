@@ -162,7 +162,7 @@ func TestACutTailShows(t *testing.T) {
 		forged := strings.Replace(string(raw), last.Digest, all[1].Digest, 1)
 		require.NoError(t, os.WriteFile(file, []byte(forged), 0o600))
 		_, _, err = s.VerifyAudit(ctx)
-		require.ErrorIs(t, err, ErrHead)
+		require.ErrorIs(t, err, errHead)
 	})
 }
 

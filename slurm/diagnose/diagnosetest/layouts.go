@@ -27,10 +27,10 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 			case l.Rank < 0:
 				return "slurm-77.out", l.Text
 			case l.Rank >= Agent:
-				return fmt.Sprintf("logs/77/node%02d-%s.log", l.Rank-Agent, NodeName(l.Rank-Agent)), l.Text
+				return fmt.Sprintf("logs/77/node%02d-%s.log", l.Rank-Agent, nodeName(l.Rank-Agent)), l.Text
 			}
 			n := l.Rank / r.PerNode
-			return fmt.Sprintf("logs/77/node%02d-%s.log", n, NodeName(n)), fmt.Sprintf("[default%d]:%s", l.Rank%r.PerNode, l.Text)
+			return fmt.Sprintf("logs/77/node%02d-%s.log", n, nodeName(n)), fmt.Sprintf("[default%d]:%s", l.Rank%r.PerNode, l.Text)
 		})
 	},
 	"pernode": func(t *testing.T, r *Run, dir string) {
@@ -39,7 +39,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 			case l.Rank < 0:
 				return "train-77.out", l.Text
 			case l.Rank >= Agent:
-				return fmt.Sprintf("train-77-%s.err", NodeName(l.Rank-Agent)), l.Text
+				return fmt.Sprintf("train-77-%s.err", nodeName(l.Rank-Agent)), l.Text
 			}
 			end := "err"
 			if strings.Contains(l.Text, "iteration ") || strings.Contains(l.Text, " ....") {
@@ -54,7 +54,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 			case l.Rank < 0:
 				return "slurm-77.out", l.Text
 			case l.Rank >= Agent:
-				return fmt.Sprintf("logs/%s/agent.log", NodeName(l.Rank-Agent)), l.Text
+				return fmt.Sprintf("logs/%s/agent.log", nodeName(l.Rank-Agent)), l.Text
 			}
 			return fmt.Sprintf("logs/%s/none_ab12cd34/attempt_0/%d/stderr.log", r.Node(l.Rank), l.Rank%r.PerNode), l.Text
 		})

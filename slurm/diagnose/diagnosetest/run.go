@@ -27,11 +27,11 @@ type Run struct {
 // Start is when a run begins.
 var Start = time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 
-// NodeName is the name of a node by its number.
-func NodeName(n int) string { return fmt.Sprintf("gpu%03d", 40+3*n) }
+// nodeName is the name of a node by its number.
+func nodeName(n int) string { return fmt.Sprintf("gpu%03d", 40+3*n) }
 
 // Node is the node of a rank.
-func (r *Run) Node(rank int) string { return NodeName(rank / r.PerNode) }
+func (r *Run) Node(rank int) string { return nodeName(rank / r.PerNode) }
 
 // Say adds a line; the text may use {stamp} for PyTorch's form of the time,
 // {host} and {local}.
@@ -49,7 +49,7 @@ func (r *Run) Say(at time.Duration, rank int, lines ...string) {
 		if rank >= 0 && rank < Agent {
 			local = rank % r.PerNode
 		}
-		text = strings.NewReplacer("{stamp}", when.Format("0102 15:04:05.000000"), "{host}", NodeName(max(n, 0)), "{local}", fmt.Sprint(local), "{rank}",
+		text = strings.NewReplacer("{stamp}", when.Format("0102 15:04:05.000000"), "{host}", nodeName(max(n, 0)), "{local}", fmt.Sprint(local), "{rank}",
 			fmt.Sprint(rank), "{time}", when.Format("2006-01-02 15:04:05")).Replace(text)
 		r.Lines = append(r.Lines, Said{at, rank, text})
 	}
