@@ -14,11 +14,18 @@ func (c *checker) several() bool { return c.job.Several() }
 
 // starts are the starts of trainings that really run: not those in handlers.
 func (c *checker) starts() []*script.Start {
-	var out []*script.Start
+	var out, others []*script.Start
 	for _, s := range c.job.Starts {
-		if !s.Trap && !s.Subst && training(s) {
+		switch {
+		case s.Trap || s.Subst:
+		case training(s):
 			out = append(out, s)
+		case s.Launcher == script.Python && !sideName.MatchString(programName(s)):
+			others = append(others, s)
 		}
+	}
+	if _, _, gpus := c.job.GPUs(); gpus && len(out) == 0 && len(others) == 1 {
+		return others // whatever its name is: the job asks for GPUs, and nothing else uses them
 	}
 	return out
 }
@@ -41,7 +48,8 @@ func training(s *script.Start) bool {
 		}
 		return trainingName.MatchString(name) && !sideName.MatchString(name)
 	case script.Wrapper:
-		return s.Step != nil && !sideName.MatchString(name)
+		mpi := s.Remote != nil && s.Remote.Name() != "ssh" && s.Remote.Name() != "pdsh"
+		return (s.Step != nil || mpi) && !sideName.MatchString(name)
 	}
 	return true
 }

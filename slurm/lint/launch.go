@@ -97,6 +97,8 @@ func missingSrun(c *checker) {
 			continue
 		case conditionNames(s.Command, "NNODES", "NUM_NODES"):
 			continue
+		case slices.ContainsFunc(c.starts(), func(o *script.Start) bool { return o.Step != nil && exclusive(o.Command, s.Command) }):
+			continue // another branch goes through srun, so the branch says where this one runs
 		case steps && !s.Launcher.Forks():
 			continue // a helper in Python beside the real launch
 		case steps && (hasFlag(s, "standalone") || c.writtenNodes(s) == 1):

@@ -194,3 +194,14 @@ func FuzzFix(f *testing.F) {
 		}
 	})
 }
+
+// What a program that is not Megatron's reads is not shown: it may take its rank
+// from Slurm, as most that are started so do.
+func TestOnlyMegatronSurelyReadsRank(t *testing.T) {
+	for program, want := range map[string]rules.Severity{"pretrain_gpt.py": rules.Error, "train.py": rules.Warning} {
+		found := Check("", []byte("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun python /lustre/"+program+" --bf16\n"))
+		at := slices.IndexFunc(found, func(f Finding) bool { return f.Rule == "rank-env-missing" })
+		require.GreaterOrEqual(t, at, 0, program)
+		require.Equal(t, want, found[at].Severity, program)
+	}
+}

@@ -280,7 +280,6 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 		return
 	}
 	cmd := r.command(f, line, f.text.at(c.End().Offset()-1))
-	cmd.Args = args
 	cmd.Redirects = append(slices.Clip(f.redirs), r.redirects(s.Redirs, f)...)
 	if len(c.Assigns) > 0 {
 		env := f.sh.fork()
@@ -293,8 +292,58 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 		cmd.Env = env
 	}
 	cmd.Expansions = exps
-	r.record(cmd)
-	r.run(cmd, f)
+	for _, one := range r.readings(args, f.branch) {
+		x, g := *cmd, f
+		x.Args, x.Branch, g.branch = one.args, one.branch, one.branch
+		r.record(&x)
+		r.run(&x, g)
+	}
+}
+
+// A reading is what a command may be, in the branches that decide so.
+type reading struct {
+	args   []Arg
+	branch []Arm
+}
+
+// maxReadings bounds what the branches before one command may multiply to.
+const maxReadings = 8
+
+// readings are the commands that args may be: where its first word is a variable
+// that branches set, such as a launcher with and without srun, one for each value.
+func (r *reader) readings(args []Arg, branch []Arm) []reading {
+	ref := args[0].Value.Only()
+	if ref == nil || args[0].Value[0].Quoted || ref.Kind != Variable || ref.Op != "" || ref.list() || len(ref.Alt) == 0 {
+		return []reading{{args, branch}}
+	}
+	values := ref.Alt
+	if len(values) == 1 {
+		values = append([]Value{nil}, values...) // it may stay unset
+	}
+	var out []reading
+	for _, v := range values {
+		var l fieldList
+		l.split(v)
+		l.end()
+		var words []Arg
+		for _, w := range l.out {
+			words = append(words, Arg{w, args[0].Line, args[0].Word})
+		}
+		if words = append(words, args[1:]...); len(words) > 0 && len(out) < maxReadings {
+			out = append(out, r.readings(words, r.branchOf(ref.Name, v, branch))...)
+		}
+	}
+	return out
+}
+
+// branchOf is branch and the branches that the variable got the value in.
+func (r *reader) branchOf(name string, v Value, branch []Arm) []Arm {
+	for _, a := range slices.Backward(r.job.Assignments) {
+		if a.Name == name && v != nil && sameValue(a.Var.Value, v) {
+			return append(slices.Clip(branch), a.Branch...)
+		}
+	}
+	return branch
 }
 
 // start records the command that by starts with args in env.

@@ -184,9 +184,12 @@ func (r *reader) readDirective(d *Directive) {
 }
 
 // plugins are options that Slurm's own commands do not have and widespread
-// plugins add: pyxis, uenv, the container engine of Alps, the job monitor of
-// MPCDF.
-var plugins = []string{"container-", "no-container-", "nvmps", "uenv", "view", "environment"}
+// plugins add: pyxis, shifter, uenv, the container engine of Alps, the job
+// monitor of MPCDF, the spot quota of PJLab.
+var plugins = []string{
+	"container-", "no-container-", "nvmps", "uenv", "view", "environment",
+	"image", "imageuser", "volume", "module", "ccm", "quotatype",
+}
 
 func plugin(name string) bool {
 	return slices.ContainsFunc(plugins, func(p string) bool {

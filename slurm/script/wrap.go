@@ -127,7 +127,7 @@ func wrapper(name string) handler {
 		return (*reader).bash
 	case "docker", "podman", "nvidia-docker", "podman-hpc":
 		return (*reader).docker
-	case "singularity", "apptainer":
+	case "singularity", "apptainer", "singularity_wrapper", "apptainer_wrapper":
 		return (*reader).singularity
 	case "enroot":
 		return (*reader).enroot
@@ -377,7 +377,11 @@ func (r *reader) singularity(c *Command, f frame) {
 	switch args[0].Text() {
 	case "exec", "run", "shell":
 		opts, rest := containerOptions(args[1:], singularitySwitches)
-		r.inside(c, singularityContainer(c.Name(), opts, c.Env), rest, f)
+		name, wrapped := strings.CutSuffix(c.Name(), "_wrapper")
+		if wrapped {
+			rest = append([]Arg{{}}, rest...) // CSC's wrappers know the image themselves
+		}
+		r.inside(c, singularityContainer(name, opts, c.Env), rest, f)
 	}
 }
 
