@@ -116,10 +116,10 @@ func (j *job) root(r *report.Report, v verdict, e *scan.Event) {
 	if !report.QuietClass(v.class) {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
-		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail {
+		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.nobody {
 			r.RootRank = &e.Rank
 		}
-		if e.Node != "" {
+		if e.Node != "" && !v.nobody {
 			r.RootNode = &e.Node
 		}
 	}

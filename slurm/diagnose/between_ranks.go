@@ -21,7 +21,7 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		})
 	}
 	var best *scan.Event
-	for _, e := range live {
+	for _, e := range ofStore(live, live) {
 		if e.Class == outcome.Rendezvous && j.reportedBefore(e) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		if best.Class != outcome.NCCLIB && j.sameNodeRank() {
 			v.class = outcome.NodeCountMismatch
 		}
-		if best.Class == outcome.Rendezvous && waitedForOthers.MatchString(best.Text) {
+		if best.Class != outcome.NCCLConnection && waitedForOthers.MatchString(best.Text) {
 			j.blameMissing(&v, live)
 		}
 		return v, true

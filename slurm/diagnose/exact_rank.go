@@ -133,17 +133,17 @@ func onlyExit(live []*scan.Event) (only *scan.Event) {
 	return only
 }
 
-// ownCode is srun's word on the only task that left with a code of the program's own,
+// ownCode is a launcher's word on the only process that left with a code of the program's own,
 // where each of the others left with 1, as Python does after an exception, or was told
 // to end.
 func ownCode(live []*scan.Event) (own *scan.Event) {
 	others := 0
 	for _, e := range live {
 		switch {
-		case len(e.Tasks) == 0:
+		case len(e.Tasks) == 0 && (!e.Agent || e.Rank < 0 || e.Exit == 0):
 		case e.Exit == 1 || scan.ToldToEnd(e.Exit):
 			others++
-		case own != nil || len(e.Tasks) > 1 || e.Exit < 2 || e.Exit > 125:
+		case own != nil && (e.Rank < 0 || e.Rank != own.Rank) || len(e.Tasks) > 1 || e.Exit < 2 || e.Exit > 125:
 			return nil
 		default:
 			own = e

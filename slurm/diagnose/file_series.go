@@ -3,12 +3,13 @@ package diagnose
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})(\.[a-z]+(?:\.gz|\.zst)?)$`)
+var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$`)
 
 // ofNode ends what stands before a number that counts nodes, as srun's %n does.
 var ofNode = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
@@ -30,7 +31,7 @@ func (j *job) placeSeries() {
 		}
 		series[key][n] = i
 	}
-	for _, files := range series {
+	for key, files := range series {
 		most, nodes := 0, false
 		for k, i := range files {
 			most, nodes = max(most, k), nodes || ofOtherRanks(j.files[i], k)
@@ -39,7 +40,7 @@ func (j *job) placeSeries() {
 			continue
 		}
 		count := most + 1 // a rank without a word has an empty file
-		whole := len(files) == count || j.world > 0 && len(files) > j.world/2
+		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !rotated(key)
 		if count < 2 || !whole || j.world > 0 && count > j.world || j.world > count && count <= max(1, len(j.nodes)) {
 			continue
 		}
@@ -48,6 +49,10 @@ func (j *job) placeSeries() {
 		}
 	}
 }
+
+// rotated reports whether a name that counts ends with the number, as also the older
+// parts of a log do: "x.log.1" is no rank's, where "err.0" to "err.3" are.
+func rotated(key string) bool { return strings.HasSuffix(key, "*") }
 
 // ofOtherRanks reports whether lines of a file are another rank's than k, or a launcher
 // tells there of others or of several local ones: then the file is a node's.

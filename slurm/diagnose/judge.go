@@ -20,6 +20,7 @@ type verdict struct {
 	event   *scan.Event   // the line that says it; nil where none does
 	others  []*scan.Event // further lines of the same cause
 	laggard *laggard
+	nobody  bool   // several ranks say the same of a peer, and none of them is to blame
 	why     string // which step of the method decided
 	since   time.Duration
 }
@@ -108,7 +109,7 @@ func (j *job) lessSure(live []*scan.Event) (verdict, bool) {
 // earliest decides between causes: the earliest wins, and of those that are
 // close in time the one that says more.
 func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
-	if len(causes) == 0 {
+	if causes = ofStore(causes, live); len(causes) == 0 {
 		return verdict{}, false
 	}
 	var hard *scan.Event
@@ -351,7 +352,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		}
 	}
 	if best != nil {
-		return verdict{class: best.Class, event: best, why: "slurm ended it"}, true
+		return verdict{class: best.Class, event: best, nobody: severalSay(best.Class, live), why: "slurm ended it"}, true
 	}
 	byState := map[slurm.State]string{
 		slurm.Timeout:     outcome.SlurmTimeLimit,
@@ -477,6 +478,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		}
 	} else if e := ownCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
+	} else {
+		v.nobody = class == outcome.NCCLConnection && severalSay(class, left)
 	}
 	return v, true
 }

@@ -65,6 +65,18 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 	return laggard{only, j.nccl[only], "exit"}, true
 }
 
+// severalSay reports whether more ranks than one say the same: that they lost a peer, or
+// were interrupted. Who of them says it first is chance, and none is to blame.
+func severalSay(class string, events []*scan.Event) bool {
+	ranks := map[int]struct{}{}
+	for _, e := range events {
+		if e.Class == class && !e.Agent && e.Rank >= 0 {
+			ranks[e.Rank] = struct{}{}
+		}
+	}
+	return len(ranks) > 1
+}
+
 // silentAlone is the only rank, or the first of few, that does not complain of
 // the others where most do, or that wrote nothing at all where most wrote.
 func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {

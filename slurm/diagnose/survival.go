@@ -43,6 +43,9 @@ func (j *job) after(e *scan.Event) aftermath {
 	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && j.quietAfter(e) >= scan.LongTail && !j.manyProcesses() {
 		return wentOn
 	}
+	if inThread(e) && !j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough {
+		return wentOn // a thread died of it, and its process speaks on
+	}
 	if e.Kind != "" && j.quietAfter(e) >= scan.NextRun && !j.manyProcesses() {
 		return wentOn // so much only another program writes
 	}

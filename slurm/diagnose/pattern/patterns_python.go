@@ -33,7 +33,8 @@ var pythonPatterns = []pattern{
 		outcome.BadArgs, Specific + 3, oneOf("error: unrecognized arguments|error: the following arguments are required|error: argument " +
 			"|error: ambiguous option|error: one of the arguments|error: unknown option|error: no such option|error: invalid value|unrecognized arguments:" +
 			"|expected one argument|expected at least one argument|invalid choice:|error: invalid choice|not allowed with argument|no such option:" +
-			"|missing option|arguments are not used|unknown argument|unrecognized option|unknown flag|unexpected extra argument"),
+			"|missing option|arguments are not used|unknown argument|unrecognized option|unknown flag|unexpected extra argument" +
+			"|flags parsing error:|unknown command line flag"), // absl's and gflags'
 		`error:|invalid choice|unrecognized|argument|option|flag`,
 	},
 	{outcome.BadArgs, Specific + 1, oneOf("configattributeerror|configkeyerror|could not override|missingmandatoryvalue|missingconfigexception" +
@@ -112,7 +113,7 @@ var pythonPatterns = []pattern{
 	{outcome.NaNLoss, Specific + 2, oneOf("to satisfy the constraint"), `satisfy the constraint (\w+\()*real(vector)?\(.*found invalid values`},
 	{outcome.NaNLoss, Specific + 2, oneOf("损失|梯度"), `(?:损失|梯度)(?:范数)?(?:值)?(?:为|是|=|出现|变成|变为) ?(?:nan|inf)|已发散`},
 	{outcome.NaNLoss, Specific + 2, oneOf("found nan|found inf|nan in |inf in |unexpected result nan|unexpected result inf|message='loss is nan|loss is nan" +
-		"|loss is inf|loss scale already at minimum|already at minimum - cannot decrease|minimum loss scale|nan values in its|exploding|non-finite" +
+		"|loss is inf|is nan|is inf|loss scale already at minimum|already at minimum - cannot decrease|minimum loss scale|nan values in its|exploding|non-finite" +
 		"|nonfinite|not finite|isnan|loss became nan|nan detected|nan loss|norm is nan|norm is inf|norm nan|contains nan|contains inf|spiky loss" +
 		"|diverged|nan or inf|nan/inf|inf/nan|inf or nan"), `(found|unexpected|encountered|detected|got|produced|returned|contains?|has|is|became|was` +
 		`|were)\W+(a )?(nan|inf)\b|(nan|inf)\b.{0,4}(in|values|detected|or|/|loss|grad)|already at minimum|minimum loss scale|non.?finite|not finite` +
