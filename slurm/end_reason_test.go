@@ -31,3 +31,11 @@ func TestAJobThatHasEndedWaitsForNothing(t *testing.T) {
 		require.Equal(t, c.want, slurm.Job{State: c.state, Reason: c.reason}.Why(), "%s %s", c.state, c.reason)
 	}
 }
+
+// Of an exit code beyond 128 a shell says that a signal ended the program, up to the last signal there is.
+func TestAnExitCodeTellsItsSignal(t *testing.T) {
+	for code, want := range map[int]int{0: 0, 3: 0, 128: 0, 137: 9, 140: 12, 192: 64, 193: 0, 255: 0} {
+		_, signal := slurm.ExplainExitCode(code)
+		require.Equal(t, want, signal, code)
+	}
+}

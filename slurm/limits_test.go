@@ -68,6 +68,8 @@ func TestARequestIsHeldAgainstEachLimit(t *testing.T) {
 	}
 	b, broken := Limit{Of: "alice", Name: "MaxSubmitJobs", Max: 4, Used: 4}.Breach(Ask{})
 	require.True(t, broken && b.Never, "sbatch itself refuses one job more")
+	_, broken = Limit{Of: "alice", Name: "MaxTRESPN", TRES: "gres/gpu", Max: 8}.Breach(Ask{TRES: map[string]int64{"gres/gpu": 16}})
+	require.False(t, broken, "on how many nodes is not known")
 	b, broken = Limit{Of: "alice", Name: "MaxJobs", Max: 4, Used: 4}.Breach(Ask{})
 	require.True(t, broken && !b.Never, "one job more waits")
 }

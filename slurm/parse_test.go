@@ -301,6 +301,11 @@ func TestFold(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, gone.State)
 	_, ok = slurm.Vanished("99_1", rows)
 	require.False(t, ok)
+	require.InDelta(t, 12, slurm.Run{GPUs: 8, ElapsedS: 5400}.GPUHours(), 0)
+	_, ok = slurm.Vanished("7_6", []slurm.Job{{ID: "7_[7-9]"}})
+	require.False(t, ok, "what waits is no element yet")
+	_, ok = slurm.Vanished("7_6", []slurm.Job{{ID: "7_1"}})
+	require.True(t, ok)
 }
 
 // The same job in the JSON of three generations of Slurm.

@@ -158,6 +158,9 @@ func TestWhatCannotBeToldIsSaid(t *testing.T) {
 	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; cannot be told: time")
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
 	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "cannot be told")
+	c.Store = func() (*store.Store, error) { return nil, slurm.ErrUnreachable }
+	r = request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.Empty(t, r.Since, "a store that is away keeps nobody from being asked")
 }
 
 func TestWhatHasNoEndIsSaidSo(t *testing.T) {
@@ -195,4 +198,11 @@ func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {
 	_, stop, err := consent.Of(t.Context(), c, o, in)
 	require.NoError(t, err)
 	require.NotNil(t, stop)
+
+	in = o.NewIn()
+	require.NoError(t, ops.Decode([]byte(strings.Replace(bad, `{"spec"`, `{"force":true,"spec"`, 1)), in, nil))
+	r, stop, err := consent.Of(t.Context(), c, o, in)
+	require.NoError(t, err)
+	require.Nil(t, stop, "whoever forces it is asked")
+	require.NotEmpty(t, r.Warnings)
 }

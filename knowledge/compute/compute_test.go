@@ -11,6 +11,7 @@ import (
 
 func TestAnswerWorksItOut(t *testing.T) {
 	for q, want := range map[string]string{
+		"what is the difference between idle* and down*": "`down` (DOWN, node state): the node is unavailable",
 		// layouts
 		"what is DP for 256 GPUs with TP=8, PP=4?":                                                      "DP = 8:",
 		"32 节点 × 8 卡,TP=8,PP=8,CP=2,DP 等于几":                                                             "DP = 2:",
@@ -100,7 +101,7 @@ func TestAnswerLeavesTheRest(t *testing.T) {
 		"", "how do I cancel a job", "torchrun command TP=2 on 8 gpus", "8 卡 TP2 PP2 脚本怎么写",
 		"when will my pending job start", "srun: job 88 queued and waiting for resources, can I see when it starts",
 		"--dependency=77 waits for success, right?", "summary of CUDA_DEVICE_MAX_CONNECTIONS",
-		"JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job",
+		"--time=9223372036854775807:00", "JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.False(t, ok, "%q: %s", q, r.Text)
