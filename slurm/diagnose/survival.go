@@ -357,7 +357,7 @@ func (j *job) outdone(e *scan.Event, live []*scan.Event) bool {
 	}
 	for _, o := range live {
 		switch {
-		case o == e:
+		case o == e, o.Kind == "" && o.Form == pattern.Bare && o.Class == e.Class: // a launcher's sentence on the same
 		case ofScript(o):
 			if o.Class == e.Class && logline.Template(o.Text) == logline.Template(e.Text) && j.after(o) == wentOn {
 				return true

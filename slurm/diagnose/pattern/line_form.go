@@ -106,7 +106,8 @@ func isReport(text string) bool {
 		return true
 	case strings.HasSuffix(text, "...") || strings.HasSuffix(text, "…"):
 		return !stated.MatchString(text)
-	case bullet.MatchString(text), ZeroOf.MatchString(text) && !strings.Contains(text, " sp:"): // the kernel lists registers
+	case bullet.MatchString(text), ZeroOf.MatchString(text) && !strings.Contains(text, " sp:") && // the kernel lists registers
+		!failedAll.MatchString(text):
 		return true
 	}
 	return harmless(text)
@@ -117,6 +118,8 @@ var (
 	// ZeroOf matches lines that count none of what would be bad.
 	ZeroOf = lazy.On("rror|RROR|ail|AIL|xid|Xid|XID|etired|ETIRED|emory|EMORY",
 		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *0\b|\b(?:0|no) (?:errors?|failures?|failed|xids?)\b`)
+	// failedAll is a failure for which the system gave no reason: Gloo's "failed with […] no error".
+	failedAll = lazy.New(`(?i)\bfailed with .*\bno error$`)
 )
 
 // stated matches the forms in which programs state an error.

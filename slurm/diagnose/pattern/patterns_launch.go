@@ -33,7 +33,13 @@ var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Death, oneOf(": fork: retry: resource temporarily"), `^\S+: (line \d+: )?fork: retry: resource temporarily unavailable`},
 	// DeepSpeed's launcher and Open MPI's, which cannot start anything on another node
 	// (deepspeed/launcher/runner.py, orte/mca/errmgr/base/help-errmgr-base.txt).
-	{outcome.EnvLaunch, Specific + 3, oneOf("not reachable via ssh|'ssh -o passwordauthentication=no|unable to reliably start one or more daemons"), ``},
+	{outcome.EnvLaunch, Specific + 3, oneOf("not reachable via ssh|'ssh -o passwordauthentication=no"), ``},
+	{outcome.EnvLaunch, Specific - 1, oneOf("unable to reliably start one or more daemons"), ``},
+	// OpenSSH, with which launchers reach other nodes (sshconnect.c, ssh.c).
+	{
+		outcome.EnvLaunch, Specific, oneOf("ssh: connect to host|ssh: could not resolve hostname|host key verification failed"),
+		`^(?:\S+: )?(?:ssh: (?:connect to host \S+ port \d+|could not resolve hostname \S+): |host key verification failed\.$)`,
+	},
 	// Open MPI's mpirun, whose -np is more than Slurm gave, or than its map takes (help-orte-rmaps-base.txt, help-orte-rmaps-ppr.txt).
 	{
 		outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available|requested more processes than the ppr"),

@@ -30,6 +30,8 @@ var networkPatterns = []pattern{
 		outcome.NCCLConnection, fabric, oneOf("connectfullmesh|unable to find address for|unable to find interface|no such device"),
 		`gloo.*connectfullmesh failed|unable to find (address|interface) for|nccl_socket_ifname|gloo.*ifname|gloo_socket_ifname`,
 	},
+	// Open MPI's daemons (oob_tcp_connection.c).
+	{outcome.NCCLConnection, fabric, oneOf("process or daemon was unable to complete a tcp connection"), ``},
 	{outcome.NCCLConnection, fabric, oneOf("makedevicefor|ifname"), `(no|unknown|unable|not found|invalid).*ifname|makedeviceforinterface|makedeviceforhostname`},
 	{
 		outcome.NCCLConnection, TimedOut - 3, oneOf("ncclsystemerror|unhandled system error|ncclinternalerror|ncclunhandledcudaerror|unhandled cuda error" +

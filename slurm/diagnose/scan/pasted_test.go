@@ -84,6 +84,18 @@ func TestPieces(t *testing.T) {
 				"slurmstepd: error: pyxis:     tar: Child returned status 2\n",
 			outcome.Container, "failed to import",
 		},
+		"mpirun guesses at what its daemon's shell said": {
+			"bash: orted: command not found\n--------\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n\n" +
+				"* not finding the required libraries and/or binaries on\n  one or more nodes.\n", outcome.EnvLaunch, "orted: command not found",
+		},
+		"and at why ssh did not reach a node": {
+			"ssh: connect to host n7 port 2200: Connection refused\n--------\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n",
+			outcome.EnvLaunch, "ssh: connect to host",
+		},
+		"Gloo failed for no reason that the system told": {
+			"[rank1]:[E528 08:52:46.1 ProcessGroupGloo.cpp:145] Gloo connectFullMesh failed with [/p/gloo/transport/tcp/pair.cc:144] no error\n",
+			outcome.NCCLConnection, "connectFullMesh",
+		},
 		"a CUDA call of NCCL's own": {
 			"Traceback (most recent call last):\n  File \"/w/a.py\", line 3, in <module>\n    dist.barrier()\ntorch.distributed.DistBackendError: " +
 				"NCCL error in: /p/NCCLUtils.hpp:9, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.14.3\n",
