@@ -81,9 +81,14 @@ var directiveRules = []Rule{
 
 func sbatchIgnored(c *checker) {
 	for _, d := range c.job.Directives {
-		if d.Ignored != "" && d.Text != "" {
-			c.report(d.Line, "#SBATCH "+d.Text+" ("+string(d.Ignored)+")")
+		if d.Ignored == "" || d.Text == "" {
+			continue
 		}
+		given, fix := strings.TrimSpace(c.job.Script.Lines[d.Line-1]), lang.Text{}
+		if d.Ignored != script.Late {
+			fix = lang.Text{EN: "begin the line with #SBATCH, without blanks before it", ZH: "让该行以 #SBATCH 开头，前面不要有空白"}
+		}
+		c.say(d.Line, given+" ("+string(d.Ignored)+")", fix)
 	}
 }
 

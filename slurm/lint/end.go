@@ -23,8 +23,8 @@ var endRules = []Rule{
 	{
 		ID: "exit-status-lost", Severity: rules.Warning, check: exitStatusLost,
 		Why: lang.Text{
-			EN: "the status of the training is thrown away: a failed training looks COMPLETED, and afterok goes on",
-			ZH: "训练的返回值被丢弃：失败的训练看起来是 COMPLETED，afterok 的作业也会继续",
+			EN: "this gives the job its status, and that of the training is thrown away: a failed training looks COMPLETED, and afterok goes on",
+			ZH: "作业的返回值由它决定，训练的返回值被丢弃：失败的训练看起来是 COMPLETED，afterok 的作业也会继续",
 		},
 		Fix: lang.Text{EN: "set -e, or rc=$? after the launch and exit $rc at the end", ZH: "使用 set -e，或在启动后 rc=$?，最后 exit $rc"},
 	},

@@ -44,7 +44,10 @@ var environmentRules = []Rule{
 	{
 		ID: "no-such-timeout", Severity: rules.Warning, check: noSuchTimeout,
 		Why: lang.Text{EN: "this variable sets no timeout: nothing gets longer", ZH: "这个变量并不设置超时：不会有任何超时变长"},
-		Fix: lang.Text{EN: "--distributed-timeout-minutes", ZH: "改用 --distributed-timeout-minutes"},
+		Fix: lang.Text{
+			EN: "--distributed-timeout-minutes of Megatron, or timeout= of torch.distributed.init_process_group",
+			ZH: "改用 Megatron 的 --distributed-timeout-minutes，或 torch.distributed.init_process_group 的 timeout=",
+		},
 	},
 	{
 		ID: "debug-left-on", Severity: rules.Warning, check: debugLeftOn,

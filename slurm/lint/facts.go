@@ -20,7 +20,7 @@ func (c *checker) starts() []*script.Start {
 		case s.Trap || s.Subst:
 		case training(s):
 			out = append(out, s)
-		case s.Launcher == script.Python && !sideName.MatchString(programName(s)):
+		case s.Launcher == script.Python && !sideName.MatchString(programName(s)) && (s.Step == nil || !noGPUs(s.Step.Options)):
 			others = append(others, s)
 		}
 	}

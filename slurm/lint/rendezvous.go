@@ -180,7 +180,7 @@ func independentGroups(c *checker) {
 		}
 		address := hasFlag(s, "master-addr", "rdzv-endpoint")
 		if s.Launcher.Elastic() && address && !s.FlagsUnknown && !env(s, "PET_NNODES") {
-			c.report(s.Line, "--nnodes")
+			c.report(s.Line, lang.Text{EN: "no --nnodes, which means one node", ZH: "没有 --nnodes，即只有一个节点"}.In(c.lang))
 		}
 		if s.Launcher == script.DeepSpeed && !s.FlagsUnknown && !hasFlag(s, "hostfile", "H", "no-ssh", "node-rank", "num-nodes", "launcher", "include") {
 			c.report(s.Line, "deepspeed")
