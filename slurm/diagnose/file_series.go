@@ -36,11 +36,11 @@ func (j *job) placeSeries() {
 		for k, i := range files {
 			most, nodes = max(most, k), nodes || ofOtherRanks(j.files[i], k)
 		}
-		if nodes {
-			continue
+		if nodes || atEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
+			continue // a node's, or the older parts of a log
 		}
 		count := most + 1 // a rank without a word has an empty file
-		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !rotated(key)
+		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !atEnd(key)
 		if count < 2 || !whole || j.world > 0 && count > j.world || j.world > count && count <= max(1, len(j.nodes)) {
 			continue
 		}
@@ -50,9 +50,9 @@ func (j *job) placeSeries() {
 	}
 }
 
-// rotated reports whether a name that counts ends with the number, as also the older
-// parts of a log do: "x.log.1" is no rank's, where "err.0" to "err.3" are.
-func rotated(key string) bool { return strings.HasSuffix(key, "*") }
+// atEnd reports whether files' names end with the number that counts them, as "err.0" to
+// "err.3" of ranks do, and also the older parts of a log, "x.log.1" beside "x.log".
+func atEnd(key string) bool { return strings.HasSuffix(key, "*") }
 
 // ofOtherRanks reports whether lines of a file are another rank's than k, or a launcher
 // tells there of others or of several local ones: then the file is a node's.

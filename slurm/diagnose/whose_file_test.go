@@ -100,6 +100,30 @@ func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
 	}
 }
 
+// TestNumbersAtTheEndOfNamesMayBeRanks has what srun --error=err.%t gives, and a log's older parts.
+func TestNumbersAtTheEndOfNamesMayBeRanks(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		world int
+		rank  int // of the last
+	}{
+		"srun's tasks":              {[]string{"err.0", "err.1", "err.2"}, 0, 2},
+		"of a world, one missing":   {[]string{"err.0", "err.2", "err.3"}, 4, -1},
+		"older parts":               {[]string{"x.log", "x.log.1", "x.log.2"}, 3, -1},
+		"older parts, counted so":   {[]string{"x.log", "x.log.0", "x.log.1"}, 0, -1},
+		"the older parts alone":     {[]string{"x.log.1", "x.log.2"}, 3, -1},
+		"a folder's tasks, by name": {[]string{"logs/out.0", "logs/out.1"}, 2, 1},
+	} {
+		j := newJob(sourceOf(c.files...), make([]*scan.Facts, 0), Context{})
+		j.world = c.world
+		for range c.files {
+			j.files, j.fileRank, j.fileNode = append(j.files, &scan.Facts{}), append(j.fileRank, -1), append(j.fileNode, "")
+		}
+		j.placeSeries()
+		require.Equal(t, c.rank, j.fileRank[len(c.files)-1], name)
+	}
+}
+
 // TestTasksAreRanksOrNodes has the highest of srun's tasks and what is known of the job.
 func TestTasksAreRanksOrNodes(t *testing.T) {
 	nodes := func(n int) map[string]int {
