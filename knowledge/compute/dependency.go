@@ -14,6 +14,8 @@ var (
 	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*(?:=\S+| \d[\w:-]*)|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?` +
 		`|gb|g|tb|t|k|cards?|steps?|iterations?|iters?|times|am|pm|o'clock|percent)\b|\d+ ?(?:天|小时|分钟|秒|周|张|台|次|步|点|倍` +
 		`|层)`)
+	// counted finds how many there are of something: that number is no job's.
+	counted = lazy.New(`\b(\d+) (?:jobs|tasks|nodes|gpus|cpus|ranks)\b`)
 	// boundID finds a number that the words make a job.
 	boundID = lazy.New(`(?:jobs?|job ?id|id|作业号?|任务号?|after|once|when|until|behind|#|等|在)\s*(?:number |no\.? |is |为|是|:|=)?\s*#?\d+` +
 		`|\d+(?:_\d+)? ?(?:号|has\b|have\b|is\b|are\b|was\b|both\b|all\b|finish|end|succe|fail|crash|complete|start` +
@@ -52,9 +54,13 @@ const longID = 3
 // jobs are the ids of jobs that a question names.
 func (q *question) jobs() []string {
 	text := notID.ReplaceAllString(q.text, " ; ")
+	counts := counted.FindAllStringSubmatch(q.low, -1)
 	var ids []string
 	bound := boundID.MatchString(strings.ToLower(text))
 	for _, m := range idForm.FindAllStringSubmatch(strings.ReplaceAll(text, " ", "  "), -1) {
+		if slices.ContainsFunc(counts, func(c []string) bool { return c[1] == m[1] }) {
+			continue
+		}
 		ids = append(ids, m[1])
 		bound = bound || len(m[1]) >= longID
 	}
