@@ -70,6 +70,7 @@ func TestTheOptionsOfAStepAreRead(t *testing.T) {
 		"srun -N 2 -n 8 prog":                   ` 1:nodes="2" 1:ntasks="8"`,
 		"srun -N2 -ln8 prog":                    ` 1:nodes="2" 1:label 1:ntasks="8"`,
 		"srun -N$X prog":                        ` 1:nodes=?"$X"`,
+		"srun $SRUN_ARGS -N 2 prog":             ` 1: 1:nodes="2"`,
 		"srun --nodes=2 --ntasks 8 prog":        ` 1:nodes="2" 1:ntasks="8"`,
 		"srun --exclusive --mem=0 prog":         ` 1:exclusive 1:mem="0"`,
 		"srun --export=A=1,B -u prog --nodes 3": ` 1:export="A=1,B" 1:unbuffered`,
