@@ -224,6 +224,10 @@ func TestJobsAreListedChosenAndPaged(t *testing.T) {
 		id := slurm.JobID(fmt.Sprint(100_000 + i))
 		s.jobs.KnownJobs[id] = slurm.Job{ID: id, Name: "many", User: "alice", State: slurm.Pending, Reason: "Priority"}
 	}
+	for _, none := range []string{"0", "-1", "x"} {
+		status, _ := b.get("/web/jobs?state=waiting&page=" + none)
+		require.Equal(t, 200, status, none)
+	}
 	status, body := b.get("/web/jobs?state=waiting&page=3")
 	require.Equal(t, 200, status)
 	require.Equal(t, 50, strings.Count(body, ">many<"))

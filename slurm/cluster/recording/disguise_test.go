@@ -14,7 +14,7 @@ func TestADisguiseKeepsSlurmsWordsAlone(t *testing.T) {
 		{Name: "jobs.txt", Text: "JobId=7 UserId=alice(1001) JobState=RUNNING Reason=None NodeList=secret[1-2] TRES=cpu=2,gres/gpu:h100=16 WorkDir=/home/alice bare\n" +
 			strings.Repeat("JobId=8\n", 50)},
 		{Name: "partitions.txt", Text: "prod*" + Separator + "up" + Separator + "2-00:00:00" + Separator + "alice\nprod*"},
-		{Name: "jobs.json", Text: `{"jobs":[{"name":"secret run","user_id":1001,"job_state":"RUNNING","state_reason":"by alice@site","nodes":"secret1"}],` +
+		{Name: "jobs.json", Text: `{"jobs":[{"name":"secret run","user_id":1001,"group_id":1001,"uid":1001,"gid":1001,"priority":4242,"job_state":"RUNNING","state_reason":"by alice@site","nodes":"secret1"}],` +
 			`"errors":[{"error":"no such user: alice"}],"nodes":[{"name":"secret1"}]}`},
 		{Name: "half.json", Text: `{"jobs":`, Error: "alice may not ask secret1"},
 		{Name: "version.txt", Text: "slurm 24.11.7"},
@@ -40,6 +40,7 @@ func TestADisguiseKeepsSlurmsWordsAlone(t *testing.T) {
 	require.Contains(t, got["jobs.json"], `"nodes": "node1"`)
 	require.Contains(t, got["jobs.json"], `"job_state": "RUNNING"`)
 	require.Contains(t, got["jobs.json"], `"user_id": 1000`)
+	require.Contains(t, got["jobs.json"], `"priority": 4242`)
 	require.Equal(t, "slurm 24.11.7", got["version.txt"])
 	require.Empty(t, got["none.txt"])
 }
