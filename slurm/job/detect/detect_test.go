@@ -40,6 +40,10 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 				CPUsPerTask: 96, CPUsPerNode: 96, ThreadsPerCore: 2, Container: job.Container{Runtime: job.Pyxis}, Shared: []string{"/lustre", "/home"},
 			},
 		},
+		"one kind, which no request has to name": {
+			map[string]string{"nodes": "gpu|up|6|gpu:h100:4|96|2|1-00:00:00|ib\n"},
+			job.Site{Partition: "gpu", GPUsPerNode: 4, GPU: "h100", CPUsPerTask: 96, CPUsPerNode: 96, ThreadsPerCore: 2},
+		},
 		"one kind here and another there, by features": {
 			map[string]string{"nodes": "dev|up|2|gpu:8|64|1|1:00:00|a100,nvlink\ndev|up|2|gpu:8|64|1|1:00:00|h100,nvlink\n"},
 			job.Site{Partition: "dev", GPUsPerNode: 8, CPUsPerTask: 64, CPUsPerNode: 64, ThreadsPerCore: 1},
