@@ -58,6 +58,12 @@ func TestRead(t *testing.T) {
 		{"an item for a number", whole, "K\x01Na.", nil, "not a pickle"},
 		{"nothing on the stack", whole, ".", nil, "not a pickle"},
 		{"a value that was not kept", whole, "h\x07.", nil, "not a pickle"},
+		{"true as text", plain, "I01\n.", true, ""},
+		{"false as text", plain, "I00\n.", false, ""},
+		{"one as text", plain, "I1\n.", int64(1), ""},
+		{"an ordered dict", whole, "ccollections\nOrderedDict\n)R.", &pickle.Dict{}, ""},
+		{"a list from a mark", whole, "(K\x01l.", &pickle.List{Items: []any{int64(1)}}, ""},
+		{"a class of a long name", whole, "c" + strings.Repeat("o", 600) + "\nsystem\n.", nil, "not a pickle"},
 		{"a value that was kept", whole, "K\x05q\x070h\x07.", int64(5), ""},
 	} {
 		v, err := tt.reader.Read(strings.NewReader(tt.pickled))
