@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,5 +92,15 @@ func TestAnAnswersIdIsFound(t *testing.T) {
 		`[]`: ``, ``: ``,
 	} {
 		require.Equal(t, id, message.IDOf([]byte(text)), text)
+	}
+}
+
+func TestNoMessageNestsDeep(t *testing.T) {
+	lists := func(n int) string { return strings.Repeat("[", n) }
+	for text, deep := range map[string]bool{
+		lists(64): false, lists(65): true, strings.Repeat(`{"a":`, 65): true, strings.Repeat("[]{}", 65): false,
+		`"` + lists(65) + `"`: false, `"\"` + lists(65) + `"`: false, `"\\"` + lists(65): true, `"a",` + lists(65): true,
+	} {
+		require.Equal(t, deep, message.TooDeep([]byte(text)), text)
 	}
 }
