@@ -89,3 +89,38 @@ func TestOperationsAreThePublishedOnes(t *testing.T) {
 		require.InEpsilon(t, billions, args.Effective().Shape().Operations().Total()/1e9, 0.02, name)
 	}
 }
+
+// Where nobody published the count that is asked for, the run of the most GPUs below it is found whose groups fill the count.
+func TestTheNearestPublishedRunIsFound(t *testing.T) {
+	m := Model{Runs: []Run{
+		{GPU: "h100", GPUs: 64, Type: "bf16", Batch: 512, Micro: 1, TP: 2, PP: 2, CP: 1, EP: 1},
+		{GPU: "h100", GPUs: 128, Type: "bf16", Batch: 512, Micro: 2, TP: 4, PP: 2, CP: 1, EP: 8},
+	}}
+	for _, c := range []struct {
+		gpu    string
+		gpus   int
+		number string
+		finds  int
+		exact  bool
+		why    string
+	}{
+		{"", 0, "", 64, true, "any"},
+		{"h100", 128, "bf16", 128, true, "the very one"},
+		{"h100", 256, "", 128, false, "both fill it: the larger"},
+		{"h100", 68, "", 0, false, "17 replicas do not share 512 sequences"},
+		{"h100", 4096, "", 0, false, "more replicas than sequences"},
+		{"h100", 32, "", 0, false, "below each"},
+		{"a100", 64, "", 0, false, "of another kind"},
+		{"h100", 64, "fp8", 0, false, "of another type"},
+	} {
+		r, exact, ok := m.Find(c.gpu, c.gpus, c.number)
+		require.Equal(t, c.finds, r.GPUs, c.why)
+		require.Equal(t, c.exact, exact, c.why)
+		require.Equal(t, c.finds > 0, ok, c.why)
+	}
+}
+
+func TestAnUnknownModelIsToldThoseOfItsName(t *testing.T) {
+	require.Equal(t, []string{"qwen3-30b-a3b"}, Like("qwen3 30b"))
+	require.Equal(t, []string{"mixtral-8x7b"}, Like("mixtrl-8x7b"))
+}
