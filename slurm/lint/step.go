@@ -68,9 +68,6 @@ func noWorktree(c *checker) {
 		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
 			continue
 		}
-		if s.Container != nil && (s.Container.Docker() || s.Container.Runtime == "pyxis") {
-			continue // the image says in which folder it starts
-		}
 		line := s.Line
 		if s.Program.Line > 0 {
 			line = s.Program.Line
