@@ -31,6 +31,13 @@ func TestLookupImage(t *testing.T) {
 	}
 }
 
+func TestAMonthIsWrittenAsItIsRead(t *testing.T) {
+	for yearMonth, want := range map[string]string{"24.01": "2024-01", "25.02": "2025-02", "26.12": "2026-12"} {
+		require.Equal(t, want, MonthOf(yearMonth).String())
+	}
+	require.Equal(t, Month(1), MonthOf("25.01")-MonthOf("24.12"))
+}
+
 func TestImagesNameTheirSource(t *testing.T) {
 	for _, i := range images() {
 		require.NotEmpty(t, i.Source, i.Name())

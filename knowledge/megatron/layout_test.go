@@ -24,6 +24,17 @@ func TestParseStages(t *testing.T) {
 	require.NotZero(t, bad, "an absurd repetition is refused, not unrolled")
 }
 
+func TestALayoutLeavesOutSizesOfOne(t *testing.T) {
+	for want, l := range map[string]Layout{
+		"TP 1, PP 1, DP 8":                    {TP: 1, PP: 1, VPP: 1, CP: 1, EP: 1, ETP: 1, DP: 8},
+		"TP 2, PP 1, DP 8":                    {TP: 2, PP: 1, EP: 1, ETP: 1, DP: 8},
+		"TP 2, PP 4, VPP 2, CP 2, EP 8, DP 4": {TP: 2, PP: 4, VPP: 2, CP: 2, EP: 8, ETP: 2, DP: 4},
+		"TP 2, PP 1, EP 4, ETP 1, DP 4":       {TP: 2, PP: 1, EP: 4, ETP: 1, DP: 4},
+	} {
+		require.Equal(t, want, l.String())
+	}
+}
+
 func TestParseHybrid(t *testing.T) {
 	h := parseHybrid("M-M*|M-ME/M*/M*")
 	require.Equal(t, 8, h.Layers)

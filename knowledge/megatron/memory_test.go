@@ -109,6 +109,19 @@ func TestMemoryAnswersToItsFlags(t *testing.T) {
 	require.InDelta(t, plain.GiB(), last.GiBOf(&shape), 1e-9)
 }
 
+// An expert's part is kept less where some of it is computed again: its activation
+// function, its shared expert, and most where all of it is.
+func TestMemoryOfExpertsAnswersToRecomputing(t *testing.T) {
+	base := deepseek + " --pipeline-model-parallel-size 16 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256 "
+	kept := func(modules string) float64 {
+		return effective(t, 256, base+"--recompute-granularity selective --recompute-modules "+modules).Memory().Part(PartActivations)
+	}
+	none := kept("core_attn")
+	require.Less(t, kept("core_attn moe_act"), none)
+	require.Less(t, kept("core_attn shared_experts"), none)
+	require.Less(t, kept("core_attn moe"), kept("core_attn moe_act shared_experts"))
+}
+
 // What lies on the host or in fewer bits is not on the GPU, and what a shorter
 // type adds is.
 func TestMemoryCountsOffloadingAndShortTypes(t *testing.T) {

@@ -62,6 +62,7 @@ func TestParseFaults(t *testing.T) {
 		"--help":                                {AsksForHelp, "--help", nil},
 		"--rampup-batch-size 32 32":             {MissingValue, "--rampup-batch-size", nil},
 		"-- leftover":                           {StrayValue, "", []string{"leftover"}},
+		"--bf16 1 2 --swiglu":                   {StrayValue, "--bf16", []string{"1", "2"}},
 	} {
 		_, errs := parse(t, line)
 		require.NotEmpty(t, errs, line)

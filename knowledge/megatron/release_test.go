@@ -117,6 +117,16 @@ func TestGraphScopeOfOlderReleases(t *testing.T) {
 	require.Empty(t, config(V015).CudaGraphModules)
 }
 
+// Megatron-FSDP has buffers of its own: since 0.18 it sets aside that gradients' are used again.
+func TestMegatronFSDPReusesNoGradientBuffer(t *testing.T) {
+	for line, want := range map[string]bool{
+		"--reuse-grad-buf-for-mxfp8-param-ag":                     true,
+		"--reuse-grad-buf-for-mxfp8-param-ag --use-megatron-fsdp": false,
+	} {
+		require.Equal(t, want, effective(t, 8, llama8b+" --micro-batch-size 1 "+line).ReuseGradBufForMxfp8ParamAg, line)
+	}
+}
+
 func TestAllocateHybrid(t *testing.T) {
 	require.Equal(t, "MMM*MMM*MMM", AllocateHybrid(11, 2.0/11, 0))
 	require.Equal(t, "MMMM", AllocateHybrid(4, 0, 0))
