@@ -279,29 +279,35 @@ func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessa
 		if hash == p.Hash {
 			continue
 		}
-		urgent := !posted || !strings.HasSuffix(p.Hash, string(k.News.Job.State)) || k.News.Job.State.Ended()
-		key := p.Key(id)
-		o := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Instead: k.User, Text: text, Blocks: blocks}
-		m := b.out.Owe(key, key, o)
-		if p.Channel != k.User && !strings.HasPrefix(p.Channel, "D") {
-			m.NotBefore = b.wakes(ctx, *p, k.User) // who has just asked is awake
-		}
-		if posted {
-			k.Edits++
-			o.Do, o.Ref = outbox.Update, key
-			m = b.out.Owe(fmt.Sprintf("%s/%d", key, k.Edits), key, o)
-			m.Collapse = key
-			if !urgent {
-				m.NotBefore = p.Edited.Add(b.cfg.EditPace)
-			}
-		}
+		urgent := !strings.HasSuffix(p.Hash, string(k.News.Job.State)) || k.News.Job.State.Ended()
+		owed = append(owed, b.showIn(ctx, p, id, k.User, &k.Edits, urgent, outbox.Message{Instead: k.User, Text: text, Blocks: blocks}))
 		p.Hash = hash
-		if p.Edited = b.now(); m.NotBefore.After(p.Edited) {
-			p.Edited = m.NotBefore
-		}
-		owed = append(owed, m)
 	}
 	return owed
+}
+
+// showIn shows a card in a place: posted there first, and edited from then on, where
+// it is not urgent at the pace of edits.
+func (b *Board) showIn(ctx context.Context, p *card.Place, id, user string, edits *int, urgent bool, o outbox.Message) store.SlackMessage {
+	key := p.Key(id)
+	o.Do, o.Team, o.Channel = outbox.Post, p.Team, p.Channel
+	m := b.out.Owe(key, key, o)
+	if p.Channel != user && !strings.HasPrefix(p.Channel, "D") {
+		m.NotBefore = b.wakes(ctx, *p, user) // who has just asked is awake
+	}
+	if p.Hash != "" {
+		*edits++
+		o.Do, o.Ref = outbox.Update, key
+		m = b.out.Owe(fmt.Sprintf("%s/%d", key, *edits), key, o)
+		m.Collapse = key
+		if !urgent {
+			m.NotBefore = p.Edited.Add(b.cfg.EditPace)
+		}
+	}
+	if p.Edited = b.now(); m.NotBefore.After(p.Edited) {
+		p.Edited = m.NotBefore
+	}
+	return m
 }
 
 // tale is what the thread below the card tells when the state has changed. A

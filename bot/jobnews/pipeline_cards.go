@@ -93,21 +93,8 @@ func (b *Board) tellPipeline(
 		if place.Hash == hash {
 			continue
 		}
-		key := place.Key(id)
-		o := outbox.Message{Do: outbox.Post, Team: place.Team, Channel: place.Channel, Text: text, Blocks: blocks}
-		m := b.out.Owe(key, key, o)
-		m.NotBefore = b.wakes(ctx, *place, k.User)
-		if place.Hash != "" {
-			c.Edits++
-			o.Do, o.Ref = outbox.Update, key
-			m = b.out.Owe(fmt.Sprintf("%s/%d", key, c.Edits), key, o)
-			m.Collapse = key
-			if !changed {
-				m.NotBefore = place.Edited.Add(b.cfg.EditPace)
-			}
-		}
-		place.Hash, place.Edited = hash, b.now()
-		owed = append(owed, m)
+		owed = append(owed, b.showIn(ctx, place, id, k.User, &c.Edits, changed, outbox.Message{Text: text, Blocks: blocks}))
+		place.Hash = hash
 	}
 	if changed && n.Job.State.Ended() {
 		in := *k
