@@ -37,11 +37,20 @@ func (o Op) Words(in any, words []string) error {
 			return &Error{Code: BadInput, Field: "--", Message: lang.Text{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"}.With(o.Name), Fix: lang.Text{EN: "leave them out", ZH: "请去掉"}}
 		}
 		words = words[:i]
+	} else if last := len(given) - 1; last >= 0 && sentence(given[last]) && freeText(parser.Model) {
+		given = endFlags(parser.Model, given[:last], given[last:])
 	}
 	if _, err := parser.Parse(given); err != nil {
 		return wordsError(o, parser.Model, words, err)
 	}
 	return nil
+}
+
+// sentence reports whether a quoted text begins with a dash and is no flag: "--tp-comm-overlap
+// is slow, why".
+func sentence(word string) bool {
+	name, _, blank := strings.Cut(word, " ")
+	return blank && strings.HasPrefix(name, "-") && !strings.Contains(name, "=")
 }
 
 // freeText reports whether an argument of the operation is any text, such as a

@@ -106,6 +106,18 @@ func TestTextMayBeginWithADash(t *testing.T) {
 		require.Contains(t, AsError(err).Message.EN, want[0], line)
 		require.Contains(t, AsError(err).Fix.EN, want[1], line)
 	}
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"--bf16 is slow, why"}, "0 false --bf16 is slow, why"},
+		{[]string{"--top", "3", "--bf16 is slow"}, "3 false --bf16 is slow"},
+		{[]string{"why", "--bf16 is slow"}, "0 false why --bf16 is slow"},
+	} {
+		var in textIn
+		require.NoError(t, op.Words(&in, c.words), c.words)
+		require.Equal(t, c.want, fmt.Sprint(in.Top, " ", in.All, " ", strings.Join(in.Words, " ")))
+	}
 	// A quoted command line is a flag's value, though it begins with a dash.
 	require.Equal(t, []string{"--args=--bf16 --tp 2", "x"}, joined([]string{"--args", "--bf16 --tp 2", "x"}))
 	for _, words := range [][]string{{"--args", "--bf16"}, {"-a", "--bf16 x"}, {"--args=1", "--bf16 x"}, {"--args", "bf16 x"}, {"--args"}, {"a", "-b c"}} {
