@@ -45,11 +45,8 @@ var (
 // explains reports whether an answer is the reason for the trouble that the question
 // tells of, so that there it is wanted: how a program ended, or that what it refused
 // cannot be.
-func (q *question) explains(answer string, u use) bool {
-	starts := func(heads ...string) bool {
-		return slices.ContainsFunc(heads, func(h string) bool { return strings.HasPrefix(answer, h) })
-	}
-	return u == failure && !starts("Success", "成功") || starts("Not valid", "不合法") && compiled(refusal).MatchString(q.low)
+func (q *question) explains(u use) bool {
+	return u == failure && !q.well || q.refused && compiled(refusal).MatchString(q.low)
 }
 
 func (q *question) any(exprs []string, s string) bool {

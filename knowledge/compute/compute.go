@@ -31,6 +31,15 @@ type question struct {
 	low  string // folded: lower case, ASCII punctuation
 	lang lang.Lang
 	cfg  config
+
+	// What its answer says: that numbers do not go together, or that all is well.
+	refused, well bool
+}
+
+// refuse is say of numbers that do not go together.
+func (q *question) refuse(en, zh string, args ...any) string {
+	q.refused = true
+	return q.say(en, zh, args...)
 }
 
 // say is a text in the question's language.
@@ -103,7 +112,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: read(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.use != result, asked: q.explains(t, a.use) || !q.told(t)}, true
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.use != result, asked: q.explains(a.use) || !q.told(t)}, true
 		}
 	}
 	return Result{}, false

@@ -87,7 +87,7 @@ func layout(q *question) string {
 		return ""
 	}
 	if c.World%size != 0 {
-		return q.say("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number "+
+		return q.refuse("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number "+
 			"and Megatron refuses to start. Use %[5]s GPUs, or change TP/PP/CP so that their product divides %[1]d.",
 			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
 			c.World, factors, size, c.World%size, near(c.World, size))
@@ -102,7 +102,7 @@ func layout(q *question) string {
 	}
 	if c.EP > 1 && c.Experts == 0 {
 		if n := c.expertRanks(); c.World%n != 0 {
-			return q.say("Not valid: WORLD_SIZE %[1]d is not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d), which the "+
+			return q.refuse("Not valid: WORLD_SIZE %[1]d is not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d), which the "+
 				"experts need, and Megatron refuses to start (ETP is TP where --expert-tensor-parallel-size is not given). TP × PP × CP alone would "+
 				"divide: DP = %[7]d. Use %[8]s GPUs, a smaller EP, or a smaller --expert-tensor-parallel-size.",
 				"不合法:WORLD_SIZE %[1]d 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d),专家并行需要整除,Megatron 会拒绝启动(没给 --expert-tensor-parallel-size 时 ETP 等于 TP)。只看 TP × PP × CP 是能整除的:DP = %[7]d。改用 %[8]s 张 GPU,或减小 EP,或减小 --expert-tensor-parallel-size。",

@@ -11,7 +11,7 @@ func heads(q *question) string {
 	c := q.cfg
 	if c.Heads == 0 && c.Groups > 0 && c.TP > 0 {
 		if c.Groups%c.TP != 0 && c.TP%c.Groups != 0 {
-			return q.say("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
+			return q.refuse("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
 				"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", c.Groups, c.TP, c.Groups%c.TP)
 		}
 		if c.TP > c.Groups {
@@ -31,7 +31,7 @@ func heads(q *question) string {
 		return ""
 	}
 	if c.Heads%c.TP != 0 {
-		return q.say("Not valid: %[1]d attention heads are not divisible by TP %[2]d (num_attention_heads %% TP: %[1]d %% %[2]d = %[3]d, must be "+
+		return q.refuse("Not valid: %[1]d attention heads are not divisible by TP %[2]d (num_attention_heads %% TP: %[1]d %% %[2]d = %[3]d, must be "+
 			"0), so Megatron stops with an error. TP can be %[4]s.",
 			"不行:注意力头数 %[1]d 不能被张量并行度 TP=%[2]d 整除(num_attention_heads %% TP:%[1]d %% %[2]d = %[3]d,必须为 0),Megatron 会报错退出。TP 可取 %[4]s。",
 			c.Heads, c.TP, c.Heads%c.TP, divisors(c.Heads, 64))
@@ -39,7 +39,7 @@ func heads(q *question) string {
 	t := q.say("Valid: %[1]d %% %[2]d == 0, so %[1]d heads are divisible by TP %[2]d: %[3]d heads on each tensor parallel rank.",
 		"合法,可以:%[1]d %% %[2]d == 0,%[1]d 个注意力头能被 TP %[2]d 整除,每个张量并行 rank 上 %[3]d 个头。", c.Heads, c.TP, c.Heads/c.TP)
 	if g := c.Groups; g > 0 && g%c.TP != 0 && c.TP%g != 0 {
-		t = q.say("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
+		t = q.refuse("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
 			"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", g, c.TP, g%c.TP)
 	}
 	return t
@@ -59,7 +59,7 @@ func contextParallel(q *question) string {
 	c := q.cfg
 	if c.Seq > 0 && c.CP == 0 && c.TP > 0 && c.SP {
 		if c.Seq%c.TP != 0 {
-			return q.say("Not valid: with sequence parallelism seq-length %[1]d is not divisible by TP %[2]d (%[1]d %% %[2]d = %[3]d).",
+			return q.refuse("Not valid: with sequence parallelism seq-length %[1]d is not divisible by TP %[2]d (%[1]d %% %[2]d = %[3]d).",
 				"不行:开序列并行时序列长度 %[1]d 不能被 TP %[2]d 整除(余 %[3]d)。", c.Seq, c.TP, c.Seq%c.TP)
 		}
 		return q.say("Valid: with sequence parallelism seq-length %[1]d is divisible by TP %[2]d (%[1]d %% %[2]d == 0), %[3]d tokens on each rank.",
@@ -76,7 +76,7 @@ func contextParallel(q *question) string {
 		return q.say("Valid: with CP = 1 the sequence is not split; any length does.", "合法:CP = 1 不切分序列,任何长度都可以。")
 	}
 	if c.Seq%(2*c.CP) != 0 {
-		return q.say("Not valid: seq-length %[1]d is not divisible by 2 × CP = %[2]d (%[1]d %% %[2]d = %[3]d). Use %[4]s, or another CP.",
+		return q.refuse("Not valid: seq-length %[1]d is not divisible by 2 × CP = %[2]d (%[1]d %% %[2]d = %[3]d). Use %[4]s, or another CP.",
 			"不行:序列长度 %[1]d 不能被 2 × CP = %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。改用 %[4]s,或换 CP。", c.Seq, 2*c.CP, c.Seq%(2*c.CP), near(c.Seq, 2*c.CP))
 	}
 	if partAsked.MatchString(q.low) && !validAsked.MatchString(q.low) {
@@ -122,7 +122,7 @@ func experts(q *question) string {
 	if c.World > 0 && c.EP > 0 && q.has("expert data", "expert dp", "edp", "专家数据并行", "专家 dp", "专家的数据并行") {
 		etp, n := cmp.Or(c.ETP, one(c.TP)), c.expertRanks()
 		if c.World%n != 0 {
-			return q.say("Not valid: %[1]d GPUs are not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d).",
+			return q.refuse("Not valid: %[1]d GPUs are not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d).",
 				"不行:%[1]d 张 GPU 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d)。", c.World, etp, c.EP, one(c.PP), n, c.World%n)
 		}
 		return q.say("Expert data parallel size %[6]d: WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d (ETP is TP where "+
@@ -134,7 +134,7 @@ func experts(q *question) string {
 		return ""
 	}
 	if c.Experts%c.EP != 0 {
-		return q.say("Not valid: %[1]d experts are not divisible by EP %[2]d (%[1]d %% %[2]d = %[3]d). EP can be %[4]s.",
+		return q.refuse("Not valid: %[1]d experts are not divisible by EP %[2]d (%[1]d %% %[2]d = %[3]d). EP can be %[4]s.",
 			"不行:专家数 %[1]d 不能被 EP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。EP 可取 %[4]s。", c.Experts, c.EP, c.Experts%c.EP, divisors(c.Experts, 256))
 	}
 	return q.say("%[3]d experts on each expert parallel rank: %[1]d / EP %[2]d = %[3]d (divisible, so valid).",
@@ -152,7 +152,7 @@ func layers(q *question) string {
 		return ""
 	}
 	if c.Layers%c.PP != 0 {
-		return q.say("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or say the split "+
+		return q.refuse("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or say the split "+
 			"with --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers.",
 			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / "+
 				"--decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))
@@ -160,7 +160,7 @@ func layers(q *question) string {
 	per := c.Layers / c.PP
 	if c.Chunk > 0 && c.VPP == 0 {
 		if per%c.Chunk != 0 {
-			return q.say("Not valid: %[1]d layers per pipeline stage (%[2]d / PP %[3]d) are not divisible by %[4]d layers per virtual stage "+
+			return q.refuse("Not valid: %[1]d layers per pipeline stage (%[2]d / PP %[3]d) are not divisible by %[4]d layers per virtual stage "+
 				"(remainder %[5]d).",
 				"不行:每个流水线阶段 %[1]d 层(%[2]d / PP %[3]d)不能被每个虚拟阶段 %[4]d 层整除(余 %[5]d)。", per, c.Layers, c.PP, c.Chunk, per%c.Chunk)
 		}
@@ -177,7 +177,7 @@ func layers(q *question) string {
 	t := q.say("%[3]d layers per pipeline stage: %[1]d / PP %[2]d = %[3]d (divisible).", "每个流水线阶段 %[3]d 层:%[1]d / PP %[2]d = %[3]d(能整除)。", c.Layers, c.PP, per)
 	if c.VPP > 1 {
 		if per%c.VPP != 0 {
-			return q.say("Not valid: %d layers per stage are not divisible by %d virtual stages (remainder %d).",
+			return q.refuse("Not valid: %d layers per stage are not divisible by %d virtual stages (remainder %d).",
 				"不行:每阶段 %d 层不能被 %d 个虚拟阶段整除(余 %d)。", per, c.VPP, per%c.VPP)
 		}
 		t += q.say(" With %d virtual stages: %d layers in each.", " %d 个虚拟阶段时每个 %d 层。", c.VPP, per/c.VPP)

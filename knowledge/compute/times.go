@@ -286,7 +286,10 @@ func exitCode(q *question) string {
 		case sig > 0:
 			return ""
 		case code == 0:
-			return q.say("Success: exit code 0 and no signal (ExitCode is code:signal).", "成功:退出码 0,无信号(ExitCode 的格式是 退出码:信号)。")
+			q.well = true
+			return q.say("Success as Slurm sees it: the batch script ended with exit code 0 and no signal (ExitCode is code:signal). A training that "+
+				"failed all the same lost its status, in a pipe (`| tee`) or a command behind it.",
+				"成功（Slurm 看来）:批处理脚本退出码 0,无信号(ExitCode 的格式是 退出码:信号)。如果训练其实失败了,是它的返回值丢了:后面有管道(`| tee`)或其他命令。")
 		}
 		if s, ok := slurm.KnownSignal(strconv.Itoa(code - 128)); ok {
 			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.",
