@@ -9,9 +9,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// ofJob is a log as Slurm names it where nobody says otherwise, or by the job's number
-// alone ("--output=%j.out"): its number is a job's, not a rank's or a node's.
-var ofJob = lazy.New(`^(?:slurm-(\d{1,10})(?:_\d+)?|(\d{5,10}))\.(?:out|err)(?:\.gz|\.zst)?$`)
+// ofJob is a log as Slurm names it where nobody says otherwise: its number is a job's.
+// That of "10471.out" may also be a process's, a day's or a node's.
+var ofJob = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
 
 // A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
 // newest job is the one asked about: what an older one left says nothing of it.
@@ -22,13 +22,15 @@ func (s *Source) jobsIn(path string) jobFolder {
 	jobs, newest := map[string]bool{}, int64(-1)
 	// A folder that cannot be read is told of where its logs are gathered.
 	_ = s.in.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return nil
 		}
+		if d.IsDir() {
+			return enter(d.Name())
+		}
 		if m := ofJob.FindStringSubmatch(d.Name()); m != nil {
-			id := m[1] + m[2]
-			if n, err := strconv.ParseInt(id, 10, 64); err == nil {
-				jobs[id], newest = true, max(newest, n)
+			if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+				jobs[m[1]], newest = true, max(newest, n)
 			}
 		}
 		return nil
@@ -43,7 +45,7 @@ func (f jobFolder) isOlder(name string) bool {
 		return false
 	}
 	if m := ofJob.FindStringSubmatch(filepath.Base(name)); m != nil {
-		return f.older[m[1]+m[2]]
+		return f.older[m[1]]
 	}
 	for _, n := range strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
 		if len(n) >= fewestDigits && f.older[n] {

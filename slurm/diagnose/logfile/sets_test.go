@@ -51,7 +51,7 @@ func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 		"Slurm's own names":          {[]string{"slurm-4711.out", "slurm-4712.out"}, []string{"slurm-4712.out"}},
 		"the newer has more digits":  {[]string{"slurm-99.out", "slurm-100.out"}, []string{"slurm-100.out"}},
 		"a job's both streams":       {[]string{"slurm-4711.err", "slurm-4712.err", "slurm-4712.out"}, []string{"slurm-4712.err", "slurm-4712.out"}},
-		"numbers alone":              {[]string{"104711.out", "104712.out"}, []string{"104712.out"}},
+		"numbers of anything":        {[]string{"104711.out", "104712.out"}, []string{"104711.out", "104712.out"}},
 		"what an older job's number": {[]string{"logs/gpt-4711-3.log", "logs/4712/3.log", "logs/4711/3.log", "slurm-4711.out", "slurm-4712.out"}, []string{"logs/4712/3.log", "slurm-4712.out"}},
 		"without a number":           {[]string{"rank_0.log", "slurm-4711.out", "slurm-4712.out"}, []string{"rank_0.log", "slurm-4712.out"}},
 		"a short number is a rank's": {[]string{"rank-7.log", "slurm-7.out", "slurm-8.out"}, []string{"rank-7.log", "slurm-8.out"}},
@@ -65,6 +65,10 @@ func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 			require.Len(t, src.OtherJobs, len(c.lie)-len(c.read), "what is not read is said")
 		})
 	}
+	src, err := logfile.Open(folder(t, ".venv/slurm-4713.out", "slurm-4712.out"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"slurm-4712.out"}, src.Files(), "no job writes there")
+	require.Empty(t, src.OtherJobs)
 	dir := folder(t, "slurm-4711.out", "slurm-4712.out")
 	require.Equal(t, []string{"slurm-4711.out"}, files(t, filepath.Join(dir, "slurm-4711.out")), "a file that is named is read")
 }

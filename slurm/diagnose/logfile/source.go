@@ -145,6 +145,14 @@ func (s Source) Files() []string {
 	return names
 }
 
+// enter is the error that keeps a walk out of a folder where no job writes logs.
+func enter(folder string) error {
+	if folder == ".git" || folder == ".venv" {
+		return fs.SkipDir
+	}
+	return nil
+}
+
 func (s *Source) addPath(path string) error {
 	info, err := s.in.Stat(path)
 	if err != nil {
@@ -164,10 +172,7 @@ func (s *Source) addPath(path string) error {
 			return nil
 		}
 		if d.IsDir() {
-			if d.Name() == ".git" || d.Name() == ".venv" {
-				return fs.SkipDir
-			}
-			return nil
+			return enter(d.Name())
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().IsRegular() && len(s.dumps) < maxFiles && (flightrecorder.DumpName.MatchString(d.Name()) || s.holdsDump(p, d.Name())) {
