@@ -103,7 +103,7 @@ func masterAddr(c *checker) {
 	// An address that is set and not seen in use counts too: the program or a
 	// sourced file may read it.
 	var last *script.Start
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if c.spread(s) {
 			last = s
 		}

@@ -183,7 +183,7 @@ func noGPURequest(c *checker) {
 			return
 		}
 	}
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if s.Launcher == script.Wrapper || cpuOnly.MatchString(strings.Join(argTexts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")) {
 			continue
 		}
@@ -208,7 +208,7 @@ func arrayLimit(c *checker) {
 	if limited && limit == "1" || !strings.ContainsAny(indexes, "-,") || c.usesIndex() {
 		return
 	}
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if slices.ContainsFunc(argTexts(s.ProgramArgs), keeps.MatchString) {
 			c.report(optionLine(o), "--array="+text)
 			return

@@ -50,7 +50,7 @@ func missingPipefail(c *checker) {
 	if c.readsPipeStatus() {
 		return
 	}
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		for _, x := range s.Chain() {
 			if x.Pipe == nil || x.Pipe.Safe || x.Background > 0 && x.Pipe.Reader == "" {
 				continue
@@ -87,7 +87,7 @@ func exitStatusLost(c *checker) {
 	if !c.job.Batch() || len(c.job.Refusals) > 0 {
 		return
 	}
-	starts := c.starts()
+	starts := c.starts
 	if len(starts) == 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 		if background && !waited {
 			continue
 		}
-		if slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return s.Command == y || slices.Contains(s.Chain(), y) }) {
+		if slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Command == y || slices.Contains(s.Chain(), y) }) {
 			return 0, ""
 		}
 		if y.Checked && !y.ErrExit && y.Name() != "echo" {
@@ -261,7 +261,7 @@ func signalWithoutHandler(c *checker) {
 		return
 	}
 	known := false
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if s.Launcher == script.Wrapper {
 			return // what it handles is not shown
 		}
@@ -280,7 +280,7 @@ func signalWithoutHandler(c *checker) {
 }
 
 func (c *checker) megatronStart() bool {
-	return slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
+	return slices.ContainsFunc(c.starts, func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
 }
 
 // execs reports whether the batch shell is replaced by the launch.
@@ -298,7 +298,7 @@ func trapBlocked(c *checker) {
 		if h.Shell.Kind != script.Batch || h.Ignores || h.Resets || !slices.ContainsFunc(h.Signals, catchable) {
 			continue
 		}
-		for _, s := range c.starts() {
+		for _, s := range c.starts {
 			if s.Seq < h.Seq || chainBackground(s.Command) || slices.ContainsFunc(s.Chain(), func(x *script.Command) bool { return x.Name() == "exec" }) {
 				continue
 			}

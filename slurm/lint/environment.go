@@ -65,7 +65,7 @@ var installs = lazy.New(`^(?:uv (?:sync|add|pip (?:install|sync))|(?:python[\d.]
 	`|(?:apt|apt-get|yum|dnf) (?:\S+ )*install)(?: |$)`)
 
 func uvSync(c *checker) {
-	if len(c.starts()) == 0 || !c.job.Batch() && len(c.job.Steps) == 0 {
+	if len(c.starts) == 0 || !c.job.Batch() && len(c.job.Steps) == 0 {
 		return
 	}
 	for _, x := range c.job.Commands {

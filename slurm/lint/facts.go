@@ -12,10 +12,10 @@ import (
 // several reports whether the job surely has more than one node.
 func (c *checker) several() bool { return c.job.Several() }
 
-// starts are the starts of trainings that really run: not those in handlers.
-func (c *checker) starts() []*script.Start {
+// trainings are the starts of trainings that really run: not those in handlers.
+func trainings(j *script.Job) []*script.Start {
 	var out, others []*script.Start
-	for _, s := range c.job.Starts {
+	for _, s := range j.Starts {
 		switch {
 		case s.Trap || s.Subst:
 		case training(s):
@@ -24,7 +24,7 @@ func (c *checker) starts() []*script.Start {
 			others = append(others, s)
 		}
 	}
-	if _, _, gpus := c.job.GPUs(); gpus && len(out) == 0 && len(others) == 1 {
+	if _, _, gpus := j.GPUs(); gpus && len(out) == 0 && len(others) == 1 {
 		return others // whatever its name is: the job asks for GPUs, and nothing else uses them
 	}
 	return out

@@ -90,14 +90,14 @@ func missingSrun(c *checker) {
 	if !c.several() {
 		return
 	}
-	steps := slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return s.Step != nil || s.Remote != nil })
-	for _, s := range c.starts() {
+	steps := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Step != nil || s.Remote != nil })
+	for _, s := range c.starts {
 		switch {
 		case s.Step != nil, s.Remote != nil, s.Launcher == script.Wrapper, c.reachesNodes(s):
 			continue
 		case conditionNames(s.Command, "NNODES", "NUM_NODES"):
 			continue
-		case slices.ContainsFunc(c.starts(), func(o *script.Start) bool { return o.Step != nil && exclusive(o.Command, s.Command) }):
+		case slices.ContainsFunc(c.starts, func(o *script.Start) bool { return o.Step != nil && exclusive(o.Command, s.Command) }):
 			continue // another branch goes through srun, so the branch says where this one runs
 		case steps && !s.Launcher.Forks():
 			continue // a helper in Python beside the real launch
@@ -118,7 +118,7 @@ func (c *checker) writtenNodes(s *script.Start) int {
 }
 
 func tasksPerNode(c *checker) {
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if s.Step == nil || s.Remote != nil || !s.Launcher.Forks() {
 			continue
 		}
@@ -173,7 +173,7 @@ func nnodesMismatch(c *checker) {
 	if !ok || !exact || c.comparesNodes() {
 		return
 	}
-	starts := c.starts()
+	starts := c.starts
 	reported := map[int]bool{}
 	say := func(line int, what string, said int) {
 		if !reported[said] {
@@ -237,7 +237,7 @@ func nnodesMismatch(c *checker) {
 // onlyAlone reports whether every start is told one node, which
 // independent-groups speaks of.
 func (c *checker) onlyAlone() bool {
-	return !slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return c.writtenNodes(s) != 1 })
+	return !slices.ContainsFunc(c.starts, func(s *script.Start) bool { return c.writtenNodes(s) != 1 })
 }
 
 // nodeFlag is the value that tells a launcher the number of nodes.
@@ -283,7 +283,7 @@ func (c *checker) comparesNodes() bool {
 }
 
 func nprocMismatch(c *checker) {
-	starts := c.starts()
+	starts := c.starts
 	type found struct {
 		s          *script.Start
 		n, g, line int
@@ -382,7 +382,7 @@ func gpuCount(s string) (int, bool) {
 }
 
 func worldSize(c *checker) {
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		per, ok := c.tasksPerNode(s.Command)
 		if ok && per > 1 {
 			continue
@@ -421,7 +421,7 @@ func worldSize(c *checker) {
 	forks := func(s *script.Start) bool { return s.Launcher.Forks() }
 	for _, a := range c.job.Assignments { // also where nothing exports it
 		miscounts := a.Name == "WORLD_SIZE" && (isNodeCount(a.Var.Value) || isTaskCount(a.Var.Value))
-		if miscounts && !c.names("WORLD_SIZE") && slices.ContainsFunc(c.starts(), forks) {
+		if miscounts && !c.names("WORLD_SIZE") && slices.ContainsFunc(c.starts, forks) {
 			c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
 			return
 		}

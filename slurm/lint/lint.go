@@ -60,7 +60,7 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	table := Rules()
 	var out []Finding
 	for _, j := range s.Jobs {
-		c := &checker{job: j, lang: l}
+		c := &checker{job: j, lang: l, starts: trainings(j)}
 		for i := range table {
 			c.rule = &table[i]
 			table[i].check(c)
@@ -75,10 +75,11 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 
 // A checker is one job under one rule.
 type checker struct {
-	job  *script.Job
-	lang lang.Lang
-	rule *Rule
-	out  []Finding
+	job    *script.Job
+	starts []*script.Start // of trainings
+	lang   lang.Lang
+	rule   *Rule
+	out    []Finding
 }
 
 // report adds a finding; what is the part of the script that is at fault, as

@@ -328,7 +328,7 @@ func restartWithoutLoad(c *checker) {
 	if again == 0 && !self && !array {
 		return
 	}
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if s.Sourced || s.Launcher == script.Wrapper {
 			continue
 		}

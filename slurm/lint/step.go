@@ -52,7 +52,7 @@ func noWorktree(c *checker) {
 	if !c.job.Batch() || c.job.Options.Has("chdir") {
 		return
 	}
-	for _, s := range c.starts() {
+	for _, s := range c.starts {
 		if s.Module || !relative(s.Program.Value) || s.Env.Dir != nil {
 			continue
 		}
@@ -103,7 +103,7 @@ func backgroundNoWait(c *checker) {
 	if !c.job.Batch() {
 		return
 	}
-	starts := c.starts()
+	starts := c.starts
 	seen := map[int]bool{}
 	for _, s := range starts {
 		for _, x := range s.Chain() {
@@ -194,7 +194,7 @@ func exclusive(a, b *script.Command) bool {
 // helper is the one of two steps that does not train, else the second.
 func (c *checker) helper(a, b *script.Command) *script.Command {
 	trains := func(x *script.Command) bool {
-		return slices.ContainsFunc(c.starts(), func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
+		return slices.ContainsFunc(c.starts, func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
 	}
 	if trains(b) && !trains(a) {
 		return a
