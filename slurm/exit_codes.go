@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -91,16 +92,26 @@ var exitCodes = map[int]Meaning{
 	255: reason("", "ssh could not connect, or the program returned -1", "ssh 连接失败，或程序返回 -1", "", ""),
 }
 
-// KnownSignal returns the signal of a number or name: "9", "SIGKILL", "kill".
-func KnownSignal(word string) (Signal, bool) {
-	number, _ := strconv.Atoi(word)
-	name := "SIG" + strings.TrimPrefix(strings.ToUpper(word), "SIG")
-	for _, s := range signals {
-		if s.Number == number || s.Word == name {
-			return s, true
-		}
+// KnownSignal returns the signal of a number.
+func KnownSignal(number int) (Signal, bool) {
+	i := slices.IndexFunc(signals, func(s Signal) bool { return s.Number == number })
+	if i < 0 {
+		return Signal{}, false
 	}
-	return Signal{}, false
+	return signals[i], true
+}
+
+// SignalNamed returns the signal of a name or a number: "SIGKILL", "kill", "9".
+func SignalNamed(word string) (Signal, bool) {
+	if number, err := strconv.Atoi(word); err == nil {
+		return KnownSignal(number)
+	}
+	name := "SIG" + strings.TrimPrefix(strings.ToUpper(word), "SIG")
+	i := slices.IndexFunc(signals, func(s Signal) bool { return s.Word == name })
+	if i < 0 {
+		return Signal{}, false
+	}
+	return signals[i], true
 }
 
 // KnownSignalMark explains what Slurm writes where a signal would stand, as the

@@ -245,7 +245,7 @@ func signal(q *question) string {
 		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
 	name := strings.ToUpper(m[2])
-	if known, ok := slurm.KnownSignal(name); ok {
+	if known, ok := slurm.SignalNamed(name); ok {
 		name = known.Word
 	}
 	if limit := q.limit(); limit > sec && sinceStart.MatchString(q.low) {
@@ -275,7 +275,7 @@ func exitCode(q *question) string {
 			return q.say("ExitCode %[1]d:%[2]d is a mark %[3]s. It is no signal of the program.",
 				"ExitCode %[1]d:%[2]d 是标记，%[3]s。它不是程序收到的信号。", code, sig, mark.Says.In(q.lang))
 		}
-		if s, ok := slurm.KnownSignal(strconv.Itoa(sig)); ok {
+		if s, ok := slurm.KnownSignal(sig); ok {
 			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.",
 				"退出码 %[1]d,被信号 %[2]d(%[3]s)结束:%[4]s。ExitCode 的格式是 退出码:信号。", code, sig, s.Word, s.Says.In(q.lang))
 		}
@@ -291,7 +291,7 @@ func exitCode(q *question) string {
 				"failed all the same lost its status, in a pipe (`| tee`) or a command behind it.",
 				"成功（Slurm 看来）:批处理脚本退出码 0,无信号(ExitCode 的格式是 退出码:信号)。如果训练其实失败了,是它的返回值丢了:后面有管道(`| tee`)或其他命令。")
 		}
-		if s, ok := slurm.KnownSignal(strconv.Itoa(code - 128)); ok {
+		if s, ok := slurm.KnownSignal(code - 128); ok {
 			return q.say("Signal %[2]d (%[3]s): the exit code %[1]d is 128 + %[2]d, which a shell reports for a program ended by that signal: %[4]s.",
 				"信号 %[2]d(%[3]s):退出码 %[1]d = 128 + %[2]d,即 shell 报告程序被该信号结束:%[4]s。", code, s.Number, s.Word, s.Says.In(q.lang))
 		}
@@ -312,7 +312,7 @@ func exitCode(q *question) string {
 	default:
 		return ""
 	}
-	s, ok := slurm.KnownSignal(strconv.Itoa(sig))
+	s, ok := slurm.KnownSignal(sig)
 	if !ok {
 		return ""
 	}

@@ -39,7 +39,7 @@ func explainExit(c *ops.Call, word string) (ExplainOut, bool) {
 	if m == nil {
 		return ExplainOut{}, false
 	}
-	s, known := slurm.KnownSignal(m[1])
+	s, known := slurm.SignalNamed(m[1])
 	if !known {
 		return ExplainOut{}, false
 	}
@@ -64,7 +64,7 @@ func exitCode(c *ops.Call, word string, code int) (ExplainOut, bool) {
 
 func signalled(c *ops.Call, word string, number int, how string) (ExplainOut, bool) {
 	out := ExplainOut{Word: word, Kind: "signal", Says: how}
-	s, known := slurm.KnownSignal(strconv.Itoa(number))
+	s, known := slurm.KnownSignal(number)
 	if !known {
 		return out, how != ""
 	}
