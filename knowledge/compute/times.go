@@ -272,8 +272,8 @@ func exitCode(q *question) string {
 		code, _ := strconv.Atoi(m[1])
 		sig, _ := strconv.Atoi(m[2])
 		if mark, ok := slurm.KnownSignalMark(sig); ok {
-			return q.say("ExitCode %[1]d:%[2]d is a mark %[3]s. It is no signal of the program.",
-				"ExitCode %[1]d:%[2]d 是标记，%[3]s。它不是程序收到的信号。", code, sig, mark.Says.In(q.lang))
+			return q.say("ExitCode %[1]d:%[2]d is a mark %[3]s. It is no signal of the program. What to do: %[4]s.",
+				"ExitCode %[1]d:%[2]d 是标记，%[3]s。它不是程序收到的信号。处理:%[4]s。", code, sig, mark.Says.In(q.lang), mark.Do.In(q.lang))
 		}
 		if s, ok := slurm.KnownSignal(sig); ok {
 			return q.say("Exit code %[1]d, ended by signal %[2]d (%[3]s): %[4]s. ExitCode is code:signal.",
