@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -25,6 +26,18 @@ func TestAnAgentSaysWhatWasAskedBefore(t *testing.T) {
 
 	_, err = opstest.Do(t, c, op, " ")
 	require.ErrorContains(t, err, "no question")
+}
+
+// Where a model's words could be shown as they come and there are none, the answer
+// stands as it is.
+func TestAnAnswerWithoutAModelIsShownWhole(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	answerer := knowledge.New(knowledge.Options{})
+	c.Answerer = func() *knowledge.Answerer { return answerer }
+	c.Stream = func(string) { t.Error("nothing comes in pieces") }
+	out, err := opstest.Do(t, c, Ask(func() []ops.Op { return nil }), "what", "is", "DP", "with", "TP", "8", "PP", "2", "on", "64", "GPUs?")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "DP = 4")
 }
 
 // An agent that speaks of tools means those of the server that it asks.

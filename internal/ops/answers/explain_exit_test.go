@@ -45,6 +45,7 @@ func TestExitCodesAndSignalsAreExplained(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out.Says, "被信号 9 终止")
 	require.Contains(t, out.Facts[1].Name, "退出码")
+	require.Equal(t, "137", out.Facts[1].Value)
 }
 
 // A flag is known without its dashes, and with the underscores of its variable.

@@ -59,6 +59,7 @@ func TestExplainShowsAFlagOverTheReleases(t *testing.T) {
 		"--langrl-external-server":     "0.16.1; gone since",
 		"--muon-tp-mode":               "default blockwise → duplicated",
 		"--lazy-mpu-init":              "type",
+		"--moe-extended-tp":            "releases with --moe-extended-tp  up to 0.16.1; gone since",
 	} {
 		for _, words := range [][]string{{word}, {"--flag", word}} {
 			out, err := opstest.Do(t, c, Explain(), words...)
