@@ -11,10 +11,13 @@ import (
 )
 
 // exactRank finds the rank of a cause that Slurm's daemon told of its node,
-// from srun's word on the same thing.
+// from srun's word on the same thing. A launcher knows the ranks of its own task alone.
 func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank >= 0 {
 		return v
+	}
+	if task := v.event.Tag.Label; task >= 0 {
+		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool { return e.Tag.Label >= 0 && e.Tag.Label != task })
 	}
 	for _, e := range live {
 		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
@@ -92,7 +95,7 @@ func (j *job) rankBySummaries(v verdict) {
 	var all []scan.ElasticEntry
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
-			if e.Rank < 0 || e.Exit == -15 {
+			if e.Rank < 0 || e.Exit == -15 || e.Task >= 0 && v.event.Tag.Label >= 0 && e.Task != v.event.Tag.Label {
 				continue
 			}
 			all = append(all, e)

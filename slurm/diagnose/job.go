@@ -68,6 +68,9 @@ func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 		for l := range f.Locals {
 			j.perNode = max(j.perNode, l+1)
 		}
+		for _, n := range f.NodeStarts {
+			j.perNode = max(j.perNode, n.Last-n.First+1)
+		}
 	}
 	for _, n := range c.Nodes {
 		j.nodes[n]++
@@ -223,9 +226,10 @@ func same(ns []int) bool {
 	return true
 }
 
-// placeTasks decides whether srun's tasks are ranks or whole nodes.
+// placeTasks decides whether srun's tasks are ranks or whole nodes. Where a task's
+// launcher tells of its processes, the task is no rank unless it has that number.
 func (j *job) placeTasks() {
-	most, agree, differ := -1, 0, 0
+	most, agree, differ, launches := -1, 0, 0, false
 	for _, f := range j.files {
 		for l := range f.Labels {
 			most = max(most, l)
@@ -234,6 +238,14 @@ func (j *job) placeTasks() {
 			if t.Label >= 0 && t.Label == rank {
 				agree++
 			} else if t.Label >= 0 {
+				differ++
+			}
+		}
+		for _, e := range f.Elastic {
+			launches = launches || e.Task >= 0 && e.Local >= 0 && e.Rank >= 0
+			if e.Task > 0 && e.Local >= 0 && e.Rank == e.Task {
+				agree++
+			} else if e.Task >= 0 && e.Local >= 0 && e.Rank >= 0 && e.Rank != e.Task {
 				differ++
 			}
 		}
@@ -256,7 +268,7 @@ func (j *job) placeTasks() {
 	case j.world > 0:
 		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1
 	default:
-		j.taskRank = most >= 0 && (len(j.nodes) <= 1 || most >= len(j.nodes))
+		j.taskRank = most >= 0 && !launches && (len(j.nodes) <= 1 || most >= len(j.nodes))
 	}
 }
 

@@ -33,12 +33,7 @@ func (j *job) placeEvents() {
 		}
 	}
 	nodeOfRank, lost := j.nodesOfRanks(), j.lostNode()
-	nodeOfTask := map[int]string{} // as srun's words on the tasks' ends name both
-	for _, e := range j.events {
-		for _, t := range e.Tasks {
-			nodeOfTask[t] = e.Node
-		}
-	}
+	nodeOfTask := j.nodesOfTasks()
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
 			e.Rank = j.rankOf(e.File, e.Tag, j.bases)
@@ -95,6 +90,29 @@ func (j *job) placeEvents() {
 			}
 		}
 	}
+}
+
+// nodesOfTasks are the nodes of srun's tasks, as start lines, launchers' summaries below
+// a task's label and srun's words on the tasks' ends tell them.
+func (j *job) nodesOfTasks() map[int]string {
+	nodes := map[int]string{}
+	for _, n := range j.nodeStarts() {
+		nodes[n.Task] = n.Host
+	}
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Host != "" {
+				nodes[e.Task] = e.Host
+			}
+		}
+	}
+	for _, e := range j.events {
+		for _, t := range e.Tasks {
+			nodes[t] = e.Node
+		}
+	}
+	delete(nodes, -1) // of lines without a label
+	return nodes
 }
 
 // lostNode is the node of which srun and the launcher's summaries say that its

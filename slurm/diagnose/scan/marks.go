@@ -20,6 +20,7 @@ type ElasticEntry struct {
 	raw, text   string
 	Host        string
 	Rank, Local int
+	Task        int // that srun's label names, -1 without one
 	Pid         string
 	Exit        int // as a shell or torchelastic has it: -9 for signal 9
 	At          time.Time
@@ -139,7 +140,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.shows(t, text, true)
 		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
 	case strings.HasPrefix(text, "  "):
-		if s.summaryField(text, raw, off) {
+		if s.summaryField(m.Tag, text, raw, off) {
 			return true
 		}
 	}
@@ -265,7 +266,7 @@ func NodeIn(text string) string {
 
 // summaryField reads one field of torchelastic's summary
 // (torch/distributed/elastic/multiprocessing/errors/__init__.py).
-func (s *scanner) summaryField(text, raw string, off int64) bool {
+func (s *scanner) summaryField(t logline.Tag, text, raw string, off int64) bool {
 	g := summaryLine.FindStringSubmatch(text)
 	if g == nil {
 		return false
@@ -290,7 +291,7 @@ func (s *scanner) summaryField(text, raw string, off int64) bool {
 			e.Pid = c[2]
 			e.Off, e.raw, e.text = off, raw, text
 			s.Failed = &Mark{Off: off, Text: raw, At: e.At}
-			s.died(*e, logline.NoTag)
+			s.died(*e, logline.Tag{Label: t.Label, Local: -1, Rank: -1})
 		}
 	case "traceback":
 		return !strings.Contains(text, python.Header)
@@ -330,6 +331,7 @@ func exitClass(code int) (class string, weight int) {
 
 // died notes a process that a launcher's account says has failed.
 func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
+	entry.Task = t.Label
 	s.Elastic = append(s.Elastic, entry)
 	class, weight := exitClass(entry.Exit)
 	e := &Event{

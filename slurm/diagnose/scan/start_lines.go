@@ -15,6 +15,7 @@ var StartLine = lazy.New(`^start: attempt=(\d+) node=\d+ host=([\w.-]+) ranks=(\
 // hashes of what they were started with.
 type NodeStart struct {
 	Attempt     int
+	Task        int // that srun's label names, -1 without one
 	Host        string
 	First, Last int
 	With        map[string]string // commit, dirty, argv, env → value or hash
@@ -29,7 +30,7 @@ func (s *scanner) nodeStarted(m Mark, text string) bool {
 	if g == nil || len(s.NodeStarts) >= maxStarts {
 		return g != nil
 	}
-	n := NodeStart{Host: g[2], With: map[string]string{"commit": g[5], "dirty": g[6], "argv": g[7], "env": g[8]}}
+	n := NodeStart{Task: m.Tag.Label, Host: g[2], With: map[string]string{"commit": g[5], "dirty": g[6], "argv": g[7], "env": g[8]}}
 	n.Attempt, _ = strconv.Atoi(g[1])
 	n.First, _ = strconv.Atoi(g[3])
 	n.Last, _ = strconv.Atoi(g[4])
