@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,8 +46,9 @@ func cutPort(v script.Value) (host, port script.Value) {
 // endpoints are the addresses and the ports that the job's starts use.
 func (c *checker) endpoints() (hosts, ports []endpoint) {
 	for _, s := range c.job.Starts {
-		if s.Trap || s.Subst {
-			continue
+		both := func(v script.Value, line int, name string) {
+			h, p := cutPort(v)
+			hosts, ports = append(hosts, endpoint{h, line, name, s}), append(ports, endpoint{p, line, name, s})
 		}
 		for _, f := range s.Flags {
 			e := endpoint{f.Value, f.Line, f.Given, s}
@@ -56,93 +58,38 @@ func (c *checker) endpoints() (hosts, ports []endpoint) {
 			case "master-port", "main-process-port":
 				ports = append(ports, e)
 			case "rdzv-endpoint":
-				h, p := cutPort(f.Value)
-				hosts = append(hosts, endpoint{h, f.Line, f.Given, s})
-				if p != nil {
-					ports = append(ports, endpoint{p, f.Line, f.Given, s})
-				}
+				both(f.Value, f.Line, f.Given)
 			}
 		}
 		if o, has := s.ProgramFlag("--init-method", "--init_method", "--dist-url", "--dist_url"); has {
-			if addr, ok := trimPrefix(o.Value, "tcp://"); ok {
-				h, p := cutPort(addr)
-				hosts = append(hosts, endpoint{h, o.Line, o.Given, s})
-				if p != nil {
-					ports = append(ports, endpoint{p, o.Line, o.Given, s})
-				}
+			if addr := slices.Clone(o.Value); len(addr) > 0 && strings.HasPrefix(addr[0].Text, "tcp://") {
+				addr[0].Text = strings.TrimPrefix(addr[0].Text, "tcp://")
+				both(addr, o.Line, o.Given)
 			}
 		}
-		for _, n := range []string{"PET_MASTER_ADDR", "MASTER_ADDR"} {
-			if v, ok := s.Env.Env(n); ok && (n != "MASTER_ADDR" || s.Launcher == script.Python || s.Launcher == script.Wrapper) {
-				hosts = append(hosts, endpoint{v, v.Line(), n, s})
+		for _, prefix := range []string{"PET_", ""} {
+			if prefix == "" && s.Launcher != script.Python && s.Launcher != script.Wrapper {
+				break // a launcher does not read its workers' variables
 			}
-		}
-		for _, n := range []string{"PET_MASTER_PORT", "MASTER_PORT"} {
-			if v, ok := s.Env.Env(n); ok && (n != "MASTER_PORT" || s.Launcher == script.Python || s.Launcher == script.Wrapper) {
-				ports = append(ports, endpoint{v, v.Line(), n, s})
+			if v, ok := s.Env.Env(prefix + "MASTER_ADDR"); ok {
+				hosts = append(hosts, endpoint{v, v.Line(), prefix + "MASTER_ADDR", s})
+			}
+			if v, ok := s.Env.Env(prefix + "MASTER_PORT"); ok {
+				ports = append(ports, endpoint{v, v.Line(), prefix + "MASTER_PORT", s})
 			}
 		}
 	}
 	return hosts, ports
 }
 
-func trimPrefix(v script.Value, prefix string) (script.Value, bool) {
-	if len(v) == 0 || v[0].Ref != nil || !strings.HasPrefix(v[0].Text, prefix) {
-		return v, false
-	}
-	out := slices.Clone(v)
-	out[0].Text = strings.TrimPrefix(out[0].Text, prefix)
-	if out[0].Text == "" {
-		out = out[1:]
-	}
-	return out, true
-}
-
 func masterAddr(c *checker) {
 	hosts, _ := c.endpoints()
-	// An address that is set and not seen in use counts too: the program or a
-	// sourced file may read it.
-	var last *script.Start
-	for _, s := range c.starts {
-		if c.spread(s) {
-			last = s
-		}
-	}
-	if last != nil {
-		for _, a := range c.job.Assignments {
-			if a.Name == "MASTER_ADDR" && len(a.Branch) == 0 && !a.Trap && last.Seq > a.Seq {
-				hosts = append(hosts, endpoint{a.Var.Value, a.Line, a.Name, last})
-			}
-		}
-	}
-	seen := map[int]bool{}
 	for _, h := range hosts {
 		many := c.spread(h.start) || c.several() && c.writtenNodes(h.start) > 1
-		if !many || c.alone(h.start) {
-			continue
-		}
-		if h.start.Launcher.Elastic() && h.name == "MASTER_ADDR" && len(hosts) > 1 && slices.ContainsFunc(hosts, func(x endpoint) bool { return x.name != "MASTER_ADDR" }) {
-			// What the launcher is told wins over the variable.
-			if !usedBy(hosts, h) {
-				continue
-			}
-		}
-		if c.badHost(h.value) {
-			line := h.line
-			if l := h.value.Line(); l > 0 {
-				line = l
-			}
-			if !seen[line] {
-				seen[line] = true
-				c.report(line, h.name+"="+h.value.String())
-			}
+		if many && !c.alone(h.start) && c.badHost(h.value) {
+			c.report(cmp.Or(h.value.Line(), h.line), h.name+"="+h.value.String())
 		}
 	}
-}
-
-// usedBy reports whether one of the launchers' addresses is h's value.
-func usedBy(hosts []endpoint, h endpoint) bool {
-	return slices.ContainsFunc(hosts, func(x endpoint) bool { return x.name != "MASTER_ADDR" && x.value.String() == h.value.String() })
 }
 
 var (
@@ -175,11 +122,11 @@ func (c *checker) badHost(v script.Value) bool {
 // notFirst reports whether --nodelist names the nodes and s is not the first.
 func (c *checker) notFirst(s string) bool {
 	o, has := c.job.Options.Get("nodelist")
-	if !has || s == "" {
+	if !has {
 		return false
 	}
 	names, err := hostlist.Expand(o.Text())
-	return err == nil && len(names) > 1 && slices.Contains(names, s) && slices.Min(names) != s && names[0] != s
+	return err == nil && slices.Contains(names, s) && slices.Min(names) != s
 }
 
 func badHostVariable(r *script.Ref) bool {
@@ -188,25 +135,27 @@ func badHostVariable(r *script.Ref) bool {
 		return true // the compressed list, or a cut of it
 	case r.Name == "HOSTNAME" || r.Name == "SLURMD_NODENAME" || r.Name == "SLURM_TOPOLOGY_ADDR":
 		return r.Shell != nil && r.Shell.Step != nil
-	case r.Index != "" && r.Index != "0" && r.Index != "@" && r.Index != "*":
-		// One of an array of host names that is not the first.
-		n, err := strconv.Atoi(r.Index)
-		if err == nil && n != 0 || strings.HasPrefix(r.Index, "-") || strings.Contains(r.Index, "- 1") || strings.Contains(r.Index, "-1") {
-			return listsHosts(r.Of)
-		}
-	case r.Op != "" && !r.Guarded && len(r.Of) > 0:
+	case otherIndex.MatchString(r.Index):
+		return listsHosts(r.Of)
+	case r.Op != "" && !r.Guarded:
 		// ${LIST%%,*} of a copy of the compressed list.
 		inner := r.Of.Only()
-		return inner != nil && inner.Kind == script.Variable && listVar.MatchString(inner.Name)
+		return inner != nil && listVar.MatchString(inner.Name)
 	}
 	return false
 }
 
+// otherIndex matches the index of an array's element that is not the first.
+var otherIndex = lazy.New(`^0*[1-9]\d*$|- ?1`)
+
 func listsHosts(v script.Value) bool {
 	return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool {
-		return r.Kind == script.Output && (strings.Contains(r.Source, "hostname") || strings.Contains(r.Source, "nodeset") || listVar.MatchString(r.Source))
+		return r.Kind == script.Output && (hostTools.MatchString(r.Source) || listVar.MatchString(r.Source))
 	})
 }
+
+// hostTools matches the commands that write a list's names out.
+var hostTools = lazy.New(`\b(scontrol|hostnames?|nodeset|hostlist)\b`)
 
 func badHostOutput(r *script.Ref) bool {
 	if len(r.Commands) == 0 {
@@ -217,10 +166,7 @@ func badHostOutput(r *script.Ref) bool {
 	for _, x := range r.Commands {
 		switch x.Name() {
 		case "hostname":
-			if x.Step != nil && x.Step.Options.Has("nodelist", "relative", "nodes", "ntasks") {
-				return false // asked of one node on purpose
-			}
-			return inTask && (r.Shell.Step.Command != x) && !oneNode(r)
+			return inTask && !oneNode(r)
 		case "srun", "python", "python3", "nslookup", "getent", "dig", "host", "ssh":
 			return false
 		case "ip", "ifconfig":
@@ -235,22 +181,16 @@ func badHostOutput(r *script.Ref) bool {
 			}
 		}
 	}
-	if !listVar.MatchString(src) && !strings.Contains(src, "scontrol") && !strings.Contains(src, "nodeset") {
-		return false
-	}
-	if first.Name() == "scontrol" || first.Name() == "nodeset" || slices.ContainsFunc(r.Commands, func(x *script.Command) bool {
-		return x.Name() == "scontrol" || x.Name() == "nodeset" || x.Name() == "hostlist"
-	}) {
-		if len(r.Commands) == 1 && first.Name() == "scontrol" {
-			return true // all names, one a line
-		}
-		if strings.Contains(src, "head") {
-			return wrongHead(src)
-		}
+	switch {
+	case len(r.Commands) == 1 && first.Name() == "scontrol":
+		return true // all names, one a line
+	case hostTools.MatchString(src) && strings.Contains(src, "head"):
+		return wrongHead(src)
+	case hostTools.MatchString(src):
 		return otherLine.MatchString(src)
 	}
 	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
-	return slices.Contains([]string{"echo", "printf", "cut", "sed", "awk", "tr", "head"}, first.Name())
+	return listVar.MatchString(src) && slices.Contains([]string{"echo", "printf", "cut", "sed", "awk", "tr", "head"}, first.Name())
 }
 
 // otherField matches what takes another word than the first of a list.
@@ -281,23 +221,9 @@ func wrongHead(src string) bool {
 
 func masterPort(c *checker) {
 	_, ports := c.endpoints()
-	for _, a := range c.job.Assignments {
-		if a.Name == "MASTER_PORT" && len(c.job.Starts) > 0 && !a.Trap {
-			ports = append(ports, endpoint{a.Var.Value, a.Line, a.Name, nil})
-		}
-	}
-	seen := map[int]bool{}
 	for _, p := range ports {
-		if !c.badPort(p) {
-			continue
-		}
-		line := p.line
-		if l := p.value.Line(); l > 0 {
-			line = l
-		}
-		if !seen[line] {
-			seen[line] = true
-			c.report(line, p.name+"="+p.value.String())
+		if c.badPort(p) {
+			c.report(cmp.Or(p.value.Line(), p.line), p.name+"="+p.value.String())
 		}
 	}
 }
@@ -311,7 +237,7 @@ func (c *checker) badPort(p endpoint) bool {
 		n, err := strconv.Atoi(s)
 		return err == nil && (n < 1024 && n != 0 || n > 65535)
 	}
-	several := p.start != nil && c.spread(p.start)
+	several := c.spread(p.start)
 	for _, r := range p.value.Refs() {
 		inTask := r.Shell != nil && r.Shell.Step != nil && r.Shell.Remote == nil && several
 		switch r.Kind {
@@ -326,12 +252,6 @@ func (c *checker) badPort(p endpoint) bool {
 			}
 		}
 	}
-	if r := p.value.Only(); r != nil && r.Kind == script.Variable && r.Guarded {
-		return false
-	}
 	span, ok := c.job.Span(p.value)
-	if !ok {
-		return false
-	}
-	return span.Hi > 65535 || span.Lo < 1024
+	return ok && (span.Hi > 65535 || span.Lo < 1024)
 }

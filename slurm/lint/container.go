@@ -87,16 +87,7 @@ var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TO
 var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
 
 func containerEnvMissing(c *checker) {
-	type missing struct {
-		box  *script.Container
-		name string
-	}
-	seen := map[missing]bool{}
-	report := func(x *script.Command, box *script.Container, line int, name string) {
-		if seen[missing{box, name}] {
-			return
-		}
-		seen[missing{box, name}] = true
+	report := func(x *script.Command, line int, name string) {
 		fix := lang.Text{EN: "-e " + name, ZH: "加上 -e " + name}
 		if x != nil && slices.Contains(x.Assigns, "WORLD_SIZE") && slices.Contains(counts, name) {
 			// The name is odd and, as the launcher's node count, right; filled in it
@@ -117,30 +108,19 @@ func containerEnvMissing(c *checker) {
 				continue
 			}
 			if e.Outer != nil || slurmOrRendezvous(e.Name) {
-				report(x, box, e.Line, e.Name)
+				report(x, e.Line, e.Name)
 			}
 		}
 	}
 	for _, s := range c.job.Starts {
 		box := s.Container
-		if box == nil || box.PassesEnv || box.EnvFile || s.Trap || !training(s) && s.Launcher != script.Wrapper {
+		if box == nil || box.Command == nil || box.PassesEnv || box.EnvFile || !training(s) && s.Launcher != script.Wrapper {
 			continue
 		}
-		if s.Launcher == script.Wrapper && s.Container.Command == nil {
-			continue
-		}
-		outer := box.Command.Env
-		for _, n := range outer.Names() {
-			if !carried.MatchString(n) || env(s, n) {
-				continue
+		for _, n := range box.Command.Env.Names() {
+			if carried.MatchString(n) && !env(s, n) && (s.Launcher == script.Python || !slices.Contains(rendezvousNames, n)) {
+				report(nil, box.Line, n)
 			}
-			if slices.Contains(rendezvousNames, n) && s.Launcher != script.Python {
-				continue
-			}
-			if _, declared := box.Env[n]; declared {
-				continue
-			}
-			report(nil, box, box.Line, n)
 		}
 	}
 }
@@ -156,10 +136,6 @@ func slurmOrRendezvous(name string) bool {
 func (c *checker) setInside(x *script.Command, name string) bool {
 	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool { return a.Name == name && a.Shell.Container == x.Container })
 }
-
-// imagePaths are folders that belong to an image, not to the host.
-var imagePaths = lazy.New(`^/(opt|usr|bin|sbin|lib\w*|etc|root|tmp|dev|proc|sys|var|run|workspace|app|venv|srv|boot|opt|conda|miniconda3?|` +
-	`code|src|megatron|Megatron-LM|models?|data|dataset|datasets|checkpoints?|output|outputs|logs?|results?|mnt/?$)(/|$)`)
 
 // sharedRoots are the first folders that are a cluster's own.
 var sharedRoots = lazy.New(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|` +
@@ -203,26 +179,17 @@ func (c *checker) defaultMount(box *script.Container, p string) bool {
 
 // hostPath reports whether p, used inside box, is surely meant on the host.
 func (c *checker) hostPath(box *script.Container, p string) bool {
-	if !path.IsAbs(p) || c.defaultMount(box, p) {
-		return false
-	}
-	if sharedRoots.MatchString(p) {
-		return true
-	}
-	if imagePaths.MatchString(p) && !c.namesOnHost(box, p) {
-		return false
-	}
-	return c.namesOnHost(box, p)
+	return path.IsAbs(p) && !c.defaultMount(box, p) && (sharedRoots.MatchString(p) || c.namesOnHost(box, p))
 }
 
 // namesOnHost reports whether the script uses the top of p outside of the
 // container: as a folder to go to, or as the host's side of a mount.
 func (c *checker) namesOnHost(box *script.Container, p string) bool {
-	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 3)
-	if len(parts) < 2 {
+	first, _, below := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	if !below {
 		return false
 	}
-	top := "/" + parts[0] + "/"
+	top := "/" + first + "/"
 	for _, m := range box.Mounts {
 		h := m.Host.String()
 		if strings.HasPrefix(h+"/", top) && path.Clean(h) != path.Clean(m.Inside.String()) {
@@ -230,8 +197,7 @@ func (c *checker) namesOnHost(box *script.Container, p string) bool {
 		}
 	}
 	for _, x := range c.job.Commands {
-		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") &&
-			len(x.Args) > 1 && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
+		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
 			return true
 		}
 	}
@@ -244,7 +210,7 @@ func containerMountMissing(c *checker) {
 	}
 	for _, st := range c.job.Steps {
 		for _, x := range st.Command.Starts {
-			if x.Container != nil && x.Container.Runtime == "pyxis" && x.Container.Command == st.Command {
+			if x.Container != nil {
 				c.mountMissing(x.Container)
 			}
 		}
@@ -260,38 +226,22 @@ func (c *checker) mountMissing(box *script.Container) {
 	}
 	missing := func(v script.Value, line int) bool {
 		p := v.String()
-		if v.Unknown() {
-			// A path below an unknown root cannot be compared.
-			return false
-		}
-		if strings.ContainsAny(p, ",;|()<>=: ") || !c.hostPath(box, p) || covered(box, v) || anyUnknown(box) {
+		// A path below an unknown root cannot be compared.
+		if v.Unknown() || strings.ContainsAny(p, ",;|()<>=: ") || !c.hostPath(box, p) || covered(box, v) || anyUnknown(box) {
 			return false
 		}
 		c.report(line, p)
 		return true
 	}
-	if w := box.Workdir; w != nil && box.Docker() || box.Runtime == "pyxis" && w != nil {
-		if missing(box.Workdir, max(box.Workdir.Line(), 1)) {
-			return
-		}
+	if (box.Docker() || box.Runtime == "pyxis") && missing(box.Workdir, box.Workdir.Line()) {
+		return
 	}
 	for _, x := range c.job.Commands {
-		if x.Container != box || x.Trap || x.Env.Container != box {
+		if x.Container != box || x.Env.Container != box || len(x.Starts) > 0 && commandText(x) >= 0 { // text that is read as commands
 			continue
 		}
-		args := x.Args
-		if len(x.Starts) > 0 && len(args) > 0 && commandText(x) >= 0 {
-			continue // its text is read as commands
-		}
-		for i, a := range args {
-			v, line := a.Value, a.Line
-			if strings.HasPrefix(v.String(), "-") {
-				v = afterEquals(v)
-			}
-			if i == 0 && x.Name() == "srun" || len(v) == 0 {
-				continue
-			}
-			if missing(v, line) {
+		for _, a := range x.Args {
+			if missing(a.AfterEquals(), a.Line) {
 				return
 			}
 		}
@@ -317,7 +267,7 @@ func dockerNetwork(c *checker) {
 		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || c.job.Script == nil {
 			continue
 		}
-		if _, exec := box.Get("volumes-from"); exec || box.MountsUnknown || box.Command.Name() == "" || isExec(box) {
+		if box.MountsUnknown || isExec(box) {
 			continue
 		}
 		net, hasNet := box.Get("network", "net")
@@ -326,11 +276,8 @@ func dockerNetwork(c *checker) {
 		shm := hasShm || hasIPC && ipc.Text() == "host" || shmMounted(box)
 		host := hasNet && net.Text() != "bridge" && net.Text() != "none"
 		n, ok := c.nodesOf(s.Command)
-		if ok && n > 1 && !host {
-			c.report(box.Line, "docker run")
-			return
-		}
-		if !shm && (ok && n > 1 || s.Launcher.Forks()) {
+		several := ok && n > 1
+		if several && !host || !shm && (several || s.Launcher.Forks()) {
 			c.report(box.Line, "docker run")
 			return
 		}

@@ -139,24 +139,17 @@ func secrets(c *checker) {
 	if c.job.Inner {
 		return
 	}
-	seen := map[int]bool{}
-	report := func(line int, what string) {
-		if line > 0 && !seen[line] {
-			seen[line] = true
-			c.report(line, what)
-		}
-	}
 	for i, l := range c.job.Script.Lines {
 		if m := secretForms.FindString(l); m != "" && !placeholder.MatchString(m) {
-			report(i+1, m[:min(4, len(m))]+"…")
+			c.report(i+1, m[:min(4, len(m))]+"…")
 		} else if m := userInURL.FindStringSubmatch(l); m != nil && !placeholder.MatchString(m[1]) {
-			report(i+1, "://…:…@")
+			c.report(i+1, "://…:…@")
 		}
 	}
 	for _, a := range c.job.Assignments {
 		lit, ok := a.Var.Value.Literal()
 		if ok && secretName.MatchString(a.Name) && secretValue(a.Name, lit) {
-			report(a.Line, a.Name)
+			c.report(a.Line, a.Name)
 		}
 	}
 	all := []script.Options{c.job.Options}
@@ -167,7 +160,7 @@ func secrets(c *checker) {
 		if o, has := opts.Get("export"); has {
 			for kv := range strings.SplitSeq(o.Text(), ",") {
 				if name, val, ok := strings.Cut(kv, "="); ok && secretName.MatchString(name) && secretValue(name, val) {
-					report(o.Line, name)
+					c.report(o.Line, name)
 				}
 			}
 		}
@@ -184,16 +177,16 @@ func secrets(c *checker) {
 			}
 			name = strings.ReplaceAll(name, "-", "_")
 			if has && secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) && !strings.Contains(t[i], " ") {
-				report(x.Args[i].Line, name)
+				c.report(x.Args[i].Line, name)
 			}
 		}
 		if argAt(t, 0) == "sshpass" && argAt(t, 1) == "-p" && secretValue("password", argAt(t, 2)) {
-			report(x.Line, "sshpass -p")
+			c.report(x.Line, "sshpass -p")
 		}
 		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
 			for i, a := range t[2:] {
 				if hexKey.MatchString(a) || (argAt(t, i+1) == "-p" || argAt(t, i+1) == "--password") && secretValue("password", a) {
-					report(x.Args[i+2].Line, t[0]+" login")
+					c.report(x.Args[i+2].Line, t[0]+" login")
 				}
 			}
 		}
@@ -240,22 +233,15 @@ var (
 )
 
 func noSuchTimeout(c *checker) {
-	seen := map[int]bool{}
-	report := func(line int, what string) {
-		if !seen[line] {
-			seen[line] = true
-			c.report(line, what)
-		}
-	}
 	check := func(name, val string, line int) {
 		if fakeTimeout.MatchString(name) {
-			report(line, name)
+			c.report(line, name)
 			return
 		}
 		if name == "NCCL_SOCKET_NTHREADS" {
 			n, err := strconv.Atoi(val)
 			if err == nil && n > 16 || c.aboutTimeout(line) {
-				report(line, name+"="+val)
+				c.report(line, name+"="+val)
 			}
 		}
 	}
@@ -296,12 +282,10 @@ func debugLeftOn(c *checker) {
 	if len(c.job.Starts) == 0 || c.debugJob() {
 		return
 	}
-	seen := map[int]bool{}
 	say := func(name, val string, line int, branch []script.Arm) {
 		val = strings.Trim(val, `"'`)
 		on := name == "CUDA_LAUNCH_BLOCKING" && val == "1" || name == "TORCH_DISTRIBUTED_DEBUG" && strings.EqualFold(val, "DETAIL")
-		if on && len(branch) == 0 && !seen[line] {
-			seen[line] = true
+		if on && len(branch) == 0 {
 			c.report(line, name+"="+val)
 		}
 	}

@@ -237,19 +237,6 @@ func (c *checker) head() int {
 // optionLine is the line of an option of the job.
 func optionLine(o script.Option) int { return max(o.Line, 1) }
 
-// conditionNames reports whether a branch that the command stands in depends on one
-// of the words.
-func conditionNames(cmd *script.Command, words ...string) bool {
-	for _, a := range cmd.Branch {
-		for _, w := range words {
-			if strings.Contains(a.Condition, w) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // argTexts are the words of a command as text.
 func argTexts(args []script.Arg) []string {
 	out := make([]string, len(args))

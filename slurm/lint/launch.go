@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -95,14 +96,10 @@ func missingSrun(c *checker) {
 		switch {
 		case s.Step != nil, s.Remote != nil, s.Launcher == script.Wrapper, c.reachesNodes(s):
 			continue
-		case conditionNames(s.Command, "NNODES", "NUM_NODES"):
-			continue
 		case slices.ContainsFunc(c.starts, func(o *script.Start) bool { return o.Step != nil && exclusive(o.Command, s.Command) }):
 			continue // another branch goes through srun, so the branch says where this one runs
-		case steps && !s.Launcher.Forks():
-			continue // a helper in Python beside the real launch
-		case steps && (hasFlag(s, "standalone") || c.writtenNodes(s) == 1):
-			continue
+		case steps && (!s.Launcher.Forks() || c.alone(s)):
+			continue // a helper beside the real launch
 		}
 		c.report(s.Line, s.Args[0].Text())
 	}
@@ -173,7 +170,6 @@ func nnodesMismatch(c *checker) {
 	if !ok || !exact || c.comparesNodes() {
 		return
 	}
-	starts := c.starts
 	reported := map[int]bool{}
 	say := func(line int, what string, said int) {
 		if !reported[said] {
@@ -182,15 +178,12 @@ func nnodesMismatch(c *checker) {
 		}
 	}
 	main := 0 // starts that use every node
-	for _, s := range starts {
+	for _, s := range c.starts {
 		if k, ok := c.nodesOf(s.Command); ok && k >= n {
 			main++
 		}
 	}
-	for _, s := range starts {
-		if conditionNames(s.Command, "NNODES", "NUM_NODES") {
-			continue
-		}
+	for _, s := range c.starts {
 		value, line, given := c.nodeFlag(s)
 		if lo, hi, isRange := strings.Cut(value.String(), ":"); isRange {
 			a, errA := strconv.Atoi(lo)
@@ -206,13 +199,13 @@ func nnodesMismatch(c *checker) {
 			if t, ok := c.tasks(s.Command); ok && t == said && per > 1 {
 				continue // every task is a node of its own to the launcher
 			}
-			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(starts) > 1) {
+			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(c.starts) > 1) {
 				continue // a side step, or one of several that share the nodes
 			}
 			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said), said)
 			continue
 		}
-		if s.Step == nil || len(starts) > 1 {
+		if s.Step == nil || len(c.starts) > 1 {
 			continue
 		}
 		if o, has := s.Step.Options.Get("nodes"); has && onKnown && on != n && (on > n || s.Launcher != script.Wrapper) && on > 1 {
@@ -225,19 +218,10 @@ func nnodesMismatch(c *checker) {
 		}
 		lit, ok := a.Var.Value.Literal()
 		said, err := strconv.Atoi(lit)
-		if said == 1 && n > 1 && c.onlyAlone() {
-			continue
-		}
-		if ok && err == nil && said != n && said > 0 && c.used(a.Name) {
+		if ok && err == nil && said != n && said > 1 { // one is independent-groups
 			say(a.Line, a.Name+"="+lit, said)
 		}
 	}
-}
-
-// onlyAlone reports whether every start is told one node, which
-// independent-groups speaks of.
-func (c *checker) onlyAlone() bool {
-	return !slices.ContainsFunc(c.starts, func(s *script.Start) bool { return c.writtenNodes(s) != 1 })
 }
 
 // nodeFlag is the value that tells a launcher the number of nodes.
@@ -251,39 +235,17 @@ func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {
 	return nil, 0, false
 }
 
-// used reports whether a variable is read by a command, or exported.
-func (c *checker) used(name string) bool {
-	if c.anyCommand(func(x *script.Command) bool {
-		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return e.Name == name })
-	}) {
-		return true
-	}
-	v := c.job.Shell.Lookup(name)
-	return v != nil && v.Exported
-}
-
 // comparesNodes reports whether the script itself compares a count with the
 // allocation.
 func (c *checker) comparesNodes() bool {
 	return c.anyCommand(func(x *script.Command) bool {
 		n := x.Name()
-		if n != "[" && n != "[[" && n != "test" {
-			return false
-		}
-		allocation, literal := false, false
-		for _, a := range x.Args[1:] {
-			if isNodeCount(a.Value) {
-				allocation = true
-			} else if k, ok := c.job.Int(a.Value); ok && k > 1 {
-				literal = true
-			}
-		}
-		return allocation && literal
+		return (n == "[" || n == "[[" || n == "test") && slices.ContainsFunc(x.Args, func(a script.Arg) bool { return isNodeCount(a.Value) }) &&
+			!slices.ContainsFunc(x.Args, func(a script.Arg) bool { return a.Text() == "1" })
 	})
 }
 
 func nprocMismatch(c *checker) {
-	starts := c.starts
 	type found struct {
 		s          *script.Start
 		n, g, line int
@@ -291,7 +253,7 @@ func nprocMismatch(c *checker) {
 	var bad []found
 	full := false
 	background := 0
-	for _, s := range starts {
+	for _, s := range c.starts {
 		g, ok := c.gpusFor(s)
 		if !ok || g == 0 {
 			continue
@@ -299,7 +261,6 @@ func nprocMismatch(c *checker) {
 		n, auto, ok, line := c.workers(s)
 		if s.Launcher == script.Python {
 			n, ok = c.tasksPerNode(s.Command)
-			auto, line = false, s.Line
 			if s.Step == nil || n < 2 {
 				continue
 			}
@@ -344,13 +305,7 @@ func chainBackground(cmd *script.Command) bool {
 func (c *checker) gpusFor(s *script.Start) (int, bool) {
 	if v, has := s.Env.Env("CUDA_VISIBLE_DEVICES"); has {
 		lit, ok := v.Literal()
-		if !ok {
-			return 0, false
-		}
-		if lit == "" {
-			return 0, false
-		}
-		return len(strings.Split(strings.Trim(lit, ","), ",")), true
+		return len(strings.Split(strings.Trim(lit, ","), ",")), ok && lit != ""
 	}
 	if s.Step != nil {
 		for _, name := range []string{"gpus-per-node", "gres", "tres-per-node", "gpus", "gpus-per-task"} {
@@ -382,12 +337,12 @@ func gpuCount(s string) (int, bool) {
 }
 
 func worldSize(c *checker) {
+	counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
 	for _, s := range c.starts {
 		per, ok := c.tasksPerNode(s.Command)
 		if ok && per > 1 {
 			continue
 		}
-		counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
 		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && counts(o.Value) {
 			c.report(o.Line, o.Given+" "+o.Text())
 			continue
@@ -408,37 +363,21 @@ func worldSize(c *checker) {
 				continue
 			}
 		}
-		if v, has := s.Env.Env("WORLD_SIZE"); has && counts(v) {
-			if nodes, _, given := c.nodeFlag(s); given && counts(nodes) && c.names("WORLD_SIZE") {
-				continue // the name is odd, and its use is right
-			}
-			c.report(v.Line(), "WORLD_SIZE="+v.String())
-		}
-	}
-	if c.found("world-size-from-ntasks") {
-		return
 	}
 	forks := func(s *script.Start) bool { return s.Launcher.Forks() }
-	for _, a := range c.job.Assignments { // also where nothing exports it
-		miscounts := a.Name == "WORLD_SIZE" && (isNodeCount(a.Var.Value) || isTaskCount(a.Var.Value))
-		if miscounts && !c.names("WORLD_SIZE") && slices.ContainsFunc(c.starts, forks) {
+	for _, a := range c.job.Assignments {
+		if a.Name == "WORLD_SIZE" && counts(a.Var.Value) && !c.worldSizeIsNodes() && slices.ContainsFunc(c.starts, forks) {
 			c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
 			return
 		}
 	}
 }
 
-// names reports whether the value of the launcher's node count is spelt with
-// the variable.
-func (c *checker) names(variable string) bool {
-	for _, x := range c.job.Sources {
-		for _, flag := range []string{"nnodes", "num_machines", "num_nodes", "num-machines"} {
-			for _, form := range []string{"$" + variable, "${" + variable + "}", "\"$" + variable + "\"", "\\$" + variable, "\\${" + variable + "}"} {
-				if strings.Contains(x.Text(), flag+"="+form) || strings.Contains(x.Text(), flag+" "+form) {
-					return true
-				}
-			}
-		}
-	}
-	return c.anyCommand(func(x *script.Command) bool { return slices.Contains(x.Assigns, "NNODES") })
+var nodesNamedWorld = lazy.New(`(nnodes|num[-_]machines|num_nodes)[= ]"?\\?\$\{?WORLD_SIZE\b`)
+
+// worldSizeIsNodes reports whether the launcher's node count is what the script
+// calls WORLD_SIZE: an odd name, rightly used.
+func (c *checker) worldSizeIsNodes() bool {
+	return slices.ContainsFunc(c.job.Sources, func(x script.Source) bool { return nodesNamedWorld.MatchString(x.Text()) }) ||
+		c.anyCommand(func(x *script.Command) bool { return slices.Contains(x.Assigns, "NNODES") })
 }

@@ -157,48 +157,34 @@ var keptVariables = lazy.New(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|
 	`save|tensorboard|log|output)_?(dir|path|root|folder)$`)
 
 func nodeLocalPath(c *checker) {
-	seen := map[int]bool{}
-	report := func(line int, what string) {
-		if !seen[line] {
-			seen[line] = true
-			c.report(line, what)
-		}
+	options := c.outputs()
+	if o, has := c.job.Options.Get("chdir"); has {
+		options = append(options, o)
 	}
-	for _, o := range c.outputs() {
+	for _, o := range options {
 		if nodeLocal(o.Value) {
-			report(optionLine(o), o.Given+"="+o.Text())
+			c.report(optionLine(o), o.Given+"="+o.Text())
 		}
-	}
-	if o, has := c.job.Options.Get("chdir"); has && nodeLocal(o.Value) {
-		report(optionLine(o), o.Given+"="+o.Text())
 	}
 	for _, s := range c.job.Starts {
-		if s.Trap || s.Subst {
-			continue
-		}
-		for i, a := range s.ProgramArgs {
-			name, val := a.Text(), script.Value(nil)
-			line := a.Line
-			if n, _, has := strings.Cut(name, "="); has && strings.HasPrefix(n, "--") {
-				name, val = n, afterEquals(a.Value)
-			} else if i+1 < len(s.ProgramArgs) {
-				val = s.ProgramArgs[i+1].Value
-				line = s.ProgramArgs[i+1].Line
-			}
-			if keptFlags.MatchString(name) && nodeLocal(val) && !c.savedFrom(val) && (s.Container == nil || !covered(s.Container, val)) {
-				report(line, name+" "+val.String())
-			}
-		}
 		if o, has := s.Flag("log-dir"); has && nodeLocal(o.Value) && !c.savedFrom(o.Value) {
-			report(o.Line, o.Given+" "+o.Text())
+			c.report(o.Line, o.Given+" "+o.Text())
 		}
-		if dir := s.Env.Dir; s.Container == nil && nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(dir) {
-			report(max(dir.Line(), 1), "cd "+dir.String())
+		for _, o := range s.ProgramFlags() {
+			if keptFlags.MatchString(o.Given) && nodeLocal(o.Value) && !c.savedFrom(o.Value) && (s.Container == nil || !covered(s.Container, o.Value)) {
+				c.report(o.Line, o.Given+" "+o.Text())
+			}
+		}
+		if s.Container != nil {
+			continue // a path of the container's
+		}
+		if dir := s.Env.Dir; nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(dir) {
+			c.report(dir.Line(), "cd "+dir.String())
 		}
 		for _, x := range s.Chain() {
 			for _, red := range x.Redirects {
-				if strings.Contains(red.Op, ">") && nodeLocal(red.Target) && !c.savedFrom(red.Target) && s.Container == nil {
-					report(red.Line, red.Op+red.Target.String())
+				if strings.Contains(red.Op, ">") && nodeLocal(red.Target) && !c.savedFrom(red.Target) {
+					c.report(red.Line, red.Op+red.Target.String())
 				}
 			}
 		}
@@ -206,66 +192,36 @@ func nodeLocalPath(c *checker) {
 	for _, a := range c.job.Assignments {
 		v := c.job.Shell.Lookup(a.Name)
 		if v == a.Var && v.Exported && keptVariables.MatchString(a.Name) && nodeLocal(v.Value) && !c.copiesFrom(v.Value) {
-			report(a.Line, a.Name+"="+v.Value.String())
+			c.report(a.Line, a.Name+"="+v.Value.String())
 		}
 	}
 	for _, x := range c.job.Commands {
-		if x.Name() == "tee" && x.PipedInto && len(x.Args) > 1 && x.Container == nil {
+		if x.Name() == "tee" && x.PipedInto && x.Container == nil {
 			if last := x.Args[len(x.Args)-1]; nodeLocal(last.Value) && !c.copiesFrom(last.Value) {
-				report(x.Line, "tee "+last.Text())
+				c.report(x.Line, "tee "+last.Text())
 			}
 		}
-		if x.Step == nil || x.Step.Command != x {
+		if x.Step == nil {
 			continue
 		}
 		for _, n := range []string{"output", "error"} {
 			if o, has := x.Step.Options.Get(n); has && nodeLocal(o.Value) {
-				report(o.Line, "srun "+o.Given+"="+o.Text())
+				c.report(o.Line, "srun "+o.Given+"="+o.Text())
 			}
 		}
 	}
-}
-
-func afterEquals(v script.Value) script.Value {
-	out := slices.Clone(v)
-	for i, p := range out {
-		if p.Ref != nil {
-			continue
-		}
-		if _, after, ok := strings.Cut(p.Text, "="); ok {
-			out[i].Text = after
-			if after == "" {
-				return out[i+1:]
-			}
-			return out[i:]
-		}
-	}
-	return nil
 }
 
 var copies = []string{"cp", "rsync", "mv", "tar", "sbcast", "sgather", "rclone", "dcp", "mpifileutils", "aws", "gsutil", "hf", "scp"}
 
-// copiesFrom reports whether something copies what is below v.
+// copiesFrom reports whether something copies v, a part of it, or a folder that it is in.
 func (c *checker) copiesFrom(v script.Value) bool {
 	from := strings.TrimRight(v.String(), "/")
-	root := from
-	if parts := strings.SplitN(strings.TrimPrefix(from, "/"), "/", 3); len(parts) >= 2 && strings.HasPrefix(from, "/") {
-		root = "/" + parts[0] + "/" + parts[1]
-	}
 	return c.anyCommand(func(x *script.Command) bool {
-		if !slices.Contains(copies, x.Name()) || len(x.Args) < 3 {
-			return false
-		}
-		for _, a := range x.Args[1 : len(x.Args)-1] {
+		return slices.Contains(copies, x.Name()) && slices.ContainsFunc(x.Args[:len(x.Args)-1], func(a script.Arg) bool {
 			t := strings.TrimRight(a.Text(), "/.*")
-			if t == "" || strings.HasPrefix(t, "-") {
-				continue
-			}
-			if strings.HasPrefix(t, root) || strings.HasPrefix(from, t) && len(t) > 4 && nodeLocal(a.Value) {
-				return true
-			}
-		}
-		return false
+			return strings.HasPrefix(t, from) || len(t) > len("/tmp") && strings.HasPrefix(from, t)
+		})
 	})
 }
 
@@ -276,28 +232,19 @@ func (c *checker) savedFrom(v script.Value) bool { return !c.several() && c.copi
 func (c *checker) staged(dir script.Value) bool {
 	d := strings.TrimRight(dir.String(), "/")
 	return c.anyCommand(func(x *script.Command) bool {
-		if x.Step == nil && c.several() || !slices.Contains(append(slices.Clone(copies), "git", "unzip", "mkdir"), x.Name()) || len(x.Args) < 2 {
+		if x.Step == nil && c.several() || !slices.Contains(copies, x.Name()) && x.Name() != "git" && x.Name() != "unzip" {
 			return false
 		}
 		last := strings.TrimRight(x.Args[len(x.Args)-1].Text(), "/")
-		return x.Name() != "mkdir" && (strings.HasPrefix(d, last) || strings.HasPrefix(last, d)) && strings.HasPrefix(last, "/")
+		return strings.HasPrefix(last, "/") && (strings.HasPrefix(d, last) || strings.HasPrefix(last, d))
 	})
 }
 
 // requeues reports whether the job is put back into the queue, and where that
 // is said.
 func (c *checker) requeues() (line int, what string) {
-	req, has := 0, false
-	for i, o := range c.job.Options {
-		switch o.Name {
-		case "requeue":
-			req, has = i, true
-		case "no-requeue":
-			has = false
-		}
-	}
-	if has {
-		return optionLine(c.job.Options[req]), "--requeue"
+	if o, has := c.job.Options.Get("requeue", "no-requeue"); has && o.Name == "requeue" {
+		return optionLine(o), "--requeue"
 	}
 	for _, x := range c.job.Commands {
 		if x.Name() == "scontrol" && len(x.Args) > 1 && strings.HasPrefix(x.Args[1].Text(), "requeue") {
@@ -359,8 +306,6 @@ func (c *checker) resubmits() bool {
 	name := path.Base(c.job.Script.Name)
 	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
 		f := s.File
-		return f == "$0" || f == "${0}" || f == "${BASH_SOURCE[0]}" || f == "$BASH_SOURCE" ||
-			name != "" && name != "." && path.Base(f) == name || strings.Contains(f, "SLURM_JOB_SCRIPT") ||
-			strings.HasSuffix(f, "$SLURM_JOB_NAME.sh")
+		return f == "$0" || strings.Contains(f, "BASH_SOURCE") || name != "." && path.Base(f) == name
 	})
 }

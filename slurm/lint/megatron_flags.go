@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -38,7 +39,7 @@ func (c *checker) trainers() []trainer {
 	var out []trainer
 	for _, s := range c.job.Starts {
 		entry, ok := megatron.OwnEntry(programName(s))
-		if !ok || s.Trap || s.Subst || c.fork(s) {
+		if !ok || s.Trap || s.Subst || fork(s) {
 			continue
 		}
 		out = append(out, read(s, entry))
@@ -46,22 +47,13 @@ func (c *checker) trainers() []trainer {
 	return out
 }
 
-// fork reports whether the program is of another project that took the names
-// over: Megatron-DeepSpeed and its like have flags of their own.
-func (c *checker) fork(s *script.Start) bool {
-	other := func(t string) bool {
-		l := strings.ToLower(t)
-		return strings.Contains(l, "deepspeed") || strings.Contains(l, "gpt-neox") ||
-			strings.Contains(l, "mindspeed") || strings.Contains(l, "pai-megatron") ||
-			strings.Contains(l, "bigscience") || strings.Contains(l, "bigcode") ||
-			strings.Contains(l, "epfllm") || strings.Contains(l, "modellink")
-	}
-	if s.Launcher == script.DeepSpeed || other(s.Program.Text()) || other(s.Env.Dir.String()) {
-		return true
-	}
-	return slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool {
-		return strings.HasPrefix(a, "--deepspeed") || strings.HasPrefix(a, "--zero-stage") || strings.HasPrefix(a, "--ds-")
-	})
+// otherProject are projects that took the names over, with flags of their own.
+var otherProject = lazy.New(`(?i)deepspeed|gpt-neox|mindspeed|pai-megatron|bigscience|bigcode|epfllm|modellink`)
+
+// fork reports whether the program is of Megatron-DeepSpeed or its like.
+func fork(s *script.Start) bool {
+	return s.Launcher == script.DeepSpeed || otherProject.MatchString(s.Program.Text()+" "+s.Env.Dir.String()) ||
+		slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool { return strings.HasPrefix(a, "--deepspeed") })
 }
 
 // read takes the words after the program apart as argparse does.

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm/script"
@@ -44,88 +45,56 @@ func earlyHost(v script.Value) *script.Ref {
 var hostFlags = []string{"role", "node-rank", "machine-rank", "local-addr"}
 
 func earlyRank(c *checker) {
-	lines := map[int]bool{}
-	report := func(line int, what string) {
-		if line > 0 && !lines[line] {
-			lines[line] = true
-			c.report(line, what)
+	check := func(v script.Value, line int, name string) {
+		if r := early(v); r != nil {
+			c.report(cmp.Or(line, r.Line), name+r.Source)
 		}
 	}
 	parallel := func(x *script.Command) bool {
 		n, ok := c.tasks(x)
-		if ok && n > 1 {
-			return true
-		}
 		nodes, okN := c.nodesOf(x)
-		return okN && nodes > 1
+		return x.Step != nil && (ok && n > 1 || okN && nodes > 1)
 	}
 	for _, x := range c.job.Commands {
-		if x.Step == nil || x.Remote != nil || x.Trap || !parallel(x) || logs(x) {
-			continue
-		}
-		if len(x.Starts) > 0 {
+		if len(x.Starts) > 0 || x.Remote != nil || logs(x) || !parallel(x) {
 			continue // what it starts is judged by itself
 		}
 		for _, a := range x.Args {
-			if r := early(a.Value); r != nil {
-				report(refLine(r, a.Line), r.Source)
-			}
+			check(a.Value, 0, "")
 		}
-		for _, red := range x.Redirects {
-			if r := early(red.Target); r != nil && x.Shell.Step != nil {
-				report(refLine(r, red.Line), r.Source)
+		if x.Shell.Step != nil {
+			for _, red := range x.Redirects {
+				check(red.Target, 0, "")
 			}
 		}
 		for _, e := range x.Expansions {
 			if e.Outer != nil && slices.Contains(rankVariables, e.Name) {
-				if r := early(e.Outer.Value); r != nil {
-					report(e.Outer.Line, e.Name+"="+r.Source)
-				}
+				check(e.Outer.Value, e.Outer.Line, e.Name+"=")
 			}
 		}
 	}
 	for _, a := range c.job.Assignments {
-		if a.Shell.Step == nil || a.Shell.Kind == script.Direct {
-			continue
-		}
-		if r := early(a.Var.Value); r != nil && c.parallelStep(a.Shell.Step) {
-			report(a.Line, a.Name+"="+r.Source)
+		if st := a.Shell.Step; st != nil && a.Shell.Kind != script.Direct && parallel(st.Command) {
+			check(a.Var.Value, a.Line, a.Name+"=")
 		}
 	}
 	for _, s := range c.job.Starts {
-		if s.Step == nil || s.Remote != nil || !parallel(s.Command) {
+		if s.Remote != nil || !parallel(s.Command) {
 			continue
 		}
 		for _, n := range rankVariables {
 			if v, ok := s.Env.Env(n); ok {
-				if r := early(v); r != nil {
-					report(refLine(r, s.Line), n+"="+r.Source)
-				}
+				check(v, 0, n+"=")
 			}
 		}
 		for _, f := range s.Flags {
 			if slices.Contains(hostFlags, f.Name) {
 				if r := earlyHost(f.Value); r != nil {
-					report(f.Line, f.Given+" "+r.Source)
+					c.report(f.Line, f.Given+" "+r.Source)
 				}
 			}
 		}
 	}
-}
-
-func (c *checker) parallelStep(st *script.Step) bool {
-	x := *st.Command
-	x.Step = st
-	n, ok := c.tasks(&x)
-	nodes, okN := c.nodesOf(&x)
-	return ok && n > 1 || okN && nodes > 1
-}
-
-func refLine(r *script.Ref, line int) int {
-	if r.Line > 0 {
-		return r.Line
-	}
-	return line
 }
 
 // logs reports whether x only says something.

@@ -1,10 +1,12 @@
 package lint
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -68,11 +70,7 @@ func noWorktree(c *checker) {
 		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
 			continue
 		}
-		line := s.Line
-		if s.Program.Line > 0 {
-			line = s.Program.Line
-		}
-		c.report(line, s.Program.Text())
+		c.report(cmp.Or(s.Program.Line, s.Line), s.Program.Text())
 		return
 	}
 }
@@ -88,41 +86,22 @@ func relative(v script.Value) bool {
 
 // waits reports whether x waits for what runs in the background.
 func waits(x *script.Command) bool {
-	switch x.Name() {
-	case "wait", "fg":
-		return true
-	case "tail":
-		return slices.ContainsFunc(x.Args, func(a script.Arg) bool { return strings.HasPrefix(a.Text(), "--pid") })
-	case "kill":
-		return len(x.Args) > 1 && x.Args[1].Text() == "-0"
-	}
-	return false
+	return waiting.MatchString(strings.Join(argTexts(x.Args), " "))
 }
+
+var waiting = lazy.New(`^(wait|fg|tail .*--pid|kill -0|sleep inf(inity)?)\b`)
 
 func backgroundNoWait(c *checker) {
 	if !c.job.Batch() {
 		return
 	}
-	starts := c.starts
-	seen := map[int]bool{}
-	for _, s := range starts {
+	for _, s := range c.starts {
 		for _, x := range s.Chain() {
-			if x.Background == 0 || seen[x.Background] {
-				continue
+			waited := c.anyCommand(func(y *script.Command) bool { return y.Seq > x.Seq && waits(y) && sameShell(y, x) })
+			front := slices.ContainsFunc(c.starts, func(y *script.Start) bool { return y.Seq > s.Seq && !chainBackground(y.Command) })
+			if x.Background > 0 && !waited && !front {
+				c.report(cmp.Or(x.CallLine, x.Background), "&")
 			}
-			waited := slices.ContainsFunc(c.job.Commands, func(y *script.Command) bool {
-				return y.Seq > x.Seq && (waits(y) && sameShell(y, x) || y.Name() == "sleep" && sameShell(y, x) && len(y.Args) > 1 && y.Args[1].Text() == "infinity")
-			})
-			front := slices.ContainsFunc(starts, func(y *script.Start) bool { return y.Seq > s.Seq && !chainBackground(y.Command) })
-			if waited || front {
-				continue
-			}
-			seen[x.Background] = true
-			line := x.Background
-			if x.CallLine > 0 {
-				line = x.CallLine
-			}
-			c.report(line, "&")
 		}
 	}
 }
@@ -140,20 +119,13 @@ func stepWithoutOverlap(c *checker) {
 			steps = append(steps, x)
 		}
 	}
-	reported := map[int]bool{}
-	report := func(x *script.Command) {
-		if !reported[x.Line] {
-			reported[x.Line] = true
-			c.report(x.Line, "srun")
-		}
-	}
 	for i, a := range steps {
 		if !chainBackground(a) || a.Subst {
 			continue
 		}
 		if a.Loop != nil && a.Loop.Name != "" && len(a.Loop.Items) != 1 && c.clash(a, a) && a.Step.Options.Has("nodes") == c.several() && !c.waitsIn(a) {
 			if n, ok := c.nodesOf(a); !ok || n > 1 || !c.several() {
-				report(a)
+				c.report(a.Line, "srun")
 			}
 		}
 		for _, b := range steps[i+1:] {
@@ -165,7 +137,7 @@ func stepWithoutOverlap(c *checker) {
 			}) {
 				break
 			}
-			report(c.helper(a, b))
+			c.report(c.helper(a, b).Line, "srun")
 		}
 	}
 }

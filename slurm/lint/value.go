@@ -78,11 +78,7 @@ var slurmNeeds = map[string][]string{
 func inTask(x *script.Command) bool { return x.Shell.Kind != script.Batch && x.Remote == nil }
 
 func unexported(c *checker) {
-	type key struct {
-		name string
-		line int
-	}
-	seen := map[key]bool{}
+	seen := map[string]bool{}
 	for _, x := range c.job.Commands {
 		if !inTask(x) || x.Trap || x.Shell.Sourced && x.Shell.Step == nil {
 			continue
@@ -97,12 +93,10 @@ func unexported(c *checker) {
 			if e.Outer.Array || reassigned(c, x, e.Name) {
 				continue // args-splitting; or set here on another way
 			}
-			k := key{e.Name, 0}
-			if seen[k] {
-				continue
+			if !seen[e.Name] {
+				seen[e.Name] = true
+				c.say(e.Line, "$"+e.Name, lang.Text{EN: "export " + e.Name + " before srun", ZH: "在 srun 之前 export " + e.Name})
 			}
-			seen[k] = true
-			c.say(e.Line, "$"+e.Name, lang.Text{EN: "export " + e.Name + " before srun", ZH: "在 srun 之前 export " + e.Name})
 		}
 	}
 }
@@ -114,12 +108,8 @@ func reassigned(c *checker, x *script.Command, name string) bool {
 	})
 }
 
-// launches reports whether x starts something whose words matter: srun, a
-// launcher, a container, a program.
+// launches reports whether x starts a program, by itself or through others.
 func (c *checker) launches(x *script.Command) bool {
-	if x.Name() == "srun" || x.Name() == "docker" || x.Name() == "mpirun" {
-		return true
-	}
 	return slices.ContainsFunc(c.job.Starts, func(s *script.Start) bool { return s.Command == x || slices.Contains(s.Chain(), x) })
 }
 
@@ -257,12 +247,10 @@ func heredocExpansion(c *checker) {
 			}
 		}
 	}
-	seen := map[*script.Document]bool{}
 	for _, d := range docs {
-		if d.d.Quoted || seen[d.d] {
+		if d.d.Quoted {
 			continue
 		}
-		seen[d.d] = true
 		own := ownNames(d.d.Source)
 		for _, e := range d.d.Expansions {
 			if !e.HereDoc {
@@ -305,25 +293,14 @@ func manyOptions(v script.Value) bool {
 	for _, p := range v {
 		if p.Ref != nil {
 			b.WriteByte('x')
-			continue
 		}
 		b.WriteString(p.Text)
 	}
 	s := strings.TrimSpace(b.String())
-	if !strings.ContainsAny(s, " \t\n") {
-		return false
-	}
-	return strings.HasPrefix(s, "-") || strings.Contains(s, " -")
+	return strings.Contains(s, " -") || strings.HasPrefix(s, "-") && strings.ContainsAny(s, " \t\n")
 }
 
 func argsSplitting(c *checker) {
-	seen := map[int]bool{}
-	report := func(e script.Expansion, what string) {
-		if !seen[e.Line] {
-			seen[e.Line] = true
-			c.report(e.Line, what)
-		}
-	}
 	for _, x := range c.job.Commands {
 		if x.Trap || !c.launches(x) {
 			continue
@@ -336,16 +313,16 @@ func argsSplitting(c *checker) {
 			case e.Word < 0 || e.Guarded && e.Op != "" || e.Op != "":
 			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
 				// An array does not reach another shell.
-				report(e, "${"+e.Name+"[…]}")
+				c.report(e.Line, "${"+e.Name+"[…]}")
 			case v == nil:
 			case v.Array && e.Index == "" && len(v.Elems) > 1:
-				report(e, "$"+e.Name)
+				c.report(e.Line, "$"+e.Name)
 			case v.Array && list && e.Quoted && !e.Whole && text == e.Word && len(v.Elems) > 1:
-				report(e, "${"+e.Name+"[@]}")
+				c.report(e.Line, "${"+e.Name+"[@]}")
 			case v.Array && e.Index == "*" && e.Quoted && e.Whole && len(v.Elems) > 1 && text != e.Word && x.Name() != "eval":
-				report(e, "${"+e.Name+"[*]}")
+				c.report(e.Line, "${"+e.Name+"[*]}")
 			case !v.Array && e.Quoted && e.Whole && text != e.Word && manyOptions(v.Value) && !isText(x, e):
-				report(e, `"$`+e.Name+`"`)
+				c.report(e.Line, `"$`+e.Name+`"`)
 			}
 		}
 	}

@@ -219,6 +219,15 @@ func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
 	return opts, args
 }
 
+// AfterEquals is what an option's word says after its =, and any other word itself.
+func (a Arg) AfterEquals() Value {
+	if !strings.HasPrefix(a.Text(), "-") {
+		return a.Value
+	}
+	_, val, _ := cutValue(a.Value)
+	return val
+}
+
 // cutValue cuts a word at its first =.
 func cutValue(v Value) (name string, val Value, has bool) {
 	var b strings.Builder

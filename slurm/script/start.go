@@ -237,20 +237,29 @@ func (s *Start) Flag(names ...string) (Option, bool) { return s.Flags.Get(names.
 
 // ProgramFlag is the program's option name, such as "--save"; the last one counts.
 func (s *Start) ProgramFlag(names ...string) (Option, bool) {
-	for i := len(s.ProgramArgs) - 1; i >= 0; i-- {
-		a := s.ProgramArgs[i]
+	for _, o := range slices.Backward(s.ProgramFlags()) {
+		if slices.Contains(names, o.Given) {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// ProgramFlags are the program's options as given.
+func (s *Start) ProgramFlags() Options {
+	var out Options
+	for i, a := range s.ProgramArgs {
 		name, val, has := cutValue(a.Value)
-		if !slices.Contains(names, name) {
+		if !strings.HasPrefix(name, "-") {
 			continue
 		}
 		o := Option{Name: strings.TrimLeft(name, "-"), Given: name, Value: val, Has: has, Line: a.Line}
 		if !has && i+1 < len(s.ProgramArgs) && !startsOption(s.ProgramArgs[i+1]) {
-			o.Value, o.Has = s.ProgramArgs[i+1].Value, true
-			o.Line = s.ProgramArgs[i+1].Line
+			o.Value, o.Has, o.Line = s.ProgramArgs[i+1].Value, true, s.ProgramArgs[i+1].Line
 		}
-		return o, true
+		out = append(out, o)
 	}
-	return Option{}, false
+	return out
 }
 
 // Chain is the command and those that start it, innermost first.
