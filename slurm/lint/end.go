@@ -70,17 +70,7 @@ func missingPipefail(c *checker) {
 func (c *checker) readsPipeStatus() bool {
 	return c.anyCommand(func(x *script.Command) bool {
 		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return e.Name == "PIPESTATUS" })
-	}) || slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
-		return slices.ContainsFunc(append(a.Var.Value.Refs(), refsOf(a.Var.Elems)...), func(r *script.Ref) bool { return r.Name == "PIPESTATUS" })
 	})
-}
-
-func refsOf(vs []script.Value) []*script.Ref {
-	var out []*script.Ref
-	for _, v := range vs {
-		out = append(out, v.Refs()...)
-	}
-	return out
 }
 
 func exitStatusLost(c *checker) {
@@ -129,12 +119,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 		}
 		switch y.Name() {
 		case "wait":
-			if background && len(y.Args) > 1 {
-				waited = true
-				line, what = 0, ""
-				continue
-			}
-			waited = waited || background
+			waited = background
 			continue // its own status is not asked for
 		case "exit", "return":
 			if len(y.Args) > 1 {
@@ -142,10 +127,8 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 				if t == "0" && len(y.Branch) == 0 {
 					return y.Line, "exit 0"
 				}
-				if t != "$?" || line == 0 {
-					if len(y.Branch) == 0 || t != "0" {
-						return 0, ""
-					}
+				if t != "0" && (t != "$?" || line == 0) {
+					return 0, ""
 				}
 			}
 			continue
@@ -252,7 +235,7 @@ func signalWithoutHandler(c *checker) {
 		})
 	}
 	if toBatch {
-		if !trapped(true) && !c.execs() && !c.anySourced() {
+		if !trapped(true) && !c.execs() && !c.job.Shell.Sourced {
 			c.report(optionLine(o), "--signal="+o.Text())
 		}
 		return
@@ -260,35 +243,19 @@ func signalWithoutHandler(c *checker) {
 	if trapped(false) {
 		return
 	}
-	known := false
-	for _, s := range c.starts {
-		if s.Launcher == script.Wrapper {
-			return // what it handles is not shown
-		}
-		if c.handlesSignals(s) {
-			return
-		}
-		known = true
-	}
-	if !known {
+	// A wrapper's handlers are not shown, and a comment may say who has one.
+	handled := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Launcher == script.Wrapper || c.handlesSignals(s) })
+	megatron := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
+	if len(c.starts) == 0 || handled || !megatron && !trapped(true) && aboutSignals.MatchString(c.comments()) {
 		return
 	}
-	if !trapped(true) && aboutSignals.MatchString(c.comments()) && !c.megatronStart() {
-		return // a comment says who handles it
-	}
 	c.report(optionLine(o), "--signal="+o.Text())
-}
-
-func (c *checker) megatronStart() bool {
-	return slices.ContainsFunc(c.starts, func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
 }
 
 // execs reports whether the batch shell is replaced by the launch.
 func (c *checker) execs() bool {
 	return c.anyCommand(func(x *script.Command) bool { return x.Name() == "exec" && len(x.Args) > 1 && x.Shell == c.job.Shell })
 }
-
-func (c *checker) anySourced() bool { return c.job.Shell.Sourced }
 
 func trapBlocked(c *checker) {
 	if !c.job.Batch() {
@@ -300,10 +267,6 @@ func trapBlocked(c *checker) {
 		}
 		for _, s := range c.starts {
 			if s.Seq < h.Seq || chainBackground(s.Command) || slices.ContainsFunc(s.Chain(), func(x *script.Command) bool { return x.Name() == "exec" }) {
-				continue
-			}
-			top := chainTop(s.Command)
-			if top.Shell.Kind != script.Batch {
 				continue
 			}
 			c.report(h.Line, "trap … "+strings.Join(h.Signals, " "))

@@ -94,7 +94,7 @@ func mends() map[string]mend {
 		"array-without-limit":   replaceIn(regexp.MustCompile(`(--array=|--array |-a )([\d,:-]+)(%\d+)?`), "${1}${2}%1"),
 		"dependency-bare-id":    replaceIn(regexp.MustCompile(`(--dependency[= ]|-d )("?)`), "${1}${2}afterok:"),
 		"export-none":           firstOf(`--export[= ](NONE|NIL)`, `--export=ALL`, `--export[= ]`, `--export=ALL,`),
-		"log-name-fixed":        mendLogName,
+		"log-name-fixed":        replaceIn(regexp.MustCompile(`((?:--(?:output|error)[= ]|-[oe]\s*)\S*?)((?:\.\w+)?)(\s|$)`), "${1}-%j${2}${3}"),
 		"requeue-log-truncated": insertAfterHead("#SBATCH --open-mode=append"),
 		"missing-pipefail":      insertAfterHead("set -o pipefail"),
 		"background-no-wait":    appendLine("wait"),
@@ -123,11 +123,6 @@ func mends() map[string]mend {
 	}
 }
 
-func at(lines []string, f Finding) (int, bool) {
-	i := f.Line - 1
-	return i, i >= 0 && i < len(lines)
-}
-
 // changed is lines with another text in line i; ok is false where it is the same.
 func changed(lines []string, i int, text string) (out []string, ok bool) {
 	if text == lines[i] {
@@ -141,11 +136,7 @@ func changed(lines []string, i int, text string) (out []string, ok bool) {
 // inLine changes the finding's line.
 func inLine(change func(string) string) mend {
 	return func(lines []string, f Finding) ([]string, bool) {
-		i, ok := at(lines, f)
-		if !ok {
-			return nil, false
-		}
-		return changed(lines, i, change(lines[i]))
+		return changed(lines, f.Line-1, change(lines[f.Line-1]))
 	}
 }
 
@@ -174,11 +165,7 @@ func replaceAt(re *regexp.Regexp, with string, line int) mend {
 // the same command after it.
 func replaceIn(re *regexp.Regexp, with string) mend {
 	return func(lines []string, f Finding) ([]string, bool) {
-		i, ok := at(lines, f)
-		if !ok {
-			return nil, false
-		}
-		for ; i < len(lines); i++ {
+		for i := f.Line - 1; i < len(lines); i++ {
 			if loc := re.FindStringSubmatchIndex(lines[i]); loc != nil {
 				rest := re.ExpandString(nil, with, lines[i], loc)
 				return changed(lines, i, lines[i][:loc[0]]+string(rest)+lines[i][loc[1]:])
@@ -216,10 +203,7 @@ func insertAfterHead(s string) mend {
 
 func insertBefore(s string) mend {
 	return func(lines []string, f Finding) ([]string, bool) {
-		i, ok := at(lines, f)
-		if !ok {
-			return nil, false
-		}
+		i := f.Line - 1
 		indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
 		return insertAt(lines, i, indent+s), true
 	}
@@ -236,8 +220,8 @@ func appendLine(s string) mend {
 
 func dropLine(re *regexp.Regexp) mend {
 	return func(lines []string, f Finding) ([]string, bool) {
-		i, ok := at(lines, f)
-		if !ok || !re.MatchString(lines[i]) {
+		i := f.Line - 1
+		if !re.MatchString(lines[i]) {
 			return nil, false
 		}
 		return slices.Delete(slices.Clone(lines), i, i+1), true
@@ -253,14 +237,9 @@ func mendCRLF(lines []string, _ Finding) ([]string, bool) {
 }
 
 func mendShebang(lines []string, _ Finding) ([]string, bool) {
-	for i, l := range lines {
-		if strings.TrimSpace(l) == "" {
-			continue
-		}
-		if strings.HasPrefix(l, "#!") {
-			return lines[i:], true // the byte order mark, or blank lines, are gone
-		}
-		break
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) != "" })
+	if i >= 0 && strings.HasPrefix(lines[i], "#!") {
+		return lines[i:], true // the byte order mark, or blank lines, are gone
 	}
 	return insertAt(lines, 0, "#!/bin/bash"), true
 }
@@ -268,10 +247,7 @@ func mendShebang(lines []string, _ Finding) ([]string, bool) {
 var sbatchWord = lazy.New(`(?i)^\s*#SBATCH`)
 
 func mendIgnored(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok || !sbatchWord.MatchString(lines[i]) {
-		return nil, false
-	}
+	i := f.Line - 1
 	fixed := sbatchWord.ReplaceAllString(lines[i], "#SBATCH")
 	out := slices.Delete(slices.Clone(lines), i, i+1)
 	return insertAt(out, min(headEnd(out), i), fixed), true
@@ -319,25 +295,6 @@ func mendDirective(l string) string {
 	})
 }
 
-func mendLogName(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok {
-		return nil, false
-	}
-	number := "-%j"
-	if slices.ContainsFunc(lines, func(l string) bool {
-		return strings.HasPrefix(l, "#SBATCH --array") || strings.HasPrefix(l, "#SBATCH -a")
-	}) {
-		number = "-%A_%a"
-	}
-	re := regexp.MustCompile(`((?:--(?:output|error)[= ]|-[oe]\s*)\S*?)((?:\.\w+)?)(\s|$)`)
-	m := re.FindStringSubmatchIndex(lines[i])
-	if m == nil {
-		return nil, false
-	}
-	return changed(lines, i, lines[i][:m[3]]+number+lines[i][m[4]:])
-}
-
 func mendDocker(lines []string, f Finding) ([]string, bool) {
 	add := ""
 	command := commandLines(lines, f)
@@ -352,39 +309,32 @@ func mendDocker(lines []string, f Finding) ([]string, bool) {
 
 // commandLines is the finding's line and those that continue it.
 func commandLines(lines []string, f Finding) string {
-	var b strings.Builder
-	for i := f.Line - 1; i >= 0 && i < len(lines); i++ {
-		b.WriteString(lines[i] + "\n")
-		if !strings.HasSuffix(lines[i], "\\") {
-			break
+	i := f.Line - 1
+	for end := i; ; end++ {
+		if end == len(lines)-1 || !strings.HasSuffix(lines[end], "\\") {
+			return strings.Join(lines[i:end+1], "\n")
 		}
 	}
-	return b.String()
 }
 
+var blankOrComment = lazy.New(`^\s*(#|$)`)
+
 func mendContinuation(lines []string, f Finding) ([]string, bool) {
-	i, ok := at(lines, f)
-	if !ok {
-		return nil, false
-	}
+	i := f.Line - 1
 	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
 		return changed(lines, i, t)
 	}
-	out := slices.Clone(lines)
 	// The line stands alone: take what is between it and its command away.
-	for i > 0 {
-		prev := strings.TrimSpace(out[i-1])
-		if prev != "" && prev[0] != '#' {
-			break
-		}
-		out = slices.Delete(out, i-1, i)
-		i--
+	command := i - 1
+	for command >= 0 && blankOrComment.MatchString(lines[command]) {
+		command--
 	}
-	if i == 0 {
+	if command < 0 {
 		return nil, false
 	}
-	if !strings.HasSuffix(out[i-1], "\\") {
-		out[i-1] += " \\"
+	out := slices.Delete(slices.Clone(lines), command+1, i)
+	if !strings.HasSuffix(out[command], "\\") {
+		out[command] += " \\"
 	}
 	return out, true
 }
@@ -408,13 +358,11 @@ func mendArguments(lines []string, f Finding) ([]string, bool) {
 		{`\$([A-Za-z_]\w*)\b`, `"$${${1}[@]}"`},
 		{`\[@\]`, `[*]`},
 	} {
-		out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f)
-		if !ok {
-			continue
-		}
-		after := CheckIn("", []byte(strings.Join(out, "\n")), lang.EN)
-		if !slices.ContainsFunc(after, func(g Finding) bool { return g.Rule == f.Rule && g.Line == f.Line }) {
-			return out, true
+		if out, ok := replaceIn(regexp.MustCompile(r[0]), r[1])(lines, f); ok {
+			after := CheckIn("", []byte(strings.Join(out, "\n")), lang.EN)
+			if !slices.ContainsFunc(after, func(g Finding) bool { return g.Rule == f.Rule }) {
+				return out, true
+			}
 		}
 	}
 	return nil, false
