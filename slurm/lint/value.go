@@ -115,7 +115,6 @@ func (c *checker) launches(x *script.Command) bool {
 
 func unset(c *checker) {
 	seen := map[string]bool{}
-	comments := ""
 	for _, x := range c.job.Commands {
 		if x.Trap || x.Remote != nil && x.Shell.Remote != nil || x.Container != nil && x.Shell.Container != nil {
 			continue
@@ -128,10 +127,7 @@ func unset(c *checker) {
 			needs, slurm := slurmNeeds[e.Name]
 			switch {
 			case slurm:
-				if !launch && !e.Shell.NoUnset && !c.launchValue(e) {
-					continue
-				}
-				if !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) ||
+				if logs(x) && !e.Shell.NoUnset || !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) ||
 					e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
 					continue
 				}
@@ -143,10 +139,7 @@ func unset(c *checker) {
 			case badlyAssigned(c, e.Name):
 				continue
 			default:
-				if comments == "" {
-					comments = c.comments() + "."
-				}
-				if strings.Contains(comments, strings.ToLower(e.Name)) || c.speaksOf(e.Name) || !valueOf(x, e.Name, 0) {
+				if c.speaksOf(e.Name) || !valueOf(x, e.Name, 0) {
 					continue // the script says who sets it; or a site's own folder
 				}
 			}
@@ -170,52 +163,17 @@ func (c *checker) speaksOf(name string) bool {
 // of mounts may be a folder that the user's own environment names.
 func valueOf(x *script.Command, name string, depth int) bool {
 	for _, a := range x.Args {
-		for i, p := range a.Value {
-			if p.Ref == nil || p.Ref.Name != name {
-				continue
-			}
-			before, after := "", ""
-			if i > 0 {
-				before = a.Value[i-1].Text
-			}
-			if i+1 < len(a.Value) {
-				after = a.Value[i+1].Text
-			}
-			ends := i+1 == len(a.Value) || port.MatchString(after) || after == ":"
-			if (i == 0 || strings.HasSuffix(before, "=") || before == ":" && i <= 3) && ends {
-				return true
-			}
+		i := slices.IndexFunc(a.Value, func(p script.Piece) bool { return p.Ref != nil && p.Ref.Name == name })
+		if i >= 0 && (i == 0 || strings.HasSuffix(a.Value[i-1].Text, "=")) && (i+1 == len(a.Value) || port.MatchString(a.Value[i+1].Text)) {
+			return true
 		}
 	}
 	return depth < 6 && slices.ContainsFunc(x.Starts, func(y *script.Command) bool { return valueOf(y, name, depth+1) })
 }
 
-var port = lazy.New(`^:\d+$`)
+var port = lazy.New(`^:\d*$`)
 
 func positionalName(s string) bool { return !plainName.MatchString(s) }
-
-// launchValue reports whether the variable that an assignment makes of e ends
-// up in a launch.
-func (c *checker) launchValue(e script.Expansion) bool {
-	for _, s := range c.job.Starts {
-		for _, a := range append(slices.Clone(s.Args), flagArgs(s)...) {
-			for _, r := range a.Value.Refs() {
-				if r.Name == e.Name && r.Line == e.Line {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-func flagArgs(s *script.Start) []script.Arg {
-	var out []script.Arg
-	for _, f := range s.Flags {
-		out = append(out, script.Arg{Value: f.Value, Line: f.Line})
-	}
-	return out
-}
 
 // badlyAssigned reports whether the script tries to set name and bash does not
 // take it so.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -207,7 +208,8 @@ func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
 	off := p.Left.Offset() + 1
 	if p.Dollar {
 		if strings.Contains(p.Value, `\`) {
-			return textValue(unescape(p.Value), f.text.at(off))
+			said, _, _ := expand.Format(nil, p.Value, nil)
+			return textValue(said, f.text.at(off))
 		}
 		off++
 	}
