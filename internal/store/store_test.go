@@ -163,6 +163,16 @@ func TestACutTailShows(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(forged), 0o600))
 		_, _, err = s.VerifyAudit(ctx)
 		require.ErrorIs(t, err, errHead)
+
+		// A key that cannot be read is not replaced by one that signs whatever is there.
+		key := filepath.Join(dir, "audit.key")
+		require.NoError(t, os.Remove(key))
+		require.NoError(t, os.Symlink("audit.key", key))
+		_, _, err = s.VerifyAudit(ctx)
+		require.Error(t, err)
+		info, err = os.Lstat(key)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeSymlink, info.Mode().Type())
 	})
 }
 
