@@ -166,7 +166,7 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests:
 		wait, err := time.ParseDuration(cmp.Or(res.Header.Get("Retry-After"), "30") + "s")
-		if err != nil || wait <= 0 {
+		if err != nil {
 			wait = 30 * time.Second
 		}
 		return &laterError{min(wait, longestAgain)}
