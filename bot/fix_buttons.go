@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
@@ -123,10 +121,7 @@ func (b *Bot) submitSpec(ctx context.Context, a incoming.Ask, c *ops.Call, spec 
 	if err := b.mayHere(a, op); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
-	raw, err := json.Marshal(spec)
-	if err == nil {
-		raw, err = yaml.JSONToYAML(raw)
-	}
+	raw, err := json.Marshal(spec) // JSON is YAML
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}

@@ -54,7 +54,7 @@ func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
-	if had, ok := spec["exclude"].(string); ok && had != "" {
+	if had, _ := spec["exclude"].(string); had != "" {
 		nodes = had + "," + nodes
 	}
 	spec["exclude"] = nodes
