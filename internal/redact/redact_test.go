@@ -10,7 +10,7 @@ import (
 )
 
 func TestSecretsAreMasked(t *testing.T) {
-	hex := strings.Repeat("0123456789abcdef", 3)[:40]
+	hex, uuid := strings.Repeat("0123456789abcdef", 3)[:40], "0a1b2c3d-1a2b-3c4d-5e6f-0a1b2c3d4e5f"
 	for name, s := range map[string]struct{ text, secret string }{
 		"wandb key by name":   {"export WANDB_API_KEY=" + hex, hex},
 		"hub token":           {"login with hf_" + strings.Repeat("aB3", 8), "hf_" + strings.Repeat("aB3", 8)},
@@ -48,6 +48,10 @@ func TestSecretsAreMasked(t *testing.T) {
 		"stripe":              {"sk_li" + "ve_" + strings.Repeat("a1B2", 6), strings.Repeat("a1B2", 6)},
 		"discord hook":        {"DISCORD_WEBHOOK=https://discord.com/api/webhooks/123456789012345678/" + strings.Repeat("aB3", 20), strings.Repeat("aB3", 20)},
 		"digitalocean":        {"dop_" + "v1_" + strings.Repeat("0a1b2c3d", 8), strings.Repeat("0a1b2c3d", 8)},
+		"jira, second of two": {"with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
+		"teams hook":          {"to https://a.webhook.office.com/webhookb2/" + uuid + "@" + uuid + "/IncomingWebhook/" + strings.Repeat("9f86d081", 4) + "/" + uuid, strings.Repeat("9f86d081", 4)},
+		"a long s in a name":  {"pa\u017fsword=hunter22", "hunter22"},
+		"a long s elsewhere":  {"pa\u017fs with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
 		"nvidia registry key": {"nvapi-" + strings.Repeat("xY9", 8), strings.Repeat("xY9", 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +100,12 @@ func TestCleanTakesAwayWhatActs(t *testing.T) {
 		"\x00\x1b":                                 "",
 		"nul\x00 and \u202eright to left\u2066":    "nul and right to left",
 		"bad \xff byte":                            "bad \ufffd byte",
-		"c1 \u009b31m":                             "c1 31m",
-		"中文 stays, tab\ttoo":                       "中文 stays, tab\ttoo",
+		// The first and the last of each kind go, their neighbours stay.
+		"\x1f\x20~\x7f\u009f\u00a0": " ~\u00a0",
+		"\u061b\u061c\u200a\u200b\u200f\u2010\u2029\u202a\u202e\u202f\u205f\u2060\u206f\u2070": "\u061b\u200a\u2010\u2029\u202f\u205f\u2070",
+		"\ufefe\ufeff\uff00\U000dffff\U000e0000\U000e007f\U000e0080":                           "\ufefe\uff00\U000dffff\U000e0080",
+		"c1 \u009b31m":       "c1 31m",
+		"中文 stays, tab\ttoo": "中文 stays, tab\ttoo",
 	} {
 		require.Equal(t, want, redact.Clean(in))
 	}

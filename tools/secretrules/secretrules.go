@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 
 	"github.com/BurntSushi/toml"
@@ -57,13 +57,14 @@ func write(version string) error {
 		if r.Regex == "" || slices.Contains(leftOut, r.ID) {
 			continue
 		}
-		re, err := regexp.Compile(r.Regex)
+		re, err := syntax.Parse(r.Regex, syntax.Perl)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.ID, err)
 		}
 		// As gitleaks has it: without a group of its own, the first one is the secret.
+		// But one that repeats is only its last round, and all of the match is hidden.
 		group := r.SecretGroup
-		if group == 0 && re.NumSubexp() > 0 {
+		if group == 0 && re.MaxCap() > 0 && !repeatsGroup(re) {
 			group = 1
 		}
 		if err := out.Encode(map[string]any{"id": r.ID, "regex": r.Regex, "group": group, "keywords": r.Keywords}); err != nil {
@@ -71,4 +72,13 @@ func write(version string) error {
 		}
 	}
 	return nil
+}
+
+// repeatsGroup reports whether a group of re stands under a repetition.
+func repeatsGroup(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpRepeat, syntax.OpStar, syntax.OpPlus:
+		return re.MaxCap() > 0
+	}
+	return slices.ContainsFunc(re.Sub, repeatsGroup)
 }
