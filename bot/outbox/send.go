@@ -109,13 +109,14 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// sendOne sends m and settles it; it reports whether m is off the queue.
-func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) bool {
+// sendOne sends m and settles it.
+func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	if wait, err := s.resolve(ctx, &o); err != nil {
-		return s.settle(ctx, m, o, store.SlackRef{}, err)
+		s.settle(ctx, m, o, store.SlackRef{}, err)
+		return
 	} else if wait {
 		_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(time.Second), "waits for the message it belongs to", true)
-		return false
+		return
 	}
 	// A send that began and was not settled may have gone through: look before
 	// sending again.
@@ -124,16 +125,17 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 		switch {
 		case err != nil: // whether it arrived is still not known
 			_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(lookAgain), err.Error(), false)
-			return false
+			return
 		case ok:
-			return s.settle(ctx, m, o, ref, nil)
+			s.settle(ctx, m, o, ref, nil)
+			return
 		}
 	}
 	if !m.Tried.IsZero() && o.cannotBeFound() {
 		o = o.again()
 	}
 	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
-		return false // replaced meanwhile by a newer edit: that one is read next
+		return // replaced meanwhile by a newer edit: that one is read next
 	}
 	if s.Plain(o.Team) {
 		var changed bool
@@ -144,9 +146,9 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) b
 	m.Attempts++
 	ref, err := s.tell(ctx, m.Key, o)
 	if ctx.Err() != nil && err != nil {
-		return false // unknown; the next start looks
+		return // unknown; the next start looks
 	}
-	return s.settle(ctx, m, o, ref, err)
+	s.settle(ctx, m, o, ref, err)
 }
 
 // resolve finds the messages that o names by key; wait is true while one of
@@ -208,23 +210,22 @@ type waitError struct {
 func (e waitError) Error() string { return e.why }
 
 // settle writes the result of a send down.
-func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, ref store.SlackRef, err error) bool {
+func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, ref store.SlackRef, err error) {
 	st := s.cfg.Store
 	if err == nil {
 		if err := st.Sent(ctx, m, ref); err != nil {
 			s.cfg.Log.Error("slack: sent, but not noted", "key", m.Key, "err", err)
-			return false
 		}
-		return true
+		return
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 		s.paces.hold(o.lane(), s.cfg.Now().Add(limited.RetryAfter))
 		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(limited.RetryAfter), err.Error(), true)
-		return false
+		return
 	}
 	if w, ok := errors.AsType[waitError](err); ok {
 		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(w.after), w.why, true)
-		return false
+		return
 	}
 	if next, ok := s.instead(m, o, err); ok {
 		if st.Enqueue(ctx, next) == nil {
@@ -234,20 +235,19 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 			}
 			s.cfg.Log.Info("slack: sent another way", "key", m.Key, "why", err)
 			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())
-			return true
+			return
 		}
 	}
 	if permanent(err) {
 		s.cfg.Log.Error("slack: gave a message up", "key", m.Key, "do", o.Do, "err", err)
 		_ = st.Bury(ctx, m.ID, err.Error())
-		return true
+		return
 	}
 	// 5xx, a time-out, a connection that broke: Slack may have taken it.
 	back := min(5*time.Minute, time.Second<<min(m.Attempts, 9))
 	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
 	s.cfg.Log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
 	_ = st.Later(ctx, m.ID, s.cfg.Now().Add(back), err.Error(), false)
-	return false
 }
 
 // permanent reports whether err will not go away: Slack has understood the

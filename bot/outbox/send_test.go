@@ -142,6 +142,17 @@ func TestAnotherMessageIsNotTakenForTheLostOne(t *testing.T) {
 	})
 }
 
+// What belongs to a message waits until that is sent, also in a lane of its own.
+func TestWhatBelongsToAMessageWaitsForIt(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 3, Status: http.StatusServiceUnavailable})
+		s.owe("one", "a", Message{Do: Post, Channel: "C1", Text: "one"})
+		s.owe("two", "b", Message{Do: Post, Channel: "C1", ThreadOf: "one", Text: "two"})
+		require.Equal(t, []string{"C1: one", "C1 below one: two"}, stands(s.after(time.Minute)))
+		require.Empty(t, s.givenUp())
+	})
+}
+
 // A process that is killed while a call is under way leaves nothing unsaid, and says
 // nothing twice.
 func TestAKilledProcessLosesAndDoublesNothing(t *testing.T) {
