@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,8 +75,8 @@ func serveFakeModel(file string) {
 			fmt.Fprintf(w, "data: %s\n\n", raw)
 			w.(http.Flusher).Flush()
 		}
-		say := func(text string) {
-			for _, piece := range strings.SplitAfter(text, " ") {
+		say := func(text string) { // a dot may end a sentence or stand in a number: it comes by itself
+			for _, piece := range regexp.MustCompile(`[^ .]*[ .]|[^ .]+`).FindAllString(text, -1) {
 				send(map[string]string{"content": piece})
 			}
 		}

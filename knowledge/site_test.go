@@ -3,6 +3,7 @@ package knowledge_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,17 @@ func TestSitePagesGoFirstAndAreReadAgain(t *testing.T) {
 	clock = clock.Add(time.Minute)
 	require.Contains(t, ask(t, a, "default MASTER_PORT on our cluster?").Answer, "32000")
 	require.True(t, ask(t, a, "who should I contact?").Refused)
+}
+
+// A folder that holds something else than pages costs little.
+func TestAPageBeyondAllBoundsIsNoPage(t *testing.T) {
+	dir := t.TempDir()
+	text := "# Who to contact\n\nAsk in #gpu-help.\n\n# Log\n\n" + strings.Repeat("a line of something else\n", 256<<10/25)
+	for size, refused := range map[int]bool{256 << 10: false, 256<<10 + 1: true} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "x.md"), []byte((text + strings.Repeat("-", 1000))[:size]), 0o644))
+		a := knowledge.New(knowledge.Options{Site: []string{dir}})
+		require.Equal(t, refused, ask(t, a, "who should I contact?").Refused, size)
+	}
 }
 
 func TestSitePagesGiveNoOrders(t *testing.T) {
