@@ -229,10 +229,8 @@ func looksLikeSpec(s string) bool {
 	if yaml.Unmarshal([]byte(s), &m) != nil {
 		return false
 	}
-	for _, k := range []string{"name", "nodes", "args", "partition", "worktree", "gpus_per_node", "preset"} {
-		if _, ok := m[k]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"name", "nodes", "args", "partition", "worktree", "gpus_per_node", "preset"}, func(k string) bool {
+		_, ok := m[k]
+		return ok
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,12 +203,9 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 
 // slackAsked reports whether any of Slack's variables is set.
 func slackAsked() bool {
-	for _, name := range []string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET"}, func(name string) bool {
+		return os.Getenv(name) != ""
+	})
 }
 
 // slackConfig is Slack's variables and what the configuration says of it.

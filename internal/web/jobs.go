@@ -152,12 +152,9 @@ func groupOf(j slurm.Job) string {
 
 // holds reports whether a job is named by text, in small letters.
 func holds(j slurm.Job, text string) bool {
-	for _, of := range []string{string(j.ID), j.Name, j.User, j.Partition, string(j.State), strings.Join(j.Nodes, " ")} {
-		if strings.Contains(strings.ToLower(of), text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{string(j.ID), j.Name, j.User, j.Partition, string(j.State), strings.Join(j.Nodes, " ")}, func(of string) bool {
+		return strings.Contains(strings.ToLower(of), text)
+	})
 }
 
 func (v *visit) clusters() []string { return slices.Sorted(maps.Keys(v.s.cfg.Service.Clusters)) }

@@ -163,12 +163,10 @@ func hasShardedObject(index any) bool {
 	if !ok {
 		return false
 	}
-	for _, k := range names.Keys {
-		if name, _ := k.(string); shardedObject.MatchString(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names.Keys, func(k any) bool {
+		name, _ := k.(string)
+		return shardedObject.MatchString(name)
+	})
 }
 
 // A part is where a tensor's piece or an object lies.

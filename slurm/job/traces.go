@@ -64,12 +64,7 @@ func (r *rendering) traceSettings() []setting {
 }
 
 func (r *rendering) presetSets(name string) bool {
-	for _, p := range r.presets {
-		if p.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.presets, func(p setting) bool { return p.name == name })
 }
 
 // marker is one line per node and attempt that says what was started there;

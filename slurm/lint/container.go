@@ -196,12 +196,9 @@ func (c *checker) namesOnHost(box *script.Container, p string) bool {
 			return true
 		}
 	}
-	for _, x := range c.job.Commands {
-		if x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.job.Commands, func(x *script.Command) bool {
+		return x.Container == nil && (x.Name() == "cd" || x.Name() == "source" || x.Name() == "mkdir") && strings.HasPrefix(x.Args[len(x.Args)-1].Text(), top)
+	})
 }
 
 func containerMountMissing(c *checker) {

@@ -146,13 +146,8 @@ func noTimeLimit(c *checker) {
 		return
 	}
 	for _, d := range c.job.Directives {
-		for _, o := range d.Options {
-			if o.Name == "time" || d.FaultOption == "time" {
-				return // given, though ignored or bad: that is said already
-			}
-		}
-		if near, ok := script.NearestOption(d.FaultOption); ok && near == "time" {
-			return
+		if near, _ := script.NearestOption(d.FaultOption); d.Options.Has("time") || d.FaultOption == "time" || near == "time" {
+			return // given, though ignored or bad: that is said already
 		}
 	}
 	c.report(c.head(), "")
@@ -256,19 +251,15 @@ func dependencyBareID(c *checker) {
 // laterID reports whether the dependency is a variable that holds nothing yet,
 // and the number of a job once its loop goes round again.
 func (c *checker) laterID(s *script.Submission, o script.Option) bool {
-	if text, ok := o.Value.Literal(); !ok && !isVariable(o.Value) || text != "" {
+	if o.Value.Only() == nil && o.Text() != "" {
 		return false
 	}
 	return slices.ContainsFunc(s.Command.Expansions, func(e script.Expansion) bool {
 		return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
-			return a.Name == e.Name && len(a.Var.Value) == 1 && a.Var.Value[0].Ref != nil && submits(a.Var.Value[0].Ref)
+			r := a.Var.Value.Only()
+			return a.Name == e.Name && r != nil && submits(r)
 		})
 	})
-}
-
-func isVariable(v script.Value) bool {
-	r := v.Only()
-	return r != nil && r.Kind == script.Variable
 }
 
 // submits reports whether r is the number that an sbatch prints.
@@ -283,12 +274,7 @@ func submits(r *script.Ref) bool {
 }
 
 func withoutAll(v string) bool {
-	for f := range strings.SplitSeq(v, ",") {
-		if strings.EqualFold(f, "ALL") {
-			return false
-		}
-	}
-	return v != "" && !strings.HasPrefix(v, "$")
+	return v != "" && !strings.HasPrefix(v, "$") && !slices.Contains(strings.Split(strings.ToUpper(v), ","), "ALL")
 }
 
 func exportNone(c *checker) {
@@ -304,11 +290,10 @@ func exportNone(c *checker) {
 		}
 	}
 	for _, s := range c.job.Starts {
-		if s.Step == nil || s.Trap {
+		if s.Step == nil {
 			continue
 		}
-		needs := s.Container == nil || len(c.job.Shell.Names()) > 0
-		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && needs {
+		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) {
 			c.report(e.Line, "srun --export="+e.Text())
 		}
 	}

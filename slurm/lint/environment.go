@@ -2,7 +2,6 @@ package lint
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -132,7 +131,6 @@ var (
 	tokenNames = lazy.New(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
 	// variableName is the form of values that name another variable.
 	variableName = lazy.New(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(=[A-Z][A-Z0-9_]*)?$`)
-	loginWords   = []string{"login"}
 )
 
 func secrets(c *checker) {
@@ -146,44 +144,30 @@ func secrets(c *checker) {
 			c.report(i+1, "://…:…@")
 		}
 	}
-	for _, a := range c.job.Assignments {
-		lit, ok := a.Var.Value.Literal()
-		if ok && secretName.MatchString(a.Name) && secretValue(a.Name, lit) {
-			c.report(a.Line, a.Name)
+	check := func(name, val string, line int, _ []script.Arm) {
+		name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+		if secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) {
+			c.report(line, name)
 		}
 	}
-	all := []script.Options{c.job.Options}
-	for _, st := range c.job.Steps {
-		all = append(all, st.Options)
-	}
-	for _, opts := range all {
-		if o, has := opts.Get("export"); has {
-			for kv := range strings.SplitSeq(o.Text(), ",") {
-				if name, val, ok := strings.Cut(kv, "="); ok && secretName.MatchString(name) && secretValue(name, val) {
-					c.report(o.Line, name)
-				}
-			}
+	c.eachSetting(check)
+	if o, has := c.job.Options.Get("export"); has {
+		for kv := range strings.SplitSeq(o.Text(), ",") {
+			name, val, _ := strings.Cut(kv, "=")
+			check(name, val, o.Line, nil)
 		}
 	}
 	for _, x := range c.job.Commands {
 		t := argTexts(x.Args)
-		for i := 1; i < len(t); i++ {
-			name, val, has := strings.Cut(strings.TrimLeft(t[i], "-"), "=")
-			if strings.HasPrefix(t[i], "--") && !has && i+1 < len(t) {
-				val, has = t[i+1], true
-			}
-			if (t[i] == "-e" || t[i] == "--env" || t[i] == "-x") && i+1 < len(t) {
-				name, val, has = strings.Cut(t[i+1], "=")
-			}
-			name = strings.ReplaceAll(name, "-", "_")
-			if has && secretName.MatchString(name) && !strings.Contains(name, " ") && secretValue(name, val) && !strings.Contains(t[i], " ") {
-				c.report(x.Args[i].Line, name)
+		for i, a := range t {
+			if strings.HasPrefix(a, "--") {
+				check(a, argAt(t, i+1), x.Args[i].Line, nil)
 			}
 		}
 		if argAt(t, 0) == "sshpass" && argAt(t, 1) == "-p" && secretValue("password", argAt(t, 2)) {
 			c.report(x.Line, "sshpass -p")
 		}
-		if slices.Contains(loginWords, argAt(t, 1)) || slices.Contains(loginWords, argAt(t, 2)) {
+		if argAt(t, 1) == "login" || argAt(t, 2) == "login" {
 			for i, a := range t[2:] {
 				if hexKey.MatchString(a) || (argAt(t, i+1) == "-p" || argAt(t, i+1) == "--password") && secretValue("password", a) {
 					c.report(x.Args[i+2].Line, t[0]+" login")
@@ -205,23 +189,14 @@ func argAt(t []string, i int) string {
 // secretValue reports whether val, given to name, is a real secret.
 func secretValue(name, val string) bool {
 	val = strings.Trim(val, `"'`)
-	if strings.HasPrefix(val, "-") || tokenNames.MatchString(name) {
-		return false
-	}
-	if variableName.MatchString(val) {
-		return false
-	}
-	if placeholder.MatchString(val) || strings.ContainsAny(val, "$/` ") && !strings.Contains(strings.ToLower(name), "secret") || strings.Contains(val, "$") {
-		return false
-	}
 	lower := strings.ToLower(name)
-	if strings.Contains(lower, "passw") || strings.HasSuffix(lower, "pwd") {
-		return len(val) >= 4
-	}
-	if strings.HasPrefix(val, "/") || strings.HasPrefix(val, "~") || strings.HasSuffix(lower, "tokens") {
+	switch _, err := strconv.Atoi(val); {
+	case strings.HasPrefix(val, "-"), tokenNames.MatchString(name), variableName.MatchString(val), placeholder.MatchString(val), strings.Contains(val, "$"),
+		strings.ContainsAny(val, "/` ") && !strings.Contains(lower, "secret"):
 		return false
-	}
-	if _, err := strconv.Atoi(val); err == nil && len(val) < 12 {
+	case strings.Contains(lower, "passw"), strings.HasSuffix(lower, "pwd"):
+		return len(val) >= 4
+	case strings.HasPrefix(val, "/"), strings.HasPrefix(val, "~"), strings.HasSuffix(lower, "tokens"), err == nil && len(val) < 12:
 		return false
 	}
 	return len(val) >= 20 || len(val) >= 8 && strings.ContainsAny(val, "0123456789")
@@ -233,47 +208,41 @@ var (
 )
 
 func noSuchTimeout(c *checker) {
-	check := func(name, val string, line int) {
-		if fakeTimeout.MatchString(name) {
+	c.eachSetting(func(name, val string, line int, _ []script.Arm) {
+		n, _ := strconv.Atoi(val)
+		switch {
+		case fakeTimeout.MatchString(name):
 			c.report(line, name)
-			return
+		case name == "NCCL_SOCKET_NTHREADS" && (n > 16 || c.aboutTimeout(line)):
+			c.report(line, name+"="+val)
 		}
-		if name == "NCCL_SOCKET_NTHREADS" {
-			n, err := strconv.Atoi(val)
-			if err == nil && n > 16 || c.aboutTimeout(line) {
-				c.report(line, name+"="+val)
-			}
-		}
-	}
+	})
+}
+
+// eachSetting hands out the variables that assignments and words such as
+// --export=ALL,A=1 set.
+func (c *checker) eachSetting(f func(name, val string, line int, branch []script.Arm)) {
 	for _, a := range c.job.Assignments {
-		check(a.Name, a.Var.Value.String(), a.Line)
+		f(a.Name, a.Var.Value.String(), a.Line, a.Branch)
 	}
 	for _, x := range c.job.Commands {
 		for _, a := range x.Args {
-			if strings.Contains(a.Text(), "=") {
-				for kv := range strings.SplitSeq(a.Text(), ",") {
-					name, val, _ := strings.Cut(kv, "=")
-					name = name[strings.LastIndexAny(name, " =")+1:]
-					if strings.HasPrefix(name, "NCCL_") || strings.HasPrefix(name, "TORCH_NCCL") {
-						check(name, val, a.Line)
-					}
+			for kv := range strings.SplitSeq(strings.TrimPrefix(a.Text(), "--export="), ",") {
+				if name, val, ok := strings.Cut(kv, "="); ok {
+					f(name, val, a.Line, x.Branch)
 				}
 			}
 		}
 	}
 }
 
-// aboutTimeout reports whether a comment on the line, or the line before,
-// speaks of a timeout.
+// aboutTimeout reports whether a comment on the line, or one alone on the line
+// before, speaks of a timeout.
 func (c *checker) aboutTimeout(line int) bool {
 	lines := c.job.Script.Lines
-	for l := line; l >= line-1 && l >= 1 && l <= len(lines); l-- {
-		_, comment, ok := strings.Cut(lines[l-1], "#")
-		if ok && timeoutWords.MatchString(comment) && (l == line || strings.HasPrefix(strings.TrimSpace(lines[l-1]), "#")) {
-			return true
-		}
-	}
-	return false
+	before := strings.TrimSpace(lines[max(line-2, 0)])
+	_, comment, _ := strings.Cut(lines[line-1], "#")
+	return timeoutWords.MatchString(comment) || strings.HasPrefix(before, "#") && timeoutWords.MatchString(before)
 }
 
 var debugWords = lazy.New(`(?i)debug|dbg|smoke|repro|triage|hang|profil|调试|排查|test`)
@@ -282,29 +251,13 @@ func debugLeftOn(c *checker) {
 	if len(c.job.Starts) == 0 || c.debugJob() {
 		return
 	}
-	say := func(name, val string, line int, branch []script.Arm) {
+	c.eachSetting(func(name, val string, line int, branch []script.Arm) {
 		val = strings.Trim(val, `"'`)
 		on := name == "CUDA_LAUNCH_BLOCKING" && val == "1" || name == "TORCH_DISTRIBUTED_DEBUG" && strings.EqualFold(val, "DETAIL")
 		if on && len(branch) == 0 {
 			c.report(line, name+"="+val)
 		}
-	}
-	for _, a := range c.job.Assignments {
-		lit, ok := a.Var.Value.Literal()
-		if ok {
-			say(a.Name, lit, a.Line, a.Branch)
-		}
-	}
-	for _, x := range c.job.Commands {
-		for _, a := range x.Args {
-			for _, kv := range strings.Split(a.Text(), ",") {
-				name, val, ok := strings.Cut(kv, "=")
-				if ok && !strings.Contains(a.Text(), "\n") {
-					say(strings.TrimPrefix(name, "--export="), val, a.Line, x.Branch)
-				}
-			}
-		}
-	}
+	})
 }
 
 // debugJob reports whether the script says that it debugs.
@@ -318,28 +271,8 @@ func (c *checker) debugJob() bool {
 		return true
 	}
 	o, has := c.job.Options.Get("time")
-	return has && shortTime(o.Text())
+	return has && shortLimit.MatchString(o.Text())
 }
 
-// shortTime reports whether a time limit is half an hour or less.
-func shortTime(s string) bool {
-	if strings.Contains(s, "-") {
-		return false
-	}
-	p := strings.Split(s, ":")
-	n := make([]int, len(p))
-	for i := range p {
-		v, err := strconv.Atoi(p[i])
-		if err != nil {
-			return false
-		}
-		n[i] = v
-	}
-	switch len(n) {
-	case 1, 2:
-		return n[0] <= 30
-	case 3:
-		return n[0] == 0 && n[1] <= 30
-	}
-	return false
-}
+// shortLimit is a time limit of half an hour or less.
+var shortLimit = lazy.New(`^(0?0:)?0?([12]?\d|30)(:\d+)?$`)

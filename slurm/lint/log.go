@@ -293,12 +293,10 @@ func restartWithoutLoad(c *checker) {
 // hiddenWords reports whether a variable that the script does not set may hold
 // arguments of the program.
 func hiddenWords(s *script.Start) bool {
-	for _, a := range s.ProgramArgs {
-		if r := a.Value.Only(); r != nil && r.Kind == script.Variable && !a.Value[0].Quoted {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.ProgramArgs, func(a script.Arg) bool {
+		r := a.Value.Only()
+		return r != nil && r.Kind == script.Variable && !a.Value[0].Quoted
+	})
 }
 
 // resubmits reports whether the script submits itself again.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
@@ -69,23 +70,23 @@ func (c *checker) run(t trainer) (run megatron.Run, world bool) {
 
 // worldSize is the number of ranks of a start.
 func (c *checker) worldSize(s *script.Start) (int, bool) {
-	nodes, okN := 1, s.Step == nil
-	if v, _, given := c.nodeFlag(s); given {
-		nodes, okN = c.job.Int(v)
-	} else if hasFlag(s, "standalone") {
-		nodes, okN = 1, true
-	} else if n, exact, ok := c.job.Nodes(); ok && exact {
-		nodes, okN = n, true
-		if s.Step == nil {
-			nodes = 1
-		}
-	}
-	if !okN {
-		return 0, false
-	}
 	if s.Launcher == script.Python {
 		n, ok := c.tasks(s.Command)
 		return n, ok && s.Step != nil
+	}
+	nodes := 1
+	if v, _, given := c.nodeFlag(s); given {
+		n, ok := c.job.Int(v)
+		if !ok {
+			return 0, false
+		}
+		nodes = n
+	} else if s.Step != nil && !hasFlag(s, "standalone") {
+		n, exact, ok := c.job.Nodes()
+		if !ok || !exact {
+			return 0, false
+		}
+		nodes = n
 	}
 	per, auto, ok, _ := c.workers(s)
 	if auto || !ok {
@@ -134,23 +135,21 @@ func (c *checker) arch(s *script.Start) (int, bool) {
 }
 
 // gpuFamilies are names of accelerators that are sold under others, and of
-// their families.
-var gpuFamilies = []struct {
-	word string
-	arch int
-}{
-	{"a800", 8}, {"a6000", 8}, {"a30", 8}, {"a5000", 8}, {"3090", 8}, {"4090", 8}, {"l20", 8}, {"ampere", 8}, {"hopper", 9}, {"h20", 9}, {"volta", 7}, {"b100", 10}, {"blackwell", 10},
+// their families, by architecture.
+var gpuFamilies = map[int]*lazy.Pattern{
+	7:  lazy.New(`(?:^|[^a-z])volta(?:$|\D)`),
+	8:  lazy.New(`(?:^|[^a-z])(a800|a6000|a30|a5000|3090|4090|l20|ampere)(?:$|\D)`),
+	9:  lazy.New(`(?:^|[^a-z])(hopper|h20)(?:$|\D)`),
+	10: lazy.New(`(?:^|[^a-z])(b100|blackwell)(?:$|\D)`),
 }
 
 func gpuWord(w string) (int, bool) {
 	if a, ok := megatron.GPUArch(w); ok {
 		return a, true
 	}
-	for _, f := range gpuFamilies {
-		if i := strings.Index(w, f.word); i >= 0 && (i == 0 || w[i-1] < 'a' || w[i-1] > 'z') {
-			if end := i + len(f.word); end == len(w) || w[end] < '0' || w[end] > '9' {
-				return f.arch, true
-			}
+	for arch, names := range gpuFamilies {
+		if names.MatchString(w) {
+			return arch, true
 		}
 	}
 	return 0, false
@@ -186,15 +185,13 @@ func illegalLayout(c *checker) {
 			if len(messages) == 0 {
 				line = c.flagLine(t, append([]string{p.Field}, flags[p.Rule]...))
 			}
-			messages, fixes = append(messages, clipLong(p.Message)), append(fixes, p.Fix)
+			messages, fixes = append(messages, strings.Join(strings.Fields(p.Message), " ")), append(fixes, p.Fix)
 		}
 		if len(messages) > 0 { // all at once: whoever mends one would wait in the queue for the next
 			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, strings.Join(messages, "; ") + ": " + c.rule.Why.In(c.lang), strings.Join(fixes, "; ")})
 		}
 	}
 }
-
-func clipLong(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // certain reports whether everything that a rule looks at is shown.
 func (c *checker) certain(t trainer, names []string, world bool) bool {
@@ -224,20 +221,13 @@ func (c *checker) certain(t trainer, names []string, world bool) bool {
 			}
 		}
 	}
-	if t.partial && slices.Contains(names, "DP") {
-		// How many replicas there are depends on every size of the layout.
-		for _, n := range []string{"--tensor-model-parallel-size", "--pipeline-model-parallel-size"} {
-			if !t.given(n) {
-				return false
-			}
-		}
+	// How many replicas there are depends on every size of the layout.
+	if t.partial && slices.Contains(names, "DP") && !(t.given("--tensor-model-parallel-size") && t.given("--pipeline-model-parallel-size")) {
+		return false
 	}
-	for _, f := range t.flags {
-		if f.ok && f.unread() && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE")) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.flags, func(f flagUse) bool {
+		return f.ok && f.unread() && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE"))
+	})
 }
 
 // sizes are the flags that decide how ranks are divided.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -213,24 +214,17 @@ func launcherNested(c *checker) {
 	}
 }
 
-// slurmAware are words that show that a program reads SLURM_* itself, or that
-// MPI tells it its rank.
-var slurmAware = []string{"lightning", "nemo", "trainer.", "--launcher slurm", "--launcher=slurm", "mmdet", "mmengine", "pl_", "submitit", "composer", "litgpt", "jax", "slurm_launch", "--dist-backend slurm", "hydra/launcher", "open_clip", "open_lm", "open_flamingo", "--deepspeed", "mpi4py", "horovod", "tensorflow"}
+var (
+	// slurmAware are words of programs that read SLURM_* themselves, or that MPI tells their rank.
+	slurmAware = lazy.New(`lightning|nemo|trainer\.|--launcher[ =]slurm|mmdet|mmengine|pl_|submitit|composer|litgpt|jax|slurm_launch|--dist-backend slurm|` +
+		`hydra/launcher|open_clip|open_lm|open_flamingo|--deepspeed|mpi4py|horovod|tensorflow`)
+	// saysSlurmAware are words of a comment that says so.
+	saysSlurmAware = lazy.New(`lightning|nemo|slurm_procid|slurmenvironment|reads? slurm|from slurm|slurm variables|slurm_\*|自己读取|读取 slurm|slurm ?变量`)
+)
 
 func (c *checker) slurmAware(s *script.Start) bool {
 	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(argTexts(s.ProgramArgs), " "))
-	text := words + "\n" + c.comments()
-	for _, w := range slurmAware {
-		if strings.Contains(words, w) {
-			return true
-		}
-	}
-	for _, w := range []string{"lightning", "nemo", "slurm_procid", "slurmenvironment", "reads slurm", "read slurm", "from slurm", "slurm variables", "slurm_*", "init_distributed_slurm", "自己读取", "读取 slurm", "slurm 变量", "slurm变量"} {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slurmAware.MatchString(words) || saysSlurmAware.MatchString(words+"\n"+c.comments())
 }
 
 func rankEnvMissing(c *checker) {
@@ -243,7 +237,7 @@ func rankEnvMissing(c *checker) {
 			continue
 		}
 		if s.Container != nil && (s.Container.Runtime == "pyxis" || s.Container.Runtime == "enroot") {
-			continue
+			continue // their hook for PyTorch sets them
 		}
 		if _, has := s.ProgramFlag("--rank", "--node_rank", "--node-rank", "--global_rank", "--global-rank", "--local_rank", "--local-rank", "--world-size", "--world_size"); has {
 			continue

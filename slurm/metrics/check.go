@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -72,12 +73,7 @@ func notFinite(r Run) (Finding, bool) {
 }
 
 func bad(it Iteration) bool {
-	for _, v := range []*float64{it.Loss, it.GradNorm} {
-		if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]*float64{it.Loss, it.GradNorm}, func(v *float64) bool { return v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) })
 }
 
 // lossSpike finds a loss that has jumped and stays up.

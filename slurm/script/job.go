@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,12 +185,7 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	}
 	docs := hereDocuments(file)
 	j.Directives = r.directives(t, func(off int) bool {
-		for _, d := range docs {
-			if uint(off) >= d[0] && uint(off) < d[1] {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(docs, func(d [2]uint) bool { return uint(off) >= d[0] && uint(off) < d[1] })
 	})
 	for _, d := range j.Directives {
 		if d.Ignored == "" && d.Component == 0 {

@@ -1,6 +1,9 @@
 package script
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Value is what a word expands to: text that the file shows, and references
 // to what it does not show.
@@ -123,12 +126,7 @@ func (v Value) Line() int {
 
 // Unknown reports whether a part of v is not shown by the file.
 func (v Value) Unknown() bool {
-	for _, p := range v {
-		if p.Ref != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v, func(p Piece) bool { return p.Ref != nil })
 }
 
 func textValue(s string, line int) Value {

@@ -143,12 +143,10 @@ func iterations(dir string) []saved {
 }
 
 func finished(in fs.FS, folder string) bool {
-	for _, name := range []string{"metadata.json", ".metadata", "mp_rank_*"} {
-		if found, _ := fs.Glob(in, folder+"/"+name); len(found) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"metadata.json", ".metadata", "mp_rank_*"}, func(name string) bool {
+		found, _ := fs.Glob(in, folder+"/"+name)
+		return len(found) > 0
+	})
 }
 
 // pace is the middle one of the times between checkpoints: a restart in between

@@ -134,12 +134,9 @@ func inLine(jobs []slurm.Job) []Waiting {
 // queued reports whether a job with that reason competes for nodes: held jobs and
 // those that wait for another job or an hour do not.
 func queued(reason string) bool {
-	for _, aside := range []string{"JobHeld", "Dependency", "BeginTime", "job requeued in held state", "burst_buffer/", "BurstBufferOperation", "Burst buffer pre_run"} {
-		if strings.HasPrefix(reason, aside) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"JobHeld", "Dependency", "BeginTime", "job requeued in held state", "burst_buffer/", "BurstBufferOperation", "Burst buffer pre_run"}, func(aside string) bool {
+		return strings.HasPrefix(reason, aside)
+	})
 }
 
 func priorityOf(j slurm.Job) int64 {
