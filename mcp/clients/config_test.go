@@ -22,12 +22,13 @@ func TestWhichVariablesAClientPassesOn(t *testing.T) {
 	require.Equal(t, map[string]string{"SLURM_CONF": "/etc/slurm.conf"}, clients.PassedOn(func(name string) string { return has[name] }))
 }
 
-// What each client is told, started by it and over HTTP.
+// What each client is told, started by it, with and without variables, and over HTTP.
 func TestEveryClientsSnippet(t *testing.T) {
 	var said strings.Builder
 	for _, name := range clients.Names() {
 		for _, start := range []clients.Start{
 			{Binary: "/opt/a b/megatron-ops", Args: []string{"--read-only"}, Env: map[string]string{"SLURM_CONF": "/etc/slurm/it's.conf"}},
+			{Binary: "/opt/megatron-ops"},
 			{URL: "http://127.0.0.1:8080/mcp", Token: "secret"},
 		} {
 			setup, err := clients.Config(name, start)

@@ -118,7 +118,7 @@ func see(ctx context.Context, what lang.Text, connect func() (*client.Client, er
 		if err == nil {
 			err = json.Unmarshal(raw, &schema)
 		}
-		if required, ok := schema["required"].([]any); ok && len(required) == 0 {
+		if required, _ := schema["required"].([]any); len(required) == 0 {
 			delete(schema, "required")
 		}
 		if err != nil {

@@ -322,11 +322,11 @@ func pieces(v reflect.Value, each func(piece)) {
 
 func (p piece) length() int { return p.v.Len() }
 
-// cut keeps at most room bytes of the piece's JSON.
+// cut keeps at most room bytes of the piece's JSON, which has more.
 func (p piece) cut(room int, tail bool) {
 	n := p.v.Len()
 	if p.v.Kind() == reflect.String {
-		p.v.SetString(strings.ToValidUTF8(p.v.String()[:max(0, min(n-1, room))], ""))
+		p.v.SetString(strings.ToValidUTF8(p.v.String()[:room], ""))
 		return
 	}
 	// Elements differ in length: those that fit are counted one by one.
