@@ -191,7 +191,7 @@ func saysMore(question string) bool {
 }
 
 // tableRow finds the id of a card that is one row of a table.
-var tableRow = lazy.New(`^(?:flag\.--|option\.|variable\.)`)
+var tableRow = lazy.New(`^(?:conf\.|field\.|flag\.--|option\.|variable\.)`)
 
 // clauseEnd parts the clauses of a question.
 var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)

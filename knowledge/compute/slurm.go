@@ -35,8 +35,8 @@ var nodeAt = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|nam
 // hosts answers about a compressed node list: its members, their number, the first.
 func hosts(q *question) string {
 	word := hostWord.FindString(q.text)
-	if strings.HasPrefix(strings.ToUpper(word), "SLURM_") {
-		word = ""
+	if strings.HasPrefix(strings.ToUpper(word), "SLURM_") || strings.Contains(q.text, "{"+word) {
+		word = "" // an element of a shell's array
 	}
 	if word == "" {
 		if list := hostEnum.FindString(q.text); list != "" && q.has("compress", "compact", "short form", "压缩", "紧凑", "缩写") {

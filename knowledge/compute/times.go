@@ -244,6 +244,10 @@ func signal(q *question) string {
 	if strings.Contains(m[1], "b") {
 		who = q.say("only the batch shell, which must trap it; the srun steps do not get it", "只发给批处理 shell(batch shell,需要 trap),srun 作业步(step)收不到")
 	}
+	if strings.Contains(m[1], "r") {
+		who += q.say(" (R: changes nothing of that; it lets the job overlap a reservation with MaxStartDelay)",
+			"(R: 与接收方无关,只是允许作业与设了 MaxStartDelay 的预留重叠)")
+	}
 	name := strings.ToUpper(m[2])
 	if known, ok := slurm.SignalNamed(name); ok {
 		name = known.Word

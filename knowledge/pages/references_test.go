@@ -22,11 +22,11 @@ const fewest = 8
 // topics are the pages' names by what the cards' ids begin with; the longest
 // beginning counts.
 var topics = map[string]string{
-	"build.": "images-and-dependencies", "ci.": "tests-and-labels", "ckpt.": "checkpoints", "comm.": "communication",
-	"cp.": "parallelism", "data.": "data", "docker.": "docker", "enroot.": "enroot", "err.": "error-messages", "ex.": "examples",
-	"flag.": "flags", "fp8.": "precision", "gpu.": "gpu-errors", "job.": "jobs", "lim.": "limits", "log.": "logging",
+	"around.": "around-training", "build.": "images-and-dependencies", "ci.": "tests-and-labels", "ckpt.": "checkpoints", "comm.": "communication",
+	"conf.": "slurm-conf", "cp.": "parallelism", "data.": "data", "docker.": "docker", "enroot.": "enroot", "err.": "error-messages",
+	"ex.": "examples", "field.": "job-fields", "flag.": "flags", "fp8.": "precision", "gpu.": "gpu-errors", "job.": "jobs", "lim.": "limits", "log.": "logging",
 	"lr.": "learning-rate", "mem.": "memory", "mg.": "megatron-facts", "model.": "model-sizes", "moe.": "mixture-of-experts",
-	"nccl.": "nccl", "net.": "nccl", "option.": "sbatch-options", "par.": "parallelism", "pattern.": "file-name-patterns",
+	"nccl.": "nccl", "nccl-message.": "nccl-messages", "net.": "nccl", "option.": "sbatch-options", "par.": "parallelism", "pattern.": "file-name-patterns",
 	"pipe.": "parallelism", "prec.": "precision", "pyxis.": "pyxis", "rdzv.": "rendezvous", "reason.": "pending-reasons",
 	"reason.AssocGrp": "pending-reasons-AssocGrp", "reason.AssocMax": "pending-reasons-AssocMax",
 	"reason.QOSGrp": "pending-reasons-QOSGrp", "reason.QOSMax": "pending-reasons-QOSMax", "rec.": "accounting", "run.": "launch",
