@@ -63,8 +63,8 @@ const (
 
 // A step is how far an operation is, in its own words.
 type step struct {
-	done, total int
-	what        string
+	done int
+	what string
 }
 
 // atWork shows in the thread that an operation is worked on, until ended is called.
@@ -81,9 +81,9 @@ func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 	}
 	plan := b.steps(ctx, a, c, op, t)
 	steps := make(chan step, 8)
-	c.Progress = func(done, total int, what string) {
+	c.Progress = func(done, _ int, what string) {
 		select {
-		case steps <- step{done, total, what}:
+		case steps <- step{done, what}:
 		default: // a later one says more
 		}
 	}

@@ -68,10 +68,7 @@ func (o AuditOut) View(l lang.Lang) view.Doc {
 	if o.Cut {
 		d.Tone, d.Title = view.Bad, lang.Text{EN: "entries at the end of the trail are gone: the signed head knows of later ones", ZH: "审计记录的末尾被删去：签名的记录头中有更晚的条目"}.In(l)
 	}
-	t := &view.Table{Header: []string{"when", "who", "as", "where", "what", "job", "agreed", "result"}, Spare: []int{3, 2, 6}}
-	if l == lang.ZH {
-		t.Header = []string{"时间", "谁", "身份", "来源", "操作", "作业", "批准", "结果"}
-	}
+	t := &view.Table{Header: view.Columns(l, "when|who|as|where|what|job|agreed|result", "时间|谁|身份|来源|操作|作业|批准|结果"), Spare: []int{3, 2, 6}}
 	for _, e := range o.Entries {
 		who := e.Who
 		if e.Agent != "" { // the person comes first: the agent asked for them

@@ -2,7 +2,11 @@
 // says, before a surface draws it as terminal text, Slack blocks or Markdown.
 package view
 
-import "github.com/megatron-ops/megatron-ops/internal/lang"
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
 
 // A Tone colours a document: how good the news is.
 type Tone string
@@ -47,6 +51,11 @@ type Table struct {
 	// Spare are columns that a narrow terminal goes without, in this order, before
 	// any cell is broken into lines.
 	Spare []int
+}
+
+// Columns are the words of a table's header in a language: "job|state", "作业|状态".
+func Columns(l lang.Lang, en, zh string) []string {
+	return strings.Split(lang.Text{EN: en, ZH: zh}.In(l), "|")
 }
 
 // A Viewer is an output that can say itself.

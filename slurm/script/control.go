@@ -39,7 +39,7 @@ func (r *reader) forClause(c *syntax.ForClause, f frame) {
 }
 
 // branches runs each arm from the same start and joins what they leave.
-func (r *reader) branches(f frame, arms []func(frame), complete bool, node syntax.Node, cond string) {
+func (r *reader) branches(f frame, arms []func(frame), complete bool, node syntax.Node) {
 	start := f.sh.vars
 	var ends []map[string]*Var
 	if !complete {
@@ -48,7 +48,7 @@ func (r *reader) branches(f frame, arms []func(frame), complete bool, node synta
 	allEnded := complete
 	for i, arm := range arms {
 		g := f
-		g.branch = append(slices.Clip(f.branch), Arm{node, i, cond})
+		g.branch = append(slices.Clip(f.branch), Arm{node, i})
 		f.sh.vars = maps.Clone(start)
 		arm(g)
 		if f.sh.ended {
@@ -117,7 +117,6 @@ func (r *reader) uncertain(sh *Shell, name string, x, y *Var) *Var {
 func (r *reader) ifClause(c *syntax.IfClause, f frame) {
 	var arms []func(frame)
 	complete := false
-	cond := ""
 	for e := c; e != nil; e = e.Else {
 		if len(e.Cond) == 0 {
 			complete = true
@@ -127,10 +126,9 @@ func (r *reader) ifClause(c *syntax.IfClause, f frame) {
 		g := f
 		g.checked, g.condition = true, true
 		if len(arms) > 0 {
-			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms), cond})
+			g.branch = append(slices.Clip(f.branch), Arm{c, len(arms)})
 		}
 		r.stmts(e.Cond, g)
-		cond += " " + f.text.slice(e.Cond[0].Pos(), e.Cond[len(e.Cond)-1].End())
 		if len(arms) == 0 {
 			if yes, known := r.decide(e.Cond, f); known && yes {
 				r.stmts(e.Then, f)
@@ -148,7 +146,7 @@ func (r *reader) ifClause(c *syntax.IfClause, f frame) {
 		}
 		arms = append(arms, func(g frame) { r.stmts(e.Then, g) })
 	}
-	r.branches(f, arms, complete, c, cond)
+	r.branches(f, arms, complete, c)
 }
 
 func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
@@ -173,7 +171,7 @@ func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
 		}
 		arms = append(arms, arm)
 	}
-	r.branches(f, arms, complete, c, f.text.slice(c.Word.Pos(), c.Word.End()))
+	r.branches(f, arms, complete, c)
 }
 
 func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
@@ -186,7 +184,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			if yes, known := r.decide([]*syntax.Stmt{c.X}, f); known && !yes {
 				return
 			} else if !known {
-				y.branch = append(slices.Clip(f.branch), Arm{c, 1, f.text.slice(c.X.Pos(), c.X.End())})
+				y.branch = append(slices.Clip(f.branch), Arm{c, 1})
 			}
 		}
 		before := maps.Clone(f.sh.vars)
@@ -203,7 +201,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 			x.masked = f.text.at(c.Y.Pos().Offset())
 		}
 		r.stmt(c.X, x)
-		y.branch = append(slices.Clip(f.branch), Arm{c, 1, "||" + f.text.slice(c.X.Pos(), c.X.End())})
+		y.branch = append(slices.Clip(f.branch), Arm{c, 1})
 		before := maps.Clone(f.sh.vars)
 		r.stmt(c.Y, y)
 		if f.sh.ended {

@@ -164,8 +164,6 @@ type Loop struct {
 type Arm struct {
 	Node syntax.Node
 	Arm  int
-	// Condition is what decides, as written.
-	Condition string
 }
 
 // A Pipe is what reads the output of a command.

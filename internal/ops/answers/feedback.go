@@ -190,10 +190,7 @@ func (o KnowledgeOut) View(l lang.Lang) view.Doc {
 	if len(o.Gaps) == 0 {
 		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "No answer was called wrong, and no question stayed open.", ZH: "没有被评为错误的回答，也没有未答的问题。"}.In(l)}
 	}
-	t := &view.Table{Header: []string{"times", "wrong", "last", "question", "who"}}
-	if l == lang.ZH {
-		t.Header = []string{"次数", "答错", "最近", "问题", "谁"}
-	}
+	t := &view.Table{Header: view.Columns(l, "times|wrong|last|question|who", "次数|答错|最近|问题|谁")}
 	for _, g := range o.Gaps {
 		question := strings.Join(append([]string{g.Question}, g.Others...), " / ")
 		t.Rows = append(t.Rows, []string{

@@ -162,10 +162,7 @@ func (o CardOut) View(l lang.Lang) view.Doc {
 	if len(o.Cards) == 0 {
 		return view.Doc{Title: lang.Text{EN: "The site has no answers of its own.", ZH: "站点还没有自己的答案。"}.In(l)}
 	}
-	t := &view.Table{Header: []string{"id", "question", "answer", "by"}}
-	if l == lang.ZH {
-		t.Header = []string{"编号", "问题", "答案", "添加者"}
-	}
+	t := &view.Table{Header: view.Columns(l, "id|question|answer|by", "编号|问题|答案|添加者")}
 	for _, k := range o.Cards {
 		t.Rows = append(t.Rows, []string{k.ID, k.Title.In(l), brief(k.Text.In(l)), cmp.Or(k.By, "-")})
 	}

@@ -149,10 +149,7 @@ func (o AvoidOut) View(l lang.Lang) view.Doc {
 }
 
 func avoidSection(list []Avoided, l lang.Lang) view.Section {
-	t := &view.Table{Header: []string{"node", "what", "until", "for", "why"}}
-	if l == lang.ZH {
-		t.Header = []string{"节点", "用途", "有效期至", "适用于", "原因"}
-	}
+	t := &view.Table{Header: view.Columns(l, "node|what|until|for|why", "节点|用途|有效期至|适用于|原因")}
 	var out []string
 	for _, a := range list {
 		what := lang.Text{EN: "avoid", ZH: "避开"}

@@ -190,10 +190,7 @@ func (o CleanupOut) View(l lang.Lang) view.Doc {
 	if o.Ended {
 		title = lang.Text{EN: "%s: processes that your jobs left behind, ended now: %d", ZH: "%s：已结束 %d 个作业遗留的进程"}
 	}
-	t := &view.Table{Header: []string{"node", "pid", "job", "age", "command"}}
-	if l == lang.ZH {
-		t.Header = []string{"节点", "进程号", "作业", "存在时间", "命令"}
-	}
+	t := &view.Table{Header: view.Columns(l, "node|pid|job|age|command", "节点|进程号|作业|存在时间|命令")}
 	for _, p := range o.Processes {
 		t.Rows = append(t.Rows, []string{p.Node, strconv.Itoa(p.PID), string(p.JobID), ops.Duration(p.ElapsedS), p.Command})
 	}

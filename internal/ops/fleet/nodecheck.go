@@ -194,10 +194,7 @@ func (o NodeCheckOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Leave them out: ", ZH: "排除："}.In(l) + "--exclude " + o.Exclude})
 		d.Next = []string{"avoid " + o.Exclude}
 	}
-	t := &view.Table{Header: []string{"node", "", "figures", "what is wrong"}}
-	if l == lang.ZH {
-		t.Header = []string{"节点", "", "测得", "问题"}
-	}
+	t := &view.Table{Header: view.Columns(l, "node||figures|what is wrong", "节点||测得|问题")}
 	for _, n := range o.Nodes {
 		mark := "ok"
 		if !n.OK {

@@ -160,10 +160,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 // View is the partitions, then the nodes that were asked for.
 func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Partitions) > 0 {
-		t := &view.Table{Header: []string{"partition", "free GPUs", "nodes A/I/O/T", "time limit", "GPUs a node"}}
-		if l == lang.ZH {
-			t.Header = []string{"分区", "空闲 GPU", "节点 A/I/O/T", "时限", "每节点 GPU"}
-		}
+		t := &view.Table{Header: view.Columns(l, "partition|free GPUs|nodes A/I/O/T|time limit|GPUs a node", "分区|空闲 GPU|节点 A/I/O/T|时限|每节点 GPU")}
 		for _, p := range o.Partitions {
 			name, limit := p.Name, "-"
 			if p.Default {
@@ -188,10 +185,7 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if !o.Listed || len(o.Nodes) == 0 {
 		return d
 	}
-	t := &view.Table{Header: []string{"node", "state", "GPUs used", "CPUs used", "why"}}
-	if l == lang.ZH {
-		t.Header = []string{"节点", "状态", "已用 GPU", "已用 CPU", "说明"}
-	}
+	t := &view.Table{Header: view.Columns(l, "node|state|GPUs used|CPUs used|why", "节点|状态|已用 GPU|已用 CPU|说明")}
 	for _, n := range o.Nodes {
 		why := n.Meaning
 		if n.Reason != "" {

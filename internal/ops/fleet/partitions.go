@@ -84,10 +84,7 @@ func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOu
 
 // View is a line a partition; one alone is shown with all it allows.
 func (o PartitionsOut) View(l lang.Lang) view.Doc {
-	t := &view.Table{Header: []string{"partition", "state", "nodes A/I/O/T", "time limit", "default time", "nodes a job", "GPUs a node", "features"}, Spare: []int{4, 1, 5}}
-	if l == lang.ZH {
-		t.Header = []string{"分区", "状态", "节点 A/I/O/T", "时限", "默认时限", "每作业节点", "每节点 GPU", "特性"}
-	}
+	t := &view.Table{Header: view.Columns(l, "partition|state|nodes A/I/O/T|time limit|default time|nodes a job|GPUs a node|features", "分区|状态|节点 A/I/O/T|时限|默认时限|每作业节点|每节点 GPU|特性"), Spare: []int{4, 1, 5}}
 	for _, p := range o.Partitions {
 		name, limit, usual, nodes := p.Name, "-", "-", "-"
 		if p.Default {

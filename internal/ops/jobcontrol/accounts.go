@@ -163,10 +163,7 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 		return o.ranking(l)
 	}
 	d := view.Doc{Title: fmt.Sprintf(lang.Text{EN: "accounts of %s", ZH: "%s 的账户"}.In(l), o.User)}
-	t := &view.Table{Header: []string{"account", "partition", "QOS", "default", "limits"}}
-	if l == lang.ZH {
-		t.Header = []string{"账户", "分区", "QOS", "默认 QOS", "限制"}
-	}
+	t := &view.Table{Header: view.Columns(l, "account|partition|QOS|default|limits", "账户|分区|QOS|默认 QOS|限制")}
 	var says []string
 	for _, a := range o.Accounts {
 		t.Rows = append(t.Rows, []string{a.Account, orAll(a.Partition, l), strings.Join(a.QOS, ","), a.DefaultQOS, limits(l,
@@ -180,10 +177,7 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 	if len(says) > 0 {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "fair share", ZH: "公平份额"}.In(l), Items: says})
 	}
-	q := &view.Table{Header: []string{"QOS", "priority", "limits", "preempts"}}
-	if l == lang.ZH {
-		q.Header = []string{"QOS", "优先级", "限制", "可抢占"}
-	}
+	q := &view.Table{Header: view.Columns(l, "QOS|priority|limits|preempts", "QOS|优先级|限制|可抢占")}
 	for _, one := range o.QOS {
 		q.Rows = append(q.Rows, []string{one.Name, strconv.Itoa(one.Priority), limits(l,
 			"time", "时限", one.MaxWall, "a job", "单作业", one.MaxTRES, "a user", "每用户", one.MaxTRESPU, "jobs a user", "每用户作业", one.MaxJobsPU,
@@ -197,10 +191,7 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 
 // ranking is everybody's share: whose jobs go first, other things being equal.
 func (o AccountsOut) ranking(l lang.Lang) view.Doc {
-	t := &view.Table{Header: []string{"place", "user", "account", "fair share", "due", "used of late"}}
-	if l == lang.ZH {
-		t.Header = []string{"名次", "用户", "账户", "公平份额", "应得", "近期已用"}
-	}
+	t := &view.Table{Header: view.Columns(l, "place|user|account|fair share|due|used of late", "名次|用户|账户|公平份额|应得|近期已用")}
 	for i, s := range o.Ranking {
 		t.Rows = append(t.Rows, []string{
 			strconv.Itoa(i + 1), s.User, strings.TrimSpace(s.Account), fmt.Sprintf("%.3f", s.Factor), fmt.Sprintf("%.1f %%", 100*s.Norm), fmt.Sprintf("%.1f %%", 100*s.Used),

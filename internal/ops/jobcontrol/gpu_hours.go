@@ -166,10 +166,7 @@ func share(hours, all float64) string {
 
 // goodputTable is a line a group with its hours by cause, and what they are based on.
 func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section {
-	t := &view.Table{Header: []string{by, "GPU hours", "productive", "lost", "start-up", "idle", "unknown", "waited h"}, Spare: []int{7, 1}}
-	if l == lang.ZH {
-		t.Header = []string{groupName(by, l), "GPU 小时", "有效", "丢失", "启动", "空闲", "未知", "排队小时"}
-	}
+	t := &view.Table{Header: view.Columns(l, by+"|GPU hours|productive|lost|start-up|idle|unknown|waited h", groupName(by)+"|GPU 小时|有效|丢失|启动|空闲|未知|排队小时"), Spare: []int{7, 1}}
 	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l), Goodput: &GoodputHours{}}
 	row := func(g HistoryGroup) {
 		h := *g.Goodput
@@ -192,11 +189,8 @@ func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section 
 	}.With(all.Goodput.Judged, ops.Counted(all.Jobs, "job")).In(l)}}
 }
 
-// groupName is a grouping in words.
-func groupName(by string, l lang.Lang) string {
-	if l != lang.ZH {
-		return by
-	}
+// groupName is a grouping in Chinese.
+func groupName(by string) string {
 	return map[string]string{
 		"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月", "job": "作业",
 	}[by]
@@ -204,10 +198,7 @@ func groupName(by string, l lang.Lang) string {
 
 // groupTable is a line a group, and one for all of them.
 func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
-	t := &view.Table{Header: []string{by, "jobs", "GPU hours", "cost", "completed", "failed", "cut off", "cancelled", "restarts", "waited h"}, Spare: []int{8, 9, 7, 1}}
-	if l == lang.ZH {
-		t.Header = []string{groupName(by, l), "作业数", "GPU 小时", "费用", "完成", "失败", "被截断", "取消", "重启", "排队小时"}
-	}
+	t := &view.Table{Header: view.Columns(l, by+"|jobs|GPU hours|cost|completed|failed|cut off|cancelled|restarts|waited h", groupName(by)+"|作业数|GPU 小时|费用|完成|失败|被截断|取消|重启|排队小时"), Spare: []int{8, 9, 7, 1}}
 	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l)}
 	row := func(g HistoryGroup) []string {
 		cost := ""

@@ -262,19 +262,13 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, s)
 	}
 	if len(o.Users) > 1 {
-		t := &view.Table{Header: []string{"user", "jobs", "GPU hours"}}
-		if l == lang.ZH {
-			t.Header = []string{"用户", "作业数", "GPU 小时"}
-		}
+		t := &view.Table{Header: view.Columns(l, "user|jobs|GPU hours", "用户|作业数|GPU 小时")}
 		for _, u := range o.Users {
 			t.Rows = append(t.Rows, []string{u.User, strconv.Itoa(u.Jobs), fmt.Sprintf("%.1f", u.GPUHours)})
 		}
 		d.Sections = append(d.Sections, view.Section{Table: t})
 	}
-	t := &view.Table{Header: []string{"job", "name", "user", "partition", "state", "exit", "nodes", "GPUs", "elapsed", "GPU hours", "ended"}, Spare: []int{5, 7, 3, 2, 10}}
-	if l == lang.ZH {
-		t.Header = []string{"作业", "名称", "用户", "分区", "状态", "退出码", "节点数", "GPU", "用时", "GPU 小时", "结束时间"}
-	}
+	t := &view.Table{Header: view.Columns(l, "job|name|user|partition|state|exit|nodes|GPUs|elapsed|GPU hours|ended", "作业|名称|用户|分区|状态|退出码|节点数|GPU|用时|GPU 小时|结束时间"), Spare: []int{5, 7, 3, 2, 10}}
 	failed := ""
 	for _, j := range o.Jobs {
 		exit, end := "-", "-"

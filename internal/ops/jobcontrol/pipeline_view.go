@@ -205,10 +205,7 @@ func (s PipelineStep) last() slurm.JobID {
 func (o PipelineOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: o.Name}
 	made := 0
-	t := &view.Table{Header: []string{"step", "after", "job", "state", "attempt"}, Spare: []int{4}}
-	if l == lang.ZH {
-		t.Header = []string{"步骤", "依赖", "作业", "状态", "第几次"}
-	}
+	t := &view.Table{Header: view.Columns(l, "step|after|job|state|attempt", "步骤|依赖|作业|状态|第几次"), Spare: []int{4}}
 	done := 0
 	for _, s := range o.Steps {
 		id, attempt := cmp.Or(string(s.last()), "-"), ""

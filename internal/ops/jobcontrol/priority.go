@@ -127,10 +127,7 @@ func (o PriorityOut) View(l lang.Lang) view.Doc {
 		s.Text = lang.Text{EN: "Not in line: ", ZH: "未参与排位："}.In(l) + m.Says.In(l)
 	}
 	if len(o.Parts) > 0 {
-		s.Table = &view.Table{Header: []string{"part", "counts", "at most", "what it is"}}
-		if l == lang.ZH {
-			s.Table.Header = []string{"组成", "分值", "上限", "含义"}
-		}
+		s.Table = &view.Table{Header: view.Columns(l, "part|counts|at most|what it is", "组成|分值|上限|含义")}
 	}
 	for _, p := range o.Parts {
 		most := "-"

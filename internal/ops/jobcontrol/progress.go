@@ -99,10 +99,7 @@ func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job, run metrics.Run) (
 
 // progressTable is a line a job: its state, how far it is, and how it goes.
 func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) *view.Table {
-	t := &view.Table{Header: []string{"job", "name", "state", "iteration", "loss", "s/iteration", "last line", "time left", "limit in", "where / why"}, Spare: []int{8, 9, 5, 6}}
-	if l == lang.ZH {
-		t.Header = []string{"作业", "名称", "状态", "迭代", "损失", "秒/迭代", "最近输出", "剩余时间", "距时限", "所在节点 / 原因"}
-	}
+	t := &view.Table{Header: view.Columns(l, "job|name|state|iteration|loss|s/iteration|last line|time left|limit in|where / why", "作业|名称|状态|迭代|损失|秒/迭代|最近输出|剩余时间|距时限|所在节点 / 原因"), Spare: []int{8, 9, 5, 6}}
 	where := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "where" })]
 	left := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "left" })]
 	for _, j := range jobs {

@@ -173,10 +173,7 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
 		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no such job waits (%d wait in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}
 	}
-	t := &view.Table{Header: []string{"job", "place", "start", "name", "user", "partition", "nodes", "GPUs", "limit", "priority", "why"}, Spare: []int{9, 7, 8, 4, 5}}
-	if l == lang.ZH {
-		t.Header = []string{"作业", "排位", "预计开始", "名称", "用户", "分区", "节点数", "GPU", "时限", "优先级", "原因"}
-	}
+	t := &view.Table{Header: view.Columns(l, "job|place|start|name|user|partition|nodes|GPUs|limit|priority|why", "作业|排位|预计开始|名称|用户|分区|节点数|GPU|时限|优先级|原因"), Spare: []int{9, 7, 8, 4, 5}}
 	for _, j := range o.Jobs[:min(len(o.Jobs), rowsShown)] {
 		id, place, start, limit, priority := string(j.ID), "-", "?", "-", "-"
 		if j.Tasks > 1 {

@@ -177,10 +177,7 @@ func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 		s.Text = lang.Text{EN: "none was started", ZH: "没有启动过步骤"}.In(l)
 		return s
 	}
-	s.Table = &view.Table{Header: []string{"step", "name", "state", "exit", "elapsed", "nodes", "most memory of a task", "submit line"}}
-	if l == lang.ZH {
-		s.Table.Header = []string{"步骤", "名称", "状态", "退出码", "用时", "节点", "单任务内存峰值", "启动命令"}
-	}
+	s.Table = &view.Table{Header: view.Columns(l, "step|name|state|exit|elapsed|nodes|most memory of a task|submit line", "步骤|名称|状态|退出码|用时|节点|单任务内存峰值|启动命令")}
 	for _, st := range steps {
 		exit := "-"
 		if st.ExitCode != nil {

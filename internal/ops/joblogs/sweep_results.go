@@ -64,10 +64,7 @@ func score(s metrics.Summary) float64 {
 
 // sweepView is a line a point.
 func sweepView(results []SweepResult, l lang.Lang) view.Doc {
-	t := &view.Table{Header: []string{"point", "job", "state", "iteration", "loss", "best loss", "validation", "s/iteration"}, Spare: []int{7, 4}}
-	if l == lang.ZH {
-		t.Header = []string{"参数", "作业", "状态", "迭代", "损失", "最佳损失", "验证损失", "秒/迭代"}
-	}
+	t := &view.Table{Header: view.Columns(l, "point|job|state|iteration|loss|best loss|validation|s/iteration", "参数|作业|状态|迭代|损失|最佳损失|验证损失|秒/迭代"), Spare: []int{7, 4}}
 	number := func(v *float64, scale float64) string {
 		if v == nil {
 			return ""

@@ -120,10 +120,7 @@ func (o DiffOut) View(l lang.Lang) view.Doc {
 		d.Sections = []view.Section{{Text: lang.Text{EN: "the specifications are the same", ZH: "规格没有变化"}.In(l)}}
 		return d
 	}
-	t := &view.Table{Header: []string{"field", "before", "after"}}
-	if l == lang.ZH {
-		t.Header = []string{"字段", "之前", "之后"}
-	}
+	t := &view.Table{Header: view.Columns(l, "field|before|after", "字段|之前|之后")}
 	for _, ch := range o.Changes {
 		t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
 	}

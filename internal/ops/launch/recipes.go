@@ -223,10 +223,7 @@ func (o RecipesOut) View(l lang.Lang) view.Doc {
 			{Heading: "sbatch", Code: o.Script, Lang: "bash", Fold: true},
 		}}
 	}
-	t := &view.Table{Header: []string{"model", "GPU", "GPUs", "type", "layout", "GBS", "TFLOP/s/GPU"}, Spare: []int{5}}
-	if l == lang.ZH {
-		t.Header = []string{"模型", "GPU", "GPU 数", "类型", "并行配置", "GBS", "TFLOP/s/GPU"}
-	}
+	t := &view.Table{Header: view.Columns(l, "model|GPU|GPUs|type|layout|GBS|TFLOP/s/GPU", "模型|GPU|GPU 数|类型|并行配置|GBS|TFLOP/s/GPU"), Spare: []int{5}}
 	var sources []string
 	for _, m := range o.Models {
 		name := m.Name

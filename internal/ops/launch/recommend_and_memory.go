@@ -156,10 +156,7 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{
 		EN: "%d layouts are legal and fit, of %d tried; the cheapest by estimate:", ZH: "尝试了 %[2]d 种并行配置，%[1]d 种合法且放得下；估算代价最低的是：",
 	}.In(l), o.Legal, o.Considered)}
-	t := &view.Table{Header: []string{"layout", "MBS", "microbatches", "recompute", "GiB", "TFLOP/s/GPU"}, Spare: []int{2}}
-	if l == lang.ZH {
-		t.Header = []string{"并行配置", "MBS", "微批次数", "重计算", "GiB", "TFLOP/s/GPU"}
-	}
+	t := &view.Table{Header: view.Columns(l, "layout|MBS|microbatches|recompute|GiB|TFLOP/s/GPU", "并行配置|MBS|微批次数|重计算|GiB|TFLOP/s/GPU"), Spare: []int{2}}
 	for _, op := range o.Options {
 		t.Rows = append(t.Rows, []string{
 			op.Layout.String(), strconv.Itoa(op.MicroBatch), strconv.Itoa(op.Microbatches), op.Recompute,

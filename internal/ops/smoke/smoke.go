@@ -166,10 +166,7 @@ func (o Out) View(l lang.Lang) view.Doc {
 		d.Tone = view.Good
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: every rung holds", ZH: "%s：每一级都通过"}.In(l), o.Name)
 	}
-	t := &view.Table{Header: []string{"rung", "size", "job", "state", "elapsed"}}
-	if l == lang.ZH {
-		t.Header = []string{"级别", "规模", "作业", "状态", "用时"}
-	}
+	t := &view.Table{Header: view.Columns(l, "rung|size|job|state|elapsed", "级别|规模|作业|状态|用时")}
 	s := view.Section{Table: t}
 	for _, r := range o.Rungs {
 		t.Rows = append(t.Rows, []string{r.Rung, cmp.Or(r.sized.In(l), r.Size), string(r.JobID), string(r.State), ops.Duration(r.ElapsedS)})
