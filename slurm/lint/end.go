@@ -143,18 +143,9 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			}
 			continue
 		case "[", "[[", "test", "(( ":
-			if slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" }) && line == 0 && c.endsBadly(y) {
-				return 0, ""
-			}
 			continue
 		}
 		if background && !waited {
-			continue
-		}
-		if slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Command == y || slices.Contains(s.Chain(), y) }) {
-			return 0, ""
-		}
-		if y.Checked && !y.ErrExit && y.Name() != "echo" {
 			continue
 		}
 		line, what = y.Line, y.Name()

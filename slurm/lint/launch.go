@@ -170,26 +170,14 @@ func nnodesMismatch(c *checker) {
 	if !ok || !exact || c.comparesNodes() {
 		return
 	}
-	reported := map[int]bool{}
-	say := func(line int, what string, said int) {
-		if !reported[said] {
-			reported[said] = true
-			c.report(line, fmt.Sprintf("%s, --nodes=%d", what, n))
-		}
-	}
-	main := 0 // starts that use every node
-	for _, s := range c.starts {
-		if k, ok := c.nodesOf(s.Command); ok && k >= n {
-			main++
-		}
-	}
+	say := func(line int, what string) { c.report(line, fmt.Sprintf("%s, --nodes=%d", what, n)) }
 	for _, s := range c.starts {
 		value, line, given := c.nodeFlag(s)
 		if lo, hi, isRange := strings.Cut(value.String(), ":"); isRange {
 			a, errA := strconv.Atoi(lo)
 			b, errB := strconv.Atoi(hi)
 			if errA == nil && errB == nil && (n < a || n > b) {
-				say(line, s.Launcher.NodesFlag()+"="+value.String(), a)
+				say(line, s.Launcher.NodesFlag()+"="+value.String())
 			}
 			continue
 		}
@@ -199,30 +187,29 @@ func nnodesMismatch(c *checker) {
 			if t, ok := c.tasks(s.Command); ok && t == said && per > 1 {
 				continue // every task is a node of its own to the launcher
 			}
-			if s.Step != nil && onKnown && on == said && on < n && (main > 0 || len(c.starts) > 1) {
+			if s.Step != nil && onKnown && on == said && on < n && len(c.starts) > 1 {
 				continue // a side step, or one of several that share the nodes
 			}
-			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said), said)
+			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said))
 			continue
 		}
 		if s.Step == nil || len(c.starts) > 1 {
 			continue
 		}
 		if o, has := s.Step.Options.Get("nodes"); has && onKnown && on != n && (on > n || s.Launcher != script.Wrapper) && on > 1 {
-			say(o.Line, "srun --nodes="+strconv.Itoa(on), on)
+			say(o.Line, "srun --nodes="+strconv.Itoa(on))
 		}
 	}
 	for _, a := range c.job.Assignments {
-		if !slices.Contains([]string{"NNODES", "NUM_NODES", "N_NODES", "PET_NNODES", "NUM_MACHINES"}, a.Name) || len(a.Branch) > 0 {
-			continue
-		}
-		lit, ok := a.Var.Value.Literal()
-		said, err := strconv.Atoi(lit)
-		if ok && err == nil && said != n && said > 1 { // one is independent-groups
-			say(a.Line, a.Name+"="+lit, said)
+		lit, _ := a.Var.Value.Literal()
+		// One node is independent-groups.
+		if said, err := strconv.Atoi(lit); err == nil && said != n && said > 1 && nodeCountName.MatchString(a.Name) && len(a.Branch) == 0 {
+			say(a.Line, a.Name+"="+lit)
 		}
 	}
 }
+
+var nodeCountName = lazy.New(`^(NNODES|N_NODES|NUM_NODES|NUM_MACHINES|PET_NNODES)$`)
 
 // nodeFlag is the value that tells a launcher the number of nodes.
 func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {

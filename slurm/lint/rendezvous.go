@@ -150,9 +150,6 @@ func missingRendezvous(c *checker) {
 			if endpoint || !dynamic(s) && (hasFlag(s, "master-addr") || env(s, "PET_MASTER_ADDR")) {
 				continue
 			}
-			if dynamic(s) && hasFlag(s, "rdzv-conf") {
-				continue
-			}
 		case s.Launcher == script.Accelerate:
 			if hasFlag(s, "main-process-ip", "config-file", "deepspeed-hostfile") || !hasFlag(s, "num-machines") {
 				continue

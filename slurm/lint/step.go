@@ -64,9 +64,6 @@ func noWorktree(c *checker) {
 		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
 			continue // a program on the PATH
 		}
-		if o, has := s.Flag("chdir"); has && o.Has {
-			continue
-		}
 		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
 			continue
 		}
