@@ -11,7 +11,7 @@ import (
 
 type request struct {
 	ID   json.RawMessage `json:"id"`
-	Path *string         `json:"path"`
+	Path string          `json:"path"`
 }
 
 type answer struct {
@@ -28,53 +28,28 @@ type fault struct {
 
 // Batch answers one line of a batch, {"id","path"}, with {"id","findings"} or
 // {"id","error"}. A relative path counts from the working directory.
-func Batch(line []byte) []byte { return batch(line, readFile) }
-
-func batch(line []byte, read func(string) ([]byte, error)) []byte {
+func Batch(line []byte) []byte {
 	var q request
-	var a answer
-	if err := json.Unmarshal(line, &q); err != nil {
-		a.ID = idOf(line)
-		a.Error = &fault{Code: "bad_input", Message: "not a JSON object with id and path: " + err.Error()}
-		return encode(a)
-	}
-	a.ID = q.ID
+	bad := json.Unmarshal(line, &q) // the id is read where another field is wrong
+	a := answer{ID: q.ID}
 	switch {
-	case q.Path == nil || *q.Path == "":
+	case bad != nil:
+		a.Error = &fault{Code: "bad_input", Message: "not a JSON object with id and path: " + bad.Error()}
+	case q.Path == "":
 		a.Error = &fault{"bad_input", "path", "path is missing: name the script to read"}
 	default:
-		src, err := read(*q.Path)
-		if errors.Is(err, fs.ErrNotExist) {
+		src, err := readFile(q.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			a.Error = &fault{"not_found", "path", err.Error()}
-		} else if err != nil {
+		case err != nil:
 			a.Error = &fault{"bad_input", "path", err.Error()}
-		} else {
-			f := Check(*q.Path, src)
-			if f == nil {
-				f = []Finding{}
-			}
-			a.Findings = &f
+		default:
+			found := append([]Finding{}, Check(q.Path, src)...)
+			a.Findings = &found
 		}
 	}
-	return encode(a)
-}
-
-// idOf finds the id of a line whose other fields could not be read.
-func idOf(line []byte) json.RawMessage {
-	var only struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(line, &only) != nil {
-		return nil
-	}
-	return only.ID
-}
-
-func encode(a answer) []byte {
-	out, err := json.Marshal(a)
-	if err != nil {
-		return []byte(`{"error":{"code":"failed","message":"the answer cannot be written as JSON"}}`)
-	}
+	out, _ := json.Marshal(a) // every field can be written
 	return out
 }
 

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,7 +176,9 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 }
 
 func TestAScriptWithoutFaultsHasAnEmptyListInBatch(t *testing.T) {
-	got := batch([]byte(`{"id":"a","path":"x"}`), func(string) ([]byte, error) { return []byte("echo hi\n"), nil })
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path, []byte("echo hi\n"), 0o600))
+	got := Batch(fmt.Appendf(nil, `{"id":"a","path":%q}`, path))
 	require.JSONEq(t, `{"id":"a","findings":[]}`, string(got))
 }
 
