@@ -14,27 +14,39 @@ import (
 var ofJob = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
 
 // A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
-// newest job is the one asked about: what an older one left says nothing of it.
+// newest job is the one asked about: what an older one left says nothing of it. One that
+// has written nothing yet, where nothing else could be its log, cannot be asked about.
 type jobFolder struct{ older map[string]bool } // their numbers
 
 // jobsIn finds the jobs whose logs lie below path.
 func (s *Source) jobsIn(path string) jobFolder {
-	jobs, newest := map[string]bool{}, int64(-1)
+	jobs, newest, newestSaying, alone := map[string]bool{}, int64(-1), int64(-1), true
 	// A folder that cannot be read is told of where its logs are gathered.
-	_ = s.in.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+	_ = s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
 		if d.IsDir() {
 			return enter(d.Name())
 		}
-		if m := ofJob.FindStringSubmatch(d.Name()); m != nil {
-			if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-				jobs[m[1]], newest = true, max(newest, n)
+		info, err := d.Info()
+		says := err == nil && isLog(filepath.ToSlash(p), info.Size())
+		m := ofJob.FindStringSubmatch(d.Name())
+		if m == nil {
+			alone = alone && !says
+			return nil
+		}
+		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+			jobs[m[1]], newest = true, max(newest, n)
+			if says {
+				newestSaying = max(newestSaying, n)
 			}
 		}
 		return nil
 	})
+	if alone && newestSaying >= 0 {
+		newest = newestSaying
+	}
 	delete(jobs, strconv.FormatInt(newest, 10))
 	return jobFolder{jobs}
 }

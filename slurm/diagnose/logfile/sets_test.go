@@ -65,6 +65,11 @@ func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 			require.Len(t, src.OtherJobs, len(c.lie)-len(c.read), "what is not read is said")
 		})
 	}
+	waits := folder(t, "slurm-4711.out", "slurm-4712.out")
+	require.NoError(t, os.WriteFile(filepath.Join(waits, "slurm-4713.out"), nil, 0o644))
+	require.Equal(t, []string{"slurm-4712.out"}, files(t, waits), "the newest has written nothing yet")
+	require.NoError(t, os.WriteFile(filepath.Join(waits, "rank_0.log"), []byte("step 1\n"), 0o644))
+	require.Equal(t, []string{"rank_0.log"}, files(t, waits), "or its ranks have, elsewhere")
 	src, err := logfile.Open(folder(t, ".venv/slurm-4713.out", "slurm-4712.out"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"slurm-4712.out"}, src.Files(), "no job writes there")
