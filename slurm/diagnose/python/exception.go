@@ -170,8 +170,9 @@ func (t *Traceback) Has(names ...string) bool {
 		return false
 	}
 	for _, f := range t.Frames {
+		file := "/" + f.File
 		for _, n := range names {
-			if f.Function == n || strings.HasSuffix(f.File, n) || strings.HasSuffix(n, "/") && strings.Contains(f.File, n) {
+			if f.Function == n || strings.HasSuffix(file, "/"+n) || strings.HasSuffix(n, "/") && strings.Contains(file, "/"+n) {
 				return true
 			}
 		}

@@ -167,6 +167,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"EOFError", "", []string{"/v/torch/utils/data/dataloader.py:_try_get_data"}, outcome.UnknownExit, pattern.Symptom},
 		{"EOFError", "", append([]string{"/v/multiprocessing/queues.py:_feed"}, deep...), outcome.UnknownExit, pattern.Symptom},
+		{"EOFError", "", []string{"/w/train_utils/common.py:load_checkpoint"}, outcome.CheckpointLoad, pattern.Specific + 1}, // no folder of torch's
 		{"ConnectionResetError", "the pipe was closed", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"ConnectionResetError", "odd", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UserException, pattern.Generic},
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/w/a.py:a"}, outcome.UserException, pattern.Generic},
