@@ -48,6 +48,8 @@ func TestAFileOfEachNodeNamesNoRank(t *testing.T) {
 	}{
 		"a record names the rank": {logged("2026-11-23 10:00:01,000 [rank 2/4 gpu2] CRITICAL train: failed", missing) + failed, 2},
 		"a record with bars":      {logged("2026-11-23 10:00:01,000 | rank 2/4 | ERROR | failed", missing) + failed, 2},
+		// A program catches what it logs in its module too.
+		"a record of an error, and the module": {"2026-11-23 10:00:01,000 [rank 2/4 gpu2] ERROR train: failed\n" + diagnosetest.Raised(missing) + failed, 2},
 		// Whoever wrote before an exception that nobody caught need not have raised it.
 		"nobody caught it":         {"2026-11-23 10:00:01,000 [rank 3/4 gpu2] WARNING train: slow\n" + diagnosetest.Raised(missing) + failed, nil},
 		"the record complains not": {logged("2026-11-23 10:00:01,000 [rank 3/4 gpu2] INFO train: step 2", missing) + failed, nil},

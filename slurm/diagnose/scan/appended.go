@@ -21,12 +21,16 @@ import (
 // says again in the same order and with the same numbers, where a loop counts. After
 // the end of a process its first line is enough, whatever numbers are in it.
 type opening struct {
-	forms []said32 // of the first sentences
-	since int      // sentences so far
-	over  bool     // its process has ended
-	next  int      // which of forms would come next, where some came again, one after the other
-	from  int      // the first of these
-	again Mark     // where they began to
+	forms  []said32 // of the first sentences
+	since  int      // sentences so far
+	over   bool     // its process has ended
+	next   int      // which of forms would come next, where some came again, one after the other
+	from   int      // the first of these
+	again  Mark     // where they began to
+	looked int      // untagged lines before the first step
+	first  []uint32 // their sentences, whoever says them, without their digits
+	back   []uint32 // those of them that came again after a launcher told of a failure
+	begun  Mark     // where these began to
 }
 
 // said32 hashes a sentence: without any digits, and without those before its first
@@ -47,6 +51,10 @@ const (
 	enoughAgain  = 4  // that come again where no end is seen
 	enoughAfter  = 3  // that come again where a launcher told of a failure
 	leastOpening = 12 // bytes of a line that may open a run
+
+	lookedFirst = 512 // untagged lines that are looked at before the first step
+	keptFirst   = 32  // the last of their sentences
+	enoughFirst = 2   // of these, come again after steps and a failure
 )
 
 // onlyTime is a line of date(1) and its like: scripts print it first and last.
@@ -65,6 +73,7 @@ func (s *scanner) begins(text string, off int64) {
 	}
 	o := &s.opening
 	loose := form32(logline.NoTag, opened(text))
+	s.beginsOver(text, loose, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
 	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
 	}
@@ -103,10 +112,40 @@ func (s *scanner) begins(text string, off int64) {
 			return
 		}
 	}
-	if o.since <= openingLines && !o.over && pattern.FormOf(text) < pattern.Inert && !tallyForm.MatchString(text) && !strings.Contains(text, python.Header) {
+	if o.since <= openingLines && !o.over && !fails.MatchString(text) &&
+		pattern.FormOf(text) < pattern.Inert && !tallyForm.MatchString(text) && !strings.Contains(text, python.Header) {
 		o.forms = append(o.forms, said32{loose, exactOf(text)})
 	}
 }
+
+// beginsOver looks for the start of another attempt in an untagged line. Every rank had
+// begun before a step was reported: who says then what was said before the first step,
+// after a launcher told of a failure, begins over.
+func (s *scanner) beginsOver(text string, loose uint32, m Mark) {
+	o := &s.opening
+	known := slices.Index(o.first, loose)
+	switch {
+	case !s.stepped():
+		if o.looked++; known < 0 && o.looked <= lookedFirst && len(text) >= leastOpening && text[0] > ' ' &&
+			!pattern.AgentLine(text) && !ofTorch.MatchString(text) && !fails.MatchString(text) && pattern.FormOf(text) < pattern.Inert {
+			o.first = append(o.first[max(0, len(o.first)-keptFirst+1):], loose)
+		}
+	case known < 0:
+	case s.Failed == nil || s.Failed.Off <= s.lastStart:
+		o.first = slices.Delete(o.first, known, known+1) // said amid the steps, it begins nothing
+	case !slices.Contains(o.back, loose):
+		if len(o.back) == 0 {
+			o.begun = m
+		}
+		if o.back = append(o.back, loose); len(o.back) == enoughFirst {
+			s.Starts["elastic"] = append(s.Starts["elastic"], o.begun)
+			s.lastStart, s.counts, o.back = m.Off, map[quota]int{}, nil
+		}
+	}
+}
+
+// stepped reports whether a step was reported.
+func (s *scanner) stepped() bool { return len(s.Progress)+len(s.recent) > 0 }
 
 // another begins a run: what the one before it came to counts no more.
 func (s *scanner) another(m Mark) {

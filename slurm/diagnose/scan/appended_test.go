@@ -20,6 +20,8 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
 	const failed = "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n"
 	one := diagnosetest.Raised("KeyError: 'a'")
+	ranks := strings.Repeat("Setting up the process group\n", 8) + strings.Repeat("Reading the data of the run\n", 8)
+	const steps = "step 1 of 9: loss 2.5\nstep 2 of 9: loss 2.4\nstep 3 of 9: loss 2.3\n"
 	upTo := func(next string) string { first, _, _ := strings.Cut(begin, next); return first }
 	for name, c := range map[string]struct {
 		log, class, line string
@@ -56,6 +58,18 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		},
 		"a launcher's run is appended": {
 			begin + diagnosetest.Raised("ValueError: the first") + torchrun + begin + diagnosetest.Raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
+		},
+		// Several ranks wrote into one log: each says what all say.
+		"ranks begin over after a launcher told of a failure": {
+			ranks + steps + one + failed + ranks + steps + "[after training is done] datetime: 2026-06-11 10:00:00 \n", outcome.Success, "", 0,
+		},
+		"ranks that are slow begin after another failed": {ranks + one + failed + ranks, outcome.UserException, "KeyError", 0},
+		"ranks say amid their steps what they said first": {
+			ranks + steps + ranks + steps + one + failed + ranks, outcome.UserException, "KeyError", 0,
+		},
+		"ranks fail with the same words": {
+			ranks + steps + strings.Repeat("[rank 1/4] ERROR failed\n"+diagnosetest.Raised("KeyError: 'b'")+"[rank 3/4] ERROR failed\n"+one, 2),
+			outcome.UserException, "KeyError: 'b'", 0,
 		},
 		"a line that opens each run": {"Begins again\n" + one + "Begins again\n" + one, outcome.UserException, "KeyError", 2},
 		"a run that Slurm ended": {

@@ -64,10 +64,8 @@ var (
 	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
 	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
-	// mpirunRank is Open MPI's word on a rank that a signal ended.
-	mpirunRank = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
-	nodeRankIs = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
-	hostRankIs = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
+	nodeRankIs   = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
+	hostRankIs   = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
 	// NCCLHost is the head of NCCL's own lines: node, process and local device.
 	NCCLHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
 	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
@@ -162,9 +160,8 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.Hosts[g[1]]++
 		return s.taskEnded(g[1], TaskList(g[2]), g[3], t, text, raw, off)
 	}
-	if g := find(h.Ask&pattern.AskTask, mpirunRank, text); g != nil {
-		s.Hosts[g[2]]++
-		return s.taskEnded(g[2], TaskList(g[1]), g[3], t, text, raw, off)
+	if h.Ask&pattern.AskTask != 0 && s.mpirunTells(t, text, raw, off) {
+		return true
 	}
 	if g := find(h.Ask&pattern.AskNodeRank, nodeRankIs, text); g != nil {
 		s.NodeRank[g[2]] = g[1]

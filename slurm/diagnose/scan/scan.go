@@ -42,6 +42,7 @@ type Event struct {
 	First         bool         // a launcher calls it the first failure that it saw
 	Quoted        bool         // by another rank than its own, whose file and node say nothing of it
 	Writer        string       // the rank that the record above names as its writer's; empty: none
+	World         int          // of how many ranks that is one, where the record says so
 	Child         bool         // its local rank is a number among the children of torch.multiprocessing.spawn
 }
 
@@ -163,8 +164,10 @@ type scanner struct {
 	listing    int             // the last line that printed an argument
 	opening    opening         // of the run that is read
 	began      map[logline.Tag]*firstWords
-	lastStart  int64  // of another attempt that processes showed
-	begun      string // the kind of a start line that waits for a time
+	lastStart  int64 // of another attempt that processes showed
+	// mpirunFirst is the rank whose exit code mpirun tells next.
+	mpirunFirst []int
+	begun       string // the kind of a start line that waits for a time
 }
 
 // A span is a line within a window.

@@ -69,20 +69,25 @@ func (st *stream) ofChild(e *Event) {
 
 // rankField is a logger's field with the rank of whoever writes: "[rank 2/4 gpu1] ERROR",
 // "| rank=1 |".
-var rankField = lazy.On("rank|Rank|RANK", `(?i)^.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`)
+var rankField = lazy.On("rank|Rank|RANK", `(?i)^.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`)
 
 // complains is the level of a record below which a logger writes an exception.
 var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b`)
 
+// fails is the level of a record of what a program gave up for.
+var fails = lazy.New(`\b(?:ERROR|CRITICAL|FATAL)\b`)
+
 // byRecord gives an exception that a program caught and had its logger write below a
-// record to the rank which the record names as its writer. One that nobody caught comes
-// from the module down, below whichever line was written before.
+// record to the rank which the record names as its writer. One that comes from the module
+// down may be one that nobody caught, below whichever line was written before: only a
+// record of an error has it.
 func (st *stream) byRecord(e *Event) {
 	caught := len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function != "<module>"
 	switch g := rankField.FindStringSubmatch(st.above); {
-	case !caught:
+	case !caught && !fails.MatchString(st.above):
 	case g != nil && complains.MatchString(st.above):
 		e.Writer = g[1]
+		e.World, _ = logline.Number(g[2])
 	case e.Stack.Chain != python.Unchained && st.raised != nil:
 		e.Writer = st.raised.Writer
 	}

@@ -1,0 +1,32 @@
+package scan
+
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+)
+
+// Open MPI's mpirun tells of the first rank that ended: in one line where a signal did it,
+// and in two where it left with an exit code (orte/tools/orterun/help-orterun.txt).
+var (
+	mpirunSignal  = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
+	mpirunProcess = lazy.New(`^ *Process name: \[\[\d+,\d+\],(\d+)\]$`)
+	mpirunCode    = lazy.New(`^ *Exit code: +(\d+)$`)
+)
+
+// mpirunTells reads what mpirun tells of a rank's end.
+func (s *scanner) mpirunTells(t logline.Tag, text, raw string, off int64) bool {
+	if g := mpirunSignal.FindStringSubmatch(text); g != nil {
+		s.Hosts[g[2]]++
+		return s.taskEnded(g[2], TaskList(g[1]), g[3], t, text, raw, off)
+	}
+	if g := mpirunProcess.FindStringSubmatch(text); g != nil {
+		s.mpirunFirst = TaskList(g[1])
+		return true
+	}
+	g, tasks := mpirunCode.FindStringSubmatch(text), s.mpirunFirst
+	if g == nil || tasks == nil {
+		return false
+	}
+	s.mpirunFirst = nil
+	return s.taskEnded("", tasks, "exit code "+g[1], t, text, raw, off)
+}
