@@ -19,6 +19,10 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if task := v.event.Tag.Label; task >= 0 {
 		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool { return e.Tag.Label >= 0 && e.Tag.Label != task })
 	}
+	if r := j.untold(); r >= 0 && inThread(v.event) { // its process lived on until the launcher ended it
+		v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
+		return v
+	}
 	for _, e := range live {
 		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
 			v.event.Rank = e.Rank

@@ -75,7 +75,13 @@ func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	for _, n := range c.Nodes {
 		j.nodes[n]++
 	}
-	j.world = j.argument("world_size")
+	if j.world = j.argument("world_size"); j.world == 0 {
+		for _, f := range files {
+			for _, e := range f.Events {
+				j.world = max(j.world, e.World)
+			}
+		}
+	}
 	return j
 }
 
@@ -195,6 +201,14 @@ func (j *job) placeFiles() {
 			j.baseRank[i] = j.fileRank[i] - l
 		}
 	}
+	// So do those of the only launcher that kept its ranks' logs apart.
+	if base, ok := j.onlyBase(); ok {
+		for i, f := range j.src.Logs {
+			if j.baseRank[i] < 0 && logfile.AttemptPath.MatchString(f.Name) {
+				j.baseRank[i] = base
+			}
+		}
+	}
 	// A node's files share its base; a node's index gives it where nothing else does.
 	byNode := map[string]int{}
 	for i := range j.files {
@@ -215,6 +229,25 @@ func (j *job) placeFiles() {
 			}
 		}
 	}
+}
+
+// onlyBase is the first rank of the only node of which a launcher told, where the logs of
+// attempts lie in one launcher's folder.
+func (j *job) onlyBase() (base int, ok bool) {
+	folder := ""
+	for _, f := range j.src.Logs {
+		at := logfile.AttemptPath.FindStringIndex(f.Name)
+		if at == nil {
+			continue
+		}
+		if folder != "" && f.Name[:at[0]] != folder {
+			return 0, false
+		}
+		folder = f.Name[:at[0]]
+	}
+	for _, base = range j.bases {
+	}
+	return base, folder != "" && len(j.bases) == 1
 }
 
 func same(ns []int) bool {

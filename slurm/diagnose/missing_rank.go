@@ -13,7 +13,7 @@ import (
 // that name it, sequence numbers, an exit code that is no other rank's, or that
 // it alone is silent.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
-	for _, by := range []func([]*scan.Event) (laggard, bool){j.recorded, j.named, j.behindBySequence, j.leftAlone, j.silentAlone} {
+	for _, by := range []func([]*scan.Event) (laggard, bool){j.recorded, j.named, j.behindBySequence, j.leftAlone, j.silentAlone, j.leftUncomplaining} {
 		if l, ok := by(live); ok {
 			return l, true
 		}
@@ -36,11 +36,7 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 			told = true
 			continue
 		}
-		ranks := []int{e.Rank}
-		if len(e.Tasks) > 0 && j.taskRank {
-			ranks = e.Tasks
-		}
-		for _, r := range ranks {
+		for _, r := range j.leavers(e) {
 			if r >= 0 {
 				codes[r] = e.Exit
 			}
@@ -65,6 +61,14 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 	return laggard{only, j.nccl[only], "exit"}, true
 }
 
+// leavers are the ranks of whose end a launcher tells; -1 for one that nobody knows.
+func (j *job) leavers(e *scan.Event) []int {
+	if len(e.Tasks) > 0 && j.taskRank {
+		return e.Tasks
+	}
+	return []int{e.Rank}
+}
+
 // severalSay reports whether more ranks than one say the same: that they lost a peer, or
 // were interrupted. Who of them says it first is chance, and none is to blame.
 func severalSay(class string, events []*scan.Event) bool {
@@ -80,12 +84,8 @@ func severalSay(class string, events []*scan.Event) bool {
 // silentAlone is the only rank, or the first of few, that does not complain of
 // the others where most do, or that wrote nothing at all where most wrote.
 func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
-	complains := map[int]bool{}
-	for _, e := range live {
-		if e.Rank >= 0 && !e.Agent && e.Weight >= pattern.Symptom && e.Weight < pattern.Death {
-			complains[e.Rank] = true
-		}
-	}
+	complains := complaining(live)
+	delete(complains, -1)
 	wrote := maps.Clone(complains)
 	for i, f := range j.files {
 		for t := range f.LastBy {
@@ -106,6 +106,42 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 		}
 	}
 	return laggard{}, false
+}
+
+// complaining are the ranks that complain of others; -1 among them: nobody knows which
+// raised an exception.
+func complaining(live []*scan.Event) map[int]bool {
+	complains := map[int]bool{}
+	for _, e := range live {
+		if !e.Agent && e.Weight >= pattern.Symptom && e.Weight < pattern.Death && (e.Rank >= 0 || e.Kind != "") {
+			complains[max(e.Rank, -1)] = true
+		}
+	}
+	return complains
+}
+
+// leftUncomplaining is the only rank of which a launcher tells that it left by itself, and
+// that did not complain before it did, where several others complain: they lost it.
+func (j *job) leftUncomplaining(live []*scan.Event) (laggard, bool) {
+	complains, quiet := complaining(live), -1
+	if complains[-1] || len(complains) < 2 {
+		return laggard{}, false
+	}
+	for _, e := range live {
+		if e.Exit <= 0 || scan.ToldToEnd(e.Exit) {
+			continue
+		}
+		for _, r := range j.leavers(e) {
+			switch {
+			case r < 0 || complains[r] || r == quiet:
+			case quiet >= 0:
+				return laggard{}, false
+			default:
+				quiet = r
+			}
+		}
+	}
+	return laggard{quiet, j.nccl[max(quiet, 0)], "silent"}, quiet >= 0
 }
 
 // A laggard is a rank that a collective waited for, and how that is known.

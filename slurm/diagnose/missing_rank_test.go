@@ -33,6 +33,21 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		}
 		return b.String()
 	}
+	says := func(ranks ...int) string {
+		var b strings.Builder
+		for _, rank := range ranks {
+			b.WriteString(strings.ReplaceAll("\n"+strings.TrimSuffix(diagnosetest.Raised(closed), "\n"), "\n", fmt.Sprintf("\n[rank%d]: ", rank)))
+		}
+		return b.String() + "\n"
+	}
+	told := func(ranks ...int) string { // of two nodes with two ranks
+		var b strings.Builder
+		for _, rank := range ranks {
+			fmt.Fprintf(&b, "  time      : 2026-06-11_10:00:00\n  host      : gpu%d\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: %d)\n"+
+				"  error_file: <N/A>\n  traceback : To enable traceback see: x\n", 1+rank/2, rank, rank%2, 100+rank)
+		}
+		return b.String()
+	}
 	for name, c := range map[string]struct {
 		log  string
 		rank int
@@ -58,6 +73,20 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 			"  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
 		"mpirun: a signal ended one": {"NCCL version 2.27.3+cuda12.9\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
 			"mpirun noticed that process rank 14 with PID 4711 on node gpu7 exited on signal 6 (Aborted).\n", 14, "gpu7"},
+		"mpirun: one left with a code": {diagnosetest.Raised("KeyError: 'rope'") + "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
+			"mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n" +
+			"  Process name: [[10003,1],2]\n  Exit code:    1\n", 2, ""},
+		"mpirun: one left without a word": {says(0, 3) + "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
+			"  Process name: [[10003,1],2]\n  Exit code:    3\n", 2, ""},
+		"srun tells nothing of one, which left with 0": {says(0, 1, 3) + "srun: error: gpu2: task 3: Exited with exit code 1\nsrun: error: gpu1: tasks 0-1: Terminated\n", 2, ""},
+		"one left before it could complain": {says(1, 3) + "srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu1: task 1: Terminated\n" +
+			"srun: error: gpu2: tasks 2-3: Terminated\n", 0, "gpu1"},
+		"a thread of one died, and the launcher ended it": {"Exception in thread prefetch:\nTraceback (most recent call last):\n" +
+			"  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n  File \"/w/t.py\", line 8, in fill\nValueError: the queue is closed\n" +
+			strings.Repeat(diagnosetest.Raised(gloo), 3) + told(0, 1, 3), 2, ""},
+		"the last one of all did not leave by itself": {"Exception in thread prefetch:\nTraceback (most recent call last):\n" +
+			"  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n  File \"/w/t.py\", line 8, in fill\nValueError: the queue is closed\n" +
+			strings.Repeat(diagnosetest.Raised(gloo), 3) + told(0, 1, 2), 3, "gpu2"},
 		"srun: one was killed, all ended": {others(closed, 3) + "srun: error: gpu1: task 3: Killed\nsrun: error: gpu1: tasks 0-2: Terminated\n", 3, "gpu1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,10 +244,18 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 			per = max(1, j.ranks()/n)
 		}
 	}
-	for r := rank / per * per; r < (rank/per+1)*per; r++ {
-		if h := nodeOfRank[r]; h != "" {
-			return h
-		}
+	below, above := "", ""
+	for r := rank; r >= rank/per*per && below == ""; r-- {
+		below = nodeOfRank[r]
+	}
+	for r := rank; r < (rank/per+1)*per && above == ""; r++ {
+		above = nodeOfRank[r]
+	}
+	switch {
+	case below != "" && above != "" && below != above:
+		return "" // fewer ranks to a node than is usual, and it may be of either
+	case below+above != "":
+		return cmp.Or(below, above)
 	}
 	if k := rank / per; k < len(j.given.Nodes) {
 		return j.given.Nodes[k]
@@ -272,13 +281,42 @@ func (j *job) countRanks() int {
 }
 
 // ranksToldOf is how many ranks launchers tell of, where they tell of all up to the
-// highest.
+// highest, or of several and of all but one.
 func (j *job) ranksToldOf() int {
-	told, most := map[int]struct{}{}, -1
+	told, most := j.toldOf()
+	if untold := most + 1 - len(told); untold > 1 || untold == 1 && len(told) < 3 {
+		return 0
+	}
+	return most + 1
+}
+
+// untold is the only rank of whose end launchers tell nothing, though they tell of several
+// others': it did not end by itself; or -1.
+func (j *job) untold() int {
+	told, most := j.toldOf()
+	if len(told) != most || most < 3 {
+		return -1
+	}
+	for r := range most + 1 {
+		if _, ok := told[r]; !ok {
+			return r
+		}
+	}
+	return -1
+}
+
+// toldOf is of which ranks' ends launchers tell, and the highest rank that there is by
+// that, where each node has as many.
+func (j *job) toldOf() (told map[int]struct{}, most int) {
+	told, most = map[int]struct{}{}, -1
+	first, local := -1, 0 // the first rank of the last node, and the highest of a node
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {
 				told[e.Rank], most = struct{}{}, max(most, e.Rank)
+			}
+			if e.Rank >= 0 && e.Local >= 0 {
+				first, local = max(first, e.Rank-e.Local), max(local, e.Local)
 			}
 		}
 		for _, e := range f.Events {
@@ -289,10 +327,7 @@ func (j *job) ranksToldOf() int {
 			}
 		}
 	}
-	if len(told) <= most {
-		return 0
-	}
-	return most + 1
+	return told, max(most, first+local)
 }
 
 // ofSeveralNodes reports whether a file holds the words of ranks of several nodes: a
