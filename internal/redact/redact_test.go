@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,6 +53,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		"teams hook":          {"to https://a.webhook.office.com/webhookb2/" + uuid + "@" + uuid + "/IncomingWebhook/" + strings.Repeat("9f86d081", 4) + "/" + uuid, strings.Repeat("9f86d081", 4)},
 		"a long s in a name":  {"pa\u017fsword=hunter22", "hunter22"},
 		"a long s elsewhere":  {"pa\u017fs with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
+		"azure, a short word": {"of the app: abc8Q~" + strings.Repeat("aB3", 11), strings.Repeat("aB3", 11)},
 		"nvidia registry key": {"nvapi-" + strings.Repeat("xY9", 8), strings.Repeat("xY9", 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +62,17 @@ func TestSecretsAreMasked(t *testing.T) {
 			require.Contains(t, got, redact.Mask)
 			require.Equal(t, got, redact.Text(got), "masking twice changes nothing")
 		})
+	}
+}
+
+// What stands around a secret stays.
+func TestOnlyTheSecretIsMasked(t *testing.T) {
+	for text, secret := range map[string]string{
+		`{"key": "%s", "then": 1}`:        "ATATT3" + strings.Repeat("aB3", 62),
+		`of "%s"; and more`:               "abc8Q~" + strings.Repeat("aB3", 11),
+		`two: '%[1]s' and '%[1]s' and on`: "hvs." + strings.Repeat("aB3", 32),
+	} {
+		require.Equal(t, fmt.Sprintf(text, redact.Mask), redact.Text(fmt.Sprintf(text, secret)))
 	}
 }
 

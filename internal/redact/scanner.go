@@ -47,7 +47,7 @@ func (r scannerRule) mask(s string) string {
 			at += 2
 		}
 		from, to := m[at], m[at+1]
-		if from < last || from == to || strings.HasPrefix(s[from:], Mask[:len(Mask)-1]) {
+		if from == to {
 			continue
 		}
 		b.WriteString(s[last:from])
