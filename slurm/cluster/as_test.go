@@ -160,6 +160,14 @@ func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
 	require.ErrorContains(t, err, "others than root may change "+program)
 	require.NoError(t, os.Chmod(program, 0o755))
+	require.NoError(t, os.Chown(program, 4711, 0))
+	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
+	require.ErrorContains(t, err, "others than root may change "+program)
+	require.NoError(t, os.Chown(program, 0, 0))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(program, link))
+	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{{Program: link}})
+	require.ErrorContains(t, err, "others than root may change "+link)
 	require.NoError(t, os.Chmod(dir, 0o777))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
 	require.ErrorContains(t, err, "others than root may change "+dir)
@@ -187,6 +195,7 @@ func TestTheHelperRunsNothingElse(t *testing.T) {
 	}
 	for _, request := range []string{
 		`{"argv":["sh","-c","id"]}`, `{"argv":["/tmp/squeue"]}`, `{"argv":["../squeue"]}`, `{"argv":["mkdir","/x"]}`, `{"argv":["mkdir","-p","-m","--"]}`,
+		`{"argv":["sh","-p","--","/x"]}`,
 		`{"argv":[]}`, `{}`, `squeue`, ``,
 	} {
 		code, said, refused := run(request)
@@ -196,4 +205,11 @@ func TestTheHelperRunsNothingElse(t *testing.T) {
 	}
 	code, _, _ = run(`{"argv":["squeue"]}`, "more")
 	require.Equal(t, 126, code)
+	logs := filepath.Join(t.TempDir(), "logs")
+	code, _, _ = run(`{"argv":["mkdir","-p","--","` + logs + `"]}`)
+	require.Equal(t, 0, code)
+	require.DirExists(t, logs)
+	code, _, refused := run(`{"argv":["squeue"]}` + strings.Repeat(" ", 16<<20))
+	require.Equal(t, 126, code)
+	require.Contains(t, refused, "is longer than")
 }
