@@ -85,8 +85,7 @@ func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 			folded = append(folded, s)
 		case s.Code != "" && s.Code == d.RootLine, s.Table != nil:
 			// These are the lines above.
-		case s.Fold || s.Code != "":
-			s.Fold = true
+		case s.Fold:
 			folded = append(folded, s)
 		default:
 			doc.Sections = append(doc.Sections, s)

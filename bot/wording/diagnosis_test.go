@@ -43,7 +43,8 @@ func TestADiagnosisBeginsWithTheCause(t *testing.T) {
 	d := joblogs.DiagnoseOut{Report: report.Report{
 		Class: "cuda_oom", RootRank: &rank, RootNode: &node, RootFile: "x.out", RootLineNo: &line, RootLine: "[rank3]: torch.OutOfMemoryError: CUDA out of memory.",
 		Summary: "GPU out of memory on rank 3. The model did not fit.", Advice: []string{"Lower the micro-batch."}, Attempts: 1,
-	}}
+		Stacks: []report.StackGroup{{Ranks: []int{3}, Frames: []string{"forward"}}},
+	}, FixUnknown: "the cluster does not answer"}
 	doc := Diagnosis(d, lang.EN)
 	require.Equal(t, "GPU out of memory, rank 3 on gpu4", doc.Title)
 	var shown, folded []string
@@ -55,8 +56,11 @@ func TestADiagnosisBeginsWithTheCause(t *testing.T) {
 			require.Empty(t, folded, "what is folded comes last")
 		}
 	}
-	require.Contains(t, shown, "Seen in the logrank 3 · x.out:812 │ torch.OutOfMemoryError: CUDA out of memory.")
-	require.Contains(t, folded, "Class, who acts, retry")
+	require.Len(t, shown, 3)
+	require.Equal(t, "Seen in the logrank 3 · x.out:812 │ torch.OutOfMemoryError: CUDA out of memory.", shown[0])
+	require.Equal(t, "What to do", shown[1])
+	require.Equal(t, "No change is offered: the cluster does not answer", shown[2])
+	require.Equal(t, []string{"Class, who acts, retry", "Stacks, smallest group first"}, folded)
 	for _, s := range doc.Sections {
 		require.NotEqual(t, d.RootLine, s.Code, "the line is shown once")
 	}

@@ -277,9 +277,7 @@ func (m *importer) container(c *script.Container) {
 	if c.MountsUnknown {
 		m.note(c.Line, c.Runtime, "some mounts are not shown by the file", "部分挂载文件中没有给出")
 	}
-	if dir, ok := c.Workdir.Literal(); ok && dir != "" {
-		m.spec.Container.Workdir = dir
-	}
+	m.spec.Container.Workdir, _ = c.Workdir.Literal()
 	if c.EnvFile {
 		m.note(c.Line, "--env-file", "what that file sets is not carried", "该文件设置的变量没有导入")
 	}

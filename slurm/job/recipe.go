@@ -152,7 +152,7 @@ func fromRecipe(values map[string]string) (Spec, []Note) {
 	if n := whole(values["gpus"]); n != nil {
 		s.GPUsPerNode = n
 	}
-	if secs, err := strconv.Atoi(values["time_limit"]); err == nil && secs > 0 && secs < 1e8 {
+	if secs, _ := strconv.Atoi(values["time_limit"]); secs > 0 && secs < 1e8 {
 		s.Time = fmt.Sprintf("%02d:%02d:%02d", secs/3600, secs/60%60, secs%60)
 	}
 	if gpu, ok := megatron.LookupGPU(strings.TrimPrefix(values["platforms"], "dgx_")); ok {
