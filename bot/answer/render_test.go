@@ -143,6 +143,12 @@ func TestOnlyKnownDocumentsAreLinked(t *testing.T) {
 	b := string(Raw(t, Blocks(d, lang.EN)))
 	require.Contains(t, b, `"url":"https://docs.nvidia.com/megatron-core"`)
 	require.Equal(t, 1, strings.Count(b, `"type":"link"`))
+
+	d = view.Doc{Sections: []view.Section{{Text: "https://slurm.schedmd.com/sbatch.html and https://me@github.com/x or https://github.com:8443/x"}}}
+	b = string(Raw(t, Blocks(d, lang.EN)))
+	require.Contains(t, b, `"url":"https://slurm.schedmd.com/sbatch.html"`)
+	require.Equal(t, 1, strings.Count(b, `"type":"link"`))
+	require.NotContains(t, b, `"text":""`, "Slack refuses an empty text before a link")
 }
 
 func TestButtonsOfferOnlyWhatSlackCanRun(t *testing.T) {
