@@ -55,6 +55,11 @@ func TestADumpTellsHowFarItsRankCame(t *testing.T) {
 		"0": {Enqueued: 9, Waiting: 5, Op: "all_reduce", Members: []int{0, 9, 12}},
 		"7": {Enqueued: 2, Members: []int{3, 12}},
 	}, r.Groups)
+	str := func(s string) string { return "X" + string(rune(len(s))) + "\x00\x00\x00" + s }
+	pickled := "\x80\x02}" + str("pg_config") + "}" + str("0") + "}" + str("ranks") + "ctorch.jit._pickle\nbuild_intlist\n](K\x00K\x03e\x85Rsss" +
+		str("entries") + "]}" + str("process_group") + "](" + str("0") + "es" + str("collective_seq_id") + "K\x09s" + str("state") + str("completed") + "sas."
+	r = read(t, "mine-3", pickled)
+	require.Equal(t, map[string]*groupState{"0": {Enqueued: 9, Members: []int{0, 3}}}, r.Groups, "PyTorch pickles a list by a call that names its type")
 	for name, text := range map[string]string{"mine": `{}`, "mine-1": `not a dump`, "mine-2.json": `{"entries":`, "mine-3": ""} {
 		_, err := Read(name, strings.NewReader(text))
 		require.Error(t, err, name)

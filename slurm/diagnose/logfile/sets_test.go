@@ -111,6 +111,15 @@ func TestPartsAreTheWholeSet(t *testing.T) {
 	}
 }
 
+// TestALogAndADumpAreASet has one of each, which is something to read.
+func TestALogAndADumpAreASet(t *testing.T) {
+	dir := folder(t, "a.log")
+	diagnosetest.Dump(t, dir, 3, 813, 811)
+	src, err := logfile.Open(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.log"}, src.Files())
+}
+
 // TestDumpsOfTheLastAttemptAreRead has two attempts, and what is called a dump and is none.
 func TestDumpsOfTheLastAttemptAreRead(t *testing.T) {
 	dir := folder(t, "attempt-2/flight-recorder-7")
