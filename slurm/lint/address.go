@@ -221,6 +221,11 @@ func wrongHead(src string) bool {
 
 func masterPort(c *checker) {
 	_, ports := c.endpoints()
+	for _, a := range c.job.Assignments {
+		if a.Name == "MASTER_PORT" && len(c.job.Starts) > 0 && !a.Trap { // a launcher that is not known may be told of it
+			ports = append(ports, endpoint{a.Var.Value, a.Line, a.Name, nil})
+		}
+	}
 	for _, p := range ports {
 		if c.badPort(p) {
 			c.report(cmp.Or(p.value.Line(), p.line), p.name+"="+p.value.String())
@@ -237,7 +242,7 @@ func (c *checker) badPort(p endpoint) bool {
 		n, err := strconv.Atoi(s)
 		return err == nil && (n < 1024 && n != 0 || n > 65535)
 	}
-	several := c.spread(p.start)
+	several := p.start != nil && c.spread(p.start)
 	for _, r := range p.value.Refs() {
 		inTask := r.Shell != nil && r.Shell.Step != nil && r.Shell.Remote == nil && several
 		switch r.Kind {

@@ -293,7 +293,8 @@ func exportNone(c *checker) {
 		if s.Step == nil {
 			continue
 		}
-		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) {
+		needs := s.Container == nil || len(c.job.Shell.Names()) > 0 // an image has a PATH of its own
+		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && needs {
 			c.report(e.Line, "srun --export="+e.Text())
 		}
 	}
