@@ -240,6 +240,9 @@ func (c *checker) eachSetting(f func(name, val string, line int, branch []script
 // before, speaks of a timeout.
 func (c *checker) aboutTimeout(line int) bool {
 	lines := c.job.Script.Lines
+	if line < 1 || line > len(lines) {
+		return false
+	}
 	before := strings.TrimSpace(lines[max(line-2, 0)])
 	_, comment, _ := strings.Cut(lines[line-1], "#")
 	return timeoutWords.MatchString(comment) || strings.HasPrefix(before, "#") && timeoutWords.MatchString(before)

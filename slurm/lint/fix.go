@@ -44,8 +44,11 @@ func improve(src []byte, found []Finding, known map[string]mend, tried map[strin
 		}
 		tried[key] = true
 		text := string(bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")))
-		lines, ok := m(strings.Split(text, "\n"), f)
-		if !ok {
+		lines := strings.Split(text, "\n")
+		if f.Line > len(lines) {
+			continue
+		}
+		if lines, ok = m(lines, f); !ok {
 			continue
 		}
 		next := []byte(strings.Join(lines, "\n"))
