@@ -1,17 +1,44 @@
 package logfile
 
 import (
+	"bytes"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
 // ofJob is a log as Slurm names it where nobody says otherwise: its number is a job's.
 // That of "10471.out" may also be a process's, a day's or a node's.
 var ofJob = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
+
+// ofNamed is a log as scripts have Slurm name it: "gpt-4711.out" of --output=%x-%j.out,
+// "gpt.o4711". Its number may be anything, so that what stands in the logs decides.
+var ofNamed = lazy.New(`^(.*?[A-Za-z].*?)[-_.][joe]?([1-9]\d{3,9})(?:[-_.]\S*)?$`)
+
+// ofProcesses are names whose numbers tell the parts of one job apart.
+var ofProcesses = lazy.New(`(?i)^nccl|(?:^|[^a-z])(?:rank|task|proc|process|worker|node|host|gpu|local|pid|log|core|stack|step|iter|iteration|shard|part)[^a-z]*$`)
+
+// aDay is a number that reads as a date.
+var aDay = lazy.New(`^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$`)
+
+// namedJob reads the name and the number of a log that may be a job's.
+func namedJob(file string) (name string, number int64, ok bool) {
+	m := ofNamed.FindStringSubmatch(file)
+	if m == nil || ofProcesses.MatchString(m[1]) || aDay.MatchString(m[2]) {
+		return "", 0, false
+	}
+	number, err := strconv.ParseInt(m[2], 10, 64)
+	return m[1], number, err == nil
+}
+
+// startOfNodes is the line that a rendered script's first node begins an attempt with.
+var startOfNodes = lazy.New(`(?m)^(?:\d+: )?start: (attempt=\d+) node=0 `)
 
 // A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
 // newest job is the one asked about: what an older one left says nothing of it. One that
@@ -21,6 +48,7 @@ type jobFolder struct{ older map[string]bool } // their numbers
 // jobsIn finds the jobs whose logs lie below path.
 func (s *Source) jobsIn(path string) jobFolder {
 	jobs, newest, newestSaying, alone := map[string]bool{}, int64(-1), int64(-1), true
+	named := map[string]map[int64][]string{} // folder and name → number → files
 	// A folder that cannot be read is told of where its logs are gathered.
 	_ = s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -29,18 +57,26 @@ func (s *Source) jobsIn(path string) jobFolder {
 		if d.IsDir() {
 			return enter(d.Name())
 		}
-		info, err := d.Info()
-		says := err == nil && isLog(filepath.ToSlash(p), info.Size())
-		m := ofJob.FindStringSubmatch(d.Name())
-		if m == nil {
-			alone = alone && !says
+		says := func() bool {
+			info, err := d.Info()
+			return err == nil && isLog(filepath.ToSlash(p), info.Size())
+		}
+		if m := ofJob.FindStringSubmatch(d.Name()); m != nil {
+			if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
+				jobs[m[1]], newest = true, max(newest, n)
+				if says() {
+					newestSaying = max(newestSaying, n)
+				}
+			}
 			return nil
 		}
-		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-			jobs[m[1]], newest = true, max(newest, n)
-			if says {
-				newestSaying = max(newestSaying, n)
+		alone = alone && !says()
+		if name, n, ok := namedJob(d.Name()); ok && d.Type().IsRegular() && says() {
+			stem := filepath.Join(filepath.Dir(p), name)
+			if named[stem] == nil {
+				named[stem] = map[int64][]string{}
 			}
+			named[stem][n] = append(named[stem][n], p)
 		}
 		return nil
 	})
@@ -48,7 +84,77 @@ func (s *Source) jobsIn(path string) jobFolder {
 		newest = newestSaying
 	}
 	delete(jobs, strconv.FormatInt(newest, 10))
+	for _, numbers := range named {
+		for _, n := range s.before(numbers) {
+			jobs[strconv.FormatInt(n, 10)] = true
+		}
+	}
 	return jobFolder{jobs}
+}
+
+// before are the numbers of jobs that ended before the one of the highest number began,
+// or that began as it did: of one job, a name's files are written at the same time.
+func (s *Source) before(numbers map[int64][]string) (older []int64) {
+	if len(numbers) < 2 {
+		return nil
+	}
+	newest := int64(-1)
+	for n := range numbers {
+		newest = max(newest, n)
+	}
+	last := s.span(numbers[newest])
+	for n, files := range numbers {
+		if n == newest {
+			continue
+		}
+		a := s.span(files)
+		comparable := !a.to.IsZero() && !last.from.IsZero() && (a.to.Year() == logline.Yearless) == (last.from.Year() == logline.Yearless)
+		if a.start != "" && a.start == last.start || comparable && !last.from.Before(a.to) {
+			older = append(older, n)
+		}
+	}
+	return older
+}
+
+// A logSpan is what the ends of some logs tell of when they were written.
+type logSpan struct {
+	from, to time.Time
+	start    string // of the first node's attempt, in a rendered script's words
+}
+
+// span reads the ends of files. What cannot be read tells nothing.
+func (s *Source) span(files []string) (all logSpan) {
+	for _, name := range files {
+		f, err := s.in.Open(name)
+		if err != nil {
+			continue
+		}
+		head, err := io.ReadAll(io.LimitReader(f, headWindow))
+		tail := head
+		if info, statErr := f.Stat(); err == nil && statErr == nil && info.Size() > headWindow {
+			tail = make([]byte, headWindow)
+			n, _ := f.ReadAt(tail, max(headWindow, info.Size()-headWindow))
+			tail = tail[:n]
+		}
+		f.Close()
+		if m := startOfNodes.FindStringSubmatch(string(head)); m != nil && all.start == "" {
+			all.start = m[1]
+		}
+		for line := range bytes.Lines(head) {
+			if at, ok := logline.ParseTime(string(line)); ok {
+				if all.from.IsZero() || at.Before(all.from) {
+					all.from = at
+				}
+				break
+			}
+		}
+		for line := range bytes.Lines(tail) {
+			if at, ok := logline.ParseTime(string(line)); ok && at.After(all.to) {
+				all.to = at
+			}
+		}
+	}
+	return all
 }
 
 // isOlder reports whether a name below the folder carries the number of an older job.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
@@ -76,6 +77,49 @@ func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 	require.Empty(t, src.OtherJobs)
 	dir := folder(t, "slurm-4711.out", "slurm-4712.out")
 	require.Equal(t, []string{"slurm-4711.out"}, files(t, filepath.Join(dir, "slurm-4711.out")), "a file that is named is read")
+}
+
+// TestTheNewestOfJobsThatScriptsNameIsRead has the logs of --output=%x-%j.out: what stands in
+// them shows that they are of several jobs, and not of parts of one.
+func TestTheNewestOfJobsThatScriptsNameIsRead(t *testing.T) {
+	hour := func(h string) string {
+		return "loading\n[2026-11-23 " + h + ":00:01] first\n" + strings.Repeat("step\n", 30000) + "[2026-11-23 " + h + ":50:00] last\n"
+	}
+	start := func(attempt, node string) string {
+		return "0: start: attempt=" + attempt + " node=" + node + " host=gpu1 ranks=0-7 commit=- dirty=- argv=a env=b\n"
+	}
+	for name, c := range map[string]struct {
+		lie  map[string]string
+		read []string
+	}{
+		"one ended before the other began": {map[string]string{"gpt-4711.out": hour("09"), "gpt-4711.err": "x\n", "gpt-4712.out": hour("10")}, []string{"gpt-4712.out"}},
+		"what an older one left elsewhere": {map[string]string{"gpt-4711.out": hour("09"), "gpt-4712.out": hour("10"), "gpt-4711/r1.log": "x\n", "gpt-4712/r1.log": "x\n"}, []string{"gpt-4712.out", "gpt-4712/r1.log"}},
+		"a day behind the number":          {map[string]string{"gpt_4711_2026-11-23.log": hour("09"), "gpt_4712_2026-11-23.log": hour("10")}, []string{"gpt_4712_2026-11-23.log"}},
+		"a batch system's own ending":      {map[string]string{"gpt.o4711": hour("09"), "gpt.o4712": hour("10")}, []string{"gpt.o4712"}},
+		"both begin at the first node":     {map[string]string{"gpt-4711.out": start("0", "0"), "gpt-4712.out": start("0", "0")}, []string{"gpt-4712.out"}},
+		"two attempts":                     {map[string]string{"gpt-4711.out": start("0", "0"), "gpt-4712.out": start("1", "0")}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"two nodes":                        {map[string]string{"gpt-4711.out": start("0", "0"), "gpt-4712.out": start("0", "1")}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"at the same time":                 {map[string]string{"gpt-4711.out": hour("09"), "gpt-4712.out": hour("09")}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"the older number is newer":        {map[string]string{"gpt-4711.out": hour("10"), "gpt-4712.out": hour("09")}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"no time":                          {map[string]string{"gpt-4711.out": "x\n", "gpt-4712.out": "x\n"}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"a year in one alone":              {map[string]string{"gpt-4711.out": "E0101 09:00:00.1 x\n", "gpt-4712.out": hour("10")}, []string{"gpt-4711.out", "gpt-4712.out"}},
+		"other names":                      {map[string]string{"gpt-4711.out": hour("09"), "llama-4712.out": hour("10")}, []string{"gpt-4711.out", "llama-4712.out"}},
+		"ranks":                            {map[string]string{"gpt-rank-4711.out": hour("09"), "gpt-rank-4712.out": hour("10")}, []string{"gpt-rank-4711.out", "gpt-rank-4712.out"}},
+		"processes of NCCL":                {map[string]string{"nccl.a.4711.log": hour("09"), "nccl.a.4712.log": hour("10")}, []string{"nccl.a.4711.log", "nccl.a.4712.log"}},
+		"days":                             {map[string]string{"gpt-20261122.log": hour("09"), "gpt-20261123.log": hour("10")}, []string{"gpt-20261122.log", "gpt-20261123.log"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range c.lie {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+			}
+			src, err := logfile.Open(dir)
+			require.NoError(t, err)
+			require.Equal(t, c.read, src.Files())
+			require.Len(t, src.OtherJobs, len(c.lie)-len(c.read), "what is not read is said")
+		})
+	}
 }
 
 // TestAFileIsFoundByItsOwnName has a name that would be a pattern as well.
