@@ -110,7 +110,8 @@ func (s *scanner) finish() {
 		s.usageAtEnd(st.usage)
 		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
 	}
+	s.onlyFarewell()
 	s.restartedBySteps()
 	s.neverMet()
-	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began = nil, nil, nil, nil, nil, nil
+	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began, s.window, s.before = nil, nil, nil, nil, nil, nil, nil, nil
 }

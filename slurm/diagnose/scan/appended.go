@@ -69,10 +69,17 @@ var ofTorch = lazy.New(`^\[?[WE]\d{4} \d\d:.*(?:\.cpp:\d+\] \[c10d\]|torch/distr
 func (s *scanner) begins(text string, off int64) {
 	if strings.HasPrefix(text, "nohup: ignoring input") && s.opening.since > 0 {
 		s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
+		s.before = nil // it leaves no doubt
 		return
 	}
 	o := &s.opening
 	loose := form32(logline.NoTag, opened(text))
+	if b := s.before; b != nil {
+		again := b.kind != Appended && slices.Contains(o.first, loose) || slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose })
+		if b.untagged++; !again {
+			b.own++
+		}
+	}
 	s.beginsOver(text, loose, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
 	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
@@ -138,6 +145,7 @@ func (s *scanner) beginsOver(text string, loose uint32, m Mark) {
 			o.begun = m
 		}
 		if o.back = append(o.back, loose); len(o.back) == enoughFirst {
+			s.keepBefore(o.begun, "elastic")
 			s.Starts["elastic"] = append(s.Starts["elastic"], o.begun)
 			s.lastStart, s.counts, o.back = m.Off, map[quota]int{}, nil
 		}
@@ -149,6 +157,7 @@ func (s *scanner) stepped() bool { return len(s.Progress)+len(s.recent) > 0 }
 
 // another begins a run: what the one before it came to counts no more.
 func (s *scanner) another(m Mark) {
+	s.keepBefore(m, Appended)
 	if len(s.Starts[Appended]) < 1024 {
 		s.Starts[Appended] = append(s.Starts[Appended], m)
 	}
@@ -157,6 +166,59 @@ func (s *scanner) another(m Mark) {
 	s.rows, s.clockedIn = nil, 0
 	s.lastStart, s.plan = m.Off, plan{}
 	s.opening = opening{forms: s.opening.forms, since: openingLines}
+}
+
+// A runBefore is what a run came to, kept until the next one shows that it is one: a
+// script may say at its end what it said first.
+type runBefore struct {
+	next                    Mark // where the next one began
+	kind                    string
+	starts                  int // of that kind, with those before the next one
+	told                    int // lines by then
+	untagged, own           int // lines since, and those of them that no run began with
+	whole, synced           *ranBefore
+	progress, pending, last []Mark
+}
+
+// farewell is how many lines of its own a script may say at its end.
+const farewell = 3
+
+// keepBefore keeps what the run came to behind which m begins another, unless that run
+// itself has shown nothing.
+func (s *scanner) keepBefore(m Mark, kind string) {
+	if s.before != nil && !s.shown() {
+		return
+	}
+	s.noteRecent()
+	s.before = &runBefore{
+		next: m, kind: kind, starts: len(s.Starts[kind]), told: s.told,
+		whole: s.whole, synced: s.synced, progress: s.Progress, pending: s.pending, last: s.Last,
+	}
+}
+
+// shown reports whether the last run has shown that it is one: by a step, by what went
+// wrong, or by words of its own or a rank's.
+func (s *scanner) shown() bool {
+	b := s.before
+	since := func(off int64) bool { return off >= b.next.Off }
+	return b.own > farewell || s.told-b.told > b.untagged || len(s.recent) > 0 ||
+		slices.ContainsFunc(s.Progress, func(m Mark) bool { return since(m.Off) }) ||
+		slices.ContainsFunc(s.Events, func(e *Event) bool { return since(e.Off) && e.Counts() })
+}
+
+// onlyFarewell takes the last run back where it was the end of the one before.
+func (s *scanner) onlyFarewell() {
+	b := s.before
+	if b == nil || s.shown() {
+		return
+	}
+	if s.Starts[b.kind] = s.Starts[b.kind][:b.starts]; b.starts == 0 {
+		delete(s.Starts, b.kind)
+	}
+	if b.kind == Appended {
+		s.whole, s.synced, s.Progress, s.pending = b.whole, b.synced, b.progress, b.pending
+		s.Last = append(b.last, s.Last...)
+	}
 }
 
 // Appended is the kind of the lines with which another run begins.

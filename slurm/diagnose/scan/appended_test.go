@@ -49,12 +49,19 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			outcome.SlurmCancelled, "KeyboardInterrupt", 2,
 		},
 		"the first line comes again after an end": {
-			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + begin + epochs(3) + "Training finished.\n",
+			begin + epochs(6) + diagnosetest.Raised("ValueError: the first") + begin + epochs(6) + "Training finished.\n",
 			outcome.Success, "", 2,
 		},
-		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(3), outcome.UnknownExit, "", 2},
+		// A script says at its end what it said first.
+		"the first line comes again after an end, and nothing of a run": {
+			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + upTo("The seed") + "Finished at the end\n", outcome.UserException, "the first", 0,
+		},
+		"a launcher told of a failure, and the first lines come again without a run": {
+			begin + steps + one + failed + begin + "It took 17 minutes\nFinished at the end\n", outcome.UserException, "KeyError", 0,
+		},
+		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(6), outcome.UnknownExit, "", 2},
 		"an end of an earlier run is none of the last": {
-			begin + epochs(3) + "Training finished.\n" + begin + epochs(3), outcome.UnknownExit, "", 2,
+			begin + epochs(6) + "Training finished.\n" + begin + epochs(6), outcome.UnknownExit, "", 2,
 		},
 		"a launcher's run is appended": {
 			begin + diagnosetest.Raised("ValueError: the first") + torchrun + begin + diagnosetest.Raised("KeyError: 'loss'") + torchrun, outcome.UserException, "KeyError", 2,
@@ -73,7 +80,7 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		},
 		"a line that opens each run": {"Begins again\n" + one + "Begins again\n" + one, outcome.UserException, "KeyError", 2},
 		"a run that Slurm ended": {
-			"Begins again\n" + epochs(3) + "slurmstepd: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 DUE TO TIME LIMIT ***\nBegins again\n" + epochs(3) + "Training finished.\n",
+			"Begins again\n" + epochs(6) + "slurmstepd: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 DUE TO TIME LIMIT ***\nBegins again\n" + epochs(6) + "Training finished.\n",
 			outcome.Success, "", 2,
 		},
 		"a step that Slurm ended": {
@@ -81,7 +88,7 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			outcome.SlurmCancelled, "STEP 88.0", 0,
 		},
 		"a run that was called wrongly": {
-			"Begins again\ntune.py: error: argument --half: expected one argument\nBegins again\n" + epochs(3) + "Training finished.\n", outcome.Success, "", 2,
+			"Begins again\ntune.py: error: argument --half: expected one argument\nBegins again\n" + epochs(6) + "Training finished.\n", outcome.Success, "", 2,
 		},
 		"a rank that was called wrongly": {
 			"Begins again\n3: tune.py: error: argument --half: expected one argument\nBegins again\n" + epochs(3) + "Training finished.\n", outcome.BadArgs, "--half", 0,
@@ -155,6 +162,7 @@ func TestWhichLinesOpenARun(t *testing.T) {
 		"its line alone":                     {"KeyError: 'a'\n", 0},
 		"its header and its line":            {"Traceback (most recent call last):\nKeyError: 'a'\n", 0},
 	} {
-		require.Equal(t, c.runs, diagnosetest.Old(t, "Begins again\n"+c.between+"Begins again\nReading the data\n").Runs, name)
+		again := "Begins again\nReading the data\nThe model has 12 layers\nThe data has 900 rows\nThe schedule is linear\n"
+		require.Equal(t, c.runs, diagnosetest.Old(t, "Begins again\n"+c.between+again).Runs, name)
 	}
 }

@@ -154,15 +154,17 @@ type scanner struct {
 	counts     map[quota]int
 	deepSpeed  map[logline.Tag]int // the first rank of the node of whose launcher the lines are
 	buf        []int               // of look
-	recent     []span
-	pending    []Mark    // iteration lines of a digest
-	keep       int       // iteration lines
-	now        time.Time // the last time that the file named
-	waiting    []*Event  // events that wait for the next time
+	window     []byte              // that is read
+	recent     []span              // iteration lines in it
+	pending    []Mark              // iteration lines of a digest
+	keep       int                 // iteration lines
+	now        time.Time           // the last time that the file named
+	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
 	hostPrefix map[string]bool // nodes that stand before lines
 	listing    int             // the last line that printed an argument
 	opening    opening         // of the run that is read
+	before     *runBefore      // this one, where one was read
 	began      map[logline.Tag]*firstWords
 	lastStart  int64 // of another attempt that processes showed
 	// mpirunFirst is the rank whose exit code mpirun tells next.
@@ -212,6 +214,7 @@ func newScanner(file, keep int) *scanner {
 // scan reads one window.
 func (s *scanner) scan(w logfile.Window) {
 	s.bytes += int64(len(w.Data))
+	s.window = w.Data
 	for at := 0; at < len(w.Data); {
 		end := bytes.IndexByte(w.Data[at:], '\n')
 		next := at + end + 1
@@ -237,8 +240,13 @@ func (s *scanner) scan(w logfile.Window) {
 			s.physical(bounded(line), off) // an empty one too: it ends what stands before it
 		}
 	}
+	s.noteRecent()
+}
+
+// noteRecent keeps the last of the window's iteration lines.
+func (s *scanner) noteRecent() {
 	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
-		s.note(&s.Progress, Mark{Off: p.off, Text: string(w.Data[p.from:min(p.to, p.from+logfile.MaxLineLength)])}, s.keep)
+		s.note(&s.Progress, Mark{Off: p.off, Text: string(s.window[p.from:min(p.to, p.from+logfile.MaxLineLength)])}, s.keep)
 	}
 	s.recent = s.recent[:0]
 }
