@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,7 +44,10 @@ var startOfNodes = lazy.New(`(?m)^(?:\d+: )?start: (attempt=\d+) node=0 `)
 // A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
 // newest job is the one asked about: what an older one left says nothing of it. One that
 // has written nothing yet, where nothing else could be its log, cannot be asked about.
-type jobFolder struct{ older map[string]bool } // their numbers
+type jobFolder struct {
+	older map[string]bool           // numbers, where Slurm named the logs
+	named map[string]map[int64]bool // numbers behind a name, where scripts did
+}
 
 // jobsIn finds the jobs whose logs lie below path.
 func (s *Source) jobsIn(path string) jobFolder {
@@ -84,21 +88,24 @@ func (s *Source) jobsIn(path string) jobFolder {
 		newest = newestSaying
 	}
 	delete(jobs, strconv.FormatInt(newest, 10))
-	for _, numbers := range named {
-		for _, n := range s.before(numbers) {
-			jobs[strconv.FormatInt(n, 10)] = true
+	older := map[string]map[int64]bool{}
+	for stem, numbers := range named {
+		before, name := s.before(numbers), filepath.Base(stem)
+		if older[name] == nil && len(before) > 0 {
+			older[name] = map[int64]bool{}
 		}
+		maps.Copy(older[name], before)
 	}
-	return jobFolder{jobs}
+	return jobFolder{jobs, older}
 }
 
 // before are the numbers of jobs that ended before the one of the highest number began,
 // or that began as it did: of one job, a name's files are written at the same time.
-func (s *Source) before(numbers map[int64][]string) (older []int64) {
+func (s *Source) before(numbers map[int64][]string) map[int64]bool {
 	if len(numbers) < 2 {
 		return nil
 	}
-	newest := int64(-1)
+	older, newest := map[int64]bool{}, int64(-1)
 	for n := range numbers {
 		newest = max(newest, n)
 	}
@@ -110,7 +117,7 @@ func (s *Source) before(numbers map[int64][]string) (older []int64) {
 		a := s.span(files)
 		comparable := !a.to.IsZero() && !last.from.IsZero() && (a.to.Year() == logline.Yearless) == (last.from.Year() == logline.Yearless)
 		if a.start != "" && a.start == last.start || comparable && !last.from.Before(a.to) {
-			older = append(older, n)
+			older[n] = true
 		}
 	}
 	return older
@@ -159,6 +166,13 @@ func (s *Source) span(files []string) (all logSpan) {
 
 // isOlder reports whether a name below the folder carries the number of an older job.
 func (f jobFolder) isOlder(name string) bool {
+	if len(f.named) > 0 {
+		for part := range strings.SplitSeq(filepath.ToSlash(name), "/") { // a job's folder carries its name, as its log does
+			if stem, n, ok := namedJob(part); ok && f.named[stem][n] {
+				return true
+			}
+		}
+	}
 	if len(f.older) == 0 {
 		return false
 	}

@@ -94,6 +94,7 @@ func TestTheNewestOfJobsThatScriptsNameIsRead(t *testing.T) {
 	}{
 		"one ended before the other began": {map[string]string{"gpt-4711.out": hour("09"), "gpt-4711.err": "x\n", "gpt-4712.out": hour("10")}, []string{"gpt-4712.out"}},
 		"what an older one left elsewhere": {map[string]string{"gpt-4711.out": hour("09"), "gpt-4712.out": hour("10"), "gpt-4711/r1.log": "x\n", "gpt-4712/r1.log": "x\n"}, []string{"gpt-4712.out", "gpt-4712/r1.log"}},
+		"a rank of that number":            {map[string]string{"gpt-4711.out": hour("09"), "gpt-4712.out": hour("10"), "rank-4711.log": "x\n"}, []string{"gpt-4712.out", "rank-4711.log"}},
 		"a day behind the number":          {map[string]string{"gpt_4711_2026-11-23.log": hour("09"), "gpt_4712_2026-11-23.log": hour("10")}, []string{"gpt_4712_2026-11-23.log"}},
 		"a batch system's own ending":      {map[string]string{"gpt.o4711": hour("09"), "gpt.o4712": hour("10")}, []string{"gpt.o4712"}},
 		"both begin at the first node":     {map[string]string{"gpt-4711.out": start("0", "0"), "gpt-4712.out": start("0", "0")}, []string{"gpt-4712.out"}},
