@@ -76,7 +76,7 @@ func (s *scanner) begins(text string, off int64) {
 	loose := form32(logline.NoTag, opened(text))
 	if b := s.before; b != nil {
 		again := b.kind != Appended && slices.Contains(o.first, loose) || slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose })
-		if b.untagged++; !again {
+		if b.untagged++; !again && b.own <= afterTraining && pattern.FormOf(text) < pattern.Inert {
 			b.own++
 		}
 	}
@@ -180,8 +180,12 @@ type runBefore struct {
 	progress, pending, last []Mark
 }
 
-// farewell is how many lines of its own a script may say at its end.
-const farewell = 3
+// How many lines of its own a script may say at its end, where a run may be so short, and
+// behind one that reported steps: another would, too.
+const (
+	farewell      = 3
+	afterTraining = 24
+)
 
 // keepBefore keeps what the run came to behind which m begins another, unless that run
 // itself has shown nothing.
@@ -201,7 +205,11 @@ func (s *scanner) keepBefore(m Mark, kind string) {
 func (s *scanner) shown() bool {
 	b := s.before
 	since := func(off int64) bool { return off >= b.next.Off }
-	return b.own > farewell || s.told-b.told > b.untagged || len(s.recent) > 0 ||
+	short := farewell
+	if len(b.progress) > 0 {
+		short = afterTraining
+	}
+	return b.own > short || s.told-b.told > b.untagged || len(s.recent) > 0 ||
 		slices.ContainsFunc(s.Progress, func(m Mark) bool { return since(m.Off) }) ||
 		slices.ContainsFunc(s.Events, func(e *Event) bool { return since(e.Off) && e.Counts() })
 }

@@ -59,6 +59,13 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"a launcher told of a failure, and the first lines come again without a run": {
 			begin + steps + one + failed + begin + "It took 17 minutes\nFinished at the end\n", outcome.UserException, "KeyError", 0,
 		},
+		"a launcher told of a failure behind steps, and much is said at the end": {
+			begin + steps + one + failed + upTo("The schedule") + strings.Repeat("Copying a file home\n", 9) + "Finished at the end\n", outcome.UserException, "KeyError", 0,
+		},
+		"two lines from before the steps are said at the end": {
+			begin + steps + one + failed + "Copying the logs\nThe model has 12 layers\nThe data has 900 rows\n" + epochs(6) + "Finished at the end\n",
+			outcome.UserException, "KeyError", 0,
+		},
 		"the first lines come again, and no end is seen": {begin + epochs(30) + begin + epochs(6), outcome.UnknownExit, "", 2},
 		"an end of an earlier run is none of the last": {
 			begin + epochs(6) + "Training finished.\n" + begin + epochs(6), outcome.UnknownExit, "", 2,
