@@ -275,11 +275,15 @@ func (j *job) placeTasks() {
 			}
 		}
 		for _, e := range f.Elastic {
-			launches = launches || e.Task >= 0 && e.Local >= 0 && e.Rank >= 0
-			if e.Task > 0 && e.Local >= 0 && e.Rank == e.Task {
-				agree++
-			} else if e.Task >= 0 && e.Local >= 0 && e.Rank >= 0 && e.Rank != e.Task {
+			if e.Task < 0 || e.Local < 0 || e.Rank < 0 {
+				continue
+			}
+			launches = true
+			switch {
+			case e.Rank != e.Task:
 				differ++
+			case e.Task > 0: // the first of both is 0 either way
+				agree++
 			}
 		}
 	}
