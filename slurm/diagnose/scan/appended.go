@@ -145,8 +145,8 @@ func (s *scanner) beginsOver(text string, loose uint32, m Mark) {
 			o.begun = m
 		}
 		if o.back = append(o.back, loose); len(o.back) == enoughFirst {
-			s.keepBefore(o.begun, "elastic")
-			s.Starts["elastic"] = append(s.Starts["elastic"], o.begun)
+			s.keepBefore(o.begun, elastic)
+			s.Starts[elastic] = append(s.Starts[elastic], o.begun)
 			s.lastStart, s.counts, o.back = m.Off, map[quota]int{}, nil
 		}
 	}
@@ -173,7 +173,7 @@ func (s *scanner) another(m Mark) {
 type runBefore struct {
 	next                    Mark // where the next one began
 	kind                    string
-	starts                  int // of that kind, with those before the next one
+	runs, attempts          int // that had begun by then, as Starts has both
 	told                    int // lines by then
 	untagged, own           int // lines since, and those of them that no run began with
 	whole, synced           *ranBefore
@@ -195,7 +195,7 @@ func (s *scanner) keepBefore(m Mark, kind string) {
 	}
 	s.noteRecent()
 	s.before = &runBefore{
-		next: m, kind: kind, starts: len(s.Starts[kind]), told: s.told,
+		next: m, kind: kind, runs: len(s.Starts[Appended]), attempts: len(s.Starts[elastic]), told: s.told,
 		whole: s.whole, synced: s.synced, progress: s.Progress, pending: s.pending, last: s.Last,
 	}
 }
@@ -220,17 +220,23 @@ func (s *scanner) onlyFarewell() {
 	if b == nil || s.shown() {
 		return
 	}
-	if s.Starts[b.kind] = s.Starts[b.kind][:b.starts]; b.starts == 0 {
-		delete(s.Starts, b.kind)
-	}
-	if b.kind == Appended {
+	if len(s.Starts[Appended]) > b.runs { // what the one before came to was forgotten
 		s.whole, s.synced, s.Progress, s.pending = b.whole, b.synced, b.progress, b.pending
 		s.Last = append(b.last, s.Last...)
 	}
+	for kind, n := range map[string]int{Appended: b.runs, elastic: b.attempts} {
+		if s.Starts[kind] = s.Starts[kind][:n]; n == 0 {
+			delete(s.Starts, kind)
+		}
+	}
 }
 
-// Appended is the kind of the lines with which another run begins.
-const Appended = "run"
+// Appended is the kind of the lines with which another run begins, elastic that of those
+// with which the launcher's or its processes' another attempt does.
+const (
+	Appended = "run"
+	elastic  = "elastic"
+)
 
 // ProgramOf names the program that an event ended: the main one of a Python
 // process, which is no launcher, or one that was called wrongly.

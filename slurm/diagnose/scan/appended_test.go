@@ -62,6 +62,10 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"a launcher told of a failure behind steps, and much is said at the end": {
 			begin + steps + one + failed + upTo("The schedule") + strings.Repeat("Copying a file home\n", 9) + "Finished at the end\n", outcome.UserException, "KeyError", 0,
 		},
+		"three lines from before the steps are said at the end, the first one not": {
+			begin + steps + one + failed + "Copying the logs\n" + strings.TrimPrefix(upTo("The schedule"), upTo("The seed")) + "Finished at the end\n",
+			outcome.UserException, "KeyError", 0,
+		},
 		"two lines from before the steps are said at the end": {
 			begin + steps + one + failed + "Copying the logs\nThe model has 12 layers\nThe data has 900 rows\n" + epochs(6) + "Finished at the end\n",
 			outcome.UserException, "KeyError", 0,
