@@ -61,7 +61,12 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 		asked := false
 		for _, j := range jobs {
 			if w := f.Watchers[j.Cluster]; w != nil {
-				if now, ok := w.Job(j.ID); ok && now.State != "" {
+				now, ok := w.Job(j.ID)
+				if !ok {
+					f.letGo(j)
+					continue
+				}
+				if now.State != "" {
 					now.Cluster = j.Cluster
 					j = now
 				}
@@ -92,6 +97,14 @@ func (f *Follower) follow(j slurm.Job) {
 	if j.State != slurm.Pending {
 		delete(f.asked, k)
 	}
+}
+
+// letGo takes from the patrol a job that is not watched any more.
+func (f *Follower) letGo(j slurm.Job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.live, key(j.Cluster, j.ID))
+	delete(f.asked, key(j.Cluster, j.ID))
 }
 
 // sound tells of what is new about a running job.

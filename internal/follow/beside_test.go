@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,6 +128,31 @@ func TestThePatrolAsksAboutEachWaitingJob(t *testing.T) {
 	require.ElementsMatch(t, []slurm.JobID{"81", "82"}, got)
 }
 
+// A job that nobody knows any more is told of as such, once, and is looked at no longer.
+func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
+	l, q, _ := newQueue(t, `{}`)
+	w := watch.New(q, watch.Options{Interval: time.Millisecond, Forget: time.Millisecond})
+	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
+	told := make(chan News, 10)
+	l.f.Tell = func(_ context.Context, n News) error { told <- n; return nil }
+	l.f.follow(l.job)
+	w.Watch(l.job)
+	ctx, stop := context.WithCancel(t.Context())
+	var under sync.WaitGroup
+	sub := w.Subscribe()
+	under.Go(func() { l.f.listen(ctx, l.st, sub) })
+	under.Go(func() { w.Run(ctx) })
+	require.Equal(t, slurm.ReasonUnsettled, (<-told).Job.Reason, "it has left the queue")
+	n := <-told
+	require.Contains(t, n.Why.EN, "how it ended is not known")
+	require.Contains(t, n.Why.ZH, "结局未知")
+	under.Go(func() { l.f.patrol(ctx, l.st) })
+	require.Eventually(t, func() bool { l.f.mu.Lock(); defer l.f.mu.Unlock(); return len(l.f.live) == 0 }, time.Minute, time.Millisecond)
+	stop()
+	under.Wait()
+	require.Empty(t, told)
+}
+
 // The job that a chain's job queued is told of once, and followed as the chain's next.
 func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
@@ -183,6 +209,31 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 			l.f.incident(t.Context(), l.st, &last)
 		}
 		require.Equal(t, tt.want, last.Incident != nil, name)
+		other := News{Job: last.Job, Report: &report.Report{Class: outcome.HostOOM, RootLine: "Killed"}}
+		other.Job.ID = "93"
+		l.f.incident(t.Context(), l.st, &other)
+		require.Nil(t, other.Incident, "what others have in common is not this one's")
+	}
+}
+
+// A job is told of and then written down as told of; a second look at the same end tells nothing.
+func TestAnEndIsToldOnce(t *testing.T) {
+	l, _, told := newQueue(t, `{}`)
+	end := l.job
+	end.State = slurm.Completed
+	for range 2 {
+		l.f.seen(t.Context(), l.st, end)
+		require.Len(t, *told, 1)
+	}
+}
+
+// The nodes of a job go back for its result only where the specification says so.
+func TestAResultEndsNoJobUnasked(t *testing.T) {
+	for _, spec := range []string{`{}`, `{"artifact":{"path":"out"}}`, `{"artifact":{"path":"out","cancel":false}}`, `{"artifact":{"cancel":true}}`} {
+		l, _, _ := newQueue(t, spec)
+		l.f.awaited = map[string]bool{}
+		l.f.await(t.Context(), l.st, l.job)
+		require.Empty(t, l.f.awaited, spec)
 	}
 }
 

@@ -153,6 +153,9 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 		case watch.Idle:
 			ev.Job.Cluster = ev.Cluster
 			f.tell(ctx, News{Job: ev.Job, Alarms: []joblogs.Alarm{joblogs.IdleAlarm(ev.Idle)}})
+		case watch.Lost:
+			ev.Job.Cluster = ev.Cluster
+			f.tell(ctx, News{Job: ev.Job, Why: lost(ev.Job.ID)})
 		case watch.Unreachable:
 			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
 			f.outage(ctx, ev)
@@ -161,6 +164,14 @@ func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subsc
 			f.outage(ctx, ev)
 		}
 	})
+}
+
+// lost says that a job is followed no more, and that nobody knows how it ended.
+func lost(id slurm.JobID) lang.Text {
+	return lang.Text{
+		EN: fmt.Sprintf("neither the queue nor the accounts have known this job for a long time: how it ended is not known, and it is not followed any more; `diagnose %s` reads what it left", id),
+		ZH: fmt.Sprintf("队列和记账数据库都已很久没有这个作业：结局未知，不再跟踪；`diagnose %s` 可读取它留下的日志", id),
+	}
 }
 
 // seen tells of a job as it is now, and does what its end asks for. It is

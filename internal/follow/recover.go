@@ -78,9 +78,9 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	out, err := do[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
 		SpecIn: launch.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
 	})
-	if err != nil || out.JobID == nil {
+	if err != nil {
 		f.Log.Error("a failed job could not be submitted again", "job", n.Job.ID, "error", err)
-		n.Why = lang.Text{EN: fmt.Sprintf("could not be submitted again: %v", err), ZH: fmt.Sprintf("无法再次提交：%v", err)}
+		n.Why = lang.Text{EN: "could not be submitted again: %s", ZH: "无法再次提交：%s"}.With(lang.Said(err))
 		return
 	}
 	n.Next = *out.JobID
