@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,9 +71,35 @@ func TestWhatLiesAroundAJob(t *testing.T) {
 		{"cores of one thread", "ssh", job.Spec{Worktree: "/w", Time: "1", CPUsPerTask: num(8), Hint: "nomultithread"}, site(job.Site{CPUsPerNode: 8, ThreadsPerCore: 1}), ""},
 		{"an address of one node", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(1), Script: "t.py", Args: []string{"--init-method", "tcp://n:1"}}, nil, ""},
 		{"an address of two", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(2), Script: "t.py", Args: []string{"--init-method=tcp://n:1"}}, nil, "own-script-agrees"},
+		{"one node's own disk", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(1), Script: "t.py", Args: []string{"--save", "/tmp/ck"}}, nil, ""},
+		{"two nodes' own disks", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(2), Script: "t.py", Args: []string{"--save", "/tmp/ck"}}, nil, "outputs-shared"},
 		{"an address that the shell fills in", "ssh", job.Spec{Worktree: "/w", Time: "1", Nodes: num(2), Script: "t.py", Args: []string{"--init-method", "tcp://$A:1"}}, nil, ""},
 	} {
 		require.Equal(t, tt.want, around(t, tt.kind, tt.spec, tt.change), tt.name)
+	}
+}
+
+// A job's files are looked at with the rights of the person whose job it is, or not at all.
+func TestWhoseFilesAreLookedAt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := job.Spec{Worktree: dir, Args: []string{"--data-path", filepath.Join(dir, "none")}}
+	for _, tt := range []struct {
+		kind   string
+		who    ops.Caller
+		looked bool
+	}{
+		{"cli", ops.Caller{Surface: ops.Shell, User: "alice"}, true},
+		{"cli", ops.Caller{Surface: ops.Slack, User: "bot"}, true},
+		{"cli", ops.Caller{Surface: ops.Slack, User: "alice"}, false},
+		{"ssh", ops.Caller{Surface: ops.Shell, User: "alice"}, false},
+	} {
+		c := opstest.NewCall(t, &opstest.Site{OfKind: tt.kind})
+		c.Self, c.Who = "bot", tt.who
+		cl, err := c.Cluster("")
+		require.NoError(t, err)
+		ps := OnCluster(t.Context(), c, cl, s, s.WithDefaults(), job.Script{}, nil)
+		require.Equal(t, tt.looked, slices.Contains(ids(ps), "data-missing"), "%s %+v", tt.kind, tt.who)
 	}
 }
 

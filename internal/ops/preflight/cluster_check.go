@@ -31,7 +31,7 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 	defer cancel()
 	full := s.WithDefaults()
 	ps = Stopped(full, ps)
-	if SharesFiles(c, s) && (c.Self == "" || c.Who.User == c.Self) {
+	if SharesFiles(c, s) && c.OwnHands() {
 		ps = append(ps, checkFiles(ctx, c, released)...)
 	}
 	ps = append(ps, rights(ctx, c, cl, full)...)

@@ -26,6 +26,10 @@ func TestARequestIsHeldAgainstTheCluster(t *testing.T) {
 	r.partition([]slurm.Partition{{Name: "dev", Up: true, TimeLimitS: &hour, Total: 8}})
 	r.accounts([]slurm.Association{{Account: "research", QOS: []string{"normal"}}})
 	require.Equal(t, []string{"qos-not-yours"}, ids(r.ps))
+
+	r = request{spec: r.spec}
+	r.accounts([]slurm.Association{{Account: "research"}})
+	require.Empty(t, ids(r.ps), "a cluster that tells of no QOS lets every one be asked for")
 }
 
 func TestARequestIsToldWhichLimitItBreaksAndHowMuchIsLeft(t *testing.T) {
