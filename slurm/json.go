@@ -316,9 +316,7 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	o := jsonObject(m)
 	state := strings.ToLower(cmp.Or(o.text("state"), o.object("partition").text("state")))
 	p := Partition{Name: o.text("name"), State: state, Up: state == "up" || state == ""} // v0.0.39 does not tell
-	for _, f := range o.list("flags") {
-		p.Default = p.Default || f == "default" || f == "DEFAULT"
-	}
+	p.Default = slices.ContainsFunc(o.list("flags"), func(f string) bool { return strings.EqualFold(f, "default") })
 	p.TimeLimitS = o.limit("max_time_limit") // 22.05; newer:
 	if p.TimeLimitS == nil {
 		p.TimeLimitS = o.object("maximums").limit("time")

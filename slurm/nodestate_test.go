@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -62,4 +63,31 @@ func golden(t *testing.T, name, text string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text, "run with -update and read the difference")
+}
+
+// A partition says the same in every form of Slurm's JSON: what it allows, and how many of its nodes are free.
+func TestPartitionFromJSONOfAllVersions(t *testing.T) {
+	nodes := []Node{{Name: "n1", State: "mixed", GPUs: 8}, {Name: "n2", State: "idle", GPUs: 4}, {Name: "n3", State: "down"}, {Name: "other", State: "idle", GPUs: 16}}
+	limit := int64(3600)
+	want := Partition{
+		Name: "dev", Default: true, Up: true, State: "up", TimeLimitS: &limit, MaxNodes: 2, Nodes: "n[1-3]",
+		Allocated: 1, Idle: 1, Other: 1, Total: 3, GPUs: 8,
+	}
+	for version, text := range map[string]string{
+		"22.05": `{"name":"dev","state":"UP","flags":["default"],"max_time_limit":60,"maximum_nodes_per_job":2,"nodes":"n[1-3]"}`,
+		"23.11": `{"name":"dev","partition":{"state":["UP"]},"flags":["OTHER","DEFAULT"],"maximums":{"time":{"set":true,"number":60},"nodes":{"set":true,"number":2}},"nodes":{"configured":"n[1-3]"}}`,
+	} {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text), &m), version)
+		require.Equal(t, want, PartitionFromJSON(m, nodes), version)
+	}
+	for text, most := range map[string]int{`{"maximum_nodes_per_job":-1}`: 0, `{"maximums":{"nodes":{"set":true,"infinite":true,"number":0}}}`: 0, `{"maximum_nodes_per_job":4294967295}`: 0} {
+		var m map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text), &m))
+		p := PartitionFromJSON(m, nodes)
+		require.Equal(t, most, p.MaxNodes, text)
+		require.True(t, p.Up, "one that does not tell is up")
+		require.Nil(t, p.TimeLimitS)
+		require.False(t, p.Default)
+	}
 }
