@@ -37,25 +37,29 @@ const fewLast = 6
 // LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
 // where there is none yet.
 func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
-	path := filepath.Join(dir, tracker)
-	file, err := os.Open(path)
+	word, at, err := tracked(filepath.Join(dir, tracker))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil
 	}
+	if err == nil {
+		c, err = lastOf(word, at, iterations(dir))
+	}
+	return c, err == nil, err
+}
+
+// tracked is what a tracker's file says, and since when.
+func tracked(path string) (word string, at time.Time, err error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return c, false, err
+		return "", at, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 64))
-	if err != nil {
-		return c, false, err
-	}
 	info, err := file.Stat()
 	if err != nil {
-		return c, false, err
+		return "", at, err
 	}
-	c, err = lastOf(strings.TrimSpace(string(text)), info.ModTime(), iterations(dir))
-	return c, err == nil, err
+	text, err := io.ReadAll(io.LimitReader(file, 64))
+	return strings.TrimSpace(string(text)), info.ModTime(), err
 }
 
 // lastOf is the checkpoint that the tracker names, of all that were finished,

@@ -105,7 +105,7 @@ func (s *Shared) Changed() {
 	s.stale, s.asked, s.quiet = true, [2]time.Time{}, false
 	clear(s.past)
 	for id, d := range s.told {
-		if d.err != nil || !d.job.State.Ended() || d.job.Reason == slurm.ReasonUnsettled {
+		if !d.job.State.Ended() || d.job.Reason == slurm.ReasonUnsettled {
 			delete(s.told, id)
 		}
 	}

@@ -101,7 +101,14 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, slurm.Running, j.State)
 		f.set(func() { f.queue["9"] = job("9", slurm.Pending) })
+		ones := 0
+		f.set(func() { ones = f.ones })
 		s.Changed()
+		_, err = s.Job(ctx, "8")
+		require.NoError(t, err)
+		f.set(func() {
+			require.Greater(t, f.ones, ones, "what was changed may be what only a question for the job tells")
+		})
 		rows, err := s.Jobs(ctx, slurm.Filter{User: ""})
 		require.NoError(t, err)
 		require.Len(t, rows, 3)

@@ -178,6 +178,7 @@ func TestAJobNobodyKnowsIsLostAfterADay(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, []string{"lost RUNNING AccountingPending"}, told())
 		require.LessOrEqual(t, f.questions(), 1500, "who says nothing new is asked once a minute")
+		require.LessOrEqual(t, len(f.pastAsked), 200, "accounts that have nothing to say are asked ever more rarely")
 	})
 }
 
