@@ -85,6 +85,9 @@ func (r *request) add(rule, field string, said, fix lang.Text) {
 	r.ps = append(r.ps, circumstance{id: rule, field: field, fix: fix}.problem(said, r.lang))
 }
 
+// partition holds the request against the partitions that it names. What is too much
+// for one of several, and not for another, is no error: Slurm starts it in the other,
+// unless the site wants it to fit in all, which Slurm itself says.
 func (r *request) partition(parts []slurm.Partition) {
 	var names []string
 	for _, p := range parts {
@@ -98,6 +101,8 @@ func (r *request) partition(parts []slurm.Partition) {
 		}
 		asked = []string{parts[i].Name}
 	}
+	var over []rules.Problem
+	fits := false
 	for _, name := range asked {
 		i := slices.Index(names, name)
 		if i < 0 {
@@ -113,23 +118,38 @@ func (r *request) partition(parts []slurm.Partition) {
 			}
 			r.ps = append(r.ps, down.problem(lang.Text{EN: name + " is " + p.State, ZH: "分区 " + name + " 状态为 " + p.State}, r.lang))
 		}
-		if limit, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" && p.TimeLimitS != nil && int64(limit.Seconds()) > *p.TimeLimitS {
-			r.add("partition-time", "time", lang.Text{
-				EN: fmt.Sprintf("%s is over the limit of %s, which is %s", r.spec.Time, name, ops.Duration(*p.TimeLimitS)),
-				ZH: fmt.Sprintf("%s 超过分区 %s 的上限 %s", r.spec.Time, name, ops.Duration(*p.TimeLimitS)),
-			}, lang.Text{EN: "time: " + ops.Duration(*p.TimeLimitS) + " at most, or a chain of jobs", ZH: "time 最多 " + ops.Duration(*p.TimeLimitS) + "，或用作业链"})
-		}
-		most := p.Total
-		if p.MaxNodes > 0 {
-			most = min(most, p.MaxNodes)
-		}
-		if most > 0 && *r.spec.Nodes > most {
-			r.add("partition-nodes", "nodes", lang.Text{
-				EN: fmt.Sprintf("%d nodes are more than %s gives to one job: %d", *r.spec.Nodes, name, most),
-				ZH: fmt.Sprintf("%d 个节点超过分区 %s 单个作业的上限 %d", *r.spec.Nodes, name, most),
-			}, lang.Text{EN: fmt.Sprintf("nodes: %d at most, or another partition", most), ZH: fmt.Sprintf("nodes 最多 %d，或换分区", most)})
-		}
+		found := r.tooMuchFor(p)
+		fits = fits || p.Up && len(found) == 0
+		over = append(over, found...)
 	}
+	for _, p := range over {
+		if fits {
+			p.Severity = rules.Warning
+		}
+		r.ps = append(r.ps, p)
+	}
+}
+
+// tooMuchFor is what the request asks of a partition beyond what that gives to one job.
+func (r *request) tooMuchFor(p slurm.Partition) []rules.Problem {
+	of := request{spec: r.spec, lang: r.lang}
+	if limit, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" && p.TimeLimitS != nil && int64(limit.Seconds()) > *p.TimeLimitS {
+		of.add("partition-time", "time", lang.Text{
+			EN: fmt.Sprintf("%s is over the limit of %s, which is %s", r.spec.Time, p.Name, ops.Duration(*p.TimeLimitS)),
+			ZH: fmt.Sprintf("%s 超过分区 %s 的上限 %s", r.spec.Time, p.Name, ops.Duration(*p.TimeLimitS)),
+		}, lang.Text{EN: "time: " + ops.Duration(*p.TimeLimitS) + " at most, or a chain of jobs", ZH: "time 最多 " + ops.Duration(*p.TimeLimitS) + "，或用作业链"})
+	}
+	most := p.Total
+	if p.MaxNodes > 0 {
+		most = min(most, p.MaxNodes)
+	}
+	if most > 0 && *r.spec.Nodes > most {
+		of.add("partition-nodes", "nodes", lang.Text{
+			EN: fmt.Sprintf("%d nodes are more than %s gives to one job: %d", *r.spec.Nodes, p.Name, most),
+			ZH: fmt.Sprintf("%d 个节点超过分区 %s 单个作业的上限 %d", *r.spec.Nodes, p.Name, most),
+		}, lang.Text{EN: fmt.Sprintf("nodes: %d at most, or another partition", most), ZH: fmt.Sprintf("nodes 最多 %d，或换分区", most)})
+	}
+	return of.ps
 }
 
 // FitsPartition refuses a change to what the job's partition gives to nobody:

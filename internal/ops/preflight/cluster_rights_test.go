@@ -32,6 +32,30 @@ func TestARequestIsHeldAgainstTheCluster(t *testing.T) {
 	require.Empty(t, ids(r.ps), "a cluster that tells of no QOS lets every one be asked for")
 }
 
+// Of several partitions one that has room is enough: Slurm starts the job there.
+func TestOnePartitionThatFitsIsEnough(t *testing.T) {
+	hour, day, two := int64(3600), int64(86400), 2
+	parts := []slurm.Partition{
+		{Name: "short", Up: true, TimeLimitS: &hour, Total: 8},
+		{Name: "small", Up: true, Total: 1},
+		{Name: "long", Up: true, TimeLimitS: &day, Total: 8},
+		{Name: "closed", State: "down", Total: 8},
+	}
+	for asked, want := range map[string]rules.Severity{
+		"short": rules.Error, "small": rules.Error, "short,small": rules.Error, "short,long": rules.Warning, "long,small": rules.Warning, "long": "",
+	} {
+		r := request{spec: job.Spec{Partition: asked, Time: "2:00:00", Nodes: &two}.WithDefaults()}
+		r.partition(parts)
+		require.Equal(t, want != "", len(r.ps) > 0, asked)
+		for _, p := range r.ps {
+			require.Equal(t, want, p.Severity, "%s: %s", asked, p.Rule)
+		}
+	}
+	r := request{spec: job.Spec{Partition: "short,closed", Time: "2:00:00", Nodes: &two}.WithDefaults()}
+	r.partition(parts)
+	require.True(t, rules.Blocking(r.ps), "one that is closed has no room")
+}
+
 func TestARequestIsToldWhichLimitItBreaksAndHowMuchIsLeft(t *testing.T) {
 	two, eight := 2, 8
 	r := request{spec: job.Spec{Nodes: &two, GPUsPerNode: &eight, Time: "3:00:00"}.WithDefaults()}
