@@ -117,6 +117,7 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 	svc, err := cfg.Service()
 	require.NoError(t, err)
 	svc.Clusters["test"] = localSite{newSite()}
+	svc.Self = alice.User // files are looked at for the one whose hands they are
 	c := chooser(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), nil)
 	calls := map[string]string{
 		"diagnose": `{"job":%q}`, "metrics": `{"jobs":[%q]}`, "compare": `{"failed":%q,"good":"4711"}`,

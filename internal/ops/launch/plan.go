@@ -106,7 +106,7 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 				lang.Text{EN: "files can be looked at only on this machine's own clusters", ZH: "只能检查本机集群上的文件"},
 				lang.Text{EN: "run it where the files are, on a login node", ZH: "请在文件所在处（登录节点）执行"})
 		}
-		if c.Self != "" && c.Who.User != c.Self {
+		if !c.OwnHands() {
 			return out, ops.InputError("check_files",
 				lang.Text{EN: "files are looked at as the one who asks, and this process is %s", ZH: "检查文件须以提问者的身份进行，而当前进程属于 %s"}.With(c.Self),
 				lang.Text{EN: "run it in a shell of your own", ZH: "请在自己的 shell 中执行"})

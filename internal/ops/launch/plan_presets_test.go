@@ -49,15 +49,17 @@ func TestWhoseFilesAPlanLooksAt(t *testing.T) {
 	tree := worktreeOf(t, "0", "17", "1")
 	for name, tt := range map[string]struct {
 		kind, self string
+		surface    ops.Surface
 		says       string // empty: they are looked at
 	}{
-		"in one's own shell":     {"cli", "alice", ""},
-		"in a shell of nobody's": {"cli", "", ""},
-		"by another's process":   {"cli", "bot", "this process is bot"},
-		"on another machine":     {"ssh", "alice", "only on this machine's own clusters"},
+		"in one's own shell":     {"cli", "alice", ops.Shell, ""},
+		"in a shell of nobody's": {"cli", "", ops.Shell, ""},
+		"by one's own server":    {"cli", "alice", ops.Slack, ""},
+		"by another's process":   {"cli", "bot", ops.Slack, "this process is bot"},
+		"on another machine":     {"ssh", "alice", ops.Shell, "only on this machine's own clusters"},
 	} {
 		c := opstest.NewCall(t, &opstest.Site{OfKind: tt.kind})
-		c.Self, c.Who = tt.self, ops.Caller{Surface: ops.Shell, User: "alice"}
+		c.Self, c.Who = tt.self, ops.Caller{Surface: tt.surface, User: "alice"}
 		words := append([]string{"--worktree", tree, "--gpu", "h100", "--time", "10", "--check-files", "--"}, smallModel...)
 		out, err := opstest.Do(t, c, Plan(), append(words, "--load", "nowhere")...)
 		if tt.says != "" {
