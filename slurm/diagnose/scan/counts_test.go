@@ -21,6 +21,8 @@ import (
 // and whether they came to their end.
 func TestHowFarCountsCame(t *testing.T) {
 	const row = "dice {n}: 0.7\n"
+	const kept = "keeping it in /out/a.pth\n"
+	left := diagnosetest.Rounds(9, "iter: {n}00, lr: 0.1, eta: 0:0{n}:10\n")
 	epoch := func(n, of, lines int) string {
 		return fmt.Sprintf("Epoch %d/%d\n", n, of) + diagnosetest.Rounds(lines, row)
 	}
@@ -56,6 +58,13 @@ func TestHowFarCountsCame(t *testing.T) {
 			diagnosetest.Rounds(9, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n") +
 				"Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true,
 		},
+		"the time left comes to nothing":                      {left + "iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, true},
+		"some time is left":                                   {left + kept, false},
+		"no time is left, and after more of it none again":    {strings.Repeat(left+"iter: 1000, lr: 0.1, eta: 0:00:00\n", 2) + kept, false},
+		"no time is left of one epoch":                        {"Epoch [3] iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, false},
+		"no time is left, and bars are drawn over and over":   {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(30, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nTest: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n") + kept, true},
+		"no time is left, and much else is said":              {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(60, "A note on layer {n}\n") + kept, false},
+		"a step that is not the last, where it stops by plan": {"step:13/20 loss:2.1\nstopping_early: wallclock_cap step:13/20\nCode size: 47 bytes\n", true},
 		"a bar that is full, and the next one begins":         {"100%|####| 31/31 [00:07<00:00, 3.9it/s]\n  0%|    | 0/31 [00:00<?, ?it/s]\n", false},
 		"a full bar, and an hour later something begins":      {"2026-01-08 10:00:00 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n2026-01-08 11:00:01 Loaded the encoder\n", false},
 		"a full bar, and within the hour a word":              {"2026-01-08 10:00:00 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n2026-01-08 11:00:00 Loaded the encoder\n", true},

@@ -135,7 +135,7 @@ func (f *Facts) Ending() (e Ending) {
 	var before time.Time
 	amid := false // the last line is one of something that goes on
 	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
-		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.reached > 0 && f.told-f.plan.reached <= LongTail
+		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn)
 	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
@@ -265,7 +265,7 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray's, of what it ran for somebody
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
-	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed) (?:training )?early\b`)
+	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
 // DoneBefore reports whether a program of the file had said before an event that all
 // that it was to do is done.

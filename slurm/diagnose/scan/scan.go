@@ -88,6 +88,7 @@ type Facts struct {
 	epochs    epochCount        // how far the epochs have come
 	fromZero  int               // what a count of epochs or steps goes to that began at 0
 	plan      plan              // of iterations
+	drawn     int               // how many of the told lines were bars on their way
 	told      int               // lines other than Megatron's iterations
 	clockedIn int               // how many lines had been told at a date alone with which it began
 	rError    *Mark             // the last error that R told

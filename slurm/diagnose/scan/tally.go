@@ -82,7 +82,8 @@ func (c epochCount) complete(told, fromZero int) bool {
 // which number the iterations alone, came to the last.
 type plan struct {
 	of      int
-	reached int // how many lines had been told when it did
+	reached int // how many lines had been told when it did, without those of bars on their way
+	spent   int // how often a report's own estimate of the time left came to nothing
 }
 
 // announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
@@ -94,8 +95,25 @@ var announcedEpochs = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$`)
 // numbered is an iteration's report, or OpenMMLab's of the evaluation after an epoch.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]|\bEpoch\(val\) \[(\d+)\]\[`)
 
+// noTimeLeft is an iteration's report, which stands in no epoch, that leaves no time.
+var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
+
+// over reports whether it did, and not much came after.
+func (p plan) over(told int) bool {
+	return p.reached > 0 && told-p.reached <= LongTail
+}
+
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
+	if at := noTimeLeft.FindStringIndex(text); at != nil && !strings.Contains(strings.ToLower(text[:at[0]]), "epoch") {
+		// One that comes to nothing again is that of a part of the work.
+		if p.spent++; p.spent == 1 {
+			p.reached = told
+		} else {
+			p.reached = 0
+		}
+		return
+	}
 	if strings.HasSuffix(text, " epochs") {
 		if g := announcedEpochs.FindStringSubmatch(text); g != nil {
 			p.of, _ = strconv.Atoi(g[1])
@@ -131,6 +149,8 @@ func (s *scanner) counted(t logline.Tag, text string) {
 	case c.bar:
 		if c.of > 0 && c.n == c.of {
 			s.count(t, barName(text))
+		} else {
+			s.drawn++ // once more, as a line of its own
 		}
 	default:
 		if c.epoch {
@@ -140,5 +160,5 @@ func (s *scanner) counted(t logline.Tag, text string) {
 			s.fromZero = c.of
 		}
 	}
-	s.plan.read(text, s.told)
+	s.plan.read(text, s.told-s.drawn)
 }
