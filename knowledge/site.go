@@ -1,8 +1,8 @@
 package knowledge
 
 import (
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
@@ -50,18 +51,18 @@ func (s *site) current() *library.Library {
 		return s.lib
 	}
 	s.looked = now
-	files, stamp := pagesOf(s.folders)
+	pages, stamp := pagesOf(s.folders)
 	if stamp == s.stamp {
 		return s.lib
 	}
 	s.stamp, s.lib = stamp, nil
 	var list []cards.Card
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+	for _, p := range pages {
+		text, err := p.read()
 		if err != nil || len(text) > maxPage {
 			continue // a page that cannot be read is no page
 		}
-		list = append(list, sections(f, redact.Clean(string(text)))...)
+		list = append(list, sections(p.path, redact.Clean(string(text)))...)
 	}
 	if len(list) > 0 {
 		s.lib = library.Make(list)
@@ -69,27 +70,46 @@ func (s *site) current() *library.Library {
 	return s.lib
 }
 
-// pagesOf lists the Markdown pages of folders, and a stamp that changes when
-// one of them does.
-func pagesOf(folders []string) (files []string, stamp string) {
+// A page is a file of Markdown below one of the site's folders. What leads out of that
+// folder is none, and neither is what could be waited for, such as a pipe: others than
+// the one whose service this is may write there.
+type page struct{ folder, path string }
+
+func (p page) read() ([]byte, error) {
+	in, err := within.Open(p.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	file, err := in.Open(p.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxPage+1))
+}
+
+// pagesOf lists the pages of folders by their paths, and a stamp that changes when one
+// of them does.
+func pagesOf(folders []string) (pages []page, stamp string) {
 	var b strings.Builder
 	for _, dir := range folders {
 		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-			if err != nil || len(files) >= maxPages {
+			if err != nil || len(pages) >= maxPages {
 				return nil //nolint:nilerr // what cannot be listed is left out
 			}
 			if d.IsDir() || !strings.EqualFold(filepath.Ext(p), ".md") {
 				return nil
 			}
 			if info, err := d.Info(); err == nil {
-				files = append(files, p)
+				pages = append(pages, page{dir, p})
 				b.WriteString(p + info.ModTime().String() + "\n")
 			}
 			return nil
 		})
 	}
-	slices.Sort(files)
-	return files, b.String()
+	slices.SortFunc(pages, func(a, b page) int { return strings.Compare(a.path, b.path) })
+	return pages, b.String()
 }
 
 // sections cuts a page at its headings.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,6 +46,20 @@ func TestAPageBeyondAllBoundsIsNoPage(t *testing.T) {
 		a := knowledge.New(knowledge.Options{Site: []string{dir}})
 		require.Equal(t, refused, ask(t, a, "who should I contact?").Refused, size)
 	}
+}
+
+// Many people may write below such a folder: a link leads to nothing that the service
+// alone may read, and a pipe that nobody writes to holds up no answer.
+func TestAPageLiesInItsFolder(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "who.txt"), []byte("# Who to contact\n\nAsk in #gpu-help.\n"), 0o644))
+	require.NoError(t, os.Symlink("who.txt", filepath.Join(dir, "who.md")))
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "own.md"), []byte("# The falcon's nest\n\nnobody else's\n"), 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "own.md"), filepath.Join(dir, "link.md")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o644))
+	a := knowledge.New(knowledge.Options{Site: []string{dir}})
+	require.Contains(t, ask(t, a, "who should I contact?").Answer, "#gpu-help")
+	require.NotContains(t, ask(t, a, "the falcon's nest?").Answer, "nobody else's")
 }
 
 func TestSitePagesGiveNoOrders(t *testing.T) {
