@@ -51,6 +51,9 @@ func FromJob(j slurm.Job) Context {
 
 func (c Context) state() slurm.State { return slurm.State(c.JobState) }
 
+// slurmSays reports whether the state is Slurm's, which says how a job ended.
+func (c Context) slurmSays() bool { return c.JobState != "" && c.JobState != "ENDED" }
+
 // running reports whether the job may still write; known tells whether the
 // context says.
 func (c Context) running() (is, known bool) {
@@ -74,7 +77,7 @@ func Run(ctx context.Context, src logfile.Source, c Context) (report.Report, err
 	recorded, noDumps := src.Recordings()
 	src.Unreadable = append(src.Unreadable, noDumps...)
 	unread, something := unread(src, all)
-	bySlurm := c.JobState != "" && c.JobState != "ENDED" && len(src.Unreadable) == 0 && !slices.ContainsFunc(all, func(f *scan.Facts) bool { return f.Reads != nil })
+	bySlurm := c.slurmSays() && len(src.Unreadable) == 0 && !slices.ContainsFunc(all, func(f *scan.Facts) bool { return f.Reads != nil })
 	if !something && len(recorded) == 0 && !src.NoLogs && !bySlurm {
 		return report.Report{}, &logfile.UnreadableError{Logs: unread}
 	}

@@ -43,6 +43,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"killed for memory":            {quiet, diagnose.Context{JobState: "FAILED", OOMKilled: true}, outcome.HostOOM},
 		"symptoms of a failed job":     {quiet + lost, diagnose.Context{JobState: "FAILED"}, outcome.NCCLTimeout},
 		"told to end, and failed":      {quiet + told, diagnose.Context{JobState: "FAILED"}, outcome.UnknownExit},
+		"told to end, Slurm is silent": {quiet + told, diagnose.Context{JobState: "ENDED"}, outcome.SlurmCancelled},
 		"told to end, and ended well":  {quiet + told, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
 		"told to end after its end":    {finished + told, diagnose.Context{JobState: "ENDED"}, outcome.Success},
 		"says that it was told to end": {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},

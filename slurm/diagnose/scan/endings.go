@@ -142,6 +142,9 @@ func (f *Facts) Ending() (e Ending) {
 		if f.told-m.told > LongTail {
 			continue // a bar that much else followed was not the last
 		}
+		if m.told < f.fitted {
+			continue // the trainer knows better than its bars
+		}
 		at, dated := logline.ParseTime(text)
 		if dated && at.Year() == logline.Yearless {
 			at, dated = before, false // one without a year is not before one that has it
@@ -257,6 +260,7 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
+	`|(?:finished|completed|done) after \d[\d,]* (?:iterations|steps|epochs)` +
 	`|end(?:ed)?(?: of)? training` +
 	`|stop(?:ped)? (?:the )?training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +

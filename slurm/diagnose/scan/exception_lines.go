@@ -97,7 +97,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
 		s.opening.over = true
 	}
-	st.open, st.previous, st.above = nil, e.Text, ""
+	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
 }
 
 // unsay takes the lines of a traceback that says nothing of the run from its last words.

@@ -124,6 +124,12 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
 			outcome.BadArgs, "Cannot find primary config", "",
 		},
+		"Hydra tells where it looked, behind a run that was interrupted": {
+			diagnosetest.Raised("KeyboardInterrupt") + "main.py:94: UserWarning:\nThe version is not given.\n  @hydra.main(config_path='config')\n" +
+				"Cannot find primary config 'runner'. Check that it's in your config search path.\n\nConfig search path:\n\tprovider=main, path=file:///w/config\n\n" +
+				"Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+			outcome.BadArgs, "Cannot find primary config", "",
+		},
 		"a process that was being started is cut off": {
 			"Training epoch 0\n" + strings.Repeat("Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n"+
 				"  File \"/v/lib/python3.10/multiprocessing/spawn.py\", line 126, in _main\n    self = reduction.pickle.load(from_parent)\n"+
