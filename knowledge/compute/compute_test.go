@@ -37,6 +37,9 @@ func TestAnswerWorksItOut(t *testing.T) {
 		"GB300 with tp4: CUDA_DEVICE_MAX_CONNECTIONS?":                                                  "not required on Blackwell",
 		"A100 tp1 cp1 CUDA_DEVICE_MAX_CONNECTIONS":                                                      "not required",
 		"H100 tp2 overlap_moe_expert_parallel_comm CUDA_DEVICE_MAX_CONNECTIONS":                         "32:",
+		"RTX 4090 TP 2: CUDA_DEVICE_MAX_CONNECTIONS?":                                                   "Ada",
+		"which is the 3rd node of gpu[01-04]?":                                                          "gpu03: node 3 of the 4",
+		"the last node of gpu[01-04]?":                                                                  "gpu04: node 4 of the 4",
 		"which release of Megatron-LM do your rules come from?":                                         "From the code of Megatron-LM 0.15.3, 0.16.1,",
 		"你的规则来自哪个 Megatron 版本？":                                                                         "来自 Megatron-LM 0.15.3, 0.16.1,",
 		"which megatron versions do you support":                                                        "main is commit d98e8a64 of 2026-08-22",
@@ -101,7 +104,7 @@ func TestAnswerLeavesTheRest(t *testing.T) {
 		"", "how do I cancel a job", "torchrun command TP=2 on 8 gpus", "8 卡 TP2 PP2 脚本怎么写",
 		"when will my pending job start", "srun: job 88 queued and waiting for resources, can I see when it starts",
 		"--dependency=77 waits for success, right?", "summary of CUDA_DEVICE_MAX_CONNECTIONS",
-		"--time=9223372036854775807:00", "JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job",
+		"--time=9223372036854775807:00", "JOB 1022 CANCELLED DUE TO PREEMPTION", "PD (Resources)", "show my running job", "which is the 9th node of gpu[01-04]?",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.False(t, ok, "%q: %s", q, r.Text)

@@ -23,7 +23,7 @@ import (
 func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 	for _, c := range []struct {
 		option     string
-		old, newer string // of v0.0.38, of v0.0.41; or the words of a refusal
+		old, newer string // of v0.0.38, of all since v0.0.39; or the words of a refusal
 	}{
 		{"--open-mode=append", `"open_mode":"append"`, `"open_mode":["APPEND"]`},
 		{"--requeue", `"requeue":true`, `"requeue":true`},
@@ -59,7 +59,7 @@ func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 		{"--get-user-env", `"get_user_environment":true`, "ignores it from v0.0.39 on"},
 		{"--ntasks-per-core=1", "cannot be said through slurmrestd", "cannot be said through slurmrestd"},
 	} {
-		for version, want := range map[int]string{38: c.old, 41: c.newer} {
+		for version, want := range map[int]string{38: c.old, 39: c.newer, 41: c.newer} {
 			r := &REST{}
 			d, err := r.describe(slurm.Submission{Script: "#!/bin/sh\n#SBATCH " + c.option + "\n", Dir: "/w"}, version)
 			if !strings.HasPrefix(want, `"`) {
