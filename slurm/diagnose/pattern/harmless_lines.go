@@ -64,7 +64,7 @@ var (
 	handled = lazy.New(`(?i)^exception ignored|fall(?:ing|s)? ?-?back|\boptional\b|\bignor(?:ed|ing)\b|\bcaught\b|\bretry(?:ing)?\b|` +
 		`continuing|could not import|failed to import|unable to import|import failed|\bskip(?:ped|ping)\b|` +
 		`^(?:\S+ )?(?:WARN(?:ING)?|INFO|DEBUG)\b|^Error processing line \d+ of \S+\.pth:`) // Python's site goes on
-	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't`)
+	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't|\b(?:bad|invalid|broken|malformed|corrupt(?:ed)?)\b`)
 )
 
 // harmless reports whether a line says that it is no failure.

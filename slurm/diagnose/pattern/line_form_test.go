@@ -151,6 +151,7 @@ func TestALastRetryIsToldFromTheOthers(t *testing.T) {
 func TestACaughtErrorIsIntroducedAsOne(t *testing.T) {
 	require.True(t, IntroducesCaught("could not import apex, which is optional:"))
 	require.True(t, IntroducesCaught("Exception ignored in: <function f>"))
+	require.True(t, IntroducesCaught("malformed document 9, skipping it"))
 	require.False(t, IntroducesCaught("continuing with step 3"))
 	require.False(t, IntroducesCaught("the step failed for good"))
 	require.False(t, IntroducesCaught("error of rank 3:"))

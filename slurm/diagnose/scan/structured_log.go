@@ -25,12 +25,12 @@ var structuredNames = struct{ time, level, message, rank, exception, stack []str
 // level and message, the report of a step, and the lines of the traceback. The rank is
 // -1 where it names none.
 func structured(text string) (rank int, lines []string, ok bool) {
-	if !strings.HasPrefix(text, `{"`) || !strings.HasSuffix(text, "}") ||
+	if !strings.HasPrefix(text, `{"`) ||
 		!strings.Contains(text, `"level`) && !strings.Contains(text, `"lvl"`) && !strings.Contains(text, `"severity"`) {
 		return -1, nil, false
 	}
 	var entry map[string]any
-	if json.Unmarshal([]byte(text), &entry) != nil {
+	if json.Unmarshal([]byte(text), &entry) != nil && json.Unmarshal([]byte(strings.TrimRight(text, `\`)+`"}`), &entry) != nil { // cut within its last text
 		return -1, nil, false
 	}
 	said := func(names []string) string {

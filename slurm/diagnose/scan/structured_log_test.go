@@ -29,6 +29,10 @@ func TestStructuredLogs(t *testing.T) {
 			`{"ts": "2026-02-03T04:05:07", "lvl": "error", "rank": 2, "msg": "crashed", "exc_info": "Traceback (most recent call last):\n` +
 				`  File \"/w/train.py\", line 3, in step\n    f()\nKeyError: 'x'"}` + "\n", outcome.UserException, 2,
 		},
+		"the log is cut within the traceback": {
+			steps + `{"ts": "2026-02-03T04:05:07Z", "level": "error", "rank": 4, "msg": "crashed", "exc": "tokens", "stack": "Traceback (most recent call last):\n` +
+				`  File \"/w/train.py\", line 3, in step\n    f()\nKeyError: 'tok`, outcome.UserException, 4,
+		},
 		"it names no rank": {
 			`{"ts": 1770091506.5, "level": "error", "event": "failed", "error": "OSError: [Errno 28] No space left on device"}` + "\n", outcome.DiskFull, none,
 		},
