@@ -138,8 +138,11 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 			v.others = append(v.others, e)
 		}
 	}
-	v = j.exactRank(v, live)
-	return v, true
+	if fingerprint.MatchString(v.event.Text) { // one rank's collective does not fit another's: either may be wrong
+		j.blameMissing(&v, live)
+		return v, true
+	}
+	return j.exactRank(v, live), true
 }
 
 // overrule drops what a broken GPU makes Python say.

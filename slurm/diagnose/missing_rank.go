@@ -3,17 +3,22 @@ package diagnose
 import (
 	"maps"
 	"sort"
+	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // missing names the rank that the others waited for or lost, by one rule for
 // NCCL, gloo, torchelastic and Slurm: flight recorder dumps, errors of the others
-// that name it, sequence numbers, an exit code that is no other rank's, or that
-// it alone is silent.
+// that name it, sequence numbers, a collective that no other rank was in, an exit code
+// that is no other rank's, or that it alone is silent.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
-	for _, by := range []func([]*scan.Event) (laggard, bool){j.recorded, j.named, j.behindBySequence, j.leftAlone, j.silentAlone, j.leftUncomplaining} {
+	for _, by := range []func([]*scan.Event) (laggard, bool){
+		j.recorded, j.named, j.behindBySequence, j.inAnother, j.leftAlone, j.silentAlone, j.leftUncomplaining,
+	} {
 		if l, ok := by(live); ok {
 			return l, true
 		}
@@ -22,6 +27,46 @@ func (j *job) missing(live []*scan.Event) (laggard, bool) {
 }
 
 func (j *job) behindBySequence([]*scan.Event) (laggard, bool) { return behind(j.nccl, j.world) }
+
+// inAnother is the rank that was in another collective than the rest, by what ranks say
+// of theirs, or by where their exceptions were raised.
+func (j *job) inAnother(live []*scan.Event) (laggard, bool) {
+	said, waited := map[int]*scan.NCCLRank{}, false
+	var ranks []int
+	for _, e := range live {
+		waited = waited || e.Class == outcome.NCCLTimeout
+		op := collectiveOf(e)
+		if op == "" || e.Rank < 0 || said[e.Rank] != nil {
+			continue
+		}
+		ranks = append(ranks, e.Rank)
+		said[e.Rank] = &scan.NCCLRank{TimedOut: true, Op: op, File: e.File, Off: e.Off, Raw: e.Raw, Tag: e.Tag}
+	}
+	r, ok := oddOne(ranks, said)
+	return laggard{r, said[r], "other"}, ok && waited
+}
+
+// collectiveOf is the collective that a complaint about others was raised in, or "".
+func collectiveOf(e *scan.Event) string {
+	if g := fingerprint.FindStringSubmatch(e.Text); g != nil {
+		return g[1]
+	}
+	if e.Stack == nil || e.Class != outcome.NCCLTimeout && e.Class != outcome.NCCLConnection {
+		return ""
+	}
+	op := ""
+	for _, f := range e.Stack.Frames {
+		if strings.HasSuffix(f.File, "torch/distributed/distributed_c10d.py") {
+			op = f.Function
+		}
+	}
+	return op
+}
+
+// fingerprint is what a rank says of its own collective where TORCH_DISTRIBUTED_DEBUG is
+// DETAIL (ProcessGroupWrapper.cpp).
+var fingerprint = lazy.New(`Rank \d+ is running collective: CollectiveFingerPrint\(` +
+	`((?:SequenceNumber=\d+)?[, ]*OpType=\w+(?:, TensorShape=\[[\d, ]*\])?(?:, TensorDtypes=\w+)?)`)
 
 // leftAlone is the rank whose process alone left with its exit code, beside
 // others that left with another. A launcher that tells all others to end does so
@@ -109,11 +154,12 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 }
 
 // complaining are the ranks that complain of others; -1 among them: nobody knows which
-// raised an exception.
+// raised an exception. What torch's launcher raises is no rank's.
 func complaining(live []*scan.Event) map[int]bool {
 	complains := map[int]bool{}
 	for _, e := range live {
-		if !e.Agent && e.Weight >= pattern.Symptom && e.Weight < pattern.Death && (e.Rank >= 0 || e.Kind != "") {
+		launchers := e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.")
+		if !e.Agent && !launchers && e.Weight >= pattern.Symptom && e.Weight < pattern.Death && (e.Rank >= 0 || e.Kind != "") {
 			complains[max(e.Rank, -1)] = true
 		}
 	}

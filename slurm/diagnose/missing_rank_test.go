@@ -48,18 +48,46 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		}
 		return b.String()
 	}
+	prints := func(tensors ...string) string { // with TORCH_DISTRIBUTED_DEBUG=DETAIL
+		var b strings.Builder
+		for rank, tensor := range tensors {
+			for _, line := range strings.Split(strings.TrimSuffix(diagnosetest.Raised(fmt.Sprintf("RuntimeError: Detected mismatch between collectives on ranks. "+
+				"Rank %d is running collective: CollectiveFingerPrint(SequenceNumber=12, OpType=ALLREDUCE, %s), but Rank %d is running "+
+				"collective: CollectiveFingerPrint(SequenceNumber=0OpType=GATHER).", rank, tensor, (rank+1)%4)), "\n"), "\n") {
+				fmt.Fprintf(&b, "%d: %s\n", rank, line)
+			}
+		}
+		return b.String()
+	}
+	waited := func(ops ...string) string { // in which function of torch.distributed
+		var b strings.Builder
+		for rank, op := range ops {
+			fmt.Fprintf(&b, "[rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/train.py\", line 9, in step\n[rank%d]:     sync()\n"+
+				"[rank%d]:   File \"/v/torch/distributed/distributed_c10d.py\", line 2811, in %s\n[rank%d]:     work.wait()\n[rank%d]: %s\n", rank, rank, rank, rank, op, rank, rank, gloo)
+		}
+		return b.String()
+	}
+	const float = "TensorShape=[8, 4], TensorDtypes=Float"
+	const launcher = "Traceback (most recent call last):\n  File \"/v/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" +
+		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
 	for name, c := range map[string]struct {
 		log  string
 		rank int
 		node string
 	}{
-		"gloo: one is silent":            {others(gloo, 2), 2, ""},
-		"gloo: one closed":               {others(closed, 1) + "srun: error: gpu1: task 1: Exited with exit code 1\n", 1, ""},
-		"exit -6 beside others":          {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
-		"a signal before all were ended": {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
-		"named by the others":            {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
-		"named by more of the others":    {others("[E ProcessGroupGloo.cpp:144] Ranks 1 failed to pass monitoredBarrier in 600000 ms", 3) + strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\n", 5), 3, ""},
-		"named as often as another":      {strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\nRanks 2 failed to pass monitoredBarrier in 600000 ms\n", 2), 2, ""},
+		"in a collective of another type": {prints(float, "TensorShape=[8, 4], TensorDtypes=Double", float, float), 1, ""},
+		"in another collective, by where it waited or lost another": {waited("barrier", "all_reduce", "all_reduce") + strings.ReplaceAll(strings.ReplaceAll(
+			waited("all_reduce"), gloo, closed), "rank0", "rank3"), 0, ""},
+		"in a collective of another shape":                                    {prints(float, float, float, "TensorShape=[33], TensorDtypes=Float"), 3, ""},
+		"in another collective, by where it waited":                           {waited("all_reduce", "broadcast", "all_reduce", "all_reduce"), 1, ""},
+		"left before it could complain, and its launcher raised an exception": {says(1, 2, 3) + launcher + told(0), 0, "gpu1"},
+		"gloo: one is silent":                                                 {others(gloo, 2), 2, ""},
+		"gloo: one closed":                                                    {others(closed, 1) + "srun: error: gpu1: task 1: Exited with exit code 1\n", 1, ""},
+		"exit -6 beside others":                                               {others(closed, -1) + summary(1, 1, -6, 1), 2, "gpu1"},
+		"a signal before all were ended":                                      {others(closed, -1) + summary(-15, -9, -15, -15), 1, "gpu1"},
+		"named by the others":                                                 {others("[E ProcessGroupGloo.cpp:144] Ranks 3 failed to pass monitoredBarrier in 600000 ms", 3), 3, ""},
+		"named by more of the others":                                         {others("[E ProcessGroupGloo.cpp:144] Ranks 1 failed to pass monitoredBarrier in 600000 ms", 3) + strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\n", 5), 3, ""},
+		"named as often as another":                                           {strings.Repeat("Ranks 3 failed to pass monitoredBarrier in 600000 ms\nRanks 2 failed to pass monitoredBarrier in 600000 ms\n", 2), 2, ""},
 		"named by itself": {"Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in f\n" +
 			"AssertionError: Rank 2: found NaN in local grad norm. Device: 2, node: gpu1\n", 2, "gpu1"},
 		"behind by sequence number": {
@@ -100,4 +128,20 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEitherOfTwoMayBeWrong has ranks that are in two collectives, as many in the one as
+// in the other.
+func TestEitherOfTwoMayBeWrong(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n")
+	for rank := range 4 {
+		line := fmt.Sprintf("RuntimeError: Detected mismatch between collectives on ranks. Rank %d is running collective: CollectiveFingerPrint(SequenceNumber=%d, "+
+			"OpType=ALLREDUCE, TensorShape=[8], TensorDtypes=Float), but Rank 3 is running collective: CollectiveFingerPrint(SequenceNumber=0OpType=GATHER).", rank, rank/2)
+		of := fmt.Sprintf("[rank%d]: ", rank)
+		b.WriteString(of + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised(line), "\n"), "\n", "\n"+of) + "\n")
+	}
+	r := diagnosetest.Text(t, b.String())
+	require.Equal(t, outcome.NCCLTimeout, r.Class)
+	require.Nil(t, r.RootRank)
 }

@@ -42,6 +42,8 @@ var networkPatterns = []pattern{
 	{outcome.UserException, Generic, oneOf("unhandled cuda error|invalid argument"), `\w+error: nccl error(?: in)?: .*(unhandled cuda error|invalid argument)\b`},
 
 	{outcome.NodeCountMismatch, Specific, oneOf("clients joined"), `\d+/\d+ clients joined`},
+	// gloo's, of a rank that its world has no room for (gloo/context.cc).
+	{outcome.NodeCountMismatch, Specific, oneOf("rank < size"), `enforce fail at \S*gloo/context\.cc:\d+\] rank < size`},
 	{
 		outcome.NodeCountMismatch, Specific, oneOf("invalid rank requested|duplicate gpu detected|same gpu|invalid rank|invalid local rank"),
 		`duplicate gpu|rank \d+ and (rank )?\d+ (are |both )?.*(same|on) (gpu|cuda)|invalid rank requested|invalid rank \d+|invalid rank argument`,
@@ -86,8 +88,10 @@ var networkPatterns = []pattern{
 		`|socket\.cpp).{0,120}(connection refused|connection reset by peer|no route to host)|runtimeerror: connection (reset by peer|refused)`},
 	{outcome.Rendezvous, fabric - 5, oneOf("etcd"), `etcd.{0,60}(timed? ?out|timeout|refused|failed|exception|unreachable)`},
 
-	{outcome.NCCLTimeout, TimedOut + 5, oneOf("to our best knowledge|joined but didn't finish|detected mismatch between collectives" +
-		"|mismatch between collectives|mismatched collective detected|failed to pass monitoredbarrier|monitoredbarrier|collectivefingerprint|desync"), ``},
+	{outcome.NCCLTimeout, TimedOut + 5, oneOf("to our best knowledge|joined but didn't finish|mismatched collective detected" +
+		"|failed to pass monitoredbarrier|monitoredbarrier|desync"), ``},
+	// torch's, which compares the shapes too (ProcessGroupWrapper.cpp).
+	{outcome.NCCLTimeout, Specific + 1, oneOf("mismatch between collectives|collectivefingerprint"), ``},
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
 	// gloo's, of a rank whose peer is in another collective (gloo/transport/tcp/pair.cc).
 	{outcome.NCCLTimeout, Death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},
