@@ -233,7 +233,7 @@ func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 		case e.Form == pattern.Bare && j.repeated(e), j.survivedBefore(e):
 		case e.Form == pattern.Bare && !e.Agent && (e.Class == outcome.ParallelConfig || e.Class == outcome.ShapeMismatch):
 			// Only an exception says so; a sentence with these words may be about anything.
-		case e.Doubted, e.Form == pattern.Bare:
+		case e.Doubted, e.Form == pattern.Bare, clientKilled.MatchString(e.Text):
 			unsure = append(unsure, e)
 		case after == maybeWent:
 			followed = append(followed, e)

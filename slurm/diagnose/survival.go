@@ -32,7 +32,7 @@ const plenty = 30
 func (j *job) after(e *scan.Event) aftermath {
 	f := j.files[e.File]
 	if j.progressSince(e) >= scan.Enough && !j.mayFinish(e) {
-		if j.buried(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() {
+		if j.buried(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() || j.diedWithIt(e) {
 			return maybeWent
 		}
 		return wentOn
@@ -72,7 +72,7 @@ func (j *job) after(e *scan.Event) aftermath {
 	if e.Tag == logline.NoTag && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 && f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.mourned(e) {
 		return wentOn // it is the script's, and the script went on to start its tasks
 	}
-	if j.handles(e) {
+	if j.handles(e) || j.lostPeerLater(e) {
 		return wentOn
 	}
 	all := f.Ran.Phases
@@ -211,6 +211,43 @@ func (j *job) mayFinish(e *scan.Event) bool {
 	return e.Agent && f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e) &&
 		(e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell())
 }
+
+// diedWithIt reports whether a rank wrote nothing after an exception, and a launcher tells
+// that it left with 1, as Python does of one: the progress after it is other ranks'.
+func (j *job) diedWithIt(e *scan.Event) bool {
+	f := j.files[e.File]
+	if e.Stack == nil || e.Rank < 0 || e.Tag == logline.NoTag || f.LastBy[e.Tag].Off > e.Off ||
+		slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Tag == e.Tag && m.Off > e.Off }) {
+		return false
+	}
+	left := false
+	for _, o := range j.events {
+		if o.File == e.File && o.Tag == e.Tag && o.Off > e.Off {
+			return false
+		}
+		left = left || o.Agent && o.Exit == 1 && slices.Contains(j.leavers(o), e.Rank)
+	}
+	return left
+}
+
+// lostPeerLater reports whether a rank raised an exception, and a second one later of
+// having lost another, of whose death by a signal a launcher tells: it lived on after the
+// first. SIGABRT does not count, by which a rank may end itself that lost a peer.
+func (j *job) lostPeerLater(e *scan.Event) bool {
+	if e.Stack == nil || e.Rank < 0 || e.Tag == logline.NoTag || inThread(e) || e.Stack.Uncaught {
+		return false
+	}
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Stack != nil && o.Class == outcome.NCCLConnection
+	}) && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.Agent && o.Rank >= 0 && o.Rank != e.Rank && (o.Class == outcome.HostOOM || o.Class == outcome.Segfault || o.Class == outcome.ShmBusError) &&
+			o.Exit != -6 && o.Exit != 134
+	})
+}
+
+// clientKilled is a shell's word on an srun that somebody killed: that is no rank, and
+// needs no memory.
+var clientKilled = lazy.New(`line \d+: +\d+ Killed +(?:\w+=\S+ +)*(?:\S*/)?srun `)
 
 // handles reports whether a program lives on after its exceptions: several came
 // before this one, many other lines stand between them and some after it, and
