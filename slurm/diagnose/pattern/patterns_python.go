@@ -12,7 +12,7 @@ var pythonPatterns = []pattern{
 		`|larger?|value|not).*cuda_device_max_connections|cuda_device_max_connections.*(must|should|require|needs?|to 1|is not|larger?|value|but|=)`},
 
 	{outcome.ParallelConfig, Specific + 4, oneOf("must divide|should divide|does not divide|parallel dims|cannot be split|divisible|multiple of" +
-		"|divide evenly|evenly divide|evenly split|split evenly|not divide|divided evenly|is not a factor of"), `(error|exception|assert|must|should` +
+		"|divide evenly|evenly divide|evenly split|split evenly|not divide|divided evenly|is not a factor of"), `(assert|must|should` +
 		`|not|cannot|can't|has to|have to|needs? to).*(divisible|multiple of|evenly|divide|factor of)|(divisible|multiple of).*(but|got)|(divisible` +
 		`|multiple of).*(parallel|size|world|number)|(must|should|does not) divide|parallel dims|(size|layers|heads|experts|batch)\b.* cannot be split`},
 	{outcome.ParallelConfig, Specific + 2, oneOf("parallel"), `(tensor|pipeline|context|expert|data|model|sequence)[ _-]*(model[ _-]*)?parallel[ _-]*(size` +
