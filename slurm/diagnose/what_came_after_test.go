@@ -65,8 +65,6 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a score before a shell's prompt":        {"BLEU score: 9.3\n(torch2) [ann@localhost sparse]$ \n", outcome.Success},
 		"a bar before a shell's prompt":          {"Epoch 3:  30%|###   | 30/100 [00:30<01:10, 1.0it/s]\n(torch2) [ann@localhost sparse]$ \n", outcome.UnknownExit},
 		"a key before a shell's prompt":          {"BLEU score: 9.3\n^C\nann@n1:~/w$ \n", outcome.UnknownExit},
-		"words before a shell's prompt":          {"You are very young\n(base) ann@n1:~/w$ \n", outcome.Success},
-		"a crash before a shell's prompt":        {"You are very young\nSegmentation fault (core dumped)\nann@n1:~/w$ \n", outcome.Segfault},
 		"a shell's prompt alone":                 {"ann@n1:~/w$ \n", outcome.UnknownExit},
 		"the last evaluation of OpenMMLab's plan": {
 			"mmcls - INFO - workflow: [('train', 1)], max: 2 epochs\nEpoch [1][90/95] loss: 1\nEpoch(val) [1][196]	top: 76\n" +

@@ -136,7 +136,6 @@ func (f *Facts) Ending() (e Ending) {
 	amid := false // the last line is one of something that goes on
 	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
 		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn)
-	e.Said = e.Said || f.atPrompt()
 	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
@@ -314,19 +313,6 @@ func (f *Facts) talk() (lines []Mark) {
 		}
 	}
 	return lines
-}
-
-// atPrompt reports whether the log is that of a terminal in which a program spoke, and
-// then the shell's prompt stood there again: the shell would have said what ended it.
-func (f *Facts) atPrompt() bool {
-	said := f.talk()
-	if len(said) == 0 {
-		return false
-	}
-	_, text := logline.CutTag(f.Last[len(f.Last)-1].Text)
-	_, before := logline.CutTag(said[len(said)-1].Text)
-	c, counted := tallyIn(before)
-	return prompt.MatchString(text) && !strings.HasPrefix(before, "^") && (!counted || c.n >= c.of) // a key, or a bar that stopped
 }
 
 // prompt is a shell's, which stands there again where what it ran has ended, well or
