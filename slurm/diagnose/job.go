@@ -360,14 +360,14 @@ func (j *job) splitAttempts() {
 	for i, f := range j.files {
 		for kind, ms := range f.Starts {
 			from := 1
-			if kind == "elastic" || kind == "requeue" || kind == scan.Appended {
+			if kind == scan.Restarted || kind == scan.Requeued || kind == scan.Appended {
 				from = 0
 			}
 			if len(ms) <= from {
 				continue
 			}
 			m := ms[len(ms)-1]
-			if kind == "elastic" && strings.Contains(m.Text, "FAILED") && strings.Contains(m.Text, " 0/") {
+			if kind == scan.Restarted && strings.Contains(m.Text, "FAILED") && strings.Contains(m.Text, " 0/") {
 				continue
 			}
 			if kind == scan.Appended {

@@ -145,8 +145,8 @@ func (s *scanner) beginsOver(text string, loose uint32, m Mark) {
 			o.begun = m
 		}
 		if o.back = append(o.back, loose); len(o.back) == enoughFirst {
-			s.keepBefore(o.begun, elastic)
-			s.Starts[elastic] = append(s.Starts[elastic], o.begun)
+			s.keepBefore(o.begun, Restarted)
+			s.Starts[Restarted] = append(s.Starts[Restarted], o.begun)
 			s.lastStart, s.counts, o.back = m.Off, map[quota]int{}, nil
 		}
 	}
@@ -195,7 +195,7 @@ func (s *scanner) keepBefore(m Mark, kind string) {
 	}
 	s.noteRecent()
 	s.before = &runBefore{
-		next: m, kind: kind, runs: len(s.Starts[Appended]), attempts: len(s.Starts[elastic]), told: s.told,
+		next: m, kind: kind, runs: len(s.Starts[Appended]), attempts: len(s.Starts[Restarted]), told: s.told,
 		whole: s.whole, synced: s.synced, progress: s.Progress, pending: s.pending, last: s.Last,
 	}
 }
@@ -224,18 +224,19 @@ func (s *scanner) onlyFarewell() {
 		s.whole, s.synced, s.Progress, s.pending = b.whole, b.synced, b.progress, b.pending
 		s.Last = append(b.last, s.Last...)
 	}
-	for kind, n := range map[string]int{Appended: b.runs, elastic: b.attempts} {
+	for kind, n := range map[string]int{Appended: b.runs, Restarted: b.attempts} {
 		if s.Starts[kind] = s.Starts[kind][:n]; n == 0 {
 			delete(s.Starts, kind)
 		}
 	}
 }
 
-// Appended is the kind of the lines with which another run begins, elastic that of those
-// with which the launcher's or its processes' another attempt does.
+// What a line of Facts.Starts begins: another run in the same file, another attempt of the
+// launcher or of its processes, or the job again that Slurm put back into the queue.
 const (
-	Appended = "run"
-	elastic  = "elastic"
+	Appended  = "run"
+	Restarted = "elastic"
+	Requeued  = "requeue"
 )
 
 // ProgramOf names the program that an event ended: the main one of a Python

@@ -190,7 +190,7 @@ func TestProcessesThatBeginAgain(t *testing.T) {
 		"the second twice, then":        {begin + work + failed + begin + "2: The model has 12 layers\n" + work, 1},
 		"said twice at first":           {"2: The seed is set to 17\n" + begin + work + failed + begin, 1},
 	} {
-		t.Run(name, func(t *testing.T) { require.Len(t, factsOf(t, c.log).Starts["elastic"], c.starts) })
+		t.Run(name, func(t *testing.T) { require.Len(t, factsOf(t, c.log).Starts[scan.Restarted], c.starts) })
 	}
 }
 

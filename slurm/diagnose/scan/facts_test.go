@@ -258,7 +258,7 @@ func TestDifferentStepsAfterAnAgentsEndAreAnotherAttempt(t *testing.T) {
 		"after an exception":      {"KeyError: 'a'\n" + diagnosetest.Rounds(9, step), 0},
 		"after the agent's, srun": {agent + task + diagnosetest.Rounds(9, step), 0},
 	} {
-		starts := factsOf(t, tt.log).Starts["elastic"]
+		starts := factsOf(t, tt.log).Starts[scan.Restarted]
 		if tt.from == 0 {
 			require.Empty(t, starts, name)
 			continue

@@ -36,8 +36,8 @@ var starts = []struct {
 }{
 	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
 	{"script", lazy.New(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
-	{elastic, lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
-	{"requeue", lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
+	{Restarted, lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
+	{Requeued, lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
 }
 
 // endings are lines that only a trainer that ended well prints. Scripts echo

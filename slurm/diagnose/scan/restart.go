@@ -58,7 +58,7 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 	case exact == w.first:
 		w.half, w.again = true, m
 	case w.half && loose == w.second:
-		s.Starts[elastic] = append(s.Starts[elastic], w.again)
+		s.Starts[Restarted] = append(s.Starts[Restarted], w.again)
 		s.lastStart, s.counts = m.Off, map[quota]int{}
 		w.half = false
 	default:
@@ -94,6 +94,6 @@ func (f *Facts) restartedBySteps() {
 		}
 	}
 	if len(steps) >= Enough {
-		f.Starts[elastic] = append(f.Starts[elastic], Mark{Off: f.Failed.Off + 1, At: f.Failed.At})
+		f.Starts[Restarted] = append(f.Starts[Restarted], Mark{Off: f.Failed.Off + 1, At: f.Failed.At})
 	}
 }

@@ -39,7 +39,7 @@ func (s *scanner) nodeStarted(m Mark, text string) bool {
 		newest = max(newest, o.Attempt)
 	}
 	if n.Attempt > newest { // the first node of another attempt begins it
-		s.Starts["requeue"] = append(s.Starts["requeue"], m)
+		s.Starts[Requeued] = append(s.Starts[Requeued], m)
 		s.counts = map[quota]int{}
 	}
 	s.Hosts[n.Host]++
