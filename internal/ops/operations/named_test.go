@@ -19,3 +19,16 @@ func do(t *testing.T, c *ops.Call, name string, words ...string) (any, error) {
 
 func lookup(name string) (ops.Op, bool) { return Lookup(name) }
 func operations() []ops.Op              { return All() }
+
+// A word that is no operation is answered with the one that was likely meant; a word that is near to none, with none.
+func TestAWordThatIsNoOperation(t *testing.T) {
+	t.Parallel()
+	for word, near := range map[string]string{"Submt": "submit", "diagnos": "diagnose", "staus": "status", "zq": "", "xqzvwjkyqzv": "", "sbatch-hold": ""} {
+		_, is := Lookup(word)
+		require.False(t, is, word)
+		require.Equal(t, near, Nearest(word), word)
+	}
+	o, is := Lookup("submit")
+	require.True(t, is)
+	require.Equal(t, "submit", o.Name)
+}
