@@ -101,6 +101,24 @@ func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
 	}
 }
 
+// Without roots an agent that was started in a project reads what lies in it, and nothing else.
+func TestTheProjectIsTheRootWhereNoneIsNamed(t *testing.T) {
+	project, elsewhere := t.TempDir(), t.TempDir()
+	for _, dir := range []string{project, elsewhere} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.log"), []byte(trainingLog), 0o644))
+	}
+	t.Chdir(project)
+	cfg, _ := config(t, newSite())
+	conv := converse(t, cfg)
+	conv.send(hello)
+	conv.read()
+	for i, dir := range []string{project, elsewhere} {
+		conv.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"metrics","arguments":{"jobs":[%q]}}}`, i+2, filepath.Join(dir, "run.log")))
+		require.Equal(t, dir == elsewhere, conv.read()["result"].(map[string]any)["isError"] == true, dir)
+	}
+	conv.close()
+}
+
 // Every argument that takes a path is held to the roots, on both transports.
 func TestPathsLieBelowTheRoots(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
