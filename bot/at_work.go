@@ -37,7 +37,7 @@ var stepsOf = map[string]struct {
 	title lang.Text
 	steps []lang.Text
 }{
-	"diagnose": {lang.Text{EN: "Diagnosing job %s", ZH: "诊断作业 %s"}, []lang.Text{
+	"diagnose": {lang.Text{EN: "Diagnosing", ZH: "诊断日志"}, []lang.Text{
 		{EN: "Find the logs of all ranks", ZH: "查找所有 rank 的日志"},
 		{EN: "Read them, and tell the cause from what followed", ZH: "读取日志，区分原因与连锁反应"},
 		{EN: "Try a fix against the plan", ZH: "用计划检查可用的修复"},
@@ -138,8 +138,8 @@ func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op,
 		return func(int, string) {}
 	}
 	title := known.title.In(c.Lang)
-	if op.Name == "diagnose" && len(t.Words) > 0 {
-		title = known.title.With(t.Words[0]).In(c.Lang)
+	if op.Name == "diagnose" && len(t.Words) > 0 { // without, a log is pasted or comes as a file
+		title = lang.Text{EN: "Diagnosing job %s", ZH: "诊断作业 %s"}.With(t.Words[0]).In(c.Lang)
 	}
 	var list []string
 	for _, s := range known.steps {
