@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -203,3 +204,20 @@ func (j *job) onlyDumps([]*scan.Event) (verdict, bool) {
 	}
 	return v, true
 }
+
+// byWatchdog reports whether a process that ended by SIGABRT had said that a collective
+// timed out, or says so as its reason: PyTorch's watchdog ends it so, and the timeout is
+// what is to be explained.
+func (j *job) byWatchdog(e *scan.Event) bool {
+	if e.Class != outcome.Segfault || !ofAbort.MatchString(e.Text) {
+		return false
+	}
+	reason := e.Off + int64(len(e.Raw)) + 2 // C++ gives it on the next line
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.Class == outcome.NCCLTimeout && o.File == e.File && (e.Rank < 0 || o.Rank < 0 || o.Rank == e.Rank) &&
+			(o.Off < e.Off || o.Off <= reason && strings.Contains(o.Text, "what():"))
+	})
+}
+
+// ofAbort matches C++'s and a shell's words on SIGABRT.
+var ofAbort = lazy.New(`^terminate called|(?i)\baborted\b`)

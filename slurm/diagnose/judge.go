@@ -214,7 +214,7 @@ func (j *job) before(a, b *scan.Event) bool {
 func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 	var followed []*scan.Event
 	for _, e := range live {
-		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lacksLast(e) {
+		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lacksLast(e) || j.byWatchdog(e) {
 			continue
 		}
 		switch after := j.after(e); {

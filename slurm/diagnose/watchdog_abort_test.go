@@ -1,0 +1,36 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// PyTorch's watchdog ends its process by SIGABRT: whoever tells of that, the timeout is to
+// be explained. A process that aborts before anybody waited in vain did it for itself.
+func TestAnAbortOfTheWatchdogIsItsTimeout(t *testing.T) {
+	const (
+		steps = "[rank0]: step 10 loss 2.5\n[rank1]: step 10 loss 2.5\n[rank0]: step 20 loss 2.4\n[rank1]: step 20 loss 2.4\n"
+		waits = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600017 milliseconds before timing out.\n"
+		zero  = "[rank0]:[E216 22:03:58.405763850 ProcessGroupNCCL.cpp:568] [Rank 0] " + waits
+		one   = "[rank1]:[E216 22:03:58.405763850 ProcessGroupNCCL.cpp:568] [Rank 1] " + waits
+		down  = "[E ProcessGroupNCCL.cpp:461] To avoid data inconsistency, we are taking the entire process down.\n"
+		ends  = "terminate called after throwing an instance of 'std::runtime_error'\n"
+		shell = "bash: line 3: 469511 Aborted                 python train.py --tp 4\nsrun: error: gpu1: task 1: Exited with exit code 134\n"
+	)
+	for name, c := range map[string]struct{ log, class, line string }{
+		"a shell tells of it":               {steps + zero + one + shell, outcome.NCCLTimeout, "Watchdog caught"},
+		"its reason stands behind":          {"step 10\n" + ends + "  what():  [Rank 1] " + waits, outcome.NCCLTimeout, "Watchdog caught"},
+		"it had told that it would":         {"step 10\n[E ProcessGroupNCCL.cpp:821] [Rank 1] " + waits + down + ends, outcome.NCCLTimeout, "Watchdog caught"},
+		"for a reason of its own":           {"step 10\n" + ends + "  what():  vector::_M_range_check: __n (which is 9)\n" + zero, outcome.Segfault, "terminate called"},
+		"before another had waited in vain": {steps + shell + zero, outcome.Segfault, "Aborted"},
+		"of a rank that waited for nobody":  {steps + "[rank1]: " + ends + "[rank1]:   what():  no room\n" + zero, outcome.Segfault, "terminate called"},
+	} {
+		r := diagnosetest.Text(t, c.log)
+		require.Equal(t, c.class, r.Class, name)
+		require.Contains(t, r.RootLine, c.line, name)
+	}
+}
