@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func (j *job) health() verdict {
 		return verdict{class: outcome.Running, why: "not started"}
 	case j.finished() && !(known && running && j.stalled()), j.endedWell(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
-	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates):
+	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)):
 		return j.endedQuietly()
 	case j.stalled():
 		return verdict{class: outcome.Hang, why: "no progress", since: age, event: j.lastSign()}

@@ -108,6 +108,7 @@ func TestAJobOfWhichNothingIsKnown(t *testing.T) {
 		"iterations, and more than a day's":     {stepsAt(1000, 0, 1), age(day + 1), outcome.UnknownExit},
 		"long iterations":                       {stepsAt(3600_000, 0, 3600, 7200), age(7201), outcome.Running},
 		"no iterations, just now":               {"setting up\n", age(5), outcome.Running},
+		"back at the shell's prompt, just now":  {"setting up\n(base) ana@gpu1:~/train$ \n", age(5), outcome.UnknownExit},
 		"no iterations, and then silence":       {"setting up\n", age(700), outcome.UnknownExit},
 		"an end, and then silence":              {stepsAt(1000, 0, 1) + "[after training is done] datetime: 2026-06-11 10:00:05\n", age(700), outcome.Success},
 		"no iterations, and nobody knows when":  {"setting up\n", nil, outcome.UnknownExit},

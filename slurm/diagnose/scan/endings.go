@@ -319,6 +319,16 @@ func (f *Facts) talk() (lines []Mark) {
 // not: the line before it tells.
 var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
 
+// AtPrompt reports whether a shell's prompt is the last that stands there: what it ran
+// has ended.
+func (f *Facts) AtPrompt() bool {
+	if len(f.Last) == 0 {
+		return false
+	}
+	_, text := logline.CutTag(f.Last[len(f.Last)-1].Text)
+	return prompt.MatchString(text)
+}
+
 // clockIn is how many lines may come before a script's first date, which it prints
 // once more when its work is done.
 const clockIn = 10
