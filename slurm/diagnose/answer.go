@@ -31,7 +31,6 @@ func (j *job) report() report.Report {
 		Unreadable:   j.unreadable,
 		LeftOut:      j.src.Documents(),
 		OtherJobs:    j.src.OtherJobs,
-		Older:        j.src.Older,
 	}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {

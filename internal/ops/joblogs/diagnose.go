@@ -184,27 +184,34 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		r.Finish()
 		return DiagnoseOut{Report: r}, err
 	}
-	if in.OnSlurm {
-		r, err := onSlurm(ctx, c, cl, in, evidence(ctx, c, cl, j), paths)
-		return DiagnoseOut{Report: r}, err
-	}
 	paths, older := writtenSince(paths, j)
-	src, done, err := openLogs(c, j, paths)
+	if given := evidence(ctx, c, cl, j); in.OnSlurm {
+		out.Report, err = onSlurm(ctx, c, cl, in, given, paths)
+	} else {
+		out.Report, err = readHere(ctx, c, j, given, paths)
+	}
 	if err != nil {
-		return DiagnoseOut{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
+		return out, err
 	}
-	defer done()
-	src.Older = older
-	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
-	if out.Report, err = diagnose.Run(ctx, src, evidence(ctx, c, cl, j)); err != nil {
-		return out, unreadableLogs(err)
-	}
+	out.Older = older
 	c.Step(2, 3, "")
 	var unknown error
 	if out.Fix, unknown = launch.PatchFor(ctx, c, cl.Name(), j.ID, out.Report); unknown != nil && out.Found() {
 		out.FixUnknown = lang.Said(unknown).In(c.Lang)
 	}
 	return out, nil
+}
+
+// readHere diagnoses a job's logs on this machine.
+func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Context, paths []string) (report.Report, error) {
+	src, done, err := openLogs(c, j, paths)
+	if err != nil {
+		return report.Report{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
+	}
+	defer done()
+	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
+	r, err := diagnose.Run(ctx, src, given)
+	return r, unreadableLogs(err)
 }
 
 // evidence is what is known of a job besides its logs: Slurm's word, the nodes

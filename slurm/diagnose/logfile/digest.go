@@ -27,9 +27,11 @@ type Digest struct {
 	// have their numbers there.
 	Holder string `json:"holder,omitempty"`
 
-	// What of a part could not be read and its flight recorder dumps have an entry of their own, without
-	// a name.
+	// What of a part could not be read or was left out, and its flight recorder dumps, have
+	// an entry of their own, without a name.
 	Unreadable []Unreadable                `json:"unreadable,omitempty"`
+	LeftOut    []string                    `json:"left_out,omitempty"`
+	OtherJobs  []string                    `json:"other_jobs,omitempty"`
 	Recorded   []*flightrecorder.Recording `json:"recorded,omitempty"`
 }
 
@@ -57,6 +59,8 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 			}
 			if d.Name == "" {
 				s.Unreadable = append(s.Unreadable, d.Unreadable...)
+				s.LeftOut = append(s.LeftOut, d.LeftOut...)
+				s.OtherJobs = append(s.OtherJobs, d.OtherJobs...)
 				s.recorded = append(s.recorded, d.Recorded...)
 				continue
 			}

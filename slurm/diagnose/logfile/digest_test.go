@@ -33,8 +33,10 @@ func TestDigestsGiveTheSameAnswer(t *testing.T) {
 			if i == 0 {
 				diagnosetest.Dump(t, dir, 3, 813, 811)
 			}
+			beside(t, dir, "slurm-3.out", "slurm-4.out", "notes.md", "a.json")
 			src, err := logfile.Open(dir)
 			require.NoError(t, err)
+			require.Contains(t, src.OtherJobs, "slurm-3.out")
 			given := diagnose.Context{JobState: "FAILED"}
 			want, err := diagnose.Run(context.Background(), src, given)
 			require.NoError(t, err)
@@ -49,6 +51,8 @@ func TestDigestsGiveTheSameAnswer(t *testing.T) {
 			digested, err := logfile.ReadDigests(parts...)
 			require.NoError(t, err)
 			require.Equal(t, src.Files(), digested.Files())
+			require.Equal(t, src.LeftOut, digested.LeftOut)
+			require.Equal(t, src.OtherJobs, digested.OtherJobs)
 			count, err := logfile.Count(dir)
 			require.NoError(t, err)
 			if i > 0 {

@@ -20,12 +20,18 @@ import (
 func folder(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
+	beside(t, dir, names...)
+	return dir
+}
+
+// beside puts such files into dir.
+func beside(t *testing.T, dir string, names ...string) {
+	t.Helper()
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte("loading\n"), 0o644))
 	}
-	return dir
 }
 
 // files are the names of the logs under paths.

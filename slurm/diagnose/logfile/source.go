@@ -43,7 +43,6 @@ type Source struct {
 	Unreadable []Unreadable
 	LeftOut    []string // of a folder's files, what is empty or has no log's name
 	OtherJobs  []string // of a folder's logs, those of jobs before the newest
-	Older      []string // of a job's logs, those written last before it started
 	NoLogs     bool     // the job left none
 
 	recorded    []*flightrecorder.Recording // dumps that were read elsewhere
@@ -168,7 +167,9 @@ func (s *Source) addPath(path string) error {
 			if rel == "." {
 				rel = p
 			}
-			s.skip(filepath.ToSlash(rel), err)
+			if s.tells() {
+				s.skip(filepath.ToSlash(rel), err)
+			}
 			return nil
 		}
 		if d.IsDir() {
@@ -188,11 +189,15 @@ func (s *Source) addPath(path string) error {
 		}
 		rel, _ := filepath.Rel(path, p) // p lies below path
 		if !isLog(filepath.ToSlash(p), info.Size()) {
-			s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
+			if s.tells() {
+				s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
+			}
 			return nil
 		}
 		if jobs.isOlder(rel) {
-			s.OtherJobs = append(s.OtherJobs, filepath.ToSlash(rel))
+			if s.tells() {
+				s.OtherJobs = append(s.OtherJobs, filepath.ToSlash(rel))
+			}
 			return nil
 		}
 		return s.addFile(p, filepath.ToSlash(rel), info)
@@ -205,6 +210,10 @@ func (s *Source) mine() bool {
 	s.seen++
 	return s.parts <= 0 || k%s.parts == s.part
 }
+
+// tells reports whether the part that is gathered tells of what no part reads, which
+// each of them comes by.
+func (s *Source) tells() bool { return s.part <= 0 }
 
 // notLogs are files that lie beside logs and are none.
 var notLogs = []string{
