@@ -135,7 +135,7 @@ func (f *Facts) Ending() (e Ending) {
 	var before time.Time
 	amid := false // the last line is one of something that goes on
 	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
-		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn)
+		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn) || f.leftLoop()
 	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)

@@ -1,6 +1,10 @@
 package scan
 
-import "github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
 
 // A row is what one process says again and again with other numbers in it, such
 // as "Saved the best model" after every epoch. It went on after each, so the last
@@ -8,8 +12,8 @@ import "github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 type row struct{ times, first, last int } // places are counts of lines
 
 const (
-	oftenSaid = 4   // times that make a row
-	manyRows  = 256 // forms of one file that are counted
+	oftenSaid = 4    // times that make a row
+	manyRows  = 4096 // forms of one file that are counted
 )
 
 // form32 hashes who says a line and what of it stays the same from one time to
@@ -43,7 +47,43 @@ func (f *Facts) count(t logline.Tag, text string) {
 	}
 	r.times, r.last = r.times+1, f.told
 	f.rows[h] = r
+	if r.times > oftenSaid && figure.MatchString(text) {
+		f.looped, f.worked = f.told, f.worked || ofWork.MatchString(text)
+	}
 }
+
+// figure is a number that a line tells, not one that only numbers it.
+var figure = lazy.New(`\d\.\d|[:=]\s*-?\d|\d ?%`)
+
+// ofWork are the words with which the lines of a loop report work.
+var ofWork = lazy.New(`(?i)epoch|iter|step|loss|acc|batch`)
+
+// leftLoop reports whether the last lines are the first of their kind behind those that a
+// loop said again and again, and tell numbers: what a program says once, such as its
+// results, it says when it has left the loop by itself. One that says what it is doing
+// has not said what came of it.
+func (f *Facts) leftLoop() bool {
+	if !f.worked || f.told-f.looped > 2*Farewell {
+		return false
+	}
+	said, left := false, false
+	for _, m := range f.talk() {
+		_, text := logline.CutTag(m.Text)
+		r, known := f.rows[form32(m.Tag, text)]
+		if left = known && r.first > f.looped && !announces(text); left && figure.MatchString(text) {
+			said = true
+		}
+	}
+	return said && left
+}
+
+// announces reports whether a line says what is done next.
+func announces(text string) bool {
+	return doing.MatchString(text) && !lastAct.MatchString(text) || heads.MatchString(text) || pattern.WarningLevel.MatchString(text)
+}
+
+// doing begins such a line, or follows what a logger begins it with.
+var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO) *[a-z]+ing\b`)
 
 // inRow reports whether a line is one of a row: said often, with as many other
 // lines in between. Lines that stand together are a list, which ends something.

@@ -71,6 +71,33 @@ func TestWhatALogEndsWith(t *testing.T) {
 	}
 }
 
+// TestAProgramThatLeftItsLoop has what stands behind the lines of a loop: what is told
+// once, with its numbers, is told by a program that left it by itself.
+func TestAProgramThatLeftItsLoop(t *testing.T) {
+	loop := diagnosetest.Rounds(9, "Epoch {n}: loss 2.{n}\nmean reciprocal rank is 0.{n}\n")
+	for behind, class := range map[string]string{
+		"Average time of a batch is 0.77\n":                               outcome.Success,
+		"Average time of a batch is 0.77\nmrr@10 0.36 0.41\nKeeping it\n": outcome.UnknownExit, // it was about to do something
+		"Average time of a batch is 0.77\nSaving the table\n":             outcome.Success,     // its last act
+		"":                                     outcome.UnknownExit,
+		"mean reciprocal rank is 0.44\n":       outcome.UnknownExit, // as after every epoch
+		"Testing the model for 52.5 minutes\n": outcome.UnknownExit,
+		"The table is there\n":                 outcome.UnknownExit, // no number
+		"fit: 1%|  | 1/150 [00:49<2:01:44, 49.03s/it, loss=0.69]\n":               outcome.UnknownExit,
+		"Width of layer a: 3\n" + diagnosetest.Rounds(30, "Layer {n} is there\n"): outcome.UnknownExit, // another program
+	} {
+		r := diagnosetest.Old(t, "Reading a shard\n"+loop+behind)
+		require.Equal(t, class, r.Class, "%s%s: %s", behind, r.Why, r.RootLine)
+	}
+	for name, start := range map[string]string{
+		"no work is told":  diagnosetest.Rounds(9, "shard {n} has 0.{n} GB\n"),
+		"no loop is there": "Epoch 1: loss 2.1\nEpoch 2: loss 2.0\n",
+	} {
+		r := diagnosetest.Old(t, start+"Flops of a GPU: 41.2\n")
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+	}
+}
+
 // TestWordsOfAnEnd has last lines of programs that came to their end, a reason
 // for each word that the diagnosis knows.
 func TestWordsOfAnEnd(t *testing.T) {

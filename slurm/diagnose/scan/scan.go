@@ -92,7 +92,9 @@ type Facts struct {
 	told      int               // lines other than Megatron's iterations
 	clockedIn int               // how many lines had been told at a date alone with which it began
 	rError    *Mark             // the last error that R told
-	rows      map[uint32]row    // what is said again and again, by its form
+	rows      map[uint32]row    // how often each line is said, by its form
+	looped    int               // the told line that was the last of a loop's
+	worked    bool              // lines of a loop reported work
 	LastTime  time.Time
 	lastOff   int64 // of the last line that is not a launcher's
 	Args      map[string]string
@@ -237,6 +239,7 @@ func (s *scanner) scan(w logfile.Window) {
 			}
 			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + end, off})
 			s.lastOff = off
+			s.looped, s.worked = s.told, true
 		} else {
 			s.physical(bounded(line), off) // an empty one too: it ends what stands before it
 		}
@@ -310,11 +313,8 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.seen(t, text, h)
 	s.told++
 	s.ends(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
-	if h.Ask&pattern.AskDone != 0 {
+	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
-	}
-	if h.Ask&pattern.AskProgress != 0 {
-		s.counted(t, text)
 	}
 	if h.Ask&pattern.AskWhole != 0 && fitted.MatchString(text) {
 		s.fitted = s.told

@@ -142,11 +142,13 @@ func barName(text string) string {
 	return "bar " + strings.TrimSpace(name)
 }
 
-// counted reads the counts of a line.
-func (s *scanner) counted(t logline.Tag, text string) {
-	switch c, ok := tallyIn(text); {
+// counted reads the counts of a line, and reports whether it is a bar's.
+func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
+	c, ok := tallyIn(text)
+	switch {
 	case !ok:
 	case c.bar:
+		s.looped, s.worked = s.told, true
 		if c.of > 0 && c.n == c.of {
 			s.count(t, barName(text))
 		} else {
@@ -161,4 +163,5 @@ func (s *scanner) counted(t logline.Tag, text string) {
 		}
 	}
 	s.plan.read(text, s.told-s.drawn)
+	return c.bar
 }
