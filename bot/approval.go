@@ -168,9 +168,7 @@ func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l 
 		Title: answer.Label(textDecline.In(l)), Submit: answer.Label(textDecline.In(l)), Close: answer.Label(form.TextClose.In(l)),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	})
-	if err != nil {
-		b.log.Warn("slack: form not opened", "err", err)
-	}
+	b.warn("form not opened", err)
 	return err == nil
 }
 

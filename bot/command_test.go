@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,20 @@ func TestACommandIsTakenForWhatItIs(t *testing.T) {
 	}
 	require.Zero(t, s.yard.count())
 	require.Contains(t, text(s.next("logs my last job --tail 5", as("U5"))), "no job in the last seven days")
+}
+
+// What one can do is told to whoever asks by a command alone, and to all where the bot
+// is written to.
+func TestWhatOneCanDoIsToldWhereItIsAsked(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	for i, words := range []string{"help", "what can you do?"} {
+		require.Equal(t, "U1", s.next(words).Only, words)
+		require.Empty(t, s.next(words+" --share").Only, words)
+		ts := fmt.Sprintf("1700000200.%06d", i)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "text": "<@UBOT> " + words})
+		require.Empty(t, s.answered(ts, words).Only, words)
+	}
 }
 
 // The pages of a list stay on the cluster that was asked for.

@@ -70,9 +70,7 @@ func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answe
 	if good {
 		verdict = answers.VerdictGood
 	}
-	if err := answers.NoteVerdict(ctx, c, verdict, question, answer); err != nil {
-		b.log.Warn("slack: feedback", "err", err)
-	}
+	b.warn("feedback", answers.NoteVerdict(ctx, c, verdict, question, answer))
 }
 
 // verdicts are the words and signs that judge the answer before them in a thread.
@@ -123,9 +121,8 @@ func threadOf(a incoming.Ask) string {
 // history is never read for it.
 func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
 	if id := threadOf(a); id != "" {
-		if _, err := b.cfg.Store.Get(ctx, record.Thread, id, b.now(), &t); err != nil {
-			b.log.Warn("slack: thread", "err", err)
-		}
+		_, err := b.cfg.Store.Get(ctx, record.Thread, id, b.now(), &t)
+		b.warn("thread", err)
 	}
 	return t
 }
@@ -141,7 +138,5 @@ func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*talk)) 
 	if len(t.Turns) > maxTurns {
 		t.Turns = t.Turns[len(t.Turns)-maxTurns:]
 	}
-	if err := b.cfg.Store.Put(ctx, record.Thread, id, t, b.now().Add(30*24*time.Hour)); err != nil {
-		b.log.Warn("slack: thread", "err", err)
-	}
+	b.warn("thread", b.cfg.Store.Put(ctx, record.Thread, id, t, b.now().Add(30*24*time.Hour)))
 }

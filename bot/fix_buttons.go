@@ -107,9 +107,7 @@ func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slur
 
 // longer remembers which job is the last of those that wait for job of.
 func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
-	if err := b.cfg.Store.Put(ctx, record.Longer, of, id, b.now().Add(60*24*time.Hour)); err != nil {
-		b.log.Warn("slack: chain", "job", id, "err", err)
-	}
+	b.warn("chain", b.cfg.Store.Put(ctx, record.Longer, of, id, b.now().Add(60*24*time.Hour)), "job", id)
 }
 
 // submitSpec submits a specification that a button has made, after a yes.

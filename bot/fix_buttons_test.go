@@ -100,6 +100,8 @@ func TestAFixIsAppliedByAButtonOnceItsOwnerSaysYes(t *testing.T) {
 	s.said("gpt submitted to yard as job 4712")
 	require.Equal(t, 2, s.yard.count())
 	require.Contains(t, s.yard.last().Script, "MASTER_PORT=24711")
+	s.Press(c, action, strings.Replace(value, "4711", "4712", 1), "U1")
+	s.said("nothing is known that would mend this job")
 }
 
 func TestAJobIsExtendedOneAfterTheOther(t *testing.T) {

@@ -157,9 +157,7 @@ func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta f
 	if c.Store != nil && c.Who.User != "" {
 		if st, err := c.Store(); err == nil {
 			subs, err := st.Submissions(ctx, c.Who.User, "", 5)
-			if err != nil {
-				b.log.Warn("slack: last runs", "err", err)
-			}
+			b.warn("last runs", err)
 			for _, x := range subs {
 				if x.JobID != "" {
 					s.Runs = append(

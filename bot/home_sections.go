@@ -58,9 +58,7 @@ func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 // all of what they ask for stands, and not here.
 func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
-	if err != nil {
-		b.log.Warn("slack: requests", "err", err)
-	}
+	b.warn("requests", err)
 	for _, key := range keys {
 		var h held
 		if ok, err := b.cfg.Store.Get(ctx, record.Held, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -74,6 +75,15 @@ func TestPeopleOfOtherWorkspacesMayOnlyAsk(t *testing.T) {
 	s := play(t)
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "user_team": "T9", "channel": "C1", "ts": "1.000100", "text": "<@UBOT> list --all"})
 	s.said("you come from another workspace")
+	for i, row := range []struct{ words, says string }{
+		{"help", "What you can do now"},
+		{"whoami", "You here"},
+		{"settings", "you come from another workspace"},
+	} {
+		ts := fmt.Sprintf("1.00030%d", i)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "user_team": "T9", "channel": "C1", "ts": ts, "text": "<@UBOT> " + row.words})
+		require.Contains(t, text(s.answered(ts, row.words)), row.says, row.words)
+	}
 	s.Event(map[string]any{"type": "app_mention", "user": "U1", "user_team": "T9", "channel": "C1", "ts": "1.000200", "text": "<@UBOT> What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?"})
 	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
 }

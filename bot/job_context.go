@@ -52,9 +52,7 @@ func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if a.Thread != "" && a.Terminal == nil {
 		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
-		if err != nil {
-			b.log.Warn("slack: thread", "err", err)
-		}
+		b.warn("thread", err)
 		if job, isCard := strings.CutPrefix(key, "card/"); ok && isCard {
 			job, _, _ = strings.Cut(job, "@")
 			if cluster, id, ok := strings.Cut(job, "/"); ok {
@@ -85,9 +83,7 @@ func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slu
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := op.Run(ctx, c, &jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
-	if err != nil {
-		b.log.Warn("slack: recent jobs", "err", err)
-	}
+	b.warn("recent jobs", err)
 	found, _ := out.(jobcontrol.ListOut)
 	slices.SortStableFunc(found.Jobs, newestFirst)
 	return found.Jobs

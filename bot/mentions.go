@@ -27,7 +27,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
-		return b.help(a, c, "", true)
+		return b.help(a, c, "", false)
 	}
 	if owed, ok := b.judged(ctx, a, c); ok {
 		return owed
@@ -56,9 +56,6 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	}
 	if len(words) > 0 {
 		if name, ok := typed.Resolve(words[0]); ok && name != "ask" && readsAsCommand(name, words[1:], t) {
-			if name == "help" {
-				f.Share = true
-			}
 			return b.perform(ctx, a, c, name, words[1:], t, f)
 		}
 		if name, ok := typed.Resolve(words[0]); ok && name == "ask" && len(words) > 1 {

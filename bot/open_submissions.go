@@ -154,9 +154,7 @@ func (b *Bot) SettleOpen(ctx context.Context) {
 		if ok, err := b.cfg.Store.Get(ctx, record.Open, id, b.now(), &o); err != nil || !ok {
 			continue
 		}
-		if err := b.settleOne(ctx, id, o); err != nil {
-			b.log.Warn("slack: open submission", "key", o.Key, "err", err)
-		}
+		b.warn("open submission", b.settleOne(ctx, id, o), "key", o.Key)
 	}
 }
 

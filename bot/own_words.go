@@ -19,6 +19,13 @@ func (b *Bot) audit(ctx context.Context, c *ops.Call, what string, in, result an
 	}
 }
 
+// warn writes into the log what failed beside an answer, which is given all the same.
+func (b *Bot) warn(what string, err error, about ...any) {
+	if err != nil {
+		b.log.Warn("slack: "+what, append(about, "err", err)...)
+	}
+}
+
 // own answers the bot's own words.
 func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
@@ -49,8 +56,10 @@ func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string,
 	return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 }
 
-// help answers with the six tasks, with every command, or with how one works.
+// help answers with the six tasks, with every command, or with how one works: to all
+// who read along where the bot was written to.
 func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
+	share = share || a.Kind == incoming.AsMessage
 	if topic == "" && a.Terminal == nil {
 		return b.reply.Blocks(a, help.Title.In(c.Lang), help.Tasks(c), share)
 	}

@@ -161,9 +161,7 @@ func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	if err == nil {
 		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(meta.String(), c.Lang))
 	}
-	if err != nil {
-		b.log.Warn("slack: form not opened", "err", err)
-	}
+	b.warn("form not opened", err)
 	return err == nil
 }
 

@@ -28,7 +28,7 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 	if command, ok := typed.Wanted(a.Text); ok {
 		words := strings.Fields(command)
 		if words[0] == "help" {
-			return b.help(a, c, "", true), true
+			return b.help(a, c, "", f.Share), true
 		}
 		return b.perform(ctx, a, c, words[0], words[1:], typed.Text{}, f), true
 	}

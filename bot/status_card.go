@@ -150,9 +150,7 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 // cardNow is the card of a job, with what its watcher knows or else its log says.
 func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	k, _, err := b.news.Card(ctx, j.Cluster, j.ID)
-	if err != nil {
-		b.log.Warn("slack: card", "job", j.ID, "err", err)
-	}
+	b.warn("card", err, "job", j.ID)
 	known := k.News.Job.State == j.State && k.News.Iteration > 0
 	if k.News.Job.State.Ended() && !j.State.Ended() {
 		k.News = card.News{} // it was put back into the queue: nothing of before holds

@@ -59,6 +59,14 @@ func TestAStateIsTheJobsCard(t *testing.T) {
 		buttonOf(t, msg, label)
 	}
 	require.NotContains(t, text(msg), "does not answer")
+	require.NotContains(t, text(msg), "last line ", "the card says how old the last line is")
+	s.train(t, func(j *slurm.Job) {
+		j.ID = "6002"
+		hour := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(j.Stdout, hour, hour))
+	})
+	s.Slash("status 6002")
+	s.said("moe · running · 6002", "perhaps a hang")
 	s.train(t, func(j *slurm.Job) {
 		j.State, j.Reason, j.Nodes, j.NumNodes, j.Stdout = slurm.Pending, "Priority", nil, 2, ""
 	})

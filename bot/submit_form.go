@@ -169,9 +169,7 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 		if redact.Text(last["env"]) != last["env"] {
 			delete(last, "env") // secrets are not kept
 		}
-		if err := b.cfg.Store.Put(ctx, record.Last, a.Team+"/"+a.User, last, time.Time{}); err != nil {
-			b.log.Warn("slack: last run", "err", err)
-		}
+		b.warn("last run", b.cfg.Store.Put(ctx, record.Last, a.Team+"/"+a.User, last, time.Time{}))
 	}
 	a.Kind = incoming.AsButton
 	owed := b.answered(ctx, a, true)
