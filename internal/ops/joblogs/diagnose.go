@@ -185,6 +185,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		return DiagnoseOut{Report: r}, err
 	}
 	paths, older := writtenSince(paths, j)
+	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	if given := evidence(ctx, c, cl, j); in.OnSlurm {
 		out.Report, err = onSlurm(ctx, c, cl, in, given, paths)
 	} else {
@@ -209,7 +210,6 @@ func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Cont
 		return report.Report{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
-	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	r, err := diagnose.Run(ctx, src, given)
 	return r, unreadableLogs(err)
 }
