@@ -78,6 +78,9 @@ func TestHybridIsCountedByItsLetters(t *testing.T) {
 	require.Positive(t, o.Experts)
 	// As Megatron's log counts: a mixer is taken to be twice as wide as the hidden size.
 	require.InEpsilon(t, 3*2*((2*h-4096)*6*h+(2*h-4096)*7*128), o.Miscounted, 1e-9)
+	older := strings.Replace(nano, "--hybrid-layer-pattern", "--num-layers 5 --hybrid-override-pattern", 1)
+	args, _ := Parse(Run{Entry: "hybrid", Argv: strings.Fields(older + " --expert-model-parallel-size 8"), WorldSize: 8, Arch: 9, Release: V016})
+	require.Equal(t, shape.Parts, args.Effective().Shape().Parts, "by the flag of older releases too")
 	repeated := configOf(t, 8, strings.Replace(nano, "MEM*-", "MEM*-/*E/*E", 1)+" --expert-model-parallel-size 8")
 	twice := repeated.Memory().Part(PartParameters)
 	repeated.MtpUseRepeatedLayer = true

@@ -194,7 +194,7 @@ func parseHybrid(pattern string) HybridPattern {
 		h.Mixed = h.Mixed || strings.Contains(s, "*") && strings.ContainsAny(s, "D+")
 	}
 	check(h.Main, hybridLayers+"|")
-	if mtp := parts[1:]; len(mtp) > 0 && strings.Join(mtp, "") != "" {
+	if mtp := parts[1:]; strings.Join(mtp, "") != "" {
 		h.MTP, h.Depths = mtp[0], len(mtp)
 		for _, m := range mtp {
 			h.Uneven = h.Uneven || m != h.MTP

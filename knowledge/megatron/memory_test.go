@@ -122,6 +122,36 @@ func TestMemoryOfExpertsAnswersToRecomputing(t *testing.T) {
 	require.Less(t, kept("core_attn moe"), kept("core_attn moe_act shared_experts"))
 }
 
+// What a part keeps of a token is what its formula says, worked out by hand for
+// DeepSeek-V3 over two ranks of tensor parallelism.
+func TestAPartKeepsOfATokenWhatItsFormulaSays(t *testing.T) {
+	base := deepseek + " --tensor-model-parallel-size 2 --sequence-parallel --expert-tensor-parallel-size 2 --pipeline-model-parallel-size 16 " +
+		"--expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256 "
+	const (
+		input   = 4 * 7168 // of a norm and of the projection behind it
+		latent  = 2 * (1536 + 512 + 64)
+		qkv     = 2 * 128 * (2*192 + 128)
+		out     = 2 * 128 * 128
+		scores  = 5 * 128 * 4096
+		routed  = 2 * 7168 * 2 // to each of two ranks of an expert
+		expert  = 6 * 2048
+		product = 2 * 2048 // of an expert's activation function
+	)
+	for flags, want := range map[string][3]float64{ // attention, MLP, experts
+		"": {(input + latent + qkv + out) / 2, (input + 6*18432) / 2, (input + 8*(routed+expert) + expert) / 2},
+		"--attention-backend unfused": {
+			(input + latent + qkv + out + scores) / 2, (input + 6*18432) / 2, (input + 8*(routed+expert) + expert) / 2,
+		},
+		"--recompute-granularity selective --recompute-modules mla_up_proj mlp moe_act": {
+			(input + latent + out) / 2, input / 2, (input + 8*(routed+expert-product) + expert) / 2,
+		},
+	} {
+		c := effective(t, 256, base+flags)
+		s := c.Shape()
+		require.Equal(t, want, [3]float64{c.attentionActivations(&s, 2), c.mlpActivations(&s, 2), c.moeActivations(&s, 2)}, flags)
+	}
+}
+
 // What lies on the host or in fewer bits is not on the GPU, and what a shorter
 // type adds is.
 func TestMemoryCountsOffloadingAndShortTypes(t *testing.T) {

@@ -32,6 +32,7 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 		{message: `{"method":"tools/call","params":{"arguments":null}}`},
 		{message: `{"method":"tools/call","params":{"arguments":{"a":}}}`},
 		{message: `{"method":"tools/call","params":{"arguments":{"a":1}`},
+		{message: `{"id":1,"params":{"arguments":{"a":1}}}`},
 		{message: `{"method":"prompts/get","params":{"arguments":{"a":"1"}}}`},
 		{message: `[{"method":"tools/call","params":{"arguments":{}}}]`},
 		{message: `{"method":"tools/call","params":{"name":"list"}}`},
@@ -88,6 +89,7 @@ func TestAnAnswersIdIsFound(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"a","error":{"code":1}}`:              `"a"`,
 		`{"jsonrpc":"2.0","method":"notifications/x","params":{}}`:   ``,
 		`{"jsonrpc":"2.0","id":3,"method":"ping","params":{"id":1}}`: ``,
+		`{"jsonrpc":"2.0","method":"ping","id":3}`:                   ``,
 		`{"jsonrpc":"2.0","id":9,"result":{},"method":"x"}`:          `9`,
 		`[]`: ``, ``: ``,
 	} {

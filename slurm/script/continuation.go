@@ -28,7 +28,8 @@ func (r *reader) load(t text) (*syntax.File, text) {
 			break
 		}
 		r.job.Breaks = append(r.job.Breaks, b)
-		joined := join(t.src, from, to)
+		// Comments, backslashes and line ends become blanks.
+		joined := t.src[:from] + strings.Repeat(" ", to-from) + t.src[to:]
 		if joined == t.src {
 			break
 		}
@@ -39,15 +40,6 @@ func (r *reader) load(t text) (*syntax.File, text) {
 		file, t = next, mended
 	}
 	return file, t
-}
-
-// join makes one line of the source between two offsets: comments, backslashes
-// and line ends become blanks.
-func join(src string, from, to int) string {
-	if from < 0 || to > len(src) || from >= to {
-		return src
-	}
-	return src[:from] + strings.Repeat(" ", to-from) + src[to:]
 }
 
 // broken finds a statement that was meant to be the rest of the one before, and

@@ -77,6 +77,9 @@ func TestTheOptionsOfAStepAreRead(t *testing.T) {
 		"srun -K prog":                          ` 1:kill-on-bad-exit`,
 		"srun -K0 prog":                         ` 1:kill-on-bad-exit="0"`,
 		"srun -lK1 prog":                        ` 1:label 1:kill-on-bad-exit="1"`,
+		"srun -I30 prog":                        ` 1:immediate="30"`,
+		"srun $X --nodes 2 prog":                ` 1: 1:nodes="2"`,
+		`srun "" --nodes 2 prog`:                "",
 		"srun -K 1 prog":                        ` 1:kill-on-bad-exit`,
 		"srun -- prog":                          "",
 	} {
@@ -129,9 +132,21 @@ func TestOnlyExportedVariablesReachAProgram(t *testing.T) {
 		require.Equal(t, want, got, src)
 		require.Equal(t, want != "", len(sh.Names()) == 1, src)
 	}
+	require.Equal(t, `"2"`, given("docker run -e X=1 img bash -c 'export X=2; bash -c \"prog \\$X\"'\n"), "a shell in a container has what was exported there")
 	sh := Read("", []byte("A=(a b); export A\n")).Jobs[0].Shell
 	_, ok := sh.Env("A")
 	require.False(t, ok, "bash exports no array")
+}
+
+// What set turns on holds from there, and what stands behind -- are words alone.
+func TestWhatSetTurnsOn(t *testing.T) {
+	for src, want := range map[string][2]bool{ // errexit, pipefail
+		"set -e": {true, false}, "set -eo pipefail": {true, true}, "set -e; set +e": {false, false}, "set -o pipefail -o errexit": {true, true},
+		"set -- -e": {false, false}, "set -e -- +e": {true, false}, "set x -e": {false, false}, "set -e -o": {true, false},
+	} {
+		sh := Read("", []byte(src+"\n")).Jobs[0].Shell
+		require.Equal(t, want, [2]bool{sh.ErrExit, sh.PipeFail}, src)
+	}
 }
 
 // A failure is hidden where what stands behind || succeeds whatever happened.
