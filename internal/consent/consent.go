@@ -72,7 +72,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 		r.planned(out)
 	}
-	if unasked := withBool(in, "yes", false); unasked != nil && call.Service != nil {
+	if unasked := withBool(in, "yes", false); unasked != nil {
 		out, err := o.Run(ctx, Preview(call), unasked)
 		e := ops.AsError(err)
 		switch {
@@ -108,10 +108,8 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	r.Asked = append(r.Asked, changes(in, now)...)
-	if call.Service != nil {
-		if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
-			r.Use, r.Takes = use, takes
-		}
+	if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
+		r.Use, r.Takes = use, takes
 	}
 	return r, nil, nil
 }
@@ -131,12 +129,9 @@ func ran(j slurm.Job) lang.Text {
 // Preview is call while a person is being asked: nothing has been decided, so
 // nothing is written down.
 func Preview(call *ops.Call) *ops.Call {
-	p := *call
-	if call.Service != nil {
-		svc := *call.Service
-		svc.Audit = nil
-		p.Service = &svc
-	}
+	p, svc := *call, *call.Service
+	svc.Audit = nil
+	p.Service = &svc
 	p.Progress, p.Confirmed, p.Agreed, p.Shown = nil, false, "", ""
 	return &p
 }
@@ -169,7 +164,7 @@ func Digest(script string) string {
 // compare finds what differs from the person's last run of this name that
 // completed.
 func (r *Request) compare(ctx context.Context, call *ops.Call, full job.Spec) {
-	if call.Service == nil || call.Store == nil || call.Who.User == "" {
+	if call.Who.User == "" {
 		return
 	}
 	st, err := call.Store()
@@ -195,7 +190,7 @@ func (r *Request) compare(ctx context.Context, call *ops.Call, full job.Spec) {
 // will say what is wrong with it.
 func jobNow(ctx context.Context, call *ops.Call, in any) *slurm.Job {
 	id := text(in, "job")
-	if call.Service == nil || !slurm.IsJobID(id) {
+	if !slurm.IsJobID(id) {
 		return nil
 	}
 	cluster := call.Clusters[call.Default]

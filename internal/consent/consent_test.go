@@ -42,6 +42,8 @@ func (yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 		return waits, nil
 	case "4700":
 		return slurm.Job{ID: id, State: slurm.Completed}, nil
+	case "4701":
+		return slurm.Job{ID: id, State: slurm.Failed, ElapsedS: 3600}, nil
 	}
 	return slurm.Job{}, slurm.JobNotFound(id)
 }
@@ -186,6 +188,8 @@ func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	said := request(t, c, "hold", `{"job":"4712"}`).Text()
 	require.Contains(t, said, "PENDING, 4 nodes, 32 GPUs?")
 	require.NotContains(t, said, "running for")
+	require.NotContains(t, request(t, c, "hold", `{"job":"4700"}`).Text(), "ran for", "it ended before it ran")
+	require.Contains(t, request(t, c, "hold", `{"job":"4701"}`).Text(), ", ran for 1 h")
 }
 
 func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
 // Each kind of word is told by the table that knows it, not by a search.
@@ -31,6 +32,7 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		"(Resources)":                  {"pending reason", "first in line"},
 		"drain":                        {"node state", "takes no"},
 		"IDLE+DRAIN":                   {"node state", "is free; takes no"},
+		"cuda_oom":                     {"failure class", "memory"},
 		"missing-srun":                 {"lint rule", "first node only"},
 		"worktree":                     {"field of the job specification", "checkout"},
 	} {
@@ -46,6 +48,19 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		require.Equal(t, lang.ZH, lang.Of(out.(ExplainOut).Says), word)
 	}
 	_, err := opstest.Do(t, c, Explain(), "SLURM_NO_SUCH")
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
+}
+
+// What no table knows a card may tell, but not of another name.
+func TestExplainFallsBackToTheCards(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	answerer := knowledge.New(knowledge.Options{})
+	c.Answerer = func() *knowledge.Answerer { return answerer }
+	out, err := opstest.Do(t, c, Explain(), "MASTER_ADDR")
+	require.NoError(t, err)
+	require.Equal(t, "knowledge", out.(ExplainOut).Kind)
+	require.Contains(t, out.(ExplainOut).Says, "MASTER_ADDR")
+	_, err = opstest.Do(t, c, Explain(), "MASTER_ADDRX_NO_SUCH")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 }
 

@@ -102,6 +102,18 @@ func TestWhatAnswersOnlyReads(t *testing.T) {
 	}
 }
 
+// Either FSDP runs its gathers beside the computation, which one queue would forbid.
+func TestConstantsAnswerToFSDP(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for fsdp, want := range map[string]string{"none": "1", "torch": rules.Unset, "megatron": rules.Unset} {
+		got, err := opstest.Do(t, c, Constants(), "--gpu", "h100", "--tp", "2", "--fsdp", fsdp)
+		require.NoError(t, err, fsdp)
+		all := got.(ConstantsOut).Constants
+		at := slices.IndexFunc(all, func(k ConstantOut) bool { return k.Name == "CUDA_DEVICE_MAX_CONNECTIONS" })
+		require.Equal(t, want, all[at].Value, fsdp)
+	}
+}
+
 func TestAFlagIsExplainedWithTheRulesThatNameIt(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	got, err := opstest.Do(t, c, Explain(), "--", "--num-attention-heads")

@@ -107,6 +107,14 @@ func TestWhatIsOpenIsAskedFor(t *testing.T) {
 		CPUsPerTask: 128, CPUsPerNode: 128, ThreadsPerCore: 2, Shared: []string{"/lustre", "/home"},
 	}, site)
 
+	site, _ = asked(map[string]string{"partition": "elsewhere"})
+	require.Equal(t, "elsewhere", site.Partition)
+	require.Zero(t, site.GPUsPerNode, "sinfo shows no such partition")
+	for gpus, cpus := range map[string]int{"8": 64, "4": 32} {
+		site, _ = detect.Site(map[string]string{"nodes": "gpu|up|40|gpu:8|64|1|1:00:00|ib\ngpu|up|2|gpu:4|32|1|1:00:00|ib\n"}, map[string]string{"gpus_per_node": gpus})
+		require.Equal(t, cpus, site.CPUsPerNode, "of the nodes with %s GPUs", gpus)
+	}
+
 	for field, answers := range map[string][2]string{"partition": {"mixed", "down"}, "gpu": {"H100", "abacus"}, "shared": {"/a,/b", "/a,b"}} {
 		_, found := detect.Site(output, nil)
 		f := found[slices.IndexFunc(found, func(f detect.Found) bool { return f.Field == field })]
