@@ -78,21 +78,34 @@ func TestTheTimeOfALineIsReadOrLeftOut(t *testing.T) {
 // points to.
 func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	dir := t.TempDir()
-	names := []string{"a.log", "b.out", "c.ERR", "d.txt", "log", "train.o4711", "train.4711", "train.4711.o", "e.py", "f.json", "g.log.gz", "h.csv", "i.o"}
+	names := []string{
+		"a.log", "b.out", "c.ERR", "d.txt", "log", "train.o4711", "train.4711", "train.4711.o",
+		"4711.o", "gpt-4711.O", "gpt.stdout", "gpt.log-20261123", "gpt.log.bak", "TRAIN.O4711", "gpt.gpu3",
+		"e.py", "f.json", "g.log.gz", "g.log.ZST", "old.tar", "old.zip", "h.csv", "i.o", ".j.log", ".git/log", ".venv/log",
+	}
+	const read = 15
 	for i, name := range names {
 		line := fmt.Sprintf("iteration %d/ 10 | elapsed time per iteration (ms): 1.0 |\n", i+1)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(line), 0o600))
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.ckpt"), []byte("iteration 99/ 10 | elapsed time per iteration (ms): 1.0 |\n"+strings.Repeat("\x00\x01\x02\xc8", 4096)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a-program"), []byte("\x7fELF\niteration 99/ 10 | elapsed time per iteration (ms): 1.0 |\n"), 0o600))
 	outside := filepath.Join(t.TempDir(), "x.log")
 	require.NoError(t, os.WriteFile(outside, []byte("iteration 10/ 10 | elapsed time per iteration (ms): 1.0 |\n"), 0o600))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "y.log")))
-	r, err := Read(context.Background(), nil, dir, "")
+	whole, err := Read(context.Background(), nil, dir, "")
 	require.NoError(t, err)
-	var read []int
-	for _, it := range r.Iterations {
-		read = append(read, it.N)
+	recent, err := Recent(context.Background(), nil, []string{dir}, "")
+	require.NoError(t, err)
+	for _, r := range []Run{whole, recent} {
+		var from []string
+		for _, it := range r.Iterations {
+			from = append(from, names[it.N-1])
+		}
+		require.Equal(t, names[:read], from)
 	}
-	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, read)
 	_, err = Read(context.Background(), nil, filepath.Join(dir, "none.log"), "")
 	require.ErrorContains(t, err, "none.log")
 }

@@ -11,15 +11,17 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // An Iteration is what a run reports of one optimizer step. Values that the
@@ -98,7 +100,10 @@ func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error
 		err = r.file(ctx, path)
 	} else {
 		err = in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || !mayHold(d.Name()) {
+			switch {
+			case err == nil && d.IsDir():
+				return loglike.Enter(d.Name())
+			case err != nil || !d.Type().IsRegular() || !mayHold(d.Name()):
 				return nil // what cannot be listed has no numbers
 			}
 			if err := r.file(ctx, p); err != nil && ctx.Err() != nil {
@@ -120,18 +125,15 @@ func ReadFrom(name string, in io.Reader, gpu string) (Run, error) {
 	return r.finish(), err
 }
 
-// jobsOutput is a job's output that is named after the job: "%x.%j", "%x.%j.o", and PBS's "x.o4711".
-var jobsOutput = lazy.New(`\.(?:[oe]?\d+|\d+\.[oe])$`)
+// packed are endings of what a diagnosis unpacks and this package does not: the text within
+// a .tar would be read as further lines of the run.
+var packed = []string{".gz", ".zst", ".zip", ".tar", ".tgz"}
 
+// mayHold reports whether a file of a folder may hold numbers: an event file, or a log
+// that is not packed.
 func mayHold(name string) bool {
-	if isEvents(name) || jobsOutput.MatchString(name) {
-		return true
-	}
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".log", ".out", ".err", ".txt", "":
-		return true
-	}
-	return false
+	low := strings.ToLower(name)
+	return isEvents(name) || loglike.Name(name) && !slices.ContainsFunc(packed, func(end string) bool { return strings.HasSuffix(low, end) })
 }
 
 func isEvents(name string) bool { return strings.Contains(name, "tfevents") }
@@ -162,10 +164,25 @@ func (r *reader) file(ctx context.Context, path string) error {
 	if isEvents(filepath.Base(path)) {
 		return r.events(ctx, f)
 	}
+	if !isText(f) {
+		return nil
+	}
 	if r.ends > 0 {
 		return r.endsOf(ctx, f)
 	}
 	return r.lines(ctx, f)
+}
+
+// isText reports whether a file may be a log: what is read as a whole may be large.
+func isText(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	var head, end [4096]byte
+	n, _ := f.ReadAt(head[:], 0)
+	m, _ := f.ReadAt(end[:], max(0, info.Size()-int64(len(end))))
+	return loglike.Text(head[:n], end[:m]) == nil
 }
 
 var (

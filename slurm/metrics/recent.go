@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // Bounds on what is read of logs that are looked at again and again.
@@ -29,6 +30,9 @@ func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string)
 	var files []string
 	for _, p := range paths {
 		err := in.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				return loglike.Enter(d.Name())
+			}
 			if err == nil && d.Type().IsRegular() && mayHold(d.Name()) && !isEvents(d.Name()) {
 				files = append(files, p)
 			}

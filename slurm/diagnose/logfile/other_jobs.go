@@ -12,6 +12,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // ofJob is a log as Slurm names it where nobody says otherwise: its number is a job's.
@@ -59,7 +60,7 @@ func (s *Source) jobsIn(path string) jobFolder {
 			return nil
 		}
 		if d.IsDir() {
-			return enter(d.Name())
+			return loglike.Enter(d.Name())
 		}
 		says := func() bool {
 			info, err := d.Info()

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
+	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // Bounds on what is read, whatever is there to read.
@@ -144,14 +144,6 @@ func (s Source) Files() []string {
 	return names
 }
 
-// enter is the error that keeps a walk out of a folder where no job writes logs.
-func enter(folder string) error {
-	if folder == ".git" || folder == ".venv" {
-		return fs.SkipDir
-	}
-	return nil
-}
-
 func (s *Source) addPath(path string) error {
 	info, err := s.in.Stat(path)
 	if err != nil {
@@ -173,7 +165,7 @@ func (s *Source) addPath(path string) error {
 			return nil
 		}
 		if d.IsDir() {
-			return enter(d.Name())
+			return loglike.Enter(d.Name())
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().IsRegular() && len(s.dumps) < maxFiles && (flightrecorder.DumpName.MatchString(d.Name()) || s.holdsDump(p, d.Name())) {
@@ -215,65 +207,10 @@ func (s *Source) mine() bool {
 // each of them comes by.
 func (s *Source) tells() bool { return s.part <= 0 }
 
-// notLogs are files that lie beside logs and are none.
-var notLogs = []string{
-	".json",
-	".jsonl",
-	".yaml",
-	".yml",
-	".py",
-	".pyc",
-	".sh",
-	".sbatch",
-	".bin",
-	".idx",
-	".pt",
-	".pth",
-	".npy",
-	".npz",
-	".safetensors",
-	".distcp",
-	".png",
-	".so",
-	".o",
-	".lock",
-	".pid",
-	".db",
-	".sqlite",
-	".nsys-rep",
-	".qdrep",
-	".md",
-	".toml",
-	".csv",
-	".html",
-	".svg",
-	".sqsh",
-	".sif",
-	".whl",
-	".pickle",
-	".pkl",
-}
-
-// jobsOutput is a job's output where a compiler's objects end alike: "--output=%x.%j.o".
-var jobsOutput = lazy.New(`(?:^|[._-])\d+\.o$`)
-
 // isLog reports whether a file may be a log. An empty one is where torchrun keeps what
 // a rank writes: its attempt began.
 func isLog(name string, size int64) bool {
-	base := path.Base(name)
-	if size == 0 && !AttemptPath.MatchString(name) || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "events.out.tfevents") {
-		return false
-	}
-	low := strings.ToLower(base)
-	if jobsOutput.MatchString(low) {
-		return true
-	}
-	for _, end := range notLogs {
-		if strings.HasSuffix(low, end) {
-			return false
-		}
-	}
-	return true
+	return (size > 0 || AttemptPath.MatchString(name)) && loglike.Name(path.Base(name))
 }
 
 func (s *Source) addFile(path, name string, info fs.FileInfo) error {

@@ -1,16 +1,15 @@
 package logfile
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io/fs"
 	"path"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // Unreadable is a log that could not be read, and why.
@@ -121,57 +120,18 @@ func (s *Source) skip(name string, err error) {
 	}
 }
 
-var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
-
-// magics are what files begin with that are taken for logs by their names only.
-var magics = []struct {
-	head string
-	what lang.Text
-}{
-	{"\x7fELF", lang.Text{EN: "a program", ZH: "程序"}},
-	{"\x1f\x8b", lang.Text{EN: "gzip data: give it a name that ends with .gz", ZH: " gzip 数据：文件名请以 .gz 结尾"}},
-	{"\x28\xb5\x2f\xfd", lang.Text{EN: "zstd data: give it a name that ends with .zst", ZH: " zstd 数据：文件名请以 .zst 结尾"}},
-	{"PK\x03\x04", lang.Text{EN: "a zip archive: give it a name that ends with .zip", ZH: " zip 压缩包：文件名请以 .zip 结尾"}},
-	{"\x89PNG", lang.Text{EN: "a picture", ZH: "图片"}},
-	{"%PDF", lang.Text{EN: "a PDF document", ZH: " PDF 文档"}},
-	{"SQLite format 3", lang.Text{EN: "a database", ZH: "数据库文件"}},
-}
-
-// LooksBinary tells what a file is that holds no text, or nil. Stray bytes, as
-// of a crashed process, do not make a log binary.
+// LooksBinary tells what a file is that holds no text, or nil.
 func LooksBinary(windows []Window) error {
-	for _, w := range windows {
+	var head, end []byte
+	for i, w := range windows {
 		if w.Off == 0 {
-			for _, m := range magics {
-				if bytes.HasPrefix(w.Data, []byte(m.head)) {
-					return lang.Text{EN: "%s but %s", ZH: "%s，而是%s"}.Err(errNoText, m.what)
-				}
-			}
+			head = w.Data
+		}
+		if i == len(windows)-1 {
+			end = w.Data
 		}
 	}
-	if len(windows) == 0 {
-		return nil
-	}
-	end := windows[len(windows)-1].Data
-	end = end[max(0, len(end)-4096):]
-	odd, control, runes := 0, 0, 0
-	for len(end) > 0 {
-		r, n := utf8.DecodeRune(end)
-		if end = end[n:]; r == 0 {
-			continue
-		}
-		runes++
-		switch {
-		case r == utf8.RuneError && n == 1:
-			odd++
-		case r < ' ' && !strings.ContainsRune("\n\r\t\b\a\x1b\f", r):
-			odd, control = odd+1, control+1
-		}
-	}
-	if odd*3 > runes && control*64 > runes { // text in another encoding has none
-		return lang.Text{EN: "%s but binary data", ZH: "%s，而是二进制数据"}.Err(errNoText)
-	}
-	return nil
+	return loglike.Text(head, end)
 }
 
 // NoLogs is the source of a job that left no log: Slurm's word is all there is.
