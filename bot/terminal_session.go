@@ -84,7 +84,7 @@ func (s *Local) ask(k incoming.Kind) incoming.Ask {
 		Key: incoming.KeyOf("local", s.user, strconv.FormatInt(s.b.now().UnixNano(), 36), strconv.Itoa(s.n)), Kind: k, At: s.b.now(),
 		Team: localTeam, User: s.user, Channel: "D" + s.user, Direct: true, Thread: "terminal",
 		Terminal: &incoming.Terminal{
-			User: s.user, Dir: s.dir, Lang: s.lang, Stream: s.Stream,
+			User: s.user, Dir: s.dir, Lang: s.lang, Stream: s.Stream, Width: s.Width,
 			Submitted: func(j slurm.Job) { s.jobs[card.ID(j.Cluster, j.ID)] = card.Card{News: card.News{Job: j}} },
 			OpenForm:  func(meta string, values map[string]string) { s.form, s.values = meta, values },
 		},

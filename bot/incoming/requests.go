@@ -82,8 +82,9 @@ type Terminal struct {
 	User, Dir string
 	Lang      lang.Lang
 	// Stream is given the parts of an answer that comes bit by bit; nil: it comes at
-	// the end.
+	// the end. Width is how many columns the terminal has now; nil or 0: any number.
 	Stream func(text string)
+	Width  func() int
 	// Submitted hears of a job that was submitted there: the terminal follows it itself.
 	Submitted func(slurm.Job)
 	// OpenForm shows the submit form, with what it is kept by and what it begins with.

@@ -100,7 +100,7 @@ func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error
 func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
 	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.LangOf(ctx, a)}
 	if a.Terminal != nil {
-		c.Dir, c.Stream = a.Terminal.Dir, a.Terminal.Stream
+		c.Dir, c.Stream, c.Width = a.Terminal.Dir, a.Terminal.Stream, a.Terminal.Width
 	}
 	return c
 }

@@ -235,7 +235,7 @@ func (sh *shell) call() (*ops.Call, error) {
 	if sh.json { // a document comes as a whole, and what has no end in lines
 		call.Emit = func(v any) { _ = json.NewEncoder(sh.out).Encode(v) }
 	} else {
-		call.Stream = func(text string) { fmt.Fprint(sh.out, text) }
+		call.Stream, call.Width = func(text string) { fmt.Fprint(sh.out, text) }, sh.width
 	}
 	return call, nil
 }

@@ -72,9 +72,10 @@ type Call struct {
 	effect Effect // of the operation that is carried out
 	// Progress is told of steps on long calls; nil is fine.
 	Progress func(done, total int, what string)
-	// Stream is given parts of an answer that comes bit by bit, each whole lines;
-	// nil: all of it comes at the end.
+	// Stream is given parts of an answer that comes bit by bit; nil: all of it comes at
+	// the end. Width is how many columns they have now; nil or 0: any number.
 	Stream func(text string)
+	Width  func() int
 	// Emit is given parts of an answer as values, each as it comes; before Stream.
 	Emit func(any)
 }

@@ -17,6 +17,8 @@ const (
 	inNames     = "-_." // where no line holds a name
 	neverFirst  = "/,，。；：、！？）」》”"
 	neverLast   = "（「《“"
+	// What does not begin one behind Chinese either; elsewhere it may begin a name.
+	neverBehindWide = ".:;!?)]"
 )
 
 // wrap breaks the lines of s so that each has at most width columns: at blanks, between
@@ -102,7 +104,7 @@ func breaksWord(s string, width int) bool {
 func pieces(line, after string) (all []string) {
 	begin, before := 0, rune(0)
 	for at, r := range line {
-		signs := strings.ContainsRune(neverFirst, r) || strings.ContainsRune(neverLast, before)
+		signs := strings.ContainsRune(neverFirst, r) || strings.ContainsRune(neverLast, before) || wide(before) && strings.ContainsRune(neverBehindWide, r)
 		inside := !signs && (strings.ContainsRune(after, before) || wide(before) || wide(r))
 		if at > begin && r != ' ' && (before == ' ' || inside) {
 			all = append(all, line[begin:at])

@@ -72,9 +72,10 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 		asked.Text = throughServer(q)
 	}
 	shown, pieces := false, 0
+	words := view.Flow{Out: c.Stream, Width: c.Width}
 	switch {
 	case c.Stream != nil:
-		asked.Stream = func(piece string) { shown = true; c.Stream(piece) }
+		asked.Stream = func(piece string) { shown = true; words.Add(piece) }
 	case c.Progress != nil && overMCP:
 		// What the model writes is told as it comes; the answer has it whole.
 		asked.Stream = func(piece string) { pieces++; c.Step(pieces, 0, piece) }
@@ -84,7 +85,7 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 		return AskOut{}, err // nobody waits for what stands without the model
 	}
 	if shown {
-		c.Stream("\n")
+		words.Add("\n")
 	}
 	// In Slack the answer takes the place of what was shown.
 	stays := c.Stream != nil && c.Who.Surface != ops.Slack

@@ -2,6 +2,10 @@ package answers
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +61,32 @@ func TestAnAgentAsksAboutTheServersTools(t *testing.T) {
 		require.NotContains(t, asks(ops.Shell, question), "--toolsets", "elsewhere it is not what is meant: %s", question)
 	}
 	require.Equal(t, asks(ops.Shell, "how do I set MASTER_ADDR?"), asks(ops.MCP, "how do I set MASTER_ADDR?"))
+}
+
+// What a model writes stands in lines that the terminal has room for, and as it came where
+// there is none.
+func TestAModelsWordsKeepToTheTerminal(t *testing.T) {
+	t.Parallel()
+	const words = "Set the variable before the job starts, because the launcher hands its environment to each of the ranks [1]. Nobody reads it later [1]."
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for piece := range strings.SplitAfterSeq(words, "e") {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", piece)
+		}
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(model.Close)
+	answerer := knowledge.New(knowledge.Options{Model: &knowledge.Model{BaseURL: model.URL, Key: "k", Name: "m", PerDay: 9}})
+	for width, want := range map[int]string{
+		0:  words + "\n",
+		40: "Set the variable before the job starts,\nbecause the launcher hands its\nenvironment to each of the ranks [1].\nNobody reads it later [1].\n",
+	} {
+		c := opstest.NewCall(t, &opstest.Site{})
+		c.Answerer = func() *knowledge.Answerer { return answerer }
+		var shown strings.Builder
+		c.Stream, c.Width = func(text string) { shown.WriteString(text) }, func() int { return width }
+		_, err := opstest.Do(t, c, Ask(func() []ops.Op { return nil }), "why must CUDA_DEVICE_MAX_CONNECTIONS be set before the job starts")
+		require.NoError(t, err)
+		require.Equal(t, want, shown.String())
+	}
 }
