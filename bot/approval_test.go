@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -110,7 +112,11 @@ func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
 
 func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 	t.Parallel()
-	s := approving(t, func(c *bot.Config) { c.Service.ApprovalLife = 48 * time.Hour })
+	written := make(chan ops.AuditEntry, 20)
+	s := approving(t, func(c *bot.Config) {
+		c.Service.ApprovalLife = 48 * time.Hour
+		c.Service.Audit = func(_ context.Context, e ops.AuditEntry) { written <- e }
+	})
 	s.Slash("submit --yes " + spec)
 	q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
 	action, value := buttonOf(t, q, "Decline")
@@ -119,6 +125,13 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 	require.Equal(t, "DU1", told.Channel)
 	s.said("Declined: submit", "wait for the maintenance")
 	require.Zero(t, s.yard.count())
+	for e := range written { // the trail holds who declined
+		if e.Op == "decline" {
+			require.Equal(t, "T1/U6", e.Who.ID)
+			require.Contains(t, fmt.Sprint(e.In), "wait for the maintenance")
+			break
+		}
+	}
 	yes, _ := buttonOf(t, q, "Approve")
 	s.Press(q, yes, value, "U5")
 	s.said("This question was answered already")
