@@ -142,7 +142,7 @@ func TestOnlyExportedVariablesReachAProgram(t *testing.T) {
 func TestWhatSetTurnsOn(t *testing.T) {
 	for src, want := range map[string][2]bool{ // errexit, pipefail
 		"set -e": {true, false}, "set -eo pipefail": {true, true}, "set -e; set +e": {false, false}, "set -o pipefail -o errexit": {true, true},
-		"set -- -e": {false, false}, "set -e -- +e": {true, false}, "set x -e": {false, false}, "set -e -o": {true, false},
+		"set -- -e": {false, false}, "set -e -- +e": {true, false}, "set x -e": {false, false}, "set many -e": {false, false}, "set -e -o": {true, false},
 	} {
 		sh := Read("", []byte(src+"\n")).Jobs[0].Shell
 		require.Equal(t, want, [2]bool{sh.ErrExit, sh.PipeFail}, src)
