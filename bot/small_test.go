@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
@@ -174,6 +175,38 @@ func TestWhenASubmissionIsSurelyAbsent(t *testing.T) {
 		require.Equal(t, c.want, b.surelyAbsent(t.Context(), store.Submission{Cluster: "yard", Owner: c.owner}), name)
 		require.False(t, b.surelyAbsent(t.Context(), store.Submission{Cluster: "gone", Owner: c.owner}), name)
 	}
+}
+
+// reserved is a cluster with reservations.
+type reserved struct {
+	ops.Cluster
+	all []slurm.Reservation
+	err error
+}
+
+func (r reserved) Reservations(context.Context) ([]slurm.Reservation, error) { return r.all, r.err }
+
+// The form offers the reservations that a person may use and that have not ended.
+func TestTheReservationsThatAFormOffers(t *testing.T) {
+	over, ahead := noon.Add(-time.Hour), noon.Add(time.Hour)
+	yard := reserved{all: []slurm.Reservation{
+		{Name: "mine", Users: []string{"ada"}, End: &ahead},
+		{Name: "over", Users: []string{"ada"}, End: &over},
+		{Name: "endless", Users: []string{"ada"}},
+		{Name: "theirs", Users: []string{"grace"}, End: &ahead},
+		{Name: "my-account", Accounts: []string{"llm"}},
+		{Name: "another-account", Accounts: []string{"vision"}},
+		{Name: "a-group", Groups: []string{"nobody-is-in-this-group"}},
+	}}
+	b := &Bot{now: func() time.Time { return noon }, log: slog.New(slog.DiscardHandler)}
+	offered := func(cl ops.Cluster, user string) []string {
+		c := &ops.Call{Service: &ops.Service{Clusters: map[string]ops.Cluster{"yard": cl}}, Who: ops.Caller{User: user}}
+		return b.reservations(t.Context(), c, "yard", []string{"llm"})
+	}
+	require.Equal(t, []string{"mine", "endless", "my-account"}, offered(yard, "ada"))
+	require.Empty(t, offered(yard, ""), "nobody of the cluster")
+	require.Empty(t, offered(finder{}, "ada"), "a cluster that has none")
+	require.Empty(t, offered(reserved{err: errors.New("it is away")}, "ada"))
 }
 
 // The newest job is the one that was submitted last, and where no time tells the one
