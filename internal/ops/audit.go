@@ -31,7 +31,7 @@ func (o AuditOut) Found() bool { return o.Broken != 0 || o.Cut }
 // AuditTrail is the operation audit.
 func AuditTrail() Op {
 	return Define(Op{
-		Name: "audit", Effect: Read, Toolset: AdminSet, Idempotent: true,
+		Name: "audit", Effect: Read, Toolset: AdminSet,
 		Summary: lang.Text{EN: "who changed what, from where, with what result", ZH: "谁在何处做了什么改动，结果如何"},
 		Help:    lang.Text{EN: "Use to see who submitted or cancelled. It also tells when the trail itself was changed.", ZH: "查看是谁提交或取消了作业。审计记录被改动时也会指出。"},
 		Example: "audit --limit 20",

@@ -49,7 +49,8 @@ type Op struct {
 	Toolset Toolset
 	// Core operations are in the listing that an agent sees by default.
 	Core bool
-	// Idempotent reports whether a second, equal call changes nothing more.
+	// Idempotent reports whether a second, equal call changes nothing more, of one
+	// that does not only read.
 	Idempotent bool
 	// Closed reports that the operation asks nothing outside of this process: no
 	// cluster, no network.

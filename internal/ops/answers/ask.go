@@ -40,7 +40,7 @@ type AskOut struct {
 func Ask(operations func() []ops.Op) ops.Op {
 	builtIn := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{Own: About(operations)}) })
 	return ops.Define(ops.Op{
-		Name: "ask", Effect: ops.Read, Toolset: ops.KnowledgeSet, Core: true, Idempotent: true, Closed: true,
+		Name: "ask", Effect: ops.Read, Toolset: ops.KnowledgeSet, Core: true, Closed: true,
 		Summary: lang.Text{EN: "a set-up question, answered with its sources", ZH: "依据规则与技能文档回答环境与启动问题，并给出来源"},
 		Help: lang.Text{
 			EN: "Use for questions about launching, layout, flags, containers, errors. Says when it does not know; never acts.",

@@ -37,7 +37,7 @@ type ConstantOut struct {
 // Constants is the operation constants.
 func Constants() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "constants", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Idempotent: true, Closed: true,
+		Name: "constants", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Closed: true,
 		Summary: lang.Text{EN: "the launch constants for a configuration, each with its reason", ZH: "某个配置的启动常量及其理由"},
 		Help: lang.Text{
 			EN: "Use first for any question about how Megatron-LM is launched on Slurm: worktree, srun, torch.distributed.run, MASTER_ADDR, " +

@@ -45,7 +45,7 @@ var explainers = []func(c *ops.Call, word string) (ExplainOut, bool){
 // Explain is the operation explain.
 func Explain() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "explain", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Name: "explain", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
 		Summary: lang.Text{EN: "what a rule, flag, state, pending reason, failure class or field means", ZH: "解释规则、参数、状态、等待原因、故障类别或规格字段"},
 		Help:    lang.Text{EN: "Use for one word. For a question in words use ask.", ZH: "用于查一个词。完整的问题请用 ask。"},
 		Example: "explain --tensor-model-parallel-size",

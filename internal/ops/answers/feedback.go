@@ -104,7 +104,7 @@ func alike(a, b []index.Term) bool {
 // Knowledge is the operation knowledge.
 func Knowledge() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "knowledge", Effect: ops.Read, Toolset: ops.AdminSet, Idempotent: true,
+		Name: "knowledge", Effect: ops.Read, Toolset: ops.AdminSet,
 		Summary: lang.Text{EN: "questions that were answered badly or not at all; or note that an answer was good or wrong", ZH: "列出答错或答不上的问题；或评价一个回答是对是错"},
 		Help: lang.Text{
 			EN: "Use gaps to see what the site's pages should add. It counts the thumbs of chat, wrong, and questions below confidence.",

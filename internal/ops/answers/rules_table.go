@@ -25,7 +25,7 @@ type RulesOut struct {
 // Rules is the operation rules.
 func Rules() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "rules", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Name: "rules", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
 		Summary: lang.Text{EN: "the rules table: what a launch must satisfy, and where Megatron checks it", ZH: "规则表：启动必须满足的条件，以及 Megatron 的检查位置"},
 		Help:    lang.Text{EN: "Use to look a rule up by topic, flag or word. To judge a job use plan.", ZH: "按主题、参数或关键词查规则。检查作业请用 plan。"},
 		Example: "rules heads",

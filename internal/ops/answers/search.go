@@ -30,7 +30,7 @@ const maxPassages = 20
 // Search is the operation search.
 func Search() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "search", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Name: "search", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
 		Summary: lang.Text{EN: "passages of the knowledge base nearest to a query, each with its address and score", ZH: "知识库中与查询最接近的段落，附来源地址与得分"},
 		Help: lang.Text{
 			EN: "Use to read for yourself: it returns the nearest passages whatever their scores; below 0.3 they may be about something else. For " +

@@ -14,7 +14,7 @@ import (
 // Hostlist is the operation hostlist.
 func Hostlist() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "hostlist", Effect: ops.Read, Toolset: ops.NodesSet, Idempotent: true, Closed: true,
+		Name: "hostlist", Effect: ops.Read, Toolset: ops.NodesSet, Closed: true,
 		Summary: lang.Text{EN: "expand node-[42,49-51] to names, or compress names", ZH: "展开 node-[42,49-51] 形式的节点列表，或压缩节点名"},
 		Help:    lang.Text{EN: "Use instead of scontrol show hostnames, also without Slurm.", ZH: "可代替 scontrol show hostnames，没有 Slurm 也能用。"},
 		Example: "hostlist 'node-[42,49-51]'",

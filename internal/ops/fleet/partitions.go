@@ -33,7 +33,7 @@ type PartitionOut struct {
 // Partitions is the operation partitions.
 func Partitions() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "partitions", Effect: ops.Read, Toolset: ops.NodesSet, Idempotent: true,
+		Name: "partitions", Effect: ops.Read, Toolset: ops.NodesSet,
 		Summary: lang.Text{EN: "partitions: limits, features, nodes allocated, idle, other, total", ZH: "分区：限制、特性，以及已分配、空闲、其他、总节点数"},
 		Help:    lang.Text{EN: "Use before choosing one. What is free: nodes.", ZH: "选择分区前查看。空闲情况用 nodes。"},
 		Example: "partitions dev",

@@ -59,7 +59,7 @@ type Standing struct {
 // Accounts is the operation accounts.
 func Accounts() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "accounts", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "accounts", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "my accounts and QOS, their limits, and my fair share in words", ZH: "我的账户与 QOS、其限制，以及公平份额说明"},
 		Help:    lang.Text{EN: "Use to choose account and qos, or to see why a limit holds a job.", ZH: "用于选择 account 与 qos，或查看作业受何限制。"},
 		Example: "accounts",

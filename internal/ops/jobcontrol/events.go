@@ -44,7 +44,7 @@ type Event struct {
 // Events is the operation events.
 func Events() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "events", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "events", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "what happened to my jobs since an earlier answer or a time", ZH: "自上次结果或某时刻以来我的作业发生了什么"},
 		Help: lang.Text{
 			EN: "Use to catch up instead of asking for each job: submissions, starts and ends, also of what happened while nobody asked. Give next_since back to go on.",

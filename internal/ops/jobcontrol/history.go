@@ -74,7 +74,7 @@ type HistoryJob struct {
 // History is the operation history.
 func History() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "history", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "history", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary:  lang.Text{EN: "jobs that ended, with GPU hours, by state and user", ZH: "已结束的作业与 GPU 小时，按状态和用户汇总"},
 		Help:     lang.Text{EN: "Use for what was run and what it cost. What runs now: list.", ZH: "查看运行过什么、用了多少。当前作业用 list。"},
 		Example:  "history --days 30 --partition prod",

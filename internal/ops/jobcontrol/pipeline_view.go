@@ -41,7 +41,7 @@ type PipelinesOut struct {
 // Pipelines is the operation pipelines.
 func Pipelines() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "pipelines", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "pipelines", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "pipelines with the state of each step, what is handed on, and where one broke", ZH: "各流水线每一步的状态、传递的数值，以及在哪一步中断"},
 		Help: lang.Text{
 			EN: "Use for how far a pipeline is. It goes on by the command in its answer, in the shell, which submits nothing twice.",

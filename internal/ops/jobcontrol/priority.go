@@ -55,7 +55,7 @@ const fewAhead = 5
 // Priority is the operation priority.
 func Priority() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "priority", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "priority", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "what a waiting job's priority is made of, and who is ahead", ZH: "排队作业的优先级构成，以及排在前面的作业"},
 		Help:    lang.Text{EN: "Use for: why is mine behind others?", ZH: "用于回答：为什么我的作业排在后面？"},
 		Example: "priority 4711",

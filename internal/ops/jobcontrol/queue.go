@@ -56,7 +56,7 @@ type ReasonOut struct {
 // Queue is the operation queue.
 func Queue() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "queue", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "queue", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "who waits: place in line, estimated start, and why, in words", ZH: "排队情况：排位、预计开始时间与原因说明"},
 		Help:    lang.Text{EN: "Use to see when jobs start. For one job's priority use priority.", ZH: "查看作业何时开始。单个作业的优先级用 priority。"},
 		Example: "queue --mine",

@@ -63,7 +63,7 @@ type StatusOut struct {
 // Status is the operation status.
 func Status() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary:  lang.Text{EN: "one job: state in words, nodes, times, why it waits", ZH: "单个作业：状态说明、节点、时间、等待原因"},
 		Help:     lang.Text{EN: "Use for one job's state. For many use list; for why it failed use diagnose.", ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。"},
 		Example:  "status 4711",
@@ -318,7 +318,7 @@ type ListOut struct {
 // List is the operation list.
 func List() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "list", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Name: "list", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary:  lang.Text{EN: "my jobs that wait or run; with all, those that ended too", ZH: "我排队和运行中的作业；加 all 也列出已结束的"},
 		Help:     lang.Text{EN: "Use to find a job's id. user all lists everybody's.", ZH: "用于查找作业号。user 为 all 时列出所有人的作业。"},
 		Example:  "list --all",

@@ -54,7 +54,7 @@ func (o WaitOut) Found() bool { return !o.Cancelled && o.State.Ended() && o.Stat
 // Wait is the operation wait.
 func Wait() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
 		Help: lang.Text{
 			EN: "Use instead of asking for the state again and again. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",

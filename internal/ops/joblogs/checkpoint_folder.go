@@ -49,7 +49,7 @@ func (o CheckpointFolderOut) Found() bool { return !o.Complete || o.Load != nil 
 // CheckpointFolder is the operation checkpoint.
 func CheckpointFolder() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "checkpoint", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
+		Name: "checkpoint", Effect: ops.Read, Toolset: ops.LogsSet,
 		Summary: lang.Text{EN: "a checkpoint: format, iteration, layout, completeness, and whether a job can load it", ZH: "检查点的格式、迭代、并行布局、完整性，以及作业能否加载它"},
 		Help: lang.Text{
 			EN: "Use before a run is resumed, resharded or converted. It reads torch_dist, torch, fsdp_dtensor and torch_dcp without PyTorch, and loads no tensor.",

@@ -37,7 +37,7 @@ type CompareOut struct {
 // Compare is the operation compare.
 func Compare() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "compare", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
+		Name: "compare", Effect: ops.Read, Toolset: ops.LogsSet,
 		Summary: lang.Text{EN: "a failed run beside the last good one: specification, nodes, environment, new log lines", ZH: "把失败的训练与最近一次正常的训练对比：规格、节点、环境、新出现的日志"},
 		Help: lang.Text{
 			EN: "Use when diagnose alone does not explain it: what is different from the run that worked?",

@@ -71,7 +71,7 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 // Diagnose is the operation diagnose.
 func Diagnose() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "diagnose", Effect: ops.Read, Toolset: ops.LogsSet, Core: true, Idempotent: true,
+		Name: "diagnose", Effect: ops.Read, Toolset: ops.LogsSet, Core: true,
 		Summary: lang.Text{EN: "what broke first, on which rank and node, why, and what to do", ZH: "最先出错的是什么、在哪个 rank 和节点、原因以及处理办法"},
 		Help: lang.Text{
 			EN: "Use when a job failed or hangs. It reads every rank's log and tells cause from consequences, or that nothing failed.",

@@ -58,7 +58,7 @@ var errEnough = errors.New("enough lines")
 // Logs is the operation logs.
 func Logs() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "logs", Effect: ops.Read, Toolset: ops.LogsSet, Core: true, Idempotent: true,
+		Name: "logs", Effect: ops.Read, Toolset: ops.LogsSet, Core: true,
 		Summary:  lang.Text{EN: "a job's log lines over all ranks, by rank or node, newest last", ZH: "作业所有 rank 的日志，可按 rank 或节点筛选，最新的在最后"},
 		Help:     lang.Text{EN: "Use to read. To find what broke first use diagnose: it reads every rank.", ZH: "用于阅读日志。想知道最先出错的地方请用 diagnose：它会读取每个 rank。"},
 		Example:  "logs 4711 --tail 50 --rank 3",

@@ -72,7 +72,7 @@ func lossCurve(run metrics.Run) []metrics.Point {
 // Metrics is the operation metrics.
 func Metrics() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "metrics", Effect: ops.Read, Toolset: ops.LogsSet, Idempotent: true,
+		Name: "metrics", Effect: ops.Read, Toolset: ops.LogsSet,
 		Summary: lang.Text{EN: "a run's loss, iteration time, TFLOP/s, MFU and time left, with the curve; several are compared", ZH: "训练的损失、迭代时间、TFLOP/s、MFU、剩余时间与曲线；可比较多个作业"},
 		Help: lang.Text{
 			EN: "Use to see how training goes and whether the time limit will suffice. It reads Megatron's iteration lines and TensorBoard event files.",

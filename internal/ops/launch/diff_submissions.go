@@ -32,7 +32,7 @@ type DiffOut struct {
 // Diff is the operation diff.
 func Diff() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "diff", Effect: ops.Read, Toolset: ops.JobsSet, Idempotent: true,
+		Name: "diff", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "what changed between two submissions of a run", ZH: "同一训练两次提交之间的变化"},
 		Help: lang.Text{
 			EN: "Use first after a failure: what is different from the run that worked? It compares specification and script.",

@@ -29,7 +29,7 @@ type ImportOut struct {
 // Import is the operation import.
 func Import() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "import", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Name: "import", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
 		Help:    lang.Text{EN: "Use to port a script. It notes what the specification could not carry.", ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。"},
 		Example: "import run.sbatch > job.yaml",
@@ -130,7 +130,7 @@ type ImageStep struct {
 // Image is the operation image.
 func Image() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "image", Effect: ops.Read, Toolset: ops.KnowledgeSet, Idempotent: true, Closed: true,
+		Name: "image", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
 		Summary: lang.Text{EN: "the commands that build, pull and enter Megatron's container image", ZH: "构建、拉取并进入 Megatron 容器镜像的命令"},
 		Help:    lang.Text{EN: "Use for container set-up with Docker, pyxis/enroot or Singularity. It runs nothing.", ZH: "用于 Docker、pyxis/enroot、Singularity 的容器准备。不执行任何命令。"},
 		Example: "image lts",

@@ -41,7 +41,7 @@ func (o LintOut) Found() bool {
 // Lint is the operation lint.
 func Lint() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "lint", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Name: "lint", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "the faults of an existing sbatch or launch script, with line and fix", ZH: "检查现有的 sbatch 或启动脚本：问题所在行与修复办法"},
 		Help: lang.Text{
 			EN: "Use for a script that somebody already has. It reads the script as bash would and stays silent where the script does not show the facts. For a job specification use plan.",

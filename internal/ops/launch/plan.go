@@ -54,7 +54,7 @@ func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 // Plan is the operation plan.
 func Plan() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "plan", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Idempotent: true,
+		Name: "plan", Effect: ops.Read, Toolset: ops.PlanSet, Core: true,
 		Summary: lang.Text{
 			EN: "judge a job by Megatron's own rules before it queues, with a fix for each problem",
 			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",

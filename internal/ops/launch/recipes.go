@@ -41,7 +41,7 @@ type RecipesOut struct {
 // Recipes is the operation recipes.
 func Recipes() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "recipes", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Name: "recipes", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "models by name: Megatron's arguments, published layouts and speeds, and a job from them", ZH: "按名称给出模型：Megatron 参数、公开发表的并行配置与速度，并由此生成作业"},
 		Help: lang.Text{
 			EN: "Use to begin from what somebody published: Llama 3, Qwen3, DeepSeek-V3, Kimi K2, Mixtral, GPT-OSS, Nemotron, GPT. plan, render, submit and memory take --recipe, recommend takes --model. The data are stand-ins until --data-path and --tokenizer-type are given.",

@@ -45,7 +45,7 @@ func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
 // Recommend is the operation recommend.
 func Recommend() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "recommend", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Name: "recommend", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "the best TP, PP, CP, EP, micro batch and recompute for a model on so many GPUs", ZH: "为模型与 GPU 数量推荐 TP、PP、CP、EP、微批与重计算"},
 		Help: lang.Text{
 			EN: "Use for: I have N GPUs of this kind and this model, what layout? It tries all layouts that Megatron's rules allow, estimates memory and cost, and says why the first is first.",
@@ -211,7 +211,7 @@ func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
 // Memory is the operation memory.
 func Memory() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "memory", Effect: ops.Read, Toolset: ops.PlanSet, Idempotent: true, Closed: true,
+		Name: "memory", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "a job's estimated GPU memory, part by part", ZH: "估算作业的显存占用及各部分构成"},
 		Help: lang.Text{
 			EN: "Use to see whether a layout fits and what takes the memory. It is an estimate: fragmentation and NCCL's buffers come on top.",

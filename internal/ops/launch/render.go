@@ -34,7 +34,7 @@ type RenderOut struct {
 // Render is the operation render.
 func Render() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "render", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Idempotent: true, Closed: true,
+		Name: "render", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Closed: true,
 		Summary: lang.Text{EN: "write the sbatch script for a job", ZH: "为作业生成 sbatch 脚本"},
 		Help: lang.Text{
 			EN: "Use to see or keep the script. The same specification gives the same bytes; every value is quoted, none is interpreted. It submits nothing: use submit for that.",

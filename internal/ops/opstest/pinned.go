@@ -30,7 +30,7 @@ func Pinned(t *testing.T, update bool, answers []Answer, operations ...ops.Op) {
 		}
 	}
 	for _, op := range operations {
-		fmt.Fprintf(&b, "%s: %v, core %v, idempotent %v, closed %v\n", op.Name, op.Effect, op.Core, op.Idempotent, op.Closed)
+		fmt.Fprintf(&b, "%s: %v, core %v, idempotent %v, closed %v\n", op.Name, op.Effect, op.Core, op.Idempotent || op.Effect == ops.Read, op.Closed)
 	}
 	file := filepath.Join("testdata", "shown.txt")
 	if update {
