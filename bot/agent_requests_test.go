@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -53,6 +55,22 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	require.False(t, ok, "an approval serves one call")
 	st := s.Wait("the second request", func(st slacktest.State) bool { return posted(st, "An agent asks for your approval") == 1 })
 	require.Equal(t, 1, posted(st, "the agent's next call does it")-posted(st, "Your agent's cancel"), "the first one was rewritten in its place")
+}
+
+// A request that says more than a message holds can be decided all the same.
+func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
+	t.Parallel()
+	s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C-ops" })
+	var long []view.Section
+	for i := range 2 * answer.MaxBlocks {
+		long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
+	}
+	_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
+	require.NoError(t, err)
+	q := s.said("An agent asks for your approval", "Part 0")
+	require.Len(t, q.Blocks, answer.MaxBlocks)
+	buttonOf(t, q, "Approve")
+	buttonOf(t, q, "Decline")
 }
 
 func TestNoticesAreThreadRepliesThatCallOnlyForAlarms(t *testing.T) {

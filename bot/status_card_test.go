@@ -114,6 +114,7 @@ func TestMetricsAreACurveWithItsNumbers(t *testing.T) {
 	msg := s.said("📈 moe · running · 6001", "30 of 100", "4.125", "Time left", "Grad norm", "391 TFLOP/s/GPU")
 	require.Contains(t, kinds(msg), "data_visualization")
 	require.NotContains(t, text(msg), "ms/iteration", "no table beside it")
+	require.NotContains(t, text(msg), "last line ", "nor what goes as it should")
 	require.Empty(t, s.State().Files)
 	s.Slash("曲线 6001")
 	msg = s.said("📈 moe · 运行中 · 6001", "梯度范数")
