@@ -75,6 +75,12 @@ func TestWhatOneCanDoIsToldWhereItIsAsked(t *testing.T) {
 func TestAPageOfAListKeepsItsCluster(t *testing.T) {
 	t.Parallel()
 	s := play(t)
+	s.yard.crowd(10)
+	whole := s.next("list")
+	for _, label := range []string{"More ▶", "◀ Newer"} {
+		_, has := slacktest.Find(whole.Blocks, label)
+		require.False(t, has, "ten jobs are one page")
+	}
 	s.yard.crowd(11)
 	other := &yard{jobs: map[slurm.JobID]slurm.Job{}}
 	s.service.Clusters["other"] = other
@@ -82,8 +88,11 @@ func TestAPageOfAListKeepsItsCluster(t *testing.T) {
 	require.Contains(t, value, "--page 2 --cluster yard")
 	_, value = buttonOf(t, s.next("list"), "More ▶")
 	require.NotContains(t, value, "--cluster")
-	_, last := slacktest.Find(s.next("list --page 2").Blocks, "More ▶")
+	second := s.next("list --page 2")
+	require.Contains(t, text(second), "11 to 11 of 11")
+	_, last := slacktest.Find(second.Blocks, "More ▶")
 	require.False(t, last)
+	buttonOf(t, second, "◀ Newer")
 }
 
 // A list that is old says of when it is.

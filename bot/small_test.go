@@ -5,17 +5,21 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -207,6 +211,53 @@ func TestTheReservationsThatAFormOffers(t *testing.T) {
 	require.Empty(t, offered(yard, ""), "nobody of the cluster")
 	require.Empty(t, offered(finder{}, "ada"), "a cluster that has none")
 	require.Empty(t, offered(reserved{err: errors.New("it is away")}, "ada"))
+}
+
+// What a job's menu offers fits its state.
+func TestAJobsMenuFitsItsState(t *testing.T) {
+	for state, want := range map[slurm.State][]string{
+		slurm.Pending:   {"status", "priority", "cancel"},
+		slurm.Running:   {"status", "logs", "diagnose", "metrics", "cancel"},
+		slurm.Completed: {"status", "logs", "metrics"},
+		slurm.Failed:    {"status", "logs", "diagnose", "metrics"},
+	} {
+		drawn := string(answer.BlocksJSON([]slack.Block{jobRow(card.News{Job: slurm.Job{ID: "7", Name: "gpt", Cluster: "yard", State: state}}, 0, lang.EN)}))
+		for _, verb := range []string{"status", "priority", "logs", "diagnose", "metrics", "cancel"} {
+			require.Equal(t, slices.Contains(want, verb), strings.Contains(drawn, `"`+answer.ActRun+" "+verb+" 7"), "%s: %s", state, verb)
+		}
+		require.Equal(t, len(want), strings.Count(drawn, "--cluster yard"), state)
+	}
+}
+
+// The state that most jobs are in comes first, and the fifth is left out.
+func TestStatesAreCounted(t *testing.T) {
+	var jobs []slurm.Job
+	for i, state := range []slurm.State{slurm.Failed, slurm.Timeout, slurm.Running, slurm.Pending, slurm.Completed} {
+		for range i + 1 {
+			jobs = append(jobs, slurm.Job{State: state})
+		}
+	}
+	require.Equal(t, "5 completed · 4 waiting · 3 running · 2 time limit reached", stateCounts(jobs, lang.EN))
+}
+
+// Which operations are about one job, and whether they need it named.
+func TestWhichOperationsAreAboutAJob(t *testing.T) {
+	for name, want := range map[string]string{"status": "job", "logs": "job", "diagnose": "job-or-path", "list": "", "compare": "", "nodes": ""} {
+		op, ok := operations.Lookup(name)
+		require.True(t, ok, name)
+		arg, _ := jobArgument(op)
+		require.Equal(t, want, arg, name)
+	}
+}
+
+// What one can do while a job waits stands beside its card, and only then.
+func TestWhatToDoStandsBesideAJobThatWaits(t *testing.T) {
+	for state, want := range map[slurm.State]bool{slurm.Pending: true, slurm.Running: false} {
+		doc := besideCard(jobcontrol.StatusOut{Job: slurm.Job{ID: "7", State: state}, Do: "ask for a shorter time"}, lang.EN)
+		require.Equal(t, want, doc.Sections[0].Text == "Ask for a shorter time", state)
+		last := doc.Sections[len(doc.Sections)-1]
+		require.True(t, last.Fold && len(last.Facts) > 0, "the rest is folded")
+	}
 }
 
 // The newest job is the one that was submitted last, and where no time tells the one

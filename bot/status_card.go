@@ -98,9 +98,7 @@ func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 		}
 		doc.Sections = append(doc.Sections, s)
 	}
-	if facts := furtherFacts(r, l); len(facts) > 0 {
-		doc.Sections = append(doc.Sections, view.Section{Facts: facts, Fold: true})
-	}
+	doc.Sections = append(doc.Sections, view.Section{Facts: furtherFacts(r, l), Fold: true})
 	return doc
 }
 

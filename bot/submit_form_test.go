@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,7 +63,8 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	send := func(values map[string]string) map[string]any {
 		return sendForm(t, s, form, form["callback_id"], form["private_metadata"], values)
 	}
-	good := goodForm
+	good := maps.Clone(goodForm)
+	good["env"] = "NCCL_DEBUG=INFO"
 	bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
 	a := send(bad)
 	require.Equal(t, "errors", a["response_action"])
@@ -105,6 +107,7 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	st := s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
 	last := slacktest.JSON(st.Views)
 	require.Contains(t, last, `"initial_value":"/lustre/m"`, "the last run fills the form")
+	require.Contains(t, last, `"initial_value":"NCCL_DEBUG=INFO"`)
 }
 
 // stateOf is the state of a form that holds values.
