@@ -123,15 +123,20 @@ var jobOrLog = lang.Text{EN: "a job id, or the path of a log file or folder", ZH
 // openNamed opens the logs that lie at path, which was named so in field.
 func openNamed(folders *within.Folders, field, named, path string) (logfile.Source, error) {
 	src, err := logfile.OpenIn(folders, path)
+	return src, unreadableLogs(noLogAt(field, named, err))
+}
+
+// noLogAt is err where it says that no log is at what was named so in field.
+func noLogAt(field, named string, err error) error {
 	none, empty := errors.AsType[*logfile.NoLogError](err)
 	switch {
 	case empty:
 		none.Paths = []string{named}
-		err = ops.NotFoundError(field, none.Said(), jobOrLog)
+		return ops.NotFoundError(field, none.Said(), jobOrLog)
 	case errors.Is(err, fs.ErrNotExist):
-		err = noSuchFile(field, named, jobOrLog)
+		return noSuchFile(field, named, jobOrLog)
 	}
-	return src, unreadableLogs(err)
+	return err
 }
 
 // noSuchFile is the error of a path with nothing there.

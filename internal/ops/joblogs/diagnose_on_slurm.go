@@ -144,12 +144,7 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	}
 	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = logfile.Count(paths...); err != nil {
-		return r, ops.InputError("job", lang.Said(err), lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
-	}
-	if e.Files == 0 {
-		return r, ops.InputError("job",
-			lang.Text{EN: "%s: there is no log in it", ZH: "%s：其中没有日志"}.With(in.Target),
-			lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"})
+		return r, noLogAt("job", in.Target, err)
 	}
 	if e.Shards <= 0 {
 		e.Shards = min(max(2, (e.Files+logsOfShard-1)/logsOfShard), maxShards)

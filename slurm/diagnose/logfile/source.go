@@ -87,10 +87,13 @@ func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 	return s, err
 }
 
-// Count returns how many logs lie under the given paths. Nothing is read but
-// folders; an archive counts as one.
+// Count returns how many logs lie under the given paths; none is an error. Nothing is read
+// but folders; an archive counts as one.
 func Count(paths ...string) (int, error) {
 	s, err := gather(nil, -1, 1, paths)
+	if err == nil && s.seen == 0 {
+		err = &NoLogError{paths, s.LeftOut}
+	}
 	return s.seen, err
 }
 
