@@ -2,9 +2,11 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +180,37 @@ func TestWhenASubmissionIsSurelyAbsent(t *testing.T) {
 		b := &Bot{cfg: Config{Service: &ops.Service{Self: "me", As: c.as, Clusters: map[string]ops.Cluster{"yard": c.here}}}}
 		require.Equal(t, c.want, b.surelyAbsent(t.Context(), store.Submission{Cluster: "yard", Owner: c.owner}), name)
 		require.False(t, b.surelyAbsent(t.Context(), store.Submission{Cluster: "gone", Owner: c.owner}), name)
+	}
+}
+
+// A job's specification is for its owner and for operators who are users of the cluster.
+func TestWhoMayBeginWithAJobsSpecification(t *testing.T) {
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	sub := store.Submission{Key: "k", Token: "t", Cluster: "yard", Owner: "ada", Name: "gpt", Spec: json.RawMessage(`{"nodes":2}`), CreatedAt: noon}
+	_, _, err = st.Begin(t.Context(), sub)
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), sub.Key, store.Submitted, "4711", "", noon))
+	for _, c := range []struct {
+		who  ops.Caller
+		job  slurm.JobID
+		want ops.Code
+	}{
+		{ops.Caller{User: "ada"}, "4711", ""},
+		{ops.Caller{User: "olga", Operator: true}, "4711", ""},
+		{ops.Caller{User: "grace"}, "4711", ops.NotAllowed},
+		{ops.Caller{Operator: true}, "4711", ops.NotAllowed},
+		{ops.Caller{User: "ada"}, "4712", ops.NotFound},
+	} {
+		call := &ops.Call{Service: &ops.Service{Store: func() (*store.Store, error) { return st, nil }}, Who: c.who}
+		spec, refused := (&Bot{}).specOfJob(t.Context(), call, "yard", c.job)
+		if c.want != "" {
+			require.Equal(t, c.want, refused.Code, c.who)
+			continue
+		}
+		require.Nil(t, refused, c.who)
+		require.EqualValues(t, 2, spec["nodes"])
 	}
 }
 
