@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -80,7 +81,9 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 	}
 	_, err := typed.Fill(op, typed.Call{Words: words, Blocks: t.Blocks, Rest: t.Rest})
 	if err == nil {
-		return true
+		jobs := slices.ContainsFunc(op.Params(), func(p ops.Param) bool { return p.Arg && p.Job && p.Several })
+		named := slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") || slurm.IsJobID(w) })
+		return op.Effect != ops.Read || !jobs || named || len(words) <= 1
 	}
 	// A mistyped command is answered as one where it has the look: flags, or ids.
 	for _, w := range words {

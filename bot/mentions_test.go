@@ -46,6 +46,8 @@ func TestAMessageIsTakenForWhatItIs(t *testing.T) {
 		{text: "ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", says: "CUDA_DEVICE_MAX_CONNECTIONS=1"},
 		{text: "status 4000 --nodez", says: "--nodez"},
 		{direct: true, text: "statsu 4000", says: "Did you mean"},
+		{text: "list my jobs", says: "2 jobs"},
+		{text: "list the constants for an H100 with TP=4", says: "CUDA_DEVICE_MAX_CONNECTIONS"},
 		{text: "correct", never: "Thank you"}, // there is no answer before it
 		{text: "compare 4000 with 4001", says: "written nothing yet"},
 		{text: "I think 4000 has crashed, any trouble there?", says: "old · running · 4000"},

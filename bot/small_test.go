@@ -183,6 +183,18 @@ func TestWhenASubmissionIsSurelyAbsent(t *testing.T) {
 	}
 }
 
+// What begins with a command's word is the command where the rest fits it, has flags or
+// is one word, and a question otherwise.
+func TestWhatReadsAsACommand(t *testing.T) {
+	for line, want := range map[string]bool{
+		"status 4711": true, "status 4711 4712 4713": false, "status 4711 4712 --nodez": true, "list the constants for H100": false, "list": true,
+		"list everything": true, "memory of my model": false, "settings lang zh": true, "settings are where in here": false, "help me please now": false,
+	} {
+		words := strings.Fields(line)
+		require.Equal(t, want, readsAsCommand(words[0], words[1:], typed.Text{}), line)
+	}
+}
+
 // A job's specification is for its owner and for operators who are users of the cluster.
 func TestWhoMayBeginWithAJobsSpecification(t *testing.T) {
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))

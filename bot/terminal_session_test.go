@@ -156,6 +156,7 @@ func TestAFormAtATerminal(t *testing.T) {
 	t.Parallel()
 	d := sit(t)
 	require.Empty(t, d.Type(t.Context(), "list").Fields)
+	require.Contains(t, words(d.Type(t.Context(), "statsu 4711").Said), "Did you mean")
 	r := d.Type(t.Context(), "submit")
 	filled := map[string]string{}
 	for _, f := range r.Fields {

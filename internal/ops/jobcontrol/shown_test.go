@@ -272,7 +272,7 @@ func TestWhichJobsAreListed(t *testing.T) {
 		}
 		require.Equal(t, strings.Contains(words, "idle"), strings.Join(idle, " ") == want, words)
 	}
-	for words, field := range map[string]string{"--state NONE": "state", "--limit=-1": "limit", "--nodes gpu[": "nodes", "--idle=-1": "idle"} {
+	for words, field := range map[string]string{"--state NONE": "state", "--limit=-1": "limit", "--nodes gpu[": "nodes", "--idle=-1": "idle", "my jobs": "job", "4 mine": "job"} {
 		_, err := opstest.Do(t, c, List(), strings.Fields(words)...)
 		require.Equal(t, field, ops.AsError(err).Field, words)
 	}

@@ -337,6 +337,13 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if in.Limit < 0 {
 		return ListOut{}, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 为负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
 	}
+	for _, id := range in.Jobs {
+		if !slurm.IsJobID(string(id.Array())) {
+			return ListOut{}, ops.InputError("job",
+				lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
+				lang.Text{EN: "a number such as 4711; --name finds jobs by their name", ZH: "数字，例如 4711；按名称查找请用 --name"})
+		}
+	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All || len(in.Jobs) > 0}
 	for _, s := range in.State {
 		state := slurm.State(strings.ToUpper(string(s)))
