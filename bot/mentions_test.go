@@ -46,6 +46,8 @@ func TestAMessageIsTakenForWhatItIs(t *testing.T) {
 		{text: "ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", says: "CUDA_DEVICE_MAX_CONNECTIONS=1"},
 		{text: "status 4000 --nodez", says: "--nodez"},
 		{direct: true, text: "statsu 4000", says: "Did you mean"},
+		{text: "statsu 4000", never: "I do not know the command"},
+		{direct: true, text: "statsu of the old one", never: "I do not know the command"},
 		{text: "list my jobs", says: "2 jobs"},
 		{text: "list the constants for an H100 with TP=4", says: "CUDA_DEVICE_MAX_CONNECTIONS"},
 		{text: "correct", never: "Thank you"}, // there is no answer before it
