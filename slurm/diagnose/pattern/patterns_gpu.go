@@ -13,7 +13,7 @@ var gpuPatterns = []pattern{
 		`|cudamalloc|cuda alloc|cuda calloc)\w*.*out of memory|allocat\w+ .*(gpu|device|cuda).*out of memory|out of memory (on|for) (gpu|device)|(gpu` +
 		`|device|cuda|hbm) .*out of memory|out of memory.*(gpu|cuda)`},
 	{outcome.CUDAOOM, Specific, oneOf("oom when allocating"), `device:gpu|gpu_\d+_bfc`},
-	{outcome.CUDAOOM, Specific, oneOf("allocation on device|failed to cuda malloc|failed to cuda calloc|resource_exhausted: out of memory"), ``},
+	{outcome.CUDAOOM, Specific, oneOf("allocation on device|failed to cuda malloc|failed to cuda calloc|resource_exhausted: out of memory|ran out of memory in memory space"), ``},
 	{outcome.CUDAOOM, vague, oneOf("cublas_status_not_initialized|cudnn_status_not_initialized"), ``},
 
 	// The node check before a training, which megatron-ops renders: a GPU that does

@@ -65,6 +65,8 @@ func TestHowFarCountsCame(t *testing.T) {
 		"some time is left":                                   {left + kept, false},
 		"no time is left, and after more of it none again":    {strings.Repeat(left+"iter: 1000, lr: 0.1, eta: 0:00:00\n", 2) + kept, false},
 		"no time is left of one epoch":                        {"Epoch [3] iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, false},
+		"no time is left of any of three epochs":              {diagnosetest.Rounds(3, "Epoch [{n}] iter: 900, eta: 0:10:00\nEpoch [{n}] iter: 1000, eta: 0:00:00\n") + kept, false},
+		"no time is left after three epochs":                  {diagnosetest.Rounds(2, "Epoch [{n}] iter: 1000, eta: 0:10:00\n") + "Epoch [3] iter: 1000, eta: 0:00:00\n" + kept, true},
 		"no time is left, and bars are drawn over and over":   {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(30, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nTest: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n") + kept, true},
 		"no time is left, and much else is said":              {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(60, "A note on layer {n}\n") + kept, false},
 		"a step that is not the last, where it stops by plan": {"step:13/20 loss:2.1\nstopping_early: wallclock_cap step:13/20\nCode size: 47 bytes\n", true},

@@ -356,10 +356,10 @@ func (f *Facts) repeats(m Mark, text string) bool {
 	return false
 }
 
-// ends notes a line among the last ones, where the rows of a frame, such as
-// nvidia-smi's, stand as one.
+// ends notes a line among the last ones, where what is drawn in many lines stands as one:
+// the rows of a frame, such as nvidia-smi's, and of an array.
 func (s *scanner) ends(m Mark, text string) {
-	if n := len(s.Last); n > 0 && framed(text) && framed(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
+	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
 		s.Last = s.Last[:n-1]
 	}
 	if s.told <= clockIn && s.clockedIn == 0 && onlyTime.MatchString(text) {
@@ -367,6 +367,12 @@ func (s *scanner) ends(m Mark, text string) {
 	}
 	s.note(&s.Last, m, 16)
 }
+
+// drawnRow reports whether a line is a row of a frame or of an array.
+func drawnRow(text string) bool { return framed(text) || arrayRow.MatchString(text) }
+
+// arrayRow is one of an array as NumPy prints it.
+var arrayRow = lazy.New(`^\s*\[+[\d\s.,e+-]+\]*$`)
 
 // framed reports whether a line is a row of a frame, or a rule of it.
 func framed(text string) bool {

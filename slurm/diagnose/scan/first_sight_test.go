@@ -154,6 +154,12 @@ func TestFormsAroundTheWords(t *testing.T) {
 				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
 			outcome.UserException, "KeyError", "",
 		},
+		"what Hydra called raised something in several blocks": {
+			"Loading\n\nError executing job with overrides: []\n" + diagnosetest.Raised("RuntimeError: XLA:TPU compile permanent error. Ran out of memory in memory space hbm.") +
+				"\nTotal hbm usage: 100.63G\n\n  1. Size: 126.00M\n     Unpadded size: 126.00M\n" +
+				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+			outcome.CUDAOOM, "memory space hbm", "",
+		},
 		"a launcher's summary names one host only": {
 			diagnosetest.Raised("AssertionError") + "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-13_16:37:31\n  host      : proj186\n" +
 				"  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 25)\n  error_file: <N/A>\n  traceback : none\n",

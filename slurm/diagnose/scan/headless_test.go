@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -69,5 +70,26 @@ func TestSummariesTellTheRankOfACauseWithoutOne(t *testing.T) {
 		require.NotNil(t, r.RootRank, name)
 		require.Equal(t, c.rank, *r.RootRank, name)
 		require.Equal(t, "gpu2", *r.RootNode, name)
+	}
+}
+
+// TestASummaryHoldsWhatARankRaised has a launcher's summary whose entries show what was
+// written into error files, and nowhere else: the root's is the cause, on its rank.
+func TestASummaryHoldsWhatARankRaised(t *testing.T) {
+	entry := func(n, rank, code int, raised string) string {
+		return fmt.Sprintf("[%d]:\n  time      : 2026-05-17_14:29:30\n  host      : gpu2\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: 17%02d)\n"+
+			"  error_file: /tmp/e/%d/error.json\n  traceback : Traceback (most recent call last):\n"+
+			"    File \"/w/torch/distributed/elastic/multiprocessing/errors/__init__.py\", line 362, in wrapper\n      return f(*args, **kwargs)\n"+
+			"    File \"/w/train.py\", line 41, in step\n      loss = model(batch)\n             ^^^^^^^^^^^^\n  %s\n  \n", n, rank, rank, code, rank, rank, raised)
+	}
+	rule := strings.Repeat("-", 60) + "\n"
+	for _, code := range []int{1, -6} {
+		r := diagnosetest.Old(t, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"+rule+"train FAILED\n"+rule+"Failures:\n"+
+			entry(1, 2, 1, "RuntimeError: [gloo/pair.cc:534] Connection closed by peer [10.0.0.2]:3245")+
+			rule+"Root Cause (first observed failure):\n"+entry(0, 7, code, "IndexError: list index out of range")+rule)
+		require.Equal(t, outcome.UserException, r.Class, code)
+		require.Equal(t, "  IndexError: list index out of range", r.RootLine)
+		require.Equal(t, 7, *r.RootRank)
+		require.Equal(t, "gpu2", *r.RootNode)
 	}
 }

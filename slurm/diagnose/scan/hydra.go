@@ -13,6 +13,9 @@ import (
 // traceback of the program that it called.
 const hydraEnds = "Set the environment variable HYDRA_FULL_ERROR=1"
 
+// hydraCalled begins Hydra's line above the traceback of the program that it called.
+const hydraCalled = "Error executing job"
+
 // blank ends a block of lines. One under a heading belongs to what was told before.
 func (st *stream) blank() {
 	if st.block != nil && (st.told == nil || !strings.HasSuffix(st.block.Text, ":")) {
@@ -27,11 +30,13 @@ func (s *scanner) refusal(st *stream) {
 	st.blank()
 	said := st.told
 	st.told = nil
-	if said == nil || st.raised != nil && st.raised.Off >= said.Off {
+	called := st.called // what it called raised something, whose message may have several blocks
+	st.called = 0
+	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0 && st.raised.Off > called) {
 		return
 	}
 	_, text := logline.CutTag(said.Text)
-	if strings.Contains(text, python.Header) || strings.HasPrefix(text, "Error executing job") {
+	if strings.Contains(text, python.Header) || strings.HasPrefix(text, hydraCalled) {
 		return
 	}
 	s.add(&Event{Off: said.Off, Raw: said.Text, Text: text, Tag: said.Tag, Class: outcome.BadArgs, Weight: pattern.Specific})

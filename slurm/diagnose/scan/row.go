@@ -12,8 +12,9 @@ import (
 type row struct{ times, first, last int } // places are counts of lines
 
 const (
-	oftenSaid = 4    // times that make a row
-	manyRows  = 4096 // forms of one file that are counted
+	oftenSaid  = 4    // times that make a row
+	manyRows   = 4096 // forms of one file that are counted
+	manyRounds = 100  // of which no list is
 )
 
 // form32 hashes who says a line and what of it stays the same from one time to
@@ -48,7 +49,7 @@ func (f *Facts) count(t logline.Tag, text string) {
 	r.times, r.last = r.times+1, f.told
 	f.rows[h] = r
 	if r.times > oftenSaid && figure.MatchString(text) {
-		f.looped, f.worked = f.told, f.worked || ofWork.MatchString(text)
+		f.looped, f.worked = f.told, f.worked || r.times >= manyRounds || ofWork.MatchString(text)
 	}
 }
 
@@ -70,7 +71,7 @@ func (f *Facts) leftLoop() bool {
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > f.looped && !announces(text); left && figure.MatchString(text) {
+		if left = known && r.first > f.looped && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
 			said = true
 		}
 	}

@@ -83,12 +83,15 @@ func TestAProgramThatLeftItsLoop(t *testing.T) {
 		"mean reciprocal rank is 0.44\n":       outcome.UnknownExit, // as after every epoch
 		"Testing the model for 52.5 minutes\n": outcome.UnknownExit,
 		"The table is there\n":                 outcome.UnknownExit, // no number
-		"fit: 1%|  | 1/150 [00:49<2:01:44, 49.03s/it, loss=0.69]\n":               outcome.UnknownExit,
+		"fit: 1%|  | 1/150 [00:49<2:01:44, 49.03s/it, loss=0.69]\n": outcome.UnknownExit,
+		"[[11  2]\n [ 3  9]]\n": outcome.Success, // a confusion matrix
 		"Width of layer a: 3\n" + diagnosetest.Rounds(30, "Layer {n} is there\n"): outcome.UnknownExit, // another program
 	} {
 		r := diagnosetest.Old(t, "Reading a shard\n"+loop+behind)
 		require.Equal(t, class, r.Class, "%s%s: %s", behind, r.Why, r.RootLine)
 	}
+	r := diagnosetest.Old(t, diagnosetest.Rounds(120, "image {n} has psnr: 24.{n}\n")+"Overall psnr: 22.5\n")
+	require.Equal(t, outcome.Success, r.Class, "as many as no list has")
 	for name, start := range map[string]string{
 		"no work is told":  diagnosetest.Rounds(9, "shard {n} has 0.{n} GB\n"),
 		"no loop is there": "Epoch 1: loss 2.1\nEpoch 2: loss 2.0\n",

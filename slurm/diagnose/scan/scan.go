@@ -145,6 +145,7 @@ type stream struct {
 	raised   *Event // the last exception
 	block    *Mark  // the first line since the last empty one
 	told     *Mark  // the first line of the block before it
+	called   int64  // where Hydra said that the program which it called raised something
 	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
 }
 
@@ -380,9 +381,12 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		st = &stream{}
 		s.streams[t] = st
 	}
-	if strings.HasPrefix(text, hydraEnds) {
+	switch {
+	case strings.HasPrefix(text, hydraEnds):
 		s.refusal(st)
 		return
+	case strings.HasPrefix(text, hydraCalled):
+		st.called = off
 	}
 	switch {
 	case st.block == nil:
@@ -436,6 +440,9 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 
 			Uncaught: t.Rank >= 0 && strings.HasSuffix(raw, "[rank"+strconv.Itoa(t.Rank)+"]: "+python.Header+":"),
 		}
+		if st.open.Inset && s.summary.Rank >= 0 {
+			st.open.Of = strconv.Itoa(s.summary.Rank)
+		}
 		return
 	}
 	if st.open == nil {
@@ -450,7 +457,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			st.open.Add(f)
 			return
 		}
-		inset := st.open.Inset && strings.HasPrefix(text, "    ") && !strings.HasPrefix(text, "      ")
+		inset := st.open.Inset && strings.HasPrefix(text, "  ") && !strings.HasPrefix(text, "      ")
 		if st.open.Boxes(text) {
 			return
 		}

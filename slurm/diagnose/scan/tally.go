@@ -84,6 +84,8 @@ type plan struct {
 	of      int
 	reached int // how many lines had been told when it did, without those of bars on their way
 	spent   int // how often a report's own estimate of the time left came to nothing
+	epoch   int // the last in which such an estimate stood
+	epochs  int // in how many they did
 }
 
 // announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
@@ -98,6 +100,29 @@ var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter
 // noTimeLeft is an iteration's report, which stands in no epoch, that leaves no time.
 var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
 
+// etaInEpoch is a report that stands in an epoch, and leaves time or none.
+var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}((?:0 days?,? ?)?0?0:00:00\b)?`)
+
+// fewEpochs are not enough to tell an estimate for all epochs from one for each, which
+// comes to nothing in the first one already.
+const fewEpochs = 3
+
+// timeSpent reports whether a line leaves no time, and whether that is all the work's.
+func (p *plan) timeSpent(text string) (spent, whole bool) {
+	if at := noTimeLeft.FindStringIndex(text); at != nil && !strings.Contains(strings.ToLower(text[:at[0]]), "epoch") {
+		return true, true
+	}
+	g := etaInEpoch.FindStringSubmatch(text)
+	if g == nil {
+		return false, false
+	}
+	if n, _ := strconv.Atoi(g[1]); n != p.epoch {
+		p.epoch = n
+		p.epochs++
+	}
+	return g[2] != "", p.epochs >= fewEpochs
+}
+
 // over reports whether it did, and not much came after.
 func (p plan) over(told int) bool {
 	return p.reached > 0 && told-p.reached <= LongTail
@@ -105,12 +130,10 @@ func (p plan) over(told int) bool {
 
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
-	if at := noTimeLeft.FindStringIndex(text); at != nil && !strings.Contains(strings.ToLower(text[:at[0]]), "epoch") {
-		// One that comes to nothing again is that of a part of the work.
-		if p.spent++; p.spent == 1 {
+	if spent, whole := p.timeSpent(text); spent {
+		p.reached = 0 // one that comes to nothing again is that of a part of the work
+		if p.spent++; p.spent == 1 && whole {
 			p.reached = told
-		} else {
-			p.reached = 0
 		}
 		return
 	}
