@@ -163,7 +163,7 @@ func (s *scanner) another(m Mark) {
 	}
 	s.whole, s.synced, s.Progress, s.recent, s.pending, s.Last = nil, nil, nil, s.recent[:0], nil, nil
 	s.counts = map[quota]int{}
-	s.rows, s.looped, s.worked, s.clockedIn = nil, 0, false, 0
+	s.rows, s.reported, s.reports, s.clockedIn = nil, 0, false, 0
 	s.lastStart, s.plan = m.Off, plan{}
 	s.opening = opening{forms: s.opening.forms, since: openingLines}
 }

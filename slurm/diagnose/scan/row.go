@@ -9,7 +9,10 @@ import (
 // A row is what one process says again and again with other numbers in it, such
 // as "Saved the best model" after every epoch. It went on after each, so the last
 // one tells of no end, whatever its words.
-type row struct{ times, first, last int } // places are counts of lines
+type row struct {
+	times, first, last int  // places are counts of lines
+	tells, works       bool // it is said often and tells a number, and reports work
+}
 
 const (
 	oftenSaid  = 4    // times that make a row
@@ -47,10 +50,10 @@ func (f *Facts) count(t logline.Tag, text string) {
 		r.first = f.told
 	}
 	r.times, r.last = r.times+1, f.told
-	f.rows[h] = r
-	if r.times > oftenSaid && figure.MatchString(text) {
-		f.looped, f.worked = f.told, f.worked || r.times >= manyRounds || ofWork.MatchString(text)
+	if r.times > oftenSaid && !r.tells && figure.MatchString(text) {
+		r.tells, r.works = true, ofWork.MatchString(text)
 	}
+	f.rows[h] = r
 }
 
 // figure is a number that a line tells, not one that only numbers it.
@@ -59,19 +62,32 @@ var figure = lazy.New(`\d\.\d|[:=]\s*-?\d|\d ?%`)
 // ofWork are the words with which the lines of a loop report work.
 var ofWork = lazy.New(`(?i)epoch|iter|step|loss|acc|batch`)
 
+// lastOfLoop is where the last line stood of those that a loop said again and again, and
+// whether they report work.
+func (f *Facts) lastOfLoop() (last int, works bool) {
+	last, works = f.reported, f.reports
+	for _, r := range f.rows {
+		if r.tells {
+			last, works = max(last, r.last), works || r.works || r.times >= manyRounds
+		}
+	}
+	return last, works
+}
+
 // leftLoop reports whether the last lines are the first of their kind behind those that a
 // loop said again and again, and tell numbers: what a program says once, such as its
 // results, it says when it has left the loop by itself. One that says what it is doing
 // has not said what came of it.
 func (f *Facts) leftLoop() bool {
-	if !f.worked || f.told-f.looped > 2*Farewell {
+	loop, works := f.lastOfLoop()
+	if !works || f.told-loop > 2*Farewell {
 		return false
 	}
 	said, left := false, false
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > f.looped && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
+		if left = known && r.first > loop && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
 			said = true
 		}
 	}

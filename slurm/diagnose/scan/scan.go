@@ -93,8 +93,8 @@ type Facts struct {
 	clockedIn int               // how many lines had been told at a date alone with which it began
 	rError    *Mark             // the last error that R told
 	rows      map[uint32]row    // how often each line is said, by its form
-	looped    int               // the told line that was the last of a loop's
-	worked    bool              // lines of a loop reported work
+	reports   bool              // iterations or bars stand in it
+	reported  int               // how many lines had been told at the last of these
 	LastTime  time.Time
 	lastOff   int64 // of the last line that is not a launcher's
 	Args      map[string]string
@@ -240,7 +240,7 @@ func (s *scanner) scan(w logfile.Window) {
 			}
 			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + end, off})
 			s.lastOff = off
-			s.looped, s.worked = s.told, true
+			s.reported, s.reports = s.told, true
 		} else {
 			s.physical(bounded(line), off) // an empty one too: it ends what stands before it
 		}

@@ -171,7 +171,7 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 	switch {
 	case !ok:
 	case c.bar:
-		s.looped, s.worked = s.told, true
+		s.reported, s.reports = s.told, true
 		if c.of > 0 && c.n == c.of {
 			s.count(t, barName(text))
 		} else {
