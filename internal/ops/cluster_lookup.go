@@ -47,12 +47,16 @@ func (c *Call) Cluster(name string) (Cluster, error) {
 	return c.actingAs(cl)
 }
 
+// NoJobIDError is the error of a word in the field job that is no job id, and what would
+// be one.
+func NoJobIDError(word slurm.JobID, fix lang.Text) error {
+	return InputError("job", lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(word), fix)
+}
+
 // Job asks the cluster for one job, in our words where it is not known.
 func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
-		return nil, slurm.Job{}, InputError("job",
-			lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
-			lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3"})
+		return nil, slurm.Job{}, NoJobIDError(id, lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3"})
 	}
 	cl, err := c.Cluster(on)
 	if err != nil {

@@ -339,9 +339,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	for _, id := range in.Jobs {
 		if !slurm.IsJobID(string(id.Array())) {
-			return ListOut{}, ops.InputError("job",
-				lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
-				lang.Text{EN: "a number such as 4711; --name finds jobs by their name", ZH: "数字，例如 4711；按名称查找请用 --name"})
+			return ListOut{}, ops.NoJobIDError(id, lang.Text{EN: "a number such as 4711; --name finds jobs by their name", ZH: "数字，例如 4711；按名称查找请用 --name"})
 		}
 	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All || len(in.Jobs) > 0}

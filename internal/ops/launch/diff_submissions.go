@@ -77,9 +77,7 @@ func diff(ctx context.Context, c *ops.Call, in DiffIn) (DiffOut, error) {
 // OwnSubmission is the submission that a job came from.
 func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID) (store.Submission, error) {
 	if !slurm.IsJobID(string(id)) {
-		return store.Submission{}, ops.InputError("job",
-			lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(id),
-			lang.Text{EN: "a job id such as 4711", ZH: "作业号，例如 4711"})
+		return store.Submission{}, ops.NoJobIDError(id, lang.Text{EN: "a job id such as 4711", ZH: "作业号，例如 4711"})
 	}
 	sub, err := c.FindSubmission(ctx, cl.Name(), id)
 	switch {
