@@ -109,3 +109,19 @@ func TestLookupGPU(t *testing.T) {
 	_, ok := LookupGPU("mi300x")
 	require.False(t, ok)
 }
+
+// A word is near that differs by one letter, a longer one by two.
+func TestNearestGPUs(t *testing.T) {
+	for word, want := range map[string][]string{
+		"h10":          {"a10", "h100", "h20"},
+		"NVIDIA H1000": {"h100"},
+		"gb20":         {"gb200"},
+		"rtx4080":      {"rtx4090"},
+		"rtxpro600":    {"rtxpro6000"},
+		"mi300x":       nil,
+		"h77":          nil,
+		"trainium":     nil,
+	} {
+		require.Equal(t, want, NearestGPUs(word), word)
+	}
+}

@@ -74,6 +74,18 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
+// A list of layers is unrolled as far as a model could need it, and no further.
+func TestAnAbsurdListOfLayersIsRefused(t *testing.T) {
+	a, errs := parse(t, "--moe-layer-freq [0,1]*32768")
+	require.Empty(t, errs)
+	require.Len(t, a.MoeLayerFreq.List, 65536)
+	for _, list := range []string{"[0]*65537", "[0]*65536+[0]", "[0]*4294967296", "2147483648*2147483648*2*[0]", strings.Repeat("(", 101) + "[0]" + strings.Repeat(")", 101)} {
+		_, errs := parse(t, "--moe-layer-freq "+list)
+		require.Len(t, errs, 1, list)
+		require.Equal(t, BadValue, errs[0].Fault, list)
+	}
+}
+
 func TestOneWordWithABlankIsAValue(t *testing.T) {
 	_, errs := Parse(Run{Argv: []string{"--num-layers 12"}})
 	require.Len(t, errs, 1)

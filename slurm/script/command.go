@@ -313,7 +313,7 @@ const maxReadings = 8
 // that branches set, such as a launcher with and without srun, one for each value.
 func (r *reader) readings(args []Arg, branch []Arm) []reading {
 	ref := args[0].Value.Only()
-	if ref == nil || args[0].Value[0].Quoted || ref.Kind != Variable || ref.Op != "" || ref.list() || len(ref.Alt) == 0 {
+	if ref == nil || args[0].Value[0].Quoted || ref.list() || len(ref.Alt) == 0 {
 		return []reading{{args, branch}}
 	}
 	values := ref.Alt

@@ -39,7 +39,7 @@ var prefixes = map[string]prefix{
 func (r *reader) run(c *Command, f frame) {
 	name := c.Name()
 	if name == "" {
-		if len(c.Args) > 0 && c.Step != nil && c.By != nil {
+		if c.Step != nil && c.By != nil {
 			r.wrapper(c)
 		}
 		return

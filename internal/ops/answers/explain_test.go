@@ -22,6 +22,8 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		"--batch-size":                 {"flag", "--micro-batch-size"},
 		"--train-steps":                {"flag", "--train-iters"},
 		"--gradient-clip-val":          {"flag", "--clip-grad"},
+		"--wgrad-deferral-limit":       {"flag", "of type int"},
+		"--no-initialization":          {"flag", "takes no value"},
 		"--ntasks-per-node":            {"option of sbatch or srun", "1 with torch.distributed.run"},
 		"-N":                           {"option of sbatch or srun", "number of nodes"},
 		"--dependency 4711":            {"option of sbatch or srun", "a bare id means afterany"},
@@ -47,7 +49,10 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		require.NoError(t, err, word)
 		require.Equal(t, lang.ZH, lang.Of(out.(ExplainOut).Says), word)
 	}
-	_, err := opstest.Do(t, c, Explain(), "SLURM_NO_SUCH")
+	out, err := opstest.Do(t, c, Explain(), "heads-multiple-of-tp")
+	require.NoError(t, err)
+	require.Regexp(t, `when +TP > 1`, opstest.Text(t, out, lang.EN))
+	_, err = opstest.Do(t, c, Explain(), "SLURM_NO_SUCH")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 }
 
