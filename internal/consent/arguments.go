@@ -180,15 +180,9 @@ func text(in any, name string) string {
 
 // named is the field of v, or of a struct within it, that has that name in JSON.
 func named(v reflect.Value, name string) reflect.Value {
-	for f, value := range v.Fields() {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name {
-			return value
-		}
-		if f.Anonymous && value.Kind() == reflect.Struct {
-			if inner := named(value, name); inner.IsValid() {
-				return inner
-			}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return v.FieldByIndex(f.Index)
 		}
 	}
 	return reflect.Value{}

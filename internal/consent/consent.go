@@ -138,19 +138,14 @@ func Preview(call *ops.Call) *ops.Call {
 
 // planned takes the script and the warnings of a dry run.
 func (r *Request) planned(out any) {
-	v := reflect.Indirect(reflect.ValueOf(out))
-	if v.Kind() != reflect.Struct {
+	plan, ok := out.(launch.SubmitOut)
+	if !ok {
 		return
 	}
-	if f := v.FieldByName("Script"); f.Kind() == reflect.String && f.Len() > 0 {
-		r.Script, r.Digest = f.String(), Digest(f.String())
-	}
-	if f := v.FieldByName("Problems"); f.IsValid() {
-		problems, _ := f.Interface().([]rules.Problem)
-		for _, p := range problems {
-			if p.Severity != rules.Note {
-				r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
-			}
+	r.Script, r.Digest = plan.Script, Digest(plan.Script)
+	for _, p := range plan.Problems {
+		if p.Severity != rules.Note {
+			r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
 		}
 	}
 }

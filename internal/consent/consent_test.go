@@ -120,6 +120,10 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
 	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
 	require.Contains(t, drawn, "同时 16 张 GPU")
+	require.Contains(t, drawn, "nodes: 1 → 2")
+	require.NotContains(t, drawn, "没有变化")
+	same := request(t, c, "submit", `{"spec":`+old+`}`)
+	require.Contains(t, view.Markdown(view.Doc{Sections: same.Sections(lang.ZH)}), "没有变化")
 }
 
 // A submission is compared with the person's newest run of its name that completed: not with one that runs still, was
@@ -159,7 +163,9 @@ func TestWhatCannotBeToldIsSaid(t *testing.T) {
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
 	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; cannot be told: time")
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
-	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "cannot be told")
+	drawn = view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
+	require.NotContains(t, drawn, "cannot be told")
+	require.NotContains(t, drawn, "The plan warns")
 	c.Store = func() (*store.Store, error) { return nil, slurm.ErrUnreachable }
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
 	require.Empty(t, r.Since, "a store that is away keeps nobody from being asked")
@@ -185,7 +191,9 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	c, _ := call(t)
-	said := request(t, c, "hold", `{"job":"4712"}`).Text()
+	own := request(t, c, "hold", `{"job":"4712"}`)
+	require.False(t, own.Foreign)
+	said := own.Text()
 	require.Contains(t, said, "PENDING, 4 nodes, 32 GPUs?")
 	require.NotContains(t, said, "running for")
 	require.NotContains(t, request(t, c, "hold", `{"job":"4700"}`).Text(), "ran for", "it ended before it ran")
@@ -208,5 +216,8 @@ func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {
 	r, stop, err := consent.Of(t.Context(), c, o, in)
 	require.NoError(t, err)
 	require.Nil(t, stop, "whoever forces it is asked")
-	require.NotEmpty(t, r.Warnings)
+	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
+	require.Contains(t, drawn, "The plan warns")
+	require.Contains(t, drawn, "--num-attention-heads must be a multiple of TP")
+	require.NotContains(t, drawn, "the global batch becomes", "a note is no warning")
 }
