@@ -213,7 +213,7 @@ func (c *Config) pattern() {
 		h := parseHybrid(c.HybridLayerPattern.V)
 		c.Hybrid = &h
 		c.NumLayers = Some(h.Layers)
-		if h.Depths > 0 && h.MTP != "" {
+		if h.MTP != "" {
 			c.MtpNumLayers = Some(h.Depths)
 		}
 		latent := "+D"
@@ -256,10 +256,8 @@ func (c *Config) pipeline() {
 		c.VP = c.NumVirtualStagesPerPipelineRank
 	case c.NumLayersPerVirtualPipelineStage.OK:
 		c.VP = Some(quotient(quotient(c.SplitLayers, c.PP), c.NumLayersPerVirtualPipelineStage.V))
-	case c.Hybrid != nil && (c.Hybrid.Segments > 1 || c.PP <= 1):
-		if c.Hybrid.Segments > c.PP {
-			c.VP = Some(quotient(c.Hybrid.Segments, c.PP))
-		}
+	case c.Hybrid != nil && c.Hybrid.Segments > c.PP:
+		c.VP = Some(quotient(c.Hybrid.Segments, c.PP))
 	}
 	if c.VP.V == 1 {
 		c.VP = Opt[int]{}

@@ -1,7 +1,6 @@
 package megatron
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,48 +115,6 @@ func TestGraphScopeOfOlderReleases(t *testing.T) {
 	require.Equal(t, []string{"attn", "moe_router"}, c.CudaGraphModules)
 	require.Equal(t, "transformer_engine", c.CudaGraphImpl)
 	require.Empty(t, config(V015).CudaGraphModules)
-	require.Equal(t, Some("none"), config(V017, "--cuda-graph-impl", "local").InferenceCudaGraphScope)
-	require.Equal(t, Some("layer"), config(V018, "--cuda-graph-impl", "local").InferenceCudaGraphScope, "local graphs hold inference's layers too, since 0.18")
-	require.Equal(t, Some("block"), config(V018, "--cuda-graph-impl", "local", "--inference-cuda-graph-scope", "block").InferenceCudaGraphScope)
-}
-
-// Megatron-FSDP has buffers of its own: since 0.18 it sets aside that gradients' are used
-// again, before only where they are registered by hand.
-func TestMegatronFSDPReusesNoGradientBuffer(t *testing.T) {
-	const registered = "--use-megatron-fsdp --fsdp-manual-registration"
-	for _, c := range []struct {
-		release Release
-		flags   string
-		want    bool
-	}{
-		{Main, "", true},
-		{Main, "--use-megatron-fsdp", false},
-		{V017, "--use-megatron-fsdp", true},
-		{V017, registered, false},
-		{V017, "--fsdp-manual-registration", true},
-	} {
-		args, errs := Parse(Run{Argv: strings.Fields("--reuse-grad-buf-for-mxfp8-param-ag " + c.flags), WorldSize: 8, Release: c.release})
-		require.Empty(t, errs)
-		require.Equal(t, c.want, args.Effective().ReuseGradBufForMxfp8ParamAg, "%s %s", c.release, c.flags)
-	}
-}
-
-// An optimizer that needs whole matrices is sharded by layers where it was to be sharded.
-func TestAnEmergingOptimizerIsShardedByLayers(t *testing.T) {
-	for flags, want := range map[string][2]bool{ // by elements, by layers
-		"--use-distributed-optimizer":                     {true, false},
-		"--use-distributed-optimizer --optimizer adam":    {true, false},
-		"--use-distributed-optimizer --optimizer sgd":     {true, false},
-		"--use-distributed-optimizer --optimizer muon":    {false, true},
-		"--optimizer muon":                                {false, false},
-		"--optimizer dist_muon":                           {false, true},
-		"--use-megatron-fsdp":                             {true, false},
-		"--use-megatron-fsdp --megatron-fsdp-version 2":   {false, false},
-		"--use-distributed-optimizer --freeze-all-layers": {false, false},
-	} {
-		c := effective(t, 8, flags)
-		require.Equal(t, want, [2]bool{c.UseDistributedOptimizer, c.LayerWise}, flags)
-	}
 }
 
 func TestAllocateHybrid(t *testing.T) {
