@@ -306,3 +306,16 @@ func TestAFolderThatIsNoRepository(t *testing.T) {
 	_, known := cluster.SourceHere(t.Context(), dir)
 	require.False(t, known)
 }
+
+// Whoever breaks a sync off does not wait for a host that says nothing.
+func TestASyncThatIsBrokenOffWaitsForNoHost(t *testing.T) {
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	far, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login"})
+	require.NoError(t, err)
+	ctx, breakOff := context.WithCancel(t.Context())
+	breakOff()
+	_, err = far.BringTree(ctx, &cluster.SourceTree{}, "/w", "alice@laptop", cluster.GitSource{})
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -155,6 +155,12 @@ func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 		if c.kind != slurm.Rejected {
 			require.Equal(t, c.kind, e.Kind, c.text)
 		}
+		list, _ := answers(t, map[string]string{"GET jobs": c.text}) // read job by job
+		_, err = list.Jobs(ctx, slurm.Filter{})
+		var l *slurm.Error
+		require.ErrorAs(t, err, &l, c.text)
+		require.ErrorContains(t, err, c.says)
+		require.Equal(t, e.Kind, l.Kind, c.text)
 	}
 	r, _ := answers(t, map[string]string{"POST job/submit": `{}`, "GET reservations": `{"reservations":[{"name":"week","node_list":"gpu[1-2]","users":"alice,bob"}]}`})
 	_, err := r.Submit(ctx, slurm.Submission{Script: "#!/bin/sh\n"})
@@ -176,6 +182,26 @@ func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 	_, err = r.Reservations(ctx)
 	require.ErrorContains(t, err, "no token for alice: no key")
 	require.ErrorIs(t, err, slurm.ErrDenied)
+}
+
+// Accounts that say 0 of a job that failed do not know with what it ended.
+func TestAFailedJobEndsWithNoZero(t *testing.T) {
+	for _, c := range []struct {
+		state string
+		code  int
+		want  string
+	}{{"FAILED", 0, ""}, {"FAILED", 3, "3:0"}, {"COMPLETED", 0, "0:0"}, {"TIMEOUT", 0, "0:0"}} {
+		r, _ := answers(t, map[string]string{"GET job/7": fmt.Sprintf(
+			`{"jobs":[{"job_id":7,"state":{"current":[%q]},"exit_code":{"status":["x"],"return_code":{"set":true,"number":%d}}}]}`, c.state, c.code)})
+		past, err := r.Past(t.Context(), slurm.Filter{IDs: []slurm.JobID{"7"}})
+		require.NoError(t, err)
+		require.Len(t, past, 1)
+		if c.want == "" {
+			require.Nil(t, past[0].ExitCode)
+			continue
+		}
+		require.Equal(t, c.want, *past[0].ExitCode, c.state)
+	}
 }
 
 // What can be seen to be wrong with a token is said.

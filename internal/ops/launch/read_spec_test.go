@@ -38,3 +38,19 @@ func TestArgumentsAsOneQuotedLine(t *testing.T) {
 	_, err = ReadSpec(c, SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
 	require.Equal(t, "command_line", ops.AsError(err).Field, "what a shell would expand is not known here")
 }
+
+// A worktree that is no whole path is one of the folder that the shell stands in.
+func TestWhereAWorktreeLies(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for _, row := range [][3]string{{"/home/ada", "m", "/home/ada/m"}, {"/home/ada", "../m", "/home/m"}, {"/home/ada", "/w", "/w"}, {"", "/w", "/w"}} {
+		c.Dir = row[0]
+		s, err := ReadSpec(c, SpecIn{YAML: "worktree: " + row[1] + "\n"})
+		require.NoError(t, err)
+		require.Equal(t, row[2], s.Worktree)
+	}
+	for dir, text := range map[string]string{"/home/ada": "name: a\n", "": "worktree: m\n"} {
+		c.Dir = dir
+		_, err := ReadSpec(c, SpecIn{YAML: text})
+		require.Equal(t, "worktree", ops.AsError(err).Field, "none is told, and no folder is known that it is in")
+	}
+}
