@@ -41,7 +41,6 @@ var (
 		ZH: "这是终端里的 Slack 机器人。输入 help、命令或问题；输入数字即点击按钮；输入 exit 退出。",
 	}
 	textNoChoice  = lang.Text{EN: "there is no choice %d now", ZH: "当前没有选项 %d"}
-	textSure      = lang.Text{EN: "%s Type yes to go on:", ZH: "%s 输入 yes 继续："}
 	textLeft      = lang.Text{EN: "Left as it was.", ZH: "未执行。"}
 	textForm      = lang.Text{EN: "Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.", ZH: "请逐项回答；空行表示采用方括号中的值，单独一个点表示退出表单。"}
 	textFollowing = lang.Text{EN: "(new lines as they come; Enter ends it)", ZH: "（实时显示新的行；按回车结束）"}
@@ -156,10 +155,7 @@ func (c *chat) last(ctx context.Context) error {
 
 // turn answers one line.
 func (c *chat) turn(ctx context.Context, line string) error {
-	r, err := c.answer(ctx, line)
-	if err != nil {
-		return err
-	}
+	r := c.answer(ctx, line)
 	c.show(r.Said)
 	for len(r.Fields) > 0 {
 		values, ok, err := c.form(ctx, r)
@@ -173,34 +169,22 @@ func (c *chat) turn(ctx context.Context, line string) error {
 }
 
 // answer presses the numbered button, or passes the words on.
-func (c *chat) answer(ctx context.Context, line string) (bot.Reply, error) {
+func (c *chat) answer(ctx context.Context, line string) bot.Reply {
 	n, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil && slices.Contains(strings.Fields(line), "--follow") {
-		return c.follow(ctx, line), nil
+		return c.follow(ctx, line)
 	}
 	if err != nil {
-		return c.talk.Type(ctx, line), nil
+		return c.talk.Type(ctx, line)
 	}
 	if n > 20 { // a job's id
-		return c.talk.Type(ctx, line), nil
+		return c.talk.Type(ctx, line)
 	}
 	if n < 1 || n > len(c.choices) {
 		c.say(fmt.Sprintf(textNoChoice.In(c.t.Lang), n))
-		return bot.Reply{}, nil
+		return bot.Reply{}
 	}
-	choice := c.choices[n-1]
-	if choice.Sure != "" {
-		fmt.Fprint(c.t.Out, c.wrapped(fmt.Sprintf(textSure.In(c.t.Lang), choice.Sure))+" ")
-		yes, ok := <-c.lines
-		if !ok {
-			return bot.Reply{}, io.EOF
-		}
-		if y := strings.ToLower(strings.TrimSpace(yes)); y != "yes" && y != "y" && y != "是" {
-			c.say(textLeft.In(c.t.Lang))
-			return bot.Reply{}, nil
-		}
-	}
-	return c.talk.Press(ctx, choice), nil
+	return c.talk.Press(ctx, c.choices[n-1])
 }
 
 // follow answers a line whose answer goes on until the person's next one.

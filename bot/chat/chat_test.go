@@ -156,6 +156,18 @@ func TestAButtonIsANumber(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, cl.jobs["1"].State)
 }
 
+func TestANumberThatIsNoButton(t *testing.T) {
+	t.Parallel()
+	said, _ := converse(t, "/", lang.EN, "0", "-1", "20")
+	for _, n := range []string{"0", "-1", "20"} {
+		require.Contains(t, said, "there is no choice "+n+" now")
+	}
+	said, _ = converse(t, "/", lang.EN, "21")
+	require.NotContains(t, said, "there is no choice", "it may be a job's")
+	said, _ = converse(t, "/", lang.EN, "jbos", "9", "1")
+	require.Equal(t, 1, strings.Count(said, "there is no choice"), "a wrong number takes no button away")
+}
+
 func TestAFormIsAskedFieldByField(t *testing.T) {
 	t.Parallel()
 	said, cl := converse(t, "/", lang.EN,
@@ -163,6 +175,9 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		"2",         // the nodes once more
 		"1", "exit") // submit
 	require.Contains(t, said, "✗ Nodes")
+	require.Equal(t, 1, strings.Count(said, "Answer each question"), "said once")
+	require.Equal(t, 1, strings.Count(said, "Partition []:"), "what was right is not asked again")
+	require.Contains(t, said, "GPU (a100, h100, ")
 	require.Contains(t, said, "#SBATCH")
 	require.Contains(t, said, "gpt submitted to bench as job 1")
 	require.Len(t, cl.jobs, 1)
@@ -180,7 +195,8 @@ func TestFilesAreReadBelowWhereOneIs(t *testing.T) {
 func TestACodeBlockMayHaveManyLines(t *testing.T) {
 	t.Parallel()
 	said, _ := converse(t, "/", lang.EN, "```", "Traceback (most recent call last):", "  File \"/w/pretrain_gpt.py\", line 3, in <module>", "    import megatron.core", "ModuleNotFoundError: No module named 'megatron'", "```")
-	require.Contains(t, said, "megatron")
+	require.Contains(t, said, "Python module not found")
+	require.Contains(t, said, "message:4", "its lines are one message")
 	require.NotContains(t, said, "do not know the command")
 }
 

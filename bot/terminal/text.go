@@ -128,29 +128,25 @@ func choicesIn(blk map[string]any) (cs []Choice) {
 // choicesOf are what can be pressed of one element.
 func choicesOf(e map[string]any) (cs []Choice) {
 	action, value := textIn(e["action_id"]), textIn(e["value"])
-	add := func(label, sure, value string) {
+	add := func(label, value string) {
 		if action == "" || strings.Contains(value, "mute ") { // nobody is called at a terminal
 			return
 		}
-		cs = append(cs, Choice{Label: label, Sure: sure, Action: action, Value: value})
+		cs = append(cs, Choice{Label: label, Action: action, Value: value})
 	}
 	switch e["type"] {
 	case "feedback_buttons":
 		for _, thumb := range []string{"positive_button", "negative_button"} {
 			if t, ok := e[thumb].(map[string]any); ok {
-				add(textIn(t["text"]), "", textIn(t["value"]))
+				add(textIn(t["text"]), textIn(t["value"]))
 			}
 		}
 	case "overflow", "static_select":
 		for _, o := range objects(e["options"]) {
-			add(textIn(o["text"]), "", textIn(o["value"]))
+			add(textIn(o["text"]), textIn(o["value"]))
 		}
 	default:
-		sure := ""
-		if c, ok := e["confirm"].(map[string]any); ok {
-			sure = textIn(c["text"])
-		}
-		add(textIn(e["text"]), sure, value)
+		add(textIn(e["text"]), value)
 	}
 	return cs
 }
@@ -164,7 +160,6 @@ type Said struct {
 // A Choice is a button.
 type Choice struct {
 	Label string
-	Sure  string // to be asked before, where not empty
 	// Action and Value are what pressing it sends.
 	Action, Value string
 }

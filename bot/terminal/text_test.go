@@ -28,9 +28,9 @@ func TestBlocksAreText(t *testing.T) {
 		"code":      {block: `{"type":"rich_text","elements":[{"type":"rich_text_preformatted","elements":[{"type":"text","text":"a\nb"}]}]}`, text: "  │ a\n  │ b"},
 		"a divider": {block: `{"type":"divider"}`},
 		"buttons": {
-			block: `{"type":"actions","elements":[{"type":"button","action_id":"yes","value":"1","text":{"text":"Yes"},"confirm":{"text":{"text":"Really?"}}},
+			block: `{"type":"actions","elements":[{"type":"button","action_id":"yes","value":"1","text":{"text":"Yes"}},
 				{"type":"button","value":"2","text":{"text":"a link"}},{"type":"button","action_id":"run","value":"mute 4711","text":{"text":"Mute"}}]}`,
-			choices: []Choice{{Label: "Yes", Sure: "Really?", Action: "yes", Value: "1"}},
+			choices: []Choice{{Label: "Yes", Action: "yes", Value: "1"}},
 		},
 		"a menu":   {block: `{"type":"actions","elements":[{"type":"overflow","action_id":"menu","options":[{"text":{"text":"Logs"},"value":"run logs 1"},{"text":{"text":"Mute"},"value":"run mute 1"}]}]}`, choices: []Choice{{Label: "Logs", Action: "menu", Value: "run logs 1"}}},
 		"a select": {block: `{"type":"section","text":{"type":"plain_text","text":"Language"},"accessory":{"type":"static_select","action_id":"set","options":[{"text":{"text":"English"},"value":"en"}]}}`, text: "Language", choices: []Choice{{Label: "English", Action: "set", Value: "en"}}},
