@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ const longestAnswer = 10 * time.Second
 type Service struct {
 	// Socket is munged's, where it is not the system's usual one.
 	Socket string
+	// dirs is where munge and unmunge are looked for, the system's folders where empty.
+	dirs []string
 }
 
 // errAbsent says that this machine has no munge.
@@ -42,6 +45,11 @@ func (s Service) Open(ctx context.Context, credential string) (uid int, text str
 	if err != nil {
 		return 0, "", err
 	}
+	return opened(out)
+}
+
+// opened reads what unmunge prints: lines about the credential, an empty one, the text.
+func opened(out string) (uid int, text string, err error) {
 	head, text, ok := strings.Cut(out, "\n\n")
 	if !ok {
 		return 0, "", lang.Text{EN: "unmunge: its answer has no text", ZH: "unmunge：其输出中没有正文"}.Err()
@@ -59,12 +67,12 @@ func (s Service) Open(ctx context.Context, credential string) (uid int, text str
 var madeBy = regexp.MustCompile(`^UID:.*\((\d+)\)\s*$`)
 
 // Here reports whether this machine has munge.
-func Here() bool { return path("unmunge") != "" }
+func Here() bool { return Service{}.path("unmunge") != "" }
 
 func (s Service) run(ctx context.Context, name, input string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, longestAnswer)
 	defer stop()
-	file := path(name)
+	file := s.path(name)
 	if file == "" {
 		return "", errAbsent
 	}
@@ -77,25 +85,35 @@ func (s Service) run(ctx context.Context, name, input string, args ...string) (s
 	var out, words bytes.Buffer
 	c.Stdout, c.Stderr = &out, &words
 	if err := c.Run(); err != nil {
-		if said := strings.TrimSpace(words.String()); said != "" {
-			return "", lang.Same(said).Err()
-		}
-		for line := range strings.Lines(out.String()) {
-			if said, ok := strings.CutPrefix(line, "STATUS:"); ok { // "Replayed credential (17)"
-				return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, strings.TrimSpace(said))
-			}
-		}
-		return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, err)
+		return "", refused(name, out.String(), words.String(), err)
 	}
 	return out.String(), nil
 }
 
+// refused is why a program failed, in its own words where it has any.
+func refused(name, out, words string, err error) error {
+	if said := strings.TrimSpace(words); said != "" {
+		return lang.Same(said).Err()
+	}
+	for line := range strings.Lines(out) {
+		if said, ok := strings.CutPrefix(line, "STATUS:"); ok { // "Replayed credential (17)"
+			return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, strings.TrimSpace(said))
+		}
+	}
+	return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, err)
+}
+
 // path is where the system keeps a program: never the caller's PATH, for the
 // answer decides who somebody is.
-func path(name string) string {
-	for _, dir := range []string{"/usr/bin/", "/bin/", "/usr/local/bin/"} {
-		if _, err := os.Stat(dir + name); err == nil {
-			return dir + name
+func (s Service) path(name string) string {
+	dirs := s.dirs
+	if len(dirs) == 0 {
+		dirs = []string{"/usr/bin", "/bin", "/usr/local/bin"}
+	}
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err == nil {
+			return file
 		}
 	}
 	return ""
