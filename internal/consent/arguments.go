@@ -2,7 +2,6 @@ package consent
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -130,10 +129,7 @@ func inFull(v reflect.Value) string {
 	if v.Kind() == reflect.String {
 		return exact(v.String())
 	}
-	raw, err := json.Marshal(v.Interface())
-	if err != nil {
-		return exact(fmt.Sprint(v.Interface()))
-	}
+	raw, _ := json.Marshal(v.Interface()) // a number, a truth or a list of them
 	return string(raw)
 }
 

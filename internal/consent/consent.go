@@ -21,7 +21,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -138,14 +137,12 @@ func Preview(call *ops.Call) *ops.Call {
 
 // planned takes the script and the warnings of a dry run.
 func (r *Request) planned(out any) {
-	plan, ok := out.(launch.SubmitOut)
-	if !ok {
-		return
-	}
-	r.Script, r.Digest = plan.Script, Digest(plan.Script)
-	for _, p := range plan.Problems {
-		if p.Severity != rules.Note {
-			r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
+	if plan, ok := out.(launch.SubmitOut); ok {
+		r.Script, r.Digest = plan.Script, Digest(plan.Script)
+		for _, p := range plan.Problems {
+			if p.Severity != rules.Note {
+				r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
+			}
 		}
 	}
 }
@@ -169,7 +166,7 @@ func (r *Request) compare(ctx context.Context, call *ops.Call, full job.Spec) {
 	all, _ := st.Submissions(ctx, call.Who.User, full.Name, 20)
 	for _, s := range all { // newest first
 		cl := call.Clusters[s.Cluster]
-		if s.State != store.Submitted || s.JobID == "" || cl == nil {
+		if s.JobID == "" || cl == nil {
 			continue
 		}
 		var old job.Spec
@@ -267,7 +264,7 @@ func (r Request) facts(l lang.Lang) []view.Fact {
 
 func most(u policy.Use) lang.Text {
 	said := textHours.With(u.GPUs, ops.Hours(u.Hours), ops.Hours(u.GPUHours))
-	if math.IsInf(u.GPUHours, 0) || math.IsInf(u.Hours, 0) {
+	if math.IsInf(u.Hours, 0) {
 		said = textNoEnd.With(u.GPUs)
 	}
 	if len(u.Unknown) > 0 {

@@ -184,6 +184,7 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 	require.True(t, r.Foreign, "the job is grace's")
 	said := r.Text()
 	require.Contains(t, said, "time: 02:00:00 → 7-00:00:00")
+	require.Contains(t, request(t, c, "update", `{"job":"4711","exclude":"gpu1"}`).Text(), "\nexclude: gpu1", "no old one is known")
 	require.Contains(t, said, `job 4711 "moe\u202e" of grace: RUNNING, 4 nodes, 32 GPUs, running for 1 h`, "what turns text round shows")
 	require.Empty(t, r.Digest)
 	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "no run of this name", "it is no new run")
@@ -191,7 +192,9 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	c, _ := call(t)
+	require.Contains(t, request(t, c, "hold", `{"job":"4799"}`).Text(), "job: 4799", "what is not known of is named as it was given")
 	own := request(t, c, "hold", `{"job":"4712"}`)
+	require.NotContains(t, own.Text(), "job: 4712", "what is known is said once")
 	require.False(t, own.Foreign)
 	said := own.Text()
 	require.Contains(t, said, "PENDING, 4 nodes, 32 GPUs?")

@@ -32,4 +32,6 @@ func TestAModelIsScoredWithoutAndWithTheSkills(t *testing.T) {
 	gone, err := eval.Run(t.Context(), eval.Alone{Model: m}, qs)
 	require.NoError(t, err)
 	require.Equal(t, 0, gone.Passed, "a model that is gone has answered nothing")
+	require.Equal(t, []string{"missing 29500", "declined"}, []string{alone.Failed[0].Why, gone.Failed[0].Why})
+	require.InDelta(t, 0.25, eval.Score{Passed: 1, Total: 4}.Share(), 1e-9)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
@@ -109,4 +110,6 @@ func TestALibraryOfItsOwnIsMadeAtOnce(t *testing.T) {
 	require.NotEmpty(t, hits)
 	require.Equal(t, 0, hits[0].Doc)
 	require.False(t, lib.OffTopic(hits[0]))
+	require.False(t, lib.OffTopic(index.Hit{Doc: 1}))
+	require.True(t, lib.OffTopic(index.Hit{Doc: 2}), "what stands behind the last card is none")
 }
