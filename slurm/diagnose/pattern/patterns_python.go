@@ -90,6 +90,8 @@ var pythonPatterns = []pattern{
 		`|kernel image is invalid|unsupported gpu|too short|(compiled|built) (against|for|with)|\babi\b|only supports|undefined reference` +
 		`|does not support sm|cudaerrornokernel|could not load|compute capability.*(requir|support|least|only|not)|(requir|unsupported` +
 		`|need).*compute capability|shared object|ptx|not defined for option|extension|ninja|version section`},
+	// A PyTorch that was built without CUDA lacks what torch.cuda calls.
+	{outcome.ExtensionABI, Specific + 5, oneOf("module 'torch._c' has no attribute '_cuda"), ``},
 	{outcome.ExtensionABI, Specific + 5, oneOf("glibc_"), `glibc_[\d.]+.{0,3} not found`},
 	{outcome.ExtensionABI, Specific + 2, oneOf("c++ extension|cpp extension|cpp_extension|building extension"), `(required|requires?|needed|failed|error` +
 		`|cannot|could not|unable)\b.{0,60}(c\+\+|cpp)[ _]extension|error building extension|(c\+\+|cpp)[ _]extensions?\b.{0,60}(not (built|found` +

@@ -46,7 +46,7 @@ var symptomPatterns = []pattern{
 			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
 			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror" +
 			"|`termination signal` is detected"),
-		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|terminated|step aborted` +
+		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|\bterminated|step aborted` +
 			`|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
 			"|killed by signal: terminated|`termination signal` is detected",
 	},
