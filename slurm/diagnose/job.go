@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"path"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -431,33 +430,6 @@ func (j *job) splitAttempts() {
 			}
 		}
 	}
-}
-
-// toldOfRestarts is where torchrun's agents last told of a failure, by file, where each
-// restarted after it: their folders show as many restarts, and no agent gave up, which
-// it does with a summary that names ranks.
-func (j *job) toldOfRestarts() map[int]int64 {
-	told, last := 0, map[int]int64{}
-	for i, f := range j.files {
-		for _, e := range f.Elastic {
-			if e.Rank >= 0 {
-				return nil
-			}
-			told++
-			last[i] = max(last[i], e.Off)
-		}
-	}
-	if told == 0 || told > logfile.Restarts(j.src.Files()) {
-		return nil
-	}
-	return last
-}
-
-// allEarlier reports whether all that launchers tell in a file is of attempts before
-// the last.
-func (j *job) allEarlier(file int) bool {
-	tells := func(e *scan.Event) bool { return e.File == file && e.Agent }
-	return slices.ContainsFunc(j.earlier, tells) && !slices.ContainsFunc(j.events, tells)
 }
 
 // beforeStart reports whether an event in a file without start lines belongs

@@ -191,7 +191,7 @@ var guardWords = map[Guard]string{
 	AskEnd:   "training|run_stop|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",
 	AskPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
 		"|storing|> finished|random|> setting",
-	AskAgent:      "failed (exitcode|(first observed failure)|errored trials: |trials did not complete: ",
+	AskAgent:      "failed (exitcode|(first observed failure)|unable to shutdown process |errored trials: |trials did not complete: ",
 	AskTask:       "srun: error|noticed that process rank|process name: [[|exit code:  ",
 	AskNodeRank:   "node_rank|noderank",
 	AskMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",

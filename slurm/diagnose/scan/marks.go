@@ -150,8 +150,15 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		code, _ := strconv.Atoi(g[1])
 		local, _ := strconv.Atoi(g[2])
 		s.Failed = &m
-		s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code, At: s.now}, t)
+		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
+		if _, dated := logline.ParseTime(raw); dated { // else it came at some time after the last that is known
+			entry.At = s.now
+		}
+		s.died(entry, t)
 		return true
+	}
+	if g := find(h.Ask&pattern.AskAgent, forced, text); g != nil {
+		s.forced = append(s.forced, g[1])
 	}
 	if find(h.Ask&pattern.AskAgent, trialsFailed, text) != nil {
 		s.Failed = &m
@@ -329,6 +336,9 @@ func exitClass(code int) (class string, weight int) {
 // died notes a process that a launcher's account says has failed.
 func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	entry.Task = t.Label
+	if entry.Exit == -9 && slices.Contains(s.forced, entry.Pid) {
+		entry.Exit = -15 // it did not heed its launcher's SIGTERM, and needed no memory to die
+	}
 	s.Elastic = append(s.Elastic, entry)
 	class, weight := exitClass(entry.Exit)
 	e := &Event{

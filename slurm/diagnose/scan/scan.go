@@ -165,6 +165,7 @@ type scanner struct {
 	now        time.Time           // the last time that the file named
 	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
+	forced     []string        // processes that their launcher killed
 	hostPrefix map[string]bool // nodes that stand before lines
 	listing    int             // the last line that printed an argument
 	opening    opening         // of the run that is read

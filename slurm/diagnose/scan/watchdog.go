@@ -91,6 +91,9 @@ func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 // leaves, directly or through a shell.
 func ToldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
 
+// forced is a process that torchelastic kills since its SIGTERM did not end it.
+var forced = lazy.New(`Unable to shutdown process (\d+) via \S+, forcefully exiting via`)
+
 // neverMet takes a warning for an error where nothing else came of a run: PyTorch warns
 // again and again, until somebody ends the job, that the name in MASTER_ADDR is not known.
 func (f *Facts) neverMet() {

@@ -1,0 +1,50 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// toldOfRestarts is where torchrun's agents last told of a failure after which they
+// restarted, by file: their folders show as many restarts. An agent that gave up said
+// so with a summary that names ranks; then it told once more than it restarted.
+func (j *job) toldOfRestarts() map[int]int64 {
+	told, gaveUp, by := 0, false, map[int][]int64{}
+	for i, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 {
+				gaveUp = true
+				continue
+			}
+			told++
+			by[i] = append(by[i], e.Off)
+		}
+	}
+	restarts := logfile.Restarts(j.src.Files())
+	var last map[int]int64
+	until := func(i int, off int64) {
+		if last == nil {
+			last = map[int]int64{}
+		}
+		last[i] = off
+	}
+	for i, offs := range by {
+		slices.Sort(offs)
+		switch {
+		case gaveUp && len(by) == 1 && told == restarts+1 && restarts > 0:
+			until(i, offs[restarts-1])
+		case !gaveUp && told <= restarts:
+			until(i, offs[len(offs)-1])
+		}
+	}
+	return last
+}
+
+// allEarlier reports whether all that launchers tell in a file is of attempts before
+// the last.
+func (j *job) allEarlier(file int) bool {
+	tells := func(e *scan.Event) bool { return e.File == file && e.Agent }
+	return slices.ContainsFunc(j.earlier, tells) && !slices.ContainsFunc(j.events, tells)
+}
