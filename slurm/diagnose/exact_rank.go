@@ -46,8 +46,11 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 			}
 		}
 	}
-	if v.event.Rank < 0 && v.event.Stack != nil {
+	if v.event.Rank < 0 && v.event.Kind != "" {
 		j.rankByFirstExit(v, live)
+	}
+	if v.event.Rank < 0 && v.class == outcome.EnvLaunch {
+		j.rankByShell(v, live)
 	}
 	if v.event.Rank < 0 {
 		j.rankBySummaries(v)
@@ -77,6 +80,26 @@ func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
 		}
 	}
 	if first != nil {
+		v.event.Rank, v.event.Node = first.Tasks[0], first.Node
+	}
+}
+
+// rankByShell finds the rank whose shell could not start a program, where every Slurm task
+// is a rank: the first that left with a shell's code for it, where all such are of one node.
+func (j *job) rankByShell(v verdict, live []*scan.Event) {
+	var first *scan.Event
+	for _, e := range live {
+		if !j.taskRank || len(e.Tasks) == 0 || e.Exit != 126 && e.Exit != 127 {
+			continue
+		}
+		if first != nil && first.Node != e.Node {
+			return
+		}
+		if first == nil || e.Tasks[0] < first.Tasks[0] {
+			first = e
+		}
+	}
+	if first != nil && (v.event.Node == "" || v.event.Node == first.Node) {
 		v.event.Rank, v.event.Node = first.Tasks[0], first.Node
 	}
 }
@@ -147,7 +170,7 @@ func ownCode(live []*scan.Event) (own *scan.Event) {
 	others := 0
 	for _, e := range live {
 		switch {
-		case len(e.Tasks) == 0 && (!e.Agent || e.Rank < 0 || e.Exit == 0):
+		case len(e.Tasks) == 0 && (!e.Agent || e.Rank < 0 && !e.Spawns() || e.Exit == 0):
 		case e.Exit == 1 || scan.ToldToEnd(e.Exit):
 			others++
 		case own != nil && (e.Rank < 0 || e.Rank != own.Rank) || len(e.Tasks) > 1 || e.Exit < 2 || e.Exit > 125:

@@ -138,7 +138,8 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 			v.others = append(v.others, e)
 		}
 	}
-	if fingerprint.MatchString(v.event.Text) { // one rank's collective does not fit another's: either may be wrong
+	// One rank's collective does not fit another's, and either may be wrong; who counts is not who is missing.
+	if fingerprint.MatchString(v.event.Text) || clientsJoined.MatchString(v.event.Text) {
 		j.blameMissing(&v, live)
 		return v, true
 	}

@@ -159,7 +159,8 @@ func complaining(live []*scan.Event) map[int]bool {
 	complains := map[int]bool{}
 	for _, e := range live {
 		launchers := e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.")
-		if !e.Agent && !launchers && e.Weight >= pattern.Symptom && e.Weight < pattern.Death && (e.Rank >= 0 || e.Kind != "") {
+		misses := e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text)
+		if !e.Agent && !launchers && misses && (e.Rank >= 0 || e.Kind != "") {
 			complains[max(e.Rank, -1)] = true
 		}
 	}

@@ -12,9 +12,12 @@ import (
 // Source: torch/csrc/distributed/c10d, socket.cpp and TCPStore.cpp.
 var storeWords = []*lazy.Pattern{
 	lazy.New(`(?i)client socket has (?:timed out|failed).{0,60}connect to`),
-	lazy.New(`(?i)\d+/\d+ clients joined`),
+	clientsJoined,
 	lazy.New(`(?i)wait timeout after \d+ ?ms`),
 }
+
+// clientsJoined is how the rank that hosts the store counts who came to it.
+var clientsJoined = lazy.New(`(?i)\d+/\d+ clients joined`)
 
 // ofStore drops of causes what another event's word on the store explains.
 func ofStore(causes, live []*scan.Event) []*scan.Event {

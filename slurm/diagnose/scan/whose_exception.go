@@ -17,7 +17,7 @@ const spawnModule = "torch.multiprocessing.spawn."
 
 // child is how it names one of them: by its number, which is the rank on its node. Source:
 // ProcessContext.join in torch/multiprocessing/spawn.py.
-var child = lazy.New(`^(?:-- P|p)rocess (\d{1,5}) terminated with (?:the following error:$|signal |exit code )`)
+var child = lazy.New(`^(?:-- P|p)rocess (\d{1,5}) terminated with (?:the following error:$|signal |exit code (\d{1,3}))`)
 
 // Spawns reports whether an exception is the word of torch.multiprocessing.spawn on one
 // of its children: then it started the ranks of a node, and Slurm did not.
@@ -58,6 +58,7 @@ func (st *stream) ofChild(e *Event) {
 	n := childIn(st.above)
 	if left := childIn(e.message); e.Spawns() && left >= 0 {
 		n, e.Agent = left, true
+		e.Exit, _ = strconv.Atoi(child.FindStringSubmatch(e.message)[2]) // 0: a signal ended it
 		if e.Class == outcome.UnknownExit {
 			e.Weight = pattern.Exited
 		}

@@ -1,0 +1,152 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+)
+
+// of puts a rank's tag before each line of a text.
+func of(tag, text string) string {
+	return tag + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+tag) + "\n"
+}
+
+// namesRank requires the rank that a report names; -1: none.
+func namesRank(t *testing.T, rank int, r report.Report, about string) {
+	t.Helper()
+	if rank < 0 {
+		require.Nil(t, r.RootRank, about)
+		return
+	}
+	require.NotNil(t, r.RootRank, about)
+	require.Equal(t, rank, *r.RootRank, about)
+}
+
+// TestASymptomsWordIsAWord has exceptions that hold the letters of a launcher's word
+// for a process that was told to end.
+func TestASymptomsWordIsAWord(t *testing.T) {
+	for raised, class := range map[string]string{
+		"json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9 (char 8)": outcome.UserException,
+		"ValueError: undeterminated scalar":                                          outcome.UserException,
+		"RuntimeError: DataLoader worker (pid 71) is killed by signal: Terminated. ": outcome.NCCLConnection,
+	} {
+		r := diagnosetest.Text(t, of("[rank3]: ", diagnosetest.Raised(raised))+of("[rank2]: ", diagnosetest.Raised(lostPeer))+
+			of("[rank1]: ", diagnosetest.Raised(lostPeer)))
+		require.Equal(t, class, r.Class, raised)
+	}
+}
+
+// TestALaunchersKillNeedsNoMemory has torchelastic's account of a rank that SIGKILL ended:
+// its launcher's, after a SIGTERM that it did not heed, or somebody else's.
+func TestALaunchersKillNeedsNoMemory(t *testing.T) {
+	const late = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 60000ms for recv operation to complete"
+	log := func(killed string) string {
+		return of("[rank0]: ", diagnosetest.Raised(late)) + of("[rank2]: ", diagnosetest.Raised(late)) + of("[rank3]: ", diagnosetest.Raised(late)) + killed +
+			"E0611 10:00:31.420000 77 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 0 (pid: 300) of binary: /v/python\n" +
+			diagnosetest.Raised("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ") +
+			"============================================================\ntrain.py FAILED\nFailures:\n[1]:\n  time      : 2026-06-11_10:00:31\n  host      : n1\n" +
+			"  rank      : 1 (local_rank: 1)\n  exitcode  : -9 (pid: 301)\n  error_file: <N/A>\n  traceback : Signal 9 (SIGKILL) received by PID 301\n" +
+			"Root Cause (first observed failure):\n[0]:\n  time      : 2026-06-11_10:00:01\n  host      : n1\n" +
+			"  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 300)\n  error_file: <N/A>\n  traceback : none\n" +
+			"srun: error: n2: task 1: Exited with exit code 1\nsrun: error: n1: task 0: Exited with exit code 1\n"
+	}
+	const gaveUp = "W0611 10:00:31.350000 77 torch/distributed/elastic/multiprocessing/api.py:1047] Unable to shutdown process %d via %s, forcefully exiting via %s\n"
+	for killed, class := range map[string]string{
+		fmt.Sprintf(gaveUp, 301, "15", "9"):                            outcome.NCCLTimeout,
+		fmt.Sprintf(gaveUp, 301, "Signals.SIGTERM", "Signals.SIGKILL"): outcome.NCCLTimeout,
+		fmt.Sprintf(gaveUp, 302, "15", "9"):                            outcome.HostOOM,
+		"":                                                             outcome.HostOOM,
+	} {
+		r := diagnosetest.Text(t, log(killed))
+		require.Equal(t, class, r.Class, killed)
+		namesRank(t, map[string]int{outcome.HostOOM: 1, outcome.NCCLTimeout: -1}[class], r, killed)
+	}
+}
+
+// TestAnAgentTellsOfEachAttempt has an agent that told, without times, of a failure in each of
+// three attempts, and gave up: what ranks say in the last came before its last word.
+func TestAnAgentTellsOfEachAttempt(t *testing.T) {
+	const told = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 1%d) of binary: /v/python\n"
+	const summary = "============================================================\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n" +
+		"  time      : 2026-06-11_10:03:00\n  host      : n1\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 12)\n  error_file: <N/A>\n  traceback : none\n"
+	logs := map[string]string{"slurm-7.out": "=== job 7, Thu Jun 11 10:00:00 UTC 2026 ===\n" + fmt.Sprintf(told+told+told, 0, 1, 2) + summary}
+	for n := range 3 {
+		logs[fmt.Sprintf("logs/n1/7_ab/attempt_%d/0/stderr.log", n)] = fmt.Sprintf("2026-06-11 10:0%d:59 connecting\n", n) +
+			diagnosetest.Raised("TimeoutError: The client socket has timed out after 25s while trying to connect to (n1, 4001).")
+	}
+	r := ofFolder(t, logs)
+	require.Equal(t, outcome.Rendezvous, r.Class, r.RootLine)
+	require.Equal(t, "logs/n1/7_ab/attempt_2/0/stderr.log", r.RootFile)
+	require.Equal(t, 3, r.Attempts)
+}
+
+// TestAChildsOwnCodeIsNoVictims has two nodes of torch.multiprocessing.spawn: on one a child left
+// with a code of the program's own, on the other one missed it.
+func TestAChildsOwnCodeIsNoVictims(t *testing.T) {
+	for words, class := range map[string]string{
+		"process 1 terminated with exit code 7": outcome.UnknownExit,
+		"process 1 terminated with exit code 1": outcome.NCCLConnection,
+	} {
+		r := ofFolder(t, map[string]string{
+			"slurm-4.err": "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: n2: task 1: Exited with exit code 1\n",
+			"4-n0.err":    spawn + "torch.multiprocessing.spawn.ProcessExitedException: " + words + "\n",
+			"4-n1.err": spawn + "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following error:\n" +
+				diagnosetest.Raised(lostPeer),
+		})
+		require.Equal(t, class, r.Class, words)
+	}
+}
+
+// TestWhoseShellFoundNoProgram has shells that say so, and srun's words on the tasks that left.
+func TestWhoseShellFoundNoProgram(t *testing.T) {
+	const shells = "bash: line 1: /opt/v/bin/python: No such file or directory\nbash: line 1: /opt/v/bin/python: No such file or directory\n"
+	for left, rank := range map[string]int{
+		"srun: error: n2: tasks 2-3: Exited with exit code 127\nsrun: error: n1: tasks 0-1: Terminated\n":                2,
+		"srun: error: n2: task 3: Exited with exit code 126\nsrun: error: n2: task 2: Exited with exit code 126\n":       2,
+		"srun: error: n2: tasks 2-3: Exited with exit code 127\nsrun: error: n1: tasks 0-1: Exited with exit code 127\n": -1,
+	} {
+		r := diagnosetest.Text(t, shells+left)
+		require.Equal(t, outcome.EnvLaunch, r.Class, left)
+		namesRank(t, rank, r, left)
+	}
+}
+
+// TestWhoCountsIsNotMissing has ranks that wait for others: the one that hosts the store counts
+// who came, and only one that is silent where all others complain may be named.
+func TestWhoCountsIsNotMissing(t *testing.T) {
+	waits := func(rank string) string {
+		return of(rank+": ", diagnosetest.Raised("torch.distributed.DistStoreError: wait timeout after 25000ms, keys: /default_pg/0//cpu//0/0"))
+	}
+	counts := func(came string) string {
+		return of("0: ", diagnosetest.Raised("torch.distributed.DistStoreError: Timed out after 26 seconds waiting for clients. "+came+" clients joined."))
+	}
+	const left = "srun: error: n2: tasks 2-3: Exited with exit code 1\nsrun: error: n1: tasks 0-1: Exited with exit code 1\n"
+	r := diagnosetest.Text(t, waits("2")+waits("3")+waits("1")+counts("4/6")+left)
+	require.Equal(t, outcome.NodeCountMismatch, r.Class)
+	namesRank(t, -1, r, r.RootLine)
+}
+
+// TestATracebackThatOthersBreakInto has the traceback of one of four tasks, between whose lines
+// others write, so that no line says whose it is but srun's on who left first.
+func TestATracebackThatOthersBreakInto(t *testing.T) {
+	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 16, in __init__\n2026-06-11 10:00:01,984 [INFO] dataset ready\n" +
+		"2026-06-11 10:00:01,990 [INFO] dataset ready\n    mm = mmap.mmap(f, n)\nValueError: mmap length is greater than file size\n"
+	left := ""
+	for _, task := range []string{"n2: task 2", "n1: task 1", "n1: task 0", "n2: task 3"} {
+		left += "srun: error: " + task + ": Exited with exit code 1\n"
+	}
+	namesRank(t, 2, diagnosetest.Text(t, raised+diagnosetest.Raised(lostPeer)+diagnosetest.Raised(lostPeer)+diagnosetest.Raised(lostPeer)+left), "")
+}
+
+// TestABuildWithoutCUDA has what torch.cuda raises where PyTorch was built without it.
+func TestABuildWithoutCUDA(t *testing.T) {
+	for _, line := range []string{"AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "AssertionError: Torch not compiled with CUDA enabled"} {
+		require.Equal(t, outcome.ExtensionABI, diagnosetest.Text(t, diagnosetest.Raised(line)).Class, line)
+	}
+}
