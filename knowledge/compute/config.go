@@ -289,12 +289,8 @@ func (c *config) numbers(s string) string {
 				if m == nil {
 					break
 				}
-				n := value(s, m)
+				*q.to(c) = value(s, m) // of 0 the next is looked for
 				s = blank(s, m[0], m[1])
-				if n == 0 {
-					continue
-				}
-				*q.to(c) = n
 			}
 		}
 	}
