@@ -142,16 +142,13 @@ func (s *Start) python(args []Arg) bool {
 			s.Program, s.ProgramArgs = args[1], args[2:]
 			return !slices.Contains([]string{"pip", "venv", "ensurepip", "http.server", "torch.utils.collect_env", "json.tool", "site", "wandb"}, mod)
 		}
-		if t == "-c" || t == "-V" || t == "--version" || t == "-" {
+		if strings.HasPrefix(t, "-c") || t == "-V" || t == "--version" || t == "-" {
 			return false
 		}
 		if !strings.HasPrefix(t, "-") {
 			s.Launcher = Python
 			s.Program, s.ProgramArgs = args[0], args[1:]
 			return true
-		}
-		if strings.HasPrefix(t, "-c") && len(t) > 2 {
-			return false
 		}
 		args = args[1:]
 		if slices.Contains(pythonValues, t) && len(args) > 0 {

@@ -186,9 +186,7 @@ func (r *reader) srun(c *Command, f frame) {
 		env.Dir = d.Value
 	}
 	c.Step = step
-	if len(rest) > 0 {
-		r.start(c, rest, env, f)
-	}
+	r.start(c, rest, env, f)
 }
 
 func (r *reader) salloc(c *Command, f frame) {
@@ -196,9 +194,7 @@ func (r *reader) salloc(c *Command, f frame) {
 	p := c.Place
 	p.Allocation = &Step{Options: opts, Line: c.Line, Command: c}
 	r.job.Allocations = append(r.job.Allocations, p.Allocation)
-	if len(rest) > 0 {
-		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
-	}
+	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
 }
 
 // sbatch reads the batch script that a here-document gives, or a file that
@@ -361,9 +357,7 @@ func (r *reader) inside(c *Command, box *Container, rest []Arg, f frame) {
 	if ep, ok := box.Get("entrypoint"); ok && ep.Has {
 		rest = append([]Arg{{Value: ep.Value, Line: ep.Line}}, rest...)
 	}
-	if len(rest) > 0 {
-		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
-	}
+	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
 }
 
 func (r *reader) singularity(c *Command, f frame) {
@@ -410,9 +404,7 @@ func (r *reader) shifter(c *Command, f frame) {
 	r.job.Containers = append(r.job.Containers, box)
 	p := c.Place
 	p.Container = box
-	if len(rest) > 0 {
-		r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
-	}
+	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
 }
 
 // ssh reads what a remote shell is given: the words joined by blanks.
@@ -473,9 +465,7 @@ func (r *reader) mpirun(c *Command, f frame) {
 		}
 		args = args[min(n, len(args)):]
 	}
-	if len(args) > 0 {
-		r.start(c, args, env, f)
-	}
+	r.start(c, args, env, f)
 }
 
 // leadingInt reads the number at the start of s, such as 8 of "8(S:0)".
