@@ -147,3 +147,26 @@ func TestNumbersThatStayBad(t *testing.T) {
 		require.Equal(t, c.line, *r.RootLineNo, name)
 	}
 }
+
+// TestTheLastSignIsTheNewestLine has logs that end without a failure: what is shown of them is the newest line of all.
+func TestTheLastSignIsTheNewestLine(t *testing.T) {
+	const early, late = "[2026-06-11 10:00:05] loading\n", "[2026-06-11 10:00:09] building\n"
+	for _, c := range []struct {
+		logs map[string]string
+		want string
+	}{
+		{map[string]string{"a.out": early, "b.out": late}, "building"},
+		{map[string]string{"a.out": late, "b.out": early}, "building"},
+		{map[string]string{"a.out": early, "b.out": "no time\n"}, "loading"},
+		{map[string]string{"a.out": "no time\n"}, "no time"},
+		{map[string]string{"a.out": stepsAt(1000, 0, 1) + late}, "building"},
+		{map[string]string{"a.out": late + stepsAt(1000, 11, 12)}, "10:00:12] iteration"},
+		{map[string]string{"a.out": stepsAt(1000, 11, 12)}, "10:00:12] iteration"},
+		{map[string]string{"a.out": late, "b.out": stepsAt(1000, 11, 12)}, "10:00:12] iteration"},
+		{map[string]string{"a.out": stepsAt(1000, 0, 1), "b.out": late}, "building"},
+	} {
+		r := ofFolder(t, c.logs)
+		require.Equal(t, outcome.UnknownExit, r.Class)
+		require.Contains(t, r.Evidence[0].Text, c.want, "%v", c.logs)
+	}
+}
