@@ -159,6 +159,8 @@ func TestTheLastSignIsTheNewestLine(t *testing.T) {
 		{map[string]string{"a.out": late, "b.out": early}, "building"},
 		{map[string]string{"a.out": early, "b.out": "no time\n"}, "loading"},
 		{map[string]string{"a.out": "no time\n"}, "no time"},
+		{map[string]string{"a.out": "", "b.out": "no time\n"}, "no time"},
+		{map[string]string{"run/attempt_0/0/stdout.log": late, "run/attempt_1/0/stdout.log": early}, "loading"},
 		{map[string]string{"a.out": stepsAt(1000, 0, 1) + late}, "building"},
 		{map[string]string{"a.out": late + stepsAt(1000, 11, 12)}, "10:00:12] iteration"},
 		{map[string]string{"a.out": stepsAt(1000, 11, 12)}, "10:00:12] iteration"},
