@@ -94,6 +94,21 @@ func TestWhatNobodyIsToldIsDropped(t *testing.T) {
 	require.Empty(t, keys)
 }
 
+// A target hears once of what it asked for, and of nothing else.
+func TestATargetHearsOnceOfWhatItAskedFor(t *testing.T) {
+	t.Parallel()
+	const url = "http://none.example.org"
+	n, _ := notifier(t, map[string]Target{
+		"failures": {Kind: "discord", URL: url}, "questions": {Kind: "discord", URL: url, Events: []string{Ask}}, "bob's": {Kind: "discord", URL: url, Users: []string{"bob"}},
+	})
+	m := failed(t)
+	require.NoError(t, n.Tell(t.Context(), m, m))
+	require.NoError(t, n.Tell(t.Context(), m))
+	keys, err := n.Docs.Keys(t.Context(), docOwed, n.Now())
+	require.NoError(t, err)
+	require.Equal(t, []string{"failures/" + m.Key}, keys)
+}
+
 // An address is of the scheme that its service speaks.
 func TestAddressesAreOfTheirService(t *testing.T) {
 	t.Parallel()
