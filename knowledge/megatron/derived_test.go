@@ -35,6 +35,7 @@ func TestWhatMegatronDerives(t *testing.T) {
 		{Main, "--tensor-model-parallel-size 2 --expert-tensor-parallel-num-weight-shards 4", "GTP=1 DP=8 EGTP=2 EDP=4"},
 		{Main, "--tensor-model-parallel-size 2 --tensor-parallel-num-weight-shards 3", "GTP=1 DP=8"},
 		{Main, "--tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 2", "GTP=1 DP=4"},
+		{Main, "--tensor-model-parallel-size 2 --tensor-parallel-num-weight-shards 0", "GTP=1 DP=8"},
 		{Main, "--tensor-model-parallel-size 0 --tensor-parallel-num-weight-shards 2", "GTP=1 DP=0"},
 		{Main, "", "DistCkpt=true RecomputeGranularity=-"},
 		{Main, "--ckpt-format torch --recompute-activations", "DistCkpt=false RecomputeGranularity=selective"},
@@ -157,5 +158,27 @@ func TestWhatMegatronDerives(t *testing.T) {
 			got = append(got, field+"="+shown(c, field))
 		}
 		require.Equal(t, row.want, strings.Join(got, " "), "%s %s", row.release, row.flags)
+	}
+}
+
+// Which layers are experts', how wide a Mamba layer is, and to what the vocabulary is padded.
+func TestWhatTheShapeOfAModelIs(t *testing.T) {
+	type shape struct {
+		moe   int
+		last  bool
+		inner int
+		vocab int
+	}
+	for flags, want := range map[string]shape{
+		"--num-layers 5 --num-experts 4 --vocab-size 256":                                                               {moe: 5, last: true, vocab: 256},
+		"--num-layers 5 --num-experts 4 --moe-layer-freq 2 --vocab-size 257":                                            {moe: 3, last: true, vocab: 384},
+		"--num-layers 4 --num-experts 4 --moe-layer-freq 2 --vocab-size 257 --make-vocab-size-divisible-by 64":          {moe: 2, vocab: 320},
+		"--num-layers 3 --num-experts 4 --moe-layer-freq [1,0,1] --vocab-size 1 --tensor-model-parallel-size 2":         {moe: 2, last: true, vocab: 256},
+		"--num-layers 3 --num-experts 4 --moe-layer-freq [1,0,0] --padded-vocab-size 300":                               {moe: 1, vocab: 300},
+		"--hybrid-layer-pattern M*- --hidden-size 1024 --padded-vocab-size 300":                                         {inner: 2048, vocab: 300},
+		"--hybrid-layer-pattern MEE --hidden-size 1024 --mamba-num-heads 8 --mamba-head-dim 32 --padded-vocab-size 300": {moe: 2, inner: 256, vocab: 300},
+	} {
+		s := configOf(t, 8, flags).Shape()
+		require.Equal(t, want, shape{s.MoELayers, s.LastMoE, s.Mamba.Inner, s.Vocab}, flags)
 	}
 }
