@@ -153,7 +153,7 @@ func (j *job) step() time.Duration {
 				all = append(all, time.Duration(ms*float64(time.Millisecond)))
 			} else if g := rate.FindStringSubmatch(m.Text); g != nil {
 				v, _ := strconv.ParseFloat(g[1], 64)
-				if g[2] == "it/s" && v > 0 {
+				if g[2] != "" && v > 0 {
 					v = 1 / v
 				}
 				all = append(all, time.Duration(v*float64(time.Second)))
@@ -169,7 +169,7 @@ func (j *job) step() time.Duration {
 }
 
 // rate is a progress bar's speed.
-var rate = lazy.New(`([\d.]+) ?(it/s|s/it)`)
+var rate = lazy.New(`([\d.]+) ?(?:(?:it|step|batch|epoch)(/s)|s/(?:it|step|batch|epoch)\b)`)
 
 // mayHang reports whether a running job has been silent for longer than a few
 // of its own reports take, though not long enough to be sure.

@@ -50,11 +50,19 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a command that is run":                        {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
 		"an exception that a simulation's rows follow": {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},
 		"an exception that few rows follow":            {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
-		"another program's thousand lines":             {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
-		"a thousand lines, and signs of an end":        {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
-		"a date alone before and after the work":       {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},
-		"a date alone after a few lines":               {"2017-08-01 11:35:48\nk = 10\n2017-08-01 13:44:48\n", outcome.UnknownExit},
-		"a date alone after the work":                  {"k = 10\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"an exception that bars of epochs follow": {
+			raised + "  0%|  | 0/3 [00:00<?, ?epoch/s]\r 33%|# | 1/3 [04:25<08:50, 265.13s/epoch, loss=0.2]\r" +
+				" 67%|##| 2/3 [08:43<04:21, 261.32s/epoch, loss=0.1]\r100%|###| 3/3 [13:05<00:00, 261.44s/epoch, loss=0.1]\n", outcome.Success,
+		},
+		"an exception, and what a library warns of as it leaves": {
+			raised + strings.Repeat("WARNING:tensorflow:Unresolved object: (root).k\nW1005 18:57:04.596 14064 util.py:144] Unresolved object: (root).k\n", 60),
+			outcome.ImportError,
+		},
+		"another program's thousand lines":       {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
+		"a thousand lines, and signs of an end":  {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
+		"a date alone before and after the work": {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},
+		"a date alone after a few lines":         {"2017-08-01 11:35:48\nk = 10\n2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"a date alone after the work":            {"k = 10\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.UnknownExit},
 		"a table of GPUs behind the words of an end": {
 			"done training it\n" + strings.Repeat("| 34%   41C    P0    62W / 260W |      1MiB / 48601MiB |      0%      Default |\n", 40), outcome.Success,
 		},

@@ -12,6 +12,8 @@ var gpuPatterns = []pattern{
 	{outcome.CUDAOOM, Specific, oneOf("out of memory"), `cuda (runtime |driver )?(error|failure)[^a-z]*(2|out of memory)|nccl.*out of memory|(cumem` +
 		`|cudamalloc|cuda alloc|cuda calloc)\w*.*out of memory|allocat\w+ .*(gpu|device|cuda).*out of memory|out of memory (on|for) (gpu|device)|(gpu` +
 		`|device|cuda|hbm) .*out of memory|out of memory.*(gpu|cuda)`},
+	// What PyCUDA, RMM and Theano raise has the name of Python's own.
+	{outcome.CUDAOOM, Specific + 3, oneOf("memoryerror"), `memoryerror: .*(cuda error|cumem\w+ failed|of device memory)`},
 	{outcome.CUDAOOM, Specific, oneOf("oom when allocating"), `device:gpu|gpu_\d+_bfc`},
 	{outcome.CUDAOOM, Specific, oneOf("allocation on device|failed to cuda malloc|failed to cuda calloc|resource_exhausted: out of memory|ran out of memory in memory space"), ``},
 	{outcome.CUDAOOM, vague, oneOf("cublas_status_not_initialized|cudnn_status_not_initialized"), ``},

@@ -61,14 +61,21 @@ const Ignored = "Exception ignored in"
 // maxFrames bounds a traceback: the outermost and the innermost ones stay.
 const maxFrames = 64
 
-// Add appends a frame; of very deep stacks those in the middle are dropped.
+// Add appends a frame; of very deep stacks those in the middle are dropped. Those with
+// which python -m begins are not the program's.
 func (t *Traceback) Add(f Frame) {
+	if len(t.Frames) == 0 && runpy.MatchString(f.File) {
+		return
+	}
 	if len(t.Frames) >= maxFrames {
 		copy(t.Frames[maxFrames/2:], t.Frames[maxFrames/2+1:])
 		t.Frames = t.Frames[:maxFrames-1]
 	}
 	t.Frames = append(t.Frames, f)
 }
+
+// runpy is the file of Python's that runs a module by its name.
+var runpy = lazy.New(`^(?:<frozen runpy>|.*/python\d[\d.]*/runpy\.py)$`)
 
 // boxed is a frame in the form of Rich's tracebacks, "│ /x/y.py:12 in f   │"; a long
 // path leaves the function to the next line.

@@ -52,6 +52,11 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			begin + epochs(6) + diagnosetest.Raised("ValueError: the first") + begin + epochs(6) + "Training finished.\n",
 			outcome.Success, "", 2,
 		},
+		"a run of a module, and another": {
+			begin + epochs(6) + "Traceback (most recent call last):\n  File \"<frozen runpy>\", line 198, in _run_module_as_main\n" +
+				"  File \"<frozen runpy>\", line 88, in _run_code\n  File \"/w/train.py\", line 9, in <module>\n    main()\nKeyError: 'a'\n" +
+				begin + epochs(6) + "Training finished.\n", outcome.Success, "", 2,
+		},
 		// A script says at its end what it said first.
 		"the first line comes again after an end, and nothing of a run": {
 			begin + epochs(3) + diagnosetest.Raised("ValueError: the first") + upTo("The seed") + "Finished at the end\n", outcome.UserException, "the first", 0,

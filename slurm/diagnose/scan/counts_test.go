@@ -26,6 +26,15 @@ func TestHowFarCountsCame(t *testing.T) {
 	epoch := func(n, of, lines int) string {
 		return fmt.Sprintf("Epoch %d/%d\n", n, of) + diagnosetest.Rounds(lines, row)
 	}
+	epoched := func(n int, etas ...string) (log string) {
+		for i, eta := range etas {
+			log += fmt.Sprintf("Epoch: [%d] [%d00/250] lr: 0.1 eta: %s\n", n, i+1, eta)
+		}
+		return log
+	}
+	epochs := func(n int, etas ...string) string {
+		return epoched(n, etas...) + diagnosetest.Rounds(4, "Testing on {n} shards\n") + kept
+	}
 	for name, c := range map[string]struct {
 		log  string
 		ends bool
@@ -58,15 +67,29 @@ func TestHowFarCountsCame(t *testing.T) {
 			diagnosetest.Rounds(9, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n") +
 				"Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true,
 		},
-		"the time left comes to nothing":                      {left + "iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, true},
-		"the word that so many steps are done":                {"Step 795/800 Loss: 0.9\nINFO - loop.py - 2023-07-15 13:49:17,758 - Finished after 800 steps.\nSaving the last one.\n", true},
-		"Lightning's word behind a bar that is not full":      {"Validation: 64%|###| 27/43 [00:02<00:01, 9.9it/s]\n`Trainer.fit` stopped: `max_epochs=4` reached.\n", true},
-		"a bar that is not full behind Lightning's word":      {"`Trainer.fit` stopped: `max_epochs=4` reached.\nTesting: 64%|###| 27/43 [00:02<00:01, 9.9it/s]\n", false},
-		"some time is left":                                   {left + kept, false},
-		"no time is left, and after more of it none again":    {strings.Repeat(left+"iter: 1000, lr: 0.1, eta: 0:00:00\n", 2) + kept, false},
-		"no time is left of one epoch":                        {"Epoch [3] iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, false},
-		"no time is left of any of three epochs":              {diagnosetest.Rounds(3, "Epoch [{n}] iter: 900, eta: 0:10:00\nEpoch [{n}] iter: 1000, eta: 0:00:00\n") + kept, false},
-		"no time is left after three epochs":                  {diagnosetest.Rounds(2, "Epoch [{n}] iter: 1000, eta: 0:10:00\n") + "Epoch [3] iter: 1000, eta: 0:00:00\n" + kept, true},
+		"the time left comes to nothing":                   {left + "iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, true},
+		"the word that so many steps are done":             {"Step 795/800 Loss: 0.9\nINFO - loop.py - 2023-07-15 13:49:17,758 - Finished after 800 steps.\nSaving the last one.\n", true},
+		"Lightning's word behind a bar that is not full":   {"Validation: 64%|###| 27/43 [00:02<00:01, 9.9it/s]\n`Trainer.fit` stopped: `max_epochs=4` reached.\n", true},
+		"a bar that is not full behind Lightning's word":   {"`Trainer.fit` stopped: `max_epochs=4` reached.\nTesting: 64%|###| 27/43 [00:02<00:01, 9.9it/s]\n", false},
+		"some time is left":                                {left + kept, false},
+		"no time is left, and after more of it none again": {strings.Repeat(left+"iter: 1000, lr: 0.1, eta: 0:00:00\n", 2) + kept, false},
+		"no time is left of one epoch":                     {"Epoch [3] iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, false},
+		"no time is left of any of three epochs":           {diagnosetest.Rounds(3, "Epoch [{n}] iter: 900, eta: 0:10:00\nEpoch [{n}] iter: 1000, eta: 0:00:00\n") + kept, false},
+		"no time is left after three epochs":               {diagnosetest.Rounds(2, "Epoch [{n}] iter: 1000, eta: 0:10:00\n") + "Epoch [3] iter: 1000, eta: 0:00:00\n" + kept, true},
+		"less time is left than between reports": {
+			epochs(1, "0:09:00", "0:07:10") + epochs(2, "0:06:00", "0:04:10") + epochs(3, "0:03:00", "0:01:10"), true,
+		},
+		"such a report, and not all that follows an epoch": {
+			epochs(1, "0:09:00", "0:07:10") + epochs(2, "0:06:00", "0:04:10") + epoched(3, "0:03:00", "0:01:10") + "Testing on 1 shard\n", false,
+		},
+		"such a report, and much else": {
+			epochs(1, "0:09:00", "0:07:10") + epochs(2, "0:06:00", "0:04:10") + epochs(3, "0:03:00", "0:01:10") + diagnosetest.Rounds(60, "A note on layer {n}\n"), false,
+		},
+		"such a report of an estimate of each epoch": {
+			epochs(1, "0:03:00", "0:01:10") + epochs(2, "0:03:00", "0:01:10") + epochs(3, "0:03:00", "0:01:10"), false,
+		},
+		"such a report in the second epoch":                   {epochs(1, "0:06:00", "0:04:10") + epochs(2, "0:03:00", "0:01:10"), false},
+		"as much time is left as between two reports":         {epochs(1, "0:09:00", "0:07:30") + epochs(2, "0:06:00", "0:04:30") + epochs(3, "0:03:00", "0:01:30"), false},
 		"no time is left, and bars are drawn over and over":   {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(30, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nTest: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n") + kept, true},
 		"no time is left, and much else is said":              {left + "Iter: 1000; ETA: 0:00:00; LR: 0.1\n" + diagnosetest.Rounds(60, "A note on layer {n}\n") + kept, false},
 		"a step that is not the last, where it stops by plan": {"step:13/20 loss:2.1\nstopping_early: wallclock_cap step:13/20\nCode size: 47 bytes\n", true},
@@ -88,6 +111,8 @@ func TestHowFarCountsCame(t *testing.T) {
 		"a bar with points in its numbers":                    {" 100% ━━━━━━━━ 200,000/200,000  [ 0:08:18 < 0:00:00 , 407 it/s ]\n", true},
 		"such a bar that is not full":                         {"  99% ━━━━━━━━ 199,000/200,000  [ 0:08:18 < 0:00:03 , 407 it/s ]\n", false},
 		"OpenMMLab's last epoch":                              {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [12][500] mIoU: 0.4\nkeeping it in /out\n", true},
+		"OpenMMLab's test":                                    {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\nEpoch(test) [170/170]    accuracy/top1: 94.5  time: 0.1\n", true},
+		"OpenMMLab's test on its way":                         {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\n", false},
 		"OpenMMLab's last but one":                            {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [11][500] mIoU: 0.4\nkeeping it in /out\n", false},
 		"none was announced":                                  {"iteration 40 : loss 1.1\nkeeping it in /out\n", false},
 	} {
@@ -105,6 +130,8 @@ func TestLastWordsOfRuns(t *testing.T) {
 		"Inference done 9/9\n":                                                 true,
 		"Inference done 8/9\n":                                                 false,
 		"Part 3 is done\n":                                                     false,
+		"polish terminated on 28.02.2022 at 13:48:32\n":                        true,
+		"polish terminated by a signal\n":                                      false,
 		"Process 40211 finished\n":                                             true,
 		"accuracy: 0.9\n":                                                      true,
 		"accuracy: 0.8\naccuracy: 0.9\n":                                       false,

@@ -61,6 +61,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
+	`|^[\w./-]+ terminated (?:normally )?(?:on|at) \d` +
 	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
 // endWords reports whether a line has words of an end.
@@ -108,7 +109,8 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 // network prints last, or calls final.
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
-	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|`) // lm-evaluation-harness
+	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
+	`|\bEpoch\(test\) +\[\d+/\d+\] +(?:[^e\s]|e[^t])`) // OpenMMLab's, whose reports on the way begin with their eta
 
 // figures is a dictionary of numbers: what an evaluation or a test prints at the end,
 // unless one comes with every round.

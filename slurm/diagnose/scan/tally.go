@@ -84,8 +84,18 @@ type plan struct {
 	of      int
 	reached int // how many lines had been told when it did, without those of bars on their way
 	spent   int // how often a report's own estimate of the time left came to nothing
-	epoch   int // the last in which such an estimate stood
-	epochs  int // in how many they did
+	etas    etas
+}
+
+// etas follows the estimates of the time left that stand in reports of epochs.
+type etas struct {
+	epoch   int  // the last in which one stood
+	epochs  int  // in how many they did
+	left    int  // seconds, by the last
+	at      int  // how many lines had been told by then
+	between int  // how many stood between the last one of an epoch and the next one's first
+	final   bool // less is left than from one to the next: no other can come
+	ofEach  bool // one did in the midst of the work: they are of an epoch each
 }
 
 // announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
@@ -100,37 +110,60 @@ var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter
 // noTimeLeft is an iteration's report, which stands in no epoch, that leaves no time.
 var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
 
-// etaInEpoch is a report that stands in an epoch, and leaves time or none.
-var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}((?:0 days?,? ?)?0?0:00:00\b)?`)
+// etaInEpoch is a report that stands in an epoch, and the time that it leaves.
+var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}(?:(?:(\d+) days?,? ?)?(\d+):(\d\d):(\d\d)\b)?`)
 
 // fewEpochs are not enough to tell an estimate for all epochs from one for each, which
 // comes to nothing in the first one already.
 const fewEpochs = 3
 
 // timeSpent reports whether a line leaves no time, and whether that is all the work's.
-func (p *plan) timeSpent(text string) (spent, whole bool) {
+func (p *plan) timeSpent(text string, told int) (spent, whole bool) {
 	if at := noTimeLeft.FindStringIndex(text); at != nil && !strings.Contains(strings.ToLower(text[:at[0]]), "epoch") {
 		return true, true
 	}
+	return p.etas.read(text, told)
+}
+
+// read takes in the told-th line, and reports whether it leaves no time, and whether that
+// is all the work's.
+func (e *etas) read(text string, told int) (spent, whole bool) {
 	g := etaInEpoch.FindStringSubmatch(text)
 	if g == nil {
 		return false, false
 	}
-	if n, _ := strconv.Atoi(g[1]); n != p.epoch {
-		p.epoch = n
-		p.epochs++
+	if n, _ := strconv.Atoi(g[1]); n != e.epoch {
+		e.epoch, e.between, e.ofEach = n, told-e.at, e.ofEach || e.final
+		e.epochs++
 	}
-	return g[2] != "", p.epochs >= fewEpochs
+	if g[3] == "" {
+		return false, false
+	}
+	left := 0
+	for i, in := range []int{24, 60, 60, 1} { // from days to seconds
+		n, _ := strconv.Atoi(g[2+i])
+		left = (left + n) * in
+	}
+	e.final = left < e.left-left
+	e.left, e.at = left, told
+	return left == 0, e.epochs >= fewEpochs
+}
+
+// over reports whether no other report can come, and as much came after the last as
+// stands between two epochs, and not much more.
+func (e etas) over(told int) bool {
+	after := told - e.at
+	return e.final && !e.ofEach && e.epochs >= fewEpochs && after > 0 && after >= e.between-1 && after-e.between <= LongTail
 }
 
 // over reports whether it did, and not much came after.
 func (p plan) over(told int) bool {
-	return p.reached > 0 && told-p.reached <= LongTail
+	return p.reached > 0 && told-p.reached <= LongTail || p.etas.over(told)
 }
 
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
-	if spent, whole := p.timeSpent(text); spent {
+	if spent, whole := p.timeSpent(text, told); spent {
 		p.reached = 0 // one that comes to nothing again is that of a part of the work
 		if p.spent++; p.spent == 1 && whole {
 			p.reached = told
