@@ -145,7 +145,7 @@ func ParseException(text string, within bool) (kind, message string, ok bool) {
 }
 
 // libraries are the path parts of code that the user did not write.
-var libraries = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>", "/usr/lib/python"}
+var libraries = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>", "/usr/lib/python", "/__autograph_generated_file"}
 
 // Innermost returns the deepest frame of the user's own code, or the deepest
 // of all.

@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/stretchr/testify/require"
 )
 
@@ -319,4 +320,17 @@ func TestATimeLimitOutlivesAnotherProcess(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.class, r.Class)
 	}
+}
+
+// TestAFunctionThatTensorFlowCompiles has an exception that TensorFlow tells with words of
+// its own before it: the one behind them counts, and its frames.
+func TestAFunctionThatTensorFlowCompiles(t *testing.T) {
+	head := "Epoch 1/5\nTraceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    model.fit(x)\n" +
+		"  File \"/e/site-packages/keras/utils/traceback_utils.py\", line 70, in error_handler\n    raise e\nValueError: in user code:\n\n" +
+		"    File \"/w/net.py\", line 21, in call  *\n        return self.head(x)\n"
+	whole := diagnosetest.Old(t, head+"\n    ValueError: the head takes 3 axes, not 2\n\n")
+	require.Equal(t, outcome.UserException, whole.Class)
+	require.Equal(t, "ValueError: the head takes 3 axes, not 2", whole.RootLine)
+	require.Equal(t, &python.Frame{File: "/w/net.py", Line: 21, Function: "call"}, whole.Traceback)
+	require.Equal(t, "ValueError: in user code:", diagnosetest.Old(t, head).RootLine, "a log that was cut off")
 }

@@ -416,7 +416,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if said, ok := ofErrorFile(st.previous, text); ok {
 		text, line = said, said
 	}
-	if s.spy(st, t, text) {
+	if s.spy(st, t, text) || s.inCompiled(st, text, off) {
 		return
 	}
 	if st.pending != "" && s.continuePending(st, t, text) {
