@@ -23,7 +23,8 @@ func IsProgress(line []byte) bool {
 // otherProgress are the forms of trainers beside Megatron's own loop.
 var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
 	`(?:^|[\s|\[(])(?:global_?step|step|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
-	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:(?:it|step|batch|epoch)/s|s/(?:it|step|batch|epoch))|` +
+	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|` +
+	`\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:(?:it|step|batch|epoch)/s|s/(?:it|step|batch|epoch))|` +
 	`^\| +(?:total_timesteps|iterations) +\| \d|^(?:\[epoch=\d+(?:/\d+)?\])?\[batch=\d+/\d+\]:$` + // Stable Baselines' and Composer's
 	`|\] \[\d+\] (?:\w+=[^ ,]+, )*\w*loss=\d`) // clu's
 
