@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
@@ -159,4 +160,33 @@ func TestAnAnswerThatMayHaveArrivedSaysSo(t *testing.T) {
 	full := json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(`{"type":"divider"},`, answer.MaxBlocks), ",") + "]")
 	require.Equal(t, string(full), string(Message{Do: Ephemeral, Text: "x", Blocks: full}.again().Blocks), "there is no room for a block more")
 	require.Nil(t, Message{Do: Ephemeral, Text: "x"}.again().Blocks)
+}
+
+// Slack is given a text as it is escaped already, unfurls nothing and calls nobody.
+func TestAMessagesOptions(t *testing.T) {
+	opts, err := Message{Text: "a &lt;b&gt; @here"}.message()
+	require.NoError(t, err)
+	_, values, err := slack.UnsafeApplyMsgOptions("", "C1", "", opts...)
+	require.NoError(t, err)
+	require.Equal(t, "a &lt;b&gt; @here", values.Get("text"))
+	for _, name := range []string{"unfurl_links", "unfurl_media", "link_names"} {
+		require.Equal(t, "false", values.Get(name), name)
+	}
+	require.Equal(t, "none", values.Get("parse"))
+}
+
+// The line that says why a message stands elsewhere is its first block, where there is room for one.
+func TestWhyAMessageStandsElsewhere(t *testing.T) {
+	why := lang.Text{EN: "no place in ", ZH: "无法发到 "}
+	blocks := func(n int) json.RawMessage {
+		return json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(`{"type":"divider"},`, n), ",") + "]")
+	}
+	for had, want := range map[int]int{0: 0, 1: 2, answer.MaxBlocks - 1: answer.MaxBlocks, answer.MaxBlocks: answer.MaxBlocks} {
+		o := Message{Text: "done", Blocks: blocks(had)}.below(why, "C1")
+		require.Equal(t, "no place in <#C1>\ndone", o.Text)
+		var list []json.RawMessage
+		require.NoError(t, json.Unmarshal(o.Blocks, &list))
+		require.Len(t, list, want)
+	}
+	require.Empty(t, Message{Text: "done"}.below(why, "C1").Blocks)
 }

@@ -171,6 +171,7 @@ func TestWhatTheShapeOfAModelIs(t *testing.T) {
 	}
 	for flags, want := range map[string]shape{
 		"--num-layers 5 --num-experts 4 --vocab-size 256":                                                               {moe: 5, last: true, vocab: 256},
+		"--num-layers 4 --num-experts 4 --moe-layer-freq 3 --padded-vocab-size 300":                                     {moe: 2, last: true, vocab: 300},
 		"--num-layers 5 --num-experts 4 --moe-layer-freq 2 --vocab-size 257":                                            {moe: 3, last: true, vocab: 384},
 		"--num-layers 4 --num-experts 4 --moe-layer-freq 2 --vocab-size 257 --make-vocab-size-divisible-by 64":          {moe: 2, vocab: 320},
 		"--num-layers 3 --num-experts 4 --moe-layer-freq [1,0,1] --vocab-size 1 --tensor-model-parallel-size 2":         {moe: 2, last: true, vocab: 256},
