@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -108,19 +109,21 @@ func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
 // A submission under way on this machine is not taken for one whose process died.
 func TestWhatIsBeingHandedOverIsNotHandedOverTwice(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	var again error
-	d.g.answer = func() (slurm.JobID, error) {
-		if d.g.calls.Load() == 1 {
-			_, _, _, again = d.submit(briefly(t), "k")
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		var again error
+		d.g.answer = func() (slurm.JobID, error) {
+			if d.g.calls.Load() == 1 {
+				_, _, _, again = d.submit(briefly(t), "k")
+			}
+			return "7", nil
 		}
-		return "7", nil
-	}
-	id, _, _, err := d.submit(t.Context(), "k")
-	require.NoError(t, err)
-	require.EqualValues(t, "7", id)
-	require.ErrorContains(t, again, "the same submission is under way")
-	require.EqualValues(t, 1, d.g.calls.Load())
+		id, _, _, err := d.submit(t.Context(), "k")
+		require.NoError(t, err)
+		require.EqualValues(t, "7", id)
+		require.ErrorContains(t, again, "the same submission is under way")
+		require.EqualValues(t, 1, d.g.calls.Load())
+	})
 }
 
 func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
@@ -135,56 +138,62 @@ func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
 // A controller that did not answer may still have the request in its backlog.
 func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
-	_, _, _, err := d.submit(t.Context(), "k")
-	require.ErrorContains(t, err, "not known yet")
-	require.Contains(t, AsError(err).Fix.EN, "same key")
-	d.g.answer = func() (slurm.JobID, error) { return "9", nil }
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
+		_, _, _, err := d.submit(t.Context(), "k")
+		require.ErrorContains(t, err, "not known yet")
+		require.Contains(t, AsError(err).Fix.EN, "same key")
+		d.g.answer = func() (slurm.JobID, error) { return "9", nil }
 
-	d.now = d.now.Add(30 * time.Second)
-	_, _, _, err = d.submit(briefly(t), "k")
-	require.ErrorContains(t, err, "not known yet")
-	require.EqualValues(t, 1, d.g.calls.Load())
+		d.now = d.now.Add(30 * time.Second)
+		_, _, _, err = d.submit(briefly(t), "k")
+		require.ErrorContains(t, err, "not known yet")
+		require.EqualValues(t, 1, d.g.calls.Load())
 
-	d.now = d.now.Add(40 * time.Second)
-	id, _, already, err := d.submit(t.Context(), "k")
-	require.NoError(t, err)
-	require.False(t, already)
-	require.EqualValues(t, "9", id)
+		d.now = d.now.Add(40 * time.Second)
+		id, _, already, err := d.submit(t.Context(), "k")
+		require.NoError(t, err)
+		require.False(t, already)
+		require.EqualValues(t, "9", id)
+	})
 }
 
 // The minute begins anew with each question that the controller does not answer.
 func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
-	_, _, _, err := d.submit(t.Context(), "k")
-	require.Error(t, err)
-	d.now = d.now.Add(2 * time.Minute)
-	d.g.deaf.Store(true)
-	_, _, _, err = d.submit(t.Context(), "k")
-	require.ErrorContains(t, err, "not known yet")
-	d.g.deaf.Store(false)
-	_, _, _, err = d.submit(briefly(t), "k")
-	require.ErrorContains(t, err, "not known yet")
-	require.EqualValues(t, 1, d.g.calls.Load())
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
+		_, _, _, err := d.submit(t.Context(), "k")
+		require.Error(t, err)
+		d.now = d.now.Add(2 * time.Minute)
+		d.g.deaf.Store(true)
+		_, _, _, err = d.submit(t.Context(), "k")
+		require.ErrorContains(t, err, "not known yet")
+		d.g.deaf.Store(false)
+		_, _, _, err = d.submit(briefly(t), "k")
+		require.ErrorContains(t, err, "not known yet")
+		require.EqualValues(t, 1, d.g.calls.Load())
+	})
 }
 
 func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{noLink, refused} {
-		d := newDesk(t)
-		d.g.answer = func() (slurm.JobID, error) { return "", err }
-		_, _, _, got := d.submit(t.Context(), "k")
-		require.ErrorContains(t, got, err.Error())
-		d.g.answer = func() (slurm.JobID, error) { return "10", nil }
-		begin := time.Now()
-		id, _, _, got := d.submit(t.Context(), "k")
-		require.NoError(t, got)
-		require.EqualValues(t, "10", id)
-		require.Less(t, time.Since(begin), 5*time.Second)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, err := range []error{noLink, refused} {
+			d := newDesk(t)
+			d.g.answer = func() (slurm.JobID, error) { return "", err }
+			_, _, _, got := d.submit(t.Context(), "k")
+			require.ErrorContains(t, got, err.Error())
+			d.g.answer = func() (slurm.JobID, error) { return "10", nil }
+			begin := time.Now()
+			id, _, _, got := d.submit(t.Context(), "k")
+			require.NoError(t, got)
+			require.EqualValues(t, "10", id)
+			require.Less(t, time.Since(begin), 5*time.Second)
+		}
+	})
 }
 
 func TestWithoutSbatchItIsKnownThatNothingWasSubmitted(t *testing.T) {
@@ -213,47 +222,53 @@ func (d *desk) die(t *testing.T, key, place string) {
 
 func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.die(t, "k", d.place())
-	begin := time.Now()
-	_, _, already, err := d.submit(t.Context(), "k")
-	require.NoError(t, err)
-	require.False(t, already)
-	require.Less(t, time.Since(begin), 5*time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.die(t, "k", d.place())
+		begin := time.Now()
+		_, _, already, err := d.submit(t.Context(), "k")
+		require.NoError(t, err)
+		require.False(t, already)
+		require.Less(t, time.Since(begin), 5*time.Second)
+	})
 }
 
 func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.die(t, "k", "login2:/var/lib/megatron-ops")
-	_, _, _, err := d.submit(briefly(t), "k")
-	require.ErrorContains(t, err, "not known yet")
-	require.Zero(t, d.g.calls.Load())
-	d.now = d.now.Add(61 * time.Second)
-	_, _, already, err := d.submit(t.Context(), "k")
-	require.NoError(t, err)
-	require.False(t, already)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.die(t, "k", "login2:/var/lib/megatron-ops")
+		_, _, _, err := d.submit(briefly(t), "k")
+		require.ErrorContains(t, err, "not known yet")
+		require.Zero(t, d.g.calls.Load())
+		d.now = d.now.Add(61 * time.Second)
+		_, _, already, err := d.submit(t.Context(), "k")
+		require.NoError(t, err)
+		require.False(t, already)
+	})
 }
 
 // Somebody whose submission died without an answer types it again, as it was.
 func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.die(t, "k", d.place())
-	lock, err := cluster.TakeLock(t.Context(), d.Locks, tokenOf("alice", "test", "k"))
-	require.NoError(t, err)
-	_, key, _, err := d.submit(t.Context(), "")
-	require.NoError(t, err)
-	require.NotEqual(t, "k", key, "the other is under way: this is a wish of its own")
-	lock.Release(false)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.die(t, "k", d.place())
+		lock, err := cluster.TakeLock(t.Context(), d.Locks, tokenOf("alice", "test", "k"))
+		require.NoError(t, err)
+		_, key, _, err := d.submit(t.Context(), "")
+		require.NoError(t, err)
+		require.NotEqual(t, "k", key, "the other is under way: this is a wish of its own")
+		lock.Release(false)
 
-	_, key, _, err = d.submit(t.Context(), "")
-	require.NoError(t, err)
-	require.Equal(t, "k", key)
-	_, key, already, err := d.submit(t.Context(), "")
-	require.NoError(t, err)
-	require.NotEqual(t, "k", key, "that one has its answer")
-	require.False(t, already)
+		_, key, _, err = d.submit(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, "k", key)
+		_, key, already, err := d.submit(t.Context(), "")
+		require.NoError(t, err)
+		require.NotEqual(t, "k", key, "that one has its answer")
+		require.False(t, already)
+	})
 }
 
 func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {

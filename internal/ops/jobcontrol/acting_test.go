@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,31 +81,33 @@ func TestAnOperatorActsOnAnothersJobAsItsOwner(t *testing.T) {
 }
 
 func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
-	dir := t.TempDir()
-	artifact := filepath.Join(dir, "metrics.json")
-	require.NoError(t, os.WriteFile(artifact, []byte("{}"), 0o600))
-	mine := his
-	mine.WorkDir = dir
-	c, did, audited := served(t, bob, mine)
-	c.Roots = []string{dir}
-	words := []string{"20", "--artifact", artifact, "--cancel"}
-	_, err := opstest.Do(t, c, Wait(), words...)
-	require.True(t, ops.AsError(err).Confirm, "a server asks before it ends anything: %v", err)
-	require.Empty(t, *did)
-	c.Confirmed = true
-	out, err := opstest.Do(t, c, Wait(), words...)
-	require.NoError(t, err)
-	require.True(t, out.(WaitOut).Cancelled)
-	require.Equal(t, []string{"bob cancel 20"}, *did)
-	require.Equal(t, []string{"bob cancel"}, *audited)
-
-	for _, who := range []ops.Caller{{Surface: ops.Slack, ID: "T1/U9"}, {Surface: ops.MCPHTTP, ID: "x", User: "bob", ReadOnly: true}} {
-		c, did, _ := served(t, who, mine)
-		c.Confirmed = true
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		artifact := filepath.Join(dir, "metrics.json")
+		require.NoError(t, os.WriteFile(artifact, []byte("{}"), 0o600))
+		mine := his
+		mine.WorkDir = dir
+		c, did, audited := served(t, bob, mine)
+		c.Roots = []string{dir}
+		words := []string{"20", "--artifact", artifact, "--cancel"}
 		_, err := opstest.Do(t, c, Wait(), words...)
-		require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+		require.True(t, ops.AsError(err).Confirm, "a server asks before it ends anything: %v", err)
 		require.Empty(t, *did)
-	}
+		c.Confirmed = true
+		out, err := opstest.Do(t, c, Wait(), words...)
+		require.NoError(t, err)
+		require.True(t, out.(WaitOut).Cancelled)
+		require.Equal(t, []string{"bob cancel 20"}, *did)
+		require.Equal(t, []string{"bob cancel"}, *audited)
+
+		for _, who := range []ops.Caller{{Surface: ops.Slack, ID: "T1/U9"}, {Surface: ops.MCPHTTP, ID: "x", User: "bob", ReadOnly: true}} {
+			c, did, _ := served(t, who, mine)
+			c.Confirmed = true
+			_, err := opstest.Do(t, c, Wait(), words...)
+			require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+			require.Empty(t, *did)
+		}
+	})
 }
 
 func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,24 +59,26 @@ func newYielding(t *testing.T, made func(*slurm.Job, slurm.Update)) (*ops.Call, 
 }
 
 func TestAnUpdateSaysWhatSlurmMadeOfIt(t *testing.T) {
-	c, _ := newYielding(t, func(j *slurm.Job, u slurm.Update) { j.NumNodes = u.NumNodes })
-	out, err := opstest.Do(t, c, Update(), "7", "--nodes", "3")
-	require.NoError(t, err)
-	require.Equal(t, "7 own: changed: nodes 3 (PENDING, Priority)\n", opstest.Text(t, out, lang.EN))
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newYielding(t, func(j *slurm.Job, u slurm.Update) { j.NumNodes = u.NumNodes })
+		out, err := opstest.Do(t, c, Update(), "7", "--nodes", "3")
+		require.NoError(t, err)
+		require.Equal(t, "7 own: changed: nodes 3 (PENDING, Priority)\n", opstest.Text(t, out, lang.EN))
 
-	c, _ = newYielding(t, func(*slurm.Job, slurm.Update) {})
-	_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
-	require.EqualError(t, err, "job: Slurm took the change of job 7 and did not make it: it has 2 nodes")
-	_, err = opstest.Do(t, c, Update(), "7", "--partition", "prod")
-	require.ErrorContains(t, err, "it has partition dev")
+		c, _ = newYielding(t, func(*slurm.Job, slurm.Update) {})
+		_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
+		require.EqualError(t, err, "job: Slurm took the change of job 7 and did not make it: it has 2 nodes")
+		_, err = opstest.Do(t, c, Update(), "7", "--partition", "prod")
+		require.ErrorContains(t, err, "it has partition dev")
 
-	c, s := newYielding(t, func(j *slurm.Job, u slurm.Update) {
-		j.NumNodes, j.Reason = u.NumNodes, map[bool]string{true: "BadConstraints", false: "Priority"}[u.NumNodes == 3]
+		c, s := newYielding(t, func(j *slurm.Job, u slurm.Update) {
+			j.NumNodes, j.Reason = u.NumNodes, map[bool]string{true: "BadConstraints", false: "Priority"}[u.NumNodes == 3]
+		})
+		_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
+		require.EqualError(t, err, "job: changed so, job 7 could never start (BadConstraints), so it was changed back")
+		require.Equal(t, 2, s.updates[1].NumNodes)
+		require.Equal(t, "Priority", s.KnownJobs["7"].Reason)
 	})
-	_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
-	require.EqualError(t, err, "job: changed so, job 7 could never start (BadConstraints), so it was changed back")
-	require.Equal(t, 2, s.updates[1].NumNodes)
-	require.Equal(t, "Priority", s.KnownJobs["7"].Reason)
 }
 
 // The script of a job that was submitted here is made for its nodes.
