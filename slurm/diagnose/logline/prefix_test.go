@@ -55,6 +55,9 @@ func TestLaunchersPrefixesAreCut(t *testing.T) {
 		"08:59 3: x":                                 {none, "08:59 3: x"},
 		"2026-06-10T08:59:16 Zoo":                    {none, "2026-06-10T08:59:16 Zoo"},
 		"2026-06-10T08:59Z loading":                  {none, "2026-06-10T08:59Z loading"},
+		"abcd-06-10T08:59:16Z loading":               {none, "abcd-06-10T08:59:16Z loading"},
+		"2026_06-10T08:59:16Z loading":               {none, "2026_06-10T08:59:16Z loading"},
+		"2026-06-10_08:59:16Z loading":               {none, "2026-06-10_08:59:16Z loading"},
 	} {
 		tag, text := logline.CutTag(line)
 		require.Equal(t, want.tag, tag, line)
