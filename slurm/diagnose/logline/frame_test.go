@@ -105,6 +105,7 @@ func TestNoFrame(t *testing.T) {
 		"a logger's levels, aligned": again("2026-11-23 07:00:00    INFO loading", "2026-11-23 07:00:01 WARNING slow"),
 		"a logger's name":            again("INFO:train: loading", "INFO:train: saving"),
 		"glog":                       again("I1123 07:00:00.1 4711 a.cc:3] loading", "I1123 07:00:01.1 4711 a.cc:4] saving"),
+		"how long it took":           again("load 07:00:01 of it", "save 07:00:02   of it", "wait 07:00:03 "),
 		"a tracker's name":           again("wandb: Run history:", "wandb:   loss 2.5"),
 		"Slurm's name":               again("slurmstepd: error: a", "slurmstepd: error: b"),
 		"a plugin's, in Slurm's":     again("slurmstepd: error: pyxis: a", "slurmstepd: error: pyxis:     tar: b"),
