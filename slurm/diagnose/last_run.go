@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"path"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -29,16 +30,19 @@ func (j *job) lastRun(i int) (from int64, runs int) {
 		return // what looks like runs may be ranks
 	}
 	var before *scan.Event
+	ran := "" // the program that it ended
 	for _, e := range f.Events {
 		program := scan.ProgramOf(e)
+		if program == "" && ran != "" && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && path.Base(e.Stack.Frames[0].File) == ran {
+			program = ran // Hydra shows a stack from the program's own function on
+		}
 		if program == "" {
 			continue
 		}
-		if before != nil && (scan.ProgramOf(before) == program && before.Text != e.Text ||
-			scan.ProgramOf(before) != program && python.Outside.MatchString(e.Kind)) {
+		if before != nil && (program == ran && before.Text != e.Text || program != ran && python.Outside.MatchString(e.Kind)) {
 			from, runs = before.Off+1, runs+1
 		}
-		before = e
+		before, ran = e, program
 	}
 	return from, runs
 }

@@ -50,6 +50,11 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a command that is run":                        {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
 		"an exception that a simulation's rows follow": {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},
 		"an exception that few rows follow":            {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
+		"a program that was killed behind its bar, and Python's warning": {
+			diagnosetest.Rounds(9, "Loading a part of it\n {n}0/300 [==>...] - ETA: 1:20:00 - Train Loss: {n}.5\r") + " 100/300 [==>...] - ETA: 1:10:00 - Train Loss: 0.5Killed\n" +
+				"/e/lib/python3.8/multiprocessing/resource_tracker.py:216: UserWarning: resource_tracker: There appear to be 6 leaked objects\n" +
+				"  warnings.warn('resource_tracker: There appear to be %d '\n", outcome.HostOOM,
+		},
 		"an exception that bars of epochs follow": {
 			raised + "  0%|  | 0/3 [00:00<?, ?epoch/s]\r 33%|# | 1/3 [04:25<08:50, 265.13s/epoch, loss=0.2]\r" +
 				" 67%|##| 2/3 [08:43<04:21, 261.32s/epoch, loss=0.1]\r100%|###| 3/3 [13:05<00:00, 261.44s/epoch, loss=0.1]\n", outcome.Success,

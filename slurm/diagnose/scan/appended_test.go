@@ -44,6 +44,12 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 			strings.Repeat("nohup: ignoring input\n"+epochs(9)+"Best validation loss 0.44\n", 5), outcome.Success, "", 5,
 		},
 		"the same traceback twice": {diagnosetest.Raised("KeyError: 'a'") + diagnosetest.Raised("KeyError: 'a'"), outcome.UserException, "KeyError", 0},
+		"a run that Hydra started, of which it shows the program's own part": {
+			diagnosetest.Raised("ModuleNotFoundError: No module named 'numpy'") +
+				"Error executing job with overrides: []\nTraceback (most recent call last):\n  File \"/w/train.py\", line 30, in run\n    step()\nKeyError: 'loss'\n" +
+				"\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+			outcome.UserException, "KeyError", 2,
+		},
 		"somebody stops the program that ran after": {
 			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + diagnosetest.Raised("KeyboardInterrupt"),
 			outcome.SlurmCancelled, "KeyboardInterrupt", 2,

@@ -131,6 +131,8 @@ func TestLastWordsOfRuns(t *testing.T) {
 		"Inference done 8/9\n":                                                 false,
 		"Part 3 is done\n":                                                     false,
 		"polish terminated on 28.02.2022 at 13:48:32\n":                        true,
+		"All files processed.\n":                                               true,
+		"Epoch 00028: early stopping THR.\nvalid_data: 0.5 0.4\n":              true,
 		"polish terminated by a signal\n":                                      false,
 		"Process 40211 finished\n":                                             true,
 		"accuracy: 0.9\n":                                                      true,

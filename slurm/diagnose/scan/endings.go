@@ -259,7 +259,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 // whole is how programs and scripts say that all that they were to do is done.
 // They may go on with notes on what came of it.
 var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
-	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed)` +
+	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed|processed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
 	`|(?:finished|completed|done) after \d[\d,]* (?:iterations|steps|epochs)` +
@@ -271,6 +271,7 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray's, of what it ran for somebody
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
+	`|^Epoch \d+: early stopping\b` + // Keras's
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
 // DoneBefore reports whether a program of the file had said before an event that all

@@ -26,6 +26,9 @@ func bounded(line []byte) []byte {
 // the terminal stands right behind it.
 var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
 
+// killed is a shell's word on a program that was, which stands behind what a bar wrote last.
+var killed = []byte("Killed")
+
 // physical reads one line of a file. A carriage return begins it anew, as
 // progress bars do; what a launcher wrote before it holds for all of it.
 func (s *scanner) physical(line []byte, off int64) {
@@ -58,8 +61,15 @@ func (s *scanner) physical(line []byte, off int64) {
 			s.line(part[:at[1]], off)
 			part = whole(part[at[1]:])
 		}
+		word := []byte(nil)
+		if rest, ok := bytes.CutSuffix(part, killed); ok && n > 0 && n == len(parts)-1 {
+			part, word = rest, whole(killed)
+		}
 		if len(part) > 0 {
 			s.line(part, off)
+		}
+		if word != nil {
+			s.line(word, off)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package scan
 
 import (
+	"strings"
+
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -83,9 +85,12 @@ func (f *Facts) leftLoop() bool {
 	if !works || f.told-loop > 2*Farewell {
 		return false
 	}
-	said, left := false, false
+	said, left, warned := false, false, false
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
+		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
+			continue // with the line of code that it is about: Python says so of whoever ends, however it does
+		}
 		r, known := f.rows[form32(m.Tag, text)]
 		if left = known && r.first > loop && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
 			said = true
