@@ -129,7 +129,10 @@ func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(s
 		select {
 		case <-ctx.Done():
 			if err := cl.Cancel(context.WithoutCancel(ctx), id); err != nil {
-				return one, c.SlurmError(err, id)
+				e := ops.AsError(c.SlurmError(err, id))
+				e.Message = lang.Text{EN: "job %s could not be cancelled and may still run: %s", ZH: "未能取消作业 %s，它可能仍在运行：%s"}.With(id, e.Message)
+				e.Fix = lang.Text{EN: "`megatron-ops status %[1]s` tells whether it runs, `megatron-ops cancel %[1]s` ends it", ZH: "`megatron-ops status %[1]s` 可查看其是否在运行，`megatron-ops cancel %[1]s` 可结束它"}.With(id)
+				return one, e
 			}
 			return one, ctx.Err()
 		case <-time.After(ops.PollPause(cl)):

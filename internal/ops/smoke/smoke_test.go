@@ -176,7 +176,9 @@ func TestARungThatIsLeftIsEnded(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			continue
 		}
+		require.ErrorContains(t, err, "job 4701 could not be cancelled and may still run: ")
 		require.ErrorContains(t, err, "does not answer")
+		require.Contains(t, ops.AsError(err).Fix.ZH, "megatron-ops cancel 4701")
 	}
 }
 
