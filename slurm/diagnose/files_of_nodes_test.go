@@ -80,3 +80,23 @@ func TestWhoComplainsIsNotSilent(t *testing.T) {
 	require.Equal(t, outcome.NCCLConnection, r.Class)
 	require.Empty(t, r.Laggard)
 }
+
+// TestANodesNumberIsNotItsName has the two files of srun --error=train-%j-n%n.err, in one of
+// which both ranks raise the same and the launcher names them and their node.
+func TestANodesNumberIsNotItsName(t *testing.T) {
+	const gone = "ModuleNotFoundError: No module named 'einops'"
+	told := func(host string, rank, local string) string {
+		return "[" + local + "]:\n  time      : 2026-11-23_10:00:05\n  host      : " + host + "\n  rank      : " + rank + " (local_rank: " + local + ")\n  exitcode  : 1 (pid: 471" + rank + ")\n"
+	}
+	failed := func(host, rank string) string {
+		return "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nFailures:\n" + told(host, rank, "1")
+	}
+	r := ofFolder(t, map[string]string{
+		"train-23-n0.err": diagnosetest.Raised(lostPeer) + diagnosetest.Raised(lostPeer) + failed("gpu1", "1") + "Root Cause (first observed failure):\n" + told("gpu1", "0", "0"),
+		"train-23-n1.err": diagnosetest.Raised(gone) + diagnosetest.Raised(gone) + failed("gpu2", "3") + "Root Cause (first observed failure):\n" + told("gpu2", "2", "0"),
+	})
+	require.Equal(t, outcome.ImportError, r.Class)
+	namesRank(t, 2, r, r.RootLine)
+	require.NotNil(t, r.RootNode)
+	require.Equal(t, "gpu2", *r.RootNode)
+}

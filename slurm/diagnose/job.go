@@ -149,7 +149,7 @@ func (j *job) fixYears() {
 var (
 	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)|(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
 	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
-	indexAlone = lazy.New(`^(?i)node[-_]?\d{1,3}$`)                   // of srun's %n
+	indexAlone = lazy.New(`^(?i)n(?:ode[-_]?)?\d{1,3}$`)              // of srun's %n
 	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
 	afterJob   = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
 	afterIndex = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
