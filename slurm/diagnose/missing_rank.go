@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"maps"
 	"sort"
 	"strings"
@@ -127,7 +128,8 @@ func severalSay(class string, events []*scan.Event) bool {
 }
 
 // silentAlone is the only rank, or the first of few, that does not complain of
-// the others where most do, or that wrote nothing at all where most wrote.
+// the others where most do, or that wrote nothing at all where most wrote, or that did
+// not say that it came where most said so.
 func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 	complains := complaining(live)
 	delete(complains, -1)
@@ -139,8 +141,9 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 			}
 		}
 	}
-	world := j.ranks()
-	for _, spoke := range []map[int]bool{complains, wrote} {
+	came, of := j.came()
+	world := cmp.Or(j.ranks(), of)
+	for _, spoke := range []map[int]bool{complains, wrote, came} {
 		if silent := world - len(spoke); world < 3 || silent < 1 || silent > max(1, world/8) {
 			continue
 		}
@@ -151,6 +154,17 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 		}
 	}
 	return laggard{}, false
+}
+
+// came are the ranks that said so when they joined the others, and of how many.
+func (j *job) came() (ranks map[int]bool, of int) {
+	ranks = map[int]bool{}
+	for _, f := range j.files {
+		for r, n := range f.Came {
+			ranks[r], of = true, max(of, n)
+		}
+	}
+	return ranks, of
 }
 
 // complaining are the ranks that complain of others; -1 among them: nobody knows which

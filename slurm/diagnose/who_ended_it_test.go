@@ -132,6 +132,28 @@ func TestWhoCountsIsNotMissing(t *testing.T) {
 	namesRank(t, -1, r, r.RootLine)
 }
 
+// TestWhoDidNotSayThatItCame has three of four ranks that say who they are as they join, in
+// the words of several trainers, and then wait for the fourth, without saying who waits.
+func TestWhoDidNotSayThatItCame(t *testing.T) {
+	waits := strings.Repeat(diagnosetest.Raised("torch.distributed.DistStoreError: wait timeout after 12000ms, keys: /default_pg/0//cpu//0/0"), 2)
+	for _, say := range []string{
+		"[n%[2]d] joining: rank %[1]d, world size 4, backend gloo\n", "init: rank=%[1]d world_size=4\n", "{\"rank\": %[1]d, \"world_size\": 4}\n",
+		"Initializing distributed: GLOBAL_RANK: %[1]d, MEMBER: %[2]d/4\n",
+	} {
+		came := func(ranks ...int) (all string) {
+			for _, r := range ranks {
+				all += fmt.Sprintf(say, r, r+1)
+			}
+			return all
+		}
+		for log, rank := range map[string]int{came(0, 1, 3): 2, came(0, 1, 2, 3): -1, came(0): -1, came(1, 0): -1} {
+			r := diagnosetest.Text(t, log+waits)
+			require.Equal(t, outcome.Rendezvous, r.Class, log)
+			namesRank(t, rank, r, log)
+		}
+	}
+}
+
 // TestATracebackThatOthersBreakInto has the traceback of one of four tasks, between whose lines
 // others write, so that no line says whose it is but srun's on who left first.
 func TestATracebackThatOthersBreakInto(t *testing.T) {

@@ -199,7 +199,7 @@ var guardWords = map[Guard]string{
 	AskProgress:   "step|iter|it/s|s/it|epoch|[batch=",
 	AskNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	AskNodes:      "nodes|nodelist",
-	AskProcess:    "pid|spawned with command|num_local_procs",
+	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: ",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	AskWhole:      "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training",
 	AskDone: "complete| time|runtime|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +

@@ -12,6 +12,10 @@ var (
 	// which rank: "started rank 4 (pid 11358)".
 	ranksProcess  = lazy.New(`(?i)\brank[ =:]{1,3}(\d{1,6})\b[^\d]{1,24}\bpid[ =:]{1,3}(\d{2,8})\b`)
 	processesRank = lazy.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b[^\d]{1,24}\brank[ =:]{1,3}(\d{1,6})\b`)
+	// cameAsRank is how a process says which rank it is, of how many, as it joins the
+	// others: torch's own names, and Lightning's (lightning/fabric/utilities/distributed.py).
+	cameAsRank = lazy.New(`(?i)\brank["']?[ =:]{1,3}(\d{1,6})\b[^\d]{1,16}\bworld[ _]size["']?[ =:]{1,3}(\d{1,6})\b` +
+		`|\bGLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})\b`)
 	// deepSpeedNode and deepSpeedChild are what DeepSpeed's launcher says on each node.
 	// Source: deepspeed/launcher/launch.py.
 	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
@@ -21,8 +25,12 @@ var (
 	ofProcess = lazy.New(`: line \d+: +(\d{2,8}) [A-Z]|/torch_(\d{2,8})_`)
 )
 
-// processes reads which process is which rank.
+// processes reads which process is which rank, and who came.
 func (s *scanner) processes(t logline.Tag, text string) {
+	if g := cameAsRank.FindStringSubmatch(text); g != nil && len(s.Came) < 1<<16 {
+		rank, _ := strconv.Atoi(g[1] + g[3])
+		s.Came[rank], _ = strconv.Atoi(g[2] + g[4])
+	}
 	if g := deepSpeedNode.FindStringSubmatch(text); g != nil {
 		local, _ := strconv.Atoi(g[1])
 		node, _ := strconv.Atoi(g[2])

@@ -100,6 +100,7 @@ type Facts struct {
 	Args      map[string]string
 	Bases     map[logline.Tag]int    // tag without rank → the global rank seen with it
 	RankOfPid map[string]int         // process → rank, as lines name both; -1: of several
+	Came      map[int]int            // ranks that said so when they joined the others → of how many
 	Local0    []int                  // rank − local rank, as launchers' summaries pair them
 	Hosts     map[string]int         // nodes that lines name → how often
 	Ranks     map[int]bool           // ranks that spoke
@@ -201,7 +202,7 @@ func newScanner(file, keep int) *scanner {
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
 			Bases:     map[logline.Tag]int{},
-			RankOfPid: map[string]int{},
+			RankOfPid: map[string]int{}, Came: map[int]int{},
 			Hosts:     map[string]int{},
 			Ranks:     map[int]bool{},
 			Labels:    map[int]bool{},
