@@ -10,18 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatWasRefusedByWhom has connections that were refused: by what models are
-// downloaded from, and by servers of a job's own.
+// TestWhatWasRefusedByWhom has connections that were refused or have no end: of what models are
+// downloaded from, and of servers of a job's own.
 func TestWhatWasRefusedByWhom(t *testing.T) {
 	in := func(file, last string) string {
 		return "Traceback (most recent call last):\n  File \"/w/embed.py\", line 8, in <module>\n    main()\n" +
 			"  File \"/v/lib/python3.12/site-packages/" + file + "\", line 71, in send\n    return self._send(r)\n" + last + "\n"
+	}
+	nameless := func(host string) string {
+		return "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='" + host + "', port=443): Max retries exceeded with url: /v1/start " +
+			"(Caused by NameResolutionError(\"Failed to resolve '" + host + "' ([Errno -2] Name or service not known)\"))"
 	}
 	for name, c := range map[string]struct{ log, class string }{
 		"a database":              {in("milvus_lite/client.py", "httpx.ConnectError: [Errno 111] Connection refused"), outcome.UserException},
 		"a hub":                   {in("huggingface_hub/file_download.py", "httpx.ConnectError: [Errno 111] Connection refused"), outcome.HFHub},
 		"a hub, by name":          {in("api/call.py", "requests.exceptions.ConnectionError: (host='huggingface.co', port=443): Connection refused"), outcome.HFHub},
 		"a download, as it seems": {in("api/call.py", "requests.exceptions.ConnectTimeout: Connection to files.example timed out"), outcome.HFHub},
+		// Whose name nobody knows is no rank.
+		"a download, with no name": {in("requests/adapters.py", nameless("files.example")), outcome.HFHub},
+		"a server of experiments":  {in("requests/adapters.py", nameless("api.wandb.ai")), outcome.UserException},
+		"one of the house's own":   {in("requests/adapters.py", nameless("mlflow.cluster.example")), outcome.UserException},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})

@@ -234,6 +234,10 @@ type refinement struct {
 // unreached are the exceptions of those who ask another server.
 var unreached = lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`)
 
+// AsksServer reports whether an exception is of a kind that only those raise who ask
+// another server: what it says of names and connections is not of the ranks.
+func AsksServer(kind string) bool { return unreached.MatchString(kind) }
+
 var refinements = []refinement{
 	// The other end of a pipe between processes is gone.
 	{
@@ -269,6 +273,8 @@ var refinements = []refinement{
 		[]string{"multiprocessing/spawn.py"},
 		true,
 	},
+	// A server of experiments is no hub.
+	{outcome.UserException, pattern.Specific, unreached, lazy.New(`(?i)host='[\w.-]*\b(?:wandb|mlflow|neptune|comet|clearml|swanlab|tensorboard)\b`), nil, false},
 	{
 		outcome.HFHub, pattern.Specific, unreached,
 		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|getaddrinfo`), nil, false, // a download

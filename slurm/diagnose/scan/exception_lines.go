@@ -135,6 +135,9 @@ func (s *scanner) unready(e *Event) {
 func (s *scanner) classify(e *Event) *Event {
 	best := s.table.Match(e.Text)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
+	if best != nil && best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) {
+		best = nil // the words of the fabric, said of a server
+	}
 	switch {
 	case weight == pattern.Symptom: // another process is gone, whatever the words are
 		e.Class, e.Weight = class, weight
