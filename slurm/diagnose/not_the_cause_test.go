@@ -56,3 +56,26 @@ func TestWordsThatOnlyAccompany(t *testing.T) {
 		})
 	}
 }
+
+// TestABrokenFileIsOfTheDataOrAModel has a file that ends too early, read as a sample of the
+// data, by a worker or without one, and as a model.
+func TestABrokenFileIsOfTheDataOrAModel(t *testing.T) {
+	through := func(file, function string) string {
+		return "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"" + file + "\", line 54, in " + function + "\n[rank1]:     x = read(i)\n" +
+			"[rank1]:   File \"/w/files.py\", line 9, in read\n[rank1]:     return pickle.load(f)\n"
+	}
+	const head = "[rank1]: _pickle.UnpicklingError: Caught UnpicklingError in DataLoader worker process 1.\n[rank1]: Original Traceback (most recent call last):\n"
+	const worker, fetch = "/v/site-packages/torch/utils/data/_utils/worker.py", "/v/site-packages/torch/utils/data/_utils/fetch.py"
+	for name, c := range map[string]struct{ log, class string }{
+		"in a worker":            {through("/v/site-packages/torch/_utils.py", "reraise") + head + strings.SplitN(through(worker, "_worker_loop"), "\n", 2)[1], outcome.DatasetMissing},
+		"in the process itself":  {through(fetch, "fetch"), outcome.DatasetMissing},
+		"of a model":             {through("/w/restore.py", "restore"), outcome.CheckpointLoad},
+		"of a model, by its own": {through("/w/restore.py", "load_checkpoint"), outcome.CheckpointLoad},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log+"[rank1]: _pickle.UnpicklingError: pickle data was truncated\n", diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, c.class, r.Class, r.RootLine)
+			namesRank(t, 1, r, r.RootLine)
+		})
+	}
+}

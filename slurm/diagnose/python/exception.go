@@ -238,6 +238,12 @@ var unreached = lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|C
 // another server: what it says of names and connections is not of the ranks.
 func AsksServer(kind string) bool { return unreached.MatchString(kind) }
 
+// sampled are the files of torch in which a sample of the data is read.
+var sampled = []string{"torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/worker.py"}
+
+// ReadsSample reports whether an exception was raised where a sample of the data is read.
+func (t *Traceback) ReadsSample() bool { return t.Has(sampled...) }
+
 var refinements = []refinement{
 	// The other end of a pipe between processes is gone.
 	{

@@ -141,6 +141,8 @@ func (s *scanner) classify(e *Event) *Event {
 	switch {
 	case weight == pattern.Symptom: // another process is gone, whatever the words are
 		e.Class, e.Weight = class, weight
+	case best != nil && best.Class == outcome.CheckpointLoad && e.Stack.ReadsSample(): // a broken file, of the data
+		e.Class, e.Weight = outcome.DatasetMissing, pattern.Specific
 	case best != nil && best.Weight == pattern.Death:
 		e.Class, e.Weight = best.Class, pattern.Generic
 	case best != nil && (best.Weight < pattern.Generic || best.Weight >= pattern.Specific-2):
