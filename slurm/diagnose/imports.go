@@ -5,9 +5,29 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
+
+// notActivated is what a script's shell and conda say of a Python environment that the
+// script could not enter.
+var notActivated = lazy.New(`\b(?:conda|mamba|micromamba): command not found|/activate: No such file|^(?:CommandNotFoundError|Environment(?:Name|Location)NotFound)\b|conda init`)
+
+// withoutEnvironment shows beside a module that is not there what the script told before:
+// it could not enter the environment that has it, and went on without it.
+func (j *job) withoutEnvironment(v verdict, live []*scan.Event) verdict {
+	if v.class != outcome.ImportError || !report.MissingModule.MatchString(v.event.Text) {
+		return v
+	}
+	for _, e := range live {
+		if e.Class == outcome.EnvLaunch && ofScript(e) && notActivated.MatchString(e.Text) && (e.File != v.event.File || e.Off < v.event.Off) {
+			v.others = append([]*scan.Event{e}, v.others...)
+			return v
+		}
+	}
+	return v
+}
 
 var importedFrom = lazy.New(`cannot import name .* from (?:partially initialized module )?['"]?([\w.]+)['"]?.*\((/[^)]*)\)`)
 

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,5 +46,29 @@ func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 		require.Equal(t, c.kind, r.ImportKind, name)
 		require.Contains(t, r.Advice[0], c.root, name)
 		require.NotEqual(t, r.Advice[0], r.View(lang.ZH).Sections[3].Items[0], name)
+	}
+}
+
+// TestAModuleOfAnEnvironmentThatWasNotEntered has a script that could not enter its Python
+// environment and went on: that is shown beside the module that is missing then, and
+// nothing else is.
+func TestAModuleOfAnEnvironmentThatWasNotEntered(t *testing.T) {
+	const script = "/var/spool/slurmd/job00017/slurm_script: line 7: "
+	const conda, venv = script + "conda: command not found", script + "/scratch/venv/bin/activate: No such file or directory"
+	const unknown, modules = "EnvironmentNameNotFound: Could not find conda environment: train", script + "module: command not found"
+	missing, unfit := diagnosetest.Raised("ModuleNotFoundError: No module named 'yaml'"), diagnosetest.Raised("ImportError: cannot import name 'x' from 'y'")
+	const left = "srun: error: n1: task 0: Exited with exit code 1\n"
+	for log, line := range map[string]string{
+		conda + "\n" + missing + left:   conda,
+		venv + "\n" + missing + left:    venv,
+		unknown + "\n" + missing + left: unknown,
+		modules + "\n" + missing + left: "",
+		conda + "\n" + unfit + left:     "",
+		missing + left + conda + "\n":   "",
+	} {
+		r := diagnosetest.Text(t, log)
+		require.Equal(t, outcome.ImportError, r.Class, log)
+		shown := slices.ContainsFunc(r.Evidence, func(e report.Evidence) bool { return e.Text == line && e.Why == "same cause" })
+		require.Equal(t, line != "", shown, "%s: %v", log, r.Evidence)
 	}
 }

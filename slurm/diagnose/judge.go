@@ -143,7 +143,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 		j.blameMissing(&v, live)
 		return v, true
 	}
-	return j.exactRank(v, live), true
+	return j.withoutEnvironment(j.exactRank(v, live), live), true
 }
 
 // overrule drops what a broken GPU makes Python say.
