@@ -60,3 +60,10 @@ type Board struct {
 func New(cfg Config) *Board {
 	return &Board{cfg: cfg, people: cfg.People, reply: cfg.Reply, out: cfg.Out, now: cfg.Now, log: cfg.Log}
 }
+
+// noted writes down an error that nothing else depends on; nil is none.
+func (b *Board) noted(level slog.Level, what string, err error, about ...any) {
+	if err != nil {
+		b.log.Log(context.Background(), level, what, append(about, "err", err)...)
+	}
+}

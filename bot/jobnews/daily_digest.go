@@ -3,6 +3,7 @@ package jobnews
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -59,9 +60,7 @@ func (b *Board) digests(ctx context.Context) {
 		}
 	}
 	all, err := b.subscriptions(ctx)
-	if err != nil {
-		b.log.Warn("slack: subscriptions", "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
 		var by string // who has set it: their morning is the place's
 		if _, err := b.cfg.Store.Get(ctx, record.Follow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
@@ -90,9 +89,7 @@ func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) 
 	day := sums{failed: map[string][]string{}}
 	for name := range b.cfg.Service.Clusters {
 		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: b.now().Add(-24 * time.Hour)})
-		if err != nil {
-			b.log.Warn("slack: digest", "cluster", name, "err", err)
-		}
+		b.noted(slog.LevelWarn, "slack: digest", err, "cluster", name)
 		for _, j := range jobs {
 			if j.Cluster = name; s.isAbout(j) {
 				k, _, _ := b.Card(ctx, name, j.ID) // its diagnosis, where it has one

@@ -3,6 +3,7 @@ package jobnews
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -101,9 +102,7 @@ func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call,
 	if s.place = placeOf(a); bad != "" {
 		return
 	}
-	if err := b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}); err != nil {
-		b.log.Warn("slack: expected runs", "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: expected runs", b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
 }
 
 // announce posts a message that nobody asked for to a place; key keeps it from being
@@ -113,8 +112,6 @@ func (b *Board) announce(ctx context.Context, p card.Place, key string, doc view
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)
 	m := b.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
 	m.NotBefore = b.wakes(ctx, p, p.Channel)
-	if err := b.cfg.Store.Enqueue(ctx, m); err != nil {
-		b.log.Warn("slack: announcement", "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: announcement", b.cfg.Store.Enqueue(ctx, m))
 	b.out.Wake()
 }

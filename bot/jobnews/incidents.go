@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -74,9 +75,7 @@ func (b *Board) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) 
 	switches := jobcontrol.Switches(ctx, b.cfg.Service.Clusters[j.Cluster])
 	for _, found := range report.Incidents(failures, jobcontrol.IncidentWindow, switches) {
 		if slices.Contains(found.Jobs, string(j.ID)) {
-			if err := b.tellIncident(ctx, j.Cluster, found); err != nil {
-				b.log.Error("slack: incident", "err", err)
-			}
+			b.noted(slog.LevelError, "slack: incident", b.tellIncident(ctx, j.Cluster, found))
 		}
 	}
 }
@@ -208,9 +207,7 @@ func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	first := ok && err == nil && x.Taken == ""
 	if first {
 		x.Taken, x.TakenAt = a.User, b.now()
-		if err := b.drawIncident(ctx, x, id); err != nil {
-			b.log.Error("slack: incident", "err", err)
-		}
+		b.noted(slog.LevelError, "slack: incident", b.drawIncident(ctx, x, id))
 	}
 	b.cards.Unlock()
 	if !first {
@@ -222,9 +219,7 @@ func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 				return
 			}
 			k.Taken, k.TakenAt = a.User, b.now()
-			if err := b.cfg.Store.Enqueue(ctx, b.draw(ctx, k)...); err != nil {
-				b.log.Error("slack: card", "err", err)
-			}
+			b.noted(slog.LevelError, "slack: card", b.cfg.Store.Enqueue(ctx, b.draw(ctx, k)...))
 		})
 	}
 	b.out.Wake()

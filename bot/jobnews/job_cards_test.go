@@ -186,6 +186,9 @@ func TestTheNextJobHasItsCardBesideTheFirst(t *testing.T) {
 	s.begin(run(slurm.Running))
 	require.NoError(t, s.Carry(s.ctx, job, "4712"))
 	require.Equal(t, "post C1: 🟡 gpt (4712): waiting", s.told()[0])
+	s.kept.away = record.Card
+	require.Error(t, s.Carry(s.ctx, job, "4713"))
+	require.Empty(t, s.told(), "who hears of it is not known")
 }
 
 // A notice goes below the card, else to the job's owner, or to the operators; who has

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -229,9 +230,7 @@ func (b *Board) numbers(ctx context.Context) {
 	}
 	places := b.queued(ctx, jobs)
 	tell := func(n card.News) {
-		if err := b.Tell(ctx, n); err != nil {
-			b.log.Error("slack: news", "job", n.Job.ID, "err", err)
-		}
+		b.noted(slog.LevelError, "slack: news", b.Tell(ctx, n), "job", n.Job.ID)
 	}
 	var waiting []card.News
 	for _, j := range jobs {
@@ -398,9 +397,7 @@ func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...
 		return nil, false
 	}
 	result, err = op.Run(ctx, b.Reader(ctx, j), in)
-	if err != nil {
-		b.log.Debug("slack: no "+name, "job", j.ID, "err", err)
-	}
+	b.noted(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
 	return result, err == nil
 }
 
@@ -427,14 +424,8 @@ func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 		content = content[over:]
 		content = content[strings.IndexByte(content, '\n')+1:]
 	}
-	if err := b.attach(
-		ctx,
-		j,
-		fmt.Sprintf("log/%s%d", j.State, j.Restarts),
-		outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}},
-	); err != nil {
-		b.log.Warn("slack: log", "job", j.ID, "err", err)
-	}
+	o := outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}
+	b.noted(slog.LevelWarn, "slack: log", b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
 }
 
 // followed reports whether anybody looks on: a diagnosis reads many logs.

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -228,6 +230,39 @@ func TestWhatIsFollowedIsFoundInTheQueue(t *testing.T) {
 	missing, err := s.kept.Keys(s.ctx, record.Missing, s.at)
 	require.NoError(t, err)
 	require.Equal(t, []string{"name/nightly expected@T1/C9"}, missing)
+}
+
+// From its start the board tells of the jobs that have cards: of their numbers every half
+// minute, and of their end; one whose card could not be read at first, too.
+func TestTheBoardTellsFromItsStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := set(t)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer stop()
+		w := watch.New(watchedSite{s.site}, watch.Options{})
+		s.cfg.Watchers = map[string]*watch.Watcher{"test": w}
+		s.begin(run(slurm.Running))
+		job := s.put(run(slurm.Running), trained(30))
+		s.kept.away = record.Card
+		all.Go(func() { w.Run(ctx) })
+		all.Go(func() { s.Run(ctx) })
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		s.kept.away = ""
+		require.Empty(t, s.told())
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 30, s.card("4711").News.Iteration)
+		s.told()
+		job.State = slurm.Failed
+		s.site.Put(job)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Contains(t, s.told(), "update "+theCard+": ❌ gpt (4711): failed")
+	})
 }
 
 type watchedSite struct{ ops.Cluster }

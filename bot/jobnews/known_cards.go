@@ -2,6 +2,7 @@ package jobnews
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
@@ -37,9 +38,7 @@ func (b *Board) cardAt(ctx context.Context, key string) (k card.Card, ok bool, e
 // Cards are those that are wanted of all.
 func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
-	if err != nil {
-		b.log.Warn("slack: cards", "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: cards", err)
 	for _, key := range keys {
 		if k, ok, err := b.cardAt(ctx, key); err == nil && ok && wanted(k) {
 			list = append(list, k)

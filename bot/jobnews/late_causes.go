@@ -2,6 +2,7 @@ package jobnews
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/record"
@@ -16,18 +17,14 @@ const looksForCause = 5
 
 // lookForCause has the next looks try the diagnosis of a card's job, so often.
 func (b *Board) lookForCause(ctx context.Context, id string, looks int) {
-	if err := b.cfg.Store.Put(ctx, record.Unexplained, id, looks, b.now().AddDate(0, 0, 1)); err != nil {
-		b.log.Warn("slack: cause", "job", id, "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: cause", b.cfg.Store.Put(ctx, record.Unexplained, id, looks, b.now().AddDate(0, 0, 1)), "job", id)
 }
 
 // explainLate tries the diagnoses again that failed, and tells what they find. A job
 // that runs again has none to be told.
 func (b *Board) explainLate(ctx context.Context) {
 	ids, err := b.cfg.Store.Keys(ctx, record.Unexplained, b.now())
-	if err != nil {
-		b.log.Warn("slack: causes", "err", err)
-	}
+	b.noted(slog.LevelWarn, "slack: causes", err)
 	for _, id := range ids {
 		var left int
 		_, err := b.cfg.Store.Get(ctx, record.Unexplained, id, b.now(), &left)
@@ -50,8 +47,6 @@ func (b *Board) explainLate(ctx context.Context) {
 		case waits:
 			b.log.Warn("slack: no cause was found", "job", id)
 		}
-		if err := b.cfg.Store.Delete(ctx, record.Unexplained, id); err != nil {
-			b.log.Warn("slack: cause", "job", id, "err", err)
-		}
+		b.noted(slog.LevelWarn, "slack: cause", b.cfg.Store.Delete(ctx, record.Unexplained, id), "job", id)
 	}
 }

@@ -2,7 +2,9 @@ package jobnews
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,30 @@ func TestTheLossIsAPictureAtEachQuarter(t *testing.T) {
 	require.Empty(t, fresh.told(), "a point is no curve")
 	fresh.drawProgress(fresh.ctx, n, m)
 	require.Empty(t, fresh.told(), "the card has the chart")
+}
+
+// Where the workspace takes no charts, each quarter of a run is a picture; the end is not.
+func TestAQuarterIsAPictureWhereACardHasNoChart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := set(t)
+		s.slack = func(string, map[string][]string) string { return `{"ok":false,"error":"invalid_blocks"}` }
+		s.begin(run(slurm.Running))
+		ctx, stop := context.WithCancel(t.Context())
+		go s.out.Run(ctx)
+		synctest.Wait()
+		stop()
+		n, m := s.numbersOf(trained(30))
+		s.told()
+		for _, c := range []struct {
+			iteration int
+			shown     string
+		}{{24, ""}, {25, "post below " + theCard + ": loss-25.png"}, {49, ""}, {50, "upload below " + theCard + ": loss-50.png"}, {80, "upload below " + theCard + ": loss-75.png"}, {100, ""}} {
+			n.Iteration = c.iteration
+			s.drawProgress(s.ctx, n, m)
+			require.Equal(t, c.shown, strings.Join(s.told(), "; "), c.iteration)
+		}
+	})
 }
 
 // The card of a pipeline shows its steps, how far each is, and where it broke.

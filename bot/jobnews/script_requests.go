@@ -2,6 +2,7 @@ package jobnews
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -66,9 +67,7 @@ func (b *Board) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 			delete(b.scriptsRead, id) // Slack did not say who is where: asked again
 			continue
 		}
-		if err := b.cfg.Store.Put(ctx, record.ScriptRead, id, true, b.now().AddDate(0, 0, 7)); err != nil {
-			b.log.Warn("slack: script", "job", j.ID, "err", err)
-		}
+		b.noted(slog.LevelWarn, "slack: script", b.cfg.Store.Put(ctx, record.ScriptRead, id, true, b.now().AddDate(0, 0, 7)), "job", j.ID)
 	}
 }
 
@@ -82,15 +81,11 @@ func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, p
 			return false
 		}
 		if len(places) == 0 && m[1][0] != 'U' {
-			if err := b.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])); err != nil {
-				b.log.Warn("slack: script", "job", j.ID, "err", err)
-			}
+			b.noted(slog.LevelWarn, "slack: script", b.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])), "job", j.ID)
 		}
 		for _, p := range places {
 			s := subscription{subject: "job/" + card.ID(j.Cluster, j.ID), place: p}
-			if err := b.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)); err != nil {
-				b.log.Warn("slack: script", "job", j.ID, "err", err)
-			}
+			b.noted(slog.LevelWarn, "slack: script", b.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)), "job", j.ID)
 		}
 	}
 	return true
@@ -165,8 +160,6 @@ func (b *Board) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bo
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	script, err := reads.BatchScript(ctx, j.ID)
-	if err != nil {
-		b.log.Debug("slack: script", "job", j.ID, "err", err)
-	}
+	b.noted(slog.LevelDebug, "slack: script", err, "job", j.ID)
 	return script, err == nil
 }

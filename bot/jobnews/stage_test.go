@@ -90,8 +90,11 @@ func set(t *testing.T, policy ...func(*people.Policy)) *stage {
 	return s
 }
 
-// RoundTrip is Slack.
+// RoundTrip is Slack, which answers who still waits.
 func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	require.NoError(s.t, r.ParseForm())
 	w := httptest.NewRecorder()
 	_, err := w.WriteString(s.slack(r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], r.Form))
