@@ -25,12 +25,6 @@ var functions = template.FuncMap{
 	},
 	"tf": func(l lang.Lang, key string, values ...any) string { return labels[key].With(values...).In(l) },
 	"in": func(l lang.Lang, doc any, level int) inLang { return inLang{l, doc, level} },
-	"level": func(title string) int { // of headings below a title, or in its place
-		if title == "" {
-			return 2
-		}
-		return 3
-	},
 	"time": func(at any) template.HTML {
 		var t time.Time
 		switch x := at.(type) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,51 @@ func TestASpecificationIsItsOwners(t *testing.T) {
 	require.Contains(t, body, "gpt")
 	status, _ = s.as("alice").get("/web/jobs/test/4713/specification")
 	require.Equal(t, http.StatusNotFound, status, "it was not submitted here")
+}
+
+// What a submission changed stands with its script, folded up.
+func TestWhatASubmissionChanged(t *testing.T) {
+	s := newFullSite(t)
+	b, now := s.as("alice"), s.svc.Now()
+	for _, minutes := range []string{"10", "20"} {
+		words := slices.Clone(opstest.GoodJob)
+		words[slices.Index(words, "--time")+1] = minutes
+		status, body := b.post("/web/do", map[string][]string{"op": {"submit"}, "cluster": {"test"}, "word": words})
+		require.Equal(t, 200, status, body)
+		now = now.Add(time.Minute)
+		s.svc.Now = func() time.Time { return now }
+	}
+	_, body := b.get("/web/jobs/test/4702/changes")
+	require.Contains(t, body, "<td>time</td>")
+	require.Regexp(t, `(?s)<pre[^>]*>.*#SBATCH --time=`, body)
+}
+
+// askedCluster counts how often it is asked for somebody's accounts.
+type askedCluster struct {
+	fullCluster
+	asked *int
+}
+
+func (c askedCluster) Associations(ctx context.Context, user string) ([]slurm.Association, error) {
+	*c.asked++
+	return c.fullCluster.Associations(ctx, user)
+}
+
+// Somebody's accounts are asked for once in five minutes, whatever the pages that name them.
+func TestAccountsAreAskedForNowAndThen(t *testing.T) {
+	s := newFullSite(t)
+	asked := 0
+	s.svc.Clusters["test"] = askedCluster{fullCluster{s.jobs}, &asked}
+	b, now := s.as("alice"), s.svc.Now()
+	for _, c := range []struct {
+		after time.Duration
+		asked int
+	}{{0, 1}, {4 * time.Minute, 1}, {6 * time.Minute, 2}} {
+		s.svc.Now = func() time.Time { return now.Add(c.after) }
+		_, body := b.get("/web/jobs")
+		require.Contains(t, body, `<option value="account:infra">`)
+		require.Equal(t, c.asked, asked, c.after)
+	}
 }
 
 // A team is an account: its jobs and what it used are a choice away.

@@ -184,6 +184,19 @@ func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+// Who is sent to a provider has ten minutes there.
+func TestASignInAtAProviderMayTakeTenMinutes(t *testing.T) {
+	s := newOpenSite(t, newIdentityProvider(t), newSite)
+	b := s.browser()
+	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := b.Get(s.url + "/web/login/oidc")
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	require.Len(t, res.Cookies(), 1)
+	require.Equal(t, 600, res.Cookies()[0].MaxAge)
+}
+
 // The page is served while its provider is away, and says so.
 func TestAProviderMayBeAway(t *testing.T) {
 	p := newIdentityProvider(t)
