@@ -2,6 +2,9 @@ package jobnews
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,11 +14,13 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -85,7 +90,10 @@ func TestAQuarterIsAPictureWhereACardHasNoChart(t *testing.T) {
 		for _, c := range []struct {
 			iteration int
 			shown     string
-		}{{24, ""}, {25, "post below " + theCard + ": loss-25.png"}, {49, ""}, {50, "upload below " + theCard + ": loss-50.png"}, {80, "upload below " + theCard + ": loss-75.png"}, {100, ""}} {
+		}{
+			{24, ""}, {25, "post below " + theCard + ": loss-25.png"}, {49, ""}, {50, "upload below " + theCard + ": loss-50.png"},
+			{80, "upload below " + theCard + ": loss-75.png"}, {100, ""},
+		} {
 			n.Iteration = c.iteration
 			s.drawProgress(s.ctx, n, m)
 			require.Equal(t, c.shown, strings.Join(s.told(), "; "), c.iteration)
@@ -142,6 +150,55 @@ func TestAPipelinesCard(t *testing.T) {
 	require.NotContains(t, draw(), "+")
 	p.Steps = make([]jobcontrol.PipelineStep, mostSteps+2)
 	require.Contains(t, draw(), `\n+2"`)
+}
+
+// The jobs of a pipeline's steps share a card in each place that follows them, and the
+// end of one is told below it.
+func TestThePlacesOfAPipelineHaveOneCard(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	dir := t.TempDir()
+	step := "{nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: x.sh, time: 10, worktree: /lustre/m"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nightly.yaml"), []byte("name: nightly\nsteps:\n  - {name: prep, job: "+step+
+		"}}\n  - {name: train, needs: [prep], job: "+step+`, args: ["<prep.job_id>"]}}`+"\n"), 0o600))
+	op := jobcontrol.Pipeline()
+	call := &ops.Call{Service: s.cfg.Service, Who: ops.Caller{Surface: ops.Shell, ID: "ada", User: "ada"}, Dir: dir}
+	_, err := op.Run(s.ctx, call, &jobcontrol.PipelineIn{File: "nightly.yaml", Yes: true})
+	require.NoError(t, err)
+	for _, key := range []string{"user/ada@T1/C8", "user/ada@T1/C9"} {
+		require.NoError(t, s.kept.Put(s.ctx, record.Follow, key, "U1", time.Time{}))
+	}
+	news := func(id slurm.JobID, state slurm.State) []string {
+		told := s.tell(card.News{Job: slurm.Job{ID: id, Name: "x", User: "ada", State: state}})
+		slices.Sort(told)
+		return told
+	}
+	require.Equal(t, []string{"post C8: nightly: 0 of 2 steps completed", "post C9: nightly: 0 of 2 steps completed"}, news("4701", slurm.Running))
+	require.Empty(t, news("4701", slurm.Running), "nothing is new")
+	told := news("4701", slurm.Completed)
+	require.Contains(t, told, "update card/pipeline/ada/nightly@T1/C8: nightly: 1 of 2 steps completed")
+	require.Contains(t, told, "post below card/pipeline/ada/nightly@T1/C9: ✅ x (4701): completed")
+	require.Len(t, told, 4)
+	told = news("4702", slurm.Failed)
+	require.Contains(t, told[len(told)-1], "broke at train")
+}
+
+// Who submits a run with a schedule is told where it stops coming.
+func TestARunWithAScheduleIsExpected(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	a := incoming.Ask{Key: "k", Team: "T1", User: "U1", Channel: "C1"}
+	c := s.people.Call(s.ctx, a)
+	submit, _ := operations.Lookup("submit")
+	expect := func(schedule ...string) []string {
+		in := submit.NewIn()
+		require.NoError(t, submit.Words(in, slices.Concat(schedule, opstest.GoodJob)))
+		s.expectSchedule(s.ctx, a, c, in)
+		return s.follows()
+	}
+	require.Empty(t, expect())
+	require.Empty(t, expect("--every=now and then"), "it is no schedule")
+	require.Equal(t, []string{"name/gpt expected@T1/C1"}, expect("--every=daily"))
 }
 
 // Who submits has the card where they asked; nothing is followed that was not submitted.
