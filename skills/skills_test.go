@@ -35,6 +35,16 @@ func TestAllCarriesBothLanguages(t *testing.T) {
 	}
 }
 
+func TestASkillIsHadByItsName(t *testing.T) {
+	for _, want := range skills.All() {
+		got, ok := skills.Get(want.Name)
+		require.True(t, ok, want.Name)
+		require.Equal(t, want, got)
+	}
+	_, ok := skills.Get("no-such-skill")
+	require.False(t, ok)
+}
+
 // TestOnlyWhatAnAgentReadsIsInstalled keeps the folders, which installers copy as
 // they are, free of what only this project needs.
 func TestOnlyWhatAnAgentReadsIsInstalled(t *testing.T) {

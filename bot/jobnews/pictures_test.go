@@ -91,8 +91,12 @@ func TestAQuarterIsAPictureWhereACardHasNoChart(t *testing.T) {
 			iteration int
 			shown     string
 		}{
-			{24, ""}, {25, "post below " + theCard + ": loss-25.png"}, {49, ""}, {50, "upload below " + theCard + ": loss-50.png"},
-			{80, "upload below " + theCard + ": loss-75.png"}, {100, ""},
+			{24, ""},
+			{25, "post below " + theCard + ": loss-25.png"},
+			{49, ""},
+			{50, "upload below " + theCard + ": loss-50.png"},
+			{80, "upload below " + theCard + ": loss-75.png"},
+			{100, ""},
 		} {
 			n.Iteration = c.iteration
 			s.drawProgress(s.ctx, n, m)

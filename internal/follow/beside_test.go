@@ -213,6 +213,9 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 		other.Job.ID = "93"
 		l.f.incident(t.Context(), l.st, &other)
 		require.Nil(t, other.Incident, "what others have in common is not this one's")
+		unexplained := News{Job: last.Job}
+		l.f.incident(t.Context(), l.st, &unexplained)
+		require.Nil(t, unexplained.Incident)
 	}
 }
 
@@ -250,6 +253,22 @@ func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
 	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 2); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
 	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
+}
+
+// A run that fails of what the attempt before failed of is not tried a third time.
+func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
+	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
+	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
+	sub, _, ok := specOf(t.Context(), l.st, l.job)
+	require.True(t, ok)
+	lineage, _ := lineageOf(sub)
+	again, err := l.f.sameCause(t.Context(), l.st, lineage, "1", r, "")
+	require.NoError(t, err)
+	require.False(t, again)
+	n := News{Job: l.job, Report: &r}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Equal(t, "not submitted again: the same cause came twice", n.Why.EN)
+	require.Empty(t, n.Next)
 }
 
 // Operators hear that a cluster is away, and that it is back, in words of its own.
