@@ -119,7 +119,14 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 		require.NotNil(t, end.Report, "job %d of the chain", n)
 		require.Contains(t, end.Report.RootLine, "apex")
 	}
-	time.Sleep(2 * time.Second)
+	// The end of a job that came later shows that the others were looked at again.
+	out, err = op.Run(t.Context(), call, &launch.SubmitIn{Yes: true, Force: true, SpecIn: launch.SpecIn{Spec: job.Spec{
+		Name: "later", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"true"}, Script: "train.sh",
+		Partition: "prod", Time: "5",
+	}}})
+	require.NoError(t, err)
+	after := *out.(launch.SubmitOut).JobID
+	find("the end of a later job", func(x News) bool { return x.Job.ID == after && x.Job.State.Ended() })
 	told := map[string]int{}
 	mu.Lock()
 	for _, x := range news {
@@ -132,7 +139,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	mu.Unlock()
 	require.Equal(t, map[string]int{
 		"next of " + string(ids[0]): 1, "next of " + string(ids[1]): 1,
-		"end of " + string(ids[0]): 1, "end of " + string(ids[1]): 1, "end of " + string(ids[2]): 1,
+		"end of " + string(ids[0]): 1, "end of " + string(ids[1]): 1, "end of " + string(ids[2]): 1, "end of " + string(after): 1,
 	}, told)
 	subs, err := st.Submissions(t.Context(), "alice", "long", 10)
 	require.NoError(t, err)

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 type yard struct {
 	t    *testing.T
 	call *ops.Call
+	f    *Follower
+	st   *store.Store
 	tree string
 	mu   sync.Mutex
 	news []News
@@ -76,6 +78,7 @@ func newYard(t *testing.T, uv string) *yard {
 			return nil
 		},
 	}
+	y.f, y.st = f, st
 	ctx, stop := context.WithCancel(context.Background())
 	go w.Run(ctx)
 	done := make(chan error, 1)

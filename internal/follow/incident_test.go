@@ -2,7 +2,6 @@ package follow
 
 import (
 	"testing"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -25,7 +24,6 @@ exit 1
 		y.until("its failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
 		failed = append(failed, id)
 	}
-	time.Sleep(300 * time.Millisecond)
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	var told []*report.Incident
