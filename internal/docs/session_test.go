@@ -17,9 +17,9 @@ import (
 
 // The README's session: real answers to a specification and to logs in testdata.
 var session = []struct{ say, op, words string }{
-	{"A job that would queue for hours and die in its first second:", "plan", "-f gpt-8b.yaml"},
+	{"A job that would wait for hours in the queue and fail in its first second:", "plan", "-f gpt-8b.yaml"},
 	{"The launch constants for any configuration:", "constants", "--gpu gb200 --tp 4 --nodes 2 --gpus-per-node 4"},
-	{"Sixteen ranks, fifteen of them with NCCL time-outs. Who died first?", "diagnose", "gpt-8b-4711"},
+	{"Sixteen ranks failed, fifteen of them with NCCL timeouts. Which one failed first?", "diagnose", "gpt-8b-4711"},
 	{"A question:", "ask", "do I need to set CUDA_DEVICE_MAX_CONNECTIONS with FSDP?"},
 	{"一个问题：", "ask", "36 个注意力头可以用 TP 8 吗？"},
 }
