@@ -1,11 +1,11 @@
-// The site of docs/: `make site` writes it to dist/site. A link that leads nowhere fails the build.
+// Builds a web site from docs/: `make site` writes it to dist/site. A broken link fails the build.
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { defineConfig } from 'vitepress'
 
 const repository = 'https://github.com/megatron-ops/megatron-ops'
 
-// The pages lie outside of this folder, where their imports of vue would not be found.
+// The pages are outside this folder, so their imports of vue need an alias.
 const vue = dirname(createRequire(import.meta.url).resolve('vue/package.json'))
 
 const page = (text: string, link: string) => ({ text, link })
@@ -24,20 +24,20 @@ export default defineConfig({
     socialLinks: [{ icon: 'github', link: repository }],
     editLink: { pattern: repository + '/edit/main/docs/:path', text: 'Change this page' },
     sidebar: [
-      { text: 'Begin', items: [page('Tutorial', '/tutorial'), page('入门教程', '/zh/tutorial'), page('Install', '/install'), page('Compared with others', '/comparison')] },
+      { text: 'Start', items: [page('Tutorial', '/tutorial'), page('入门教程', '/zh/tutorial'), page('Install', '/install'), page('Comparison with other tools', '/comparison')] },
       {
-        text: 'How to',
+        text: 'How-to guides',
         items: [
-          page('Set up Slack', '/slack'), page('Set up an agent', '/mcp'), page('Describe the site', '/configuration'), page('Have submissions approved', '/approvals'),
-          page('Serve several clusters', '/clusters'), page('Run it on PostgreSQL', '/postgresql'), page('Upgrade and back up', '/upgrading'), page('Open the page', '/web'),
-          page('Tell other services', '/notify'), page('Monitor it', '/monitoring'), page('Chain steps', '/pipelines'), page('Work from a laptop', '/sync'),
+          page('Set up Slack', '/slack'), page('Set up an agent', '/mcp'), page('Configure the site', '/configuration'), page('Require approval', '/approvals'),
+          page('Serve several clusters', '/clusters'), page('Run it on PostgreSQL', '/postgresql'), page('Upgrade and back up', '/upgrading'), page('Web page', '/web'),
+          page('Notifications', '/notify'), page('Monitor it', '/monitoring'), page('Pipelines', '/pipelines'), page('Work from a laptop', '/sync'),
         ],
       },
       {
         text: 'Reference',
         items: [
-          page('Operations', '/operations'), page('Job specification', '/specification'), page('Rules', '/rules'), page('Script checks', '/lint'), page('Failure classes, and how the cause is found', '/failures'),
-          page('Slurm releases', '/compatibility'), page('Accuracy', '/accuracy'),
+          page('Operations', '/operations'), page('Job specification', '/specification'), page('Rules', '/rules'), page('Lint rules', '/lint'), page('Failure classes, and how the cause is found', '/failures'),
+          page('Compatibility with Slurm releases', '/compatibility'), page('Accuracy of estimates', '/accuracy'), page('Measurements', '/measurements'),
         ],
       },
       {
