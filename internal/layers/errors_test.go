@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the top of the source, as tests of this folder see it.
+// root is the repository's root, relative to this folder.
 const root = "../.."
 
-// englishOnly are the folders and files whose errors need no Chinese, each with the
-// reason. "x/" is a folder and all below it.
+// englishOnly lists folders and files whose errors need no Chinese, each with the
+// reason. "x/" means the folder and everything below it.
 var englishOnly = map[string]string{
 	"mcp/":                          "agents read it, and the protocol speaks English",
 	"bot/bot.go":                    "a mistake of the program's that starts it",
@@ -48,7 +48,7 @@ var englishOnly = map[string]string{
 	"tools/":                        "developers read it",
 }
 
-// eachSource hands on every file of the program, without tests.
+// eachSource calls its function for every Go file of the program, without tests.
 func eachSource(t *testing.T, each func(name string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -74,9 +74,9 @@ func eachSource(t *testing.T, each func(name string, set *token.FileSet, file *a
 	}))
 }
 
-// An error that a person may see says the same in both languages from where it
-// arises: as lang.Text{EN: …, ZH: …}.Err(…), or in Slurm's own words by slurm.Sayf.
-// So fmt.Errorf and errors.New are for what nobody sees.
+// An error that a person may see has its text in both languages where it arises:
+// lang.Text{EN: …, ZH: …}.Err(…), or Slurm's own words in slurm.Sayf. fmt.Errorf and
+// errors.New are only for errors that nobody sees.
 func TestErrorsAreInBothLanguages(t *testing.T) {
 	used := map[string]bool{}
 	eachSource(t, func(name string, set *token.FileSet, file *ast.File) {
@@ -99,7 +99,8 @@ func TestErrorsAreInBothLanguages(t *testing.T) {
 	}
 }
 
-// called is the function of another package that call calls, such as "errors.New".
+// called returns the name of the function of another package that call calls, such as
+// "errors.New".
 func called(call *ast.CallExpr) string {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -112,11 +113,10 @@ func called(call *ast.CallExpr) string {
 	return from.Name + "." + f.Sel.Name
 }
 
-// verb is a place for a value in a text of package fmt.
+// verb matches a formatting verb of package fmt.
 var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*[a-zA-Z]`)
 
-// The values of a text are set into both languages: each language has a place for
-// each, in whichever order.
+// Both languages of a text use all of its values, in any order.
 func TestBothLanguagesTakeTheSameValues(t *testing.T) {
 	looked := 0
 	eachSource(t, func(_ string, set *token.FileSet, file *ast.File) {
@@ -162,7 +162,7 @@ func TestBothLanguagesTakeTheSameValues(t *testing.T) {
 	require.Greater(t, looked, 500)
 }
 
-// excuse is the row of englishOnly that name stands under, or "".
+// excuse returns the row of englishOnly that covers name, or "".
 func excuse(name string) string {
 	for place := range englishOnly {
 		if place == name || strings.HasSuffix(place, "/") && strings.HasPrefix(name, place) {

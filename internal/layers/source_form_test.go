@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	widest  = 160 // characters of a line of code
-	longest = 500 // lines of a file
+	widest  = 160 // characters in a line of code
+	longest = 500 // lines in a file
 )
 
-// fillsTables are the files with an init function, each with the reason. A table that
-// an init fills is not seen where it is declared.
+// fillsTables lists the files that may have an init function, each with the reason.
+// A reader does not see the contents of a table that an init function fills.
 var fillsTables = map[string]string{
 	"internal/quickstart/quickstart.go": "it sets the collector before any other package makes its tables",
 }
 
-// A line of code is at most widest characters wide. Texts are data and may be longer than
-// that; a regular expression is code: it is split, and its parts are explained.
+// A line of code has at most widest characters. String literals are data and may be
+// longer, except regular expressions, which are split into explained parts.
 func TestSourceIsNarrowAndShort(t *testing.T) {
 	seenInit := map[string]bool{}
 	eachSource(t, func(name string, set *token.FileSet, file *ast.File) {
@@ -72,8 +72,7 @@ func TestSourceIsNarrowAndShort(t *testing.T) {
 	}
 }
 
-// withoutTexts is src with nothing between the quotes of its strings but the ends of
-// their lines.
+// withoutTexts returns src with its string literals emptied; their line breaks stay.
 func withoutTexts(set *token.FileSet, file *ast.File, src []byte) string {
 	var b strings.Builder
 	at := 0
