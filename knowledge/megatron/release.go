@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// A Release is one of the Megatron-LM releases whose flags and rules are
-// known. The constants rise with time, so that releases compare with < and >=;
-// the zero value stands for the newest.
+// A Release is one of the known Megatron-LM releases. A later release is a
+// greater number, so < and >= compare releases. The zero value means the newest.
 type Release uint8
 
 type releaseFacts struct{ name, tag, commit, date string }
 
-// Releases returns every release that is known, oldest first.
+// Releases returns every known release, oldest first.
 func Releases() []Release {
 	all := make([]Release, len(releases))
 	for i := range all {
@@ -34,23 +33,23 @@ func (r Release) OrNewest() Release {
 	return r
 }
 
-// String is how people write the release: 0.17.1, or main.
+// String returns the release's name, such as 0.17.1 or main.
 func (r Release) String() string { return releases[r.OrNewest()-1].name }
 
-// Tag is the git tag, or main.
+// Tag returns the git tag, or main.
 func (r Release) Tag() string { return releases[r.OrNewest()-1].tag }
 
-// Commit is the commit that the release's flags and rules were read from.
+// Commit returns the commit from which the release's flags and rules were read.
 func (r Release) Commit() string { return releases[r.OrNewest()-1].commit }
 
-// Date is the day of that commit.
+// Date returns the day of Commit, such as 2026-05-25.
 func (r Release) Date() string { return releases[r.OrNewest()-1].date }
 
-// A Match says how a text that names a version was understood.
+// A Match is the release that a version text stands for.
 type Match struct {
 	Release Release
-	// Exact reports that the rules were read from this very version. Otherwise
-	// Release is the nearest that is known.
+	// Exact reports that the release is the requested version. Otherwise Release
+	// is the nearest known release.
 	Exact bool
 }
 
@@ -60,10 +59,10 @@ var (
 	boundText   = regexp.MustCompile(`^(>=|<=|==|~=|>|<)?\s*(\S+)$`)
 )
 
-// ParseRelease understands what people write for a version of Megatron-LM: a
-// release (0.17.1, core_v0.17.1, core_r0.17.0), its minor version (0.17), a
-// range (">=0.16,<0.18": the newest within it), a commit, or main. It returns
-// false where the text names no version.
+// ParseRelease parses a version of Megatron-LM: a release (0.17.1, core_v0.17.1,
+// core_r0.17.0), a minor version (0.17), a range (">=0.16,<0.18" stands for the
+// newest release in it), a commit, or main. It returns false where the text is
+// none of these, or a commit that is not known.
 func ParseRelease(text string) (Match, bool) {
 	text = strings.TrimSpace(text)
 	lower := strings.ToLower(text)
@@ -87,10 +86,10 @@ func ParseRelease(text string) (Match, bool) {
 	return v.nearest(), true
 }
 
-// KnownCommit reports whether text looks like a commit, and nothing else.
-func KnownCommit(text string) bool { return commitText.MatchString(strings.ToLower(text)) }
+// IsCommit reports whether text has the form of a commit hash.
+func IsCommit(text string) bool { return commitText.MatchString(strings.ToLower(text)) }
 
-// A version is a number of three parts; patch is -1 where it is not given.
+// A version holds major, minor and patch; patch is -1 where it is not given.
 type version [3]int
 
 func parseVersion(text string) (version, bool) {
@@ -116,7 +115,7 @@ func (v version) minor() version { return version{v[0], v[1], -1} }
 
 func compare(a, b version) int { return slices.Compare(a[:], b[:]) }
 
-// numbered are the releases with a number: all but main.
+// numbered returns the versions of all releases except main.
 func numbered() []version {
 	var all []version
 	for _, r := range releases {
@@ -127,9 +126,9 @@ func numbered() []version {
 	return all
 }
 
-// nearest is the release with the same minor version; else the next older one,
-// for a version in between; else the oldest. What is newer than every release
-// is judged by main.
+// nearest returns the release with the same minor version, else the next older
+// release, else the oldest. For a version newer than every release it returns
+// Main.
 func (v version) nearest() Match {
 	all := numbered()
 	for i, r := range all {
@@ -149,14 +148,14 @@ func (v version) nearest() Match {
 	return Match{at, false}
 }
 
-// parseRange finds the newest release that every bound allows.
+// parseRange finds the newest release within all bounds.
 func parseRange(text string) (Match, bool) {
 	all := numbered()
 	allowed := make([]bool, len(all))
 	for i := range allowed {
 		allowed[i] = true
 	}
-	for _, bound := range strings.Split(text, ",") {
+	for bound := range strings.SplitSeq(text, ",") {
 		m := boundText.FindStringSubmatch(strings.TrimSpace(bound))
 		if m == nil {
 			return Match{}, false
@@ -177,8 +176,8 @@ func parseRange(text string) (Match, bool) {
 	return Match{}, false
 }
 
-// within reports whether a release satisfies one bound. A bound without a
-// patch number speaks of the minor version.
+// within reports whether a release satisfies one bound. Only the minor version
+// counts for a bound without a patch number.
 func within(r version, operator string, bound version) bool {
 	if bound[2] < 0 {
 		r = r.minor()
@@ -199,15 +198,16 @@ func within(r version, operator string, bound version) bool {
 	return order == 0
 }
 
-// A Span is the releases that know a flag under one definition.
+// A Span is one definition of a flag and the range of releases with this
+// definition.
 type Span struct {
 	Flag Flag
-	// Since and Until are the first and the last release.
+	// Since and Until are the first and the last release with the definition.
 	Since, Until Release
 }
 
-// FlagHistory returns the definitions that a flag had over the releases,
-// oldest first; none where no release has it.
+// FlagHistory returns a flag's definitions over the releases, oldest first. It
+// returns none where no release has the flag.
 func FlagHistory(name string) []Span {
 	if !strings.HasPrefix(name, "-") {
 		name = "--" + name

@@ -127,7 +127,7 @@ var (
 	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "hourly、daily、weekly，或间隔如 30m、12h、2d"))
 	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, phrase("letters, digits and '_', not starting with a digit", "字母、数字与 '_'，不以数字开头"))
 	releaseGrammar = grammar{func(v string) lang.Text {
-		if _, ok := megatron.ParseRelease(v); ok || megatron.KnownCommit(v) {
+		if _, ok := megatron.ParseRelease(v); ok || megatron.IsCommit(v) {
 			return fine
 		}
 		return phrase("names no release of Megatron-LM", "不是 Megatron-LM 的版本")
