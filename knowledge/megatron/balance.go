@@ -1,29 +1,30 @@
 package megatron
 
-// Operations is what one token costs: six operations for each weight that it
-// meets, and what runs along the sequence.
+// Operations counts the floating-point operations that training spends on one
+// token: six for each weight that the token uses, and those along the sequence.
 type Operations struct {
-	// Linear are the products with weights outside the experts and the output
-	// layer, Experts those of the routed experts.
+	// Linear counts the products with weights outside the experts and the output
+	// layer, Experts the products with the routed experts' weights.
 	Linear, Experts float64
-	// Output is the output layer, once more for each depth of multi-token
+	// Output counts the output layer, once more for each depth of multi-token
 	// prediction.
 	Output float64
-	// Sequence is attention and the scans of Mamba.
+	// Sequence counts attention and Mamba's scans.
 	Sequence float64
-	// Miscounted is what Megatron's log counts of Mamba beside, less where below 0:
-	// it takes all mixers to be twice as wide as the hidden size. Nothing computes it.
+	// Miscounted is an error of Megatron's log, which assumes that every Mamba mixer
+	// is twice as wide as the hidden size. The GPU does not compute these
+	// operations. Miscounted is negative where the log counts too few.
 	Miscounted float64
 }
 
-// Total is all operations of a token, as Megatron's log counts them.
+// Total returns the operations of a token as Megatron's log counts them.
 func (o Operations) Total() float64 {
 	return o.Linear + o.Experts + o.Output + o.Sequence + o.Miscounted
 }
 
-// Operations counts the model's operations for one token, as
-// megatron/training/training.py:num_floating_point_operations does: causal
-// attention counts half.
+// Operations counts the model's operations for one token like
+// megatron/training/training.py:num_floating_point_operations. Causal attention
+// counts half.
 func (s Shape) Operations() Operations {
 	_, active := s.Params()
 	output := float64(s.Hidden) * float64(s.Vocab)
@@ -36,7 +37,7 @@ func (s Shape) Operations() Operations {
 	if s.Experts > 0 {
 		experts = parts.MoE * s.moePart().experts * float64(s.TopK) / float64(s.Experts)
 	}
-	narrower := 0.0 // than the log takes a mixer to be
+	narrower := 0.0 // how much narrower a mixer is than the log assumes
 	if parts.Mamba > 0 {
 		narrower = float64(2*s.Hidden - s.Mamba.Inner)
 	}
@@ -50,9 +51,9 @@ func (s Shape) Operations() Operations {
 	}
 }
 
-// Imbalance is the time of the fullest pipeline stage over the mean: the output
-// layer, which takes as long as so many layers, is work that the stage of the
-// loss has beside its own.
+// Imbalance returns the time of the slowest pipeline stage divided by the mean
+// time of a stage. The last stage computes the output layer in addition to its
+// decoder layers; output is the layer's cost, in decoder layers.
 func (c *Config) Imbalance(s *Shape, output float64) float64 {
 	if c.PP <= 1 || s.Layers == 0 {
 		return 1

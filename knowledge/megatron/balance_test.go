@@ -7,13 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func configOf(t *testing.T, world int, line string) *Config {
-	t.Helper()
-	args, errs := Parse(Run{Argv: strings.Fields(line), WorldSize: world, Arch: 9})
-	require.Empty(t, errs)
-	return args.Effective()
-}
-
 const (
 	small = "--num-layers 8 --hidden-size 1024 --ffn-hidden-size 4096 --num-attention-heads 8 --seq-length 2048 --max-position-embeddings 2048 " +
 		"--vocab-size 65536 --micro-batch-size 1 --global-batch-size 64 --untie-embeddings-and-output-weights --bf16"
@@ -23,20 +16,20 @@ const (
 		"--disable-bias-linear --seq-length 8192 --max-position-embeddings 8192 --vocab-size 131072 --micro-batch-size 1 --bf16"
 )
 
-func TestOutputLayerLoadsTheLastStage(t *testing.T) {
-	flat := configOf(t, 4, small+" --pipeline-model-parallel-size 4")
+func TestOutputLayerAddsToTheLastStage(t *testing.T) {
+	flat := effective(t, 4, small+" --pipeline-model-parallel-size 4")
 	shape := flat.Shape()
-	even := configOf(t, 4, small+" --pipeline-model-parallel-size 1")
+	even := effective(t, 4, small+" --pipeline-model-parallel-size 1")
 	require.Equal(t, 1.0, even.Imbalance(&shape, 5))
 	require.InEpsilon(t, 4*(2+5)/(8+5.0), flat.Imbalance(&shape, 5), 1e-9, "two layers and five, of thirteen on four stages")
 	few := strings.Replace(small, "65536", "16384", 1)
-	accounted := configOf(t, 5, few+" --pipeline-model-parallel-size 5 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")
+	accounted := effective(t, 5, few+" --pipeline-model-parallel-size 5 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")
 	shape = accounted.Shape()
 	require.Less(t, accounted.Imbalance(&shape, 1), 1.2, "a stage with one layer less has room for the output layer")
 }
 
 func TestOperationsOfAToken(t *testing.T) {
-	shape := configOf(t, 1, small).Shape()
+	shape := effective(t, 1, small).Shape()
 	o := shape.Operations()
 	all, active := shape.Params()
 	require.Equal(t, all, active)
@@ -46,8 +39,8 @@ func TestOperationsOfAToken(t *testing.T) {
 	require.Zero(t, o.Experts)
 }
 
-// The layers that look through a window attend to it alone; the mean is of all layers.
-func TestAWindowOfAttentionCountsWhatItSees(t *testing.T) {
+// Layers with a window attend only to the window; Context is the mean over all layers.
+func TestWindowAttentionReducesContext(t *testing.T) {
 	narrow := 128 - 128*127/(2*2048.0)
 	for flags, context := range map[string]float64{
 		"":                     1024,
@@ -57,12 +50,12 @@ func TestAWindowOfAttentionCountsWhatItSees(t *testing.T) {
 		" --window-size=-1,0":   1024,
 		" --window-size 4095,0": 1024,
 	} {
-		require.InEpsilon(t, context, configOf(t, 1, small+flags).Shape().Context, 1e-9, flags)
+		require.InEpsilon(t, context, effective(t, 1, small+flags).Shape().Context, 1e-9, flags)
 	}
 }
 
-func TestHybridIsCountedByItsLetters(t *testing.T) {
-	c := configOf(t, 8, nano+" --expert-model-parallel-size 8")
+func TestOperationsOfAHybridPattern(t *testing.T) {
+	c := effective(t, 8, nano+" --expert-model-parallel-size 8")
 	shape := c.Shape()
 	require.Equal(t, PartCounts{Attention: 1, MLP: 1, MoE: 1, Mamba: 2}, shape.Parts)
 	require.Equal(t, MambaShape{Inner: 4096, Heads: 64, Groups: 8, State: 128}, shape.Mamba)
@@ -76,12 +69,12 @@ func TestHybridIsCountedByItsLetters(t *testing.T) {
 	require.InEpsilon(t, all-128*2*h*1856*(1-6.0/128), active, 1e-9)
 	o := shape.Operations()
 	require.Positive(t, o.Experts)
-	// As Megatron's log counts: a mixer is taken to be twice as wide as the hidden size.
+	// Megatron's log assumes that a mixer is twice as wide as the hidden size.
 	require.InEpsilon(t, 3*2*((2*h-4096)*6*h+(2*h-4096)*7*128), o.Miscounted, 1e-9)
 	older := strings.Replace(nano, "--hybrid-layer-pattern", "--num-layers 5 --hybrid-override-pattern", 1)
 	args, _ := Parse(Run{Entry: "hybrid", Argv: strings.Fields(older + " --expert-model-parallel-size 8"), WorldSize: 8, Arch: 9, Release: V016})
 	require.Equal(t, shape.Parts, args.Effective().Shape().Parts, "by the flag of older releases too")
-	repeated := configOf(t, 8, strings.Replace(nano, "MEM*-", "MEM*-/*E/*E", 1)+" --expert-model-parallel-size 8")
+	repeated := effective(t, 8, strings.Replace(nano, "MEM*-", "MEM*-/*E/*E", 1)+" --expert-model-parallel-size 8")
 	twice := repeated.Memory().Part(PartParameters)
 	repeated.MtpUseRepeatedLayer = true
 	require.Less(t, repeated.Memory().Part(PartParameters), twice, "the depths share their weights")
@@ -89,7 +82,7 @@ func TestHybridIsCountedByItsLetters(t *testing.T) {
 	require.Greater(t, high, 1.0)
 }
 
-func TestWhatAGPUOffersIsLessThanItsName(t *testing.T) {
+func TestUsableMemoryIsLessThanNominal(t *testing.T) {
 	for name, gib := range map[string]float64{"h100": 79.1, "h200": 139.8, "a100": 79.2, "b200": 178.4} {
 		g, ok := LookupGPU(name)
 		require.True(t, ok)

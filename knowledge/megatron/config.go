@@ -6,61 +6,67 @@ import (
 	"strings"
 )
 
-// A Config is what Megatron makes of a command line: the parsed values after
-// every silent change, and what follows from them. The changes are those of
-// validate_args and of the configuration objects after it, in their order
+// A Config holds the arguments that Megatron really uses: the parsed values after
+// every silent change, and the values derived from them. Megatron makes the changes
+// in validate_args and then in its configuration objects; Effective makes them in
+// the same order
 // (megatron/training/arguments.py:388, megatron/core/transformer/transformer_config.py:1386).
 type Config struct {
 	Options
 	Layout
-	// Asked is the command line before the changes.
+	// Asked is the parsed command line before the changes.
 	Asked *Args
 	World int
 	Arch  int
 	Entry string
-	// Release is the Megatron-LM release whose changes these are.
+	// Release is the Megatron-LM release that makes these changes.
 	Release Release
 
 	// GTP and EGTP are the factors by which weights are sharded beyond TP and ETP.
 	GTP, EGTP int
 	// Layers is the number of decoder layers; 0 where none is given.
 	Layers int
-	// SplitLayers is Layers with the embedding and the loss where the account
-	// flags count them as layers.
+	// SplitLayers is Layers plus one for the embedding and one for the loss, each
+	// where an --account-for-... flag counts it as a layer.
 	SplitLayers int
 	// Experts is the number of experts of a MoE layer; 0 for a dense model.
 	Experts int
 	// VP is the number of virtual pipeline stages, absent without them.
 	VP Opt[int]
-	// Batch is the number of samples of a step at the start, Microbatches how
-	// often a pipeline runs for it; 0 where they do not come out even.
+	// Batch is the number of samples in the first step. Microbatches is the number
+	// of microbatches of that step in each pipeline; 0 where the batch does not
+	// divide evenly.
 	Batch, Microbatches int
 	// Schedule is the parsed --step-batch-size-schedule.
 	Schedule Schedule
-	// ParamsDtype is the type of the parameters, as torch writes it.
+	// ParamsDtype is the type of the parameters in torch's notation.
 	ParamsDtype string
 	// DistCkpt reports a distributed checkpoint format.
 	DistCkpt bool
 	// LayerWise reports that an emerging optimizer is sharded by whole layers.
 	LayerWise bool
-	// Hybrid is the parsed hybrid layer pattern, where one is given.
+	// Hybrid is the parsed hybrid layer pattern; nil where none is given.
 	Hybrid *HybridPattern
-	// Stages is the parsed pipeline layout, where one is given; BadStage is the
-	// first letter in it that means nothing.
+	// Stages is the parsed pipeline layout; nil where none is given. BadStage is
+	// the layout's first unknown letter.
 	Stages   Stages
 	BadStage rune
-	// Recompute is the granularity after --moe-layer-recompute; empty for none.
+	// Recompute is the recompute granularity after --moe-layer-recompute is
+	// applied; empty without recompute.
 	Recompute string
 	// GraphModules are the CUDA graph modules as the model configuration holds
 	// them, after the additions of --cuda-graph-impl local.
 	GraphModules []string
-	// GraphDeprecated are the old module names that were turned into flags.
+	// GraphDeprecated are the deprecated module names that Megatron turns into
+	// other flags.
 	GraphDeprecated []string
-	// Variant is the experimental attention variant under its present name.
+	// Variant is the experimental attention variant under its current name.
 	Variant string
-	// BiasActivationFusion is the fusion that applies to the activation chosen.
+	// BiasActivationFusion reports whether the fusion of the chosen activation
+	// with its bias is on.
 	BiasActivationFusion bool
-	// Activation is gelu, silu, squared_relu or quick_gelu; Gated tells GLU.
+	// Activation is gelu, silu, squared_relu or quick_gelu; Gated reports a gated
+	// linear unit (GLU).
 	Activation string
 	Gated      bool
 	// CPUOffload reports that whole layers are offloaded to the host.
@@ -73,13 +79,13 @@ func (c *Config) Env(name string) (string, bool) {
 	return v, ok
 }
 
-// Flag reports whether the command line names the flag.
+// Flag reports whether the command line contains the flag.
 func (c *Config) Flag(name string) bool { return c.Asked.Given(name) }
 
-// Trains reports whether an optimizer is built.
+// Trains reports whether Megatron builds an optimizer.
 func (c *Config) Trains() bool { return !c.SkipTrain }
 
-// Effective applies Megatron's silent changes to the arguments.
+// Effective returns the arguments after Megatron's silent changes.
 func (a *Args) Effective() *Config {
 	c := &Config{Options: a.Options, Asked: a, World: a.Run.WorldSize, Arch: a.Run.Arch, Entry: a.Run.Entry, Release: a.Run.Release.OrNewest()}
 	c.Entry = cmp.Or(c.Entry, "gpt")
@@ -117,7 +123,8 @@ func (c *Config) sizes() {
 	}
 }
 
-// shards is the factor of weight shards over tp; 1 where the two do not fit.
+// shards returns n divided by tp, the factor by which weights are sharded beyond
+// tp; 1 where n is absent or no multiple of tp.
 func shards(n Opt[int], tp int) int {
 	if !n.OK || tp <= 0 || n.V < tp || n.V%tp != 0 {
 		return 1
@@ -125,7 +132,7 @@ func shards(n Opt[int], tp int) int {
 	return n.V / tp
 }
 
-// quotient is a/b rounded down, and 0 where b is.
+// quotient returns a/b rounded down, and 0 for b = 0.
 func quotient(a, b int) int {
 	if b == 0 {
 		return 0
@@ -133,9 +140,9 @@ func quotient(a, b int) int {
 	return a / b
 }
 
-// graphScope turns the scope of the releases up to 0.17 into the modules and
-// the implementation of today: the whole iteration was a scope of the local
-// implementation then.
+// graphScope translates --cuda-graph-scope of the releases up to 0.17 into the
+// current modules and implementation. In those releases the full iteration was a
+// scope of the local implementation.
 func (c *Config) graphScope() {
 	if c.Release >= V018 {
 		return
@@ -153,7 +160,7 @@ func (c *Config) graphScope() {
 	}
 }
 
-// graphs applies the old spellings of the CUDA graph flags (arguments.py:611).
+// graphs applies the deprecated CUDA graph flags (arguments.py:611).
 func (c *Config) graphs() {
 	if c.EnableCudaGraph {
 		c.CudaGraphImpl = "local"
@@ -198,7 +205,7 @@ func (c *Config) graphs() {
 	}
 }
 
-// pattern reads the hybrid layer pattern, which decides the number of layers
+// pattern parses the hybrid layer pattern, which determines the number of layers
 // (arguments.py:742).
 func (c *Config) pattern() {
 	if c.HybridOverridePattern.OK && !c.HybridLayerPattern.OK && c.Release >= V017 {
@@ -240,7 +247,7 @@ func (c *Config) pattern() {
 func (c *Config) pipeline() {
 	c.SplitLayers = c.Layers
 	if !c.Asked.NumLayers.OK && c.Hybrid == nil && c.NumLayersPerVirtualPipelineStage.OK && c.DecoderNumLayers.OK {
-		c.SplitLayers = c.DecoderNumLayers.V // T5 gives its encoder and decoder apart
+		c.SplitLayers = c.DecoderNumLayers.V // T5 counts its encoder and decoder layers separately
 	}
 	if c.AccountForEmbeddingInPipelineSplit {
 		c.SplitLayers++
@@ -290,7 +297,7 @@ func (c *Config) batch() {
 		c.Batch = c.Schedule.First()
 	}
 	if c.Release < V018 && len(c.RampupBatchSize) == 3 {
-		c.Batch = c.RampupBatchSize[0] // a later release reads the flag and does nothing with it
+		c.Batch = c.RampupBatchSize[0] // later releases accept the flag and ignore it
 	}
 	step := mbs * c.DP * c.GTP
 	if step == 0 || !c.DecreaseBatchSizeIfNeeded && c.Batch%step != 0 && !c.StepBatchSizeSchedule.OK {
@@ -321,7 +328,7 @@ func (c *Config) precision() {
 	}
 }
 
-// model derives what the model configuration holds (arguments.py:1317,
+// model derives the fields of the model configuration (arguments.py:1317,
 // argument_utils.py:274).
 func (c *Config) model() {
 	hidden, heads := c.HiddenSize.Or(0), c.NumAttentionHeads.Or(0)
@@ -386,7 +393,7 @@ func (c *Config) model() {
 	}
 }
 
-// sharding derives who shards the optimizer (arguments.py:1118, 1727).
+// sharding derives how the optimizer is sharded (arguments.py:1118, 1727).
 func (c *Config) sharding() {
 	if c.Release < V018 {
 		if c.UseMegatronFsdp && c.FsdpManualRegistration {
@@ -416,7 +423,7 @@ func (c *Config) sharding() {
 	}
 }
 
-// offload derives the checkpoint worker and CPU offload (arguments.py:1814).
+// offload derives asynchronous checkpoint saving and CPU offload (arguments.py:1814).
 func (c *Config) offload() {
 	if c.Release >= V016 && c.DistCkpt && c.AsyncSave && !c.UsePersistentCkptWorker {
 		c.AsyncSave = false

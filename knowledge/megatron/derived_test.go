@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown is a field of c as a table has it: its value, a dash where it is not given.
+// shown formats a field of c for the table below: its value, or a dash where it is absent.
 func shown(c *Config, field string) string {
 	v := reflect.ValueOf(c).Elem().FieldByName(field)
 	if v.Kind() == reflect.Struct {
@@ -21,8 +21,8 @@ func shown(c *Config, field string) string {
 	return strings.ReplaceAll(fmt.Sprint(v), " ", ",")
 }
 
-// What Megatron derives of its arguments, on 16 GPUs, by release where releases differ.
-func TestWhatMegatronDerives(t *testing.T) {
+// The values that Megatron derives from its arguments on 16 GPUs, by release where releases differ.
+func TestDerivedValues(t *testing.T) {
 	const batch = "--micro-batch-size 2 --global-batch-size 64 "
 	for _, row := range []struct {
 		release Release
@@ -124,7 +124,7 @@ func TestWhatMegatronDerives(t *testing.T) {
 		{Main, "--recompute-granularity full --recompute-modules mlp", "Recompute=full RecomputeModules=[mlp]"},
 		{Main, "--moe-layer-recompute", "Recompute=selective RecomputeModules=[core_attn,moe]"},
 		{Main, "--moe-layer-recompute --recompute-modules moe", "RecomputeModules=[moe]"},
-		// who shards the optimizer: by elements, or by layers where whole matrices are needed
+		// sharding of the optimizer: by elements, or by layers for optimizers that need whole matrices
 		{Main, "--use-distributed-optimizer", "UseDistributedOptimizer=true LayerWise=false"},
 		{Main, "--use-distributed-optimizer --optimizer sgd", "UseDistributedOptimizer=true LayerWise=false"},
 		{Main, "--use-distributed-optimizer --optimizer muon", "UseDistributedOptimizer=false LayerWise=true"},
@@ -161,8 +161,8 @@ func TestWhatMegatronDerives(t *testing.T) {
 	}
 }
 
-// Which layers are experts', how wide a Mamba layer is, and to what the vocabulary is padded.
-func TestWhatTheShapeOfAModelIs(t *testing.T) {
+// The number of expert layers, the width of a Mamba mixer, and the padded vocabulary.
+func TestShape(t *testing.T) {
 	type shape struct {
 		moe   int
 		last  bool
@@ -179,7 +179,7 @@ func TestWhatTheShapeOfAModelIs(t *testing.T) {
 		"--hybrid-layer-pattern M*- --hidden-size 1024 --padded-vocab-size 300":                                         {inner: 2048, vocab: 300},
 		"--hybrid-layer-pattern MEE --hidden-size 1024 --mamba-num-heads 8 --mamba-head-dim 32 --padded-vocab-size 300": {moe: 2, inner: 256, vocab: 300},
 	} {
-		s := configOf(t, 8, flags).Shape()
+		s := effective(t, 8, flags).Shape()
 		require.Equal(t, want, shape{s.MoELayers, s.LastMoE, s.Mamba.Inner, s.Vocab}, flags)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ValueOf is the last value that args give a flag.
+// ValueOf returns the last value of a flag in args. given reports whether args
+// contain the flag at all.
 func ValueOf(args []string, flag string) (value string, given bool) {
 	for i, a := range args {
 		if v, ok := strings.CutPrefix(a, flag+"="); ok {
@@ -21,22 +22,23 @@ func ValueOf(args []string, flag string) (value string, given bool) {
 	return value, given
 }
 
-// LastOf is the last value that args give a flag, or "".
+// LastOf returns the last value of a flag in args, or "".
 func LastOf(args []string, flag string) string {
 	v, _ := ValueOf(args, flag)
 	return v
 }
 
-// NumberOf is the number of 1 or more that args give a flag, or otherwise.
-func NumberOf(args []string, flag string, otherwise int) int {
+// NumberOf returns the last value of a flag in args as a number, or fallback where
+// it is no integer above 0.
+func NumberOf(args []string, flag string, fallback int) int {
 	n, err := strconv.Atoi(LastOf(args, flag))
 	if err != nil || n < 1 {
-		return otherwise
+		return fallback
 	}
 	return n
 }
 
-// WithoutFlags is args less the named flags and their values.
+// WithoutFlags returns args without the named flags and their values.
 func WithoutFlags(args, flags []string) []string {
 	var kept []string
 	dropping := false

@@ -1,10 +1,10 @@
 package megatron
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,15 +58,16 @@ type Flag struct {
 	Default string
 	Group   string
 	// Since and Until are the first and the last release with this definition;
-	// zero means the oldest and the newest that are known.
+	// zero means the oldest and the newest known release.
 	Since, Until Release
-	// ModelOpt marks a flag that is only known where nvidia-modelopt is installed.
+	// ModelOpt marks a flag that Megatron knows only where nvidia-modelopt is
+	// installed.
 	ModelOpt bool
 
 	field int
 }
 
-// An Opt is a value that may be absent, as None is in Megatron.
+// An Opt is a value that may be absent, like Python's None.
 type Opt[T any] struct {
 	V  T
 	OK bool
@@ -80,17 +81,18 @@ func (o Opt[T]) Or(other T) T {
 	return other
 }
 
-// Some returns a value that is there.
+// Some returns an Opt that holds v.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
 
-// A Freq says which layers are special: every N-th, or those with a 1 in List.
+// A Freq says which layers are special: every N-th layer, or each layer whose
+// entry in List is 1.
 type Freq struct {
 	N      int
 	List   []int
 	IsList bool
 }
 
-// Flags returns every flag of the newest release's parser, in its own order.
+// Flags returns every flag of the newest release's parser, in the parser's order.
 func Flags() []Flag { return flagsOf(0) }
 
 // flagsOf returns every flag of a release's parser.
@@ -104,7 +106,8 @@ func flagsOf(r Release) []Flag {
 	return flags
 }
 
-// flagIndexes finds a flag's row by its spelling, for each release.
+// flagIndexes maps, for each release, every spelling of a flag to the flag's
+// row in flagTable.
 var flagIndexes [len(releases)]struct {
 	once sync.Once
 	rows map[string]int
@@ -127,8 +130,8 @@ func flagIndex(r Release) map[string]int {
 	return at.rows
 }
 
-// LookupFlag returns the flag of the newest release that name is a spelling
-// of. The two leading dashes may be left out.
+// LookupFlag returns the flag of the newest release with this name or alias.
+// The two leading dashes are optional.
 func LookupFlag(name string) (Flag, bool) { return LookupFlagIn(0, name) }
 
 // LookupFlagIn is LookupFlag for a release.
@@ -143,8 +146,8 @@ func LookupFlagIn(r Release, name string) (Flag, bool) {
 	return flagTable[i], true
 }
 
-// renamed maps spellings that people bring from other programs, from older
-// versions or from Megatron's own messages to the flags that exist.
+// renamed maps names from other programs, from older versions and from
+// Megatron's own messages to the flags that exist.
 var renamed = map[string]string{
 	"--batch-size":                           "--micro-batch-size",
 	"--train-batch-size":                     "--global-batch-size",
@@ -232,15 +235,15 @@ var renamed = map[string]string{
 	"--cuda-graph-scope":       "--cuda-graph-modules",
 }
 
-// Renamed returns the flag of Megatron that does what name does elsewhere, or
-// did in an older version.
+// Renamed returns Megatron's flag for name, a flag of another program or of an
+// older version.
 func Renamed(name string) (string, bool) {
 	to, ok := renamed[name]
 	return to, ok
 }
 
-// Nearest returns the flags of the newest release whose names are most like
-// name, best first, at most three; none where nothing is alike.
+// Nearest returns up to three flags of the newest release with the names most
+// similar to name, best first. It returns none where no flag is similar.
 func Nearest(name string) []string { return nearestIn(0, name) }
 
 // nearestIn is Nearest for a release.
@@ -252,23 +255,20 @@ func nearestIn(r Release, name string) []string {
 			return []string{to}
 		}
 	}
-	type near struct {
+	type candidate struct {
 		name string
 		cost float64
 	}
 	asked := strings.Split(strings.Trim(strings.ReplaceAll(name, "_", "-"), "-"), "-")
-	var found []near
+	var found []candidate
 	for flag := range index {
-		cost := unlike(name, flag, asked)
+		cost := dissimilarity(name, flag, asked)
 		if cost < 0.42 {
-			found = append(found, near{flag, cost})
+			found = append(found, candidate{flag, cost})
 		}
 	}
-	sort.Slice(found, func(i, j int) bool {
-		if found[i].cost != found[j].cost {
-			return found[i].cost < found[j].cost
-		}
-		return found[i].name < found[j].name
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.name, b.name))
 	})
 	var names []string
 	for _, f := range found[:min(3, len(found))] {
@@ -277,9 +277,10 @@ func nearestIn(r Release, name string) []string {
 	return names
 }
 
-// unlike is 0 for the same name and 1 for nothing in common: the edit distance
-// over the longer length, lessened where the words are the same in any order.
-func unlike(name, flag string, words []string) float64 {
+// dissimilarity is 0 for equal names and 1 for names with nothing in common. It
+// is the edit distance divided by the longer length, and it is lower where both
+// names have the same words in any order.
+func dissimilarity(name, flag string, words []string) float64 {
 	longest := max(len(name), len(flag))
 	if d := len(name) - len(flag); d > longest/2 || -d > longest/2 {
 		return 1
@@ -296,8 +297,8 @@ func unlike(name, flag string, words []string) float64 {
 	return min(cost, 0.5*cost+0.5*overlap)
 }
 
-// Value writes the flag's value in o as one would type it; empty where it has
-// none, and for a switch whether it is on.
+// Value returns the flag's value in o as a user would type it. The result is
+// empty for a flag without a value, and "true" or "false" for a switch.
 func (f Flag) Value(o *Options) string {
 	switch v := reflect.ValueOf(o).Elem().Field(f.field).Addr().Interface().(type) {
 	case *bool:
@@ -340,7 +341,7 @@ func (f Flag) Value(o *Options) string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// String writes the pattern as its number or as its list.
+// String returns N or, for a list, the list.
 func (f Freq) String() string {
 	if f.IsList {
 		return strings.ReplaceAll(fmt.Sprint(f.List), " ", ",")

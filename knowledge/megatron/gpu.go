@@ -6,26 +6,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
-// A GPU is a kind of accelerator and the numbers that planning needs.
+// A GPU is a kind of accelerator with the numbers that planning needs.
 type GPU struct {
 	Name string
 	// Arch is the CUDA compute capability's major number.
 	Arch int
-	// MemoryGiB is what PyTorch can use of one GPU: less than the data sheet
-	// names, by error correction and by what the driver keeps.
+	// MemoryGiB is the memory of one GPU that PyTorch can use. It is less than on
+	// the data sheet, because error correction and the driver take their shares.
 	MemoryGiB float64
 	// TFLOPS is the dense bf16 peak (fp16 before Ampere), in 10^12 operations a
-	// second; FP8 and FP4 are the peaks of those types, 0 where there is none.
+	// second. FP8 and FP4 are the peaks of those types; 0 without support.
 	TFLOPS, FP8, FP4 float64
-	// HBMGBs is the bandwidth of the memory, in GB a second.
+	// HBMGBs is the memory bandwidth, in GB a second.
 	HBMGBs float64
 	// NVLinkGBs is the NVLink bandwidth of one GPU in both directions, in GB a
 	// second; 0 without NVLink.
 	NVLinkGBs float64
-	// Domain is how many GPUs one NVLink switch joins where that is more than a
-	// node; 0 where NVLink ends with the node.
+	// Domain is the number of GPUs in an NVLink domain that spans nodes; 0 where
+	// NVLink ends at the node.
 	Domain int
-	// Source is where the numbers are from.
+	// Source is the document with the numbers.
 	Source string
 }
 
@@ -53,12 +53,12 @@ var gpus = []GPU{
 	{"rtxpro6000", 12, 94.9, 504, 1007, 2015, 1792, 0, 0, "NVIDIA RTX PRO 6000 Blackwell data sheet (dense)"},
 }
 
-// gpuSpelling drops makers' words and writes one separator.
+// gpuSpelling removes vendor and brand names and unifies the separators.
 var gpuSpelling = strings.NewReplacer("nvidia", "", "tesla", "", "geforce", "", "rtx ", "rtx", "rtx-", "rtx", "rtx pro ", "rtxpro", "rtx-pro-",
 	"rtxpro", " ", "-", "_", "-")
 
-// LookupGPU returns the kind that a word such as "h100", "H100-SXM5-80GB",
-// "nvidia_a100" or "NVIDIA GB200" names: the longest name that is part of it.
+// LookupGPU returns the GPU that a word such as "h100", "H100-SXM5-80GB",
+// "nvidia_a100" or "NVIDIA GB200" names: the GPU with the longest name in the word.
 func LookupGPU(word string) (GPU, bool) {
 	w := gpuSpelling.Replace(strings.ToLower(word))
 	best := GPU{}
@@ -83,27 +83,27 @@ func LookupGPU(word string) (GPU, bool) {
 	return best, best.Name != ""
 }
 
-// NearestGPUs returns the kinds whose names differ least from a word that names
-// none: by one letter, by two in a longer word.
+// NearestGPUs returns the names most similar to an unknown word. They differ from
+// it by at most one letter, or by two where the word has more than five.
 func NearestGPUs(word string) []string {
 	w := gpuSpelling.Replace(strings.ToLower(word))
-	least := 1
+	closest := 1
 	if len(w) > 5 {
-		least = 2
+		closest = 2
 	}
 	var names []string
 	for _, g := range gpus {
 		switch d := near.Distance(w, g.Name); {
-		case d < least:
-			least, names = d, []string{g.Name}
-		case d == least:
+		case d < closest:
+			closest, names = d, []string{g.Name}
+		case d == closest:
 			names = append(names, g.Name)
 		}
 	}
 	return names
 }
 
-// GPUArch returns the compute capability's major number of a kind of GPU.
+// GPUArch returns the major number of a GPU's compute capability.
 func GPUArch(gpu string) (arch int, ok bool) {
 	g, ok := LookupGPU(gpu)
 	return g.Arch, ok

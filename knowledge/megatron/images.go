@@ -10,16 +10,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// An Image is a container image and the versions of what is in it; empty where
-// no document says.
+// An Image is a container image with the versions of the software in it. A version
+// is empty where no document states it.
 type Image struct {
 	Repository, Tag                   string
 	Megatron, TransformerEngine, CUDA string
-	// Source is the document that says so.
+	// Source is the document that states the versions.
 	Source string
 }
 
-// Name is how people write the image.
+// Name returns repository and tag, separated by a colon.
 func (i Image) Name() string { return i.Repository + ":" + i.Tag }
 
 //go:embed images.csv
@@ -27,15 +27,15 @@ var imagesFile string
 
 var images = sync.OnceValue(func() []Image {
 	var all []Image
-	for _, line := range strings.Split(strings.TrimSpace(imagesFile), "\n")[1:] {
+	for _, line := range strings.Split(strings.TrimSpace(imagesFile), "\n")[1:] { // after the header
 		f := strings.SplitN(line, ",", 6)
 		all = append(all, Image{f[0], f[1], f[2], f[3], f[4], f[5]})
 	}
 	return all
 })
 
-// plainImage writes an image's name as path elements, whatever a registry or a
-// saved file puts between them.
+// plainImage returns an image's name in lower case, with / in place of all
+// separators that registries and saved files use, and without the file's ending.
 func plainImage(image string) string {
 	name := strings.NewReplacer("#", "/", "+", "/", ":", "/", "_", "/").Replace(strings.ToLower(image))
 	for _, end := range []string{".sqsh", ".sif"} {
@@ -44,9 +44,9 @@ func plainImage(image string) string {
 	return name
 }
 
-// LookupImage returns what is known of an image, by the registry's name for it
-// (nvcr.io/nvidia/nemo:26.04, nvcr.io#nvidia/nemo:26.04) or by the name of the
-// file that it was saved to (nemo_26.04.sqsh, nvidia+nemo+26.04.sqsh).
+// LookupImage returns a known image by its name in a registry
+// (nvcr.io/nvidia/nemo:26.04, nvcr.io#nvidia/nemo:26.04) or by the name of a file
+// saved from it (nemo_26.04.sqsh, nvidia+nemo+26.04.sqsh).
 func LookupImage(image string) (Image, bool) {
 	name := plainImage(image)
 	for _, i := range images() {
@@ -60,20 +60,21 @@ func LookupImage(image string) (Image, bool) {
 	return Image{}, false
 }
 
-// MinimalDriver is the oldest branch of NVIDIA's driver that runs what was built
-// with a CUDA, by its major version alone; 0 where that is not known.
+// MinimalDriver returns the oldest branch of NVIDIA's driver that runs programs
+// built with a CUDA version. Only the major version counts. The result is 0 where
+// the version is not known.
 func MinimalDriver(cuda string) int {
 	major, _, _ := strings.Cut(cuda, ".")
 	return map[string]int{"11": 450, "12": 525, "13": 580}[major]
 }
 
-// nvidiaImage is an image of NVIDIA's that is named after its month.
+// nvidiaImage matches the NVIDIA images whose tags begin with year and month.
 var nvidiaImage = lazy.New(`(?:^|/)(pytorch|nemo)[/-]([0-9]{2})\.([0-9]{2})(?:[.-].*)?$`)
 
 // A Month counts months since the year 2000.
 type Month int
 
-// MonthOf reads 25.02, as NVIDIA numbers its images.
+// MonthOf parses the tag of an NVIDIA image, such as 25.02.
 func MonthOf(yearMonth string) Month {
 	y, m, _ := strings.Cut(yearMonth, ".")
 	year, _ := strconv.Atoi(y)
@@ -81,11 +82,11 @@ func MonthOf(yearMonth string) Month {
 	return Month(12*year + month - 1)
 }
 
-// String writes the month as 2025-02.
+// String returns the month in the form 2025-02.
 func (m Month) String() string { return fmt.Sprintf("20%02d-%02d", m/12, m%12+1) }
 
-// ImageMonth is the month that an image of NVIDIA's is of: what was released
-// later cannot be in it.
+// ImageMonth returns the month in the tag of an NVIDIA image. The image cannot
+// contain software released later.
 func ImageMonth(image string) (Month, bool) {
 	found := nvidiaImage.FindStringSubmatch(plainImage(image))
 	if found == nil {

@@ -31,7 +31,7 @@ func TestLookupImage(t *testing.T) {
 	}
 }
 
-func TestAMonthIsWrittenAsItIsRead(t *testing.T) {
+func TestMonthRoundTrip(t *testing.T) {
 	for yearMonth, want := range map[string]string{"24.01": "2024-01", "25.02": "2025-02", "26.12": "2026-12"} {
 		require.Equal(t, want, MonthOf(yearMonth).String())
 	}
@@ -48,7 +48,7 @@ func TestImagesNameTheirSource(t *testing.T) {
 	}
 }
 
-func TestMinimalDriverIsOfTheMajorVersion(t *testing.T) {
+func TestMinimalDriver(t *testing.T) {
 	for cuda, driver := range map[string]int{"13.1.0": 580, "13": 580, "12.9.1": 525, "11.8": 450, "10.2": 0, "": 0, "x": 0} {
 		require.Equal(t, driver, MinimalDriver(cuda), cuda)
 	}

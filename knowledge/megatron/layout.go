@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// A Layout is how the ranks of a job are divided. VPP is 0 without virtual
-// pipeline stages.
+// A Layout holds the parallel sizes of a job. VPP is 0 without virtual pipeline
+// stages.
 type Layout struct {
 	TP, PP, VPP, CP, EP, ETP, DP int
 	// EDP is the data-parallel size of the expert layers.
 	EDP int
 }
 
-// String writes the layout as people say it, leaving out sizes of one.
+// String returns the layout as text, such as "TP 8, PP 4, DP 2". It omits CP, EP
+// and VPP of one, and an ETP that equals TP.
 func (l Layout) String() string {
 	var parts []string
 	for _, s := range []struct {
@@ -36,7 +37,7 @@ func (l Layout) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Flags writes the layout as Megatron's flags.
+// Flags returns the layout as Megatron's flags.
 func (l Layout) Flags() []string {
 	flags := []string{"--tensor-model-parallel-size", fmt.Sprint(l.TP), "--pipeline-model-parallel-size", fmt.Sprint(l.PP)}
 	for _, s := range []struct {
@@ -56,12 +57,12 @@ func (l Layout) Flags() []string {
 	return flags
 }
 
-// Stages is a parsed --pipeline-model-parallel-layout: one string of the
-// letters E (embedding), t (decoder layer), m (MTP layer) and L (loss) for each
-// stage, virtual stages included.
+// Stages is a parsed --pipeline-model-parallel-layout: for each stage, including
+// virtual stages, one string of the letters E (embedding), t (decoder layer),
+// m (MTP layer) and L (loss).
 type Stages []string
 
-// Count is how often the letter occurs in all stages.
+// Count returns how often the letter occurs in all stages.
 func (s Stages) Count(letter byte) int {
 	n := 0
 	for _, stage := range s {
@@ -70,14 +71,14 @@ func (s Stages) Count(letter byte) int {
 	return n
 }
 
-// Flat is every letter in layer order.
+// Flat returns every letter in layer order.
 func (s Stages) Flat() string { return strings.Join(s, "") }
 
-// maxStages bounds what a repeated layout expression may grow to.
+// maxStages limits the length of a layout after its repetitions are expanded.
 const maxStages = 1 << 16
 
-// ParseStages reads a layout such as "Ettt|(tt|)*29,m|L". It returns the first
-// letter that is none of E, t, m, L as bad, or 0.
+// ParseStages parses a layout such as "Ettt|(tt|)*29,m|L". bad is the first
+// letter other than E, t, m and L, or 0.
 func ParseStages(layout string) (stages Stages, bad rune) {
 	layout = strings.ReplaceAll(layout, ",", "")
 	layout = unrollGroups(layout)
@@ -94,7 +95,7 @@ func ParseStages(layout string) (stages Stages, bad rune) {
 	return strings.Split(layout, "|"), bad
 }
 
-// unrollGroups writes (ab)*3 as ababab. Groups do not nest.
+// unrollGroups replaces (ab)*3 by ababab. Groups do not nest.
 func unrollGroups(s string) string {
 	var b strings.Builder
 	for {
@@ -121,7 +122,7 @@ func unrollGroups(s string) string {
 	return b.String()
 }
 
-// unrollLetters writes t*3 as ttt.
+// unrollLetters replaces t*3 by ttt.
 func unrollLetters(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -135,7 +136,7 @@ func unrollLetters(s string) string {
 	return b.String()
 }
 
-// repeatCount reads the *N at the start of s.
+// repeatCount parses the *N at the start of s.
 func repeatCount(s string) (n int, rest string, ok bool) {
 	if !strings.HasPrefix(s, "*") {
 		return 0, s, false
@@ -157,9 +158,9 @@ func repeatInto(b *strings.Builder, what string, times int) {
 	}
 }
 
-// A HybridPattern is a parsed --hybrid-layer-pattern: a letter for each layer,
-// | between pipeline segments, and / before each depth of multi-token
-// prediction.
+// A HybridPattern is a parsed --hybrid-layer-pattern. The pattern has a letter
+// for each layer, | between pipeline segments, and / before each depth of
+// multi-token prediction.
 type HybridPattern struct {
 	Main     string
 	MTP      string
@@ -168,18 +169,18 @@ type HybridPattern struct {
 	Layers   int
 	// Bad is the first letter that names no layer, or 0.
 	Bad rune
-	// Mixed reports plain attention together with MLA or DSA.
+	// Mixed reports that plain attention is combined with MLA or DSA.
 	Mixed bool
-	// Uneven reports MTP depths that differ from each other.
+	// Uneven reports that the MTP depths differ from each other.
 	Uneven bool
 }
 
-// hybridLayers are the letters of a hybrid pattern: Mamba, gated delta net,
-// attention, DeepSeek sparse attention, MLA, MLP, mixture of experts
+// hybridLayers are the letters of a hybrid pattern, in this order: Mamba, gated
+// delta net, attention, DeepSeek sparse attention, MLA, MLP, mixture of experts
 // (megatron/core/models/hybrid/hybrid_layer_allocation.py:17).
 const hybridLayers = "MG*D+-E"
 
-// parseHybrid reads a hybrid layer pattern.
+// parseHybrid parses a hybrid layer pattern.
 func parseHybrid(pattern string) HybridPattern {
 	parts := strings.Split(pattern, "/")
 	h := HybridPattern{Main: parts[0]}

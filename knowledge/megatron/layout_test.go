@@ -24,7 +24,7 @@ func TestParseStages(t *testing.T) {
 	require.NotZero(t, bad, "an absurd repetition is refused, not unrolled")
 }
 
-func TestALayoutLeavesOutSizesOfOne(t *testing.T) {
+func TestLayoutOmitsSizesOfOne(t *testing.T) {
 	for want, l := range map[string]Layout{
 		"TP 1, PP 1, DP 8":                    {TP: 1, PP: 1, VPP: 1, CP: 1, EP: 1, ETP: 1, DP: 8},
 		"TP 2, PP 1, DP 8":                    {TP: 2, PP: 1, EP: 1, ETP: 1, DP: 8},
@@ -55,7 +55,7 @@ func TestParseSchedule(t *testing.T) {
 	require.Equal(t, "x:1", parseSchedule("x:1", 0).BadNumber)
 }
 
-func TestEffectiveTellsSilentChanges(t *testing.T) {
+func TestEffectiveAppliesSilentChanges(t *testing.T) {
 	config := func(world int, line string) *Config {
 		a, errs := Parse(Run{Argv: strings.Fields(line), WorldSize: world, Arch: 9})
 		require.Empty(t, errs)
@@ -110,7 +110,7 @@ func TestLookupGPU(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A word is near that differs by one letter, a longer one by two.
+// A similar name differs by one letter, or by two in a longer word.
 func TestNearestGPUs(t *testing.T) {
 	for word, want := range map[string][]string{
 		"h10":          {"a10", "h100", "h20"},

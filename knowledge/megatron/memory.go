@@ -2,7 +2,7 @@ package megatron
 
 import "math"
 
-// The parts of the memory of a GPU.
+// The names of the parts of a GPU's memory.
 const (
 	PartParameters  = "parameters"
 	PartGradients   = "gradients"
@@ -18,20 +18,20 @@ type MemoryPart struct {
 	Bytes float64 `json:"bytes"`
 }
 
-// A Memory is the estimated use of one GPU of the fullest pipeline stage.
+// A Memory is the estimated memory use of one GPU of the fullest pipeline stage.
 type Memory struct {
 	// Stage counts pipeline stages from 0.
 	Stage int          `json:"stage"`
 	Parts []MemoryPart `json:"parts"`
 	Bytes float64      `json:"bytes"`
-	// InFlight is how many microbatches' activations the stage holds at once, in
-	// units of its own layers.
+	// InFlight is the number of microbatches whose activations the stage holds at
+	// its peak. It is a fraction where only some layers hold a microbatch.
 	InFlight float64 `json:"in_flight"`
 }
 
-// Band is the least and the most that the use may really be, as shares of the
-// estimate: tokens are spread unevenly over experts, kernels differ in what
-// they keep, and the allocator loses more or less.
+// Band returns the lower and upper bound of the real use, relative to the
+// estimate. The use varies because tokens spread unevenly over experts, kernels
+// keep different tensors, and the allocator loses more or less to fragmentation.
 func (c *Config) Band() (low, high float64) {
 	switch {
 	case c.Experts > 0:
@@ -42,31 +42,26 @@ func (c *Config) Band() (low, high float64) {
 	return 0.93, 1.05
 }
 
-// GiB is the whole use in GiB.
+// GiB returns the total use in GiB.
 func (m Memory) GiB() float64 { return m.Bytes / (1 << 30) }
 
-// frameworkBytes is what CUDA, NCCL's buffers and the libraries' workspaces
-// take, and fragmentation the share that the allocator loses.
+// frameworkBytes is the memory of CUDA, NCCL's buffers and the libraries'
+// workspaces. fragmentation is the share that the allocator loses.
 const (
 	frameworkBytes = 3 << 30
 	fragmentation  = 0.03
 )
 
 // Memory estimates the use of the fullest GPU. Parameters, gradients and
-// optimizer are exact counts; activations follow Korthikanti et al.,
-// arXiv:2205.05198, widened to gated and grouped layers, experts, context
-// parallelism and recompute by module. What depends on kernels and allocator
-// is a flat allowance.
+// optimizer state are exact counts. Activations follow Korthikanti et al.,
+// arXiv:2205.05198, extended to gated and grouped layers, experts, context
+// parallelism and recompute by module. A flat allowance covers the use of
+// kernels and the allocator.
 func (c *Config) Memory() Memory { return c.MemoryOf(c.Shape()) }
 
-// MemoryOf is Memory for a shape that is counted out already.
+// MemoryOf is Memory for a shape that c.Shape returned earlier.
 func (c *Config) MemoryOf(s Shape) Memory {
-	var worst use
-	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
-		if u := c.stageUse(&s, stage); u.total() > worst.total() {
-			worst = u
-		}
-	}
+	worst := c.fullest(&s)
 	m := Memory{Stage: worst.stage, InFlight: worst.inFlight, Bytes: worst.total()}
 	for i, name := range partNames {
 		m.Parts = append(m.Parts, MemoryPart{name, worst.bytes[i]})
@@ -74,19 +69,27 @@ func (c *Config) MemoryOf(s Shape) Memory {
 	return m
 }
 
-// GiBOf is how many GiB the fullest GPU uses, without the break-down.
+// GiBOf returns the use of the fullest GPU in GiB, without the breakdown.
 func (c *Config) GiBOf(s *Shape) float64 {
-	most := 0.0
+	worst := c.fullest(s)
+	return worst.total() / (1 << 30)
+}
+
+// fullest returns the use of the fullest pipeline stage. Only the first, second,
+// middle and last stage can be the fullest.
+func (c *Config) fullest(s *Shape) use {
+	var worst use
 	for _, stage := range [...]int{0, min(1, c.PP-1), c.PP / 2, c.PP - 1} {
-		u := c.stageUse(s, stage)
-		most = max(most, u.total())
+		if u := c.stageUse(s, stage); u.total() > worst.total() {
+			worst = u
+		}
 	}
-	return most / (1 << 30)
+	return worst
 }
 
 var partNames = [...]string{PartParameters, PartGradients, PartOptimizer, PartActivations, PartLogits, PartFramework}
 
-// A use is the memory of a stage, in the order of partNames.
+// A use is the memory use of one stage; bytes is in the order of partNames.
 type use struct {
 	stage    int
 	bytes    [len(partNames)]float64
@@ -122,8 +125,7 @@ func (c *Config) stageUse(s *Shape, stage int) use {
 	return u
 }
 
-// stageLayers is how many layers a stage holds, and which share of them are
-// expert layers.
+// stageLayers returns how many decoder layers a stage holds.
 func (c *Config) stageLayers(stage int) int {
 	if c.Stages != nil && c.PP > 0 {
 		n := 0
@@ -167,8 +169,8 @@ func (c *Config) stageLayers(stage int) int {
 	return n
 }
 
-// stageParams counts the weights on a rank of a stage: those outside the
-// experts, and those of the experts.
+// stageParams counts the weights on one rank of a stage: the weights outside the
+// experts, and the weights of the experts.
 func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	tp, ep := float64(max(c.TP, 1)), float64(max(c.ETP*c.EP, 1))
 	add := func(p layerParams, count float64) {
@@ -182,21 +184,21 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	}
 	if stage == c.PP-1 {
 		if s.Untied || c.PP > 1 {
-			dense += embedding // the output layer, its own or a copy of the embedding
+			dense += embedding // the output layer: separate weights, or a copy of the embedding
 		}
 		dense += s.norm()
 		depths := float64(s.MTP)
-		if c.MtpUseRepeatedLayer { // all depths have the same weights
+		if c.MtpUseRepeatedLayer { // all depths share the same weights
 			depths = math.Min(depths, 1)
 		}
 		add(s.sum(s.MTPParts), depths)
-		add(s.depth(), depths)
+		add(s.mtpExtra(), depths)
 	}
 	return dense, experts
 }
 
-// bytesPerParam are the bytes of a weight, of its gradient and of its
-// optimizer state: the fp32 copy and the two moments of Adam.
+// bytesPerParam returns the bytes of a weight, of its gradient and of its
+// optimizer state. The state is the fp32 copy and the two moments of Adam.
 func (c *Config) bytesPerParam() (param, grad, state float64) {
 	state = dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
 	if c.ParamsDtype == "torch.float32" {
@@ -216,10 +218,11 @@ func (c *Config) bytesPerParam() (param, grad, state float64) {
 	return c.weightBytes(), grad, state
 }
 
-// weightBytes are the bytes of a weight that is trained in bf16: where products
-// are computed in 8 or 4 bits, a copy in that type is kept beside it from one
-// microbatch to the next, unless the weights themselves lie in 8 bits. Those have
-// a transposed copy, but for one scale a tensor on Blackwell, which needs none.
+// weightBytes returns the bytes of a weight that is not trained in fp32. Where
+// matrix products run in 8 or 4 bits, Megatron keeps a copy of the bf16 weight in
+// that type from one microbatch to the next. Weights that are themselves stored in
+// 8 bits have a transposed copy instead; on Blackwell, recipes with one scale per
+// tensor need none.
 func (c *Config) weightBytes() float64 {
 	switch {
 	case c.Fp8ParamGather && c.Fp8.OK && c.Arch >= 10 && c.Fp8Recipe != "mxfp8" && c.Fp8Recipe != "blockwise":
@@ -242,7 +245,8 @@ func dtypeBytes(name string) float64 {
 	return 4
 }
 
-// fsdpShards is over how many ranks FSDP spreads the parameters and gradients.
+// fsdpShards returns the number of ranks over which FSDP shards the parameters
+// and the gradients.
 func (c *Config) fsdpShards(dp float64) (params, grads float64) {
 	switch {
 	case c.UseTorchFsdp2, c.UseMegatronFsdp && c.DataParallelShardingStrategy == "optim_grads_params":
@@ -253,18 +257,18 @@ func (c *Config) fsdpShards(dp float64) (params, grads float64) {
 	return 1, 1
 }
 
-// tokens is the number of tokens of a microbatch on a rank.
+// tokens returns the number of tokens of a microbatch on one rank.
 func (c *Config) tokens(s *Shape) float64 {
 	return float64(c.MicroBatchSize.Or(1)) * float64(s.Seq) / float64(max(c.CP, 1))
 }
 
-// activations is what a stage keeps for its backward passes.
+// activations returns the bytes that a stage keeps for its backward passes.
 func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	n := float64(c.stageLayers(stage))
 	inFlight = c.inFlight(stage)
 	checkpoint := c.checkpointBytes(s)
-	layer := c.layerActivations(s) // of an average layer
-	if c.CPUOffload {              // one more layer is on its way
+	layer := c.layerActivations(s)
+	if c.CPUOffload { // one more layer is in transfer
 		n = math.Min(n, math.Max(n-float64(c.CpuOffloadingNumLayers), 0)+1)
 	}
 	if c.Recompute != "full" {
@@ -272,17 +276,18 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	}
 	each := float64(max(c.RecomputeNumLayers.Or(1), 1))
 	if c.RecomputeMethod.V == "block" {
-		again := math.Min(each, n)
-		return inFlight * (again*checkpoint + (n-again)*layer), inFlight
+		recomputed := math.Min(each, n)
+		return inFlight * (recomputed*checkpoint + (n-recomputed)*layer), inFlight
 	}
-	// One checkpoint for every group of layers, and the group that is being
-	// computed again.
+	// Memory holds one checkpoint for every group of layers, and the activations of
+	// the group that the backward pass is recomputing.
 	return inFlight*math.Ceil(n/each)*checkpoint + each*layer, inFlight
 }
 
-// inFlight is how many microbatches a stage has begun and not finished at its
-// peak, in units of all of its layers: PP - stage with one forward and one
-// backward in turn, somewhat more when stages are interleaved
+// inFlight returns how many microbatches a stage has begun and not finished at
+// its peak. The 1F1B schedule holds PP - stage microbatches, the interleaved
+// schedule somewhat more: it holds model chunks of microbatches, and a chunk
+// counts as 1/VPP of a microbatch
 // (megatron/core/pipeline_parallel/schedules.py:1190).
 func (c *Config) inFlight(stage int) float64 {
 	m := float64(max(c.Microbatches, 1))
@@ -294,7 +299,7 @@ func (c *Config) inFlight(stage int) float64 {
 	return math.Min(m, chunks/v)
 }
 
-// checkpointBytes is the input of a layer, which full recompute keeps.
+// checkpointBytes returns the size of a layer's input, which full recompute keeps.
 func (c *Config) checkpointBytes(s *Shape) float64 {
 	b := 2 * c.tokens(s) * float64(s.Hidden)
 	if c.SequenceParallel || c.DistributeSavedActivations {
@@ -303,34 +308,29 @@ func (c *Config) checkpointBytes(s *Shape) float64 {
 	return b
 }
 
-// layerActivations is what an average layer keeps of one microbatch on a rank.
+// layerActivations returns the bytes that an average layer keeps of one
+// microbatch on one rank.
 func (c *Config) layerActivations(s *Shape) float64 {
-	// What a projection takes is kept in 8 bits where it is computed in 8 bits.
-	taken := 2.0
+	// inputBytes is the size of one element of a projection's input. A projection
+	// that computes in 8 or 4 bits keeps its input in 8 bits.
+	inputBytes := 2.0
 	if c.Fp8.OK || c.Fp4.OK {
-		taken = 1
+		inputBytes = 1
 	}
 	n := s.Parts
-	sum := n.Attention * c.attentionActivations(s, taken)
-	if n.MLP > 0 {
-		sum += n.MLP * c.mlpActivations(s, taken)
-	}
-	if n.MoE > 0 {
-		sum += n.MoE * c.moeActivations(s, taken)
-	}
-	if n.Mamba > 0 {
-		sum += n.Mamba * c.mambaActivations(s, taken)
-	}
+	sum := n.Attention*c.attentionActivations(s, inputBytes) + n.MLP*c.mlpActivations(s, inputBytes) +
+		n.MoE*c.moeActivations(s, inputBytes) + n.Mamba*c.mambaActivations(s, inputBytes)
 	return c.tokens(s) * sum / float64(max(s.Layers, 1))
 }
 
-// partInput is the input of a part's norm and what the norm gives to the
-// projection, for a token; sequence parallelism spreads both.
-func (c *Config) partInput(s *Shape, taken float64) float64 {
+// partInput returns the bytes, for each token, of the norm's input and of the
+// norm's output, which is the input of the first projection. Sequence parallelism
+// shards both.
+func (c *Config) partInput(s *Shape, inputBytes float64) float64 {
 	h := float64(s.Hidden)
 	input := 2 * h
 	if !c.recomputes("layernorm") {
-		input += taken * h
+		input += inputBytes * h
 	}
 	if s.Dropout {
 		input += h
@@ -338,8 +338,8 @@ func (c *Config) partInput(s *Shape, taken float64) float64 {
 	return input
 }
 
-// sequenceShards is over how many ranks what lies outside tensor parallelism
-// is spread.
+// sequenceShards returns the number of ranks over which sequence parallelism
+// shards the activations outside tensor-parallel regions.
 func (c *Config) sequenceShards() float64 {
 	if c.SequenceParallel {
 		return float64(max(c.TP, 1))
@@ -347,16 +347,16 @@ func (c *Config) sequenceShards() float64 {
 	return 1
 }
 
-func (c *Config) attentionActivations(s *Shape, taken float64) float64 {
-	outside := c.partInput(s, taken)
+func (c *Config) attentionActivations(s *Shape, inputBytes float64) float64 {
+	outside := c.partInput(s, inputBytes)
 	qkv := 2 * float64(s.QueryDim+2*s.KVDim)
-	out := taken * float64(s.QueryDim)
+	out := inputBytes * float64(s.QueryDim)
 	if c.MultiLatentAttention {
 		heads := float64(s.Heads)
 		if c.recomputes("mla_up_proj") {
 			qkv = 0
 		}
-		out = taken * heads * float64(c.VHeadDim)
+		out = inputBytes * heads * float64(c.VHeadDim)
 		outside += 2 * float64(c.QLoraRank.Or(0)+c.KvLoraRank+c.QkPosEmbHeadDim)
 	}
 	inside := qkv + out
@@ -366,59 +366,60 @@ func (c *Config) attentionActivations(s *Shape, taken float64) float64 {
 	return outside/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
-// feedForwardWidth is what the first projection gives and what the second one
-// takes, in bytes for each unit of width.
-func feedForwardWidth(s *Shape, taken float64) float64 {
+// feedForwardBytes returns, for each unit of the feed-forward width, the bytes of
+// the first projection's output and of the second projection's input.
+func feedForwardBytes(s *Shape, inputBytes float64) float64 {
 	if s.Gated {
-		return 4 + taken
+		return 4 + inputBytes
 	}
-	return 2 + taken
+	return 2 + inputBytes
 }
 
-func (c *Config) mlpActivations(s *Shape, taken float64) float64 {
+func (c *Config) mlpActivations(s *Shape, inputBytes float64) float64 {
 	inside := 0.0
 	if !c.recomputes("mlp") {
-		inside = feedForwardWidth(s, taken) * float64(s.FFN)
+		inside = feedForwardBytes(s, inputBytes) * float64(s.FFN)
 	}
-	return c.partInput(s, taken)/c.sequenceShards() + inside/float64(max(c.TP, 1))
+	return c.partInput(s, inputBytes)/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
-// moeActivations are those of a part with experts. Where the whole part is
-// computed again, only its input is kept.
-func (c *Config) moeActivations(s *Shape, taken float64) float64 {
-	sequence := c.sequenceShards()
+// moeActivations returns the bytes for each token of a part with experts. A part
+// that is recomputed as a whole keeps only its input.
+func (c *Config) moeActivations(s *Shape, inputBytes float64) float64 {
+	shards := c.sequenceShards()
 	if c.recomputes("moe") {
-		return c.partInput(s, taken) / sequence
+		return c.partInput(s, inputBytes) / shards
 	}
 	inside := 0.0
 	if !c.recomputes("shared_experts") {
-		inside = feedForwardWidth(s, taken) * float64(s.SharedFFN)
+		inside = feedForwardBytes(s, inputBytes) * float64(s.SharedFFN)
 	}
-	each := feedForwardWidth(s, taken) * float64(s.ExpertFFN)
+	each := feedForwardBytes(s, inputBytes) * float64(s.ExpertFFN)
 	if c.recomputes("moe_act") {
-		each -= taken * float64(s.ExpertFFN)
+		each -= inputBytes * float64(s.ExpertFFN)
 	}
-	routed := float64(s.TopK) * (taken*s.RoutedWidth()*float64(max(c.ETP, 1)) + each)
-	return (c.partInput(s, taken)+routed)/sequence + inside/float64(max(c.TP, 1))
+	routed := float64(s.TopK) * (inputBytes*s.RoutedWidth()*float64(max(c.ETP, 1)) + each)
+	return (c.partInput(s, inputBytes)+routed)/shards + inside/float64(max(c.TP, 1))
 }
 
-// mambaActivations are those of a Mamba mixer: what the projection gives, the
-// gated output, and the states at the ends of the scan's chunks.
-func (c *Config) mambaActivations(s *Shape, taken float64) float64 {
+// mambaActivations returns the bytes for each token of a Mamba mixer: the
+// projection's output, the gated output, and the states at the ends of the scan's
+// chunks.
+func (c *Config) mambaActivations(s *Shape, inputBytes float64) float64 {
 	m := s.Mamba
-	const chunk = 128 // tokens between two states that are kept
+	const chunk = 128 // tokens between two kept states
 	states := 4 * float64(m.Inner*m.State) / chunk
-	inside := 2*m.projected() + (2+taken)*float64(m.Inner) + states
+	inside := 2*m.projected() + (2+inputBytes)*float64(m.Inner) + states
 	if !c.UseMambaMemEffPath {
 		inside += 2*m.convolved() + 4*float64(m.Inner)
 	}
-	return c.partInput(s, taken)/c.sequenceShards() + inside/float64(max(c.TP, 1))
+	return c.partInput(s, inputBytes)/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
-// logits is the peak of the last stage's loss: the logits in bf16 and in fp32,
-// which become the softmax and then the gradient in place; of each further
-// token that is predicted the softmax stays. Transformer Engine's fused loss
-// makes the gradient of the bf16 logits in place.
+// logits returns the peak memory of the last stage's loss: the logits in bf16 and
+// in fp32. The fp32 logits become the softmax and then the gradient in place. Each
+// further predicted token keeps its softmax. Transformer Engine's fused loss turns
+// the bf16 logits into the gradient in place.
 func (c *Config) logits(s *Shape, stage int) float64 {
 	if stage != c.PP-1 {
 		return 0

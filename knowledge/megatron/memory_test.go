@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Part is the bytes of a part by name.
+// Part returns the bytes of the part with this name.
 func (m Memory) Part(name string) float64 {
 	for _, p := range m.Parts {
 		if p.Name == name {
@@ -39,7 +39,7 @@ const (
 		"--moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58)" + rms
 )
 
-// TestParameterCounts compares with the sizes that the papers give.
+// TestParameterCounts compares with the sizes stated in the papers.
 func TestParameterCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		line        string
@@ -57,8 +57,8 @@ func TestParameterCounts(t *testing.T) {
 	}
 }
 
-// Our count of weights and optimizer lies near what Megatron's own
-// theoretical_memory_usage.py computes for the same arguments.
+// The bytes of weights and optimizer are close to the result of Megatron's own
+// theoretical_memory_usage.py for the same arguments.
 func TestEstimateAgreesOnWeights(t *testing.T) {
 	for name, c := range map[string]struct {
 		world int
@@ -75,7 +75,7 @@ func TestEstimateAgreesOnWeights(t *testing.T) {
 	}
 }
 
-func TestMemoryAnswersToItsFlags(t *testing.T) {
+func TestMemoryDependsOnFlags(t *testing.T) {
 	const base = llama8b + " --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 128"
 	memory := func(more string) Memory { return effective(t, 16, base+" "+more).Memory() }
 	plain := memory("")
@@ -109,9 +109,9 @@ func TestMemoryAnswersToItsFlags(t *testing.T) {
 	require.InDelta(t, plain.GiB(), last.GiBOf(&shape), 1e-9)
 }
 
-// An expert's part is kept less where some of it is computed again: its activation
-// function, its shared expert, and most where all of it is.
-func TestMemoryOfExpertsAnswersToRecomputing(t *testing.T) {
+// An expert part keeps less when some of it is recomputed: the activation
+// function or the shared expert. It keeps least when all of it is recomputed.
+func TestRecomputeReducesMemoryOfExperts(t *testing.T) {
 	base := deepseek + " --pipeline-model-parallel-size 16 --expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256 "
 	kept := func(modules string) float64 {
 		return effective(t, 256, base+"--recompute-granularity selective --recompute-modules "+modules).Memory().Part(PartActivations)
@@ -122,20 +122,20 @@ func TestMemoryOfExpertsAnswersToRecomputing(t *testing.T) {
 	require.Less(t, kept("core_attn moe"), kept("core_attn moe_act shared_experts"))
 }
 
-// What a part keeps of a token is what its formula says, worked out by hand for
-// DeepSeek-V3 over two ranks of tensor parallelism.
-func TestAPartKeepsOfATokenWhatItsFormulaSays(t *testing.T) {
+// The bytes that each part keeps for a token, calculated by hand for
+// DeepSeek-V3 on two tensor-parallel ranks.
+func TestActivationsForEachToken(t *testing.T) {
 	base := deepseek + " --tensor-model-parallel-size 2 --sequence-parallel --expert-tensor-parallel-size 2 --pipeline-model-parallel-size 16 " +
 		"--expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256 "
 	const (
-		input   = 4 * 7168 // of a norm and of the projection behind it
+		input   = 4 * 7168 // of the norm and of the projection after it
 		latent  = 2 * (1536 + 512 + 64)
 		qkv     = 2 * 128 * (2*192 + 128)
 		out     = 2 * 128 * 128
 		scores  = 5 * 128 * 4096
-		routed  = 2 * 7168 * 2 // to each of two ranks of an expert
+		routed  = 2 * 7168 * 2 // to both tensor-parallel ranks of an expert
 		expert  = 6 * 2048
-		product = 2 * 2048 // of an expert's activation function
+		product = 2 * 2048 // output of an expert's activation function
 	)
 	for flags, want := range map[string][3]float64{ // attention, MLP, experts
 		"": {(input + latent + qkv + out) / 2, (input + 6*18432) / 2, (input + 8*(routed+expert) + expert) / 2},
@@ -152,11 +152,11 @@ func TestAPartKeepsOfATokenWhatItsFormulaSays(t *testing.T) {
 	}
 }
 
-// What lies on the host or in fewer bits is not on the GPU, and what a shorter
-// type adds is.
+// Offloaded state and shorter types reduce the GPU's memory, and the low-precision
+// copy of the weights adds to it.
 func TestMemoryCountsOffloadingAndShortTypes(t *testing.T) {
 	base := small + " --use-distributed-optimizer --transformer-impl transformer_engine"
-	part := func(flags, name string) float64 { return configOf(t, 8, base+" "+flags).Memory().Part(name) }
+	part := func(flags, name string) float64 { return effective(t, 8, base+" "+flags).Memory().Part(name) }
 	plain := part("", PartOptimizer)
 	require.InEpsilon(t, plain/2, part("--optimizer-cpu-offload --optimizer-offload-fraction 0.5 --use-precision-aware-optimizer", PartOptimizer), 1e-9)
 	require.Zero(t, part("--optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer", PartOptimizer))

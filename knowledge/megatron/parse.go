@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// Args is a command line as Megatron's parser would leave it.
+// Args holds the values that Megatron's parser reads from a command line.
 type Args struct {
 	Options
 	// Run is the launch that was parsed.
 	Run Run
-	// given marks the destinations that the command line names.
+	// given marks, by the flag's field index, the destinations that the command
+	// line sets.
 	given []bool
 }
 
-// Given reports whether the command line names the flag, under any spelling.
+// Given reports whether the command line contains the flag under any of its names.
 func (a *Args) Given(name string) bool {
 	f, ok := LookupFlagIn(a.Run.Release, name)
 	return ok && a.given[f.field]
 }
 
-// A Fault is why Megatron's parser refuses a piece of the command line.
+// A Fault is the reason why Megatron's parser rejects a part of the command line.
 type Fault string
 
 // The faults of a command line.
@@ -37,22 +38,22 @@ const (
 	AsksForHelp  Fault = "asks for help"
 )
 
-// A ParseError is one piece of the command line that Megatron's parser refuses.
+// A ParseError is one part of the command line that Megatron's parser rejects.
 type ParseError struct {
 	Fault Fault
-	// Flag is the flag as written; for a stray value the flag before it, if any.
+	// Flag is the flag as written. For a stray value it is the preceding flag, if
+	// any.
 	Flag string
-	// Values are the words at fault.
+	// Values are the rejected words.
 	Values []string
-	// Known is the row of the flag where Megatron has it.
+	// Known is the flag's definition; zero for an unknown flag.
 	Known Flag
-	// Nearest are the flags that an unknown one is most like.
+	// Nearest are existing flags whose names are similar to an unknown flag's.
 	Nearest []string
 }
 
-// Parse reads a command line as Megatron's parser does, with abbreviations
-// off. Every fault is returned, not only the first; a flag at fault keeps its
-// default.
+// Parse reads a command line like Megatron's parser, with abbreviations off. It
+// returns every fault, not only the first. A flag with a fault keeps its default.
 func Parse(run Run) (*Args, []ParseError) {
 	p := parser{args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)}, argv: run.Argv}
 	olderDefaults(run.Release.OrNewest(), &p.args.Options)
@@ -61,8 +62,8 @@ func Parse(run Run) (*Args, []ParseError) {
 	return p.args, p.errors
 }
 
-// KnownEntry reports whether entry is one of Megatron's own pretrain scripts,
-// which refuse a flag that Megatron does not have.
+// KnownEntry reports whether entry is one of Megatron's own pretrain scripts.
+// These reject unknown flags.
 func KnownEntry(entry string) bool {
 	switch entry {
 	case "", "gpt", "hybrid", "t5", "bert":
@@ -86,7 +87,8 @@ func (p *parser) parse() {
 	for i := 0; i < len(p.argv); {
 		word := p.argv[i]
 		if word == "--" {
-			// All that follows is positional, and Megatron takes none.
+			// All words after "--" are positional, and Megatron takes no positional
+			// arguments.
 			if rest := p.argv[i+1:]; len(rest) > 0 {
 				p.fail(ParseError{Fault: StrayValue, Flag: last, Values: rest})
 			}
@@ -133,8 +135,8 @@ func (p *parser) parse() {
 	}
 }
 
-// looksLikeFlag follows argparse: a word with a blank in it and a negative
-// number are values, everything else that begins with a dash is a flag.
+// looksLikeFlag follows argparse: a word that begins with a dash is a flag,
+// unless it contains a space or is a negative number.
 func looksLikeFlag(word string, index map[string]int) bool {
 	if len(word) < 2 || word[0] != '-' {
 		return false
@@ -150,7 +152,8 @@ func looksLikeFlag(word string, index map[string]int) bool {
 	return !negativeNumber(word[1:]) && !strings.Contains(word, " ")
 }
 
-// negativeNumber matches \d+ or \d*\.\d+, without an exponent, as argparse does.
+// negativeNumber reports whether s, the text after a minus sign, matches \d+ or
+// \d*\.\d+. Like argparse it knows no exponents.
 func negativeNumber(s string) bool {
 	whole, fraction, dotted := strings.Cut(s, ".")
 	if dotted {
@@ -168,7 +171,7 @@ func digits(s string) bool {
 	return true
 }
 
-// take stores the flag's values and returns how many of the words it used.
+// take stores the flag's values and returns how many of words it consumes.
 func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []string) int {
 	if f.Type == Switch {
 		if hasExplicit {
@@ -202,12 +205,11 @@ func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []
 	return used
 }
 
-// fail keeps an error. A script of the user's own may add flags, so that an
-// unknown one and the words after it are left to the caller's judgement: they
-// are kept too, told apart by their Fault.
+// fail records an error. It also records unknown flags of a user's own script,
+// which may add flags: the caller recognizes them by their Fault and decides.
 func (p *parser) fail(e ParseError) { p.errors = append(p.errors, e) }
 
-// count is how many values the flag needs at least.
+// count returns the least number of values that the flag needs.
 func (f *Flag) count() int {
 	if n, err := strconv.Atoi(f.Nargs); err == nil {
 		return n
@@ -215,8 +217,8 @@ func (f *Flag) count() int {
 	return 1
 }
 
-// switchOn stores a switch. Its destination may hold a word today where an
-// older release had a switch.
+// switchOn stores a switch's value. The field is a string where the flag was a
+// switch in an older release and takes a word in the newest.
 func (f *Flag) switchOn(field reflect.Value, on bool) {
 	switch field.Kind() {
 	case reflect.Bool:
@@ -226,12 +228,12 @@ func (f *Flag) switchOn(field reflect.Value, on bool) {
 	}
 }
 
-// store converts the words and puts them into the field; it returns the fault
-// of the first word that Megatron would refuse.
+// store converts the words and assigns them to the field. It returns the fault of
+// the first word that Megatron would reject.
 func (f *Flag) store(field reflect.Value, words []string) Fault {
 	switch to := field.Addr().Interface().(type) {
 	case *bool:
-		*to = words[0] != "" // a flag that took a word in an older release
+		*to = words[0] != "" // a switch that took a word in an older release
 	case *int:
 		return keep(to, words[0], parseInt)
 	case *Opt[int]:
@@ -245,7 +247,7 @@ func (f *Flag) store(field reflect.Value, words []string) Fault {
 	case *Opt[string]:
 		return keepOpt(to, words[0], f.parseWord)
 	case *Opt[bool]:
-		*to = Some(words[0] != "") // Python's bool: any text is true, also "False"
+		*to = Some(words[0] != "") // Python's bool(): any non-empty text is true, even "False"
 	case *Freq:
 		return keep(to, words[0], parseFreq)
 	case *Opt[Freq]:
@@ -292,7 +294,7 @@ func keepAll[T any](to *[]T, words []string, parse func(string) (T, Fault)) Faul
 	return ""
 }
 
-// graphModules are the words that --cuda-graph-modules knows, old ones included
+// graphModules are the values of --cuda-graph-modules, including deprecated ones
 // (megatron/core/transformer/enums.py:61, megatron/training/arguments.py:257).
 var graphModules = []string{"attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full", "full_iteration", "full_iteration_inference"}
 
@@ -314,23 +316,20 @@ func (f *Flag) parseWord(word string) (string, Fault) {
 	return word, ""
 }
 
-// parseInt reads what Python's int() reads. A number too large for a machine
-// word is held at the largest.
+// parseInt accepts what Python's int() accepts. It limits the result to ±2^53.
 func parseInt(word string) (int, Fault) {
 	s, ok := withoutUnderscores(strings.TrimSpace(word))
 	if !ok {
 		return 0, BadValue
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		if !errors.Is(err, strconv.ErrRange) {
-			return 0, BadValue
-		}
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, BadValue
 	}
 	return int(max(min(n, 1<<53), -1<<53)), ""
 }
 
-// parseFloat reads what Python's float() reads.
+// parseFloat accepts what Python's float() accepts.
 func parseFloat(word string) (float64, Fault) {
 	s, ok := withoutUnderscores(strings.TrimSpace(word))
 	if !ok || strings.ContainsAny(s, "xXpP") {
@@ -343,7 +342,8 @@ func parseFloat(word string) (float64, Fault) {
 	return v, ""
 }
 
-// withoutUnderscores drops the underscores that Python allows between digits.
+// withoutUnderscores removes the underscores that Python allows between digits.
+// It returns false where an underscore is anywhere else, or s is empty.
 func withoutUnderscores(s string) (string, bool) {
 	if !strings.Contains(s, "_") {
 		return s, s != ""

@@ -74,8 +74,8 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// A list of layers is unrolled as far as a model could need it, and no further.
-func TestAnAbsurdListOfLayersIsRefused(t *testing.T) {
+// A list expression expands up to a length that a model could need, and no further.
+func TestOverlongListOfLayersIsRejected(t *testing.T) {
 	a, errs := parse(t, "--moe-layer-freq [0,1]*32768")
 	require.Empty(t, errs)
 	require.Len(t, a.MoeLayerFreq.List, 65536)
@@ -86,13 +86,13 @@ func TestAnAbsurdListOfLayersIsRefused(t *testing.T) {
 	}
 }
 
-func TestOneWordWithABlankIsAValue(t *testing.T) {
+func TestWordWithABlankIsAValue(t *testing.T) {
 	_, errs := Parse(Run{Argv: []string{"--num-layers 12"}})
 	require.Len(t, errs, 1)
 	require.Equal(t, StrayValue, errs[0].Fault, "argparse takes a word with a blank for a value")
 }
 
-func TestNearestFindsWhatWasMeant(t *testing.T) {
+func TestNearest(t *testing.T) {
 	for given, want := range map[string]string{
 		"--num-layer":              "--num-layers",
 		"--micro-batchsize":        "--micro-batch-size",
@@ -116,7 +116,7 @@ func TestRenamedFlagsExist(t *testing.T) {
 	}
 }
 
-func TestFlagTableIsWhole(t *testing.T) {
+func TestFlagTableIsConsistent(t *testing.T) {
 	require.Greater(t, len(Flags()), 800)
 	seen := map[string]bool{}
 	for _, f := range Flags() {
@@ -128,8 +128,8 @@ func TestFlagTableIsWhole(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that any command line is read without a panic, and that what
-// it leaves is what a second reading leaves.
+// FuzzParse checks that any command line parses without a panic, and that parsing
+// it twice has the same result.
 func FuzzParse(f *testing.F) {
 	f.Add("--num-layers 12 --bf16 --data-path a b --lr=1e-4")
 	f.Add("--moe-layer-freq ([0]*3+[1])*8 --pipeline-model-parallel-layout Ettt|(tt|)*29,m|L")

@@ -2,14 +2,15 @@ package megatron
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// maxPattern bounds the length of an evaluated layer pattern; no model comes near.
+// maxPattern limits the length of an evaluated layer pattern. No model comes near.
 const maxPattern = 1 << 16
 
-// parseFreq reads an integer or a list expression of digits, brackets, commas,
+// parseFreq parses an integer or a list expression of digits, brackets, commas,
 // + and *, such as ([0]*3+[1])*8 (megatron/training/arguments.py:246).
 func parseFreq(word string) (Freq, Fault) {
 	if !strings.Contains(word, "[") {
@@ -24,16 +25,17 @@ func parseFreq(word string) (Freq, Fault) {
 	return Freq{List: v.list, IsList: true}, ""
 }
 
-// A term is a value of a list expression.
+// A term is an integer or a list within a list expression.
 type term struct {
 	n      int
 	list   []int
 	isList bool
 }
 
+// An expression is a recursive-descent parser of list expressions.
 type expression struct {
-	rest  string
-	depth int
+	rest  string // the text not parsed yet
+	depth int    // of nested brackets
 }
 
 func (e *expression) next(c byte) bool {
@@ -55,7 +57,7 @@ func (e *expression) sum() (term, bool) {
 			if len(left.list)+len(right.list) > maxPattern {
 				return term{}, false
 			}
-			left.list = append(append([]int{}, left.list...), right.list...)
+			left.list = slices.Concat(left.list, right.list)
 		} else {
 			left.n += right.n
 		}
@@ -86,11 +88,7 @@ func repeat(t term, times int) (term, bool) {
 	if times < 0 || times > maxPattern || len(t.list)*times > maxPattern {
 		return term{}, false
 	}
-	out := make([]int, 0, len(t.list)*times)
-	for range times {
-		out = append(out, t.list...)
-	}
-	return term{list: out, isList: true}, true
+	return term{list: slices.Repeat(t.list, times), isList: true}, true
 }
 
 func (e *expression) atom() (term, bool) {
@@ -128,8 +126,8 @@ func (e *expression) atom() (term, bool) {
 	return term{n: n}, true
 }
 
-// AllocateHybrid spreads attention and MLP layers over a hybrid model by their
-// ratios, as releases up to 0.16 do
+// AllocateHybrid returns the layer pattern of a hybrid model whose attention and
+// MLP layers are spread evenly by their ratios, as releases up to 0.16 do
 // (megatron/core/ssm/mamba_hybrid_layer_allocation.py:34).
 func AllocateHybrid(layers int, attention, mlp float64) string {
 	if layers <= 0 || layers > maxPattern {
@@ -141,13 +139,13 @@ func AllocateHybrid(layers int, attention, mlp float64) string {
 	return string(pattern)
 }
 
-// place replaces count of the free Mamba layers, evenly spread with the given
-// number of sections more than layers, and returns count.
-func place(pattern []byte, letter byte, count, free, more int) int {
+// place replaces count of the free Mamba layers by letter and returns count. The
+// replaced layers divide the rest into count + extra even sections.
+func place(pattern []byte, letter byte, count, free, extra int) int {
 	if count <= 0 {
 		return 0
 	}
-	section := float64(free-count) / float64(count+more)
+	section := float64(free-count) / float64(count+extra)
 	x := section
 	for i := range pattern {
 		if pattern[i] != 'M' {

@@ -1,13 +1,13 @@
-// Package megatron is the arithmetic of a Megatron-LM run: its flag table, the
-// reading of its command line, its parallel layout, batch and memory. It is
-// pure: no clock, no files, no network, no cluster.
+// Package megatron holds the arithmetic of a Megatron-LM run: the flag table, the
+// parser of the command line, the parallel layout, the batch and the memory. It is
+// pure: it uses no clock, files, network or cluster.
 package megatron
 
-// A Run is one launch as Megatron-LM's own code would see it.
+// A Run is the input of one launch of Megatron-LM.
 type Run struct {
-	// Entry says which of Megatron's pretrain scripts runs: gpt, hybrid, t5 or
-	// bert; empty means gpt. Any other word is a script of the user's own, whose
-	// unknown flags are not errors.
+	// Entry is the pretrain script: gpt, hybrid, t5 or bert; empty means gpt. Any
+	// other word stands for a script of the user's own, whose unknown flags are not
+	// errors.
 	Entry string `json:"entry,omitempty"`
 	// Argv is Megatron's command line after the script's name.
 	Argv []string `json:"argv"`
@@ -16,14 +16,14 @@ type Run struct {
 	// Arch is the CUDA compute capability's major number: 8 Ampere, 9 Hopper, 10
 	// and above Blackwell.
 	Arch int `json:"arch"`
-	// Env is the environment that the ranks start with; a variable that is absent
-	// is unset.
+	// Env is the environment in which the ranks start; an absent variable is unset.
 	Env map[string]string `json:"env,omitempty"`
 	// Release is the Megatron-LM release that runs; zero means the newest.
 	Release Release `json:"-"`
-	// Image is the container image that the ranks run in and GPU the kind of GPU;
-	// empty where nobody says.
+	// Image is the container image of the ranks, GPU the kind of GPU; empty where
+	// unknown.
 	Image, GPU string `json:"-"`
-	// Extra are flags of a fork, which are not judged; a value may follow each.
+	// Extra are flags of a fork. The parser accepts them with any values and judges
+	// neither.
 	Extra []string `json:"-"`
 }

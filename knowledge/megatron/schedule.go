@@ -1,24 +1,25 @@
 package megatron
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A Step is one entry of a batch-size schedule: from Threshold samples on, a
-// step takes Size samples.
+// A Step is one entry of a batch-size schedule. From Threshold samples on, the
+// global batch has Size samples.
 type Step struct{ Threshold, Size int }
 
 // A Schedule is a parsed --step-batch-size-schedule, sorted by threshold.
 type Schedule struct {
 	Steps []Step
-	// NoColon is the first entry without a colon, BadNumber the first that is
-	// not a number.
+	// NoColon is the first entry without a colon, BadNumber the first entry with a
+	// part that is no number.
 	NoColon, BadNumber string
 }
 
-// First is the batch size at the start.
+// First returns the batch size at the start; 0 for an empty schedule.
 func (s Schedule) First() int {
 	if len(s.Steps) == 0 {
 		return 0
@@ -26,9 +27,9 @@ func (s Schedule) First() int {
 	return s.Steps[0].Size
 }
 
-// parseSchedule reads entries THRESHOLD:SIZE with the suffixes K, M, B and T.
-// Thresholds are tokens, turned into samples by the sequence length where it is
-// known (megatron/core/num_microbatches_calculator.py:500).
+// parseSchedule parses entries THRESHOLD:SIZE with the suffixes K, M, B and T.
+// Thresholds are given in tokens; parseSchedule converts them into samples where
+// the sequence length is known (megatron/core/num_microbatches_calculator.py:500).
 func parseSchedule(text string, seqLength int) Schedule {
 	var s Schedule
 	for _, entry := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
@@ -48,7 +49,7 @@ func parseSchedule(text string, seqLength int) Schedule {
 		}
 		s.Steps = append(s.Steps, Step{t, n})
 	}
-	sort.SliceStable(s.Steps, func(i, j int) bool { return s.Steps[i].Threshold < s.Steps[j].Threshold })
+	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.Threshold, b.Threshold) })
 	return s
 }
 

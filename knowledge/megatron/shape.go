@@ -5,36 +5,37 @@ import (
 	"slices"
 )
 
-// A Shape is a model without its layout: what the parameters and activations
-// are counted from.
+// A Shape is a model's dimensions, without the parallel layout. Parameters,
+// activations and operations are counted from it.
 type Shape struct {
 	Layers, Hidden, Heads int
-	// QueryDim is the width of all query heads, KVDim the mean of that of all keys
-	// and that of all values.
+	// QueryDim is the width of all query heads together. KVDim is the mean of the
+	// width of all key heads and the width of all value heads.
 	QueryDim, KVDim int
 	FFN, Vocab, Seq int
 	Gated, Untied   bool
-	// CoreDim is the width that attention itself works at: of all heads, the mean
-	// of a key's and a value's. Context is how many tokens a token attends to, the
-	// mean of a causal sequence and of all layers.
+	// CoreDim is the width of core attention: the mean of the key width and the
+	// value width of all heads together. Context is how many tokens a token attends
+	// to, averaged over a causal sequence and over all layers.
 	CoreDim int
 	Context float64
 	// NormSize is the number of weights of a norm over the hidden size: 1 for
 	// RMSNorm, 2 with a bias.
 	NormSize int
-	// Experts is 0 for a dense model; MoELayers of the Layers have experts.
+	// Experts is 0 for a dense model. MoELayers is how many of the Layers have
+	// experts.
 	Experts, TopK, ExpertFFN, SharedFFN, LatentMoE, MoELayers int
 	SharedGate, RouterBias                                    bool
-	// MTP is the number of multi-token-prediction layers; they are of the last
-	// layer's kind.
+	// MTP is the number of multi-token-prediction depths. Their layers have experts
+	// where the last layer has: LastMoE.
 	MTP     int
 	LastMoE bool
 	// AttentionParams is the number of attention weights of a layer.
 	AttentionParams float64
-	// Parts are what the layers consist of, MTPParts what one depth of
-	// multi-token prediction does.
+	// Parts counts the parts of all layers, MTPParts those of one depth of
+	// multi-token prediction.
 	Parts, MTPParts PartCounts
-	// Mamba is the mixer of a hybrid model.
+	// Mamba is the Mamba mixer of a hybrid model.
 	Mamba   MambaShape
 	Dropout bool
 }
@@ -43,25 +44,27 @@ type Shape struct {
 // is an attention and a feed-forward part; a layer of a hybrid model is one part.
 type PartCounts struct{ Attention, MLP, MoE, Mamba float64 }
 
-// A MambaShape is the widths of a Mamba mixer.
+// A MambaShape holds the widths of a Mamba mixer.
 type MambaShape struct {
-	// Inner is the width of all heads, Groups and State the widths of B and C.
+	// Inner is the width of all Heads together. B and C each have Groups × State
+	// values.
 	Inner, Heads, Groups, State int
 }
 
-// projected is the width of what the input projection gives.
+// projected is the output width of the input projection.
 func (m MambaShape) projected() float64 { return float64(2*m.Inner + 2*m.Groups*m.State + m.Heads) }
 
-// convolved is the width of what the convolution takes.
+// convolved is the input width of the convolution.
 func (m MambaShape) convolved() float64 { return float64(m.Inner + 2*m.Groups*m.State) }
 
-// convWidth is how many tokens the convolution of a Mamba mixer reaches over.
+// convWidth is the kernel size of a Mamba mixer's convolution, in tokens.
 const convWidth = 4
 
-// assumedVocab is used where neither --padded-vocab-size nor --vocab-size is given.
+// assumedVocab is the vocabulary size where neither --padded-vocab-size nor
+// --vocab-size is given.
 const assumedVocab = 51200
 
-// Shape counts out the model of c.
+// Shape returns the shape of the model that c describes.
 func (c *Config) Shape() Shape {
 	s := Shape{
 		Layers: c.Layers, Hidden: c.HiddenSize.Or(0), Heads: c.NumAttentionHeads.Or(0),
@@ -76,7 +79,7 @@ func (c *Config) Shape() Shape {
 	}
 	s.QueryDim, s.KVDim = c.KvChannels.Or(0)*s.Heads, c.KvChannels.Or(0)*c.NumQueryGroups
 	s.CoreDim, s.Context = s.QueryDim, c.context()
-	if c.MultiLatentAttention { // each head has keys and values of its own
+	if c.MultiLatentAttention { // each head has its own keys and values
 		s.QueryDim = s.Heads * (c.QkHeadDim + c.QkPosEmbHeadDim)
 		s.KVDim = (s.QueryDim + s.Heads*c.VHeadDim) / 2
 		s.CoreDim = s.KVDim
@@ -90,8 +93,8 @@ func (c *Config) Shape() Shape {
 	return s
 }
 
-// context is how many tokens a token attends to: on average half of the
-// sequence, less in the layers that look through a window
+// context returns how many tokens a token attends to on average: half of the
+// sequence, and fewer in layers with sliding-window attention
 // (megatron/core/transformer/utils.py:531).
 func (c *Config) context() float64 {
 	seq := float64(c.SeqLength.Or(0))
@@ -117,9 +120,8 @@ func (c *Config) context() float64 {
 	return share*seq/2 + (1-share)*narrow
 }
 
-// counted is Parts, or for a shape that was put together by hand those of a
-// transformer.
-func (s Shape) counted() PartCounts {
+// mainParts returns Parts, or a transformer's parts where Parts is not set.
+func (s Shape) mainParts() PartCounts {
 	if s.Parts != (PartCounts{}) {
 		return s.Parts
 	}
@@ -127,13 +129,13 @@ func (s Shape) counted() PartCounts {
 	return PartCounts{Attention: layers, MLP: layers - moe, MoE: moe}
 }
 
-// AllParts is Parts and those of multi-token prediction.
+// AllParts counts the parts of all layers, including multi-token prediction.
 func (s Shape) AllParts() PartCounts {
-	p, n, d := s.counted(), s.MTPParts, float64(s.MTP)
+	p, n, d := s.mainParts(), s.MTPParts, float64(s.MTP)
 	return PartCounts{Attention: p.Attention + d*n.Attention, MLP: p.MLP + d*n.MLP, MoE: p.MoE + d*n.MoE, Mamba: p.Mamba + d*n.Mamba}
 }
 
-// parts counts what the layers consist of.
+// parts sets the part counts and the Mamba widths of s.
 func (c *Config) parts(s *Shape) {
 	pattern := ""
 	if c.Hybrid != nil {
@@ -142,7 +144,7 @@ func (c *Config) parts(s *Shape) {
 		pattern = c.HybridOverridePattern.Or(AllocateHybrid(c.Layers, c.HybridAttentionRatio, c.HybridMlpRatio))
 	}
 	if pattern == "" {
-		s.Parts = s.counted()
+		s.Parts = s.mainParts()
 		s.MTPParts = PartCounts{Attention: 1, MLP: 1}
 		if s.LastMoE {
 			s.MTPParts = PartCounts{Attention: 1, MoE: 1}
@@ -175,8 +177,8 @@ func countParts(pattern string) PartCounts {
 	return p
 }
 
-// vocab is the padded size of the vocabulary (megatron/core/tokenizers pads to
-// a multiple of --make-vocab-size-divisible-by times TP).
+// vocab returns the padded size of the vocabulary. megatron/core/tokenizers pads
+// to a multiple of --make-vocab-size-divisible-by times TP.
 func (c *Config) vocab() int {
 	if c.PaddedVocabSize.OK {
 		return c.PaddedVocabSize.V
@@ -186,7 +188,7 @@ func (c *Config) vocab() int {
 	return (n + unit - 1) / unit * unit
 }
 
-// moeLayers counts the expert layers and says whether the last layer is one.
+// moeLayers counts the expert layers and reports whether the last layer is one.
 func (c *Config) moeLayers() (count int, last bool) {
 	f := c.MoeLayerFreq
 	if f.IsList {
@@ -199,8 +201,8 @@ func (c *Config) moeLayers() (count int, last bool) {
 	return (c.Layers + n - 1) / n, c.Layers > 0 && (c.Layers-1)%n == 0
 }
 
-// attentionParams follows the definition in
-// megatron/training/theoretical_memory_usage.py:54.
+// attentionParams counts the attention weights of a layer, as
+// megatron/training/theoretical_memory_usage.py:54 does.
 func (c *Config) attentionParams(s Shape) float64 {
 	h, heads := float64(s.Hidden), float64(s.Heads)
 	if !c.MultiLatentAttention {
@@ -216,16 +218,18 @@ func (c *Config) attentionParams(s Shape) float64 {
 	return query + kv + heads*value*h
 }
 
-// layerParams are the weights of one layer by how they are held on a rank.
+// layerParams counts weights by how ranks share them.
 type layerParams struct {
-	split      float64 // divided by TP
+	split      float64 // sharded over TP
 	replicated float64
-	experts    float64 // divided by ETP × EP
+	experts    float64 // sharded over ETP × EP
 }
 
 func (p layerParams) total() float64 { return p.split + p.replicated + p.experts }
 
-func (s Shape) gate() float64 {
+// projections returns how many weight matrices a feed-forward part has: gate, up
+// and down with a gated activation, else up and down.
+func (s Shape) projections() float64 {
 	if s.Gated {
 		return 3
 	}
@@ -238,7 +242,7 @@ func (p *layerParams) add(q layerParams, count float64) {
 	p.experts += q.experts * count
 }
 
-// sum is the weights of as many parts.
+// sum counts the weights of all parts in n.
 func (s Shape) sum(n PartCounts) layerParams {
 	var p layerParams
 	p.add(s.attentionPart(), n.Attention)
@@ -255,10 +259,10 @@ func (s Shape) attentionPart() layerParams {
 }
 
 func (s Shape) mlpPart() layerParams {
-	return layerParams{split: float64(s.Hidden) * float64(s.FFN) * s.gate(), replicated: s.norm()}
+	return layerParams{split: float64(s.Hidden) * float64(s.FFN) * s.projections(), replicated: s.norm()}
 }
 
-// mambaPart is the two projections, the convolution, the norm before the
+// mambaPart counts the two projections, the convolution, the norm before the
 // output, and three numbers for each head.
 func (s Shape) mambaPart() layerParams {
 	m, h := s.Mamba, float64(s.Hidden)
@@ -268,7 +272,7 @@ func (s Shape) mambaPart() layerParams {
 
 func (s Shape) moePart() layerParams {
 	h := float64(s.Hidden)
-	p := layerParams{split: h * float64(s.SharedFFN) * s.gate(), replicated: s.norm() + h*float64(s.Experts)}
+	p := layerParams{split: h * float64(s.SharedFFN) * s.projections(), replicated: s.norm() + h*float64(s.Experts)}
 	if s.RouterBias {
 		p.replicated += float64(s.Experts)
 	}
@@ -278,25 +282,26 @@ func (s Shape) moePart() layerParams {
 	if s.LatentMoE > 0 {
 		p.replicated += 2 * h * s.RoutedWidth()
 	}
-	p.experts = s.RoutedWidth() * float64(s.ExpertFFN) * s.gate() * float64(s.Experts)
+	p.experts = s.RoutedWidth() * float64(s.ExpertFFN) * s.projections() * float64(s.Experts)
 	return p
 }
 
-// depth is what one depth of multi-token prediction has beside its layer: the
-// projection of the hidden state and the embedding together, and three norms.
-func (s Shape) depth() layerParams {
+// mtpExtra counts the weights of one depth of multi-token prediction outside its
+// layer: the projection that joins hidden state and embedding, and three norms.
+func (s Shape) mtpExtra() layerParams {
 	return layerParams{split: 2 * float64(s.Hidden) * float64(s.Hidden), replicated: 3 * s.norm()}
 }
 
-// RoutedWidth is the width of a token on its way to the experts and back.
+// RoutedWidth is the width of a token as it travels to the experts and back.
 func (s Shape) RoutedWidth() float64 { return float64(cmp.Or(s.LatentMoE, s.Hidden)) }
 
-// Params is the number of weights of the model, Active of those that a token uses.
+// Params returns the number of weights of the model and how many of them one
+// token uses.
 func (s Shape) Params() (all, active float64) {
 	parts := s.AllParts()
 	whole := s.sum(parts)
-	whole.add(s.depth(), float64(s.MTP))
-	idle := 0.0 // weights of the experts that a token does not use
+	whole.add(s.mtpExtra(), float64(s.MTP))
+	idle := 0.0 // weights of the experts that one token does not use
 	if s.Experts > 0 {
 		idle = s.moePart().experts * parts.MoE * (1 - float64(s.TopK)/float64(s.Experts))
 	}
@@ -308,7 +313,7 @@ func (s Shape) Params() (all, active float64) {
 	return all, all - idle
 }
 
-// recomputes reports that a module is computed again in the backward pass.
+// recomputes reports whether the backward pass recomputes the module.
 func (c *Config) recomputes(module string) bool {
 	return c.Recompute == "selective" && slices.Contains(c.RecomputeModules, module)
 }

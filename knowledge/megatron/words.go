@@ -6,11 +6,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// SplitWords splits a command line as a shell would: blanks part words, quotes
-// and backslashes keep them together, a backslash at the end of a line joins
-// it to the next, and # begins a comment. Nothing is expanded: a $ or a
-// backquote that a shell would expand is an error, because its value is not
-// known here.
+// SplitWords splits a command line like a shell: blanks separate words, quotes
+// and backslashes protect blanks, a backslash at the end of a line joins it to the
+// next, and # begins a comment. SplitWords expands nothing: a $ or a backquote
+// that a shell would expand is an error, because its value is not known here.
 func SplitWords(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -42,7 +41,7 @@ func SplitWords(text string) ([]string, error) {
 			return nil, lang.Text{
 				EN: "%q is expanded by the shell, and its value is not known here: write the value",
 				ZH: "%q 由 shell 展开，这里不知道其值：请直接写出值",
-			}.Err(excerpt(runes[i:]))
+			}.Err(string(runes[i:min(len(runes), i+20)]))
 		case quote == '"':
 			if r == '"' {
 				quote = 0
@@ -75,19 +74,14 @@ func SplitWords(text string) ([]string, error) {
 	return words, nil
 }
 
-// excerpt is the start of text, for a message.
-func excerpt(text []rune) string { return string(text[:min(len(text), 20)]) }
-
-// entryScripts are Megatron's own pretrain scripts.
+// entryScripts maps Megatron's own pretrain scripts to their entries.
 var entryScripts = map[string]string{
 	"pretrain_gpt.py": "gpt", "pretrain_hybrid.py": "hybrid", "pretrain_mamba.py": "hybrid", "pretrain_t5.py": "t5", "pretrain_bert.py": "bert",
 }
 
-// OwnEntry is the entry that a script's path stands for; ok is false where it is
-// none of Megatron's own pretrain scripts.
+// OwnEntry returns the entry of the script at a path. ok is false where the script
+// is none of Megatron's own pretrain scripts.
 func OwnEntry(script string) (entry string, ok bool) {
-	entry, ok = entryScripts[fileName(script)]
+	entry, ok = entryScripts[script[strings.LastIndexAny(script, `/\`)+1:]]
 	return entry, ok
 }
-
-func fileName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }

@@ -26,7 +26,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// FuzzSplitWords holds that words quoted for a shell come back as they were.
+// FuzzSplitWords checks that words quoted for a shell are split into the same words.
 func FuzzSplitWords(f *testing.F) {
 	f.Add("--num-layers", "1 2", "it's")
 	f.Add("", "\\\n", "#a $b `c`")

@@ -15,14 +15,14 @@ func generate(h history) ([]byte, error) {
 	index := map[string]int{}
 	kinds := map[string]kind{}
 	byRelease := make([][]string, len(h.releases))
-	newestDefault := map[string]string{} // of a destination, in the newest release that has it
-	told := map[string]bool{}            // a destination's default in a release: the first flag decides
-	first := map[string]row{}            // the newest definition of a flag
+	newestDefault := map[string]string{} // by destination, from the newest release with it
+	decided := map[string]bool{}         // by destination and release; the first flag sets the default
+	newestRow := map[string]row{}        // by flag name
 	for _, r := range h.rows {
-		if f, ok := first[r.Name]; !ok {
-			first[r.Name] = r
+		if f, ok := newestRow[r.Name]; !ok {
+			newestRow[r.Name] = r
 		} else if f.Type == r.Type && f.Action == r.Action && reflect.DeepEqual(f.Default, r.Default) {
-			r.Dest = f.Dest // the destination got another name and nothing else
+			r.Dest = f.Dest // a newer release only renamed the destination
 		}
 		k, err := goKind(r)
 		if err != nil {
@@ -47,14 +47,14 @@ func generate(h history) ([]byte, error) {
 					d = zero(kinds[r.Dest].goType)
 				}
 				for i := r.first; i <= r.last; i++ {
-					if !told[fmt.Sprint(r.Dest, i)] {
+					if !decided[fmt.Sprint(r.Dest, i)] {
 						byRelease[i] = append(byRelease[i], fmt.Sprintf("\t\to.%s = %s\n", camel(r.Dest), d))
 					}
 				}
 			}
 		}
 		for i := r.first; i <= r.last; i++ {
-			told[fmt.Sprint(r.Dest, i)] = true
+			decided[fmt.Sprint(r.Dest, i)] = true
 		}
 		writeRow(&table, h, r, k, index[r.Dest])
 	}
@@ -112,7 +112,7 @@ func writeRow(table *bytes.Buffer, h history, r row, k kind, field int) {
 	if len(r.Choices) > 0 && k.name != "Signal" {
 		fmt.Fprintf(table, ", Choices: %#v", texts(r.Choices))
 	}
-	if d := shown(r.Default); d != "" {
+	if d := text(r.Default); d != "" {
 		fmt.Fprintf(table, ", Default: %q", d)
 	}
 	if r.OnlyWith {
@@ -121,7 +121,8 @@ func writeRow(table *bytes.Buffer, h history, r row, k kind, field int) {
 	fmt.Fprintf(table, ", Group: %q},\n", r.Group)
 }
 
-// A kind is how a value is named in the table and held in Options.
+// A kind is the name of a value's type in the flag table, and the Go type of the
+// value's field in Options.
 type kind struct{ name, goType string }
 
 func goKind(r row) (kind, error) {
@@ -170,8 +171,8 @@ func goKind(r row) (kind, error) {
 	return kind{}, fmt.Errorf("%s: unknown type %q", r.Name, r.Type)
 }
 
-// goDefault writes a default as Go for a field of kind k; empty means the zero
-// value. A flag may have had another type than its field has today.
+// goDefault returns a default as Go source for a field of kind k; empty means the
+// zero value. An older release's flag may have another type than the field.
 func goDefault(r row, k kind) (string, error) {
 	if r.Default == nil {
 		return "", nil
@@ -187,7 +188,7 @@ func goDefault(r row, k kind) (string, error) {
 			v = "false"
 		}
 		if inner == "float64]" {
-			return "Some[float64](" + v + ")", err // a whole number would be an int
+			return "Some[float64](" + v + ")", err // Go would infer int from a whole number
 		}
 		return "Some(" + v + ")", err
 	}
@@ -209,7 +210,7 @@ func goDefault(r row, k kind) (string, error) {
 		if r.Dest == "exit_signal" {
 			return `"SIGTERM"`, nil
 		}
-		return strconv.Quote(shown(r.Default)), nil
+		return strconv.Quote(text(r.Default)), nil
 	case "[]string", "[]int", "[]float64":
 		return literal(k.goType, r.Default), nil
 	case "Freq":
@@ -236,7 +237,7 @@ func zero(goType string) string {
 func literal(goType string, value any) string {
 	items, ok := value.([]any)
 	if !ok {
-		items = []any{value} // Megatron turns a list of one into its element
+		items = []any{value} // Megatron replaces a list of one element by the element
 	}
 	var parts []string
 	for _, it := range items {
@@ -267,7 +268,7 @@ func texts(values []any) []string {
 	return out
 }
 
-func shown(v any) string {
+func text(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -279,7 +280,7 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// camel turns tensor_model_parallel_size into TensorModelParallelSize.
+// camel converts tensor_model_parallel_size into TensorModelParallelSize.
 func camel(dest string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(dest, func(r rune) bool { return r == '_' || r == '-' }) {

@@ -12,7 +12,7 @@ import (
 
 // A release is one Megatron-LM release whose flags are known.
 type release struct {
-	// Name is how people write it, "0.17.1" or "main"; Const is its Go constant.
+	// Name is "0.17.1" or "main"; Const is the name of the Go constant.
 	Name   string `json:"release"`
 	Const  string `json:"const"`
 	Tag    string `json:"tag"`
@@ -20,10 +20,10 @@ type release struct {
 	Date   string `json:"date"`
 }
 
-// A row is one action of Megatron's parser.
+// A row is one flag definition of Megatron's parser.
 type row struct {
 	// Since and Until are the first and the last release with this definition;
-	// empty means the oldest and the newest that are known.
+	// empty means the oldest and the newest known release.
 	Since    string   `json:"since,omitempty"`
 	Until    string   `json:"until,omitempty"`
 	Name     string   `json:"name"`
@@ -40,14 +40,14 @@ type row struct {
 	first, last int // indexes of Since and Until
 }
 
-// A history is the flags of every release, oldest release first.
+// A history holds the flags of every release. The oldest release comes first.
 type history struct {
 	releases []release
 	rows     []row
 }
 
-// readHistory reads a line for each release, then a line for each definition
-// of a flag.
+// readHistory reads a JSON Lines file: a line for each release, then a line for
+// each definition of a flag.
 func readHistory(path string) (history, error) {
 	var h history
 	raw, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func (h history) index(name string) int {
 	return slices.IndexFunc(h.releases, func(r release) bool { return r.Name == name })
 }
 
-// write is the opposite of readHistory.
+// write writes the file that readHistory reads.
 func (h history) write(path string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -113,8 +113,8 @@ func (h history) write(path string) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// add inserts a release with its flags before the newest, or replaces the one
-// of the same name.
+// add inserts a release with its flags before main, or replaces the release of the
+// same name.
 func (h history) add(rel release, flags []row) history {
 	tables := make([][]row, len(h.releases))
 	for _, r := range h.rows {
@@ -137,11 +137,11 @@ func (h history) add(rel release, flags []row) history {
 	return h
 }
 
-// spans joins equal definitions of neighbouring releases; the newest release's
-// flags come first, in the order of its parser.
+// spans merges equal definitions of consecutive releases into one row. The newest
+// release's flags come first, in the order of its parser.
 func spans(tables [][]row) []row {
 	var rows []row
-	at := map[string]int{} // the row that a flag's definition is still open in
+	at := map[string]int{} // by flag name, the index of its oldest row so far
 	for i := len(tables) - 1; i >= 0; i-- {
 		for _, r := range tables[i] {
 			if k, ok := at[r.Name]; ok && rows[k].first == i+1 && same(rows[k], r) {
@@ -156,15 +156,15 @@ func spans(tables [][]row) []row {
 	return rows
 }
 
-// same reports whether two definitions differ in nothing but the group that
-// the help prints them in.
+// same reports whether two definitions are equal apart from their releases and
+// their group in the help.
 func same(a, b row) bool {
 	a.Since, a.Until, a.Group, a.first, a.last = b.Since, b.Until, b.Group, b.first, b.last
 	return reflect.DeepEqual(a, b)
 }
 
-// normal brings what the dump of a parser says into one form: a switch has no
-// count of values, and a store action is not named.
+// normal returns a row of a parser's dump in one uniform form: a switch has no
+// count of values, and the default store action is left out.
 func normal(r row) row {
 	if n, ok := r.Nargs.(float64); ok && n == 0 {
 		r.Nargs = nil
@@ -181,7 +181,7 @@ func normal(r row) row {
 	if r.Type == "flag" && r.Default == nil {
 		r.Default = false
 	}
-	if r.Type == "<lambda>" { // the parser turns a word into a member of an enumeration
+	if r.Type == "<lambda>" { // a function that converts a word into an enum member
 		r.Type = "enum_type_handler"
 		if r.Nargs != nil {
 			r.Type = "_parse_cuda_graph_modules_arg"

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGeneratedFileIsCurrent asks whether flags_gen.go is what flags.jsonl makes.
+// TestGeneratedFileIsCurrent checks that flags_gen.go is generated from the current flags.jsonl.
 func TestGeneratedFileIsCurrent(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "flags_gen.go")
 	require.NoError(t, run("flags.jsonl", out, "", release{}))

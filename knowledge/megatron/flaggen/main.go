@@ -1,11 +1,11 @@
-// Command flaggen keeps the flags of the Megatron-LM releases and writes them
-// as Go. flags.jsonl holds a line for each release and a line for each
-// definition of a flag with the releases that have it; flags_gen.go of the
-// package megatron is made of it: one row for each definition and one typed
-// field for each value, so that the rules are checked by the compiler.
+// Command flaggen generates Go source from the flags of the Megatron-LM releases.
+// It reads flags.jsonl, which holds a line for each release and a line for each
+// definition of a flag with its range of releases. It writes flags_gen.go of the
+// package megatron: one row for each definition and one typed field for each
+// value, so that the compiler checks the rules' use of the flags.
 //
-// With -add it first takes a release into flags.jsonl, from the JSON that
-// dump.py prints from that release's own parser.
+// With -add it first adds a release to flags.jsonl, from the JSON that dump.py
+// prints from that release's own parser.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() {
 	path := flag.String("flags", "knowledge/megatron/flaggen/flags.jsonl", "the flags of every release")
 	out := flag.String("o", "knowledge/megatron/flags_gen.go", "file to write")
 	var rel release
-	add := flag.String("add", "", "JSON that dump.py printed of a release to add or to replace")
-	flag.StringVar(&rel.Name, "release", "", "with -add: the release's name, such as 0.17.1 or main")
+	add := flag.String("add", "", "a file with the JSON that dump.py printed for a release; adds or replaces the release")
+	flag.StringVar(&rel.Name, "release", "", "with -add: the release, such as 0.17.1 or main")
 	flag.StringVar(&rel.Const, "const", "", "with -add: the name of its Go constant, such as V017")
 	flag.StringVar(&rel.Tag, "tag", "", "with -add: its git tag")
 	flag.StringVar(&rel.Commit, "commit", "", "with -add: its commit")
