@@ -5,8 +5,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// About says in a sentence what a flag of Megatron does, for the flags that
-// people ask about. Any spelling of the flag will do.
+// About returns a sentence about what a flag of Megatron does. It knows the flags
+// that people ask about, under any of their names.
 func About(flag string) (lang.Text, bool) {
 	f, ok := megatron.LookupFlag(flag)
 	if !ok {

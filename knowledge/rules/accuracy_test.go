@@ -20,7 +20,7 @@ import (
 
 const accuracyPage = "../../docs/accuracy.md"
 
-// A publishedRun is a configuration that somebody ran and told of.
+// A publishedRun is a configuration whose run somebody published.
 type publishedRun struct {
 	ID, Source, GPU, Model, Note, Entry string
 	GPUs                                int
@@ -32,7 +32,7 @@ type publishedRun struct {
 	Argv                                []string
 }
 
-// layoutFlags are what a layout adds to a model, and whether a value follows.
+// layoutFlags are the flags of a layout; true where a value follows.
 var layoutFlags = map[string]bool{
 	"--tensor-model-parallel-size": true, "--pipeline-model-parallel-size": true, "--context-parallel-size": true,
 	"--expert-model-parallel-size": true, "--num-virtual-stages-per-pipeline-rank": true, "--micro-batch-size": true,
@@ -41,7 +41,7 @@ var layoutFlags = map[string]bool{
 	"--account-for-embedding-in-pipeline-split": false, "--account-for-loss-in-pipeline-split": false,
 }
 
-// modelAlone is the arguments without the layout.
+// modelAlone returns the arguments without the layout.
 func (p publishedRun) modelAlone() []string {
 	var out []string
 	for i := 0; i < len(p.Argv); i++ {
@@ -57,7 +57,7 @@ func (p publishedRun) modelAlone() []string {
 	return out
 }
 
-// A published verdict says how near our estimate is.
+// An estimate holds our results for a published run.
 type estimate struct {
 	gib, low, high, usable float64
 	fit                    bool
@@ -65,7 +65,7 @@ type estimate struct {
 	rank, of               int
 	slower                 float64
 	tflops                 float64
-	slowest, fastest       float64 // the band that is shown
+	slowest, fastest       float64 // the displayed range of TFLOP/s
 }
 
 func estimateOf(t *testing.T, p publishedRun) estimate {
@@ -118,12 +118,12 @@ func publishedRuns(t *testing.T, file string) []publishedRun {
 	return all
 }
 
-// TestAccuracyPageIsCurrent holds the page against what the estimates say, and
-// the estimates against what was measured.
+// TestAccuracyPageIsCurrent compares the page with the estimates, and the estimates
+// with published measurements.
 func TestAccuracyPageIsCurrent(t *testing.T) {
-	known := tell(t, publishedRuns(t, "testdata/published.jsonl"))
-	later := tell(t, publishedRuns(t, "testdata/published_later.jsonl"))
-	own := tell(t, recipeRuns())
+	known := compareWithEstimates(t, publishedRuns(t, "testdata/published.jsonl"))
+	later := compareWithEstimates(t, publishedRuns(t, "testdata/published_later.jsonl"))
+	own := compareWithEstimates(t, recipeRuns())
 	page := fmt.Sprintf(
 		accuracyText,
 		known.fit, later.fit, own.fit,
@@ -147,9 +147,11 @@ func TestAccuracyPageIsCurrent(t *testing.T) {
 	}
 }
 
-// A tally counts what is right, and writes a cross behind what is not.
+// A tally counts correct estimates.
 type tally struct{ good, of int }
 
+// count counts one estimate and returns the mark to print after it: a cross where it
+// is wrong.
 func (s *tally) count(good bool) string {
 	s.of++
 	if good {
@@ -161,14 +163,15 @@ func (s *tally) count(good bool) string {
 
 func (s tally) String() string { return fmt.Sprintf("%d of %d", s.good, s.of) }
 
-// A told set of runs is its rows and how many of them are right.
-type told struct {
+// A comparison holds the page's rows for a set of runs and the numbers of correct
+// estimates.
+type comparison struct {
 	fit, layout, speed, peak, band tally
 	rows                           strings.Builder
 }
 
-func tell(t *testing.T, runs []publishedRun) *told {
-	s := &told{}
+func compareWithEstimates(t *testing.T, runs []publishedRun) *comparison {
+	s := &comparison{}
 	for _, p := range runs {
 		e := estimateOf(t, p)
 		ran := "ran"
@@ -194,7 +197,7 @@ func tell(t *testing.T, runs []publishedRun) *told {
 	return s
 }
 
-// recipeRuns are the recipes' published layouts whose speed was published.
+// recipeRuns returns the recipes' layouts with a published speed.
 func recipeRuns() []publishedRun {
 	var all []publishedRun
 	for _, m := range recipes.Models() {

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A lineError is why a line could not be judged.
+// A lineError says why a line could not be judged.
 type lineError struct {
 	Code    string `json:"code"`
 	Field   string `json:"field"`
@@ -31,7 +31,7 @@ type lineOut struct {
 	ID       json.RawMessage `json:"id"`
 	OK       bool            `json:"ok"`
 	Problems []Problem       `json:"problems"`
-	// Notes are what Megatron changes silently; nothing is wrong with them.
+	// Notes are Megatron's silent changes. They are no problems.
 	Notes   []Problem      `json:"notes,omitempty"`
 	Derived map[string]any `json:"derived"`
 }
@@ -41,9 +41,9 @@ type lineFault struct {
 	Error lineError       `json:"error"`
 }
 
-// Batch judges one line of a batch, a JSON object with argv, world_size, arch,
-// and optionally id, entry, env and megatron; the answer is one line of JSON without its
-// end. A line that cannot be read is answered with an error.
+// Batch judges one line of a batch, a JSON object with argv and world_size, and
+// optionally id, entry, arch, env and megatron. It returns one line of JSON without
+// the line's end. For a line that it cannot read, that JSON is an error.
 func Batch(line []byte) []byte {
 	var in lineIn
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -100,7 +100,7 @@ func Batch(line []byte) []byte {
 	return encode(out)
 }
 
-// releaseNames lists the releases that are known, oldest first.
+// releaseNames lists the known releases, oldest first.
 func releaseNames() string {
 	var names []string
 	for _, r := range megatron.Releases() {
@@ -113,7 +113,7 @@ func fault(id json.RawMessage, field, message string) []byte {
 	return encode(lineFault{ID: null(id), Error: lineError{Code: "bad_input", Field: field, Message: message}})
 }
 
-// idOf finds the id of a line whose other fields could not be read.
+// idOf returns the id of a line whose other fields cannot be read.
 func idOf(line []byte) json.RawMessage {
 	var only struct {
 		ID json.RawMessage `json:"id"`
@@ -131,7 +131,7 @@ func null(id json.RawMessage) json.RawMessage {
 	return id
 }
 
-// encode writes v on one line, leaving <, > and & as they are.
+// encode returns v as one line of JSON, with <, > and & unescaped.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

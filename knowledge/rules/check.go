@@ -11,17 +11,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// Check judges one launch and says every problem in English.
+// Check judges one launch, with messages in English.
 func Check(run megatron.Run) Verdict { return CheckIn(run, lang.EN) }
 
-// CheckIn judges one launch: every problem at once, in the order in which
-// Megatron would meet them, consequences of others last.
+// CheckIn judges one launch. It returns all problems: errors first, then warnings,
+// then notes. Within a severity problems are in the order of Megatron's checks,
+// and consequences of other problems come last.
 func CheckIn(run megatron.Run, l lang.Lang) Verdict {
 	args, errs := megatron.Parse(run)
 	return judge(args.Effective(), errs, l)
 }
 
-// CheckConfig judges a launch that is parsed already.
+// CheckConfig judges a parsed launch.
 func CheckConfig(c *megatron.Config, l lang.Lang) Verdict { return judge(c, nil, l) }
 
 // legal reports whether Megatron would start c. It stops at the first problem.
@@ -38,8 +39,8 @@ func legal(c *megatron.Config) bool {
 
 func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 	v := Verdict{OK: true, Derived: derived(c)}
-	// A flag that could not be read keeps its default; what would follow from
-	// the default is not told.
+	// A flag with a bad value keeps its default. Rules about such a flag are
+	// skipped, because they would judge the default.
 	var unread []string
 	for _, e := range errs {
 		p := parserProblem(e, c, l)
@@ -78,7 +79,7 @@ func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 	return v
 }
 
-// cause is the first row among hit that r only follows from, or empty.
+// cause returns the id of the first row among hit whose consequence r is, or "".
 func (r *row) cause(hit []*row) string {
 	for _, id := range strings.Fields(r.after) {
 		if slices.ContainsFunc(hit, func(other *row) bool { return other.id == id }) {
@@ -88,8 +89,8 @@ func (r *row) cause(hit []*row) string {
 	return ""
 }
 
-// weight puts errors before warnings before notes, and consequences after
-// their causes.
+// weight is the sort key of a problem: errors come before warnings before notes,
+// and consequences after their causes.
 func weight(p Problem) int {
 	w := map[Severity]int{Error: 0, Warning: 2, Note: 4}[p.Severity]
 	if p.Follows != "" {
@@ -111,7 +112,7 @@ func (r *row) problem(c *cfg, l lang.Lang) Problem {
 	return p
 }
 
-// given lists the values that the rule looked at.
+// given lists the current values of the rule's flags, for a message.
 func (r *row) given(c *cfg, l lang.Lang) string {
 	var facts []string
 	for _, name := range r.names {
@@ -128,8 +129,8 @@ func (r *row) given(c *cfg, l lang.Lang) string {
 	return " (now " + strings.Join(facts, ", ") + ")"
 }
 
-// valueOf writes the effective value of a flag, of a variable of the
-// environment, or of WORLD_SIZE and DP.
+// valueOf returns the effective value of a flag, of an environment variable, or of
+// WORLD_SIZE, DP or gpu.
 func valueOf(c *cfg, name string, l lang.Lang) string {
 	switch name {
 	case "WORLD_SIZE":
@@ -160,8 +161,8 @@ func valueOf(c *cfg, name string, l lang.Lang) string {
 	return clip(f.Value(&c.Options))
 }
 
-// switchValue says whether a switch is on. One that switches something off,
-// such as --disable-bias-linear, is on where that something is not.
+// switchValue says whether a switch is on. A switch that turns a feature off, such
+// as --disable-bias-linear, is on where the feature's value is false.
 func switchValue(f megatron.Flag, value bool) lang.Text {
 	if value == (f.Action != megatron.SetFalse) {
 		return t("on", "已启用")
@@ -169,7 +170,7 @@ func switchValue(f megatron.Flag, value bool) lang.Text {
 	return t("off", "未启用")
 }
 
-// clip keeps a value from outside short enough for a message.
+// clip shortens a value from outside for a message.
 func clip(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
@@ -178,11 +179,11 @@ func clip(s string) string {
 	return s
 }
 
-// derived holds the values that follow from the arguments, under Megatron's
-// own names.
+// derived returns the values that Megatron derives from the arguments, under
+// Megatron's own names.
 func derived(c *cfg) map[string]any {
 	value, _ := recommendedConnections(c)
-	d := map[string]any{
+	return map[string]any{
 		"data_parallel_size":                   c.DP,
 		"expert_data_parallel_size":            c.EDP,
 		"num_microbatches":                     c.Microbatches,
@@ -204,7 +205,6 @@ func derived(c *cfg) map[string]any {
 		"cuda_device_max_connections":          value,
 		"virtual_pipeline_model_parallel_size": orNull(c.VP),
 	}
-	return d
 }
 
 func orNull[T any](o megatron.Opt[T]) any {
@@ -214,7 +214,7 @@ func orNull[T any](o megatron.Opt[T]) any {
 	return o.V
 }
 
-// parserRules are the rows for what Megatron's parser itself refuses.
+// parserRules are the rules that Megatron's command-line parser enforces.
 var parserRules = []Rule{
 	{
 		ID: "unknown-flag", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
@@ -263,12 +263,11 @@ var parserRuleOf = map[megatron.Fault]string{
 	megatron.AsksForHelp:  "asks-for-help",
 }
 
-// parserProblem tells what the parser refuses. A script of the user's own may
-// add flags, so that an unknown one is only a warning there.
+// parserProblem turns a parse error into a problem. A script of the user's own may
+// add flags, so an unknown flag of such a script is only a warning.
 func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
 	rule := parserRules[slices.IndexFunc(parserRules, func(r Rule) bool { return r.ID == parserRuleOf[e.Fault] })]
-	p := Problem{Rule: rule.ID, Severity: Error, Field: e.Flag, Source: rule.Source, Effect: rule.Effect, Fix: rule.Remedy.In(l)}
-	p.Field = cmp.Or(p.Field, "argv")
+	p := Problem{Rule: rule.ID, Severity: Error, Field: cmp.Or(e.Flag, "argv"), Source: rule.Source, Effect: rule.Effect, Fix: rule.Remedy.In(l)}
 	words := clip(strings.Join(e.Values, " "))
 	var message, fix lang.Text
 	switch e.Fault {

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -30,7 +30,7 @@ type conformanceCase struct {
 	Error   string            `json:"error"`
 	Where   string            `json:"where"`
 	Class   string            `json:"class"`
-	// Megatron is the release whose code judged.
+	// Megatron is the release whose code gave the verdict.
 	Megatron string `json:"megatron"`
 }
 
@@ -39,8 +39,8 @@ func (c conformanceCase) run() megatron.Run {
 	return megatron.Run{Entry: c.Entry, Argv: c.Argv, WorldSize: c.World, Arch: c.Arch, Env: c.Env, Release: match.Release}
 }
 
-// configurationsFile holds configurations that Megatron's own code has judged,
-// chosen evenly over its checks and over the model configurations.
+// configurationsFile holds configurations with verdicts of Megatron's own code. They
+// are chosen evenly over its checks and over the model configurations.
 const configurationsFile = "testdata/configurations.jsonl"
 
 func configurations(tb testing.TB) []conformanceCase {
@@ -60,9 +60,8 @@ func configurations(tb testing.TB) []conformanceCase {
 	return cases
 }
 
-// TestVerdictsArePinned compares what is said of each configuration with the
-// golden file: one line a case, rewritten with -update. A changed verdict is a
-// changed line.
+// TestVerdictsArePinned compares the verdict on each configuration with the golden
+// file, which has one line for each case. -update rewrites the file.
 func TestVerdictsArePinned(t *testing.T) {
 	var b strings.Builder
 	for _, c := range configurations(t) {
@@ -82,9 +81,9 @@ func TestVerdictsArePinned(t *testing.T) {
 	require.Len(t, strings.Split(b.String(), "\n"), len(want))
 }
 
-// pinned writes a verdict on one line: whether Megatron starts, whether that
-// is what Megatron says, the rules that are broken and where, and what is
-// recommended for the connections variable.
+// pinned formats a verdict as one line: whether Megatron starts, whether Megatron
+// agrees, the recommended CUDA_DEVICE_MAX_CONNECTIONS, and the broken rules with
+// their sources.
 func pinned(c conformanceCase, v Verdict) string {
 	said := "starts"
 	if !v.OK {
@@ -93,19 +92,30 @@ func pinned(c conformanceCase, v Verdict) string {
 	if v.OK != c.OK {
 		said += ", wrongly"
 	}
-	var told []string
+	var problems []string
 	for _, p := range v.Problems {
 		one := fmt.Sprintf("%s %s", p.Severity, p.Rule)
 		if p.Follows != "" {
 			one += " after " + p.Follows
 		}
-		told = append(told, one+" at "+p.Source)
+		problems = append(problems, one+" at "+p.Source)
 	}
-	return fmt.Sprintf("%s: %s; connections %v; %s", c.ID, said, v.Derived["cuda_device_max_connections"], strings.Join(told, "; "))
+	return fmt.Sprintf("%s: %s; connections %v; %s", c.ID, said, v.Derived["cuda_device_max_connections"], strings.Join(problems, "; "))
 }
 
-// TestAgreesWithMegatron scores the rules on configurations that Megatron's
-// own code has judged, and prints the score by topic.
+// brokenRules returns the rules of the problems with severity error.
+func brokenRules(v Verdict) []string {
+	var ids []string
+	for _, p := range v.Problems {
+		if p.Severity == Error {
+			ids = append(ids, p.Rule)
+		}
+	}
+	return ids
+}
+
+// TestAgreesWithMegatron scores the rules' verdicts against those of Megatron's own
+// code, and prints the score by topic.
 func TestAgreesWithMegatron(t *testing.T) {
 	var s score
 	for _, c := range configurations(t) {
@@ -136,13 +146,7 @@ func (s *score) add(c conformanceCase, v Verdict) {
 	}
 	s.topics[topic][1]++
 	if v.OK != c.OK {
-		var told []string
-		for _, p := range v.Problems {
-			if p.Severity == Error {
-				told = append(told, p.Rule)
-			}
-		}
-		s.wrong = append(s.wrong, fmt.Sprintf("%s %s ok=%v, Megatron says %v %s %s; told %v", c.ID, c.Entry, v.OK, c.OK, c.Class, c.Error, told))
+		s.wrong = append(s.wrong, fmt.Sprintf("%s %s ok=%v, Megatron says %v %s %s; broken %v", c.ID, c.Entry, v.OK, c.OK, c.Class, c.Error, brokenRules(v)))
 	} else {
 		s.agree++
 		s.topics[topic][0]++
@@ -159,11 +163,11 @@ func (s *score) add(c conformanceCase, v Verdict) {
 	s.refused++
 	at := slices.IndexFunc(v.Problems, func(p Problem) bool { return located(c, p) })
 	if at < 0 {
-		var told []string
+		var sources []string
 		for _, p := range v.Problems {
-			told = append(told, p.Source)
+			sources = append(sources, p.Source)
 		}
-		s.wrong = append(s.wrong, fmt.Sprintf("%s not located: %s %s; told %v", c.ID, c.Where, c.Error, told))
+		s.wrong = append(s.wrong, fmt.Sprintf("%s not located: %s %s; reported %v", c.ID, c.Where, c.Error, sources))
 		return
 	}
 	s.located++
@@ -172,7 +176,7 @@ func (s *score) add(c conformanceCase, v Verdict) {
 	}
 }
 
-// topicOf is the topic of the rule that Megatron stopped at.
+// topicOf returns the topic of the rule at which Megatron stopped.
 func topicOf(c conformanceCase) string {
 	if c.OK {
 		return "accepted"
@@ -185,8 +189,8 @@ func topicOf(c conformanceCase) string {
 	return "command line"
 }
 
-// located reports that a problem is the one that Megatron stopped at; for the
-// parser's own errors it names the same flag.
+// located reports whether Megatron stopped at this problem. An error of Megatron's
+// parser has no source; the problem must then name the same flag.
 func located(c conformanceCase, p Problem) bool {
 	if c.Stage != "argparse" {
 		return p.Source == c.Where
@@ -207,13 +211,8 @@ func plainNumber(v any) any {
 }
 
 func (s *score) print(t testing.TB) {
-	var names []string
-	for name := range s.topics {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.topics)) {
 		n := s.topics[name]
 		fmt.Fprintf(&b, "%-30s %5d of %5d agree (%.2f %%)\n", name, n[0], n[1], 100*s.share(n[0], n[1]))
 	}

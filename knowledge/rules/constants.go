@@ -7,20 +7,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Config is what the constants of a launch depend on.
+// A Config holds the values that determine a launch's constants.
 type Config struct {
 	Nodes, GPUsPerNode int
 	TP, CP             int
-	// Arch is the CUDA compute capability's major number; 0 means unknown.
+	// Arch is the major number of the CUDA compute capability; 0 means unknown.
 	Arch         int
 	TorchFSDP2   bool
 	MegatronFSDP bool
 	MoEOverlap   bool
-	Worktree     string // absolute; empty where it is not known
+	Worktree     string // absolute path; empty means unknown
 	MasterPort   int    // 0 means 29500
 }
 
-// A Constant is one fixed point of a launch, told before any script.
+// A Constant is one fixed value of a launch. It is stated before any script is
+// shown.
 type Constant struct {
 	Name   string    `json:"name"`
 	Value  string    `json:"value"`
@@ -28,13 +29,13 @@ type Constant struct {
 	Source string    `json:"source"`
 }
 
-// defaultMasterPort is where rank 0 listens unless told otherwise.
+// defaultMasterPort is the port on which rank 0 listens by default.
 const defaultMasterPort = 29500
 
 const skillSource = "skill run-on-slurm"
 
-// Constants returns the answer-first constants of a configuration, in the
-// order in which a launch script needs them.
+// Constants returns the constants of a configuration, in the order in which a
+// launch script needs them. An answer about a launch states them first.
 func Constants(c Config) []Constant {
 	worktree := cmp.Or(c.Worktree, "<worktree>")
 	port := cmp.Or(c.MasterPort, defaultMasterPort)

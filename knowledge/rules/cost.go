@@ -7,81 +7,87 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// The cost model that recommendations are ranked by. It is meant to be
-// simple and said aloud, not exact:
+// The cost model that ranks recommendations. It is simple and documented rather
+// than exact:
 //
 //	step = (compute + exposed TP + exposed CP + exposed EP) × imbalance × (1 + bubble) + exposed PP + exposed DP
 //
-// Compute is the model's operations at a share of the peak of the type that
-// they run in, which falls with small GEMMs, and what the experts' tokens cost
-// in memory traffic. A collective's time is its bytes over NVLink as far as its
-// group lies in one NVLink domain, else over the network; exposed is the share
-// that Megatron's overlaps do not hide. Imbalance is the fullest stage over the
-// mean; bubble is (PP-1) / (VPP × microbatches).
+// Compute is the time of the model's operations, plus memory traffic and the host's
+// work. Operations run at a share of the data type's peak; small GEMMs reach a
+// smaller share. A collective moves its bytes over NVLink where its group fits in
+// one NVLink domain, else over the network. Exposed is the share that Megatron's
+// overlaps do not hide. Imbalance is the slowest stage divided by the mean stage.
+// Bubble is (PP-1) / (VPP × microbatches).
 const (
-	// Shares of the peak that large GEMMs reach: in bf16, in FP8 with one scale
-	// for a tensor and with a scale for each block, and in FP4: the shorter the
-	// product, the more the casts between types weigh.
+	// The shares of the peak that large GEMMs reach: in bf16, in FP8 with one scale
+	// for each tensor, in FP8 with one scale for each block, and in FP4. The faster
+	// the GEMM, the greater is the share of the casts between types.
 	peakShare     = 0.65
 	fp8Share      = 0.60
 	fp8BlockShare = 0.53
 	fp4Share      = 0.40
 
 	// attentionShare is the share of the bf16 peak that causal attention reaches,
-	// forward and backward. Sinks in the softmax leave sinkShare of it: the fused
-	// kernels are slow with them.
+	// forward and backward. With softmax sinks it runs at sinkShare of that speed,
+	// because the fused kernels are slow with sinks.
 	attentionShare = 0.48
 	sinkShare      = 0.07
 
-	// groupedGEMM is what the products of the experts reach of others in bf16,
-	// groupedCast in the shorter types. Experts in FP4 are as fast as in FP8: what
-	// they wait for are the casts.
+	// groupedGEMM is the speed of the experts' grouped GEMMs relative to other GEMMs
+	// in bf16, groupedCast the same in FP8 and FP4. Experts are as fast in FP4 as in
+	// FP8, because the casts limit both.
 	groupedGEMM = 0.87
 	groupedCast = 0.95
 
-	tpGEMM = 0.96 // what each doubling of TP leaves of a GEMM's speed
+	tpGEMM = 0.96 // factor on a GEMM's speed for each doubling of TP
 	cpGEMM = 0.985
-	ppOver = 0.002 // work of starting each virtual stage, as a share of compute
+	ppOver = 0.002 // overhead of each virtual stage, as a share of compute
 
 	exposedTP = 0.48
 	exposedCP = 0.15
 	exposedPP = 0.30
 	exposedDP = 0.20
-	// Of the all-to-all of the experts half is hidden behind shared experts, the
-	// dispatcher's own stream and each other, within an NVLink domain and beyond.
-	// overlappedEP is what --overlap-moe-expert-parallel-comm leaves of the rest.
+	// exposedEP is the exposed share of the experts' all-to-all within an NVLink
+	// domain, exposedNet the share beyond it. The rest is hidden behind shared
+	// experts, the dispatcher's own stream and other all-to-alls. With
+	// --overlap-moe-expert-parallel-comm only overlappedEP of the exposed share
+	// remains.
 	exposedEP    = 0.50
 	exposedNet   = 0.46
 	overlappedEP = 0.35
 
-	linkShare = 0.75 // of a link's peak, that a collective reaches
+	linkShare = 0.75 // share of a link's peak that a collective reaches
 
+	// The computation of a step relative to no recompute.
 	lightRecompute = 1.015   // norms, activation functions, up-projections
 	fullRecompute  = 4.0 / 3 // one more forward pass
 
-	// routingPasses is how often a routed token's vector is read or written in
-	// memory by the permutation, the casts and the weighted sum of a layer.
+	// routingPasses is how often a layer's permutation, casts and weighted sum read
+	// or write the vector of a routed token in memory.
 	routingPasses = 21
-	// plainPasses is the same for the norms, residuals and casts around a part,
-	// innerPasses for the width inside of it: activation functions, positions and
-	// their gradients; scanPasses for the convolution and the scan of a Mamba mixer.
+	// plainPasses counts the same for the norms, residuals and casts around a part.
+	// innerPasses counts it for the inner width of a part: activation functions,
+	// positions and their gradients. scanPasses counts it for the convolution and
+	// the scan of a Mamba mixer.
 	plainPasses = 27
 	innerPasses = 3
 	scanPasses  = 84
-	// weightBytes is what a microbatch reads and writes for each weight of an
-	// expert and its gradient, as far as the products do not hide it.
+	// weightBytes is the memory traffic of a microbatch for each weight of an expert
+	// and its gradient, as far as the GEMMs do not hide it.
 	weightBytes = 6
 )
 
-// A hostTime is what the host spends on each layer of experts of a microbatch,
-// in seconds, while the GPU waits: once, and for each expert on the rank, whose
-// rows are cast and multiplied by kernels of their own. In bf16 nothing is cast.
+// A hostTime is the time, in seconds, that the GPU waits for the host in each expert
+// layer of a microbatch: layer once, and expert for each expert on the rank, because
+// every expert needs kernels of its own to cast and multiply its rows.
 type hostTime struct{ layer, expert float64 }
 
+// bf16Launches is the share of hostTime.expert that remains in bf16, where nothing
+// is cast.
 const bf16Launches = 0.2
 
-// hostTimes are of Hopper and before, and of Blackwell, where CUDA graphs hold
-// most of a layer and grouped kernels take all experts of a rank.
+// hostTimes returns the host's times. They are shorter on Blackwell, where CUDA
+// graphs cover most of a layer and grouped kernels compute all experts of a rank.
 func hostTimes(arch int) hostTime {
 	if arch >= 10 {
 		return hostTime{1.6e-3, 0.03e-3}
@@ -89,9 +95,9 @@ func hostTimes(arch int) hostTime {
 	return hostTime{1.5e-3, 0.6e-3}
 }
 
-// sustained is what a GPU holds of its peak under load against others of its
-// generation: a higher limit of power keeps the clocks up, where the data sheet
-// names the same peak.
+// sustained returns the speed of a GPU under load relative to other GPUs of its
+// generation with the same peak on the data sheet. A higher power limit keeps the
+// clocks higher.
 func sustained(gpu string) float64 {
 	switch gpu {
 	case "b300":
@@ -102,16 +108,17 @@ func sustained(gpu string) float64 {
 	return 1
 }
 
-// roofline is the share of its best speed that a product reaches: below, what
-// is read and written for it takes longer than its operations.
+// roofline returns the share of the best speed that a GEMM of these sizes reaches.
+// In a small GEMM the memory traffic takes longer than the operations.
 func (s *search) roofline(rows, inner, columns float64) float64 {
 	balance := s.gpu.TFLOPS * 1e3 / s.gpu.HBMGBs // operations for each byte of memory traffic
 	return 1 / (1 + balance*(1/math.Max(rows, 1)+1/math.Max(inner, 1)+1/math.Max(columns, 1)))
 }
 
-// remoteCopies is to how many other NVLink domains a token is sent, of as many
-// as the expert group spans: once to each, and spread there over NVLink, as
-// DeepEP and HybridEP do. Group-limited routing bounds it.
+// remoteCopies returns the mean number of other NVLink domains to which a token is
+// sent, given how many domains the expert group spans. A token is sent once to each
+// domain and distributed there over NVLink, as DeepEP and HybridEP do. Group-limited
+// routing limits the number.
 func (s *search) remoteCopies(c *cfg, domains float64) float64 {
 	hit := 1 - math.Pow(1-1/domains, float64(s.shape.TopK))
 	copies := (domains - 1) * hit
@@ -121,20 +128,20 @@ func (s *search) remoteCopies(c *cfg, domains float64) float64 {
 	return copies
 }
 
-// routingSpread is the standard deviation of the tokens that an expert gets,
-// as a share of their mean, with a loss that balances them.
+// routingSpread is the standard deviation of an expert's number of tokens, as a
+// share of the mean, when a load-balancing loss is used.
 const routingSpread = 0.05
 
-// unevenRouting is the load of the rank with the most tokens over the mean: all
-// ranks of the expert group wait for it. The more ranks and the fewer experts
-// on each, the higher the highest.
+// unevenRouting returns the load of the rank with the most tokens divided by the
+// mean. All ranks of the expert group wait for that rank. The ratio grows with the
+// number of ranks and falls with the number of experts on each.
 func (s *search) unevenRouting(c *cfg) float64 {
 	local := float64(s.shape.Experts) / float64(c.EP)
 	return 1 + routingSpread*math.Sqrt(2*math.Log(float64(c.EP))/math.Max(local, 1))
 }
 
-// networkGBs is the bandwidth of a GPU's share of the node's network in one
-// direction, in GB a second: one 800 Gb/s port for each GPU of the B300
+// networkGBs returns each GPU's share of the node's network bandwidth in one
+// direction, in GB a second. It assumes one port for each GPU: 800 Gb/s in the B300
 // generation, 400 since Hopper, 200 on Ampere, 100 before.
 func networkGBs(gpu megatron.GPU) float64 {
 	switch arch := gpu.Arch; {
@@ -148,7 +155,7 @@ func networkGBs(gpu megatron.GPU) float64 {
 	return 12.5
 }
 
-// feedForward is the share of the operations that the feed-forward parts have.
+// feedForward returns the feed-forward parts' share of all operations.
 func (s *search) feedForward() float64 {
 	width := s.shape.Parts.MLP*float64(s.shape.FFN) + s.shape.Parts.MoE*float64(s.shape.SharedFFN)
 	gate := 2.0
@@ -158,14 +165,14 @@ func (s *search) feedForward() float64 {
 	return (s.work.Experts + 6*gate*float64(s.shape.Hidden)*width) / s.work.Total()
 }
 
-// speeds are the operations a second that GEMMs with weights reach at best, in
-// the type that the flags choose, where the GPU has it, and plainly in bf16.
+// speeds returns the operations a second that large GEMMs reach: linear in the data
+// type that the flags choose, if the GPU supports it, and plain in bf16.
 func (s *search) speeds(c *cfg) (linear, plain float64) {
 	peak := 1e12 * sustained(s.gpu.Name)
 	plain = s.gpu.TFLOPS * peak * peakShare
 	switch {
 	case c.Fp4.OK && s.gpu.FP4 > 0:
-		// The casts keep a higher peak in FP4 from showing.
+		// The casts limit FP4, so a peak above twice that of FP8 has no effect.
 		return math.Min(s.gpu.FP4, 2*s.gpu.FP8) * peak * fp4Share, plain
 	case c.Fp8.OK && s.gpu.FP8 > 0 && (c.Fp8Recipe == "mxfp8" || c.Fp8Recipe == "blockwise"):
 		return s.gpu.FP8 * peak * fp8BlockShare, plain
@@ -175,12 +182,12 @@ func (s *search) speeds(c *cfg) (linear, plain float64) {
 	return plain, plain
 }
 
-// cost estimates the parts of a step and the model's operations that each GPU
-// reaches.
+// cost estimates the parts of a step and the model's operations per GPU and second,
+// in 10^12.
 func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	shape, parts := s.shape, s.shape.AllParts()
 	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
-	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on a rank
+	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on one rank
 	perRank := func(count float64) float64 { return count / float64(c.PP) }
 	h := float64(shape.Hidden)
 	tp, cp, ep := float64(c.TP), float64(c.CP), float64(c.EP)
@@ -196,7 +203,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	slower := math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
 	each := tokens / tp * float64(shape.TopK) * ep / float64(max(shape.Experts, 1)) // tokens of one expert
 	width := float64(max(shape.FFN, shape.QueryDim, shape.Mamba.Inner)) / tp
-	output := s.work.Output / (plain * s.roofline(tokens, h, float64(shape.Vocab)/tp)) // it stays in bf16
+	output := s.work.Output / (plain * s.roofline(tokens, h, float64(shape.Vocab)/tp)) // the output layer stays in bf16
 	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + output
 	host := hostTimes(s.gpu.Arch)
 	if s.work.Experts > 0 {
@@ -211,15 +218,15 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	share := perGPU / s.work.Total() / slower
 	compute, output = compute*share, output*share
 
-	// What passes through memory beside the products: norms, activations and
-	// residuals, the routing of tokens, and each microbatch the weights and
-	// gradients of the experts on the rank.
+	// Memory traffic outside the GEMMs: norms, activations and residuals, the routing
+	// of tokens, and, in each microbatch, the weights and gradients of the rank's
+	// experts.
 	hbm := s.gpu.HBMGBs * 1e9 * linkShare
 	routed := tokens / tp * float64(shape.TopK) * 2 * h // bytes of a layer's routed tokens
 	_, expertParams := s.stageParams(c)
 	traffic := perRank(parts.Attention+parts.MLP+parts.MoE+parts.Mamba) * plainPasses * 2 * h * tokens / tp
 	traffic += perRank(parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
-	gate := 1.0 // a gated part is half as wide again
+	gate := 1.0 // a gated part is 1.5 times as wide inside
 	if shape.Gated {
 		gate = 1.5
 	}
@@ -240,7 +247,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	}
 	ring := func(bytes float64, n float64) float64 { return bytes * (n - 1) / n }
 
-	// Two gathers and two scatters for each part that tensor parallelism splits.
+	// Each part that tensor parallelism splits needs two gathers and two scatters.
 	split := parts.Attention + parts.MLP + parts.Mamba
 	if shape.SharedFFN > 0 {
 		split += parts.MoE
@@ -258,7 +265,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 		epTime = s.unevenRouting(c) * batches * perRank(parts.MoE) * 4 * (near*ring(routed, float64(group))/domains/nvlink + far*remote)
 	}
 
-	// A layer that is computed again gathers and dispatches once more, of two times.
+	// Recompute repeats a layer's gathers and dispatches: three times instead of two.
 	tpTime, epTime = tpTime*(1+r.passes/2), epTime*(1+r.passes/2)
 
 	virtual := math.Max(float64(c.VP.V), 1)
@@ -272,7 +279,7 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*(compute+again)
 	}
 
-	// Between steps: gradients reduced and parameters gathered once.
+	// Once in each step gradients are reduced and parameters gathered.
 	dense, experts := s.stageParams(c)
 	replicas := float64(c.DP * c.CP)
 	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
@@ -287,21 +294,22 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	return step, total / float64(s.world) / step.Seconds() / 1e12
 }
 
-// stageParams is the number of weights on a rank, outside the experts and in them.
+// stageParams returns the number of weights on a rank, outside the experts and in
+// them.
 func (s *search) stageParams(c *cfg) (dense, experts float64) {
-	all, shape := s.all, s.shape
+	shape := s.shape
 	expert := shape.AllParts().MoE * float64(shape.Experts) * float64(shape.ExpertFFN) * shape.RoutedWidth() * 3
 	if !shape.Gated {
 		expert = expert / 3 * 2
 	}
-	expert = math.Min(expert, all)
-	return (all - expert) / float64(c.TP*c.PP), expert / float64(c.ETP*c.EP*c.PP)
+	expert = math.Min(expert, s.params)
+	return (s.params - expert) / float64(c.TP*c.PP), expert / float64(c.ETP*c.EP*c.PP)
 }
 
-// measured is the band, as shares of the estimate, that published speeds of the
-// kind lie in; false where none was published: docs/accuracy.md has them all.
-// They are of Hopper's and Blackwell's GPUs with NVLink, in bf16, FP8 with one
-// scale for a tensor, MXFP8 and NVFP4, and of dense models in bf16 on Ampere.
+// measured returns the range of published speeds of similar runs, as shares of the
+// estimate; false where no such speed was published. docs/accuracy.md lists them
+// all. They cover Hopper and Blackwell GPUs with NVLink in bf16, FP8 with one scale
+// for each tensor, MXFP8 and NVFP4, and dense models in bf16 on Ampere.
 func (s *search) measured(c *cfg) (low, high float64, ok bool) {
 	switch {
 	case s.gpu.Arch < 8 || s.gpu.Arch > 10 || s.gpu.NVLinkGBs < 400:

@@ -9,9 +9,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// Each rule is asked on both sides of its edge, and in the releases that draw it
-// elsewhere.
-func TestRulesOnBothSidesOfTheirEdge(t *testing.T) {
+// Each rule is checked on both sides of its limit, and in the releases with another
+// limit.
+func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 	flex := "!--moe-token-dispatcher-type --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend "
 	delta := "--experimental-attention-variant gated_delta_net --linear-num-key-heads 8 --linear-num-value-heads 16 --linear-attention-freq 4 "
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestRulesOnBothSidesOfTheirEdge(t *testing.T) {
 		{"fused-residual-needs-rmsnorm", "llama", "!--normalization --fused-residual-rmsnorm", megatron.Main, true},
 		{"fused-residual-needs-rmsnorm", "llama", "!--normalization", megatron.Main, false},
 		{"pipeline-groups-same", "deep", "--use-tp-pp-dp-mapping", megatron.Main, false},
-		// 0.15 allows recomputation beside one CUDA graph, that of attention.
+		// 0.15 allows recompute together with one CUDA graph, that of attention.
 		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, false},
 		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope full --recompute-granularity selective", megatron.V015, true},
 		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl local --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, true},

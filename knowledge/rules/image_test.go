@@ -13,8 +13,8 @@ import (
 const imageModel = "--num-layers 8 --hidden-size 1024 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 " +
 	"--micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --train-iters 1 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
 
-// What an image and a GPU lack for the flags, by rule.
-func TestFlagsAreHeldAgainstImageAndGPU(t *testing.T) {
+// The rules that flags break because of the image or the GPU.
+func TestFlagsAreCheckedAgainstImageAndGPU(t *testing.T) {
 	for _, c := range []struct{ image, gpu, flags, rules string }{
 		{"nvcr.io/nvidia/pytorch:23.04-py3", "b200", "--fp8-format e4m3 --fp8-recipe mxfp8", "image-mxfp8 image-blackwell"},
 		{"nvcr.io/nvidia/pytorch:23.04-py3", "h100", "--fp8-format hybrid --fp8-recipe tensorwise", "image-tensorwise"},
@@ -57,7 +57,7 @@ func TestFlagsAreHeldAgainstImageAndGPU(t *testing.T) {
 	}
 }
 
-func TestImageProblemNamesTheImageAndTheNext(t *testing.T) {
+func TestImageProblemNamesTheImageAndANewerOne(t *testing.T) {
 	run := megatron.Run{
 		Argv: strings.Fields(imageModel + "--fp8-format e4m3 --fp8-recipe mxfp8"), WorldSize: 8, Arch: 10,
 		GPU: "b200", Image: "nvcr.io/nvidia/nemo:24.09",

@@ -8,9 +8,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// What training runs seldom use is judged like all else: each row breaks its rule, and
-// beside it stands each condition of the rule taken away alone, between bars.
-func TestRulesOfSeldomModes(t *testing.T) {
+// The rules for modes that training runs seldom use. Each row breaks its rule. The
+// edits after it, separated by bars, each remove one condition of the rule.
+func TestRulesOfSeldomUsedModes(t *testing.T) {
 	const (
 		opt   = "--transformer-impl inference_optimized "
 		same  = "--batch-invariant-mode --attention-backend flash --flash-attention-version 3 --attention-dropout 0.0 "

@@ -1,14 +1,15 @@
-// Package rules is the rules core: the answer-first constants, the
-// CUDA_DEVICE_MAX_CONNECTIONS matrix and every launch rule as a row of one
-// table, with its reason in two languages, its fix and its source. It is pure.
+// Package rules is the rules core: the constants of a launch, the
+// CUDA_DEVICE_MAX_CONNECTIONS matrix, every launch rule as a row of one table, and
+// the recommendation of layouts. A row has its reason in two languages, its fix and
+// its source. The package is pure.
 package rules
 
 import "slices"
 
-// A Severity says what a broken rule does to a job.
+// A Severity is the effect of a broken rule on a job.
 type Severity string
 
-// The severities. An error stops submit; a warning is told and does not.
+// The severities. An error stops submit. A warning and a note are only shown.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -17,34 +18,34 @@ const (
 
 // A Problem is one rule that a configuration breaks.
 type Problem struct {
-	// Rule is the id of the row, stable and readable, such as "heads-divisible-by-tp".
+	// Rule is the rule's id, stable and readable, such as "heads-divisible-by-tp".
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Field names what to change: a Megatron flag, a field of the job
-	// specification, or an environment variable.
+	// Field is the Megatron flag, the field of the job specification or the
+	// environment variable to change.
 	Field   string `json:"field"`
 	Message string `json:"message"`
-	// Fix is the smallest change that would work for this configuration.
+	// Fix is the smallest change that works for this configuration.
 	Fix string `json:"fix,omitempty"`
 	// Source is the check in Megatron's code ("megatron/training/arguments.py:432")
 	// or the document that states the rule.
 	Source string `json:"source,omitempty"`
-	// Follows is the rule that this problem is only a consequence of.
+	// Follows is the rule whose consequence this problem is; empty for none.
 	Follows string `json:"follows,omitempty"`
-	// Effect says what the fix does: "performance only" or "changes the experiment".
+	// Effect is the fix's effect: "performance only" or "changes the experiment".
 	Effect string `json:"effect,omitempty"`
 }
 
-// A Verdict is what the rules say of one launch. OK is false exactly where
-// Megatron itself would refuse to start; rules that only the documents state
-// leave it true.
+// A Verdict is the result of the rules for one launch. OK is false exactly where
+// Megatron itself would refuse to start. Broken rules that only documents state
+// leave OK true.
 type Verdict struct {
 	OK       bool           `json:"ok"`
 	Problems []Problem      `json:"problems"`
 	Derived  map[string]any `json:"derived"`
 }
 
-// Blocking reports whether a problem of severity error is among ps.
+// Blocking reports whether any problem has the severity error.
 func Blocking(ps []Problem) bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == Error })
 }

@@ -10,45 +10,45 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A Question is what a recommendation is asked for: a model and its training,
-// as Megatron's flags, and the GPUs at hand. Flags that lay the model out are
-// replaced, and the distributed optimizer is added where nothing else shards
-// the optimizer.
+// A Question is the input of a recommendation: a model and its training, as
+// Megatron's flags, and the available GPUs. Recommend replaces the flags of the
+// layout. It adds the distributed optimizer where nothing else shards the
+// optimizer.
 type Question struct {
 	Argv  []string
 	Entry string
 	GPUs  int
-	// GPUsPerNode is 8 where it is 0.
+	// GPUsPerNode is the number of GPUs of a node; 0 means 8.
 	GPUsPerNode int
 	// GPU is the kind of GPU, such as "h100".
 	GPU string
-	// NVLinkDomain is how many GPUs one NVLink switch joins; 0 for what the kind
-	// of GPU has: 72 for GB200 NVL72 and GB300 NVL72, the node otherwise.
+	// NVLinkDomain is the number of GPUs in an NVLink domain. 0 means the default of
+	// the kind of GPU: 72 for GB200 NVL72 and GB300 NVL72, the node otherwise.
 	NVLinkDomain int
 	// Release is the Megatron-LM release that runs; Extra are the flags of a fork.
 	Release megatron.Release
 	Extra   []string
 }
 
-// An Option is one layout that Megatron would start and that fits.
+// An Option is one layout that Megatron would start and that fits in memory.
 type Option struct {
 	megatron.Layout
 	MicroBatch int `json:"micro_batch_size"`
-	// Microbatches is how often a pipeline runs for one step.
+	// Microbatches is the number of microbatches of a step in each pipeline.
 	Microbatches int    `json:"num_microbatches"`
 	Recompute    string `json:"recompute"`
-	// Flags are the layout as Megatron's flags.
+	// Flags is the layout as Megatron's flags.
 	Flags  []string        `json:"flags"`
 	Memory megatron.Memory `json:"memory"`
-	// Tight reports that the upper edge of the estimate does not fit; such
+	// Tight reports that the upper bound of the memory estimate does not fit. Tight
 	// layouts come last.
 	Tight bool `json:"tight,omitempty"`
-	// StepSeconds is the cost that options are ranked by.
+	// StepSeconds is the cost by which options are ranked.
 	StepSeconds float64 `json:"step_seconds"`
 	Step        Step    `json:"step"`
 	// TFLOPs is the model's operations per GPU and second, in 10^12. Low and High
-	// are the band that runs of the kind were measured in; without them nothing was
-	// measured that would bear the number, and it is not shown.
+	// are the range of measured runs of the same kind. They are 0 where no such run
+	// was measured; then nothing supports TFLOPs, and views do not show it.
 	TFLOPs float64 `json:"tflops_per_gpu"`
 	Low    float64 `json:"tflops_low,omitempty"`
 	High   float64 `json:"tflops_high,omitempty"`
@@ -57,23 +57,24 @@ type Option struct {
 	Reasons     []lang.Text `json:"reasons"`
 }
 
-// A Recommendation is every option, cheapest first.
+// A Recommendation holds every option. The cheapest comes first.
 type Recommendation struct {
 	GPU megatron.GPU `json:"gpu"`
-	// Considered counts the layouts tried, Legal those that the rules table
-	// lets through among those that fit in memory.
+	// Considered counts the tried layouts. Legal counts those that fit in memory and
+	// break no rule.
 	Considered int      `json:"considered"`
 	Legal      int      `json:"legal"`
 	Options    []Option `json:"options"`
-	// Smallest is the least memory that any layout needs, told when none fits.
+	// Smallest is the least memory that any layout needs. Views show it where no
+	// layout fits.
 	Smallest float64 `json:"smallest_gib"`
 }
 
 // Best returns the first n options.
 func (r Recommendation) Best(n int) []Option { return r.Options[:min(n, len(r.Options))] }
 
-// The tokens of a sequence that context parallelism leaves on a rank: usually,
-// and at least, where nothing fits otherwise.
+// The least number of tokens of a sequence that context parallelism leaves on a
+// rank: usualTokens, or fewestTokens where no layout fits otherwise.
 const (
 	usualTokens  = 4096
 	fewestTokens = 1024
@@ -82,7 +83,7 @@ const (
 // headroom is the share of a GPU's memory that a layout may use.
 const headroom = 0.96
 
-// Whole refuses a model whose size is not given.
+// Whole returns an error where a size of the model is not given.
 func Whole(m megatron.Shape) error {
 	if m.Layers < 1 || m.Hidden < 1 || m.Heads < 1 || m.Seq < 1 {
 		return lang.Text{
@@ -93,9 +94,8 @@ func Whole(m megatron.Shape) error {
 	return nil
 }
 
-// Recommend finds every layout of the model on the GPUs that the rules table
-// lets through and that fits in memory, and ranks them by the cost model of
-// cost.go.
+// Recommend finds every layout of the model on the GPUs that fits in memory and
+// breaks no rule, and ranks the layouts by the cost model of cost.go.
 func Recommend(q Question) (Recommendation, error) {
 	gpu, ok := megatron.LookupGPU(q.GPU)
 	if !ok {
@@ -138,12 +138,10 @@ func Recommend(q Question) (Recommendation, error) {
 		s.found.Considered = 0
 		s.run()
 	}
-	slices.SortStableFunc(s.found.Options, func(a, b Option) int {
-		return cmp.Or(compareBool(a.Tight, b.Tight), cmp.Compare(a.StepSeconds, b.StepSeconds))
-	})
+	slices.SortStableFunc(s.found.Options, Option.compare)
 	s.found.Options = bestOfEach(s.found.Options)
 	for i := range s.found.Best(3) {
-		s.finish(&s.found.Options[i])
+		s.addReasons(&s.found.Options[i])
 	}
 	if len(s.found.Options) > 1 {
 		first := &s.found.Options[0]
@@ -152,49 +150,39 @@ func Recommend(q Question) (Recommendation, error) {
 	return s.found, nil
 }
 
-// bestOfEach keeps the first option of each way of dividing the ranks: the others
-// cut the same ranks into other virtual stages.
+// bestOfEach keeps the first option of each combination of TP, PP, CP and EP. The
+// others differ only in their virtual stages.
 func bestOfEach(options []Option) []Option {
 	type division struct{ tp, pp, cp, ep int }
 	seen := map[division]bool{}
 	return slices.DeleteFunc(options, func(o Option) bool {
 		d := division{o.TP, o.PP, o.CP, o.EP}
-		again := seen[d]
+		duplicate := seen[d]
 		seen[d] = true
-		return again
+		return duplicate
 	})
 }
 
-// compareBool puts false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
-// A search walks the layouts of one model.
+// A search enumerates the layouts of one model.
 type search struct {
 	gpu            megatron.GPU
 	perNode, world int
-	base           *megatron.Args
+	base           *megatron.Args // rewritten for each layout
 	shape          megatron.Shape
-	all            float64 // weights
-	// work is what one token costs; domain is how many GPUs one NVLink switch joins.
-	work   megatron.Operations
-	domain int
-	global int
-	// tokens is the least of a sequence that context parallelism leaves on a rank.
+	params         float64             // weights of the whole model
+	work           megatron.Operations // for one token
+	domain         int                 // GPUs in an NVLink domain
+	global         int                 // global batch size; 0 means not given
+	// tokens is the least number of tokens of a sequence that context parallelism
+	// leaves on a rank.
 	tokens int
-	// sharded says that the distributed optimizer is our addition: it takes
-	// memory off every rank and leaves the result as it is.
+	// sharded reports that Recommend added the distributed optimizer. It saves
+	// memory on every rank and does not change the result.
 	sharded bool
 	found   Recommendation
 }
 
+// prepare removes the layout from the flags and measures the model.
 func (s *search) prepare() error {
 	o := &s.base.Options
 	o.ExpertTensorParallelSize = megatron.Opt[int]{}
@@ -214,7 +202,7 @@ func (s *search) prepare() error {
 	}
 	c := s.base.Effective()
 	s.shape = c.Shape()
-	s.all, _ = s.shape.Params()
+	s.params, _ = s.shape.Params()
 	s.work = s.shape.Operations()
 	if err := Whole(s.shape); err != nil {
 		return err
@@ -233,6 +221,7 @@ func (s *search) prepare() error {
 	return nil
 }
 
+// run tries every combination of TP, CP, PP and EP.
 func (s *search) run() {
 	o := &s.base.Options
 	experts := []int{1}
@@ -265,8 +254,8 @@ func (s *search) run() {
 	}
 }
 
-// widestTP is how far tensor parallelism may reach: a node, or where NVLink
-// joins several nodes, eight GPUs of them.
+// widestTP returns the largest allowed tensor-parallel size: the GPUs of a node, or
+// up to eight GPUs where an NVLink domain spans nodes.
 func (s *search) widestTP() int {
 	if s.domain > s.perNode {
 		return max(s.perNode, min(8, s.domain))
@@ -274,8 +263,8 @@ func (s *search) widestTP() int {
 	return s.perNode
 }
 
-// contexts are the context-parallel sizes worth trying: a rank keeps so many
-// tokens of a sequence that the communication does not outweigh the work.
+// contexts returns the context-parallel sizes worth trying. With a larger size a
+// rank would have too few tokens to hide the communication.
 func (s *search) contexts() []int {
 	sizes := []int{1}
 	for cp := 2; s.shape.Seq/cp >= s.tokens && s.shape.Seq%(2*cp) == 0 && cp <= s.world; cp *= 2 {
@@ -284,7 +273,7 @@ func (s *search) contexts() []int {
 	return sizes
 }
 
-// stages tries the ways of cutting the layers into pp stages.
+// stages tries the ways of splitting the layers into pp stages.
 func (s *search) stages(pp int) {
 	o := &s.base.Options
 	reset := func() {
@@ -308,9 +297,10 @@ func (s *search) stages(pp int) {
 	reset()
 }
 
-// placed tries layouts that name each stage's layers, for layers that no number
-// of stages divides: all stages hold the same, the last one less for the output
-// layer and what predicts further tokens, and the first what is left.
+// placed tries layouts that list each stage's layers. They serve models whose
+// number of layers pp does not divide. All stages between the first and the last
+// have the same number of layers. The last stage has fewer, because it also has
+// the output layer and the multi-token prediction. The first stage has the rest.
 func (s *search) placed(layers, pp int) {
 	o := &s.base.Options
 	for _, v := range []int{1, 2, 4, 8} {
@@ -323,19 +313,19 @@ func (s *search) placed(layers, pp int) {
 		if first < 1 || first > each {
 			continue
 		}
-		word := func(letter string, n int) string {
+		repeated := func(letter string, n int) string {
 			if n == 0 {
 				return ""
 			}
 			return fmt.Sprintf("%s*%d", letter, n)
 		}
-		o.PipelineModelParallelLayout = megatron.Some(fmt.Sprintf("E%s|(t*%d|)*%d%s%sL", word("t", first), each, stages-2, word("t", last), word("m", s.shape.MTP)))
+		o.PipelineModelParallelLayout = megatron.Some(fmt.Sprintf("E%s|(t*%d|)*%d%s%sL", repeated("t", first), each, stages-2, repeated("t", last), repeated("m", s.shape.MTP)))
 		s.batches()
 	}
 	o.PipelineModelParallelLayout = megatron.Opt[string]{}
 }
 
-// virtual tries one to sixteen virtual stages on a rank.
+// virtual tries one to sixteen virtual stages for each rank.
 func (s *search) virtual(layersPerRank, pp int) {
 	o := &s.base.Options
 	for _, v := range divisorsUpTo(layersPerRank, 16) {
@@ -350,8 +340,8 @@ func (s *search) virtual(layersPerRank, pp int) {
 	}
 }
 
-// batches chooses the micro-batch and the recompute mode of one layout: the
-// cheapest that fits.
+// batches adds the option with the cheapest micro-batch and recompute mode of one
+// layout, if any fits.
 func (s *search) batches() {
 	o := &s.base.Options
 	s.found.Considered++
@@ -373,19 +363,25 @@ func (s *search) batches() {
 	s.found.Options = append(s.found.Options, best.Option)
 }
 
-// A candidate is an option and how it computes again.
+// A candidate is an option with its recompute mode.
 type candidate struct {
 	Option
 	mode recompute
 }
 
-// before orders options: those that surely fit first, then by time.
-func (o Option) before(p Option) bool {
-	return cmp.Or(compareBool(o.Tight, p.Tight), cmp.Compare(o.StepSeconds, p.StepSeconds)) < 0
+// compare orders options: tight options last, then by time.
+func (o Option) compare(p Option) int {
+	if o.Tight != p.Tight {
+		if p.Tight {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(o.StepSeconds, p.StepSeconds)
 }
 
-// cheapest finds the micro-batch and the recompute mode of c's layout, and gives
-// them to c; false where nothing fits or Megatron would refuse.
+// cheapest finds the cheapest micro-batch and recompute mode of c's layout and sets
+// them in c. It returns false where nothing fits or a rule is broken.
 func (s *search) cheapest(c *cfg) (best candidate, found bool) {
 	dp := c.DP
 	modes := s.recomputes(c)
@@ -413,11 +409,11 @@ func (s *search) cheapest(c *cfg) (best candidate, found bool) {
 				Layout: c.Layout, MicroBatch: micro, Microbatches: c.Microbatches, Recompute: r.name,
 				StepSeconds: step.Seconds(), Step: step, TFLOPs: tflops, Tight: gib*high > s.gpu.MemoryGiB,
 			}
-			if !found || option.before(best.Option) {
+			if !found || option.compare(best.Option) < 0 {
 				best, found = candidate{option, r}, true
 			}
 			if !option.Tight {
-				break // a heavier recompute only costs more
+				break // heavier modes only cost more
 			}
 		}
 	}
@@ -429,7 +425,8 @@ func (s *search) cheapest(c *cfg) (best candidate, found bool) {
 	return best, s.legal(c)
 }
 
-// legal asks the rules table, with the environment that we would set.
+// legal reports whether c breaks no rule in the environment that a rendered script
+// would set.
 func (s *search) legal(c *cfg) bool {
 	value, _ := recommendedConnections(c)
 	delete(c.Asked.Run.Env, connections)
@@ -443,11 +440,11 @@ func (s *search) legal(c *cfg) bool {
 	return legal(c)
 }
 
-// flags writes an option as Megatron's flags.
+// flags returns an option as Megatron's flags.
 func (s *search) flags(c *cfg, o Option) []string {
 	layout := o.Layout
 	if c.PipelineModelParallelLayout.OK {
-		layout.VPP = 0 // its stages say so
+		layout.VPP = 0 // the pipeline layout contains the virtual stages
 	}
 	flags := layout.Flags()
 	if c.PipelineModelParallelLayout.OK {

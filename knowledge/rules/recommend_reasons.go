@@ -6,23 +6,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Step is the estimated seconds of a training step, part by part.
+// A Step holds the estimated seconds of a training step, part by part.
 type Step struct {
 	Compute   float64 `json:"compute"`
 	Recompute float64 `json:"recompute,omitempty"`
-	// Tensor, Context, Expert, Pipeline and Data are what the overlaps do not hide
-	// of the communication of each kind of parallelism.
+	// Tensor, Context, Expert, Pipeline and Data are the exposed communication of
+	// each kind of parallelism: the part that no overlap hides.
 	Tensor   float64 `json:"tensor,omitempty"`
 	Context  float64 `json:"context,omitempty"`
 	Expert   float64 `json:"expert,omitempty"`
 	Pipeline float64 `json:"pipeline,omitempty"`
 	Data     float64 `json:"data,omitempty"`
-	// Uneven is waiting for the fullest stage, Bubble for the pipeline to fill.
+	// Uneven is the wait for the slowest stage, Bubble the wait while the pipeline
+	// fills and drains.
 	Uneven float64 `json:"uneven,omitempty"`
 	Bubble float64 `json:"bubble,omitempty"`
 }
 
-// Seconds is the whole step.
+// Seconds returns the time of the whole step.
 func (s Step) Seconds() float64 {
 	sum := 0.0
 	for _, p := range s.parts() {
@@ -50,7 +51,7 @@ func (s Step) parts() []stepPart {
 	}
 }
 
-// ahead says in one line why the first option is before the second.
+// ahead says in one line why the first option ranks before the second.
 func ahead(first, second Option) lang.Text {
 	name := second.Layout.String()
 	slower := 100 * (second.StepSeconds/first.StepSeconds - 1)
@@ -68,17 +69,17 @@ func ahead(first, second Option) lang.Text {
 		}
 	}
 	percent := func(d float64) string { return fmt.Sprintf("%.1f", 100*d/first.StepSeconds) }
-	const nothing = 0.0005 // of a step, which would read as 0.0 %
+	const negligible = 0.0005 // of a step; a smaller share would read as 0.0 %
 	said := lang.Text{EN: "%s %% faster than %s: %s %% less %s", ZH: "比 %[2]s 快 %[1]s %%：%[4]s少 %[3]s %%"}.
 		With(fmt.Sprintf("%.1f", slower), name, percent(less.seconds), less.name)
-	if -more.seconds > nothing*first.StepSeconds {
+	if -more.seconds > negligible*first.StepSeconds {
 		said = lang.Text{EN: "%s, against %s %% more %s", ZH: "%[1]s，而%[3]s多 %[2]s %%"}.With(said, percent(-more.seconds), more.name)
 	}
 	return said
 }
 
-// finish tells why an option is what it is.
-func (s *search) finish(o *Option) {
+// addReasons appends to an option the reasons for each of its sizes.
+func (s *search) addReasons(o *Option) {
 	add := func(en, zh string, args ...any) {
 		o.Reasons = append(o.Reasons, t(fmt.Sprintf(en, args...), fmt.Sprintf(zh, args...)))
 	}

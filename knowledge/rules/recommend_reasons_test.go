@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-func TestFirstSaysWhyItIsBeforeTheSecond(t *testing.T) {
+func TestFirstOptionSaysWhyItRanksFirst(t *testing.T) {
 	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256 --grad-reduce-in-bf16"), GPUs: 64, GPU: "h100"})
 	require.NoError(t, err)
 	first, second := r.Options[0], r.Options[1]
@@ -21,7 +21,7 @@ func TestFirstSaysWhyItIsBeforeTheSecond(t *testing.T) {
 	require.Equal(t, lang.ZH, lang.Of(said.ZH))
 }
 
-func TestWhyOneIsBeforeTheOther(t *testing.T) {
+func TestAhead(t *testing.T) {
 	a, b := Option{StepSeconds: 10}, Option{StepSeconds: 11}
 	a.Step, b.Step = Step{Compute: 8, Bubble: 1, Data: 1}, Step{Compute: 8, Tensor: 2.5, Bubble: 0.5}
 	b.TP, b.PP = 8, 1
@@ -32,7 +32,7 @@ func TestWhyOneIsBeforeTheOther(t *testing.T) {
 	require.Contains(t, ahead(a, b).EN, "faster")
 }
 
-func TestWhatFitsOnlyAtTheUpperEdgeIsNotFirst(t *testing.T) {
+func TestTightOptionIsNotFirst(t *testing.T) {
 	for name, argv := range models {
 		r, err := Recommend(Question{Argv: strings.Fields(argv + " --global-batch-size 2048"), GPUs: 512, GPU: "h100"})
 		require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestWhatFitsOnlyAtTheUpperEdgeIsNotFirst(t *testing.T) {
 	}
 }
 
-func TestSpeedIsToldOnlyWhereItWasMeasured(t *testing.T) {
+func TestSpeedRangeNeedsMeasuredRuns(t *testing.T) {
 	for _, c := range []struct {
 		gpu, flags string
 		told       bool
@@ -68,8 +68,9 @@ func TestSpeedIsToldOnlyWhereItWasMeasured(t *testing.T) {
 	}
 }
 
-// A long sequence is spread thinner than usual where it fits in no other way.
-func TestContextParallelismGoesAsFarAsItMust(t *testing.T) {
+// Context parallelism leaves fewer tokens than usual on a rank where no layout fits
+// otherwise.
+func TestLongSequencesUseMoreContextParallelism(t *testing.T) {
 	argv := strings.Fields(models["Llama 3 8B"] + " --global-batch-size 64")
 	r, err := Recommend(Question{Argv: argv, GPUs: 64, GPU: "h100"})
 	require.NoError(t, err)
@@ -85,9 +86,9 @@ func TestContextParallelismGoesAsFarAsItMust(t *testing.T) {
 	require.True(t, len(r.Options) == 0 || thinnest >= fewestTokens)
 }
 
-// Of layouts that divide the ranks alike only the best cut into virtual stages is
-// told, so that the second is another choice.
-func TestEachWayOfDividingIsToldOnce(t *testing.T) {
+// Of options that differ only in their virtual stages, only the best is kept, so that
+// the second option is a real alternative.
+func TestOptionsDifferInMoreThanVirtualStages(t *testing.T) {
 	r, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256"), GPUs: 64, GPU: "h100"})
 	require.NoError(t, err)
 	require.Greater(t, r.Legal, len(r.Options))

@@ -21,7 +21,7 @@ var models = map[string]string{
 	"Llama 3 8B":   "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32" + llamaLike + mixed,
 	"Llama 3 70B":  "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64" + llamaLike + mixed,
 	"Llama 3 405B": "--num-layers 126 --hidden-size 16384 --ffn-hidden-size 53248 --num-attention-heads 128" + llamaLike + mixed,
-	// The same with the sequences of its last stage of training, section 3.4.2.
+	// Llama 3 with the sequence length of its last stage of training, section 3.4.2.
 	"Llama 3 405B, 131k": "--num-layers 126 --hidden-size 16384 --ffn-hidden-size 53248 --num-attention-heads 128" + strings.ReplaceAll(llamaLike, "8192", "131072") + mixed,
 	// GPT-3, arXiv:2005.14165, table 2.1.
 	"GPT-3 175B": "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257" + mixed,
@@ -31,21 +31,21 @@ var models = map[string]string{
 	"DeepSeek-V3": "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --vocab-size 129280 --seq-length 4096 --max-position-embeddings 4096 --swiglu --disable-bias-linear --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58) --moe-router-score-function sigmoid --moe-grouped-gemm --moe-token-dispatcher-type alltoall --mtp-num-layers 1" + mixed,
 }
 
-// shardedGrads is what Meta's trainer does and plain data parallelism does not:
-// gradients lie spread over the data-parallel ranks as the optimizer's state
-// does, weights stay whole after the forward pass (arXiv:2407.21783, section
-// 3.3.2). Without it the paper's layouts do not fit without recompute.
+// shardedGrads shards gradients over the data-parallel ranks like the optimizer's
+// state and keeps the weights whole after the forward pass, as Meta's trainer does
+// (arXiv:2407.21783, section 3.3.2). With plain data parallelism the paper's layouts
+// would need recompute to fit.
 const shardedGrads = " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads --ckpt-format fsdp_dtensor"
 
-// published are layouts that were really used, with where they are told.
+// published are layouts of real runs, with the source of each.
 var published = []struct {
 	model, flags, gpu string
 	gpus              int
 	layout            megatron.Layout // sizes of 0 may be any
-	// tflops is the speed for each GPU that was measured, where it is told.
+	// tflops is the published speed of each GPU; 0 where none is published.
 	tflops float64
-	// slower is by how much it may be slower than our first, by our estimate,
-	// where it is not in the top fifth; 0 means a tenth.
+	// slower is how much slower than our first option the layout may be by our
+	// estimate, where it is not in the top fifth; 0 means 0.1.
 	slower float64
 	source string
 }{
@@ -55,8 +55,8 @@ var published = []struct {
 	{"Llama 3 405B", "--global-batch-size 2048" + shardedGrads, "h100", 8192, megatron.Layout{TP: 8, PP: 16, CP: 1}, 430, 0, "arXiv:2407.21783, table 4"},
 	{"Llama 3 405B", "--global-batch-size 2048" + shardedGrads, "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 1}, 400, 0, "arXiv:2407.21783, table 4"},
 	{"Llama 3 405B, 131k", "--global-batch-size 128" + shardedGrads, "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 16}, 380, 0, "arXiv:2407.21783, table 4"},
-	// The larger two as Megatron's plain data parallelism would run them: what
-	// makes room is gradients in bf16, as Megatron-Bridge's recipe for 405B has them.
+	// The larger two with Megatron's plain data parallelism. They fit because gradients
+	// are in bf16, as in Megatron-Bridge's recipe for 405B.
 	{"Llama 3 405B", "--global-batch-size 2048 --grad-reduce-in-bf16", "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 1}, 0, 0, "arXiv:2407.21783, table 4"},
 	{"Llama 3 405B, 131k", "--global-batch-size 128 --grad-reduce-in-bf16", "h100", 16384, megatron.Layout{TP: 8, PP: 16, CP: 16}, 0, 0, "arXiv:2407.21783, table 4"},
 	{"GPT-3 175B", "--global-batch-size 256", "h100", 128, megatron.Layout{TP: 4, PP: 8, CP: 1}, 0, 0, "docs/user-guide/parallelism-guide.md of Megatron-LM"},
@@ -70,7 +70,7 @@ func same(want, got megatron.Layout) bool {
 	return want.TP == got.TP && want.PP == got.PP && want.CP == got.CP && (want.EP == 0 || want.EP == got.EP)
 }
 
-// TestPublishedLayoutsAreRecommended asks for what others really used: it must
+// TestPublishedLayoutsAreRecommended checks the layouts of published runs. Each must
 // be legal, fit in memory, and rank in the top fifth or be nearly as fast as the first.
 func TestPublishedLayoutsAreRecommended(t *testing.T) {
 	for _, p := range published {
@@ -107,7 +107,7 @@ func TestRecommendForManyGPUsIsFast(t *testing.T) {
 	require.Less(t, time.Since(start), time.Second, "ten times the target, so that a busy machine does not fail the test")
 }
 
-// BenchmarkRecommend ranks all layouts of 4,096 GPUs; it must stay under 100 ms.
+// BenchmarkRecommend ranks all layouts of 4,096 GPUs. It must take less than 100 ms.
 func BenchmarkRecommend(b *testing.B) {
 	for _, model := range []string{"Llama 3 405B", "DeepSeek-V3"} {
 		argv := strings.Fields(models[model] + " --global-batch-size 8192")
@@ -148,9 +148,9 @@ func TestRecommendedFlagsAreAccepted(t *testing.T) {
 	}
 }
 
-// Who asks with the model alone gets what practice adds: the optimizer's state
-// spread over the replicas.
-func TestRecommendSpreadsTheOptimizer(t *testing.T) {
+// A question with the model alone gets the distributed optimizer, as usual in
+// practice.
+func TestRecommendAddsTheDistributedOptimizer(t *testing.T) {
 	const added = "--use-distributed-optimizer"
 	given := models["Llama 3 8B"] + " --global-batch-size 128 --grad-reduce-in-bf16"
 	bare := strings.NewReplacer(" "+added, "", " --overlap-grad-reduce", "", " --overlap-param-gather", "").Replace(given)
@@ -164,14 +164,14 @@ func TestRecommendSpreadsTheOptimizer(t *testing.T) {
 		require.Equal(t, with.Options[i].Layout, o.Layout)
 		require.Equal(t, o.DP*o.CP > 1, strings.Contains(strings.Join(o.Flags, " "), added), "%s: %v", o.Layout, o.Flags)
 	}
-	// FSDP shards it already.
+	// FSDP shards the optimizer itself.
 	fsdp, err := Recommend(Question{Argv: strings.Fields(bare + shardedGrads), GPUs: 8, GPU: "h100"})
 	require.NoError(t, err)
 	require.NotEmpty(t, fsdp.Options)
 	require.NotContains(t, fsdp.Options[0].Flags, added)
 }
 
-func TestRecommendSaysWhatIsMissing(t *testing.T) {
+func TestRecommendRejectsIncompleteQuestions(t *testing.T) {
 	_, err := Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"]), GPUs: 8, GPU: "abacus"})
 	require.ErrorContains(t, err, `gpu "abacus" is not known`)
 	_, err = Recommend(Question{Argv: strings.Fields(models["Llama 3 8B"]), GPUs: 0, GPU: "h100"})
@@ -204,7 +204,7 @@ func first(t *testing.T, q Question) Option {
 	return r.Options[0]
 }
 
-func TestEightBitsAreFasterWhereTheGPUHasThem(t *testing.T) {
+func TestFP8IsFasterWhereTheGPUSupportsIt(t *testing.T) {
 	speed := func(gpu, flags string) float64 {
 		return first(t, Question{Argv: strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256 " + flags), GPUs: 64, GPU: gpu}).TFLOPs
 	}
@@ -215,7 +215,7 @@ func TestEightBitsAreFasterWhereTheGPUHasThem(t *testing.T) {
 	require.Greater(t, speed("b200", nvfp4), speed("b200", mxfp8))
 }
 
-// Nodes of four GPUs that one NVLink switch joins may hold TP 8; nodes without may not.
+// TP 8 may span nodes of four GPUs within an NVLink domain, and no others.
 func TestTensorParallelismMaySpanAnNVLinkDomain(t *testing.T) {
 	widest := func(q Question) int {
 		q.Argv = strings.Fields(models["Llama 3 70B"] + " --global-batch-size 256")
@@ -244,9 +244,9 @@ func TestTightLayoutsComeLast(t *testing.T) {
 	}
 }
 
-// 61 layers divide by no number of stages: the layout names each stage's, and
-// holds every layer, the next token's predictor and the loss once.
-func TestLayersThatNothingDividesArePlaced(t *testing.T) {
+// No number of stages divides 61 layers. The layout lists each stage's layers and
+// contains every layer, the MTP layer and the loss once.
+func TestIndivisibleLayersGetALayout(t *testing.T) {
 	r, err := Recommend(Question{Argv: strings.Fields(models["DeepSeek-V3"] + " --global-batch-size 8192"), GPUs: 1024, GPU: "h100"})
 	require.NoError(t, err)
 	deepest := 0
@@ -272,8 +272,7 @@ func TestLayersThatNothingDividesArePlaced(t *testing.T) {
 	require.Greater(t, deepest, 1, "virtual stages are tried as well")
 }
 
-// A model needs its sizes before a layout can be found for it.
-func TestRecommendAsksForEachSize(t *testing.T) {
+func TestRecommendRequiresEachModelSize(t *testing.T) {
 	for _, size := range []string{"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"} {
 		argv := strings.Fields(models["GPT-3 175B"])
 		for i, w := range argv {

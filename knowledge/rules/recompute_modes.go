@@ -8,17 +8,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A recompute is one way of computing activations again instead of keeping them.
+// A recompute is one mode of activation recomputation.
 type recompute struct {
 	name    string
 	modules []string // selective
-	layers  int      // block: of each virtual stage
-	// work is the step's computation relative to none, passes the share of the
-	// layers that communicate again as well.
+	layers  int      // block: the recomputed layers of each virtual stage
+	// work is the step's computation relative to the mode "none". passes is the
+	// share of the layers that repeat their communication too.
 	work, passes float64
 }
 
-// flags writes the mode as Megatron's flags.
+// flags returns the mode as Megatron's flags.
 func (r recompute) flags() []string {
 	switch r.name {
 	case "selective":
@@ -31,7 +31,7 @@ func (r recompute) flags() []string {
 	return nil
 }
 
-// set gives c the mode.
+// set applies the mode to c.
 func (r recompute) set(c *cfg) {
 	c.Recompute, c.RecomputeGranularity = "", megatron.Opt[string]{}
 	c.RecomputeMethod, c.RecomputeNumLayers = megatron.Opt[string]{}, megatron.Opt[int]{}
@@ -49,9 +49,9 @@ func (r recompute) set(c *cfg) {
 	}
 }
 
-// recomputes are the modes that are tried for a layout, lightest first: what
-// costs next to nothing to compute again, whole layers one by one, the
-// feed-forward part, and everything.
+// recomputes returns the modes to try for a layout, lightest first: none, modules
+// that cost next to nothing to recompute, one or more whole layers, the
+// feed-forward part, and all layers.
 func (s *search) recomputes(c *cfg) []recompute {
 	modes := []recompute{{name: "none", work: 1}}
 	var light []string

@@ -10,15 +10,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// sourcesFile has a line for each rule that older releases ask elsewhere: in
-// which line of which file each release makes the check. A number alone is a
-// line of the file that the row names; a dash says that the release has no
-// such check.
+// sourcesFile has a line for each rule whose check is in different places in
+// different releases. A line names the place in each release. A number alone is a
+// line of the file that the row names. A dash means that the release has no such
+// check.
 //
 //go:embed sources.csv
 var sourcesFile string
 
-// sources holds, by rule, the source in each release but the newest.
+// sources holds, by rule id, the check's source in each release except the newest.
 var sources = sync.OnceValue(func() map[string][]string {
 	lines := strings.Split(strings.TrimSpace(sourcesFile), "\n")
 	all := make(map[string][]string, len(lines))
@@ -29,7 +29,8 @@ var sources = sync.OnceValue(func() map[string][]string {
 	return all
 })
 
-// sourceIn is where a release makes the check of a row; false where it does not.
+// sourceIn returns the source of a row's check in a release; false where the
+// release has no such check.
 func (r *row) sourceIn(release megatron.Release) (string, bool) {
 	if r.until != 0 && release > r.until {
 		return "", false
@@ -50,8 +51,8 @@ func (r *row) sourceIn(release megatron.Release) (string, bool) {
 	return file + ":" + at, true
 }
 
-// span returns the first and the last release that make the check; zero stands
-// for the oldest and the newest that are known.
+// span returns the first and the last release with the check; zero means the
+// oldest and the newest known release.
 func (r *row) span() (since, until megatron.Release) {
 	all := megatron.Releases()
 	for _, release := range all {
@@ -75,8 +76,8 @@ var tables [16]struct {
 	rows []row
 }
 
-// tableOf is every row that a release has, in the order in which the newest
-// release asks them, each with the release's own source.
+// tableOf returns the rows of a release, each with the release's own source. Their
+// order is the order of the newest release's checks.
 func tableOf(release megatron.Release) []row {
 	release = release.OrNewest()
 	at := &tables[release]

@@ -11,9 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// TestSourcesNameRules asks the list of sources for rules that are no more. Its
-// columns are the releases from the oldest on; one that has none yet makes its
-// checks where main does.
+// TestSourcesNameRules finds rules in sources.csv that do not exist any more. The
+// file's columns are the releases from the oldest on. A release without a column has
+// main's sources.
 func TestSourcesNameRules(t *testing.T) {
 	header, _, _ := strings.Cut(sourcesFile, "\n")
 	columns := strings.Split(header, ",")[1:]
@@ -33,7 +33,7 @@ func TestSourcesNameRules(t *testing.T) {
 	}
 }
 
-func TestRuleIsAskedByItsReleasesOnly(t *testing.T) {
+func TestRulesApplyToTheirReleasesOnly(t *testing.T) {
 	groups := "--num-query-groups 2 --group-query-attention --tensor-model-parallel-size 8"
 	for _, c := range []struct {
 		name, rule, edits string
@@ -71,7 +71,7 @@ func TestSourceIsTheReleasesOwn(t *testing.T) {
 	t.Fatal("--hidden-size is not asked for")
 }
 
-func TestUnknownFlagTellsItsReleases(t *testing.T) {
+func TestUnknownFlagNamesItsReleases(t *testing.T) {
 	for _, c := range []struct {
 		release               megatron.Release
 		flag, message, fix    string

@@ -2,16 +2,17 @@ package rules
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
 
-// elsewhere is the broken of a row that a command line does not show: who sees
-// the job's files, its cluster or its script judges it by the row's id.
+// elsewhere is the broken function of a row that a command line cannot decide. The
+// code that sees the job's files, its cluster or its script checks such a row and
+// reports it by the row's id.
 func elsewhere(*cfg) bool { return false }
 
 func around(id, fields, source string, when, must, why, do lang.Text) row {
 	return row{id: id, flags: fields, source: source, when: when, must: must, why: why, do: do, broken: elsewhere}
 }
 
-// aroundRows are about what lies around a launch: the files that the job will
-// open, and what the cluster lets its owner have.
+// aroundRows are about a launch's surroundings: the files that the job opens, and
+// the limits that the cluster sets for the job's owner.
 func aroundRows() []row {
 	as := func(s Severity) func(row) row {
 		return func(r row) row {

@@ -164,7 +164,7 @@ func batchRows() []row {
 	})
 }
 
-// readable reports a schedule all of whose entries could be read.
+// readable reports whether all entries of the batch schedule could be parsed.
 func readable(c *cfg) bool {
 	return len(c.Schedule.Steps) > 0 && c.Schedule.NoColon == "" && c.Schedule.BadNumber == ""
 }

@@ -6,11 +6,11 @@ import (
 
 const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
-// Unset is what Connections returns where the variable is best left alone.
+// Unset is the result of Connections where the variable should not be set.
 const Unset = "unset"
 
-// Connections is the value of CUDA_DEVICE_MAX_CONNECTIONS that we recommend
-// ("1", "32" or "unset"), and why. arch is the compute capability's major number.
+// Connections returns the recommended value of CUDA_DEVICE_MAX_CONNECTIONS ("1",
+// "32" or "unset") and the reason. arch is the compute capability's major number.
 func Connections(arch, tp, cp int, torchFSDP2, megatronFSDP, moeOverlap bool) (value string, reason lang.Text) {
 	switch {
 	case moeOverlap:
@@ -32,7 +32,7 @@ func recommendedConnections(c *cfg) (string, lang.Text) {
 	return Connections(c.Arch, c.TP, c.CP, c.UseTorchFsdp2, c.UseMegatronFsdp, c.OverlapMoeExpertParallelComm)
 }
 
-// needsOne reports the case in which Megatron demands the value 1.
+// needsOne reports whether Megatron requires the value 1.
 func needsOne(c *cfg) bool {
 	return (c.TP > 1 || c.CP > 1) && c.Arch < 10
 }

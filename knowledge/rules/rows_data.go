@@ -72,8 +72,8 @@ func dataRows() []row {
 
 func hasRate(v string) bool { return v != "" && v != "0" }
 
-// noteRows tell what Megatron changes without asking, and what it takes and
-// then does nothing with.
+// noteRows are about Megatron's silent changes, and about flags that it accepts and
+// ignores.
 func noteRows() []row {
 	note := func(id, flags, line string, when, must, why [2]string, effect string, broken func(*cfg) bool) row {
 		return row{

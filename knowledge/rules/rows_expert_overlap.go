@@ -123,7 +123,7 @@ func expertOverlapRows() []row {
 	})
 }
 
-// wgradInGraph reports weight gradients that a CUDA graph would capture
+// wgradInGraph reports whether a CUDA graph would capture weight gradients
 // (megatron/training/arguments.py:1910).
 func wgradInGraph(c *cfg) bool {
 	return c.DelayWgradCompute && c.OverlapGradReduce && (slices.Contains(c.CudaGraphModules, "attn") ||

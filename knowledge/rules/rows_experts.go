@@ -375,7 +375,7 @@ func allToAll(c *cfg) bool {
 	return c.MoeTokenDispatcherType == "alltoall" || c.MoeTokenDispatcherType == "flex"
 }
 
-// hasCapacity reports a capacity factor; a negative one counts as none.
+// hasCapacity reports whether there is a capacity factor; a negative one means none.
 func hasCapacity(c *cfg) bool {
 	return c.MoeExpertCapacityFactor.OK && c.MoeExpertCapacityFactor.V >= 0
 }
@@ -388,8 +388,8 @@ func groupRouting(c *cfg) bool {
 	return c.MoeRouterGroupTopk.Or(0) != 0 && c.MoeRouterNumGroups.Or(0) != 0
 }
 
-// expertLayers reports a model of Megatron's gpt or hybrid builders with at
-// least one expert layer.
+// expertLayers reports whether Megatron's gpt or hybrid builder makes at least one
+// expert layer.
 func expertLayers(c *cfg) bool {
 	if c.Experts == 0 {
 		return false
@@ -403,12 +403,12 @@ func expertLayers(c *cfg) bool {
 	return !c.MoeLayerFreq.IsList || slices.Contains(c.MoeLayerFreq.List, 1)
 }
 
-// layerSpecs reports a gpt model whose layers are specified one by one.
+// layerSpecs reports whether a gpt model's layers are specified one by one.
 func layerSpecs(c *cfg) bool {
 	return c.Entry == "gpt" && c.Spec == nil && c.Variant == "" && (c.Experts != 0 || c.MtpNumLayers.OK)
 }
 
-// variantModel reports a gpt model with an experimental attention variant.
+// variantModel reports whether a gpt model has an experimental attention variant.
 func variantModel(c *cfg) bool { return c.Entry == "gpt" && c.Spec == nil && c.Variant != "" }
 
 func flexBackend(c *cfg, backend string) bool {

@@ -158,10 +158,10 @@ func fsdpRows() []row {
 	})
 }
 
-// muonOnly is emerging, and up to 0.17 Muon alone.
+// muonOnly is emerging, but up to 0.17 it is true for Muon alone.
 func muonOnly(c *cfg) bool {
 	return emerging(c) && (c.Release >= megatron.V018 || strings.Contains(c.Optimizer, "muon"))
 }
 
-// emerging reports an optimizer that is neither adam nor sgd.
+// emerging reports whether the optimizer is neither adam nor sgd.
 func emerging(c *cfg) bool { return !slices.Contains([]string{"adam", "sgd"}, c.Asked.Optimizer) }

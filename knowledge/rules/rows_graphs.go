@@ -272,7 +272,8 @@ func graphRows() []row {
 
 func oldGraph(c *cfg) bool { return c.EnableCudaGraph || c.ExternalCudaGraph }
 
-// graphBefore is the implementation before the old module names change it.
+// graphBefore returns the CUDA graph implementation before deprecated module names
+// change it.
 func graphBefore(c *cfg) string {
 	switch {
 	case c.ExternalCudaGraph:
@@ -290,7 +291,8 @@ func askedModules(c *cfg) []string {
 	return c.Asked.CudaGraphModules
 }
 
-// onlyOld reports that name is the only old module name given.
+// onlyOld reports whether name is the only deprecated module name on the command
+// line.
 func onlyOld(c *cfg, name string) bool {
 	return len(c.GraphDeprecated) > 0 && !slices.ContainsFunc(c.GraphDeprecated, func(d string) bool { return d != name })
 }
@@ -301,10 +303,10 @@ func perLayerGraph(c *cfg) bool {
 
 func dropAndPad(c *cfg) bool { return hasCapacity(c) && c.MoePadExpertInputToCapacity }
 
-// graphRecompute reports selective recompute under CUDA graphs.
+// graphRecompute reports whether selective recompute is combined with CUDA graphs.
 func graphRecompute(c *cfg) bool { return c.CudaGraphImpl != "none" && c.Recompute == "selective" }
 
-// wholeGraph reports that whole layers are recorded.
+// wholeGraph reports whether CUDA graphs capture whole layers.
 func wholeGraph(c *cfg) bool { return c.CudaGraphImpl == "full_iteration" || len(c.GraphModules) == 0 }
 
 func recomputes(c *cfg, module string) bool { return slices.Contains(c.RecomputeModules, module) }

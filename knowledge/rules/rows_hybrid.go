@@ -99,7 +99,8 @@ func hybridRows() []row {
 	})
 }
 
-// autoSplit reports a hybrid model whose pattern leaves the stages to Megatron.
+// autoSplit reports whether Megatron splits a hybrid model's pattern into stages
+// itself.
 func autoSplit(c *cfg) bool {
 	return c.Entry == "hybrid" && c.Hybrid != nil && c.Hybrid.Segments == 1 && c.PP > 1
 }

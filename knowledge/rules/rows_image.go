@@ -8,12 +8,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A part is a release of a library in a container image: its version, and the
-// month that it came out in. An image that is older cannot have it.
+// A part is a version of a library in a container image, with the month of its
+// release, such as 25.02. An older image cannot contain it.
 type part struct{ version, since string }
 
-// missing reports that the image of a launch surely lacks a part: a document
-// says which version is in it, or it is older than the part.
+// missing reports whether the image of a launch certainly lacks a part: a document
+// names an older version in the image, or the image is older than the part.
 func (p part) missing(c *cfg, version func(megatron.Image) string) bool {
 	image := c.Asked.Run.Image
 	if known, ok := megatron.LookupImage(image); ok && version(known) != "" {
@@ -23,7 +23,7 @@ func (p part) missing(c *cfg, version func(megatron.Image) string) bool {
 	return ok && month < megatron.MonthOf(p.since)
 }
 
-// olderVersion compares versions such as 1.10 and 2.2.
+// olderVersion reports whether version a, such as 1.10, is older than version b.
 func olderVersion(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
@@ -38,15 +38,15 @@ func olderVersion(a, b string) bool {
 
 const teRecipes = "NVIDIA/TransformerEngine transformer_engine/common/recipe/__init__.py, first in v"
 
-// gpuOf is the kind of GPU that somebody named for the launch.
+// gpuOf returns the launch's kind of GPU; zero where it is not given.
 func gpuOf(c *cfg) megatron.GPU {
 	gpu, _ := megatron.LookupGPU(c.Asked.Run.GPU)
 	return gpu
 }
 
-// imageRows hold what the flags need against what the image has, and what the
-// GPU computes. Megatron starts without either; Transformer Engine or CUDA end
-// the job at the first step.
+// imageRows compare what the flags need with the contents of the image and with the
+// data types of the GPU. Megatron starts without them; Transformer Engine or CUDA
+// ends the job at the first step.
 func imageRows() []row {
 	fp8 := func(recipe string) func(*cfg) bool {
 		return func(c *cfg) bool { return c.Fp8.OK && c.Fp8Recipe == recipe }
@@ -54,7 +54,7 @@ func imageRows() []row {
 	fp4 := func(c *cfg) bool { return c.Fp4.OK }
 	engine := func(i megatron.Image) string { return i.TransformerEngine }
 	cuda := func(i megatron.Image) string { return i.CUDA }
-	// needs is a row for a part of the image; name is what the image lacks.
+	// needs returns a row for a part of the image; name is the library's name.
 	needs := func(id, flags, source, name string, p part, versionOf func(megatron.Image) string, applies func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags, source: source, stage: advising,
@@ -73,7 +73,7 @@ func imageRows() []row {
 			broken: func(c *cfg) bool { return applies(c) && p.missing(c, versionOf) },
 		}
 	}
-	// computes is a row for what the GPU can do.
+	// computes returns a row for a data type of the GPU.
 	computes := func(id, flags string, name lang.Text, applies, can func(*cfg) bool, do lang.Text) row {
 		return row{
 			id: id, flags: flags, source: "Transformer Engine: datatype and hardware support matrix", stage: advising, effect: ChangesExperiment,
@@ -86,7 +86,7 @@ func imageRows() []row {
 	arch := func(from, to int) func(*cfg) bool {
 		return func(c *cfg) bool { k := gpuOf(c); return from <= k.Arch && k.Arch <= to }
 	}
-	// Ada has FP8, Ampere has not; both are 8.
+	// Ada has FP8 and Ampere has not, although both have the major number 8.
 	eight := func(c *cfg) bool { return gpuOf(c).FP8 > 0 }
 	return append(topics("image", []row{
 		needs("image-fp8", "--fp8-format", "Transformer Engine installation: in NVIDIA's PyTorch images since 22.09",

@@ -6,8 +6,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// inferenceRows are the checks on modes that training runs seldom use:
-// inference-optimised layers, batch-invariant kernels and hyper-connections.
+// inferenceRows check modes that training runs seldom use: inference-optimised
+// layers, batch-invariant kernels and hyper-connections.
 func inferenceRows() []row {
 	const (
 		impl      = "--transformer-impl"

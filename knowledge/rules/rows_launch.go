@@ -6,12 +6,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// launchRows are what the documents add to Megatron's own checks, as far as a
-// command line and its environment show it.
+// launchRows are rules that documents add to Megatron's own checks.
 func launchRows() []row {
 	const docs = "skill run-on-slurm"
-	// The first rows are about the script and the machine, which a command line
-	// does not show: lint judges them in a script, a plan in a specification.
+	// seen returns a row about the script or the machine, which a command line does
+	// not show: lint checks it in a script, plan in a specification.
 	seen := func(id, fields string, when, must, why, do lang.Text) row {
 		return row{id: id, flags: fields, source: docs, when: when, must: must, why: why, do: do, broken: elsewhere}
 	}

@@ -129,7 +129,7 @@ func modelRows() []row {
 			why:  t("multi-token prediction shifts the tokens and knows no learned positions", "多 token 预测要平移 token，不支持可学习位置编码"),
 			do:   t("use --position-embedding-type rope, or drop --mtp-num-layers", "改用 --position-embedding-type rope，或去掉 --mtp-num-layers"),
 			broken: func(c *cfg) bool {
-				// Judged before --use-rotary-position-embeddings takes effect.
+				// Megatron checks before --use-rotary-position-embeddings takes effect.
 				p := c.Asked.PositionEmbeddingType
 				return c.MtpNumLayers.Or(0) != 0 && p != "rope" && p != "none"
 			},
@@ -216,7 +216,7 @@ func modelRows() []row {
 			why:  t("groups are spread over the ranks, or each copied to as many ranks", "各组要么均分到 rank 上，要么各自复制到同样多的 rank 上"),
 			do:   t("change --num-query-groups or TP", "调整 --num-query-groups 或 TP"),
 			broken: func(c *cfg) bool {
-				// A divisor of TP will do from 0.16 on.
+				// From 0.16 on a divisor of TP is allowed too.
 				return c.GroupQueryAttention && c.TP > 0 && !multiple(c.NumQueryGroups, c.TP) &&
 					(c.Release < megatron.V016 || !multiple(c.TP, c.NumQueryGroups))
 			},
@@ -417,8 +417,8 @@ func required(id, flag string, given func(*cfg) bool) row {
 	}
 }
 
-// gatedDeltaSplit is over how many ranks the heads of a delta net are spread:
-// context parallelism takes part from 0.18 on.
+// gatedDeltaSplit returns the number of ranks over which the heads of a gated delta
+// net are split. From 0.18 on context parallelism splits them too.
 func gatedDeltaSplit(c *cfg) int {
 	if c.Release < megatron.V018 {
 		return c.TP
@@ -432,7 +432,7 @@ func clampedSwiglu(c *cfg) bool {
 	return c.ActivationFuncClampValue.OK && c.Activation == "silu" && c.Gated
 }
 
-// nearDivisors are the divisors of n on both sides of near.
+// nearDivisors returns the divisors of n next to near, below and above it.
 func nearDivisors(n, near int) string {
 	if near > largest || n < 1 {
 		return divisors(n)

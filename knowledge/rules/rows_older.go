@@ -8,9 +8,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// olderRows are checks that older releases make and the newest does not. A
-// row's source is that of the last release with the check; sources.csv has the
-// others.
+// olderRows are checks of older releases that the newest does not make. A row's
+// source is the place in the last release with the check. sources.csv has the places
+// in the other releases.
 func olderRows() []row {
 	last := func(release megatron.Release, rows ...row) []row {
 		for i := range rows {
@@ -289,8 +289,8 @@ func until017() []row {
 	}
 }
 
-// rampUpRows are about --rampup-batch-size, which works up to 0.17; later
-// releases read the flag and do nothing with it.
+// rampUpRows are about --rampup-batch-size, which works up to 0.17. Later releases
+// accept the flag and ignore it.
 func rampUpRows() []row {
 	const ramp = "--rampup-batch-size"
 	start := func(c *cfg) int { return c.RampupBatchSize[0] }
@@ -326,7 +326,7 @@ func rampUpRows() []row {
 	}
 }
 
-// legacyModelRows are about --use-legacy-models, which 0.18 took away.
+// legacyModelRows are about --use-legacy-models, which 0.18 removed.
 func legacyModelRows() []row {
 	const legacy = "--use-legacy-models"
 	without := func(id, flags, line string, must lang.Text, broken func(*cfg) bool) row {
@@ -408,12 +408,14 @@ func until018() []row {
 	}
 }
 
-// graphOfAttention reports the one CUDA graph that 0.15 allows beside recomputation.
+// graphOfAttention reports whether the only CUDA graph is the one that 0.15 allows
+// together with recompute.
 func graphOfAttention(c *cfg) bool {
 	return c.CudaGraphImpl == "transformer_engine" && len(c.CudaGraphScope) == 1 && c.CudaGraphScope[0] == "attn"
 }
 
-// olderHybrid reports a hybrid model with a pattern, as 0.16 and older have it.
+// olderHybrid reports whether a hybrid model has a pattern in the form of 0.16 and
+// older.
 func olderHybrid(c *cfg) bool { return c.Entry == "hybrid" && c.HybridOverridePattern.OK }
 
 func legacyGrouped(c *cfg) bool {
@@ -422,11 +424,11 @@ func legacyGrouped(c *cfg) bool {
 
 func isMuon(c *cfg) bool { return strings.Contains(c.Asked.Optimizer, "muon") }
 
-// muonWithoutOverlap is Muon as far as it does not overlap communication:
-// dist_muon does from 0.17 on.
+// muonWithoutOverlap reports whether the optimizer is a Muon that does not overlap
+// communication. dist_muon overlaps from 0.17 on.
 func muonWithoutOverlap(c *cfg) bool {
 	return isMuon(c) && (c.Asked.Optimizer == "muon" || c.Release < megatron.V017)
 }
 
-// rampsUp reports that the batch grows from a start, as it does up to 0.17.
+// rampsUp reports whether the global batch ramps up, which works up to 0.17.
 func rampsUp(c *cfg) bool { return c.Release < megatron.V018 && c.RampupBatchSize != nil }

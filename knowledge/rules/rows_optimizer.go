@@ -114,7 +114,7 @@ func optimizerRows() []row {
 			when: t(aware+", unless Megatron-FSDP 2", aware+"，Megatron-FSDP 2 除外"), must: t("--use-distributed-optimizer must be given", "必须使用 --use-distributed-optimizer"),
 			why: t("found only when the optimizer is built", "要到构建优化器时才发现"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),
 			broken: func(c *cfg) bool {
-				if c.Release < megatron.Main { // found when the configuration is made
+				if c.Release < megatron.Main { // the configuration's constructor checks
 					return c.UsePrecisionAwareOptimizer && !c.UseDistributedOptimizer
 				}
 				return c.Trains() && !emerging(c) && (!c.UseMegatronFsdp || c.MegatronFsdpVersion != 2) &&
@@ -124,8 +124,8 @@ func optimizerRows() []row {
 	})
 }
 
-// shardedAtGloo reports the distributed optimizer as it stands when the Gloo
-// groups are judged: before --freeze-all-layers switches it off.
+// shardedAtGloo reports whether the distributed optimizer is on when Megatron checks
+// the Gloo groups. --freeze-all-layers switches it off only later.
 func shardedAtGloo(c *cfg) bool {
 	if c.Release < megatron.V018 {
 		return c.UseDistributedOptimizer

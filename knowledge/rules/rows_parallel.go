@@ -273,10 +273,10 @@ func parallelRows() []row {
 	})
 }
 
-// gtp reports weight shards beyond the tensor-parallel sizes.
+// gtp reports whether weights are sharded beyond the tensor-parallel sizes.
 func gtp(c *cfg) bool { return c.GTP > 1 || c.EGTP > 1 }
 
-// env is the variable's value; empty where it is unset.
+// env returns the value of an environment variable; empty where it is unset.
 func env(c *cfg, name string) string {
 	v, _ := c.Env(name)
 	return v
@@ -290,11 +290,11 @@ func product(sizes []int) int {
 	return p
 }
 
-// largest bounds the sizes that fixes are searched among: a command line may
-// hold any number, and no job has more of anything.
+// largest limits the search for fixes. A command line may contain any number, but
+// no real job has a larger size.
 const largest = 1 << 14
 
-// divisors lists what n is divisible by, at most a dozen of them.
+// divisors lists up to twelve divisors of n, the smallest first.
 func divisors(n int) string {
 	var list []string
 	for d := 1; d <= min(n, largest) && len(list) < 12; d++ {
@@ -305,7 +305,8 @@ func divisors(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// fixWorld proposes the nearest GPU counts, and a smaller size where one fits.
+// fixWorld proposes the nearest valid GPU counts, and a smaller PP or TP where one
+// fits.
 func fixWorld(c *cfg) lang.Text {
 	size := c.TP * c.PP * c.CP * c.GTP
 	if max(c.TP, c.PP, c.CP, c.GTP) > largest || size <= 0 {
@@ -331,7 +332,7 @@ func fixWorld(c *cfg) lang.Text {
 	return t(en, zh)
 }
 
-// fixExpertGrid tries ETP 1, then smaller EP.
+// fixExpertGrid proposes ETP 1, else a smaller EP, else a multiple of GPUs.
 func fixExpertGrid(c *cfg) lang.Text {
 	if c.ETP > 1 && multiple(c.World, c.EP*c.PP*c.EGTP) {
 		return t(fmt.Sprintf("add --expert-tensor-parallel-size 1: then EP %d × PP %d divides %d GPUs", c.EP, c.PP, c.World),

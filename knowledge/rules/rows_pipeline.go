@@ -364,7 +364,8 @@ func accountApplies(c *cfg) bool {
 	return !c.PipelineModelParallelLayout.OK && !unevenStages(c) && accounts(c)
 }
 
-// splitLayers counts what is divided over the stages when the model is built.
+// splitLayers counts the layers that the model's construction divides over the
+// stages, including the embedding and the loss where they count as layers.
 func splitLayers(c *cfg) int {
 	n := c.Layers
 	if c.AccountForEmbeddingInPipelineSplit {
@@ -376,7 +377,8 @@ func splitLayers(c *cfg) int {
 	return n
 }
 
-// middle is what is left for the stages between the first and the last.
+// middle returns the layers and the stages that remain without the first and the
+// last stage, where these have layer counts of their own.
 func middle(c *cfg) (layers, stages int) {
 	layers, stages = c.Layers, c.PP
 	for _, n := range []struct {
@@ -394,26 +396,27 @@ func middle(c *cfg) (layers, stages int) {
 	return layers, stages
 }
 
-// placed reports a model whose layers are counted out to the stages: a hybrid
-// model has its pattern, a layout says it all.
+// placed reports whether Megatron divides the layers over the stages by number. A
+// hybrid model's pattern or a pipeline layout would assign them instead.
 func placed(c *cfg) bool {
 	return c.Entry != "hybrid" && !c.PipelineModelParallelLayout.OK && c.PP > 0 && c.NumLayers.OK
 }
 
-// rankLayers is the number of layers of a rank, where all of them are even; of
-// uneven stages it is the first, last or middle that virtual stages do not divide.
+// rankLayers returns the number of layers of each rank; false where the stages are
+// uneven.
 func rankLayers(c *cfg) (int, bool) {
 	if !placed(c) {
 		return 0, false
 	}
 	if unevenStages(c) {
-		return 0, false // judged by the model configuration already
+		return 0, false // the model configuration checks these
 	}
 	n := splitLayers(c)
 	return n / c.PP, multiple(n, c.PP)
 }
 
-// stageLayers is the number of layers of a virtual stage.
+// stageLayers returns the number of layers of each virtual stage; false where they
+// are uneven.
 func stageLayers(c *cfg) (int, bool) {
 	n, ok := rankLayers(c)
 	if ok && c.VP.OK && c.PP > 1 {
@@ -425,12 +428,13 @@ func stageLayers(c *cfg) (int, bool) {
 	return n, ok
 }
 
-// interleaved reports a training step with virtual stages.
+// interleaved reports whether training steps run with virtual stages.
 func interleaved(c *cfg) bool {
 	return c.VP.OK && c.PP > 1 && c.Microbatches > 0 && c.Trains()
 }
 
-// group is how many microbatches a virtual stage takes before the next one.
+// group returns the number of consecutive microbatches that a virtual stage
+// processes before the next one.
 func group(c *cfg) int { return c.MicrobatchGroupSizePerVpStage.Or(c.PP) }
 
 func fixLayersByPP(c *cfg) lang.Text {

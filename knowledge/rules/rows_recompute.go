@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// recomputeModules and offloadModules are the names that the model
+// recomputeModules and offloadModules are the module names that the model
 // configuration knows (transformer_config.py:1945 and 2132).
 var (
 	recomputeModules = []string{"core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc"}

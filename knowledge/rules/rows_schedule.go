@@ -172,7 +172,7 @@ func bySampling(c *cfg) bool {
 	return c.TrainSamples.Or(0) != 0 && (!c.SkipTrain || c.Release < megatron.V017)
 }
 
-// hasLength reports that the schedule is made at all.
+// hasLength reports whether Megatron makes a learning-rate schedule at all.
 func hasLength(c *cfg) bool { return c.TrainIters.Or(0) != 0 || c.TrainSamples.Or(0) != 0 }
 
 // A span is the schedule of the learning rate in samples.
@@ -202,7 +202,7 @@ func lrSpan(c *cfg) (s span, ok bool) {
 	return s, true
 }
 
-// weightDecay is where the weight decay starts and ends.
+// weightDecay returns the first and the last value of the weight decay.
 func weightDecay(c *cfg) (start, end float64) {
 	if c.WeightDecayIncrStyle == "constant" {
 		return c.WeightDecay, c.WeightDecay

@@ -117,7 +117,7 @@ func sequenceRows() []row {
 	})
 }
 
-// knownAlgorithms follows Megatron's list of repeatable NCCL algorithms
+// knownAlgorithms follows Megatron's list of deterministic NCCL algorithms
 // (megatron/training/determinism.py:50).
 func knownAlgorithms(list string) bool {
 	any := false

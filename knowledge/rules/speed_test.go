@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// BenchmarkPlan judges one configuration that is parsed already; it must stay
-// under 50 microseconds.
+// BenchmarkPlan judges one parsed configuration. It must take less than 50
+// microseconds.
 func BenchmarkPlan(b *testing.B) {
 	d := newDraft(bases["moe"]).carried("", "", true, "")
 	args, errs := megatron.Parse(megatron.Run{Entry: d.Entry, Argv: d.Argv, WorldSize: d.World, Arch: d.Arch, Env: d.Env})
@@ -24,7 +24,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkParse reads one command line.
+// BenchmarkParse parses one command line.
 func BenchmarkParse(b *testing.B) {
 	d := newDraft(bases["moe"]).carried("", "", true, "")
 	b.ReportAllocs()
@@ -33,7 +33,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// manyLines is n configurations as a batch holds them, half of them refused.
+// manyLines returns n configurations as lines of a batch, half of them refused.
 func manyLines(tb testing.TB, n int) []byte {
 	tb.Helper()
 	var out bytes.Buffer
@@ -47,7 +47,7 @@ func manyLines(tb testing.TB, n int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkBatch judges 10,000 configurations; on all cores one round must stay under two seconds.
+// BenchmarkBatch judges 10,000 configurations. On all cores a round must take less than two seconds.
 func BenchmarkBatch(b *testing.B) {
 	lines := manyLines(b, 10_000)
 	b.ReportAllocs()
@@ -96,7 +96,7 @@ func TestBatchAnswersBadLinesToo(t *testing.T) {
 	}
 }
 
-// FuzzBatch holds that any line gets exactly one line of JSON.
+// FuzzBatch checks that Batch answers any line with exactly one line of JSON.
 func FuzzBatch(f *testing.F) {
 	f.Add([]byte(`{"id":1,"argv":["--bf16"],"world_size":8,"arch":9,"env":{"A":"b"}}`))
 	f.Add([]byte(`{"id":1,"argv":["--moe-layer-freq","([0]*3+[1])*8","--pipeline-model-parallel-layout","Ett|(t|)*4L"],"world_size":1}`))
@@ -110,8 +110,8 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// FuzzCheck holds that no command line makes the rules panic, and that a
-// refused launch always says why.
+// FuzzCheck checks that no command line makes the rules panic, and that a refused
+// launch always has a problem.
 func FuzzCheck(f *testing.F) {
 	for _, base := range bases {
 		f.Add(strings.Join(strings.Fields(base), " "), 16, 9)

@@ -11,46 +11,49 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A Rule is one row of the rules table, as a person reads it.
+// A Rule is the public form of one row of the rules table.
 type Rule struct {
 	// ID is stable and readable, such as "heads-multiple-of-tp".
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
-	// Condition says when the rule applies, Requirement what must hold then,
-	// Reason why, and Remedy what to do where it does not.
+	// Condition says when the rule applies, Requirement what must be true then,
+	// Reason why, and Remedy how to repair a launch that breaks the rule.
 	Condition   lang.Text `json:"condition"`
 	Requirement lang.Text `json:"requirement"`
 	Reason      lang.Text `json:"reason"`
 	Remedy      lang.Text `json:"remedy"`
 	Severity    Severity  `json:"severity"`
-	// Stage is when a job that breaks the rule dies.
+	// Stage is the stage of Megatron's start in which a job that breaks the rule
+	// fails.
 	Stage string `json:"stage,omitempty"`
-	// Flags are what the rule looks at; the first is what to change.
+	// Flags are the rule's inputs. The first is the one to change.
 	Flags []string `json:"flags,omitempty"`
-	// Effect says what following the remedy does to the run.
+	// Effect is the remedy's effect on the run: PerformanceOnly or
+	// ChangesExperiment.
 	Effect string `json:"effect,omitempty"`
 	// Source is the check in Megatron's code or the document that states the rule.
 	Source string `json:"source"`
 	// Since and Until are the first and the last release with the check; empty
-	// stands for the oldest and the newest that are known.
+	// means the oldest and the newest known release.
 	Since string `json:"since,omitempty"`
 	Until string `json:"until,omitempty"`
 }
 
-// What a fix does: it leaves the loss curve alone, or it moves it.
+// The effects of a fix: PerformanceOnly keeps the loss curve, ChangesExperiment
+// changes it.
 const (
 	PerformanceOnly   = "performance only"
 	ChangesExperiment = "changes the experiment"
 )
 
-// cfg is what a row looks at: Megatron's effective values.
+// cfg is the input of a row: Megatron's effective values.
 type cfg = megatron.Config
 
-// A row is a rule and the code that judges it. broken reports that a launch
-// breaks the rule; fix, where given, computes the remedy for that launch.
+// A row is a rule and the code that checks it. broken reports whether a launch
+// breaks the rule. fix is optional and computes the remedy for that launch.
 type row struct {
 	id, topic string
-	// flags are names with a blank between; the first is the problem's field.
+	// flags are names separated by blanks. The first is the problem's field.
 	flags    string
 	source   string
 	stage    stage
@@ -62,23 +65,24 @@ type row struct {
 	do       lang.Text
 	broken   func(*cfg) bool
 	fix      func(*cfg) lang.Text
-	// after are the rows of which this one is only a consequence when both are broken.
+	// after are ids of rows, separated by blanks. Where one of them is broken too,
+	// this row is only a consequence.
 	after string
-	// at is the line of arguments.py from which a check elsewhere is called.
+	// at is the line of arguments.py that calls a check in another file.
 	at int
-	// until is the last release that makes the check; zero for one that the
-	// newest still makes. Where each release makes it stands in sources.csv.
+	// until is the last release with the check; zero means that the newest release
+	// has it. sources.csv names the check's line in each release.
 	until megatron.Release
 
 	names []string
 	order int
 }
 
-// t is a text in both languages; an empty Chinese half means that the first
-// one is symbols only and reads the same.
+// t returns a text in both languages. An empty Chinese text means that the English
+// one consists of symbols only and serves both.
 func t(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }
 
-// Megatron's files, as the start of a source.
+// Megatron's files, each as the prefix of a source.
 const (
 	inArgs     = "megatron/training/arguments.py:"
 	inConfig   = "megatron/core/transformer/transformer_config.py:"
@@ -100,7 +104,8 @@ const (
 	inInit     = "megatron/training/initialize.py:"
 )
 
-// A stage is when Megatron makes a check; stages run in this order.
+// A stage is a phase of Megatron's start that makes checks. Megatron runs the
+// stages in this order; stageNames has their public names.
 type stage int
 
 const (
@@ -108,12 +113,12 @@ const (
 	validating
 	batching
 	configuring
-	holding
+	holding // creation of the optimizer's and DDP's configuration objects
 	grouping
 	building
 	optimizing
 	stepping
-	advising // not Megatron's: a document's rule
+	advising // a rule of a document, which Megatron does not check
 )
 
 var stageNames = [...]string{
@@ -121,8 +126,8 @@ var stageNames = [...]string{
 	"parallel_state", "model_build", "optimizer", "first_step", "",
 }
 
-// stageOf is the stage in which the checks of a file run; where a file is
-// called from validate_args, the row says so with at.
+// stageOf returns the stage in which Megatron makes the row's check. The source's
+// file decides, unless validate_args calls the file: then the row sets at.
 func stageOf(r row) stage {
 	if r.stage != parsing {
 		return r.stage
@@ -156,8 +161,8 @@ func stageOf(r row) stage {
 	return advising
 }
 
-// orderOf sorts rows as Megatron asks them, so that the first problem told is
-// the one that Megatron would stop at.
+// orderOf returns a key that sorts rows in the order of Megatron's checks, so that
+// the first reported problem is the one at which Megatron would stop.
 func orderOf(r row) int {
 	line := r.at
 	if line == 0 {
@@ -165,16 +170,16 @@ func orderOf(r row) int {
 		line, _ = strconv.Atoi(number)
 	}
 	switch {
-	case strings.HasPrefix(r.source, inUtils): // before the object is made
+	case strings.HasPrefix(r.source, inUtils): // runs before the constructor
 	case strings.HasPrefix(r.source, inParallel) && r.at == 0:
-		line += 1000 // the base class, first thing
+		line += 1000 // the base class comes first
 	case strings.HasPrefix(r.source, inLayout):
 		line = 2290 // called from the model configuration
 	}
 	return int(stageOf(r))*1_000_000 + line*10
 }
 
-// table is every row in the order in which Megatron asks them.
+// table returns every row in the order of Megatron's checks.
 var table = sync.OnceValue(func() []row {
 	rows := slices.Concat(
 		parallelRows(), modelRows(), activationRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
@@ -194,8 +199,8 @@ var table = sync.OnceValue(func() []row {
 	return rows
 })
 
-// Table returns every rule, topic by topic, and within a topic in the order in
-// which Megatron asks them.
+// Table returns every rule, topic by topic, and within a topic in the order of
+// Megatron's checks.
 func Table() []Rule { return slices.Clone(listed()) }
 
 var listed = sync.OnceValue(func() []Rule {
@@ -217,12 +222,11 @@ var listed = sync.OnceValue(func() []Rule {
 
 // Explain returns the rule with the id.
 func Explain(id string) (Rule, bool) {
-	for _, r := range listed() {
-		if r.ID == id {
-			return r, true
-		}
+	i := slices.IndexFunc(listed(), func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return Rule{}, false
 	}
-	return Rule{}, false
+	return listed()[i], true
 }
 
 func (r row) rule() Rule {
@@ -240,7 +244,7 @@ func (r row) rule() Rule {
 	}
 }
 
-// topics sets the topic of every row of a list.
+// topics sets the topic of every row that has none.
 func topics(topic string, rows []row) []row {
 	for i := range rows {
 		if rows[i].topic == "" {

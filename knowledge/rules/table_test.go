@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// TestEveryRowIsWhole asks every row for what a person will be shown.
-func TestEveryRowIsWhole(t *testing.T) {
+// TestRowsAreComplete checks that every row has all texts that a person will see.
+func TestRowsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	word := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	for _, r := range Table() {
@@ -42,8 +42,8 @@ func TestEveryRowIsWhole(t *testing.T) {
 	}
 }
 
-// TestAdviceNamesFlagsThatExist reads every text for flags: repeating a
-// spelling that Megatron does not know would lead to a second error.
+// TestAdviceNamesFlagsThatExist checks the flags in every text. A name that Megatron
+// does not know would lead the reader to a second error.
 func TestAdviceNamesFlagsThatExist(t *testing.T) {
 	quoted := map[string]bool{ // told as the wrong spellings of Megatron's own messages, or not Megatron's at all
 		"--nccl-ub": true, "--local-ckpt-dir": true, "--non_persistent_ckpt_type": true, "--help": true, "--flag": true,
@@ -119,7 +119,7 @@ func TestFixesAreComputed(t *testing.T) {
 	require.Contains(t, problem(t, v, "layers-multiple-of-pp").Fix, "use PP 1")
 }
 
-func TestSwitchesAreToldAsTheyAreTyped(t *testing.T) {
+func TestSwitchesAreShownAsTyped(t *testing.T) {
 	v := check("--num-experts 4 --moe-grouped-gemm --sequence-parallel --expert-tensor-parallel-size 1")
 	p := problem(t, v, "grouped-gemm-no-fused-bias")
 	require.Contains(t, p.Message, "--no-bias-dropout-fusion off")
@@ -160,7 +160,7 @@ func TestScriptsOfTheUsersOwnMayAddFlags(t *testing.T) {
 	require.Equal(t, Warning, problem(t, own, "unknown-flag").Severity)
 }
 
-func TestDocumentsNeverRefuse(t *testing.T) {
+func TestRulesOfDocumentsLeaveOKTrue(t *testing.T) {
 	v := check("NCCL_TIMEOUT=1800 !--bf16")
 	require.True(t, v.OK)
 	require.Equal(t, Warning, problem(t, v, "nccl-timeout-does-not-exist").Severity)
@@ -225,9 +225,9 @@ func TestAboutNamesFlagsThatExist(t *testing.T) {
 	require.Contains(t, says.EN, "checkpoints")
 }
 
-// TestAbsurdNumbersAreAnsweredAtOnce gives sizes that overflow or would take
-// for ever to search.
-func TestAbsurdNumbersAreAnsweredAtOnce(t *testing.T) {
+// TestHugeNumbersAreJudgedQuickly gives sizes that overflow or would make a search
+// endless.
+func TestHugeNumbersAreJudgedQuickly(t *testing.T) {
 	start := time.Now()
 	for _, f := range []string{
 		"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size", "--expert-model-parallel-size",

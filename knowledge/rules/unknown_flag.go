@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// unknownFlag says of a flag that the release does not have in which release
-// it came or went, and what to use in its place.
+// unknownFlag returns the message and the fix for a flag that the release does not
+// have: in which release the flag came or went, and what to use in its place.
 func unknownFlag(e megatron.ParseError, release megatron.Release) (message, fix lang.Text) {
 	which := t("Megatron", "Megatron")
 	if release != megatron.Release(0).OrNewest() {
