@@ -83,8 +83,8 @@ const (
 // headroom is the share of a GPU's memory that a layout may use.
 const headroom = 0.96
 
-// Whole returns an error where a size of the model is not given.
-func Whole(m megatron.Shape) error {
+// CheckModelSize returns an error where a size of the model is not given.
+func CheckModelSize(m megatron.Shape) error {
 	if m.Layers < 1 || m.Hidden < 1 || m.Heads < 1 || m.Seq < 1 {
 		return lang.Text{
 			EN: "the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
@@ -204,7 +204,7 @@ func (s *search) prepare() error {
 	s.shape = c.Shape()
 	s.params, _ = s.shape.Params()
 	s.work = s.shape.Operations()
-	if err := Whole(s.shape); err != nil {
+	if err := CheckModelSize(s.shape); err != nil {
 		return err
 	}
 	if s.shape.Layers > largest || s.shape.Heads > largest || s.shape.Experts > largest {

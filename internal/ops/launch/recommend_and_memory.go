@@ -242,7 +242,7 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 		out.GPU, out.GPUGiB = g.Name, g.MemoryGiB
 	}
 	config := args.Effective()
-	if err := rules.Whole(config.Shape()); err != nil {
+	if err := rules.CheckModelSize(config.Shape()); err != nil {
 		return MemoryOut{}, ops.InputError("args", lang.Said(err),
 			lang.Text{EN: "for example: memory -f job.yaml, or --recipe llama3-8b", ZH: "例如 memory -f job.yaml，或 --recipe llama3-8b"})
 	}
