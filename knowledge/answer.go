@@ -1,8 +1,7 @@
-// Package knowledge answers set-up questions about Megatron-LM on Slurm, in
-// English and Chinese, with up to three passages from what the project states,
-// best first, each under its title and with its source. It invents nothing:
-// where nothing is near it says so, and what it is asked to do it leaves to the
-// operations.
+// Package knowledge answers set-up questions about Megatron-LM on Slurm, in English
+// and Chinese. An answer is a computed result or up to three passages, best first,
+// each with title and source. Where no passage fits, the answer says so. A request
+// to act is not carried out: the answer names the operation that can.
 package knowledge
 
 import (
@@ -26,43 +25,43 @@ import (
 // A Question is what a person or an agent asks.
 type Question struct {
 	Text string
-	// Lang is the language to answer in; empty means that of Text.
+	// Lang is the language of the answer; empty means the language of Text.
 	Lang lang.Lang
-	// Usual is the language of whoever asks. It counts where Text is a pasted
-	// message, which has no language of its own.
+	// Usual is the user's preferred language. It is used where Text is a pasted
+	// message, whose language is not the user's.
 	Usual lang.Lang
 	// History holds the earlier turns of the same thread, oldest first.
 	History []Turn
-	// User is who asks, for the model's budget; it may be empty.
+	// User identifies the user for the model's budget; it may be empty.
 	User string
-	// Tools are read-only operations that a model may call, for whoever asks.
+	// Tools are read-only operations that a model may call for the user.
 	Tools []Tool
-	// Stream, where set, is given the answer sentence by sentence as a model
-	// writes it, each one checked. What Ask returns stands, also where it differs:
-	// a later sentence may have failed.
+	// Stream, if set, receives the answer sentence by sentence while a model writes
+	// it. Each sentence is checked. The result of Ask is authoritative: it differs
+	// where a later sentence fails the check.
 	Stream func(piece string)
 }
 
 // A Turn is one earlier question of a thread and its answer.
 type Turn struct{ Question, Answer string }
 
-// An Answer is what is known of a Question.
+// An Answer is the answer to a Question.
 type Answer struct {
-	// Answer is what a person is shown.
+	// Answer is the text for a person.
 	Answer string `json:"answer"`
-	// Refused reports that there are no passages: nothing is near, or the question
-	// is a request that an operation carries out.
+	// Refused reports that there are no passages: none fits, or the question is a
+	// request that only an operation can fulfil.
 	Refused bool `json:"refused"`
-	// Passages are what may answer the question, best first; below a computed
-	// answer, what else comes near.
+	// Passages are the passages that may answer the question, best first. With a
+	// computed answer they are related passages.
 	Passages []Passage `json:"passages"`
 	Sources  []Source  `json:"sources"`
-	// Topics are the nearest titles, offered where there is nothing.
+	// Topics are the titles of the nearest passages, offered where none fits.
 	Topics []string `json:"topics,omitempty"`
-	// Unsure reports that nothing known fits the question well, so that it shows
-	// a gap.
+	// Unsure reports that no passage fits well. Such a question shows a gap in the
+	// knowledge.
 	Unsure bool `json:"-"`
-	// Streamed reports that Answer is what went to the question's Stream.
+	// Streamed reports that Answer has already been sent to the question's Stream.
 	Streamed bool `json:"-"`
 }
 
@@ -70,11 +69,11 @@ type Answer struct {
 type Passage struct {
 	Title string `json:"title"`
 	Text  string `json:"text"`
-	// URL is the page that states it; empty where none does.
+	// URL is the page that states the text; empty for none.
 	URL string `json:"url"`
-	// Score tells how well it fits, from 0 to about 1.
+	// Score says how well the passage fits, from 0 to about 1.
 	Score float64 `json:"score"`
-	// Card is the address by which agents read it again; empty for a page.
+	// Card is the URI of the passage's card, for agents; empty for a page.
 	Card string `json:"card,omitempty"`
 
 	skill string
@@ -82,29 +81,29 @@ type Passage struct {
 	local bool // from the site's pages, or added by an operator
 }
 
-// CardScheme begins the addresses of cards.
+// CardScheme is the prefix of cards' URIs.
 const CardScheme = "card://"
 
-// A Source says where an answer comes from.
+// A Source is the origin of an answer.
 type Source struct {
 	Skill   string `json:"skill"`
 	Section string `json:"section"`
 	URL     string `json:"url"`
 }
 
-// String names the source in one line.
+// String returns the source in one line.
 func (s Source) String() string {
 	name := strings.TrimPrefix(s.Skill+" › "+s.Section, " › ")
 	return strings.TrimSpace(strings.TrimSuffix(name, " › ") + " " + s.URL)
 }
 
-// View draws the answer for a surface: each passage under its title. What stands
-// around the passages is in their language, whatever the surface's.
+// View returns the answer as a document with a section for each passage. Headings
+// are in the passages' language, even where l is the other language.
 func (a Answer) View(l lang.Lang) view.Doc {
 	head, shown := a.Answer, false
-	for _, said := range []lang.Lang{lang.EN, lang.ZH} {
-		if before, _, ok := strings.Cut(a.Answer, textPassages.In(said)); ok && len(a.Passages) > 0 {
-			head, l, shown = strings.TrimSpace(before), said, true
+	for _, used := range []lang.Lang{lang.EN, lang.ZH} {
+		if before, _, ok := strings.Cut(a.Answer, textPassages.In(used)); ok && len(a.Passages) > 0 {
+			head, l, shown = strings.TrimSpace(before), used, true
 		}
 	}
 	var d view.Doc
@@ -116,7 +115,7 @@ func (a Answer) View(l lang.Lang) view.Doc {
 		sources = sources[:len(sources)-len(a.Passages)]
 	}
 	if head != "" {
-		d.Sections = drawn(head)
+		d.Sections = splitCode(head)
 	}
 	if len(sources) > 0 {
 		s := view.Section{Heading: textSource.In(l)}
@@ -130,7 +129,7 @@ func (a Answer) View(l lang.Lang) view.Doc {
 	}
 	d.Sections = append(d.Sections, view.Section{Text: textPassages.In(l)})
 	for i, p := range a.Passages {
-		parts := drawn(p.Text)
+		parts := splitCode(p.Text)
 		parts[0].Heading = fmt.Sprintf("%d. %s", i+1, p.Title)
 		d.Sections = append(d.Sections, parts...)
 		if p.URL != "" {
@@ -140,9 +139,9 @@ func (a Answer) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// drawn takes the fenced code out of an answer's words, so that a script
-// stays one wherever it is drawn.
-func drawn(text string) []view.Section {
+// splitCode splits a text into sections of prose and of fenced code, so that every
+// surface shows a script as code.
+func splitCode(text string) []view.Section {
 	var all []view.Section
 	for i, part := range strings.Split("\n"+text, "\n```") {
 		if i%2 == 1 {
@@ -160,20 +159,20 @@ func drawn(text string) []view.Section {
 	return all
 }
 
-// Options of an Answerer. The zero value answers from what is built in.
+// Options of an Answerer. The zero value uses the built-in cards alone.
 type Options struct {
-	// Site lists folders of Markdown pages (a wiki, runbooks) that hold what is
-	// particular to the place. They go before what is built in.
+	// Site lists folders of Markdown pages about the site, such as a wiki or runbooks.
+	// They rank before the built-in cards.
 	Site []string
-	// Own gives the cards about this program, which are looked at where a question
-	// names it; nil for none.
+	// Own returns the cards about this program, which are searched where a question
+	// is about the program; nil for none.
 	Own func() []cards.Card
-	// Added gives the cards that operators have added; nil for none. It is called
-	// for each question, and what it returns is live at once.
+	// Added returns the cards that operators have added; nil for none. It is called
+	// for each question, so that changes are effective at once.
 	Added func() []cards.Card
-	// Model is a language model that words the answers; nil for none.
+	// Model is a language model that writes the answers; nil for none.
 	Model *Model
-	// Embedder ranks together with the index; nil for the index alone.
+	// Embedder ranks passages together with the index; nil for the index alone.
 	Embedder *Embedder
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -181,7 +180,7 @@ type Options struct {
 
 // An Answerer answers Questions. It is safe for concurrent use.
 type Answerer struct {
-	own   func() *library.Library // nil where nothing is known of the program
+	own   func() *library.Library // nil without Options.Own
 	added *added
 	site  *site
 	model *Model
@@ -189,7 +188,7 @@ type Answerer struct {
 	spent *budget
 }
 
-// New returns an Answerer. It reads nothing yet.
+// New returns an Answerer. It loads nothing before Warm or the first question.
 func New(opts Options) *Answerer {
 	now := opts.Now
 	if now == nil {
@@ -208,8 +207,8 @@ func New(opts Options) *Answerer {
 	return a
 }
 
-// Warm reads everything that answers come from, the site's pages included, so
-// that the first question does not wait for it.
+// Warm loads everything that answers are made from, including the site's pages, so
+// that the first question does not wait.
 func (a *Answerer) Warm() {
 	library.BuiltIn()
 	if a.own != nil {
@@ -217,7 +216,7 @@ func (a *Answerer) Warm() {
 	}
 	a.site.current()
 	if a.near != nil {
-		a.near.ofCards(context.Background(), library.BuiltIn().Cards)
+		a.near.cardVectors(context.Background(), library.BuiltIn().Cards)
 	}
 }
 
@@ -229,7 +228,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	q.Text = excerpt(strings.TrimSpace(q.Text))
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
-		if q.Usual != "" && !worded.MatchString(q.Text) {
+		if q.Usual != "" && !askedByPerson.MatchString(q.Text) {
 			q.Lang = q.Usual
 		}
 	}
@@ -242,11 +241,11 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	return f.Answer, ctx.Err()
 }
 
-// worded finds that a person speaks, and not only a program's message.
-var worded = lazy.New(`(?i)\b(?:how|what|why|which|where|when|i|my|we|our|me|please|pls|help|fix|means?|should|can|does)\b|[?？]|\p{Han}`)
+// askedByPerson matches texts with words of a person, not only a program's message.
+var askedByPerson = lazy.New(`(?i)\b(?:how|what|why|which|where|when|i|my|we|our|me|please|pls|help|fix|means?|should|can|does)\b|[?？]|\p{Han}`)
 
-// maxText is how many characters of a question are read, half from its
-// beginning and half from its end: a pasted log tells both there.
+// maxText is the number of characters of a question that are read: half from the
+// beginning and half from the end, where a pasted log is most informative.
 const maxText = 4000
 
 func excerpt(text string) string {
@@ -257,54 +256,56 @@ func excerpt(text string) string {
 	return string(rs[:maxText/2]) + "\n" + string(rs[len(rs)-maxText/2:])
 }
 
-// A finding is an answer without a model, and what a model is given.
+// A finding is the answer without a model, and the material for a model.
 type finding struct {
 	Answer
-	// closed says that no model may answer either: a request to act, or for a secret.
+	// closed reports that a model may not answer either: the text is a request to
+	// act, for a secret, or against the rules.
 	closed bool
-	// computed is the worked-out answer, if there is one.
+	// computed is the computed answer; empty for none.
 	computed string
-	// near are the passages that came nearest, also where the answer shows none.
+	// near are the nearest passages, even where the answer shows none.
 	near []Passage
 }
 
-// newShare is how much the words of a question that goes on from another count
-// beside both together.
-const newShare = 0.4
+// newWordsShare is the weight of a follow-up question's own words. The whole thread
+// has the weight 1.
+const newWordsShare = 0.4
 
-// lead puts those passages first that the new words of a question ask for.
-func (a *Answerer) lead(ctx context.Context, near []Passage, q Question) {
+// preferNewWords reorders passages in favour of those that fit the follow-up
+// question's own words.
+func (a *Answerer) preferNewWords(ctx context.Context, near []Passage, q Question) {
 	alone := map[string]float64{}
 	for _, p := range a.Search(ctx, q.Text, q.Lang, 4*nearestCount) {
 		alone[p.id] = p.Score
 	}
 	for i := range near {
-		near[i].Score = (near[i].Score + newShare*alone[near[i].id]) / (1 + newShare)
+		near[i].Score = (near[i].Score + newWordsShare*alone[near[i].id]) / (1 + newWordsShare)
 	}
 	slices.SortStableFunc(near, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// find answers without a model.
+// find answers a question without a model.
 func (a *Answerer) find(ctx context.Context, q Question) finding {
 	whole := cmp.Or(inContext(q.Text, q.History), q.Text)
 	near, sure := a.nearest(ctx, whole, q.Lang)
 	if whole != q.Text {
-		a.lead(ctx, near, q)
+		a.preferNewWords(ctx, near, q)
 	}
-	if r, ok := pointed(q.Text); ok {
-		return finding{Answer: point(r.to, q.Lang), closed: r.to == toOperation || r.to == toSecrets || r.to == toRules, near: near}
+	if r, ok := findRedirect(q.Text); ok {
+		return finding{Answer: redirect(r.to, q.Lang), closed: r.to == toOperation || r.to == toSecrets || r.to == toRules, near: near}
 	}
 	if r, ok := compute.Answer(whole, q.Lang); ok && r.Asked() {
-		beside := near
+		related := near
 		if !r.Setting || len(index.Terms(whole)) <= bareTerms {
-			beside = nil
+			related = nil
 		}
-		return finding{Answer: worked(r, beside, q.Lang), computed: r.Text, near: near}
+		return finding{Answer: computedAnswer(r, related, q.Lang), computed: r.Text, near: near}
 	}
 	if !sure || unknownName(q.Text) {
-		return finding{Answer: nothing(near, q.Lang), near: near}
+		return finding{Answer: declined(near, q.Lang), near: near}
 	}
-	return finding{Answer: show(near, q.Lang), near: near}
+	return finding{Answer: passagesAnswer(near, q.Lang), near: near}
 }
 
 var (
@@ -318,20 +319,24 @@ var (
 	textTitles = lang.Text{EN: "Nearest titles: ", ZH: "最接近的标题："}
 )
 
-// Bounds of what is shown.
+// Limits of an answer.
 const (
 	maxShown   = 3    // passages
-	maxBeside  = 2    // passages beside a computed answer,
-	sureBeside = 0.35 // if they score so much
-	bareTerms  = 6    // a question with more words is more than its numbers
-	maxAnswer  = 2400 // characters of all of them
-	clearScore = 0.60 // with a best score above, and no second that is
-	clearShare = 0.70 // so near to it, one passage is shown
-	weakScore  = 0.35 // a best score below shows a gap
+	maxRelated = 2    // passages below a computed answer
+	minRelated = 0.35 // score of a passage below a computed answer
+	bareTerms  = 6    // a question with more terms asks for more than a number or a name
+	maxAnswer  = 2400 // characters of all passages
+
+	// One passage is shown alone where its score is at least clearScore and the
+	// second's is less than clearShare of it.
+	clearScore = 0.60
+	clearShare = 0.70
+
+	weakScore = 0.35 // a lower best score shows a gap in the knowledge
 )
 
-// show is the answer that consists of the best passages.
-func show(near []Passage, l lang.Lang) Answer {
+// passagesAnswer returns an answer with the best passages.
+func passagesAnswer(near []Passage, l lang.Lang) Answer {
 	n := min(len(near), maxShown)
 	if near[0].Score >= clearScore && (n < 2 || near[1].Score < clearShare*near[0].Score) {
 		n = 1
@@ -341,15 +346,15 @@ func show(near []Passage, l lang.Lang) Answer {
 	return ans
 }
 
-// worked is a computed answer, with what comes near below it.
-func worked(r compute.Result, near []Passage, l lang.Lang) Answer {
+// computedAnswer returns a computed answer with related passages below it.
+func computedAnswer(r compute.Result, near []Passage, l lang.Lang) Answer {
 	text := r.Text
 	if l == lang.ZH {
 		text = lang.FullWidth(text)
 	}
 	ans := Answer{Answer: text, Passages: []Passage{}, Sources: []Source{{Skill: r.Skill, Section: r.Section, URL: r.URL}}}
 	n := 0
-	for n < min(len(near), maxBeside) && near[n].Score >= sureBeside {
+	for n < min(len(near), maxRelated) && near[n].Score >= minRelated {
 		n++
 	}
 	if n > 0 {
@@ -359,7 +364,7 @@ func worked(r compute.Result, near []Passage, l lang.Lang) Answer {
 	return ans
 }
 
-// add shows passages, as many as there is room for.
+// add appends the first passage, and the others while maxAnswer allows.
 func (a *Answer) add(list []Passage, l lang.Lang) {
 	a.Answer += textPassages.In(l)
 	for _, p := range list {
@@ -376,8 +381,9 @@ func (a *Answer) add(list []Passage, l lang.Lang) {
 	}
 }
 
-// nothing says that nothing is near, and offers the nearest titles.
-func nothing(near []Passage, l lang.Lang) Answer {
+// declined returns the answer for a question without a fitting passage. It offers the
+// nearest titles.
+func declined(near []Passage, l lang.Lang) Answer {
 	ans := Answer{Refused: true, Unsure: true, Passages: []Passage{}, Sources: []Source{}, Answer: textNothing.In(l)}
 	for _, p := range near[:min(len(near), maxShown)] {
 		ans.Topics = append(ans.Topics, p.Title)

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 )
 
-// ask answers a question that comes after others of the same thread.
+// ask asks a question that follows others of the same thread.
 func ask(t *testing.T, a *knowledge.Answerer, text string, before ...string) knowledge.Answer {
 	t.Helper()
 	q := knowledge.Question{Text: text}
@@ -24,7 +24,7 @@ func ask(t *testing.T, a *knowledge.Answerer, text string, before ...string) kno
 	return ans
 }
 
-func TestAnAnswerIsUpToThreePassagesWithTheirSources(t *testing.T) {
+func TestAnswerHasUpToThreePassagesWithSources(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	got := ask(t, a, "CUDA_DEVICE_MAX_CONNECTIONS with sequence parallel on H100")
 	require.True(t, strings.HasPrefix(got.Answer, "Passages that may answer this:\n\n1. "), got.Answer)
@@ -43,15 +43,15 @@ func TestAnAnswerIsUpToThreePassagesWithTheirSources(t *testing.T) {
 	require.Equal(t, lang.ZH, lang.Of(zh.Passages[0].Text))
 }
 
-func TestAClearHitIsShownAlone(t *testing.T) {
+func TestClearHitIsShownAlone(t *testing.T) {
 	got := ask(t, knowledge.New(knowledge.Options{}), "what does AssocGrpBBMinutes mean")
 	require.Len(t, got.Passages, 1)
 	require.Contains(t, got.Answer, "AssocGrpBBMinutes")
 }
 
-// Of passages that say the same one is shown, and a flag that is named beside
-// other things does not stand in for them.
-func TestEachPassageSaysSomethingNew(t *testing.T) {
+// Of passages with the same content only one is shown. A flag that a question only
+// mentions does not displace the passages about its subject.
+func TestPassagesAreNotRedundant(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	got := ask(t, a, "should I use selective recompute or full when I run out of memory with 70B")
 	require.NotEmpty(t, got.Passages)
@@ -67,7 +67,7 @@ func TestEachPassageSaysSomethingNew(t *testing.T) {
 	require.Len(t, ask(t, a, "what is the default of --dist-ckpt-workers").Passages, 1)
 }
 
-func TestNothingNearIsSaidWithTitles(t *testing.T) {
+func TestDeclinedAnswerOffersTitles(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	for _, q := range []string{"how do I bake a cheesecake", "什么股票值得买", "what does the megatron flag --turbo-slurm-mode do", "MEGATRON_QUANTUM_LANES 设几"} {
 		got := ask(t, a, q)
@@ -81,7 +81,7 @@ func TestNothingNearIsSaidWithTitles(t *testing.T) {
 	require.True(t, got.Unsure, "it shows a gap")
 }
 
-func TestRequestsArePointedToTheOperation(t *testing.T) {
+func TestRequestsAreRedirected(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	for q, want := range map[string]string{
 		"cancel everyone's jobs right now":                 "cancel JOB",
@@ -116,13 +116,13 @@ func TestRequestsArePointedToTheOperation(t *testing.T) {
 		require.True(t, got.Refused, q)
 		require.Contains(t, got.Answer, want, q)
 	}
-	// A way of doing is a question all the same.
+	// How-to questions are answered.
 	for _, q := range []string{
 		"how do I cancel all my pending jobs", "怎么取消我所有的作业", "where do I put the ngc api key for enroot",
 		"scancel everything that is mine", "cancel all my pending jobs only", "who can see my jobs in squeue", "which command drains a node",
 		"which command shows how many gpus are free", "can other users cancel my job",
 		"does scancel kill other users' jobs", "how does slurm release nodes for other users",
-		// What is named is none of the things that the rules are about.
+		// The rules do not apply to these names.
 		"what is the token embedding lookup under tensor parallel", "print the token dispatcher type", "每秒 token 是多少怎么看",
 		"is fp8 available on A100", "现在有哪些 GPU 支持 fp8", "how many GPUs are used per replica with TP 4 PP 2",
 		"export a megatron checkpoint so that vllm can serve it",
@@ -131,7 +131,7 @@ func TestRequestsArePointedToTheOperation(t *testing.T) {
 	}
 }
 
-func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
+func TestComputedAnswersNeedAQuestionForTheNumber(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	for q, want := range map[string]string{
 		"36 heads with TP 8?":                             "36",
@@ -139,7 +139,7 @@ func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
 		"64 卡 TP8 PP2 数据并行度是多少":                           "DP = 4",
 		"--time=2-0 是多长时间":                                "48",
 		"SLURM_JOB_NODELIST=gpu[07-10] 时 MASTER_ADDR 是哪台": "gpu07",
-		// What is worked out is the reason for the trouble.
+		// The computed result explains the failure.
 		"AssertionError: num_layers 30 must be divisible by pipeline size 4": "30 % 4",
 		"my job died at once with exit code 137 although there is memory":    "SIGKILL",
 	} {
@@ -155,7 +155,7 @@ func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
 	} {
 		require.True(t, strings.HasPrefix(ask(t, a, q).Answer, "Passages") || strings.HasPrefix(ask(t, a, q).Answer, "以下内容"), q)
 	}
-	// Numbers may be the setting of another question: what is near stands below.
+	// The numbers may only describe the situation: related passages are shown below.
 	require.Empty(t, ask(t, a, "36 heads with TP 8?").Passages)
 	got := ask(t, a, "is a model of 36 attention heads allowed with TP 8 on our nodes of two GPUs each")
 	require.Contains(t, got.Answer, "\n\nPassages that may answer this:\n\n1. ")
@@ -163,7 +163,7 @@ func TestComputedAnswersAreGivenOnlyWhereTheNumberIsAskedFor(t *testing.T) {
 	doc := got.View(lang.EN)
 	require.Contains(t, doc.Sections[0].Text, "36")
 	require.Contains(t, doc.Sections[1].Items[0], "Heads")
-	// A time is no setting.
+	// A time does not describe a situation.
 	require.Empty(t, ask(t, a, "--time=2-0 是多长时间").Passages)
 }
 
@@ -175,13 +175,13 @@ func TestFollowUpsKeepTheirContext(t *testing.T) {
 	require.Contains(t, ask(t, a, "what about 128 gpus", first, "and with TP 4?").Answer, "DP = 16")
 	require.Contains(t, ask(t, a, "换成 TP 2 呢", "64 卡 TP8 PP2 数据并行度是多少").Answer, "DP = 16")
 	require.Contains(t, ask(t, a, "why?", "CUDA_DEVICE_MAX_CONNECTIONS on H100 with TP 4").Answer, "CUDA_DEVICE_MAX_CONNECTIONS")
-	// A question that stands alone does not look back.
+	// A question that stands alone ignores the earlier ones.
 	require.Contains(t, ask(t, a, "default MASTER_PORT?", first).Answer, "29500")
 }
 
-// Dialogues as people have them: what comes last is read with what came before,
-// its own words first.
-func TestDialoguesGoOn(t *testing.T) {
+// Realistic dialogues: the last question continues the earlier ones, and its own words
+// come first.
+func TestDialogues(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	for _, d := range []struct {
 		said []string
@@ -208,7 +208,7 @@ func TestDialoguesGoOn(t *testing.T) {
 	}
 }
 
-func TestOperatorsCardsAreLiveAtOnce(t *testing.T) {
+func TestOperatorsCardsAreEffectiveAtOnce(t *testing.T) {
 	var list []cards.Card
 	a := knowledge.New(knowledge.Options{Added: func() []cards.Card { return list }})
 	q := "where is the falcon scratch filesystem mounted"
@@ -229,21 +229,21 @@ func TestSearchReturnsPassagesWhateverTheirScores(t *testing.T) {
 	require.Empty(t, a.Search(t.Context(), "  ", "", 5))
 }
 
-func TestAPastedMessageIsAnsweredInTheAskersLanguage(t *testing.T) {
+func TestPastedMessageIsAnsweredInTheUsersLanguage(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	got, err := a.Ask(t.Context(), knowledge.Question{Text: "torch.distributed.DistNetworkError: address already in use", Usual: lang.ZH})
 	require.NoError(t, err)
 	require.Equal(t, lang.ZH, lang.Of(got.Answer))
 }
 
-func TestAQuestionThatNobodyWaitsForIsNotAnswered(t *testing.T) {
+func TestAskReturnsTheErrorOfACanceledContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := knowledge.New(knowledge.Options{}).Ask(ctx, knowledge.Question{Text: "MASTER_PORT"})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestAnAnswerIsDrawnWithItsScript(t *testing.T) {
+func TestViewShowsAScriptAsCode(t *testing.T) {
 	got := ask(t, knowledge.New(knowledge.Options{}), "minimal sbatch script for pretrain_gpt.py")
 	doc := got.View(lang.EN)
 	require.Equal(t, "Passages that may answer this:", doc.Sections[0].Text)

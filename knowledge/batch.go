@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A line is one question of a batch.
-type line struct {
+// A batchLine is one question of a batch.
+type batchLine struct {
 	ID   json.RawMessage `json:"id,omitempty"`
 	Q    *string         `json:"q"`
 	Lang string          `json:"lang,omitempty"`
@@ -27,10 +27,10 @@ type lineError struct {
 	Message string `json:"message"`
 }
 
-// Batch answers one line of `ask --batch`: a JSON object in, one out. A bad
-// line gets an error object.
+// Batch answers one line of `ask --batch`. Both the line and the answer are JSON
+// objects. The answer to a bad line has an error.
 func (a *Answerer) Batch(ctx context.Context, in []byte) []byte {
-	var q line
+	var q batchLine
 	bad := func(field, msg string) []byte {
 		return encode(lineAnswer{ID: q.ID, Error: &lineError{Code: "bad_input", Field: field, Message: msg}})
 	}

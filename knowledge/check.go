@@ -10,25 +10,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
-// A check judges what a model writes, before anybody sees it: a number has to
-// stand in what the model was given, an option has to exist, a citation has to
-// name a passage or a tool that there was. What fails is withheld, and the
-// passages are shown.
+// A check judges a model's text before anybody sees it. A number must occur in the
+// model's evidence, an option must exist, and a citation must name a passage or a tool
+// of the evidence. A text that fails is withheld, and the passages are shown instead.
 type check struct {
 	lang     lang.Lang
-	talk     *talk
+	evidence *evidence
 	computed string
 	numbers  map[string]bool
 }
 
 var (
-	valueForm    = lazy.New("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|：|is|of|to|为|是|等于|应为|设为)\\s*`?(\\d+(?:\\.\\d+)?)")
-	numberForm   = lazy.New(`\d+(?:\.\d+)?`)
-	listMark     = lazy.New(`(?m)^\s*\d{1,2}[.)、]\s`)
-	citationForm = lazy.New(`\[([^\[\]\n]{1,40})\]`)
-	wordedFlag   = lazy.New("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
-	sentences    = lazy.New(`[.!?](?:\s|$)|[。！？；\n]`)
-	// excuse is how a model declines.
+	valuePattern    = lazy.New("\\b([A-Z][A-Z_]+)`?\\s*(?:=+|:|：|is|of|to|为|是|等于|应为|设为)\\s*`?(\\d+(?:\\.\\d+)?)")
+	numberPattern   = lazy.New(`\d+(?:\.\d+)?`)
+	listMark        = lazy.New(`(?m)^\s*\d{1,2}[.)、]\s`)
+	citationPattern = lazy.New(`\[([^\[\]\n]{1,40})\]`)
+	flagPattern     = lazy.New("(?:^|[\\s`(])(--[a-z][a-z0-9-]+)")
+	sentenceEnds    = lazy.New(`[.!?](?:\s|$)|[。！？；\n]`)
+	// excuse matches the words with which a model declines.
 	excuse = lazy.New(`(?i)UNKNOWN|\bI(?:'m| am) sorry\b|\bI (?:can(?:no|')t|am unable|am not able|won't)\b|\bas an ai\b|\blanguage model\b` +
 		`|抱歉|对不起|我(?:无法|不能|没办法)|作为(?:一个)?(?:人工智能|AI|语言模型)`)
 )
@@ -36,35 +35,35 @@ var (
 // Excuse reports whether a model's text declines to answer.
 func Excuse(text string) bool { return excuse.MatchString(text) }
 
-// allow takes the numbers of a text as known.
-func (c *check) allow(text string) {
+// addNumbers adds the numbers in a text to the evidence.
+func (c *check) addNumbers(text string) {
 	if c.numbers == nil {
 		c.numbers = map[string]bool{}
 	}
-	for _, n := range numberForm.FindAllString(text, -1) {
+	for _, n := range numberPattern.FindAllString(text, -1) {
 		c.numbers[n] = true
 	}
 }
 
-// sentence reports whether a part of an answer may be shown.
+// sentence reports whether the evidence supports a part of an answer.
 func (c *check) sentence(text string) bool {
 	if !c.citationsHold(text) {
 		return false
 	}
-	bare := listMark.ReplaceAllString(citationForm.ReplaceAllString(text, " "), " ")
-	for _, n := range numberForm.FindAllString(bare, -1) {
+	bare := listMark.ReplaceAllString(citationPattern.ReplaceAllString(text, " "), " ")
+	for _, n := range numberPattern.FindAllString(bare, -1) {
 		if !c.numbers[n] {
 			return false
 		}
 	}
-	known := valueForm.FindAllStringSubmatch(c.computed, -1)
-	for _, m := range valueForm.FindAllStringSubmatch(text, -1) {
+	known := valuePattern.FindAllStringSubmatch(c.computed, -1)
+	for _, m := range valuePattern.FindAllStringSubmatch(text, -1) {
 		same := func(k []string) bool { return k[1] == m[1] }
 		if slices.ContainsFunc(known, same) && !slices.ContainsFunc(known, func(k []string) bool { return same(k) && k[2] == m[2] }) {
 			return false // it contradicts the computed result
 		}
 	}
-	for _, m := range wordedFlag.FindAllStringSubmatch(text, -1) {
+	for _, m := range flagPattern.FindAllStringSubmatch(text, -1) {
 		if !names.Option(m[1]) {
 			return false
 		}
@@ -72,13 +71,13 @@ func (c *check) sentence(text string) bool {
 	return !Excuse(text)
 }
 
-// citationsHold reports whether what is cited was there: a passage by its
-// number, a tool that was called, the computed result. Other brackets, such as
-// those of a node list, are none.
+// citationsHold reports whether every number in brackets is the number of a passage,
+// or occurs in the evidence. Other text in brackets, such as a node list, is no
+// citation.
 func (c *check) citationsHold(text string) bool {
-	for _, m := range citationForm.FindAllStringSubmatch(text, -1) {
+	for _, m := range citationPattern.FindAllStringSubmatch(text, -1) {
 		for part := range strings.SplitSeq(m[1], ",") {
-			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil && (n < 1 || n > len(c.talk.passages)) && !c.numbers[strings.TrimSpace(part)] {
+			if n, err := strconv.Atoi(strings.TrimSpace(part)); err == nil && (n < 1 || n > len(c.evidence.passages)) && !c.numbers[strings.TrimSpace(part)] {
 				return false
 			}
 		}
@@ -86,13 +85,13 @@ func (c *check) citationsHold(text string) bool {
 	return true
 }
 
-// cited are the numbers of the passages that a text cites, each once.
+// cited returns the numbers of the passages that a text cites, each once.
 func (c *check) cited(text string) []int {
 	var list []int
-	for _, m := range citationForm.FindAllStringSubmatch(text, -1) {
+	for _, m := range citationPattern.FindAllStringSubmatch(text, -1) {
 		for part := range strings.SplitSeq(m[1], ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(part))
-			if err == nil && n >= 1 && n <= len(c.talk.passages) && !slices.Contains(list, n) {
+			if err == nil && n >= 1 && n <= len(c.evidence.passages) && !slices.Contains(list, n) {
 				list = append(list, n)
 			}
 		}
@@ -100,28 +99,23 @@ func (c *check) cited(text string) []int {
 	return list
 }
 
-// whole reports whether an answer may be shown: it is sound, in the right
-// language, and keeps the computed result, or cites a passage or a tool that was
-// called.
-func (c *check) whole(text string) bool {
+// answer reports whether a whole answer may be shown. The evidence must support it,
+// it must be in the right language, and it must contain the computed result, or cite a
+// passage or a called tool.
+func (c *check) answer(text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || len([]rune(text)) > maxWorded || c.lang == lang.ZH && lang.Of(text) != c.lang || !c.sentence(text) {
 		return false
 	}
 	// The first number of a computed answer is the result itself.
-	if n := numberForm.FindString(c.computed); n != "" && slices.Contains(numberForm.FindAllString(text, -1), n) {
-		return true
-	}
-	if len(c.cited(text)) > 0 {
-		return true
-	}
-	return len(c.citedTools(text)) > 0
+	n := numberPattern.FindString(c.computed)
+	return n != "" && slices.Contains(numberPattern.FindAllString(text, -1), n) || len(c.cited(text)) > 0 || len(c.citedTools(text)) > 0
 }
 
-// citedTools are the tools that were called and that a text cites, each once.
+// citedTools returns the called tools that a text cites, each once.
 func (c *check) citedTools(text string) []string {
 	var list []string
-	for _, tool := range c.talk.called {
+	for _, tool := range c.evidence.called {
 		if tool != "search" && strings.Contains(text, "["+tool+"]") && !slices.Contains(list, tool) {
 			list = append(list, tool)
 		}
@@ -129,9 +123,10 @@ func (c *check) citedTools(text string) []string {
 	return list
 }
 
-// sentenceEnd is where the last whole sentence of text ends; 0 where none does.
+// sentenceEnd returns the end of the last complete sentence in text; 0 where there is
+// none.
 func sentenceEnd(text string) int {
-	all := sentences.FindAllStringIndex(text, -1)
+	all := sentenceEnds.FindAllStringIndex(text, -1)
 	if len(all) == 0 {
 		return 0
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFollowingQuestionIsReadWithTheOneBefore(t *testing.T) {
+func TestFollowUpIsJoinedWithTheEarlierQuestion(t *testing.T) {
 	t.Parallel()
 	before := []Turn{{Question: "world size 64, TP 8 PP 2, what is DP?"}}
 	for _, q := range []string{
@@ -25,7 +25,7 @@ func TestAFollowingQuestionIsReadWithTheOneBefore(t *testing.T) {
 	require.Empty(t, inContext("and with TP 4?", nil), "there is nothing to go on from")
 }
 
-func TestAChainOfFollowingQuestionsReachesItsBeginning(t *testing.T) {
+func TestChainOfFollowUpsReachesItsBeginning(t *testing.T) {
 	t.Parallel()
 	said := func(list ...string) (turns []Turn) {
 		for _, q := range list {

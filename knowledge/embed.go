@@ -21,23 +21,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
-// An Embedder is an embedding model behind an OpenAI-compatible endpoint. It
-// ranks the built-in cards together with the index. Where it fails or is slow,
-// the index ranks alone.
+// An Embedder is an embedding model behind an OpenAI-compatible endpoint. It ranks the
+// built-in cards together with the index. Where it fails or is slow, the index ranks
+// alone.
 type Embedder struct {
 	BaseURL string // empty means OpenAI's own
 	Key     string
 	Name    string
-	// Load and Save keep the vectors of all cards between runs, under a key that
-	// names the model and the cards; nil keeps them only while the program runs.
+	// Load and Save store the vectors of all cards, under a key made from the model and
+	// the cards. If nil, the vectors are lost when the program ends.
 	Load func(ctx context.Context, key string) ([]byte, bool)
 	Save func(ctx context.Context, key string, vectors []byte) error
 	// HTTP is the client; nil means http.DefaultClient.
 	HTTP *http.Client
 
 	mu      sync.Mutex
-	vectors [][]float32 // by card, of length 1
-	failed  time.Time   // when the cards could not be embedded last
+	vectors [][]float32 // by card; unit vectors
+	failed  time.Time   // of the last failure to embed the cards
 }
 
 const (
@@ -47,16 +47,17 @@ const (
 	embedBatch   = 128
 	// rankDamping is the constant of reciprocal rank fusion.
 	rankDamping = 20.0
-	// embedDepth is how many cards by their vectors are looked at.
+	// embedDepth is the number of cards with the most similar vectors that take part in
+	// the fusion.
 	embedDepth = 20
 )
 
-// rerank puts passages in the order of both ranks: reciprocal rank fusion. The
-// cards that only the vectors find are added. Scores stay those of the index,
-// or of the vectors, and fall.
+// rerank orders passages by reciprocal rank fusion of the index's rank and the vectors'
+// rank. It adds cards that only the vectors find. A score is that of the index or of the
+// vectors, lowered where needed so that scores fall from first to last.
 func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, l lang.Lang) []Passage {
 	lib := library.BuiltIn()
-	vectors := e.ofCards(ctx, lib.Cards)
+	vectors := e.cardVectors(ctx, lib.Cards)
 	if vectors == nil {
 		return near
 	}
@@ -67,14 +68,14 @@ func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, 
 		return near
 	}
 	type hit struct {
-		card int
-		like float64
+		card       int
+		similarity float64
 	}
 	hits := make([]hit, 0, len(vectors))
 	for i, v := range vectors {
 		hits = append(hits, hit{i, dot(v, asked[0])})
 	}
-	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.like, a.like) })
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(b.similarity, a.similarity) })
 	fused := map[string]float64{}
 	byID := map[string]Passage{}
 	for i, p := range near {
@@ -88,7 +89,7 @@ func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, 
 		if !ok {
 			p = passage(c, l, 0)
 		}
-		p.Score = max(p.Score, h.like*minScoreNotField)
+		p.Score = max(p.Score, h.similarity*minScoreNotField)
 		byID[c.ID] = p
 	}
 	all := make([]Passage, 0, len(byID))
@@ -104,11 +105,11 @@ func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, 
 	return all
 }
 
-// ofCards are the vectors of the cards, from the store or newly made; nil where
-// they cannot be had now.
-func (e *Embedder) ofCards(ctx context.Context, list []cards.Card) [][]float32 {
+// cardVectors returns the vectors of the cards, loaded or newly made; nil where they
+// are not available now.
+func (e *Embedder) cardVectors(ctx context.Context, list []cards.Card) [][]float32 {
 	if !e.mu.TryLock() {
-		return nil // they are being made: nobody else waits for them
+		return nil // another call is making them; do not wait
 	}
 	defer e.mu.Unlock()
 	if e.vectors != nil || !e.failed.IsZero() && time.Since(e.failed) < embedRetry {
@@ -142,12 +143,12 @@ func (e *Embedder) ofCards(ctx context.Context, list []cards.Card) [][]float32 {
 	}
 	e.vectors = all
 	if e.Save != nil {
-		_ = e.Save(ctx, key, pack(all)) // without it they are made again
+		_ = e.Save(ctx, key, pack(all)) // after a failure the next run makes them again
 	}
 	return all
 }
 
-// embed returns the vectors of texts, of length 1.
+// embed returns a unit vector for each text.
 func (e *Embedder) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	resp, err := client(e.BaseURL, e.Key, e.HTTP).CreateEmbeddings(ctx, openai.EmbeddingRequest{Input: texts, Model: openai.EmbeddingModel(e.Name)})
 	if err != nil {
@@ -200,7 +201,7 @@ func pack(vectors [][]float32) []byte {
 	return b
 }
 
-// unpack reads what pack wrote; nil where it is not so many vectors.
+// unpack decodes the result of pack; nil where it does not hold count vectors.
 func unpack(b []byte, count int) [][]float32 {
 	if count == 0 || len(b) == 0 || len(b)%(4*count) != 0 {
 		return nil

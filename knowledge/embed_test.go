@@ -15,11 +15,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// A word that no card has, and the card of which the embedding model knows that
-// it means the same.
+// query is a word that no card contains. The embedding model gives it nearly the same
+// vector as the card with the title marked.
 const query, marked = "xylotrim", "JobHoldMaxRequeue"
 
-// embeddings plays an embedding model, and counts what it is asked.
+// embeddings serves an embedding model and counts its requests in asked.
 func embeddings(t *testing.T, asked *atomic.Int32) *knowledge.Embedder {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

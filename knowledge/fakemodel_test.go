@@ -21,8 +21,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// The language model of these tests is a server in a process of its own: this
-// test binary, started once more.
+// The language model of these tests is a server in a separate process, started from
+// this test binary.
 const fakeModelVariable = "MEGATRON_OPS_TEST_FAKE_MODEL"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A request is what the endpoint is sent.
+// A request is the body of a request to the endpoint.
 type request struct {
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
@@ -49,8 +49,8 @@ type request struct {
 	} `json:"tools"`
 }
 
-// serveFakeModel answers as the name of the model says, and writes every
-// request into file.
+// serveFakeModel serves answers that the model's name determines, and appends every
+// request to file.
 func serveFakeModel(file string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -90,7 +90,7 @@ func serveFakeModel(file string) {
 			fmt.Fprint(w, "<html>proxy says no</html>")
 			return
 		case "slow":
-			time.Sleep(10 * time.Second)
+			<-r.Context().Done() // until the client gives up
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		switch verb {
@@ -126,8 +126,8 @@ func toolName(arg string) string {
 	return name
 }
 
-// fakeModel starts the server and returns a model there that behaves as its
-// name says, and what it was sent.
+// fakeModel starts the server. It returns a model whose name determines its answers,
+// and a function that returns the requests to the model.
 func fakeModel(t *testing.T, name string) (*knowledge.Model, func() []string) {
 	t.Helper()
 	file := t.TempDir() + "/requests"

@@ -14,7 +14,7 @@ import (
 
 const dpQuestion = "what is DP with TP 8 PP 2 on 64 gpus"
 
-func TestModelWordsWhatWasFound(t *testing.T) {
+func TestModelAnswersFromThePassages(t *testing.T) {
 	t.Parallel()
 	m, asked := fakeModel(t, "say:It is 4 replicas. 64 GPUs are divided by 16.")
 	a := knowledge.New(knowledge.Options{Model: m})
@@ -71,7 +71,7 @@ func TestModelFaultsFallBack(t *testing.T) {
 	}
 }
 
-func TestAnUnsupportedSentenceIsNeverShown(t *testing.T) {
+func TestUnsupportedSentenceIsNeverShown(t *testing.T) {
 	t.Parallel()
 	m, _ := fakeModel(t, "say:DP is 4. It reaches 912 TFLOPS. Bye.")
 	var streamed strings.Builder
@@ -83,14 +83,14 @@ func TestAnUnsupportedSentenceIsNeverShown(t *testing.T) {
 	require.NotContains(t, streamed.String(), "912")
 }
 
-func TestAWordedAnswerAboutSomethingElseIsWithheld(t *testing.T) {
+func TestUncitedAnswerIsWithheld(t *testing.T) {
 	t.Parallel()
 	m, _ := fakeModel(t, "say:Bananas are yellow and taste sweet.")
 	got := ask(t, knowledge.New(knowledge.Options{Model: m}), "how do I keep an salloc allocation after I log out")
 	require.Contains(t, got.Answer, "--no-shell")
 }
 
-func TestModelIsNotAskedForActsAndSecrets(t *testing.T) {
+func TestModelIsNotAskedToActOrForSecrets(t *testing.T) {
 	t.Parallel()
 	m, asked := fakeModel(t, "say:sure")
 	a := knowledge.New(knowledge.Options{Model: m})
@@ -137,8 +137,8 @@ func TestModelBudgetIsPerUserAndDay(t *testing.T) {
 	require.Len(t, asked(), 3)
 }
 
-// Also what no passage is near enough to, and what asks for the state of now: it
-// has tools for that.
+// The model is asked even where no passage fits, and about the current state, because
+// it has tools.
 func TestModelIsAskedEverythingElse(t *testing.T) {
 	t.Parallel()
 	for _, q := range []string{
@@ -163,7 +163,7 @@ func TestModelCitesPassages(t *testing.T) {
 	require.Equal(t, plain.Passages[0].URL, got.Sources[0].URL)
 	require.Contains(t, asked()[0], "[8] ", "eight passages with their addresses")
 
-	// A passage may be about what is asked where the computed result is not.
+	// A passage may answer the question where the computed result does not.
 	m, _ = fakeModel(t, "say:Each rank holds whole heads [1].")
 	require.Equal(t, "Each rank holds whole heads [1].", ask(t, knowledge.New(knowledge.Options{Model: m}), dpQuestion).Answer)
 
@@ -172,7 +172,7 @@ func TestModelCitesPassages(t *testing.T) {
 	require.Equal(t, plain.Answer, got.Answer, "what cites nothing is not shown")
 }
 
-func TestAModelIsToldOfItsMalformedCall(t *testing.T) {
+func TestModelGetsTheErrorOfAMalformedCall(t *testing.T) {
 	t.Parallel()
 	m, asked := fakeModel(t, `tool:search {"query":`)
 	ask(t, knowledge.New(knowledge.Options{Model: m}), "how do I set MASTER_ADDR")

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 )
 
-func TestALongTextIsReadAtItsBeginningAndItsEnd(t *testing.T) {
+func TestExcerptKeepsBeginningAndEnd(t *testing.T) {
 	t.Parallel()
 	whole := strings.Repeat("中", maxText)
 	require.Equal(t, whole, excerpt(whole))
@@ -22,9 +22,9 @@ func TestALongTextIsReadAtItsBeginningAndItsEnd(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(got), "end"))
 }
 
-func TestACitationIsOfWhatWasThere(t *testing.T) {
+func TestCitationsHold(t *testing.T) {
 	t.Parallel()
-	c := &check{talk: &talk{passages: make([]Passage, 3)}, numbers: map[string]bool{"17": true}}
+	c := &check{evidence: &evidence{passages: make([]Passage, 3)}, numbers: map[string]bool{"17": true}}
 	for _, held := range []string{"It is 8 [1].", "[3]", "[1, 3]", "dgx[17]", "without any"} {
 		require.True(t, c.citationsHold(held), held)
 	}
@@ -33,7 +33,7 @@ func TestACitationIsOfWhatWasThere(t *testing.T) {
 	}
 }
 
-func TestVectorsAreReadAsTheyWereKept(t *testing.T) {
+func TestPackAndUnpack(t *testing.T) {
 	t.Parallel()
 	vectors := [][]float32{{1, -0.5}, {0, 3e-8}}
 	kept := pack(vectors)
@@ -44,12 +44,12 @@ func TestVectorsAreReadAsTheyWereKept(t *testing.T) {
 	require.Nil(t, unpack(kept, 3), "there are other cards now")
 }
 
-// A rule that holds also where a way of doing is asked for, and one that does not.
-func TestAWayOfDoingIsAskedForAndNotTheDeed(t *testing.T) {
+// Some rules apply to how-to questions too, and some do not.
+func TestHowToQuestionsAndRedirects(t *testing.T) {
 	t.Parallel()
 	const none destination = 255
 	to := func(q string) destination {
-		r, ok := pointed(q)
+		r, ok := findRedirect(q)
 		if !ok {
 			return none
 		}
@@ -112,7 +112,7 @@ func TestAWayOfDoingIsAskedForAndNotTheDeed(t *testing.T) {
 	}
 }
 
-func TestPassagesThatSayTheSameAreShownOnce(t *testing.T) {
+func TestDistinct(t *testing.T) {
 	t.Parallel()
 	p := func(id, text string, local bool) Passage { return Passage{id: id, Text: text, local: local} }
 	near := []Passage{
@@ -133,21 +133,21 @@ func TestPassagesThatSayTheSameAreShownOnce(t *testing.T) {
 	require.Empty(t, distinct(near, 0))
 }
 
-func TestAToolIsCitedOnceAndOnlyWhereItWasCalled(t *testing.T) {
+func TestCitedTools(t *testing.T) {
 	t.Parallel()
-	c := &check{talk: &talk{called: []string{"search", "plan", "plan", "memory"}}}
+	c := &check{evidence: &evidence{called: []string{"search", "plan", "plan", "memory"}}}
 	require.Equal(t, []string{"plan"}, c.citedTools("It fits [plan], and again [plan]. [search] [rules]"))
 	require.Empty(t, c.citedTools("plan, memory"))
 }
 
-func TestOneClearPassageIsShownAlone(t *testing.T) {
+func TestOneClearPassageIsShown(t *testing.T) {
 	t.Parallel()
 	shown := func(scores ...float64) (n int, unsure bool) {
 		var near []Passage
 		for i, s := range scores {
 			near = append(near, Passage{Title: strconv.Itoa(i), Score: s})
 		}
-		a := show(near, lang.EN)
+		a := passagesAnswer(near, lang.EN)
 		return len(a.Passages), a.Unsure
 	}
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestOneClearPassageIsShownAlone(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsLeftOutAndTheFirstIsWhole(t *testing.T) {
+func TestAnswerKeepsTheFirstPassageWhole(t *testing.T) {
 	t.Parallel()
 	var a Answer
 	a.add([]Passage{
@@ -189,7 +189,7 @@ func TestWhatDoesNotFitIsLeftOutAndTheFirstIsWhole(t *testing.T) {
 	require.Equal(t, "https://example.org", a.Sources[1].URL)
 }
 
-func TestAFlagThatNoPassageSpeaksOfIsToldFromTheTable(t *testing.T) {
+func TestFlagPassage(t *testing.T) {
 	t.Parallel()
 	of := func(q string, near ...Passage) Passage {
 		p, _ := flagPassage(q, lang.EN, near)
@@ -212,7 +212,7 @@ func TestAFlagThatNoPassageSpeaksOfIsToldFromTheTable(t *testing.T) {
 	require.Empty(t, of("what is --lampshade"))
 }
 
-func TestAPageIsCutAtItsHeadings(t *testing.T) {
+func TestSections(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxSection)
 	list := sections("site/gpu.md", "Before.\n# Scratch\n\nUnder /falcon.\n```\n# no heading\n```\n## Empty\n## Long\n"+long+"\n## Longer\n"+long+"y\n")
@@ -226,23 +226,23 @@ func TestAPageIsCutAtItsHeadings(t *testing.T) {
 	require.Equal(t, long+" …", list[3].Text.EN)
 }
 
-// What is near in a thread is weighed by the last question and by all together: where
-// both say the same, nothing moves.
-func TestAQuestionThatSaysTheSameMovesNothing(t *testing.T) {
+// The last question of a thread and the whole thread are weighed together. Where both
+// have the same words, no score changes.
+func TestPreferNewWordsKeepsScoresOfTheSameQuestion(t *testing.T) {
 	t.Parallel()
 	a := New(Options{})
 	const q = "why does my job stay pending with the reason Priority"
 	near := a.Search(t.Context(), q, lang.EN, 3)
 	before := slices.Clone(near)
-	a.lead(t.Context(), near, Question{Text: q, Lang: lang.EN})
+	a.preferNewWords(t.Context(), near, Question{Text: q, Lang: lang.EN})
 	for i, p := range near {
 		require.Equal(t, before[i].Title, p.Title)
 		require.InDelta(t, before[i].Score, p.Score, 1e-9)
 	}
 }
 
-// A card is read in one language, and Chinese has its own punctuation.
-func TestAPassageIsWrittenAsItsLanguageIs(t *testing.T) {
+// A passage has the text of one language, with that language's punctuation.
+func TestPassageUsesItsLanguagesPunctuation(t *testing.T) {
 	t.Parallel()
 	c := cards.Card{Title: lang.Text{EN: "A, (b)", ZH: "甲,乙"}, Text: lang.Text{EN: "c, d", ZH: "丙,丁"}}
 	en, zh := passage(c, lang.EN, 1), passage(c, lang.ZH, 1)
@@ -250,8 +250,8 @@ func TestAPassageIsWrittenAsItsLanguageIs(t *testing.T) {
 	require.Equal(t, []string{"甲，乙", "丙，丁"}, []string{zh.Title, zh.Text})
 }
 
-// How near two texts are does not depend on how long a model's vectors are.
-func TestVectorsAreOfOneLength(t *testing.T) {
+// The similarity of two texts does not depend on the length of a model's vectors.
+func TestUnitVectors(t *testing.T) {
 	t.Parallel()
 	require.InDeltaSlice(t, []float32{0.6, 0.8}, unit([]float32{3, 4}), 1e-6)
 	require.Nil(t, unit([]float32{0, 0}))

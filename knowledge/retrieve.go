@@ -16,42 +16,41 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// Bounds of what is near. The neighbours of a question tell best whether it is
-// of the field: a card has to be so much nearer than every question about
-// something else, the more where the question holds no word of the field.
+// When the best card answers a question. Its score must be at least minScore, and the
+// score of the nearest off-topic question may be at most offTopicShare of it. Stricter
+// limits (NotField) apply to a question without a term of the field.
 const (
-	minScore          = 0.20
-	elsewhere         = 0.85 // the most that a question about something else may have of the best card's score
-	minScoreNotField  = 0.30
-	elsewhereNotField = 0.70
-	strangeRaise      = 0.25 // for a question of nothing but words that no card holds
-	elsewhereClear    = 0.95 // where the best card fits so well that it is clear by itself
+	minScore              = 0.20
+	offTopicShare         = 0.85
+	minScoreNotField      = 0.30
+	offTopicShareNotField = 0.70
+	offTopicShareClear    = 0.95 // where the best card's score is at least clearScore
+	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
 )
 
-// nearestCount is how many passages are looked at.
+// nearestCount is the number of passages to choose an answer from.
 const nearestCount = 8
 
-// Of a question with several clauses one may hold what is wanted, and the others its
-// setting: each that has so many terms is looked for by itself as well, and counts so
-// much beside the whole.
+// In a question with several clauses, one clause may ask and the others describe the
+// situation. So each clause with at least clauseLeast terms is also searched alone,
+// with the weight clauseShare. The whole question has the weight 1.
 const (
 	clauseLeast = 4
 	clauseShare = 0.2
 )
 
-// rowShare is how much a row of a table counts, which says what a name is, where a
-// question says more than the name.
+// rowShare is the factor on the score of a table row, which explains a name, where a
+// question contains more than the name.
 const rowShare = 0.8
 
-// Shares by which a library's passages go before the built-in ones: what a site
-// says of itself, and what its operators have added.
+// Factors that rank a site's pages and the operators' cards before the built-in cards.
 const (
 	siteShare  = 1.25
 	addedShare = 1.15
 )
 
-// Search returns the passages nearest to a question, best first and at most n of
-// them, whatever their scores.
+// Search returns the n passages nearest to a question, best first, whatever their
+// scores.
 func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n int) []Passage {
 	question = excerpt(strings.TrimSpace(question))
 	if l == "" {
@@ -61,39 +60,39 @@ func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n i
 	return near
 }
 
-// nearest are the passages to choose from, and whether any is near enough to be
-// shown.
+// nearest returns the passages to choose from, and whether the best fits well enough
+// to be shown.
 func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
 	near, other := a.rank(ctx, question, l, 2*nearestCount)
 	near = distinct(near, nearestCount)
 	if len(near) == 0 {
 		return near, false
 	}
-	least, share := minScoreNotField, elsewhereNotField
+	least, share := minScoreNotField, offTopicShareNotField
 	switch {
 	case near[0].local:
-		least, share = minScore, 1 // whatever it is about, somebody here wrote it down
+		least, share = minScore, 1 // the site's own text is on topic, whatever its subject
 	case near[0].Score >= clearScore:
-		least, share = minScore, elsewhereClear
+		least, share = minScore, offTopicShareClear
 	case library.BuiltIn().Field(question):
-		least, share = minScore, elsewhere
+		least, share = minScore, offTopicShare
 	}
 	if !near[0].local {
-		least += strangeRaise * library.BuiltIn().Strange(question)
+		least += unknownWordsRaise * library.BuiltIn().Strange(question)
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
 }
 
-// sameShare is how much of a passage's words, by weight, one before it holds that
-// says the same.
+// sameShare is the share of a passage's terms, by weight, above which an earlier
+// passage with the same terms makes it redundant.
 const sameShare = 0.6
 
-// distinct are the first n passages that say something that none before them
-// says. What the site says of itself always counts. What Megatron prints where it
-// stops is worded so alike that only the nearest may be meant.
+// distinct returns the first n passages without redundant ones. The site's own
+// passages are never redundant. Of the passages about Megatron's error messages only
+// the first is kept, because they are worded alike.
 func distinct(near []Passage, n int) []Passage {
 	var list []Passage
-	var held []map[string]bool // the words of each
+	var kept []map[string]bool // the terms of each passage in list
 	checks := 0
 	for _, p := range near {
 		if len(list) == n {
@@ -104,35 +103,35 @@ func distinct(near []Passage, n int) []Passage {
 				continue
 			}
 		}
-		words, whole := map[string]bool{}, 0.0
+		keys, total := map[string]bool{}, 0.0
 		terms := p.terms()
 		for _, t := range terms {
-			words[t.Key] = true
-			whole += t.Weight
+			keys[t.Key] = true
+			total += t.Weight
 		}
-		if !p.local && slices.ContainsFunc(held, func(before map[string]bool) bool {
+		if !p.local && slices.ContainsFunc(kept, func(earlier map[string]bool) bool {
 			shared := 0.0
 			for _, t := range terms {
-				if before[t.Key] {
+				if earlier[t.Key] {
 					shared += t.Weight
 				}
 			}
-			return shared > sameShare*whole
+			return shared > sameShare*total
 		}) {
 			continue
 		}
-		list, held = append(list, p), append(held, words)
+		list, kept = append(list, p), append(kept, keys)
 	}
 	return list
 }
 
-// builtInTerms are the terms of passages that the program carries, by text: of all
-// that is done for a question, to find them would take the longest.
+// builtInTerms caches the terms of built-in passages by text. Without the cache,
+// finding the terms would be the slowest part of answering.
 var builtInTerms sync.Map
 
 func (p Passage) terms() []index.Term {
 	if p.local || p.Card == "" {
-		return index.Terms(p.Text) // it may change, and is one of few
+		return index.Terms(p.Text) // such texts are few and may change
 	}
 	if known, ok := builtInTerms.Load(p.Text); ok {
 		return known.([]index.Term) //nolint:forcetypeassert // nothing else is stored
@@ -142,12 +141,12 @@ func (p Passage) terms() []index.Term {
 	return terms
 }
 
-// rank searches all libraries together. other is the score of the nearest
-// question about something else.
+// rank searches all libraries together. other is the score of the nearest off-topic
+// question.
 func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, other float64) {
 	built := library.BuiltIn()
 	more := saysMore(question)
-	for _, h := range hits(built, question, 2*n) {
+	for _, h := range nearestHits(built, question, 2*n) {
 		if built.OffTopic(h) {
 			other = max(other, h.Score)
 			continue
@@ -158,18 +157,18 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		}
 		near = append(near, p)
 	}
-	if a.own != nil && ownTalk.MatchString(question) {
-		for _, p := range found(a.own(), question, l, n, 1) {
-			p.Card = "" // a row of a table of ours
+	if a.own != nil && aboutProgram.MatchString(question) {
+		for _, p := range passagesOf(a.own(), question, l, n, 1) {
+			p.Card = "" // made from one of the program's tables
 			near = append(near, p)
 		}
 	}
-	for _, p := range found(a.added.current(), question, l, n, addedShare) {
+	for _, p := range passagesOf(a.added.current(), question, l, n, addedShare) {
 		p.local = true
 		near = append(near, p)
 	}
-	for _, p := range found(a.site.current(), question, l, n, siteShare) {
-		p.local, p.Card = true, "" // a page that may lie on this machine alone
+	for _, p := range passagesOf(a.site.current(), question, l, n, siteShare) {
+		p.local, p.Card = true, "" // other machines may not have the page
 		p.Title = textSite.With(filepath.Base(p.URL), p.Title).In(l)
 		near = append(near, p)
 	}
@@ -183,21 +182,21 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 	return near[:min(len(near), n)], other
 }
 
-// saysMore reports whether a question, or the newest of those that it goes on from,
-// says more than a name.
+// saysMore reports whether a question contains more than a name. In the result of
+// inContext only the newest question counts.
 func saysMore(question string) bool {
 	newest, _, _ := strings.Cut(question, turnEnd)
 	return len(index.Terms(newest)) > bareTerms
 }
 
-// tableRow finds the id of a card that is one row of a table.
+// tableRow matches the ids of cards that are rows of a table.
 var tableRow = lazy.New(`^(?:conf\.|field\.|flag\.--|option\.|variable\.)`)
 
-// clauseEnd parts the clauses of a question.
+// clauseEnd separates the clauses of a question.
 var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)
 
-// hits are what is nearest to a question in a library, best first.
-func hits(lib *library.Library, question string, n int) []index.Hit {
+// nearestHits returns a library's n nearest hits for a question, best first.
+func nearestHits(lib *library.Library, question string, n int) []index.Hit {
 	list := lib.Index.Search(question, 2*n)
 	clauses := strings.Split(clauseEnd.ReplaceAllString(question, "\n"), "\n")
 	if len(clauses) == 1 || strings.Contains(question, turnEnd) {
@@ -224,18 +223,19 @@ func hits(lib *library.Library, question string, n int) []index.Hit {
 // textSite is the title of a passage of the site's own pages.
 var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
 
-// ownTalk finds that a question is about this program.
-var ownTalk = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
+// aboutProgram matches questions about this program.
+var aboutProgram = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
 	`|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency` +
 	`|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)
 
-// found are the nearest passages of one library, which may be nil.
-func found(lib *library.Library, question string, l lang.Lang, n int, share float64) []Passage {
+// passagesOf returns a library's n nearest passages. lib may be nil. share is a factor
+// on the scores.
+func passagesOf(lib *library.Library, question string, l lang.Lang, n int, share float64) []Passage {
 	if lib == nil {
 		return nil
 	}
 	var list []Passage
-	for _, h := range hits(lib, question, n) {
+	for _, h := range nearestHits(lib, question, n) {
 		list = append(list, passage(lib.Cards[h.Doc], l, share*h.Score))
 	}
 	return list
@@ -249,8 +249,7 @@ func passage(c cards.Card, l lang.Lang, score float64) Passage {
 	return p
 }
 
-// Card is the card of an id, of those built in and of those that operators have
-// added.
+// Card returns the built-in or added card with the id.
 func (a *Answerer) Card(id string) (cards.Card, bool) {
 	if lib := a.added.current(); lib != nil {
 		if c, ok := lib.Find(id); ok {
@@ -260,7 +259,7 @@ func (a *Answerer) Card(id string) (cards.Card, bool) {
 	return library.BuiltIn().Find(id)
 }
 
-// added are the cards that operators have added, indexed again when they change.
+// added holds the cards that operators have added, indexed again when they change.
 type added struct {
 	list func() []cards.Card
 
@@ -290,15 +289,15 @@ func (a *added) current() *library.Library {
 }
 
 var (
-	optionForm  = lazy.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
-	defaultTalk = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
+	optionPattern  = lazy.New(`(?:^|[^\w-])(--[a-zA-Z][\w-]+)`)
+	asksForDefault = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
 )
 
-// flagPassage tells of the one Megatron flag that a question names, from the
-// table of flags: where its default or choices are asked for, or no passage
-// speaks of it.
+// flagPassage returns a passage from the flag table where a question names exactly
+// one Megatron flag, and asks for its default or choices, or no shown passage mentions
+// the flag.
 func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
-	named := optionForm.FindAllStringSubmatch(question, -1)
+	named := optionPattern.FindAllStringSubmatch(question, -1)
 	if len(named) != 1 || strings.Contains(question, ":") {
 		return Passage{}, false
 	}
@@ -306,9 +305,9 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	if !ok {
 		return Passage{}, false
 	}
-	told := slices.ContainsFunc(near[:min(len(near), maxShown)], func(p Passage) bool { return strings.Contains(p.Text, f.Name) })
-	wanted := defaultTalk.MatchString(question)
-	if told && !wanted {
+	mentioned := slices.ContainsFunc(near[:min(len(near), maxShown)], func(p Passage) bool { return strings.Contains(p.Text, f.Name) })
+	wanted := asksForDefault.MatchString(question)
+	if mentioned && !wanted {
 		return Passage{}, false
 	}
 	kind := lang.Text{EN: "takes a value of type " + string(f.Type), ZH: "取值类型 " + string(f.Type)}
@@ -334,7 +333,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	switch {
 	case len(near) > 0 && wanted && !saysMore(question):
 		score = max(score, near[0].Score)
-	case len(near) > 0: // the question is about more than the flag: what is near stands beside
+	case len(near) > 0: // the question is about more than the flag: rank below the nearest passage
 		score = max(minScore, near[0].Score)
 	}
 	return Passage{Title: f.Name, Text: text.In(l), Score: score, skill: "parallel-layout", id: "flag." + f.Name}, true

@@ -16,30 +16,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
-// A site is the knowledge of one place: folders of Markdown, a section a card.
-// It is read again when a file changes.
+// A site is the knowledge of one site: folders of Markdown pages, of which each
+// section is a card. The pages are read again when a file changes.
 type site struct {
 	folders []string
 	now     func() time.Time
 
-	mu     sync.Mutex
-	looked time.Time // when the folders were last looked at
-	stamp  string    // what they looked like
-	lib    *library.Library
+	mu       sync.Mutex
+	lastScan time.Time
+	stamp    string // paths and times of the pages at the last scan
+	lib      *library.Library
 }
 
-// lookEvery is how often a change of the folders is noticed.
-const lookEvery = 5 * time.Second
+// rescanInterval is the least time between two scans of the folders.
+const rescanInterval = 5 * time.Second
 
-// Limits of what is read, so that a wrong folder costs little.
+// Limits of reading, so that a wrong folder costs little.
 const (
 	maxPages   = 2000
-	maxPage    = 256 << 10
-	maxSection = 1200 // characters of a section that are shown
+	maxPage    = 256 << 10 // bytes
+	maxSection = 1200      // characters of a section that are shown
 )
 
-// current returns the site's library, read anew where a file changed; nil
-// where there is none.
+// current returns the site's library, rebuilt if a file has changed; nil where the site
+// has no pages.
 func (s *site) current() *library.Library {
 	if len(s.folders) == 0 {
 		return nil
@@ -47,10 +47,10 @@ func (s *site) current() *library.Library {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if !s.looked.IsZero() && now.Sub(s.looked) < lookEvery {
+	if !s.lastScan.IsZero() && now.Sub(s.lastScan) < rescanInterval {
 		return s.lib
 	}
-	s.looked = now
+	s.lastScan = now
 	pages, stamp := pagesOf(s.folders)
 	if stamp == s.stamp {
 		return s.lib
@@ -60,7 +60,7 @@ func (s *site) current() *library.Library {
 	for _, p := range pages {
 		text, err := p.read()
 		if err != nil || len(text) > maxPage {
-			continue // a page that cannot be read is no page
+			continue // skip a page that is too large or cannot be read
 		}
 		list = append(list, sections(p.path, redact.Clean(string(text)))...)
 	}
@@ -70,9 +70,9 @@ func (s *site) current() *library.Library {
 	return s.lib
 }
 
-// A page is a file of Markdown below one of the site's folders. What leads out of that
-// folder is none, and neither is what could be waited for, such as a pipe: others than
-// the one whose service this is may write there.
+// A page is a Markdown file below one of the site's folders. Links that lead out of
+// the folder and pipes are no pages, because people other than the service's owner may
+// write to the folder.
 type page struct{ folder, path string }
 
 func (p page) read() ([]byte, error) {
@@ -89,14 +89,14 @@ func (p page) read() ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxPage+1))
 }
 
-// pagesOf lists the pages of folders by their paths, and a stamp that changes when one
-// of them does.
+// pagesOf lists the pages of folders, sorted by path, and a stamp that changes when a
+// page changes.
 func pagesOf(folders []string) (pages []page, stamp string) {
 	var b strings.Builder
 	for _, dir := range folders {
 		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || len(pages) >= maxPages {
-				return nil //nolint:nilerr // what cannot be listed is left out
+				return nil //nolint:nilerr // skip a folder that cannot be listed
 			}
 			if d.IsDir() || !strings.EqualFold(filepath.Ext(p), ".md") {
 				return nil
@@ -112,7 +112,7 @@ func pagesOf(folders []string) (pages []page, stamp string) {
 	return pages, b.String()
 }
 
-// sections cuts a page at its headings.
+// sections splits a page at its headings and returns a card for each section.
 func sections(file, text string) []cards.Card {
 	var list []cards.Card
 	page := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))

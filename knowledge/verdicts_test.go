@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file of verdicts")
 
-// A labelled question: derived from the documents, or really asked in public
-// threads, reworded. Must are the key points: one alternative of each group.
+// A labelled question is derived from the documents or reworded from a public thread.
+// Must holds the key points: an answer must contain one alternative of each group.
 type labelled struct {
 	ID      string     `json:"id"`
 	Thread  string     `json:"thread"`
@@ -48,16 +48,16 @@ func read(t testing.TB, file string) []labelled {
 	return list
 }
 
-// simple brings what a reader does not tell apart to one form.
+// simple removes differences that do not matter to a reader.
 func simple(text string) string {
 	text = strings.NewReplacer("`", "", "*", "", "，", ",", "（", "(", "）", ")", "：", ":", "＝", "=", "×", "x").Replace(text)
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// answers keeps what was answered: several tests look at the same answers.
+// answers caches answers, because several tests use the same ones.
 var answers sync.Map
 
-// answer is what a person is told, by what is built in alone.
+// answer returns the answer of the built-in knowledge alone.
 func (q labelled) answer(t testing.TB) Answer {
 	t.Helper()
 	if ans, ok := answers.Load(q.ID + q.Q); ok {
@@ -69,7 +69,7 @@ func (q labelled) answer(t testing.TB) Answer {
 	return ans
 }
 
-// holds reports whether a text has the key points of a question.
+// holds reports whether a text contains the key points of a question.
 func (q labelled) holds(text string) bool {
 	for _, group := range q.Must {
 		found := false
@@ -88,8 +88,8 @@ func (q labelled) holds(text string) bool {
 	return true
 }
 
-// verdict says in a few words what an answer is: the cards that it shows, or that
-// it is computed or pointed elsewhere.
+// verdict summarizes an answer: the cards that it shows, that it is computed, or that it
+// redirects a request.
 func verdict(a Answer) string {
 	var ids []string
 	if len(a.Sources) > len(a.Passages) {
@@ -109,7 +109,8 @@ func verdict(a Answer) string {
 	return "none"
 }
 
-// One line a question: a change of any answer shows in review.
+// The golden file has one line for each question, so that review shows every changed
+// answer.
 func TestVerdictsArePinned(t *testing.T) {
 	var out strings.Builder
 	for _, file := range []string{"derived.jsonl", "asked.jsonl"} {
@@ -132,9 +133,9 @@ func TestVerdictsArePinned(t *testing.T) {
 	}
 }
 
-// Floors of the shares. Those of the scoring half were never looked at while
-// cards were written.
-func TestQuestionsThatPeopleAskedStayAboveTheFloor(t *testing.T) {
+// Minimal shares of right answers. The scoring half of the questions was never looked at
+// while the cards were written.
+func TestScoreOfQuestionsThatPeopleAsked(t *testing.T) {
 	for split, floor := range map[string]struct{ first, shown, lost float64 }{
 		"learn": {0.88, 0.96, 0.04},
 		"score": {0.75, 0.90, 0.04},
@@ -169,7 +170,7 @@ func TestQuestionsThatPeopleAskedStayAboveTheFloor(t *testing.T) {
 
 func share(k, n int) float64 { return float64(k) / float64(n) }
 
-func TestQuestionsFromTheDocumentsStayAboveTheFloor(t *testing.T) {
+func TestScoreOfQuestionsFromTheDocuments(t *testing.T) {
 	var n, right, refused, outside int
 	for _, q := range read(t, "derived.jsonl") {
 		ans := q.answer(t)
@@ -191,9 +192,9 @@ func TestQuestionsFromTheDocumentsStayAboveTheFloor(t *testing.T) {
 	require.GreaterOrEqual(t, share(refused, outside), 0.90)
 }
 
-// Everyday life, other programs, other fields: they are told that there is
-// nothing, with the nearest titles where a word of theirs stands anywhere.
-func TestQuestionsAboutOtherThingsAreDeclined(t *testing.T) {
+// Questions about everyday life, other programs and other fields are declined. The answer
+// offers the nearest titles where any card has a word of the question.
+func TestOffTopicQuestionsAreDeclined(t *testing.T) {
 	for _, split := range []string{"learn", "score"} {
 		n, declined := 0, 0
 		for _, q := range read(t, "elsewhere.jsonl") {

@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -10,24 +11,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
-// Some questions are no questions: a request to act, for a secret, for the state
-// of the cluster now. No passage answers them; the operation that does is named.
+// Some texts are requests and no questions: to act on jobs, to show a secret, to
+// report the current state of the cluster. No passage answers them. The answer names
+// the operation that can.
 
-// A destination is what a request is pointed to.
+// A destination is the kind of a request, which determines the answer.
 type destination int
 
 const (
-	toOperation destination = iota // acts on jobs, nodes or files
+	toOperation destination = iota // act on jobs, nodes or files
 	toSecrets                      // passwords, tokens, files of this machine
 	toRules                        // instructions to the program itself
-	toLive                         // the state of jobs, nodes and budgets now
+	toLive                         // the current state of jobs, nodes and budgets
 	toMeasure                      // a speed that has to be measured
 	toNothing                      // everyday life, or a person
-	toOthers                       // another program, unless ours is named beside it
+	toOthers                       // another program, unless the text also names one of ourPrograms
 )
 
-// pointers say where to go. Each begins with what is not done here.
-var pointers = map[destination]lang.Text{
+// redirectTexts are the answers. Each first says what is not done here, and then
+// where to go.
+var redirectTexts = map[destination]lang.Text{
 	toOperation: {
 		EN: "I won't do that: answering is read-only and never acts on jobs or files. Use the operation itself " +
 			"(`cancel JOB`, `submit -f job.yaml`, `requeue JOB`, `hold JOB`); it checks your rights and asks for confirmation.",
@@ -57,39 +60,39 @@ var pointers = map[destination]lang.Text{
 	toOthers:  textNothing,
 }
 
-// point is the answer to a request.
-func point(to destination, l lang.Lang) Answer {
-	return Answer{Refused: true, Answer: pointers[to].In(l), Passages: []Passage{}, Sources: []Source{}}
+// redirect returns the answer to a request.
+func redirect(to destination, l lang.Lang) Answer {
+	return Answer{Refused: true, Answer: redirectTexts[to].In(l), Passages: []Passage{}, Sources: []Source{}}
 }
 
-// A rule finds a request by its words.
-type rule struct {
-	words string // an expression over the lower-case question
+// A redirectRule recognizes one kind of request by its words.
+type redirectRule struct {
+	words string // a regular expression, matched against the text in lower case
 	to    destination
-	// asking says that the rule holds also where a way of doing is asked for.
-	asking bool
-	why    string
+	// howTo reports that the rule applies to how-to questions too.
+	howTo bool
+	why   string
 }
 
-// Pieces of the rules' expressions.
+// Parts of the rules' expressions.
 const (
 	actEN   = `(?:cancel|kill|scancel|stop|terminate|delete|remove|wipe|requeue|resubmit|submit|hold|release|suspend|reboot|drain|replace)`
 	actZH   = `(?:取消|停掉|停了|停|杀掉|杀了|删了|删掉|删除|清空|提交|重启|释放|重新排队|排空|下线|挂起|scancel|kill|drain)`
 	otherEN = `(?:everyone|everybody|all users|other users?|teammates?|colleagues?|others'|\w+'s jobs?|(?:whole|entire) cluster|of team|belonging to)`
 	otherZH = `(?:所有人|别人|其他人|其他用户|全部用户|大家|整个集群)`
-	// A token by itself is a piece of text, which is what is trained on.
+	// "token" alone is not a secret: training data consists of tokens.
 	keyEN = `(?:passw(?:or)?d|passphrase|private key|id_rsa|api[ _-]?key|secrets?|credentials?` +
 		`|(?:bot|api|access|auth|oauth|bearer|slack|slackbot|github|hf|hugging ?face|wandb|jwt|your|bot's` +
 		`|slack's)(?: bot)?(?: api| access| auth| app)? tokens?\b)`
 	keyZH = `(?:密码|口令|密钥|私钥|令牌|(?:slack|api|bot|hf|github|访问|机器人|你)的? ?token|api ?key|凭据)`
-	// A name such as dgx07; fp8 and tp4 are none.
+	// Matches a host name such as dgx07, but not fp8 or tp4.
 	hostEN = `(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|login)[a-z-]*-?\d+`
 	nowEN  = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
 	nowZH  = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
 )
 
-// rules are tried in order.
-var rules = []rule{
+// redirectRules are tried in this order.
+var redirectRules = []redirectRule{
 	{`(?:ignore|disregard|forget|override)\b.{0,30}\b(?:instructions?|rules?|prompts?)`, toRules, true, "an order to drop the rules"},
 	{`(?:system|initial|hidden|your) (?:prompt|instructions?)\b|(?:system|initial|hidden) rules\b` +
 		`|\b(?:show|print|tell|repeat|reveal|dump|list|what are)\b.{0,30}\byour rules\b`, toRules, true, "asks for the program's own instructions"},
@@ -155,67 +158,56 @@ var rules = []rule{
 	{`^(?:what'?s?|solve|计算) ?[\dx(][\d +*/^()x=.-]*[?？]?$|^what time is it`, toNothing, true, "plain sums"},
 }
 
-// compiled are the rules' expressions.
-var compiled = sync.OnceValue(func() []*regexp.Regexp {
-	list := make([]*regexp.Regexp, len(rules))
-	for i, r := range rules {
+// redirectPatterns are the compiled expressions of redirectRules.
+var redirectPatterns = sync.OnceValue(func() []*regexp.Regexp {
+	list := make([]*regexp.Regexp, len(redirectRules))
+	for i, r := range redirectRules {
 		list[i] = regexp.MustCompile(r.words)
 	}
 	return list
 })
 
-// asksHow finds that a way of doing is asked for, and not the deed.
+// asksHow matches how-to questions, which do not ask us to act.
 var asksHow = lazy.New(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|do|will) (?:a|an|the|my|it|this|slurm|srun|sbatch` +
 	`|scancel)\b|\bwhich (?:command|flag|option|variable|file)\b|\bcommand\b|\bwhere (?:do|does|is|should)\b` +
 	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfails?\b|\bfailing\b` +
 	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
 
-// ours finds that one of the programs is named that are answered for.
-var ours = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
+// ourPrograms matches the names of programs that we answer questions about.
+var ourPrograms = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
-// pointed finds the rule that a question falls under.
-func pointed(text string) (rule, bool) {
+// findRedirect returns the first rule that matches a text.
+func findRedirect(text string) (redirectRule, bool) {
 	low := strings.ToLower(strings.TrimSpace(text))
 	if len(low) > 300 {
-		return rule{}, false // pasted: a log is no request
+		return redirectRule{}, false // a long text is a pasted log and no request
 	}
 	how := asksHow.MatchString(low)
-	for i, re := range compiled() {
-		r := rules[i]
-		if r.to == toOthers && ours.MatchString(low) {
-			continue // Megatron's checkpoint for vLLM is a question about Megatron
+	for i, re := range redirectPatterns() {
+		r := redirectRules[i]
+		if r.to == toOthers && ourPrograms.MatchString(low) {
+			continue // "a Megatron checkpoint for vLLM" is a question about Megatron
 		}
-		if (r.asking || !how) && re.MatchString(low) {
+		if (r.howTo || !how) && re.MatchString(low) {
 			return r, true
 		}
 	}
-	return rule{}, false
+	return redirectRule{}, false
 }
 
 var (
-	variableForm = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	printed      = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
+	variablePattern = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
 )
 
-// unknownName reports whether a question is about an option or a variable that
-// none of the tools has. A pasted message is no such question.
+// unknownName reports whether a question names only options and variables that no
+// tool has. It is false for a pasted message.
 func unknownName(text string) bool {
-	if printed.MatchString(text) {
+	if pastedMessage.MatchString(text) {
 		return false
 	}
-	known, strange := 0, 0
-	count := func(ok bool) {
-		if ok {
-			known++
-		} else {
-			strange++
-		}
-	}
-	for _, m := range optionForm.FindAllStringSubmatch(text, -1) {
-		count(names.Option(m[1]))
-	}
-	for _, v := range variableForm.FindAllString(text, -1) {
-		count(names.Variable(v))
-	}
-	return strange > 0 && known == 0
+	options, variables := optionPattern.FindAllStringSubmatch(text, -1), variablePattern.FindAllString(text, -1)
+	known := slices.ContainsFunc(options, func(m []string) bool { return names.Option(m[1]) }) ||
+		slices.ContainsFunc(variables, names.Variable)
+	return len(options)+len(variables) > 0 && !known
 }
