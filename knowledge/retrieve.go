@@ -74,11 +74,11 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 		least, share = minScore, 1 // the site's own text is on topic, whatever its subject
 	case near[0].Score >= clearScore:
 		least, share = minScore, offTopicShareClear
-	case library.BuiltIn().Field(question):
+	case library.BuiltIn().HasFieldTerm(question):
 		least, share = minScore, offTopicShare
 	}
 	if !near[0].local {
-		least += unknownWordsRaise * library.BuiltIn().Strange(question)
+		least += unknownWordsRaise * library.BuiltIn().UnknownShare(question)
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
 }
@@ -98,7 +98,7 @@ func distinct(near []Passage, n int) []Passage {
 		if len(list) == n {
 			break
 		}
-		if strings.HasPrefix(p.id, library.Checks) {
+		if strings.HasPrefix(p.id, library.MessagePrefix) {
 			if checks++; checks > 1 {
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/eval"
 )
 
-func TestAModelIsScoredWithoutAndWithTheSkills(t *testing.T) {
+func TestModelIsScoredWithAndWithoutSkills(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Set MASTER_PORT to 4711.\"}}]}\n\ndata: [DONE]\n\n")
 	}))

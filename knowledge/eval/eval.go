@@ -1,7 +1,5 @@
-// Package eval scores answers to the questions that go with the skills: one JSON
-// object a line, with the question, what a right answer must hold, or that it
-// must be declined. They lie here and not in the skills' folders, which are
-// installed on people's machines as they are.
+// Package eval scores answers to the skills' test questions. The questions are not in the
+// skills' folders, because these are installed on people's machines as they are.
 package eval
 
 import (
@@ -13,13 +11,15 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// Questions holds the questions of each skill: questions/SKILL.jsonl.
+// Questions holds the questions of each skill, one JSON object a line, in
+// questions/SKILL.jsonl.
 //
 //go:embed questions
 var Questions embed.FS
@@ -31,14 +31,14 @@ type Question struct {
 	// Kind is fact, script, compute, trap, troubleshoot or refuse.
 	Kind string `json:"kind"`
 	Q    string `json:"q"`
-	// Must lists groups; an answer holds at least one text of every group,
-	// whatever the case.
+	// Must lists groups of texts. A right answer contains at least one text of every
+	// group; case does not matter.
 	Must [][]string `json:"must,omitempty"`
-	// Refuse says that the question has to be declined.
+	// Refuse reports that the question must be declined.
 	Refuse bool `json:"refuse,omitempty"`
 }
 
-// Load reads the questions of every skill of fsys, by the skill's name.
+// Load reads the questions of every skill in fsys. The result is keyed by skill.
 func Load(fsys fs.FS) (map[string][]Question, error) {
 	files, err := fs.Glob(fsys, "questions/*.jsonl")
 	if err != nil {
@@ -66,25 +66,25 @@ func Load(fsys fs.FS) (map[string][]Question, error) {
 	return out, nil
 }
 
-// An Asker answers questions: the built-in answerer, or one with a model.
+// An Asker answers questions, with or without a model.
 type Asker interface {
 	Ask(ctx context.Context, q knowledge.Question) (knowledge.Answer, error)
 }
 
-// Alone is a model without the skills: what it answers by itself.
+// Alone is an Asker that uses a model without passages and tools.
 type Alone struct{ Model *knowledge.Model }
 
-// Ask has the model answer by itself.
+// Ask returns the model's own answer.
 func (a Alone) Ask(ctx context.Context, q knowledge.Question) (knowledge.Answer, error) {
 	text, err := a.Model.Alone(ctx, q.Text)
 	if err != nil {
-		// A model that fails has answered wrong; the others are asked all the same.
+		// A failure of the model counts as a wrong answer and does not stop the run.
 		return knowledge.Answer{Refused: true}, ctx.Err()
 	}
 	return knowledge.Answer{Answer: text, Refused: knowledge.Excuse(text)}, nil
 }
 
-// A Score counts right answers, in all and by kind and language.
+// A Score counts right answers: all, by kind and by language.
 type Score struct {
 	Passed int                `json:"passed"`
 	Total  int                `json:"total"`
@@ -92,20 +92,20 @@ type Score struct {
 	Failed []Failure          `json:"failed"`
 }
 
-// Counts are right answers out of so many.
+// Counts holds the number of right answers and of all answers.
 type Counts struct {
 	Passed int `json:"passed"`
 	Total  int `json:"total"`
 }
 
-// A Failure is a wrong answer and what is wrong with it.
+// A Failure is a question with a wrong answer, and the reason why it is wrong.
 type Failure struct {
 	ID  string `json:"id"`
 	Q   string `json:"q"`
 	Why string `json:"why"`
 }
 
-// Share is the share of right answers.
+// Share returns the share of right answers.
 func (s Score) Share() float64 { return float64(s.Passed) / float64(max(s.Total, 1)) }
 
 // Run asks every question and scores the answers.
@@ -136,7 +136,7 @@ func Run(ctx context.Context, a Asker, questions []Question) (Score, error) {
 	return s, nil
 }
 
-// Judge says what is wrong with an answer; empty where nothing is.
+// Judge says what is wrong with an answer. It returns "" for a right answer.
 func Judge(q Question, a knowledge.Answer) string {
 	switch {
 	case q.Refuse && !a.Refused:
@@ -148,21 +148,12 @@ func Judge(q Question, a knowledge.Answer) string {
 	}
 	text := strings.ToLower(strings.ReplaceAll(a.Answer, "`", ""))
 	for _, group := range q.Must {
-		if !holdsOne(text, group) {
+		if !slices.ContainsFunc(group, func(g string) bool { return strings.Contains(text, strings.ToLower(g)) }) {
 			return "missing " + strings.Join(group, " or ")
 		}
 	}
-	if han := lang.Of(a.Answer) == lang.ZH; q.Lang == lang.ZH && !han {
+	if q.Lang == lang.ZH && lang.Of(a.Answer) != lang.ZH {
 		return "not in Chinese"
 	}
 	return ""
-}
-
-func holdsOne(text string, group []string) bool {
-	for _, g := range group {
-		if strings.Contains(text, strings.ToLower(g)) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// magic begins an index, and tells its format.
+// magic is the beginning of an index and names its format.
 const (
 	magic    = "megatron-ops index 2\n"
 	sections = 14
 )
 
-// Weights of a Doc's parts in its bag of words, and the unit in which they are
-// written.
+// Weights of a Doc's parts in its bag of words. Term frequencies are written in units of
+// 1/tfUnit.
 const (
 	askWeight   = 2.0
 	titleWeight = 3.0
@@ -22,10 +22,10 @@ const (
 	tfUnit      = 32
 )
 
-// Build analyses Docs into the bytes that Open reads.
+// Build encodes the index of Docs for Open.
 func Build(docs []Doc) []byte {
 	words, texts := map[string][]posting{}, map[string][]posting{}
-	pieces := map[gram]*held{}
+	byGram := map[gram]*occurrences{}
 	first := make([]byte, 0, 4*len(docs)+4)
 	asks := 0
 	for i, d := range docs {
@@ -33,19 +33,19 @@ func Build(docs []Doc) []byte {
 		tf := map[string]float64{}
 		for _, a := range d.Asks {
 			for _, t := range Terms(a) {
-				// Many example questions must not make a word count for more.
+				// A word in many example questions must not count more.
 				tf[t.Key] = max(tf[t.Key], askWeight*t.Weight)
 			}
 			for _, g := range grams(a) {
-				h := pieces[g]
-				if h == nil {
-					h = &held{last: -1}
-					pieces[g] = h
+				o := byGram[g]
+				if o == nil {
+					o = &occurrences{last: -1}
+					byGram[g] = o
 				}
-				h.asks = append(h.asks, asks)
-				if h.last != i {
-					h.last = i
-					h.docs++
+				o.asks = append(o.asks, asks)
+				if o.last != i {
+					o.last = i
+					o.docs++
 				}
 			}
 			asks++
@@ -57,7 +57,7 @@ func Build(docs []Doc) []byte {
 		for _, t := range Terms(d.Body) {
 			own[t.Key] += bodyWeight * t.Weight
 		}
-		if len(own) == 0 { // a Doc without a text of its own is its questions
+		if len(own) == 0 { // a Doc without title and body: its questions serve as text
 			own = maps.Clone(tf)
 		} else {
 			for k, n := range own {
@@ -75,7 +75,7 @@ func Build(docs []Doc) []byte {
 	var out [sections][]byte
 	out[0], out[1], out[2], out[3] = encodeWords(words)
 	var per []byte
-	out[4], out[5], out[6], out[7], per = encodePieces(pieces, len(docs), asks)
+	out[4], out[5], out[6], out[7], per = encodeGrams(byGram, len(docs), asks)
 	out[8], out[9] = first, per
 	out[10], out[11], out[12], out[13] = encodeWords(texts)
 	b := []byte(magic)
@@ -86,16 +86,17 @@ func Build(docs []Doc) []byte {
 	return b
 }
 
-// A posting is a Doc that holds a word, and how much of it.
+// A posting is a Doc that contains a word, with the word's weighted frequency.
 type posting struct {
 	doc int
 	tf  float64
 }
 
-// held is where a piece of letters stands.
-type held struct {
-	asks       []int
-	docs, last int
+// Occurrences lists the example questions with an n-gram and counts their Docs.
+type occurrences struct {
+	asks []int
+	docs int
+	last int // the last counted Doc
 }
 
 func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []byte) {
@@ -114,15 +115,15 @@ func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []b
 	return keyEnds, keys, postEnds, posts
 }
 
-func encodePieces(pieces map[gram]*held, docs, asks int) (keys, inDocs, ends, posts, per []byte) {
+func encodeGrams(byGram map[gram]*occurrences, docs, asks int) (keys, inDocs, ends, posts, per []byte) {
 	squares := make([]float64, asks)
-	for _, g := range slices.Sorted(maps.Keys(pieces)) {
-		h := pieces[g]
+	for _, g := range slices.Sorted(maps.Keys(byGram)) {
+		o := byGram[g]
 		keys = binary.LittleEndian.AppendUint64(keys, uint64(g))
-		inDocs = binary.LittleEndian.AppendUint32(inDocs, uint32(h.docs))
-		if w := gramWeight(h.docs, docs); w > 0 {
+		inDocs = binary.LittleEndian.AppendUint32(inDocs, uint32(o.docs))
+		if w := gramWeight(o.docs, docs); w > 0 {
 			before := 0
-			for _, a := range h.asks {
+			for _, a := range o.asks {
 				posts = binary.AppendUvarint(posts, uint64(a-before))
 				before = a
 				squares[a] += w * w
@@ -140,13 +141,15 @@ func encodePieces(pieces map[gram]*held, docs, asks int) (keys, inDocs, ends, po
 	return keys, inDocs, ends, posts, per
 }
 
-// A piece that more Docs than this share hold tells nothing, if they are not few.
+// An n-gram in more than commonShare of the Docs, and in more than commonLeast Docs, is
+// ignored.
 const (
 	commonShare = 0.15
 	commonLeast = 20
 )
 
-// gramWeight is what a piece of letters tells that so many of all Docs hold.
+// gramWeight returns the inverse document frequency of an n-gram that holding of docs
+// Docs contain.
 func gramWeight(holding, docs int) float64 {
 	if float64(holding) > max(commonLeast, commonShare*float64(docs)) {
 		return 0

@@ -6,20 +6,19 @@ import (
 	"unicode"
 )
 
-// Words tell what a text means, spelling tells the rest: a typo, an ending, a
-// word that the lexicon lacks. So a question is also compared with the example
-// questions by pieces of their letters: four at a time in a word, single
-// characters and pairs in Chinese.
+// Terms miss typos, endings and words that the lexicon lacks. So a question is also
+// compared with the example questions by n-grams: four letters of a word, and one or two
+// Han characters.
 
-// gramSize is how many letters of a word make up a piece.
+// gramSize is the number of letters in an n-gram of a word.
 const gramSize = 4
 
-// A gram is a piece: up to four letters of one byte each, or one or two Han
-// characters, told apart by the highest bit. A number is half the work of a text
-// in a map, and an index is made of half a million.
+// A gram is an n-gram: up to four letters of one byte each, or one or two Han
+// characters. The highest bit marks Han characters. A number as a map key takes half
+// the time of a string, and an index has half a million n-grams.
 type gram uint64
 
-// letters is the piece of at most gramSize letters.
+// letters returns the n-gram of at most gramSize letters.
 func letters(text string) (g gram) {
 	for i := range len(text) {
 		g = g<<8 | gram(text[i])
@@ -27,10 +26,10 @@ func letters(text string) (g gram) {
 	return g
 }
 
-// han is the piece of one or two Han characters; there is no second if b is 0.
+// han returns the n-gram of one or two Han characters; b is 0 for one.
 func han(a, b rune) gram { return 1<<63 | gram(a)<<21 | gram(b) }
 
-// grams are the pieces of a text, each once.
+// grams returns the n-grams of a text, sorted, each once.
 func grams(text string) []gram {
 	list := make([]gram, 0, len(text))
 	words := strings.FieldsFunc(strings.ToLower(fold(text)), func(r rune) bool {

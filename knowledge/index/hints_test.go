@@ -9,9 +9,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 )
 
-// TestFormsThatStandForAWord has the names of machines, the slots of arrays and the
-// times of day, each as it is written, and what only looks like them.
-func TestFormsThatStandForAWord(t *testing.T) {
+// TestHostNamesSlotsAndTimes has host names, array slots and times in their usual forms,
+// and texts that only resemble them.
+func TestHostNamesSlotsAndTimes(t *testing.T) {
 	t.Parallel()
 	for key, texts := range map[string][]string{
 		"=nodelist": {"why is node-3 idle", "GPU07 is broken", "look at dgx12.", "n1"},

@@ -1,8 +1,8 @@
-// Package index finds short texts by what a question means: words in English
-// and Chinese are brought to shared concepts, and texts are ranked by how much
-// of the question they hold and by how near the letters of their example
-// questions are. An index is built once into bytes and searched where it lies,
-// so that opening one costs nothing.
+// Package index finds short texts by the meaning of a question. A lexicon maps English
+// and Chinese words to shared concepts. Texts are ranked by the share of the question's
+// terms that they contain and by the n-gram similarity of their example questions. Build
+// encodes an index as bytes; a search works on the bytes themselves, so that opening an
+// index costs nothing.
 package index
 
 import (
@@ -16,18 +16,18 @@ import (
 	"sync"
 )
 
-// A Doc is a text to be found.
+// A Doc is a text to find.
 type Doc struct {
-	// Asks are example questions; the nearest ones count.
+	// Asks are example questions. The most similar ones count.
 	Asks []string
-	// Title and Body are weighed less than the example questions.
+	// Title and Body have less weight than the example questions.
 	Title, Body string
 }
 
 // A Hit is a Doc found for a question.
 type Hit struct {
-	Doc int // its number, in the order given to Build
-	// Score tells how well the Doc fits, from 0 to about 1.
+	Doc int // position of the Doc in the argument of Build
+	// Score says how well the Doc fits, from 0 to about 1.
 	Score float64
 }
 
@@ -35,17 +35,17 @@ type Hit struct {
 type Index struct {
 	docs, asks      int
 	words           wordList // of all parts of the Docs
-	texts           wordList // of their titles and bodies alone
+	texts           wordList // of titles and bodies alone
 	gramKeys        []byte
-	gramDocs        []byte
-	gramPosts       list // by piece of letters: example questions
-	first           []byte
-	per             []byte // of an example question: 1 over its length as a vector of weights
-	numbers         sync.Pool
-	rareWord, rareG float64
+	gramDocs        []byte // by n-gram: the number of Docs
+	gramPosts       list   // by n-gram: the example questions
+	first           []byte // by Doc: its first example question
+	per             []byte // by example question: 1 / the length of its n-gram vector
+	scratch         sync.Pool
+	rareWord, rareG float64 // weights of a word and of an n-gram that no Doc has
 }
 
-// A list is a sequence of byte strings: their ends and their bytes.
+// A list is a sequence of byte strings, encoded as their end offsets and their bytes.
 type list struct{ ends, data []byte }
 
 func (l list) len() int { return len(l.ends) / 4 }
@@ -58,11 +58,11 @@ func (l list) at(i int) []byte {
 	return l.data[from:binary.LittleEndian.Uint32(l.ends[4*i:])]
 }
 
-// A wordList is words, in order, and by word the Docs and how much of it they
-// hold.
+// A wordList holds sorted words and, for each word, its postings: the Docs that contain
+// it, with the word's weight in each.
 type wordList struct{ keys, posts list }
 
-// find is the postings of a word; ok is false where no Doc holds it.
+// find returns the postings of a word; ok is false where no Doc contains it.
 func (w wordList) find(key string) (posts []byte, ok bool) {
 	n := w.keys.len()
 	i := sort.Search(n, func(i int) bool { return string(w.keys.at(i)) >= key })
@@ -72,10 +72,10 @@ func (w wordList) find(key string) (posts []byte, ok bool) {
 	return w.posts.at(i), true
 }
 
-// ErrFormat is what Open returns for bytes that Build did not write.
+// ErrFormat is the error of Open for bytes that Build did not write.
 var ErrFormat = errors.New("index: not an index of this release")
 
-// Open makes an Index of what Build wrote. It keeps the bytes and copies none.
+// Open returns an Index of the bytes that Build wrote. It keeps b without copying it.
 func Open(b []byte) (*Index, error) {
 	var parts [sections][]byte
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
@@ -107,7 +107,7 @@ func Open(b []byte) (*Index, error) {
 	return x, nil
 }
 
-// gram finds the postings of a piece of letters and how many Docs hold it.
+// gram returns the postings of an n-gram and the number of Docs that contain it.
 func (x *Index) gram(g gram) (posts []byte, docs int) {
 	n := len(x.gramKeys) / 8
 	i := sort.Search(n, func(i int) bool { return gram(binary.LittleEndian.Uint64(x.gramKeys[8*i:])) >= g })
@@ -117,16 +117,16 @@ func (x *Index) gram(g gram) (posts []byte, docs int) {
 	return x.gramPosts.at(i), int(binary.LittleEndian.Uint32(x.gramDocs[4*i:]))
 }
 
-// Numbers that a search works with. They are used again: most stay zero.
-type numbers struct {
+// Sums are the working memory of a search, reused by later searches.
+type sums struct {
 	bag, cover, text []float32 // by Doc
 	dot              []float32 // by example question
 }
 
-func (x *Index) take() *numbers {
-	d, _ := x.numbers.Get().(*numbers)
+func (x *Index) zeroSums() *sums {
+	d, _ := x.scratch.Get().(*sums)
 	if d == nil {
-		return &numbers{make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.asks)}
+		return &sums{make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.docs), make([]float32, x.asks)}
 	}
 	clear(d.bag)
 	clear(d.cover)
@@ -135,24 +135,29 @@ func (x *Index) take() *numbers {
 	return d
 }
 
-// How the parts of a score are mixed. The shares were fitted on questions that
-// were not in the index.
+// The weights of a score's parts. They were fitted on questions that are not in the
+// index.
 const (
-	bagShare       = 0.160 // all words, as in BM25
-	coverShare     = 0.228 // the share of the question's weight that the Doc holds at all
-	textBagShare   = 0.064 // the same two of its title and body alone: many example
-	textCoverShare = 0.091 // questions hold most words, what the text says tells more
-	nearShare      = 0.245 // the letters of the nearest example question
-	nearsShare     = 0.211 // the letters of the three nearest
-	bagK           = 1.2   // saturation of repeated words
+	bagShare   = 0.160 // all words, as in BM25
+	coverShare = 0.228 // the share of the question's weight that the Doc contains
+
+	// The same two parts for title and body alone. They say more about the Doc's
+	// subject: many example questions together contain most words.
+	textBagShare   = 0.064
+	textCoverShare = 0.091
+
+	nearShare  = 0.245 // n-gram similarity of the most similar example question
+	nearsShare = 0.211 // mean similarity of the three most similar
+	bagK       = 1.2   // saturation of repeated words
 )
 
-// manyNames is up to how many options and variables each tells as much as one
-// alone: of a whole command line each tells less, for it is the setting.
+// manyNames is the number of options and variables in a question above which each of
+// them has less weight. More names are usually a pasted command line, which describes
+// the situation.
 const manyNames = 3
 
-// wanted are the terms of a question by what they tell of what it wants.
-func wanted(question string) []Term {
+// weighted returns the terms of a question with their weights in the search.
+func weighted(question string) []Term {
 	words := Terms(question)
 	names := 0
 	for _, t := range words {
@@ -168,22 +173,22 @@ func wanted(question string) []Term {
 	return words
 }
 
-// Search returns the best n Docs for a question, best first.
+// Search returns the n best Docs for a question, best first.
 func (x *Index) Search(question string, n int) []Hit {
-	words := wanted(question)
+	words := weighted(question)
 	if len(words) == 0 || n < 1 {
 		return nil
 	}
-	d := x.take()
-	defer x.numbers.Put(d)
+	d := x.zeroSums()
+	defer x.scratch.Put(d)
 	total := x.addWords(words, x.words, func(doc uint64, w, often float64) {
 		d.cover[doc] += float32(w)
 		d.bag[doc] += float32(w * often)
 	})
-	whole := x.addWords(words, x.texts, func(doc uint64, w, often float64) {
+	textTotal := x.addWords(words, x.texts, func(doc uint64, w, often float64) {
 		d.text[doc] += float32(w * (textCoverShare + textBagShare*often/(bagK+1)))
 	})
-	perPiece := x.addPieces(grams(question), d)
+	perLength := x.addGrams(grams(question), d)
 	top := make([]Hit, 0, n+1)
 	for i := range x.docs {
 		from, to := x.firstAsk(i), x.firstAsk(i+1)
@@ -192,17 +197,18 @@ func (x *Index) Search(question string, n int) []Hit {
 		}
 		best, mean := x.nearest(d.dot, from, to)
 		score := bagShare*float64(d.bag[i])/(total*(bagK+1)) + coverShare*float64(d.cover[i])/total +
-			float64(d.text[i])/whole + (nearShare*best+nearsShare*mean)*perPiece
+			float64(d.text[i])/textTotal + (nearShare*best+nearsShare*mean)*perLength
 		if score > 0 {
-			top = put(top, Hit{i, score}, n)
+			top = insert(top, Hit{i, score}, n)
 		}
 	}
 	return top
 }
 
-// addWords hands on which Docs of a list hold a question's words, with the word's
-// weight and how often they do, saturated, and returns the weight of all words.
-func (x *Index) addWords(words []Term, in wordList, put func(doc uint64, weight, often float64)) (total float64) {
+// addWords calls add for each of a question's words and each Doc of the list that
+// contains it, with the word's weight and its saturated frequency in the Doc. It returns
+// the weight of all words.
+func (x *Index) addWords(words []Term, in wordList, add func(doc uint64, weight, often float64)) (total float64) {
 	for _, t := range words {
 		posts, ok := in.find(t.Key)
 		if !ok {
@@ -218,17 +224,17 @@ func (x *Index) addWords(words []Term, in wordList, put func(doc uint64, weight,
 			many, posts = readVarint(posts)
 			doc += step
 			tf := float64(many) / tfUnit
-			put(doc, w, tf*(bagK+1)/(tf+bagK))
+			add(doc, w, tf*(bagK+1)/(tf+bagK))
 		}
 	}
 	return total
 }
 
-// addPieces adds what each example question has in common with a question's
-// letters, and returns 1 over the question's length as a vector of weights.
-func (x *Index) addPieces(pieces []gram, d *numbers) float64 {
+// addGrams adds the dot products of the question's n-gram vector with those of the
+// example questions to d. It returns 1 / the length of the question's vector.
+func (x *Index) addGrams(question []gram, d *sums) float64 {
 	var square float64
-	for _, g := range pieces {
+	for _, g := range question {
 		posts, docs := x.gram(g)
 		w := gramWeight(docs, x.docs)
 		if docs == 0 {
@@ -243,17 +249,17 @@ func (x *Index) addPieces(pieces []gram, d *numbers) float64 {
 		}
 	}
 	if square == 0 {
-		return 0 // not one but common pieces
+		return 0 // the question has common n-grams only
 	}
 	return 1 / math.Sqrt(square)
 }
 
 func (x *Index) firstAsk(doc int) int { return int(binary.LittleEndian.Uint32(x.first[4*doc:])) }
 
-// nearest finds the best of a Doc's example questions, and the mean of the best
-// three.
+// nearest returns the best similarity among a Doc's example questions, and the mean of
+// the best three.
 func (x *Index) nearest(dots []float32, from, to int) (best, mean float64) {
-	var b0, b1, b2 float32 // falling
+	var b0, b1, b2 float32 // the three greatest, falling
 	for a := from; a < to; a++ {
 		if dots[a] == 0 {
 			continue
@@ -271,8 +277,8 @@ func (x *Index) nearest(dots []float32, from, to int) (best, mean float64) {
 	return float64(b0), float64(b0+b1+b2) / float64(max(1, min(3, to-from)))
 }
 
-// put adds a hit to the n best, best first.
-func put(top []Hit, h Hit, n int) []Hit {
+// insert adds a hit to the n best, which are sorted best first.
+func insert(top []Hit, h Hit, n int) []Hit {
 	if len(top) == n && h.Score <= top[n-1].Score {
 		return top
 	}
@@ -282,14 +288,14 @@ func put(top []Hit, h Hit, n int) []Hit {
 	return slices.Insert(top[:min(len(top), n-1)], i, h)
 }
 
-// ownLeast is how many Docs hold, in their questions, a word that is their own.
-const ownLeast = 5
+// fieldLeast is the least number of Docs with a word in their questions or titles that
+// make it a term of the field.
+const fieldLeast = 5
 
-// Field reports whether a question holds a word of the field: one that the
-// lexicon marks, an option or a variable that one of the first docs Docs holds,
-// or another word that the questions of several of them hold and none of the Docs
-// behind them.
-func (x *Index) Field(question string, docs int) bool {
+// HasFieldTerm reports whether a question contains a term of the field: a word that the
+// lexicon marks, an option or a variable in one of the first docs Docs, or another word
+// that several of these Docs have in their questions and no later Doc has at all.
+func (x *Index) HasFieldTerm(question string, docs int) bool {
 	return slices.ContainsFunc(Terms(question), func(t Term) bool {
 		switch {
 		case lexicon().field[t.Key]:
@@ -300,37 +306,38 @@ func (x *Index) Field(question string, docs int) bool {
 			return false
 		}
 		within, behind := x.spread(t.Key, docs)
-		return within >= ownLeast && behind == 0
+		return within >= fieldLeast && behind == 0
 	})
 }
 
-// Strange is how much of a question, by weight, are words that none of the first
-// docs Docs holds: everyday words alone, for a name, an option or a number may be
-// new to whatever field it is of.
-func (x *Index) Strange(question string, docs int) float64 {
-	var strange, whole float64
+// UnknownShare returns the share of a question's words, by weight, that none of the
+// first docs Docs contains. Only everyday words count as unknown, because a name, an
+// option or a number may be new in any field.
+func (x *Index) UnknownShare(question string, docs int) float64 {
+	var unknown, total float64
 	for _, t := range Terms(question) {
 		posts, ok := x.words.find(t.Key)
 		if !ok {
-			whole += x.rareWord * t.Weight
+			total += x.rareWord * t.Weight
 		} else {
 			df, _ := readVarint(posts)
-			whole += x.weight(df) * t.Weight
+			total += x.weight(df) * t.Weight
 		}
 		if t.Weight == plainWeight && len(t.Key) > 2 && !strings.ContainsAny(t.Key, "0123456789") && !x.Holds(t.Key, docs) {
-			strange += x.rareWord * t.Weight
+			unknown += x.rareWord * t.Weight
 		}
 	}
-	return strange / max(whole, x.rareWord*numberWeight)
+	return unknown / max(total, x.rareWord*numberWeight)
 }
 
-// weight is what a word tells that so many Docs hold.
+// weight returns the inverse document frequency of a word that docs Docs contain, as in
+// BM25.
 func (x *Index) weight(docs uint64) float64 {
 	return math.Log(1 + (float64(x.docs)-float64(docs)+0.5)/(float64(docs)+0.5))
 }
 
-// spread counts how many of the first docs Docs hold a word in their questions or
-// title, and how many of those behind them hold it at all.
+// spread returns how many of the first docs Docs have a word in their questions or
+// title, and how many of the later Docs contain it at all.
 func (x *Index) spread(key string, docs int) (within, behind int) {
 	posts, ok := x.words.find(key)
 	if !ok {
@@ -351,8 +358,8 @@ func (x *Index) spread(key string, docs int) (within, behind int) {
 	return within, behind
 }
 
-// Holds reports whether one of the first docs Docs holds a word, an option such
-// as --nodes, or a variable, in lower case.
+// Holds reports whether one of the first docs Docs contains a word, an option such as
+// --nodes, or a variable, given in lower case.
 func (x *Index) Holds(key string, docs int) bool {
 	posts, ok := x.words.find(key)
 	if !ok {

@@ -22,7 +22,7 @@ var docs = []index.Doc{
 	{Title: "No asks", Body: "gradient accumulation fusion"},
 }
 
-func TestTheNearestDocIsFirst(t *testing.T) {
+func TestNearestDocIsFirst(t *testing.T) {
 	x := open(t, docs...)
 	for q, want := range map[string]int{
 		"how can I cancel this job": 0,
@@ -44,7 +44,7 @@ func TestTheNearestDocIsFirst(t *testing.T) {
 	}
 }
 
-func TestSearchReturnsNoMoreThanIsWanted(t *testing.T) {
+func TestSearchReturnsAtMostN(t *testing.T) {
 	x := open(t, docs...)
 	require.Len(t, x.Search("job node", 2), 2)
 	require.Empty(t, x.Search("job", 0))
@@ -53,23 +53,23 @@ func TestSearchReturnsNoMoreThanIsWanted(t *testing.T) {
 	require.Empty(t, open(t).Search("job", 3))
 }
 
-func TestAnExactQuestionScoresHigh(t *testing.T) {
+func TestExactQuestionScoresHigh(t *testing.T) {
 	x := open(t, docs...)
 	require.Greater(t, x.Search("why is my job pending", 1)[0].Score, 0.75)
 	require.Less(t, x.Search("a poem about the sea", 1)[0].Score, 0.4)
 }
 
-func TestHoldsLooksAtTheFirstDocs(t *testing.T) {
+func TestHolds(t *testing.T) {
 	x := open(t, docs...)
 	require.True(t, x.Holds("--exclude", 4))
 	require.False(t, x.Holds("--exclude", 2))
 	require.False(t, x.Holds("--nonsense", 4))
-	require.True(t, x.Field("what is --exclude", 4))
-	require.True(t, x.Field("how many nodes", 4), "the lexicon marks it")
-	require.False(t, x.Field("what is the meaning of life", 4))
+	require.True(t, x.HasFieldTerm("what is --exclude", 4))
+	require.True(t, x.HasFieldTerm("how many nodes", 4), "the lexicon marks it")
+	require.False(t, x.HasFieldTerm("what is the meaning of life", 4))
 }
 
-func TestOpenRefusesWhatBuildDidNotWrite(t *testing.T) {
+func TestOpenRejectsOtherBytes(t *testing.T) {
 	good := index.Build(docs)
 	for _, b := range [][]byte{nil, []byte("x"), good[:len(good)/2], append([]byte("y"), good...), good[:21]} {
 		_, err := index.Open(b)
@@ -77,11 +77,11 @@ func TestOpenRefusesWhatBuildDidNotWrite(t *testing.T) {
 	}
 }
 
-func TestTheSameDocsMakeTheSameBytes(t *testing.T) {
+func TestBuildIsDeterministic(t *testing.T) {
 	require.Equal(t, index.Build(docs), index.Build(docs))
 }
 
-func TestTermsBringWordsToConcepts(t *testing.T) {
+func TestTermsMapWordsToConcepts(t *testing.T) {
 	keys := func(text string) (list []string) {
 		for _, term := range index.Terms(text) {
 			list = append(list, term.Key)

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -10,40 +11,42 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Term is one unit of meaning in a text.
+// A Term is one unit of meaning in a text. Key is a concept of the lexicon, which begins
+// with "=", or a word.
 type Term struct {
 	Key    string
 	Weight float64
 }
 
-// Weights by how much a form of a word says.
+// The weights of terms by their kind.
 const (
-	codeWeight   = 1.6 // --flag, ENV_VAR, %N: what was written exactly
-	wordWeight   = 1.0
+	codeWeight   = 1.6 // exact names: --flag, ENV_VAR, %N
+	wordWeight   = 1.0 // a concept of the lexicon
 	numberWeight = 0.35
 	plainWeight  = 0.75 // an English word that the lexicon does not know
 	bigramWeight = 0.45 // a pair of Han characters that the lexicon does not know
-	partWeight   = 0.5  // a piece of an identifier
+	partWeight   = 0.5  // a part of an identifier
 )
 
-// token finds, in this order: options, output patterns, identifiers and
-// numbers, runs of Han.
+// token matches, in this order: options, output patterns, identifiers, numbers, runs of
+// Han characters.
 var token = lazy.New(`--?[A-Za-z][\w-]*|%[A-Za-z]\b|[A-Za-z_][\w]*(?:[.+][A-Za-z_]\w*)*|\d+(?:\.\d+)?|\p{Han}+`)
 
-// directive tells an #SBATCH line of a script from the command.
+// directive replaces #SBATCH, so that the word differs from the command sbatch.
 var directive = strings.NewReplacer("#SBATCH", " sbatchline ", "#sbatch", " sbatchline ")
 
-// maxAsk is the length up to which a text may be a question, in bytes.
+// maxAsk is the maximal length of a question, in bytes. Longer texts are not searched for
+// host names, array slots and times.
 const maxAsk = 400
 
-// hostName finds in lower case the name of one machine, such as node-3, gpu07 or dgx12.
+// hostName matches a host name in lower case, such as node-3, gpu07 or dgx12.
 var hostName = lazy.New(`(?:^|[^\w-])(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|g|n)-?\d+(?:[^\w-]|$)`)
 
-// slots finds how many elements of an array may run at once, as in 1-50%5.
+// slots matches the limit of simultaneous array tasks, as in 1-50%5.
 var slots = lazy.On("%", `\d%\d`)
 
-// clock finds in lower case a time of day or a day of the week, at which something is
-// to begin.
+// clock matches, in lower case, a time of day or a day of the week: when a job should
+// begin.
 var clock = []*lazy.Pattern{
 	lazy.On("am|pm|a.m|p.m", `\b\d{1,2}(?::\d\d)? ?[ap]\.?m\b`), // 4 pm
 	lazy.On("at 0|at 1|at 2|at 3|at 4|at 5|at 6|at 7|at 8|at 9", `\bat \d{1,2}:\d\d\b`),
@@ -55,8 +58,8 @@ var clock = []*lazy.Pattern{
 	lazy.On("周|星期|礼拜", `(?:周|星期|礼拜)[一二三四五六日天]`),
 }
 
-// numbered reports whether a digit stands behind a letter or a dash, as it does in the
-// name of a machine and in few other words.
+// numbered reports whether a digit follows a letter or a dash, as in a host name and in
+// few other words. It is a fast filter before hostName.
 func numbered(low string) bool {
 	for i := 1; i < len(low); i++ {
 		if c := low[i-1]; '0' <= low[i] && low[i] <= '9' && (c == '-' || 'a' <= c && c <= 'z') {
@@ -66,7 +69,7 @@ func numbered(low string) bool {
 	return false
 }
 
-// Terms analyses a text. A key occurs once, with the greatest of its weights.
+// Terms returns the terms of a text. Each key occurs once, with its greatest weight.
 func Terms(text string) []Term {
 	lex := lexicon()
 	var list []Term
@@ -82,22 +85,20 @@ func Terms(text string) []Term {
 		at[key] = len(list)
 		list = append(list, Term{key, w})
 	}
-	var words []string // the run of plain English words that phrases are looked for in
+	var words []string // the current run of plain English words, in which phrases are searched
 	flush := func() {
 		for i := 0; i < len(words); {
-			n, key := lex.phrase(words[i:])
-			switch {
-			case n > 0:
+			if n, key := lex.phrase(words[i:]); n > 0 {
 				put(key, wordWeight)
 				i += n
-			default:
-				key, w := stem(words[i]), wordWeight
-				if key[0] != '=' {
-					w = plainWeight
-				}
-				put(key, w)
-				i++
+				continue
 			}
+			key, w := lex.word(words[i]), wordWeight
+			if key[0] != '=' {
+				w = plainWeight
+			}
+			put(key, w)
+			i++
 		}
 		words = words[:0]
 	}
@@ -153,7 +154,7 @@ func Terms(text string) []Term {
 	return list
 }
 
-// isAcronym reports whether a word is written in capitals, such as PD or NCCL.
+// isAcronym reports whether a word has no lower-case letters, such as PD or NCCL.
 func isAcronym(w string) bool {
 	if len(w) < 2 {
 		return false
@@ -166,8 +167,8 @@ func isAcronym(w string) bool {
 	return true
 }
 
-// fold brings full-width forms to ASCII and cuts hyphenated words apart, so
-// that "multi-node" reads as two words and "--node-rank" stays one option.
+// fold converts full-width forms to ASCII and splits hyphenated words: "multi-node"
+// becomes two words, but "--node-rank" stays one option.
 func fold(s string) string {
 	var b strings.Builder
 	prev := ' '
@@ -181,11 +182,8 @@ func fold(s string) string {
 		case r == '’':
 			r = '\''
 		}
-		if r == '-' && i > 0 && isAlnum(prev) {
-			// Inside an option the hyphen stays.
-			if !inOption(rs, i) {
-				r = ' '
-			}
+		if r == '-' && i > 0 && isAlnum(prev) && !inOption(rs, i) {
+			r = ' '
 		}
 		b.WriteRune(r)
 		prev = r
@@ -215,20 +213,8 @@ func inOption(rs []rune, i int) bool {
 
 func isAlnum(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-// stem cuts the common endings off an English word.
+// stem removes the common endings of an English word.
 func stem(w string) string {
-	lex := lexicon()
-	if key, ok := lex.concept[w]; ok {
-		return key
-	}
-	s := cut(w)
-	if key, ok := lex.concept[s]; ok {
-		return key
-	}
-	return s
-}
-
-func cut(w string) string {
 	n := len(w)
 	switch {
 	case n > 5 && strings.HasSuffix(w, "ies"):
@@ -245,7 +231,7 @@ func cut(w string) string {
 	return cutE(w)
 }
 
-// cutE drops a final e, so that "queue" and "queuing" meet.
+// cutE removes a final e, so that "queue" and "queuing" have the same stem.
 func cutE(w string) string {
 	if len(w) > 4 && strings.HasSuffix(w, "e") {
 		return w[:len(w)-1]
@@ -264,23 +250,23 @@ func undouble(w string) string {
 //go:embed lexicon.txt
 var lexiconText string
 
-// A lex is the lexicon: which words and phrases mean the same.
+// A lex is the lexicon: it maps words and phrases with the same meaning to one concept.
 type lex struct {
-	concept map[string]string // English word or phrase, or Chinese word → concept
-	stop    map[string]bool
-	field   map[string]bool // concepts of the field
-	longest int             // of a Chinese word, in runes
-	// phrases are the first words of English phrases, and how many words the
-	// longest that begins so has.
+	concept map[string]string // by English word or phrase, or Chinese word
+	stop    map[string]bool   // concepts to ignore
+	field   map[string]bool   // concepts of the field
+	longest int               // length of the longest Chinese word, in runes
+	// phrases maps the first word of English phrases to the number of words of the
+	// longest phrase with this beginning.
 	phrases map[string]int
 }
 
-// lexicon reads the table on first use.
+// lexicon parses the table on first use.
 //
-// A line names one concept and the forms of it: English forms separated by
-// commas, a semicolon, Chinese forms. A ~ marks a concept of everyday language,
-// which does not tell that a question is about the field. The line "stop"
-// lists words that say nothing.
+// A line has a concept and its forms: "concept: English forms; Chinese forms", with
+// commas between forms. A ~ before the concept marks everyday language, which does not
+// show that a question is about the field. The line "stop" lists words without meaning
+// for a search.
 var lexicon = sync.OnceValue(func() *lex {
 	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}, phrases: map[string]int{}}
 	for line := range strings.Lines(lexiconText) {
@@ -307,10 +293,8 @@ var lexicon = sync.OnceValue(func() *lex {
 			if f[0] < 0x80 {
 				if first, _, several := strings.Cut(f, " "); several {
 					l.phrases[first] = max(l.phrases[first], strings.Count(f, " ")+1)
-				} else {
-					if s := cut(f); l.concept[s] == "" {
-						l.concept[s] = key
-					}
+				} else if s := stem(f); l.concept[s] == "" {
+					l.concept[s] = key
 				}
 			} else {
 				l.longest = max(l.longest, len([]rune(f)))
@@ -320,10 +304,14 @@ var lexicon = sync.OnceValue(func() *lex {
 	return l
 })
 
-// word is the concept of one lower-case word, or its stem.
-func (l *lex) word(w string) string { return stem(w) }
+// word returns the concept of a lower-case word, or its stem where the lexicon knows
+// neither.
+func (l *lex) word(w string) string {
+	s := stem(w)
+	return cmp.Or(l.concept[w], l.concept[s], s)
+}
 
-// phrase finds the longest phrase of the lexicon at the head of words.
+// phrase finds the longest phrase of the lexicon at the beginning of words.
 func (l *lex) phrase(words []string) (n int, key string) {
 	for n := min(l.phrases[words[0]], len(words)); n > 1; n-- {
 		if key, ok := l.concept[strings.Join(words[:n], " ")]; ok {
@@ -333,8 +321,8 @@ func (l *lex) phrase(words []string) (n int, key string) {
 	return 0, ""
 }
 
-// han cuts a run of Han characters into words of the lexicon, longest first;
-// what is left over becomes pairs of characters.
+// han splits a run of Han characters into words of the lexicon, the longest possible
+// first. The remaining characters become pairs.
 func (l *lex) han(run string, put func(string, float64)) {
 	rs := []rune(run)
 	var rest []rune

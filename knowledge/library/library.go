@@ -1,5 +1,5 @@
-// Package library carries the cards and their index in the program: both are
-// made from knowledge/cards/data by go generate, and lie there ready to use.
+// Package library embeds the cards and their index in the program. go generate makes
+// both from knowledge/cards/data.
 package library
 
 //go:generate go run ./build
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +30,8 @@ var cardsBin string
 //go:embed index.bin
 var indexBin []byte
 
-// BuiltIn is what the program carries. Its cards are without their ways of
-// asking, which only the index needs.
+// BuiltIn returns the embedded library. Its cards have no Asks: only the index needs
+// them.
 var BuiltIn = sync.OnceValue(func() *Library {
 	lib := &Library{}
 	var err error
@@ -38,48 +39,50 @@ var BuiltIn = sync.OnceValue(func() *Library {
 		lib.Index, err = index.Open(indexBin)
 	}
 	if err != nil {
-		panic("library: embedded: " + err.Error()) // a test reads them
+		panic("library: embedded: " + err.Error()) // cannot happen: a test decodes both files
 	}
 	return lib
 })
 
-// Make indexes cards that are not built in: a site's pages, an operator's.
+// Make indexes cards that are not built in: a site's pages or an operator's cards.
 func Make(list []cards.Card) *Library {
 	x, err := index.Open(index.Build(docs(list)))
 	if err != nil {
-		panic("library: " + err.Error()) // Open reads what Build writes
+		panic("library: " + err.Error()) // cannot happen: Open reads what Build writes
 	}
 	return &Library{Cards: list, Index: x}
 }
 
-// OffTopic reports whether a hit is no card but a question about something else,
-// with which the library can only say that it has nothing.
+// OffTopic reports whether a hit is an off-topic question and no card.
 func (l *Library) OffTopic(h index.Hit) bool { return h.Doc >= len(l.Cards) }
 
-// Field reports whether a question holds a word of the field.
-func (l *Library) Field(question string) bool { return l.Index.Field(question, len(l.Cards)) }
-
-// Strange is how much of a question are words that no card holds.
-func (l *Library) Strange(question string) float64 { return l.Index.Strange(question, len(l.Cards)) }
-
-// Holds reports whether a card holds an option or a variable, in lower case.
-func (l *Library) Holds(name string) bool { return l.Index.Holds(name, len(l.Cards)) }
-
-// Find returns the card of an id.
-func (l *Library) Find(id string) (cards.Card, bool) {
-	for _, c := range l.Cards {
-		if c.ID == id {
-			return c, true
-		}
-	}
-	return cards.Card{}, false
+// HasFieldTerm reports whether a question contains a term of the field.
+func (l *Library) HasFieldTerm(question string) bool {
+	return l.Index.HasFieldTerm(question, len(l.Cards))
 }
 
-// offTopicFile lists questions about other things, one a line. They stand in the
-// index behind the cards, as neighbours that a question may be nearest to.
+// UnknownShare returns the share of a question's words that no card contains.
+func (l *Library) UnknownShare(question string) float64 {
+	return l.Index.UnknownShare(question, len(l.Cards))
+}
+
+// Holds reports whether a card contains an option or a variable, given in lower case.
+func (l *Library) Holds(name string) bool { return l.Index.Holds(name, len(l.Cards)) }
+
+// Find returns the card with the id.
+func (l *Library) Find(id string) (cards.Card, bool) {
+	i := slices.IndexFunc(l.Cards, func(c cards.Card) bool { return c.ID == id })
+	if i < 0 {
+		return cards.Card{}, false
+	}
+	return l.Cards[i], true
+}
+
+// offTopicFile lists questions about other subjects, one a line. They follow the cards
+// in the index. A question that is nearest to one of them is off topic.
 const offTopicFile = "off-topic.txt"
 
-// all are the cards of the folder, and those of Megatron's messages.
+// all returns the cards of the folder and the cards of Megatron's messages.
 func all(data fs.FS) ([]cards.Card, error) {
 	list, err := cards.Load(data)
 	if err != nil {
@@ -89,7 +92,7 @@ func all(data fs.FS) ([]cards.Card, error) {
 	return append(list, more...), err
 }
 
-// Build makes the two embedded files from the folder of the cards.
+// Build makes the two embedded files from the folder of cards.
 func Build(data fs.FS) (cardsFile, indexFile []byte, err error) {
 	list, err := all(data)
 	if err != nil {
@@ -116,7 +119,7 @@ func docs(list []cards.Card) []index.Doc {
 	return all
 }
 
-// fields are what is kept of a card.
+// fields returns the fields of a card that encode writes.
 func fields(c *cards.Card) []*string {
 	return []*string{&c.ID, &c.Title.EN, &c.Title.ZH, &c.Skill, &c.URL, &c.Text.EN, &c.Text.ZH}
 }
@@ -134,7 +137,7 @@ func encode(list []cards.Card) []byte {
 
 var errFormat = errors.New("not a file of cards of this release")
 
-// decode reads what encode wrote. The cards' texts share its memory.
+// decode reads the result of encode. The cards' texts share the memory of s.
 func decode(s string) ([]cards.Card, error) {
 	number := func() (int, error) {
 		n, k := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))

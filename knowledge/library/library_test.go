@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
-func TestWhatIsEmbeddedIsMadeOfTheCardsAsTheyAre(t *testing.T) {
+func TestEmbeddedFilesAreCurrent(t *testing.T) {
 	c, x, err := library.Build(os.DirFS("../cards/data"))
 	require.NoError(t, err)
 	haveCards, err := os.ReadFile("cards.bin")
@@ -24,11 +24,11 @@ func TestWhatIsEmbeddedIsMadeOfTheCardsAsTheyAre(t *testing.T) {
 	require.True(t, bytes.Equal(c, haveCards) && bytes.Equal(x, haveIndex), "the cards have changed: run go generate ./knowledge/library")
 }
 
-func TestCardsComeBackAsTheyWere(t *testing.T) {
+func TestEmbeddedCardsEqualTheSource(t *testing.T) {
 	list, err := cards.Load(os.DirFS("../cards/data"))
 	require.NoError(t, err)
 	lib := library.BuiltIn()
-	require.Greater(t, len(lib.Cards), len(list), "those of Megatron's messages stand behind")
+	require.Greater(t, len(lib.Cards), len(list), "the cards of Megatron's messages follow")
 	for i, c := range list {
 		c.Asks = nil
 		require.Equal(t, c, lib.Cards[i])
@@ -40,8 +40,8 @@ func TestCardsComeBackAsTheyWere(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A way of asking must lead to its own card.
-func TestWaysOfAskingLeadToTheirCards(t *testing.T) {
+// Each example question must find its own card.
+func TestExampleQuestionsFindTheirCards(t *testing.T) {
 	list, err := cards.Load(os.DirFS("../cards/data"))
 	require.NoError(t, err)
 	lib := library.BuiltIn()
@@ -58,16 +58,16 @@ func TestWaysOfAskingLeadToTheirCards(t *testing.T) {
 			}
 			if !found {
 				lost++
-				t.Logf("%s: %q leads elsewhere", c.ID, ask)
+				t.Logf("%s: %q finds other cards", c.ID, ask)
 			}
 		}
 	}
 	require.Less(t, float64(lost)/float64(asked), 0.02)
 }
 
-// What Megatron prints where it stops leads to the rule that it enforces, as it
-// is pasted: with the error's name before it and the values filled in.
-func TestMessagesOfMegatronLeadToTheirRules(t *testing.T) {
+// Messages of Megatron, with the error's name and with values filled in, find the card of
+// their rule.
+func TestMessagesOfMegatronFindTheirRules(t *testing.T) {
 	lib := library.BuiltIn()
 	for message, want := range map[string]string{
 		"AssertionError: --use-checkpoint-args requires --load or --pretrained-checkpoint argument": "check.checkpoint-args-need-load",
@@ -79,7 +79,7 @@ func TestMessagesOfMegatronLeadToTheirRules(t *testing.T) {
 		require.Equal(t, want, lib.Cards[hits[0].Doc].ID, message)
 	}
 	for _, c := range lib.Cards {
-		if strings.HasPrefix(c.ID, library.Checks) {
+		if strings.HasPrefix(c.ID, library.MessagePrefix) {
 			require.Regexp(t, `^https://github\.com/NVIDIA/Megatron-LM/blob/[0-9a-f]{40}/megatron/.*\.py#L\d+$`, c.URL, c.ID)
 			require.Contains(t, c.Text.EN, "To do: ", c.ID)
 			require.Contains(t, c.Text.ZH, "做法", c.ID)
@@ -87,22 +87,22 @@ func TestMessagesOfMegatronLeadToTheirRules(t *testing.T) {
 	}
 }
 
-func TestOptionsAndVariablesOfCardsAreHeld(t *testing.T) {
+func TestTermsOfCards(t *testing.T) {
 	lib := library.BuiltIn()
 	require.True(t, lib.Holds("--ntasks-per-node"))
 	require.True(t, lib.Holds("nccl_ib_timeout"))
-	require.False(t, lib.Holds("--turbo-slurm-mode"), "a question about something else holds it, and no card")
-	require.True(t, lib.Field("why is my sbatch job pending"))
-	require.True(t, lib.Field("fairshare explained"), "the questions of several cards hold it, and none about something else")
-	require.False(t, lib.Field("my back hurts"))
-	require.Zero(t, lib.Strange("why is my sbatch job pending"))
-	require.Zero(t, lib.Strange("NCCL WARN fe80::ff nemo_zz v99"), "a name or a number may be new anywhere")
-	require.Greater(t, lib.Strange("how do I water a rhododendron"), lib.Strange("how do I water a rhododendron on a GPU node under Slurm"))
-	require.InDelta(t, 1, lib.Strange("rhododendron"), 1e-9)
-	require.Zero(t, lib.Strange(""))
+	require.False(t, lib.Holds("--turbo-slurm-mode"), "an off-topic question contains it, and no card does")
+	require.True(t, lib.HasFieldTerm("why is my sbatch job pending"))
+	require.True(t, lib.HasFieldTerm("fairshare explained"), "the questions of several cards contain it, and no off-topic question does")
+	require.False(t, lib.HasFieldTerm("my back hurts"))
+	require.Zero(t, lib.UnknownShare("why is my sbatch job pending"))
+	require.Zero(t, lib.UnknownShare("NCCL WARN fe80::ff nemo_zz v99"), "a name or a number may be new anywhere")
+	require.Greater(t, lib.UnknownShare("how do I water a rhododendron"), lib.UnknownShare("how do I water a rhododendron on a GPU node under Slurm"))
+	require.InDelta(t, 1, lib.UnknownShare("rhododendron"), 1e-9)
+	require.Zero(t, lib.UnknownShare(""))
 }
 
-func TestALibraryOfItsOwnIsMadeAtOnce(t *testing.T) {
+func TestMake(t *testing.T) {
 	lib := library.Make([]cards.Card{{
 		ID: "a", Title: lang.Text{EN: "Falcon scratch"}, Asks: []string{"where is scratch on falcon"}, Text: lang.Text{EN: "/falcon/scratch"},
 	}, {ID: "b", Title: lang.Text{EN: "Contacts"}, Asks: []string{"who helps"}, Text: lang.Text{EN: "#gpu-help"}}})
@@ -111,5 +111,5 @@ func TestALibraryOfItsOwnIsMadeAtOnce(t *testing.T) {
 	require.Equal(t, 0, hits[0].Doc)
 	require.False(t, lib.OffTopic(hits[0]))
 	require.False(t, lib.OffTopic(index.Hit{Doc: 1}))
-	require.True(t, lib.OffTopic(index.Hit{Doc: 2}), "what stands behind the last card is none")
+	require.True(t, lib.OffTopic(index.Hit{Doc: 2}), "no card is behind the last one")
 }

@@ -11,24 +11,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// messagesFile lists what Megatron says where it stops, one line a rule: people
-// paste it, and the rule knows what to do.
+// messagesFile lists the messages with which Megatron stops, one line for each rule.
+// People paste such messages into questions; the rule's texts are the answer.
 const messagesFile = "megatron-messages.txt"
 
-// Checks begins the ids of the cards of Megatron's messages.
-const Checks = "check."
+// MessagePrefix is the prefix of the ids of cards about Megatron's messages.
+const MessagePrefix = "check."
 
-// checkedAt is the commit of Megatron-LM whose lines the rules name.
+// checkedAt is the address of the Megatron-LM commit whose lines are the rules' sources.
 const checkedAt = "https://github.com/NVIDIA/Megatron-LM/blob/d98e8a64ddf34856e74b24714e3bedb2f5a39553/"
 
-// filledIn stands in a message for what the program fills in.
+// filledIn matches the placeholder of a value in a message.
 var filledIn = regexp.MustCompile(`\s*['"(]*…['")]*\s*`)
 
-// stopped is a message's text, for the rules that share it.
+// stopped is the first sentence of a message's card.
 var stopped = lang.Text{EN: `Megatron stops with "%s".`, ZH: `Megatron 报 "%s" 并停止。`}
 
-// told is one of the rules: when it holds, what must be, why, and what to do.
-func told(r rules.Rule) lang.Text {
+// ruleText returns a rule as text: when it applies, what must be true, why, and what
+// to do.
+func ruleText(r rules.Rule) lang.Text {
 	text := lang.Text{EN: "%s: %s (%s). To do: %s.", ZH: "%s：%s（%s）。做法：%s。"}
 	when := r.Condition
 	if when.ZH == "" {
@@ -37,7 +38,8 @@ func told(r rules.Rule) lang.Text {
 	return text.With(when, r.Requirement, r.Reason, r.Remedy)
 }
 
-// messages are the cards of Megatron's messages.
+// messages returns a card for each of Megatron's messages. Rules with the same message
+// share a card.
 func messages(data fs.FS) ([]cards.Card, error) {
 	text, err := fs.ReadFile(data, messagesFile)
 	if err != nil {
@@ -58,7 +60,7 @@ func messages(data fs.FS) ([]cards.Card, error) {
 		if !ok || message == "" {
 			return nil, fmt.Errorf("%s: %q: no rule of that id, or no message", messagesFile, id)
 		}
-		more := told(r)
+		more := ruleText(r)
 		if i, ok := at[message]; ok {
 			list[i].Text.EN += " " + more.In(lang.EN)
 			list[i].Text.ZH += more.In(lang.ZH)
@@ -66,12 +68,12 @@ func messages(data fs.FS) ([]cards.Card, error) {
 		}
 		at[message] = len(list)
 		path, number, _ := strings.Cut(r.Source, ":")
-		said := stopped.With(message)
+		first := stopped.With(message)
 		list = append(list, cards.Card{
-			ID: Checks + id, Skill: "parallel-layout", URL: checkedAt + path + "#L" + number,
+			ID: MessagePrefix + id, Skill: "parallel-layout", URL: checkedAt + path + "#L" + number,
 			Title: lang.Text{EN: "Megatron's check " + id, ZH: "Megatron 的检查 " + id},
 			Asks:  []string{message, filledIn.ReplaceAllString(message, " ")},
-			Text:  lang.Text{EN: said.In(lang.EN) + " " + more.In(lang.EN), ZH: said.In(lang.ZH) + more.In(lang.ZH)},
+			Text:  lang.Text{EN: first.In(lang.EN) + " " + more.In(lang.EN), ZH: first.In(lang.ZH) + more.In(lang.ZH)},
 		})
 	}
 	return list, nil

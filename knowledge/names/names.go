@@ -1,6 +1,6 @@
-// Package names knows which command line options and environment variables
-// exist around a training job, so that a question about one that does not
-// exist is not answered as if it did.
+// Package names knows which command-line options and environment variables of a
+// training job's tools exist. So a question about a name that does not exist is not
+// answered as if it did.
 package names
 
 import (
@@ -16,7 +16,7 @@ import (
 //go:embed names.txt
 var table string
 
-// listed holds the names of the table.
+// listed returns the set of names in the table.
 var listed = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
 	for line := range strings.Lines(table) {
@@ -25,30 +25,26 @@ var listed = sync.OnceValue(func() map[string]bool {
 	return set
 })
 
-// fold brings an option to one spelling: lower case, hyphens.
-func fold(o string) string {
-	return strings.TrimRight(strings.ReplaceAll(strings.ToLower(o), "_", "-"), "-")
-}
-
-// Option reports whether an option such as --nodes exists in any of the tools,
-// or begins one that does, as argparse and getopt take it.
+// Option reports whether an option such as --nodes exists in any of the tools, or is an
+// abbreviation of an existing one, which argparse and getopt accept. Case does not
+// matter, and _ counts as -.
 func Option(name string) bool {
-	name = fold(name)
+	name = strings.TrimRight(strings.ReplaceAll(strings.ToLower(name), "_", "-"), "-")
 	if listed()[name] || library.BuiltIn().Holds(name) {
 		return true
 	}
 	if _, ok := megatron.LookupFlag(name); ok {
 		return true
 	}
-	return len(name) >= minBeginning &&
+	return len(name) >= minAbbreviation &&
 		slices.ContainsFunc(megatron.Flags(), func(f megatron.Flag) bool { return strings.HasPrefix(f.Name, name) })
 }
 
-// minBeginning is how long the beginning of an option has to be to stand for it.
-const minBeginning = 7
+// minAbbreviation is the least length of an abbreviated option, with its dashes.
+const minAbbreviation = 7
 
-// Variable reports whether an environment variable such as NCCL_DEBUG exists, or
-// is how one ends, as people shorten a long name: MAX_CONNECTIONS.
+// Variable reports whether an environment variable such as NCCL_DEBUG exists, or is the
+// end of an existing name, as in MAX_CONNECTIONS.
 func Variable(name string) bool {
 	if listed()[name] || library.BuiltIn().Holds(strings.ToLower(name)) {
 		return true

@@ -8,19 +8,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
-func TestNamesThatExistAreKnown(t *testing.T) {
+func TestOptionAndVariable(t *testing.T) {
 	for _, o := range []string{
 		"--tensor-model-parallel-size", "--gpus-per-node", "--rdzv_backend", "--container-image", "--locked", "--only-group",
-		"--tensor-model-par",                // as argparse takes it
-		"--nodefile", "--disable-fp8-wgrad", // told by one source each: the table, an older name of Megatron's
+		"--tensor-model-par",                // an abbreviation, which argparse accepts
+		"--nodefile", "--disable-fp8-wgrad", // each from one source: the table, and an older name of Megatron's
 	} {
 		require.True(t, names.Option(o), o)
 	}
 	for _, v := range []string{"NCCL_DEBUG", "SLURM_JOB_ID", "CUDA_DEVICE_MAX_CONNECTIONS", "UV_CACHE_DIR", "MAX_CONNECTIONS", "NCCL_TUNER_PLUGIN"} {
 		require.True(t, names.Variable(v), v)
 	}
-	require.True(t, names.Option("--tenso"), "as short as a beginning may be")
-	require.False(t, names.Option("--tens"), "what is shorter begins too many")
+	require.True(t, names.Option("--tenso"), "the shortest abbreviation")
+	require.False(t, names.Option("--tens"), "a shorter one would match too many options")
 	require.False(t, names.Option("--turbo-mode"))
 	require.False(t, names.Option("--tensor-model-x"))
 	require.False(t, names.Variable("NCCL_MAGIC"))

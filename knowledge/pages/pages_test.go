@@ -14,8 +14,8 @@ var update = flag.Bool("update", false, "write the pages")
 
 const root = "../../skills"
 
-// The skills must say what the rules, the flag table and the cards say.
-func TestSkillsSayWhatTheRulesSay(t *testing.T) {
+// The skills must agree with the rules, the flag table and the cards.
+func TestSkillsAgreeWithTheRules(t *testing.T) {
 	files, err := Write(os.DirFS(root))
 	require.NoError(t, err)
 	for name, text := range files {
@@ -31,9 +31,9 @@ func TestSkillsSayWhatTheRulesSay(t *testing.T) {
 		}
 	}
 	for name, text := range files {
-		require.Less(t, len(text), 22<<10, "%s is too long to be read at once", name)
+		require.Less(t, len(text), 22<<10, "%s is too long to read at once", name)
 	}
-	// What is no longer written is no longer there.
+	// A page that is no longer generated must be deleted.
 	kept, err := filepath.Glob(filepath.Join(root, "*", "references", "*.md"))
 	require.NoError(t, err)
 	for _, file := range kept {
@@ -48,6 +48,6 @@ func TestSkillsSayWhatTheRulesSay(t *testing.T) {
 			require.NoError(t, os.Remove(file))
 			continue
 		}
-		t.Errorf("%s is not written from anything any more: run go test ./knowledge/pages -update", name)
+		t.Errorf("%s is no longer generated: run go test ./knowledge/pages -update", name)
 	}
 }

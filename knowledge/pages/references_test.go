@@ -12,15 +12,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 )
 
-// mostOnPage is how long a reference page becomes, in bytes, before its topic is
-// split: some 4,000 tokens, which an agent reads without a second thought.
+// mostOnPage is the length in bytes above which a topic is split into several pages. It is
+// about 4,000 tokens, which an agent reads at little cost.
 const mostOnPage = 16 << 10
 
-// fewest is how many cards a topic has at least; those of smaller ones share a page.
+// fewest is the least number of cards of a topic. Smaller topics share a page.
 const fewest = 8
 
-// topics are the pages' names by what the cards' ids begin with; the longest
-// beginning counts.
+// topics maps prefixes of card ids to the names of pages. The longest prefix of an id
+// counts.
 var topics = map[string]string{
 	"around.": "around-training", "build.": "images-and-dependencies", "ci.": "tests-and-labels", "ckpt.": "checkpoints", "comm.": "communication",
 	"conf.": "slurm-conf", "cp.": "parallelism", "data.": "data", "docker.": "docker", "enroot.": "enroot", "err.": "error-messages",
@@ -35,7 +35,7 @@ var topics = map[string]string{
 	"variable.NCCL_": "nccl-variables", "variable.SLURM_": "slurm-variables", "xid.": "xid-errors",
 }
 
-// topic is the name of the page that a card of this id belongs to.
+// topic returns the name of the page for a card id.
 func topic(id string) string {
 	for n := len(id); n > 0; n-- {
 		if t, ok := topics[id[:n]]; ok {
@@ -45,9 +45,9 @@ func topic(id string) string {
 	return "more"
 }
 
-// references are a skill's cards by topic, each page short enough to be read at
-// once, and answers.md as their table of contents with the line that finds an
-// entry. They are English: SKILL.zh.md and `megatron-ops ask` are there in Chinese.
+// references returns a skill's pages of cards, by file name: one or more short pages for
+// each topic, and answers.md with a table of contents and the command that finds an entry.
+// The pages are in English only; SKILL.zh.md and `megatron-ops ask` serve Chinese.
 func references(skill string, list []cards.Card) map[string]string {
 	byTopic := map[string][]cards.Card{}
 	for _, c := range list {
@@ -77,14 +77,14 @@ func references(skill string, list []cards.Card) map[string]string {
 	return out
 }
 
-// letter is what a card is sorted under: the first letter or digit of its title.
+// letter returns the first letter or digit of a card's title, by which cards are sorted.
 func letter(c cards.Card) string {
 	title := strings.ToLower(c.Title.In(lang.EN))
 	return strings.TrimLeftFunc(title, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })[:1]
 }
 
-// byLetters sorts cards by title and parts them, where one page would be longer
-// than mostOnPage, into pages of about the same length, each beginning with a new letter.
+// byLetters sorts cards by title. Where one page would be longer than mostOnPage, it divides
+// them into pages of similar length, each of which begins with a new letter.
 func byLetters(all []cards.Card) [][]cards.Card {
 	slices.SortStableFunc(all, func(a, b cards.Card) int {
 		return cmp.Or(cmp.Compare(letter(a), letter(b)), cmp.Compare(strings.ToLower(a.Title.In(lang.EN)), strings.ToLower(b.Title.In(lang.EN))))
@@ -122,7 +122,7 @@ func reference(skill, topic string, list []cards.Card) string {
 	return b.String()
 }
 
-// entry is one card.
+// entry returns the text of one card.
 func entry(c cards.Card) string {
 	text := fmt.Sprintf("\n## %s\n\n%s\n", c.Title.In(lang.EN), c.Text.In(lang.EN))
 	if c.URL != "" {

@@ -15,16 +15,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// Write returns the generated files of the skills under fsys, by their paths:
-// reference pages as a whole, and every other Markdown page whose blocks differ.
+// Write returns the generated files of the skills under fsys, by path: all reference pages,
+// and every other Markdown page with an outdated block.
 func Write(fsys fs.FS) (map[string]string, error) {
 	out := map[string]string{
 		"slurm-user-guide/references/states.md": states(),
 	}
 	bySkill := map[string][]cards.Card{}
 	for _, c := range library.BuiltIn().Cards {
-		if strings.HasPrefix(c.ID, library.Checks) {
-			continue // the table of the rules has them
+		if strings.HasPrefix(c.ID, library.MessagePrefix) {
+			continue // the skills have a table of the rules instead
 		}
 		bySkill[c.Skill] = append(bySkill[c.Skill], c)
 	}
@@ -60,21 +60,21 @@ func Write(fsys fs.FS) (map[string]string, error) {
 	return out, err
 }
 
-// Markers of a generated block.
+// The markers of a generated block.
 const (
 	begin = "<!-- begin generated: "
 	end   = "<!-- end generated: "
 	stop  = " -->"
 )
 
-// blocks are what the markers name.
+// blocks maps the names in markers to the functions that generate the blocks.
 var blocks = map[string]func(lang.Lang) string{
 	"cdmc":      connections,
 	"constants": constants,
 	"flags":     flags,
 }
 
-// fill replaces the text between markers.
+// fill replaces the text between each pair of markers.
 func fill(text string, l lang.Lang) (string, error) {
 	var b strings.Builder
 	for {
@@ -90,7 +90,7 @@ func fill(text string, l lang.Lang) (string, error) {
 		}
 		_, after, ok := strings.Cut(rest, end+name+stop)
 		if !ok {
-			return "", fmt.Errorf("block %q does not end", name)
+			return "", fmt.Errorf("block %q has no end marker", name)
 		}
 		b.WriteString(begin + name + stop + "\n" + write(l) + end + name + stop)
 		text = after
@@ -116,7 +116,7 @@ func (t *table) row(cells ...string) {
 
 func code(s string) string { return "`" + s + "`" }
 
-// connections is the matrix of CUDA_DEVICE_MAX_CONNECTIONS.
+// connections returns the table of CUDA_DEVICE_MAX_CONNECTIONS.
 func connections(l lang.Lang) string {
 	t := newTable(lang.Text{EN: "configuration", ZH: "配置"}.In(l), lang.Text{EN: "value", ZH: "取值"}.In(l), lang.Text{EN: "reason", ZH: "原因"}.In(l))
 	for _, c := range []struct {
@@ -136,12 +136,12 @@ func connections(l lang.Lang) string {
 	return t.String()
 }
 
-// constants are the launch constants for a configuration that is not known yet.
+// constants returns the table of launch constants for an unknown configuration.
 func constants(l lang.Lang) string {
 	t := newTable(lang.Text{EN: "constant", ZH: "常量"}.In(l), lang.Text{EN: "value", ZH: "取值"}.In(l), lang.Text{EN: "reason", ZH: "原因"}.In(l))
 	for _, c := range rules.Constants(rules.Config{}) {
 		if c.Name == "CUDA_DEVICE_MAX_CONNECTIONS" {
-			continue // it has a table of its own
+			continue // has its own table
 		}
 		t.row(c.Name, code(c.Value), c.Reason.In(l))
 	}
@@ -169,7 +169,8 @@ func flags(l lang.Lang) string {
 	return t.String()
 }
 
-// states is the table of job states, node states and signs, in both languages.
+// states returns the page with the tables of job states, node states and suffixes, in both
+// languages.
 func states() string {
 	var b strings.Builder
 	b.WriteString(written)

@@ -1,5 +1,5 @@
-// Package recipes holds the models that people train with Megatron-LM, as its
-// own arguments, and the layouts and speeds that were published for them.
+// Package recipes holds models that people train with Megatron-LM, as Megatron's
+// arguments, with their published layouts and speeds.
 package recipes
 
 import (
@@ -27,20 +27,21 @@ type Model struct {
 	// Also are other names of the same architecture.
 	Also     []string `yaml:"also" json:"also,omitempty"`
 	Families []string `yaml:"families" json:"-"`
-	// Entry is gpt or hybrid, by which of Megatron's scripts trains it.
+	// Entry is gpt or hybrid: the script of Megatron that trains the model.
 	Entry string `yaml:"entry" json:"entry,omitempty"`
-	// Since is the first release that knows all of its flags; empty for all.
+	// Since is the first release that knows all flags of the model; empty means that
+	// every release does.
 	Since  string `yaml:"since" json:"since,omitempty"`
 	Source string `yaml:"source" json:"source"`
 	Args   string `yaml:"args" json:"-"`
 	Runs   []Run  `yaml:"runs" json:"runs"`
 }
 
-// A Run is a layout of a model that was published for a GPU and a count.
+// A Run is a published layout of a model for a kind and a number of GPUs.
 type Run struct {
 	GPU  string `yaml:"gpu" json:"gpu"`
 	GPUs int    `yaml:"gpus" json:"gpus"`
-	// Type is the type of number of the products: bf16, fp8, blockwise, mxfp8 or nvfp4.
+	// Type is the data type of the GEMMs: bf16, fp8, blockwise, mxfp8 or nvfp4.
 	Type  string `yaml:"type" json:"type"`
 	Batch int    `yaml:"batch" json:"global_batch_size"`
 	Micro int    `yaml:"micro" json:"micro_batch_size,omitempty"`
@@ -51,15 +52,15 @@ type Run struct {
 	EP    int    `yaml:"ep" json:"EP,omitempty"`
 	// Stages is the --pipeline-model-parallel-layout.
 	Stages string `yaml:"stages" json:"stages,omitempty"`
-	// Full reports that every layer is computed again on the way back, Sharded that
-	// the gradients are sharded too.
+	// Full reports full recompute of every layer, Sharded that the gradients are sharded
+	// too.
 	Full    bool   `yaml:"full" json:"-"`
 	Sharded bool   `yaml:"sharded" json:"-"`
 	Args    string `yaml:"args" json:"-"`
-	// TFLOPS is the published speed in TFLOP/s a GPU; 0 where none was.
+	// TFLOPS is the published speed in TFLOP/s a GPU; 0 where none is published.
 	TFLOPS float64 `yaml:"tflops" json:"tflops_per_gpu,omitempty"`
 	Source string  `yaml:"source" json:"source"`
-	// shared are the arguments that all runs of the source have.
+	// shared are the arguments of all runs from the same source.
 	shared string
 }
 
@@ -72,7 +73,7 @@ type book struct {
 	Models   []Model           `yaml:"models"`
 }
 
-// read is the file; it is part of the program, and a test reads all of it.
+// read parses recipes.yaml. It panics on a bad file; a test parses the embedded one.
 var read = sync.OnceValue(func() book {
 	var b book
 	if err := yaml.UnmarshalWithOptions(file, &b, yaml.Strict()); err != nil {
@@ -93,10 +94,10 @@ var read = sync.OnceValue(func() book {
 	return b
 })
 
-// Models are all models, in the file's order.
+// Models returns all models, in the file's order.
 func Models() []Model { return slices.Clone(read().Models) }
 
-// Names are the names of all models.
+// Names returns the names of all models.
 func Names() []string {
 	var names []string
 	for _, m := range read().Models {
@@ -105,7 +106,8 @@ func Names() []string {
 	return names
 }
 
-// plain is a name without what people write in different ways.
+// plain returns a model's name in lower case, without separators, vendor prefixes and
+// common suffixes.
 func plain(name string) string {
 	name = strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	for _, end := range []string{"-instruct", "-base", "-chat", "-hf", "-bf16"} {
@@ -116,11 +118,11 @@ func plain(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
 }
 
-// Lookup finds a model by a name as people write it: llama3-70b, Llama-3.1-70B,
-// Qwen/Qwen3-30B-A3B; or by the start of it, where only one model begins so.
+// Lookup finds a model by any common form of its name, such as llama3-70b, Llama-3.1-70B
+// or Qwen/Qwen3-30B-A3B, or by a prefix that only one model has.
 func Lookup(name string) (Model, bool) {
 	want := plain(name)
-	var begin []Model
+	var prefixed []Model
 	for _, m := range read().Models {
 		for _, n := range append([]string{m.Name}, m.Also...) {
 			if plain(n) == want {
@@ -128,16 +130,16 @@ func Lookup(name string) (Model, bool) {
 			}
 		}
 		if want != "" && strings.HasPrefix(plain(m.Name), want) {
-			begin = append(begin, m)
+			prefixed = append(prefixed, m)
 		}
 	}
-	if len(begin) == 1 {
-		return begin[0], true
+	if len(prefixed) == 1 {
+		return prefixed[0], true
 	}
 	return Model{}, false
 }
 
-// Like are the names that are near to a word that names no model.
+// Like returns the names most similar to an unknown model name.
 func Like(name string) []string {
 	want := plain(name)
 	var found []string
@@ -155,7 +157,7 @@ func Like(name string) []string {
 	return nil
 }
 
-// Argv is the model as Megatron's arguments, without layout and batch.
+// Argv returns the model as Megatron's arguments, without layout and batch.
 func (m Model) Argv() []string {
 	b := read()
 	words := strings.Fields(b.Common)
@@ -165,14 +167,14 @@ func (m Model) Argv() []string {
 	return append(words, strings.Fields(m.Args)...)
 }
 
-// Script is Megatron's entry script for the model.
+// Script returns the name of Megatron's entry script for the model.
 func (m Model) Script() string { return "pretrain_" + m.Entry + ".py" }
 
-// Argv is the run's layout, batch and type of number as Megatron's arguments.
+// Argv returns the run's layout, batch and data type as Megatron's arguments.
 func (r Run) Argv() []string {
 	words := r.Number()
-	add := func(name string, n, without int) {
-		if n != without {
+	add := func(name string, n, omitted int) {
+		if n != omitted {
 			words = append(words, name, strconv.Itoa(n))
 		}
 	}
@@ -202,13 +204,13 @@ func (r Run) Argv() []string {
 	return append(words, strings.Fields(r.Args)...)
 }
 
-// Number is what the run's type of number adds to the arguments.
+// Number returns the arguments for the run's data type.
 func (r Run) Number() []string { return strings.Fields(read().Types[r.Type]) }
 
-// Types are the types of number that a run may have.
+// Types returns the data types of runs.
 func Types() []string { return slices.Sorted(maps.Keys(read().Types)) }
 
-// Layout is the run's sizes in a few words.
+// Layout returns the run's parallel sizes, such as "TP4 PP2".
 func (r Run) Layout() string {
 	words := fmt.Sprintf("TP%d PP%d", r.TP, r.PP)
 	for _, n := range []struct {
@@ -222,17 +224,17 @@ func (r Run) Layout() string {
 	return words
 }
 
-// Group is how many GPUs hold the model once.
+// Group returns the number of GPUs that hold one copy of the model.
 func (r Run) Group() int { return r.TP * r.PP * r.CP }
 
-// Find is the published run for a kind of GPU, a count and a type of number;
-// an empty kind or type and a count of 0 stand for any. Where nobody published
-// that count it is the run of the most GPUs below it, whose groups fill the
-// count; exact is false then.
-func (m Model) Find(gpu string, gpus int, number string) (r Run, exact, ok bool) {
+// Find returns the published run for a kind of GPU, a number of GPUs and a data type. An
+// empty kind or type and a number of 0 mean any. Where no run has that number of GPUs,
+// exact is false, and the run is the largest smaller one whose layout can be repeated to
+// use all GPUs.
+func (m Model) Find(gpu string, gpus int, dataType string) (r Run, exact, ok bool) {
 	kind, _ := megatron.LookupGPU(gpu)
 	for _, run := range m.Runs {
-		if gpu != "" && run.GPU != kind.Name || number != "" && run.Type != number {
+		if gpu != "" && run.GPU != kind.Name || dataType != "" && run.Type != dataType {
 			continue
 		}
 		if gpus == 0 || run.GPUs == gpus {
@@ -246,7 +248,7 @@ func (m Model) Find(gpu string, gpus int, number string) (r Run, exact, ok bool)
 	return r, false, ok
 }
 
-// PerNode is how many GPUs a node with that kind has, as they are sold.
+// PerNode returns the usual number of GPUs of a node with this kind of GPU.
 func PerNode(gpu string) int {
 	if strings.HasPrefix(gpu, "gb") {
 		return 4

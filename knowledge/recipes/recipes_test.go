@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// plan is what Megatron and the documents say against a run in a release.
+// plan returns the problems of a run in a release.
 func plan(m Model, r Run, release megatron.Release) []rules.Problem {
 	kind, _ := megatron.LookupGPU(r.GPU)
 	run := megatron.Run{Entry: m.Entry, Argv: append(m.Argv(), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}, Release: release}
@@ -54,7 +54,7 @@ func TestEveryRunPassesPlanInItsReleases(t *testing.T) {
 	}
 }
 
-// A published run ran: its lower estimate of memory must leave room for it.
+// A published run has run, so the lower bound of its memory estimate must fit.
 func TestEveryPublishedRunFits(t *testing.T) {
 	for _, m := range Models() {
 		for _, r := range m.Runs {
@@ -74,10 +74,10 @@ func TestEveryPublishedRunFits(t *testing.T) {
 	}
 }
 
-// TestOperationsAreThePublishedOnes holds our count against tables that name both
-// the tokens and the TFLOP/s of a run (NVIDIA-NeMo/Megatron-Bridge,
-// docs/performance-summary.md): their quotient is what one token costs.
-func TestOperationsAreThePublishedOnes(t *testing.T) {
+// TestOperationsMatchPublishedNumbers compares our count with tables that have both the
+// tokens and the TFLOP/s of a run (NVIDIA-NeMo/Megatron-Bridge,
+// docs/performance-summary.md). Their quotient is the cost of one token.
+func TestOperationsMatchPublishedNumbers(t *testing.T) {
 	for name, billions := range map[string]float64{
 		"llama3-8b": 51.5, "llama3-70b": 449.2, "llama3.1-405b": 2524, "qwen3-30b-a3b": 23.0, "qwen3-235b-a22b": 148.0,
 		"deepseek-v3": 260.0, "kimi-k2": 204.4, "gpt-oss-120b": 32.6, "nemotron3-nano-30b-a3b": 22.3, "nemotron3-super-120b-a12b": 84.6,
@@ -90,8 +90,7 @@ func TestOperationsAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-// Where nobody published the count that is asked for, the run of the most GPUs below it is found whose groups fill the count.
-func TestTheNearestPublishedRunIsFound(t *testing.T) {
+func TestFind(t *testing.T) {
 	m := Model{Runs: []Run{
 		{GPU: "h100", GPUs: 64, Type: "bf16", Batch: 512, Micro: 1, TP: 2, PP: 2, CP: 1, EP: 1},
 		{GPU: "h100", GPUs: 128, Type: "bf16", Batch: 512, Micro: 2, TP: 4, PP: 2, CP: 1, EP: 8},
@@ -105,8 +104,8 @@ func TestTheNearestPublishedRunIsFound(t *testing.T) {
 		why    string
 	}{
 		{"", 0, "", 64, true, "any"},
-		{"h100", 128, "bf16", 128, true, "the very one"},
-		{"h100", 256, "", 128, false, "both fill it: the larger"},
+		{"h100", 128, "bf16", 128, true, "exactly this run"},
+		{"h100", 256, "", 128, false, "both can be repeated: the larger"},
 		{"h100", 68, "", 0, false, "17 replicas do not share 512 sequences"},
 		{"h100", 4096, "", 0, false, "more replicas than sequences"},
 		{"h100", 32, "", 0, false, "below each"},
@@ -120,7 +119,7 @@ func TestTheNearestPublishedRunIsFound(t *testing.T) {
 	}
 }
 
-func TestAnUnknownModelIsToldThoseOfItsName(t *testing.T) {
+func TestLike(t *testing.T) {
 	require.Equal(t, []string{"qwen3-30b-a3b"}, Like("qwen3 30b"))
 	require.Equal(t, []string{"mixtral-8x7b"}, Like("mixtrl-8x7b"))
 }

@@ -1,5 +1,5 @@
-// Command build writes the cards and their index into package library. It runs
-// by go generate, in that package's folder.
+// Command build writes the embedded files of package library. go generate runs it in
+// that package's folder.
 package main
 
 import (
