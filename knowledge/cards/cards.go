@@ -1,7 +1,6 @@
-// Package cards reads what the product knows from short cards: one fact or
-// procedure each, in English and Chinese, with the ways in which people ask for
-// it and the page that states it. The cards lie under data/, one file a topic;
-// package library carries them in the program.
+// Package cards reads the product's knowledge from short cards. Each card has one fact or
+// procedure in English and Chinese, example questions, and the page that states it. The
+// cards are under data/, one file for each topic. Package library embeds them.
 package cards
 
 import (
@@ -18,11 +17,11 @@ type Card struct {
 	// ID is stable and readable, such as "slurm.begin".
 	ID    string    `json:"id"`
 	Title lang.Text `json:"title"`
-	// Skill is the folder under skills/ that tells the whole story.
+	// Skill is the folder under skills/ that covers the card's subject in full.
 	Skill string `json:"skill,omitempty"`
 	// URL is the page, with its anchor, that states the fact; it may be empty.
 	URL string `json:"url,omitempty"`
-	// Asks are ways of asking, in both languages.
+	// Asks are example questions in both languages.
 	Asks []string  `json:"asks"`
 	Text lang.Text `json:"text"`
 }
@@ -34,21 +33,21 @@ func Load(fsys fs.FS) ([]Card, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		read := map[string]func(string) ([]Card, error){".md": Parse, ".tsv": parseTerms}[path.Ext(name)]
-		if read == nil {
+		parse := map[string]func(string) ([]Card, error){".md": Parse, ".tsv": parseTerms}[path.Ext(name)]
+		if parse == nil {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return err
 		}
-		more, err := read(string(text))
+		more, err := parse(string(text))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for _, c := range more {
 			if c.Text.ZH == "" {
-				return fmt.Errorf("%s: card %s: there is no zh", name, c.ID)
+				return fmt.Errorf("%s: card %s: zh is missing", name, c.ID)
 			}
 		}
 		list = append(list, more...)
@@ -60,30 +59,30 @@ func Load(fsys fs.FS) ([]Card, error) {
 	seen := map[string]bool{}
 	for _, c := range list {
 		if seen[c.ID] {
-			return nil, fmt.Errorf("card %s: there are two of that id", c.ID)
+			return nil, fmt.Errorf("card %s: the id occurs twice", c.ID)
 		}
 		seen[c.ID] = true
 	}
 	return list, nil
 }
 
-// Parse reads a file of cards:
+// Parse parses a file of cards:
 //
 //	## slurm.begin | Start a job later | 推迟启动作业
 //	skill: slurm-user-guide
-//	url: https://…            (the page and anchor that state it; left out where none does)
-//	ask: a way of asking | another one
+//	url: https://…            (optional: the page and anchor that state the fact)
+//	ask: an example question | another one
 //	ask: 中文问法
 //	en: the answer,
 //	over several lines
 //	zh: 答案
 //
-// The built-in cards have both languages; one that a site adds may do without zh.
+// The built-in cards have both languages. In a card that a site adds, zh is optional.
 func Parse(text string) ([]Card, error) {
 	var (
 		list []Card
 		c    *Card
-		into *string // the text that a plain line continues
+		into *string // the text that a line without a key continues
 	)
 	for i, line := range strings.Split(text, "\n") {
 		if head, ok := strings.CutPrefix(line, "## "); ok {
@@ -100,7 +99,7 @@ func Parse(text string) ([]Card, error) {
 		switch {
 		case c == nil && strings.TrimSpace(line) == "":
 		case c == nil:
-			return nil, fmt.Errorf("line %d: %q stands before the first card", i+1, line)
+			return nil, fmt.Errorf("line %d: %q is before the first card", i+1, line)
 		case key == "skill" && into == nil:
 			c.Skill = value
 		case key == "url" && into == nil:
@@ -125,19 +124,18 @@ func Parse(text string) ([]Card, error) {
 		c := &list[i]
 		c.Text.EN, c.Text.ZH = strings.TrimSpace(c.Text.EN), strings.TrimSpace(c.Text.ZH)
 		if c.Text.EN == "" || len(c.Asks) == 0 {
-			return nil, fmt.Errorf("card %s: there must be asks and en", c.ID)
+			return nil, fmt.Errorf("card %s: ask or en is missing", c.ID)
 		}
 	}
 	return list, nil
 }
 
-// parseTerms reads a table of terms, one card a row. A line "#: key = value"
-// sets what the rows below share: kind, skill, url, and the asks, in which {}
-// stands for the term; in the url {name} is the term without dashes before it,
-// {anchor} the term as headings of web pages are linked to. A row is: term,
-// English, Chinese, more asks, and a url of its own, between tabs; the last two
-// may be left out. What rows share may be set anew further down; a url without a
-// value is none.
+// parseTerms parses a table of terms. Each row becomes a card. A row has the columns
+// term, English, Chinese, more asks, and its own url, separated by tabs; the last two are
+// optional. A line "#: key = value" sets a value that the following rows share: kind,
+// skill, url, or asks. In asks, {} stands for the term. In url, {name} stands for the term
+// without its leading dashes, and {anchor} for the term in the form of a web page's
+// anchor. A later line replaces an earlier value; an empty url means none.
 func parseTerms(text string) ([]Card, error) {
 	var list []Card
 	set := map[string]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/skills"
 )
 
-func TestCardsAreWhole(t *testing.T) {
+func TestCardsAreComplete(t *testing.T) {
 	list, err := cards.Load(os.DirFS("data"))
 	require.NoError(t, err)
 	require.Greater(t, len(list), 1600)
@@ -30,15 +30,15 @@ func TestCardsAreWhole(t *testing.T) {
 	}
 }
 
-// wholePages state every fact in one place, without anchors to link to.
+// wholePages are pages without anchors, which many cards may share.
 var wholePages = []string{
 	"/elastic/run.html", "/job_reason_codes.html", "/analyzing-xid-catalog.html", "/torch_nccl_environment_variables.html",
 }
 
-// A source is the page that states the fact: never a site's or a repository's
-// front page, never one that many cards share without an anchor, and of
-// Megatron-LM's code a line of a commit.
-func TestSourcesAreNoDefaults(t *testing.T) {
+// A card's URL is the page that states the fact: never the front page of a site or a
+// repository, and never a page without anchor that many cards share. A URL of
+// Megatron-LM's code names a commit and a line.
+func TestURLsAreSpecific(t *testing.T) {
 	list, err := cards.Load(os.DirFS("data"))
 	require.NoError(t, err)
 	shared := map[string]int{}
@@ -71,13 +71,13 @@ func TestSourcesAreNoDefaults(t *testing.T) {
 	}
 }
 
-func TestAFileOfCardsMustBeWhole(t *testing.T) {
+func TestIncompleteCardsAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
-		"url: https://x.example\n\n## a | b | c\nask: q\nen: x\nzh: y\n": "stands before the first card",
+		"url: https://x.example\n\n## a | b | c\nask: q\nen: x\nzh: y\n": "is before the first card",
 		"## a | b\n":                                "a card begins with",
-		"## a | b | c\nen: x\nzh: y\n":              "there must be asks and en",
-		"## a | b | c\nask: q\nzh: y\n":             "there must be asks and en",
-		"## a | b | c\nask: q\nen: x\n":             "there is no zh",
+		"## a | b | c\nen: x\nzh: y\n":              "ask or en is missing",
+		"## a | b | c\nask: q\nzh: y\n":             "ask or en is missing",
+		"## a | b | c\nask: q\nen: x\n":             "zh is missing",
 		"## a | b | c\nask: q\nwhat is this\nen: x": "belongs to no field",
 	} {
 		_, err := cards.Load(fstest.MapFS{"x.md": {Data: []byte(text)}})
@@ -91,10 +91,10 @@ func TestAFileOfCardsMustBeWhole(t *testing.T) {
 		ID: "a", Title: lang.Text{EN: "b", ZH: "c"}, URL: "https://x.example/y#z", Asks: []string{"q", "问"}, Text: lang.Text{EN: "first\nsecond", ZH: "一"},
 	}}, list)
 	_, err = cards.Load(fstest.MapFS{"x.md": {Data: []byte(one)}, "y.md": {Data: []byte(one)}})
-	require.ErrorContains(t, err, "there are two of that id")
+	require.ErrorContains(t, err, "the id occurs twice")
 }
 
-func TestATableOfTermsIsCards(t *testing.T) {
+func TestTableOfTerms(t *testing.T) {
 	list, err := cards.Load(fstest.MapFS{"t.tsv": {Data: []byte(
 		"# a comment\n#: kind = option\n#: skill = s\n#: url = https://x.example/p#{name}-{anchor}\n#: asks = what is {} | {} 是什么\n" +
 			"--a_b\tone\t一\tmore | and more\n--c\ttwo\t二\t\thttps://y.example/own\n#: url\n--d\tthree\t三\n")}})
