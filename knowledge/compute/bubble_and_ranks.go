@@ -9,26 +9,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// wholeStep finds that the bubble is asked for as a share of all the time, and
-// not of the time that computes.
+// wholeStep matches questions for the bubble as a share of the whole step, not of the
+// compute time.
 var wholeStep = lazy.New(`\b(?:of|per) (?:the |a |each |every |my |our )*(?:whole |total |entire |full |overall )*(?:step|iteration|run` +
 	`|wall[- ]?clock|training)(?: time)?\b|\b(?:whole|total|entire|overall) (?:step |iteration |run )?time\b` +
 	`|\bidle\b|整个?(?:一?步|step|迭代|iteration)|总(?:时间|耗时|步时)|(?:单步|步|迭代|step|iteration) ?(?:时间|耗时|用时)|空闲|闲着`)
 
-// percent writes a share with at most two decimals.
+// percent formats a share as percent, with at most two decimals.
 func percent(n float64) string {
 	s := strings.TrimRight(fmt.Sprintf("%.2f", 100*n), "0")
 	return strings.TrimSuffix(s, ".") + " %"
 }
 
-// bubble answers with the share of the pipeline's bubble.
+// bubble answers with the share of the pipeline bubble.
 func bubble(q *question) string {
 	c := q.cfg
 	if !q.has("bubble", "气泡", "空泡") {
 		return ""
 	}
 	for name, to := range map[string]*int{"p": &c.PP, "v": &c.VPP} { // as papers write it
-		if n, ok := q.after(`\b` + name + ` ?= ?(\d+)\b`); ok && *to == 0 {
+		if n, ok := q.capture(`\b` + name + ` ?= ?(\d+)\b`); ok && *to == 0 {
 			*to = n
 		}
 	}
@@ -36,7 +36,7 @@ func bubble(q *question) string {
 		return ""
 	}
 	m := c.Accum
-	if n, ok := q.after(`\bm ?=? ?(\d+)\b`); m == 0 && ok {
+	if n, ok := q.capture(`\bm ?=? ?(\d+)\b`); m == 0 && ok {
 		m = n
 	}
 	if dp := c.DP; m == 0 && c.GBS > 0 && c.MBS > 0 {
@@ -50,7 +50,7 @@ func bubble(q *question) string {
 	if m == 0 && c.GBS == 0 {
 		m = c.MBS // "microbatch 56 个"
 	}
-	v := one(c.VPP)
+	v := orOne(c.VPP)
 	if m == 0 {
 		return batchesForBubble(q, c.PP, v)
 	}
@@ -72,12 +72,12 @@ func bubble(q *question) string {
 		ideal, whole, lost, work, chunks)
 }
 
-// boundOfBubble finds how large the bubble may be at most, in percent.
+// boundOfBubble matches an upper limit of the bubble, in percent.
 var boundOfBubble = lazy.New(`(?:below|under|less than|at most|no more than|within|<=?|≤|低于|小于|不超过|不到|控制在|以内|降到) ?(\d+(?:\.\d+)?) ?(?:%|percent|个百分点)` +
 	`|(\d+(?:\.\d+)?) ?% ?(?:以下|以内|or less)`)
 
-// batchesForBubble answers with the micro batches that keep the bubble of pp
-// stages with v virtual ones each below the bound that the question names.
+// batchesForBubble answers with the number of micro batches that keeps the bubble below
+// the limit in the question, for pp stages with v virtual stages each.
 func batchesForBubble(q *question, pp, v int) string {
 	found := boundOfBubble.FindStringSubmatch(q.low)
 	if found == nil {
@@ -89,7 +89,7 @@ func batchesForBubble(q *question, pp, v int) string {
 	}
 	enough := func(share float64) int {
 		m := int(math.Ceil(share / (most * float64(v))))
-		if v > 1 { // the interleaved schedule takes multiples of PP only
+		if v > 1 { // the interleaved schedule needs a multiple of PP
 			m = (m + pp - 1) / pp * pp
 		}
 		return m
@@ -102,14 +102,14 @@ func batchesForBubble(q *question, pp, v int) string {
 		ideal, pp-1, v, percent(float64(pp-1)/float64(ideal*v)), whole)
 }
 
-// rankPlace answers on which node and in which groups a rank is.
+// rankPlace answers questions about the node, the local rank and the global rank of ranks.
 func rankPlace(q *question) string {
 	for _, a := range []func(*question) string{globalRank, ranksOfNode} {
 		if t := a(q); t != "" {
 			return t
 		}
 	}
-	r, ok := q.after(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/.-]|\.?(?:\s|$))`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
+	r, ok := q.capture(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/.-]|\.?(?:\s|$))`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {
 		c.PerNode = 8
@@ -124,14 +124,14 @@ func rankPlace(q *question) string {
 }
 
 var (
-	// perNodeWord takes out the words that tell how many GPUs a node has.
+	// perNodeWord matches words such as "per node", which belong to a number of GPUs.
 	perNodeWord = lazy.New(`(?:per|each|every|a)[- ](?:node|machine|host|box|server)|(?:每|一|单)(?:个|台)?(?:节点|机器?)|\d ?卡机器?`)
-	// placeAsked finds that the place of a rank is asked for.
+	// placeAsked matches questions for the place of a rank.
 	placeAsked = lazy.New(`\bnodes?\b|节点|\blocal|\bhost|\bwhere\b|\bwhich\b|\bwhat (?:machine|box|server)|\b(?:sits|lives|belongs|located` +
 		`|runs on)\b|哪|几号|第几`)
 )
 
-// nodeIndex captures a node's number, counted from 0.
+// nodeIndex captures the index of a node, counted from 0.
 const nodeIndex = `(?:slurm-nodeid|node[- ]?rank|node id|node|节点)\s*(?:=|is|号|为|:|number|index)?\s*(\d+)\b`
 
 var (
@@ -144,7 +144,7 @@ var (
 	nth      = map[string]int{"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8}
 )
 
-// ranksOfNode answers which ranks a node runs.
+// ranksOfNode answers which global ranks a node runs.
 func ranksOfNode(q *question) string {
 	g := q.cfg.PerNode
 	if g == 0 || !ranksAsked.MatchString(q.low) {
@@ -154,14 +154,14 @@ func ranksOfNode(q *question) string {
 	if m := nodeNth.FindStringSubmatch(q.low); m != nil {
 		n = nth[m[1]] - 1
 		if n < 0 {
-			n = first(m[1:]) - 1
+			n = firstCount(m[1:]) - 1
 		}
 		if q.has("from 0", "from zero", "zero-based", "0-based", "从 0", "从0", "从零") {
 			n++
 		}
 	} else if w := q.cfg.World; w >= g && lastNode.MatchString(q.low) {
 		n = w/g - 1
-	} else if k, ok := q.after(nodeIndex); ok {
+	} else if k, ok := q.capture(nodeIndex); ok {
 		n = k
 	}
 	if n < 0 {
@@ -171,15 +171,15 @@ func ranksOfNode(q *question) string {
 		"全局 rank %[1]d 到 %[2]d:节点序号 %[3]d(从 0 数)× 每节点 %[4]d 卡 = %[1]d 是该节点的第一个。", n*g, n*g+g-1, n, g)
 }
 
-// globalRank answers with the global rank of a local one.
+// globalRank answers with the global rank of a node's local rank.
 func globalRank(q *question) string {
-	node, okN := q.after(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:`+
+	node, okN := q.capture(`第 ?(\d+) ?个? ?(?:节点|node)`, `(?:slurm-nodeid|node[- ]?rank|node id|node number|节点 ?rank|节点序号)\s*(?:=|is|号|为|:`+
 		`|number)?\s*(\d+)`, `(?:node|(?:^|[^每])节点)\s*(?:=|is|号|为|:|number)?\s*(\d+)`)
-	local, okL := q.after(`(?:local(?:[- ]?rank)?|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`,
+	local, okL := q.capture(`(?:local(?:[- ]?rank)?|slurm-localid)\s*(?:=|is|为|:)?\s*(\d+)`, `(?:本地|本机|节点内) ?(?:的|第)? ?(?:rank|序号)? ?(\d+)`,
 		`(?:local|本地) (?:gpu|card) (?:number )?(\d+)`, `\b(?:gpu|card) (?:number |no\.? ?|#)?(\d+) (?:on|of|in) (?:the )?(?:node|machine|host|box)`,
 		`第 ?(\d+) ?(?:张|块|号) ?(?:卡|gpu)`)
 	c := q.cfg
-	if c.PerNode == 0 && c.World <= largestNode {
+	if c.PerNode == 0 && c.World <= maxPerNode {
 		c.PerNode = c.World // "node 4, local rank 6, 8 GPUs"
 	}
 	if !okN || !okL || c.PerNode == 0 {

@@ -1,6 +1,6 @@
-// Package compute answers questions that hold numbers: layouts, batches,
-// hostlists, times, states. It reads the configuration out of the question and
-// works the answer out; it never guesses one.
+// Package compute answers questions with numbers: about layouts, batches, hostlists,
+// times and states. It parses the configuration in the question and computes the answer.
+// It never guesses.
 package compute
 
 import (
@@ -11,64 +11,65 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Result is a computed answer and where its rule is told.
+// A Result is a computed answer and the source of its rule.
 type Result struct {
 	Text                string
 	Skill, Section, URL string
-	// Setting reports that numbers of this kind are often only the setting of a
+	// Setting reports that numbers of this kind often only describe the situation in a
 	// question about something else.
 	Setting bool
 	asked   bool
 }
 
-// Asked reports whether the question asks for the value itself, and does not only
-// give its numbers as the setting of something else.
+// Asked reports whether the question asks for the value itself. It is false where the
+// numbers only describe the situation.
 func (r Result) Asked() bool { return r.asked }
 
-// A question is what the answerers below look at.
+// A question is the input of the answerers below.
 type question struct {
 	text string // as asked
 	low  string // folded: lower case, ASCII punctuation
 	lang lang.Lang
 	cfg  config
 
-	// What its answer says: that numbers do not go together, or that all is well.
-	refused, well bool
+	// Answerers set invalid where the numbers do not fit together, and success where an
+	// exit code means success.
+	invalid, success bool
 }
 
-// refuse is say of numbers that do not go together.
-func (q *question) refuse(en, zh string, args ...any) string {
-	q.refused = true
+// sayInvalid is say for numbers that do not fit together.
+func (q *question) sayInvalid(en, zh string, args ...any) string {
+	q.invalid = true
 	return q.say(en, zh, args...)
 }
 
-// say is a text in the question's language.
+// say formats a text in the question's language.
 func (q *question) say(en, zh string, args ...any) string {
 	return fmt.Sprintf(lang.Text{EN: en, ZH: zh}.In(q.lang), args...)
 }
 
-// has reports whether the question holds one of the words.
+// has reports whether the question contains one of the words.
 func (q *question) has(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(q.low, w) })
 }
 
-// An answerer is one kind of computed answer: an empty text means that the
-// question is not of its kind.
+// An answerer computes one kind of answer. An empty text means that the question is not
+// of this kind.
 type answerer struct {
 	section string
 	skill   string
 	url     string
 	answer  func(*question) string
-	use     use
+	purpose purpose
 }
 
-// A use is what the numbers of a question are mostly there for.
-type use int
+// A purpose is the usual role of the numbers in a question.
+type purpose int
 
 const (
-	result  use = iota // what is asked for
-	setting            // often only the setting of a question about something else
-	failure            // how a program ended: telling of trouble asks for nothing else
+	result  purpose = iota // the question asks for a value computed from them
+	setting                // they often only describe the situation
+	failure                // they say how a program ended; the question asks what they mean
 )
 
 const (
@@ -78,7 +79,7 @@ const (
 	sbatch   = "https://slurm.schedmd.com/sbatch.html"
 )
 
-// answerers are tried in order.
+// answerers are tried in this order.
 var answerers = []answerer{
 	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, result},
 	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, result},
@@ -105,14 +106,15 @@ var answerers = []answerer{
 	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, result},
 }
 
-// Answer computes an answer; ok is false where the question asks for nothing
-// that can be computed.
+// Answer computes an answer. ok is false where the question asks for nothing that can be
+// computed.
 func Answer(text string, l lang.Lang) (Result, bool) {
 	low := fold(text)
-	q := &question{text: text, low: low, lang: l, cfg: read(inPercent.ReplaceAllString(low, " ; "))}
+	q := &question{text: text, low: low, lang: l, cfg: readConfig(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.use != result, asked: q.explains(a.use) || !q.told(t)}, true
+			asked := q.explainsProblem(a.purpose) || !q.describesProblem(t)
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose != result, asked: asked}, true
 		}
 	}
 	return Result{}, false

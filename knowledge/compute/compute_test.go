@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/compute"
 )
 
-func TestAnswerWorksItOut(t *testing.T) {
+func TestAnswer(t *testing.T) {
 	for q, want := range map[string]string{
 		"what is the difference between idle* and down*": "`down` (DOWN, node state): the node is unavailable",
 		// layouts
@@ -98,8 +98,8 @@ func TestAnswerWorksItOut(t *testing.T) {
 	}
 }
 
-// What asks for no computation is left to the cards.
-func TestAnswerLeavesTheRest(t *testing.T) {
+// Questions that ask for no computation are left to the cards.
+func TestAnswerDeclines(t *testing.T) {
 	for _, q := range []string{
 		"", "how do I cancel a job", "torchrun command TP=2 on 8 gpus", "8 卡 TP2 PP2 脚本怎么写",
 		"when will my pending job start", "srun: job 88 queued and waiting for resources, can I see when it starts",
@@ -134,7 +134,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-func TestCountsInWordsAndHalvesAreRead(t *testing.T) {
+func TestNumberWordsAndHalves(t *testing.T) {
 	for text, want := range map[string]string{
 		"三十二台八卡机器,tp8 pp8,dp 是几":                                              "DP = 4",
 		"两天半的 --time 怎么写":                                                     "--time=2-12:00:00",

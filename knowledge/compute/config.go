@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A config is what a question says of a run; zero means it does not say.
+// A config holds what a question says about a run; zero means that it does not say.
 type config struct {
 	Nodes, PerNode, World                        int
 	TP, PP, CP, EP, ETP, DP, VPP                 int
@@ -23,12 +23,12 @@ type config struct {
 	TorchFSDP, FSDP, Overlap, SP, Tensor, Contxt bool
 }
 
-// A quantity is a number that a question may give, and the words before or
-// behind which it stands.
+// A quantity is a number that a question may give, with the words before or after the
+// number.
 type quantity struct {
 	to   func(*config) *int
-	name string // alternatives that stand before the number
-	unit string // alternatives that stand behind it; may be empty
+	name string // regular expression of the words before the number
+	unit string // regular expression of the words after the number; may be empty
 }
 
 var quantities = []quantity{
@@ -90,17 +90,17 @@ var quantities = []quantity{
 	{func(c *config) *int { return &c.Sockets }, `sockets`, `[- ]?sockets?|cpus|颗 ?cpu|[个块] ?(?:cpu|处理器)|[颗路](?: ?cpu| ?处理器)?`},
 }
 
-// number is how a count is written: 4096, 4k, 1m.
+// number matches a count: 4096, 4k, 1m.
 const number = `(\d+)(k\b|m\b)?`
 
-// between stands between a name and its number.
+// between matches the text between a name and its number.
 const between = `\)?\s*(?:size|degree|度|大小|数|数量)?\s*(?:=+|:|\(|is|of|to|be|as|为|是|设为|设成|设置为|设置成|若为|若|设|定为|定|等于|取|想开|要开|开到|开|至少` +
 	`|最少|at least|by|at|@|-|用|给|选)?\s*(?:=|:)?\s*\(?`
 
-type reader struct{ before, behind *lazy.Pattern }
+type quantityPattern struct{ before, behind *lazy.Pattern }
 
-var readers = sync.OnceValue(func() []reader {
-	list := make([]reader, len(quantities))
+var quantityPatterns = sync.OnceValue(func() []quantityPattern {
+	list := make([]quantityPattern, len(quantities))
 	for i, q := range quantities {
 		list[i].before = lazy.New(`(?:^|[^a-z])(?:--)?(?:` + q.name + `)` + between + number)
 		if q.unit != "" {
@@ -123,7 +123,7 @@ var (
 		`|(?:^|[^\w])(\d+) (?:each\b|apiece\b|a piece\b)|(?:nodes|boxes|machines|hosts|servers)\s*(?:\(|with |of ` +
 		`|having |at )\s*(\d+)\s*` + gpuWord + `|(?:nodes|boxes|machines|hosts|servers|node|box|machine|host|server) (?:holds?|have|has|carry|carries` +
 		`|come with|comes with)\s*(\d+)\s*(?:` + gpuWord + `|[,;:?.)]|-|–|—|$)`)
-	// nodesOf finds "nine 8-GPU nodes".
+	// nodesOf matches "nine 8-GPU nodes".
 	nodesOf = lazy.New(`(\d+)\s*(?:x\s*|\s|of (?:the |our |these )?)(\d+)[- ]?(?:gpus?|cards?)[- ](?:nodes?|machines?|hosts?|servers?|box(?:es)?)\b`)
 	nodesBy = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:nodes?|机器|节点|机|台|machines?|hosts?|servers?|box(?:es)?)\s*(?:[x*,(]|of|with|w/|at|having` +
 		`|各|每台|乘)?\s*(?:each\s*)?(?:having\s*)?(\d+)\s*(?:(?:张|块|个|x)?\s*` + gpuWord +
@@ -142,7 +142,8 @@ var (
 		`|lovelace)|(volta)|pre-(blackwell)`)
 )
 
-// fold brings a question to one spelling: lower case, ASCII, hyphens in names.
+// fold returns a question in a uniform spelling: lower case, ASCII punctuation, hyphens
+// instead of underscores, digits instead of number words.
 func fold(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -164,54 +165,54 @@ func fold(text string) string {
 }
 
 var (
-	// glued finds sizes written without a blank: tp8pp4, TP4xPP2.
+	// glued matches sizes without a blank between them: tp8pp4, TP4xPP2.
 	glued = lazy.New(`(\d)[x*]?((?:etp|tp|pp|cp|dp|ep|vpp|mbs|gbs)(?:[ =:]*\d))`)
-	// ways finds "8-way tensor" and "8 路张量", behind which another number may stand.
+	// ways matches "8-way tensor" and "8 路张量". Another number may follow.
 	ways = lazy.New(`\b(\d+)[- ]way (tensor|pipeline|context|data|expert|tp|pp|cp|dp|ep)\b(?:[- ](?:model[- ])?parallel\w*)?` +
 		`|(\d+) ?路 ?(张量|流水线?|上下文|数据|专家|tp|pp|cp\b|dp|ep)(?:并行)?`)
-	// letters finds a layout in single letters: t4p2, t8p4c2.
+	// letters matches a layout in single letters: t4p2, t8p4c2.
 	letters = lazy.New(`\bt(\d+)[-_/ ]?p(\d+)(?:[-_/ ]?c(\d+))?\b`)
-	// racks finds nodes told by the rack.
+	// racks matches a number of racks with the nodes in each.
 	racks = lazy.New(`(\d+) ?(?:racks?|pods|个?机柜|个?机架)(?: of| with| x|,? each (?:with|holding|of)|, ?|每柜|每架|每个|各)* ?(\d+) ?(?:个` +
 		`|台)?(?:nodes|boxes|machines|servers|hosts|节点|机器?|台)`)
-	// alike finds sizes that are told to be the same: "TP and PP both 4", tp=pp=2.
+	// alike matches sizes with the same value: "TP and PP both 4", tp=pp=2.
 	alike = lazy.New(`\b(tp|pp|cp|dp|ep)(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp|ep))(?: ?(?:and|&|\+|,|/|=|和|与|跟) ?(tp|pp|cp|dp` +
 		`|ep))? ?(?:=|are |is |both|all|each|set to|of|at|都|均|各)(?: ?(?:=|are|is|set|both|all|each|to|of|at|设|是|为|成|了|开` +
 		`|取|等于))* ?(\d+)`)
-	// stepSamples and gpuSamples find the batches told in samples: of a step, and of one GPU at once.
+	// stepSamples matches the samples of a step, gpuSamples those of one GPU at a time.
 	stepSamples = lazy.New(`(?:每|一|单)个?(?:步|step) ?(?:总共|一共|吃|处理|跑|用)? ?(\d+) ?(?:条|个样本|samples)`)
 	gpuSamples  = lazy.New(`(?:单|每|一)(?:张|块|个)?(?:卡|gpu|rank)(?:每次|一次|上)?(?:处理|跑|吃|放|过)? ?(\d+) ?(?:条|个样本|samples)|\b(\d+) samples? (?:per` +
 		`|on each|on every|on a|each) (?:gpu|rank|card)`)
-	// legalBatch, microOnly and atLength find sizes with their name cut or moved:
-	// "is 1000 a legal global batch", "2 micro,", "gbs 512 at 4096".
+	// legalBatch, microOnly and atLength match sizes with a shortened or moved name: "is 1000
+	// a legal global batch", "2 micro,", "gbs 512 at 4096".
 	legalBatch = lazy.New(`(\d+) (?:is |be )?(?:a |as |as the |as a )?(?:legal|valid|ok|good|possible|allowed` +
 		`|fine) (?:global[- ]batch(?:[- ]size)?|gbs)\b`)
 	microOnly = lazy.New(`(\d+) micro( ?[,;.?]|$| and )`)
 	atLength  = lazy.New(`((?:gbs|\bbatch(?:[- ]size)?)[ =:]*\d+) ?(?:at|x|by|\*|with) (\d{3,6}|\d+k)\b`)
-	// perDash finds "8-gpu-per-node", socketsBy the sockets told behind or before
-	// the cores: "56 cores per socket x2", "2 x 56 cores".
+	// perDash matches "8-gpu-per-node". socketsBy and coresBy match the number of sockets
+	// after and before the cores: "56 cores per socket x2", "2 x 56 cores".
 	perDash   = lazy.New(`(\d+)-(gpus?|cards?)-(?:per|a)-(node|machine|host|box|server)`)
 	socketsBy = lazy.New(`(\d+) ?cores? (?:per|a) socket ?[x*,] ?(\d)\b`)
 	coresBy   = lazy.New(`\b([124]) ?[x*] ?(\d+)[- ]?(?:physical )?cores?\b`)
-	// asked finds a size that is asked for, behind which the GPUs are told: "DP: 64 卡".
-	asked = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)(?:[:?]|\b(?:at|on|for|with|in|using|over)\b) ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
-	// grouped finds the thousands of a length or a batch: 4,096 tokens.
-	grouped = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b` +
+	// askedSize matches a size in question, followed by the number of GPUs: "DP: 64 卡".
+	askedSize = lazy.New(`((?:\bdp|data[- ]parallel\w*|数据并行度?)\s*)(?:[:?]|\b(?:at|on|for|with|in|using|over)\b) ?(\d+ ?(?:张|块|个)? ?(?:卡|gpus?\b|cards))`)
+	// thousandsComma matches a length or a batch with a comma: 4,096 tokens.
+	thousandsComma = lazy.New(`(?i)((?:gbs|batch|size|seq\w*|length|hidden|vocab\w*|词表|序列|长度)\D{0,8})([1-9]\d{0,2}),(\d{3})\b` +
 		`|\b([1-9]\d{0,2}),(\d{3})( (?:tokens|samples|sequences|global|gpus|cards|steps|iterations)\b)`)
 )
 
-// inPercent finds a share, which is no size: "pipeline parallel is 30% faster".
+// inPercent matches a percentage, which is no size: "pipeline parallel is 30% faster".
 var inPercent = lazy.New(`\d+(?:\.\d+)? ?(?:%(?:[^\w]|$)|percent\b|个百分点)`)
 
-// halfOf finds a half of something counted.
+// halfOf matches half of a number of things.
 var halfOf = lazy.New(`\b(?:only )?half (?:of )?(?:the |our |my |these )?(\d+)\b|(\d+)( ?[个台张]?(?:卡|节点|机器))(?:的)?(?:一半|里的?一半|中的?一半)`)
 
-// spaced puts a blank before a size that is written onto the one before, and
-// works out a half.
+// spaced rewrites short and glued forms of sizes as "name=number" or separate words, and
+// replaces a half of a number by the result.
 func spaced(s string) string {
 	s = halfOf.ReplaceAllStringFunc(s, func(m string) string {
 		g := halfOf.FindStringSubmatch(m)
-		n := small(g[1] + g[2])
+		n := parseCount(g[1] + g[2])
 		if n%2 != 0 {
 			return m
 		}
@@ -227,9 +228,9 @@ func spaced(s string) string {
 	})
 	s = racks.ReplaceAllStringFunc(s, func(m string) string {
 		g := racks.FindStringSubmatch(m)
-		return strconv.Itoa(small(g[1])*small(g[2])) + " nodes"
+		return strconv.Itoa(parseCount(g[1])*parseCount(g[2])) + " nodes"
 	})
-	s = asked.ReplaceAllString(s, "$1 ; $2")
+	s = askedSize.ReplaceAllString(s, "$1 ; $2")
 	s = perDash.ReplaceAllString(s, "$1 $2 per $3")
 	s = socketsBy.ReplaceAllString(s, "$1 cores per socket ; $2 sockets ; ")
 	s = coresBy.ReplaceAllString(s, "$1 sockets ; $2 cores")
@@ -239,13 +240,13 @@ func spaced(s string) string {
 	s = stepSamples.ReplaceAllString(gpuSamples.ReplaceAllString(s, " mbs=$1$2 ; "), " gbs=$1 ; ")
 	s = alike.ReplaceAllStringFunc(s, func(m string) string {
 		g := alike.FindStringSubmatch(m)
-		said := ""
+		sizes := ""
 		for _, size := range g[1:4] {
 			if size != "" {
-				said += " " + size + "=" + g[4]
+				sizes += " " + size + "=" + g[4]
 			}
 		}
-		return said + " ; "
+		return sizes + " ; "
 	})
 	s = ways.ReplaceAllString(s, " $2$4=$1$3 ; ")
 	for range 3 {
@@ -254,31 +255,31 @@ func spaced(s string) string {
 	return s
 }
 
-// thousands takes the comma out of a number that is grouped.
-func thousands(s string) string { return grouped.ReplaceAllString(s, "$1$2$3$4$5$6") }
+// thousands removes the comma between the thousands of a number.
+func thousands(s string) string { return thousandsComma.ReplaceAllString(s, "$1$2$3$4$5$6") }
 
-// expertData names a size that is computed, never given.
+// expertData matches the expert data-parallel size, which is computed and never given.
 var expertData = lazy.New(`expert[- ]data[- ]parallel\w*|专家 ?数据并行度?`)
 
-// product names a product of sizes, as Megatron's assertions print it.
-var product = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
+// productMessage matches a product of sizes in the form of Megatron's assertions.
+var productMessage = lazy.New(`(?:expert|tensor|context)-(?:tensor-)?(?:and-)?model-(?:and-)?pipeline-parallel[- ]?(?:size)?\s*\(?=?\s*\d*\)?`)
 
-// read finds what a question, folded, says of a run.
-func read(whole string) config {
-	s := product.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
+// readConfig reads what a folded question says about a run.
+func readConfig(whole string) config {
+	s := productMessage.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
 	var c config
 	if strings.ContainsAny(s, "0123456789") {
-		s = c.numbers(s)
+		s = c.readQuantities(s)
 	}
-	c.implied(s)
-	c.kind(whole)
+	c.readImplied(s)
+	c.readGPU(whole)
 	return c
 }
 
-// numbers reads the quantities, and returns the text without those that were
-// read by name.
-func (c *config) numbers(s string) string {
-	all := readers()
+// readQuantities reads the quantities. It returns the text without those that it found by
+// name.
+func (c *config) readQuantities(s string) string {
+	all := quantityPatterns()
 	for i, q := range quantities {
 		for _, re := range []*lazy.Pattern{all[i].before, all[i].behind} {
 			if re == nil {
@@ -289,21 +290,22 @@ func (c *config) numbers(s string) string {
 				if m == nil {
 					break
 				}
-				*q.to(c) = value(s, m) // of 0 the next is looked for
-				s = blank(s, m[0], m[1])
+				*q.to(c) = value(s, m) // after 0 the loop looks for the next
+				s = cutOut(s, m[0], m[1])
 			}
 		}
 	}
-	if c.CP > longestContext && c.Seq == 0 { // "context 8192" is a length
+	if c.CP > maxContextParallel && c.Seq == 0 { // "context 8192" is a length
 		c.Seq, c.CP = c.CP, 0
 	}
-	c.counts(s)
+	c.readNodes(s)
 	return s
 }
 
 var (
 	dgx = lazy.New(`\b(?:dgx|hgx)\b`)
-	// oneNode finds that there is one machine only, nodesAsked that their number is asked for.
+	// oneNode matches that there is a single node. nodesAsked matches questions for the
+	// number of nodes.
 	oneNode = lazy.New(`\b(?:single|one|1)[- ](?:(?:dgx|hgx|gpu|h\d00|a\d00|\d+[- ]gpus?|\d+ ?卡) )*(?:;|dgx|hgx|node|machine|box|host` +
 		`|server)|\bon (?:a|an|my|this|the) (?:single )?(?:;|dgx|hgx|node|machine|box|host|server)|单机|单台|单节点|一台|1 ?台` +
 		`|一个节点|一机`)
@@ -313,9 +315,9 @@ var (
 	bareStep = lazy.New(`(\d+)\s*(?:accum\w*\s*)?(?:steps?\b|步|次|times\b)`)
 )
 
-// implied reads what a question leaves to the reader: the GPUs of a DGX, a size
-// before its name ("96 dp"), steps that can only be those of accumulation.
-func (c *config) implied(s string) {
+// readImplied reads what a question only implies: the GPUs of a DGX, a single node, a size
+// before its name ("96 dp"), steps that can only be accumulation steps.
+func (c *config) readImplied(s string) {
 	if c.PerNode == 0 && dgx.MatchString(s) {
 		c.PerNode = 8
 	}
@@ -327,28 +329,29 @@ func (c *config) implied(s string) {
 	}
 	for _, m := range leftOver.FindAllStringSubmatch(s, -1) {
 		if to := map[string]*int{"tp": &c.TP, "pp": &c.PP, "cp": &c.CP, "dp": &c.DP, "ep": &c.EP}[m[2]]; *to == 0 {
-			*to = small(m[1])
+			*to = parseCount(m[1])
 		}
 	}
 	if m := bareStep.FindStringSubmatch(s); m != nil && c.Accum == 0 && c.GBS == 0 && c.MBS > 0 && c.DP+c.World > 0 {
-		c.Accum = small(m[1])
+		c.Accum = parseCount(m[1])
 	}
 }
 
-// longestContext bounds what is read as a context parallel size.
-const longestContext = 512
+// maxContextParallel is the largest plausible context-parallel size. A larger number after
+// "context" is a sequence length.
+const maxContextParallel = 512
 
-// largestNode bounds how many GPUs one node is taken to hold.
-const largestNode = 16
+// maxPerNode is the largest plausible number of GPUs of a node.
+const maxPerNode = 16
 
-// most bounds a number that is read, so that no product of sizes overflows; a
-// larger one counts as not given.
-const most = 1 << 20
+// maxNumber is the largest accepted number, so that no product of sizes overflows. A
+// larger number counts as not given.
+const maxNumber = 1 << 20
 
-// value is the number of a match, with k for 1024.
+// value returns the number of a match of number; k means 1024 and m 1024².
 func value(s string, m []int) int {
 	n, err := strconv.Atoi(s[m[2]:m[3]])
-	if err != nil || n > most {
+	if err != nil || n > maxNumber {
 		return 0
 	}
 	if m[4] >= 0 {
@@ -357,80 +360,79 @@ func value(s string, m []int) int {
 			n *= 1024
 		}
 	}
-	if n > most {
+	if n > maxNumber {
 		return 0
 	}
 	return n
 }
 
-// blank takes a part that was read out of the text, so that its numbers are
-// not read again.
-func blank(s string, from, to int) string { return s[:from] + " ; " + s[to:] }
+// cutOut removes a part of the text, so that its numbers are not read again.
+func cutOut(s string, from, to int) string { return s[:from] + " ; " + s[to:] }
 
-// first is the first group of a match that is there.
-func first(m []string) int {
+// firstCount returns the first non-empty group of a match as a count.
+func firstCount(m []string) int {
 	for _, g := range m[1:] {
 		if g != "" {
-			return small(g)
+			return parseCount(g)
 		}
 	}
 	return 0
 }
 
-// small reads a count; one that is too large counts as not given.
-func small(digits string) int {
+// parseCount parses a count. A count above maxNumber is treated as not given.
+func parseCount(digits string) int {
 	n, err := strconv.Atoi(digits)
-	if err != nil || n > most {
+	if err != nil || n > maxNumber {
 		return 0
 	}
 	return n
 }
 
-// counts reads nodes, GPUs on each and GPUs in all.
-func (c *config) counts(s string) {
+// readNodes reads the number of nodes, of GPUs per node and of all GPUs.
+func (c *config) readNodes(s string) {
 	if m := nodesOf.FindStringSubmatchIndex(s); m != nil {
-		c.Nodes, c.PerNode = small(s[m[2]:m[3]]), small(s[m[4]:m[5]])
-		s = blank(s, m[0], m[1])
+		c.Nodes, c.PerNode = parseCount(s[m[2]:m[3]]), parseCount(s[m[4]:m[5]])
+		s = cutOut(s, m[0], m[1])
 	}
 	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && !strings.Contains(s[m[0]:m[1]], "total") {
 		if m[2] < 0 { // "3 nodes x 8"
 			copy(m[2:6], m[6:10])
 		}
-		c.Nodes, c.PerNode = small(s[m[2]:m[3]]), small(s[m[4]:m[5]])
-		if n := c.PerNode; n > largestNode && c.Nodes > 0 && n%c.Nodes == 0 && !compiled(`each|per|每|各|[x*]`).MatchString(s[m[0]:m[1]]) {
-			c.World, c.PerNode = n, n/c.Nodes // "8 机 64 卡" tells the total
+		c.Nodes, c.PerNode = parseCount(s[m[2]:m[3]]), parseCount(s[m[4]:m[5]])
+		if n := c.PerNode; n > maxPerNode && c.Nodes > 0 && n%c.Nodes == 0 && !compiled(`each|per|每|各|[x*]`).MatchString(s[m[0]:m[1]]) {
+			c.World, c.PerNode = n, n/c.Nodes // "8 机 64 卡" gives the total
 		}
-		s = blank(s, m[0], m[1])
+		s = cutOut(s, m[0], m[1])
 	}
 	if m := perNode.FindStringSubmatchIndex(s); m != nil && c.PerNode == 0 {
-		c.PerNode = first(perNode.FindStringSubmatch(s))
-		s = blank(s, m[0], m[1])
+		c.PerNode = firstCount(perNode.FindStringSubmatch(s))
+		s = cutOut(s, m[0], m[1])
 	}
 	if m := times.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && c.PerNode == 0 {
 		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
 		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
-		s = blank(s, m[0], m[1])
+		s = cutOut(s, m[0], m[1])
 	}
 	if m := grid.FindStringSubmatch(s); m != nil && c.Nodes == 0 && c.PerNode == 0 && c.TP+c.PP+c.CP > 0 {
-		c.Nodes, c.PerNode = small(m[1]), small(m[2]) // "an 8x8 cluster"
+		c.Nodes, c.PerNode = parseCount(m[1]), parseCount(m[2]) // "an 8x8 cluster"
 	}
 	if m := nodeNum.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 {
-		c.Nodes = first(nodeNum.FindStringSubmatch(s))
-		s = blank(s, m[0], m[1])
+		c.Nodes = firstCount(nodeNum.FindStringSubmatch(s))
+		s = cutOut(s, m[0], m[1])
 	}
 	if m := worldNum.FindStringSubmatch(s); m != nil {
-		c.World = first(m)
+		c.World = firstCount(m)
 	}
 	if c.World == 0 && c.Nodes > 0 && c.PerNode > 0 {
 		c.World = c.Nodes * c.PerNode
 	}
 }
 
-// moved finds the GPU that a run goes to from another.
+// moved matches a move from one GPU to another and captures the new one.
 var moved = lazy.New(`(?:from|从)[^.;?]{0,24}?(?:\bto\b|到|换成|迁移?到?|升级到?)(.*)`)
 
-// kind reads the GPU and the modes of a run.
-func (c *config) kind(whole string) {
+// readGPU reads the GPU and the modes of a run.
+func (c *config) readGPU(whole string) {
 	named := whole
 	if to := moved.FindStringSubmatch(whole); to != nil && gpuName.MatchString(to[1]) {
 		named = to[1]

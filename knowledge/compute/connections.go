@@ -8,13 +8,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// A regime is a case that has its own value of CUDA_DEVICE_MAX_CONNECTIONS.
-type regime struct {
-	named  *lazy.Pattern // finds it in a question
+// A connectionCase is a case with its own value of CUDA_DEVICE_MAX_CONNECTIONS.
+type connectionCase struct {
+	named  *lazy.Pattern // matches questions that name the case
 	en, zh string
 }
 
-var regimes = []regime{
+var connectionCases = []connectionCase{
 	{
 		lazy.New(`\b(?:hopper|ampere|[ah][1-8]00s?|h20|ada|tp|cp)\b|pre-blackwell|tensor|context|张量|上下文`),
 		"- Hopper, Ampere (pre-Blackwell) with TP>1 or CP>1, no FSDP: `1`; Megatron asserts on it at start. With TP=1 and CP=1: unset.",
@@ -38,43 +38,43 @@ var regimes = []regime{
 }
 
 var (
-	// severalAsked finds that cases are to be told apart.
+	// severalAsked matches questions about the difference between cases.
 	severalAsked = lazy.New(`\beach\b|\brespectively\b|\bcases\b|\btable\b|\bmatrix\b|\boverview\b|\bsummary\b|\bsummari[sz]e\b|\bversus\b` +
 		`|\bvs\b|\bwhen (?:should|must|do|is|to)\b|\bwhich (?:value )?(?:for|when)\b|\bdiffer\w*|\bcompare|分别|各自?(?:设|是` +
 		`|要|用|取|该)|各种|几种|哪种|情况|一览|汇总|总结|对比|区别|对照`)
-	// wholeTable finds that all of them are wanted.
+	// wholeTable matches questions about all cases.
 	wholeTable = lazy.New(`\btable\b|\bmatrix\b|\boverview\b|\bsummary\b|\bsummari[sz]e\b|\bcheat ?sheet\b|\ball (?:the )?cases\b` +
 		`|\brules?\b|\b(?:by|per|depending on) (?:the )?(?:gpu |hardware )?(?:generation|architecture|hardware|gpu` +
 		`|mode)s?\b|各种|所有情况|全部|一览|汇总|总结|速查|不同(?:的)?(?:硬件|gpu|显卡|卡|架构|并行)`)
-	// generations finds two architectures of one breath.
+	// generations matches two GPU architectures in one sentence.
 	generations = lazy.New(`\b(?:hopper|ampere|[ah][1-8]00s?)\b[^;?。]{0,40}\b(?:blackwell|g?b[23]00s?)\b|\b(?:blackwell` +
 		`|g?b[23]00s?)\b[^;?。]{0,40}\b(?:hopper|ampere|[ah][1-8]00s?)\b`)
-	// listed finds cases with nothing but a comma or a stroke between them.
+	// listed matches two cases separated by a comma or a slash.
 	listed = lazy.New(`(?:hopper|ampere|blackwell|g?[abh][1-8]00s?|fsdp2?|\btp|\bcp|overlap|moe)\w* ?[/,|;] ?(?:and |or )?(?:hopper` +
 		`|ampere|blackwell|g?[abh][1-8]00s?|(?:torch-|megatron-)?fsdp2?|\btp|\bcp|moe|ep)`)
 )
 
-// severalRegimes answers a question that wants the value for several cases.
-func severalRegimes(q *question) string {
-	var said []string
-	if !slices.ContainsFunc(regimes, func(r regime) bool { return r.named.MatchString(q.low) }) {
+// severalCases answers a question for the value in several cases.
+func severalCases(q *question) string {
+	var lines []string
+	if !slices.ContainsFunc(connectionCases, func(r connectionCase) bool { return r.named.MatchString(q.low) }) {
 		return "" // the table of all cases answers
 	}
-	for _, r := range regimes {
+	for _, r := range connectionCases {
 		if r.named.MatchString(q.low) || wholeTable.MatchString(q.low) {
-			said = append(said, q.say(strings.ReplaceAll(r.en, "%", "%%"), strings.ReplaceAll(r.zh, "%", "%%")))
+			lines = append(lines, q.say(r.en, r.zh))
 		}
 	}
 	switch {
-	case len(said) < 2:
+	case len(lines) < 2:
 		return ""
 	case severalAsked.MatchString(q.low), wholeTable.MatchString(q.low):
 	case generations.MatchString(q.low) && !moved.MatchString(q.low) && !compiled(`\bmov|\bswitch|\bmigrat|换|迁|升级|改用`).MatchString(q.low):
-	case len(said) > 2 && len(listed.FindAllString(q.low, -1)) > 1:
+	case len(lines) > 2 && len(listed.FindAllString(q.low, -1)) > 1:
 	default:
 		return ""
 	}
-	return strings.Join(said, "\n") + q.say("\nSet it (`export CUDA_DEVICE_MAX_CONNECTIONS=…`) or unset it in the sbatch script, before srun.",
+	return strings.Join(lines, "\n") + q.say("\nSet it (`export CUDA_DEVICE_MAX_CONNECTIONS=…`) or unset it in the sbatch script, before srun.",
 		"\n在 sbatch 脚本里、srun 之前设置(`export CUDA_DEVICE_MAX_CONNECTIONS=…`)或 unset。")
 }
 
@@ -84,11 +84,11 @@ func connections(q *question) string {
 	if !q.has("max-connections", "max connections", "连接数", "cdmc", "connection var", "connections var", "连接变量") {
 		return ""
 	}
-	if t := severalRegimes(q); t != "" {
+	if t := severalCases(q); t != "" {
 		return t
 	}
 	if q.has("assertionerror", "traceback") && c.FSDP {
-		return "" // the card of the error message says more
+		return "" // the card of the error message is a better answer
 	}
 	tp, cp := c.TP, c.CP
 	if c.Tensor {
@@ -97,19 +97,19 @@ func connections(q *question) string {
 	if c.Contxt {
 		cp = max(cp, 2)
 	}
-	said := c.TP > 0 || c.CP > 0 || c.Tensor || c.Contxt
+	hasSizes := c.TP > 0 || c.CP > 0 || c.Tensor || c.Contxt
 	switch {
 	case c.Overlap, c.FSDP:
-	case c.Arch == 0 || c.Arch < 10 && !said:
+	case c.Arch == 0 || c.Arch < 10 && !hasSizes:
 		return "" // the table of all cases answers
 	}
-	if c.Arch >= 10 && !said && !c.FSDP && !c.Overlap && q.has("hang", "卡", "死锁", "deadlock") {
+	if c.Arch >= 10 && !hasSizes && !c.FSDP && !c.Overlap && q.has("hang", "卡", "死锁", "deadlock") {
 		return ""
 	}
 	if c.TP == 0 && c.CP == 0 && q.has("why", "为什么", "原理", "reason", "为啥") {
 		return ""
 	}
-	value, _ := rules.Connections(one(c.Arch), tp, cp, c.TorchFSDP, c.FSDP && !c.TorchFSDP, c.Overlap)
+	value, _ := rules.Connections(orOne(c.Arch), tp, cp, c.TorchFSDP, c.FSDP && !c.TorchFSDP, c.Overlap)
 	gpu := strings.ToUpper(c.GPU)
 	if slices.Contains([]string{"HOPPER", "AMPERE", "BLACKWELL", "ADA", "VOLTA"}, gpu) {
 		gpu = ""

@@ -8,78 +8,80 @@ import (
 )
 
 var (
-	// idForm finds what may be a job's id, with what stands before and behind it.
-	idForm = lazy.New(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`)
-	// notID takes out options with their values, and the numbers that count something.
+	// idPattern matches a possible job id with the characters around it.
+	idPattern = lazy.New(`(?:^|[^\w:.\-=])#?(\d{1,9}(?:_\d+)?)(?:[^\w:.\-%]|$)`)
+	// notID matches options with their values, and numbers that count something.
 	notID = lazy.New(`(?i)(?:^|\s)--?[a-z][\w-]*(?:=\S+| \d[\w:-]*)|\b\d+ ?(?:days?|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|weeks?` +
 		`|gb|g|tb|t|k|cards?|steps?|iterations?|iters?|times|am|pm|o'clock|percent)\b|\d+ ?(?:天|小时|分钟|秒|周|张|台|次|步|点|倍` +
 		`|层)`)
-	// counted finds how many there are of something: that number is no job's.
+	// counted matches a count of things; its number is no job id.
 	counted = lazy.New(`\b(\d+) (?:jobs|tasks|nodes|gpus|cpus|ranks)\b`)
-	// boundID finds a number that the words make a job.
-	boundID = lazy.New(`(?:jobs?|job ?id|id|作业号?|任务号?|after|once|when|until|behind|#|等|在)\s*(?:number |no\.? |is |为|是|:|=)?\s*#?\d+` +
+	// namesJob matches a number that the words around it mark as a job id.
+	namesJob = lazy.New(`(?:jobs?|job ?id|id|作业号?|任务号?|after|once|when|until|behind|#|等|在)\s*(?:number |no\.? |is |为|是|:|=)?\s*#?\d+` +
 		`|\d+(?:_\d+)? ?(?:号|has\b|have\b|is\b|are\b|was\b|both\b|all\b|finish|end|succe|fail|crash|complete|start` +
 		`|begin|began|done|exit|ok\b|and #?\d|完|结束|成功|失败|出错|挂|跑|启动|开始|正常|之?后|以后|没|不管|无论|都)`)
-	// typed finds a dependency type by its name, wantsYes a question that wants a yes.
-	typed    = lazy.New(`\bafter(?:ok|notok|any|corr)\b`)
-	wantsYes = lazy.New(`\b(?:right|correct|true|yes|agree)\s*\?|(?:对吧|对吗|是吧|是吗|没错吧|对不对|吧)\s*\??$`)
-	// watched finds a question that wants to know of a job, not to start one after it.
-	watched = lazy.New(`\bsee (?:whether|if)\b|\bmonitor|\bwatch\b|\bnotif|return code|exit status|tell me|监控|通知|返回码|看看`)
+	// dependencyType matches the name of a dependency type. asksConfirmation matches
+	// questions that expect a yes.
+	dependencyType   = lazy.New(`\bafter(?:ok|notok|any|corr)\b`)
+	asksConfirmation = lazy.New(`\b(?:right|correct|true|yes|agree)\s*\?|(?:对吧|对吗|是吧|是吗|没错吧|对不对|吧)\s*\??$`)
+	// asksToWatch matches questions about observing a job, not about starting another one
+	// after it.
+	asksToWatch = lazy.New(`\bsee (?:whether|if)\b|\bmonitor|\bwatch\b|\bnotif|return code|exit status|tell me|监控|通知|返回码|看看`)
 )
 
 var (
-	// condition finds that something is to wait for something else.
+	// condition matches words with which one job waits for another.
 	condition = lazy.New(`\bjobs?\b|\bdepend|\bafter\b|\bonce\b|\bwhen\b|\bif\b|\buntil\b|\bas soon as\b|\bwaits?\b|作业|任务|依赖|只要|结束|下一个|后` +
 		`|再跑|再启|再运|才|就(?:跑|启|接|提|运)|等`)
-	// waiting finds the job that is to wait, where it has an id already.
+	// waiting matches the job that should wait, where the job already has an id.
 	waiting = lazy.New(`(?:^|[^\w:])#?(\d{2,9}) (?:should |must |has to |have to |needs to |need to |to |only )*(?:waits?|depends?` +
 		`|hold)\b|让 ?(?:作业|job)? ?(\d{2,9}) ?(?:要|得|应该?|去)?(?:等|依赖|排)|(\d{2,9}) ?(?:要|得|应该?)?(?:等待|依赖)`)
-	// exitZero finds success told by its code.
+	// exitZero matches success described by the exit code 0.
 	exitZero = lazy.New(`(?:with |at )?(?:an? )?exit(?:ed|s)?(?: code| status)?(?: of| is| =|=| with)? ?(?:0|zero)\b|(?:return(?:ed|s)?` +
 		`|code) (?:0|zero)\b|\b(?:clean(?:ly)?|exits? (?:fine|ok|well)|(?:ends?|ended|finish(?:es|ed)?|completes?` +
 		`|completed) (?:fine|ok|okay|well)|goes (?:fine|ok|well|through))\b|退出码 ?(?:为|是|=)? ?0`)
-	// begun finds that the other job only has to have started, delayed how many
-	// minutes later.
-	begun = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)` +
+	// afterStart matches that the other job only has to start. delayed matches the minutes
+	// to wait after that.
+	afterStart = lazy.New(`\b(?:has|have|had) (?:actually |really |just )?(?:started|begun)\b|\bstarted \(?not (?:ended|finished|done)` +
 		`|\b(?:once|when|after|as soon as) (?:the )?(?:job )?#?\d+ (?:is running|is up|starts|begins|runs|gets going)\b` +
 		`|\bonce it (?:starts|begins|is running)\b|从.{0,16}(?:开始|启动).{0,6}算|开始(?:运行)?之?后(?:再|就)?(?:过` +
 		`|等)? ?\d* ?分?钟?.{0,12}不是结束`)
 	delayed = lazy.New(`(\d+) ?(?:minutes?|mins?|分钟)`)
 )
 
-// longID is from how many digits on a number is taken for a job's id without a
-// word that says so.
+// longID is the number of digits from which on a number counts as a job id even without
+// a word that says so.
 const longID = 3
 
-// jobs are the ids of jobs that a question names.
+// jobs returns the job ids in a question.
 func (q *question) jobs() []string {
 	text := notID.ReplaceAllString(q.text, " ; ")
 	counts := counted.FindAllStringSubmatch(q.low, -1)
 	var ids []string
-	bound := boundID.MatchString(strings.ToLower(text))
-	for _, m := range idForm.FindAllStringSubmatch(strings.ReplaceAll(text, " ", "  "), -1) {
+	sure := namesJob.MatchString(strings.ToLower(text))
+	for _, m := range idPattern.FindAllStringSubmatch(strings.ReplaceAll(text, " ", "  "), -1) {
 		if slices.ContainsFunc(counts, func(c []string) bool { return c[1] == m[1] }) {
 			continue
 		}
 		ids = append(ids, m[1])
-		bound = bound || len(m[1]) >= longID
+		sure = sure || len(m[1]) >= longID
 	}
 	if m := compiled(`(?:作业|任务|job)\s*(\d{1,9}(?:_\d+)?)`).FindStringSubmatch(q.low); m != nil && len(ids) == 0 {
-		ids, bound = []string{m[1]}, true
+		ids, sure = []string{m[1]}, true
 	}
-	if !bound {
+	if !sure {
 		return nil
 	}
 	return ids
 }
 
-// dependency writes --dependency for a condition on given jobs.
+// dependency answers with --dependency for a condition on the jobs in the question.
 func dependency(q *question) string {
 	if strings.Contains(q.low, "satisfied") || !condition.MatchString(q.low) {
 		return ""
 	}
-	if typed.MatchString(q.low) && (wantsYes.MatchString(q.low) || strings.HasSuffix(q.low, "?")) {
-		return "" // it asks what a type means
+	if dependencyType.MatchString(q.low) && (asksConfirmation.MatchString(q.low) || strings.HasSuffix(q.low, "?")) {
+		return "" // the question asks what a type means
 	}
 	ids := q.jobs()
 	waits := ""
@@ -90,20 +92,18 @@ func dependency(q *question) string {
 		}
 	}
 	low := exitZero.ReplaceAllString(q.low, " succeeded ")
-	if len(ids) == 0 || watched.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") ||
+	if len(ids) == 0 || asksToWatch.MatchString(q.low) || q.has("node", "gpu", "卡", "--time", "hour", "小时", "节点", "array", "数组", "%") ||
 		strings.Contains(low, "exit code") || strings.Contains(low, "退出码") {
 		return ""
 	}
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
-	}
+	has := (&question{low: low}).has
 	var kind string
 	switch {
 	case q.has("right?", "对吧", "correct?", "对不对", "对吗", "是吧", "--dependency=", "yes?", "command line", "what command", "exact command", "how was",
 		"命令行", "没?", "了没", "跑完没", "elapsed", "wall time", "多久", "多长", "how long", "how much", "how many", "did job", "did it", "why ", "which ",
 		"where ", "what happened", "see when", "know when", "tell when", "queued and waiting", "什么时候", "为什么", "哪个", "哪些", "哪台"):
 		return ""
-	case begun.MatchString(low):
+	case afterStart.MatchString(low):
 		kind = "after"
 	case has("regardless", "no matter", "not matter", "n't matter", "not care", "n't care", "whether or not", "either way", "any way",
 		"in any case", "even if", "crashed or", "or not", "不管", "无论", "不论", "成败", "whatever") || has("ended") && !has("succeeded"):

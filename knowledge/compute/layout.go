@@ -8,10 +8,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// one is n, or 1 where the question does not say.
-func one(n int) int { return max(n, 1) }
+// orOne returns n, or 1 where the question does not give it.
+func orOne(n int) int { return max(n, 1) }
 
-// product names the factors of a model replica and their product: "TP 4 × PP 3".
+// product returns the number of GPUs of a model replica and its factors as text, such as
+// "TP 4 × PP 3".
 func (c config) product() (int, string) {
 	n, parts := 1, []string{}
 	for _, f := range []struct {
@@ -26,7 +27,7 @@ func (c config) product() (int, string) {
 	return n, strings.Join(parts, " × ")
 }
 
-// divisors of n up to limit.
+// divisors lists the divisors of n up to limit.
 func divisors(n, limit int) string {
 	var list []string
 	for d := 1; d <= min(n, limit); d++ {
@@ -37,35 +38,36 @@ func divisors(n, limit int) string {
 	return strings.Join(list, ", ")
 }
 
-// near are the multiples of m just below and above n.
-func near(n, m int) string {
+// multiplesAround lists the multiples of m just below and above n.
+func multiplesAround(n, m int) string {
 	if n < m {
 		return fmt.Sprint(m)
 	}
 	return fmt.Sprintf("%d, %d", n/m*m, (n/m+1)*m)
 }
 
-// usualNode is how many GPUs a node is taken to hold where the question does not say.
-const usualNode = 8
+// defaultPerNode is the assumed number of GPUs of a node where the question gives none.
+const defaultPerNode = 8
 
-// replicasAsked finds that the number of replicas is asked for, not the size of one.
+// replicasAsked matches questions for the number of replicas, not for the size of one.
 var replicasAsked = lazy.New(`number of (?:model |data[- ]parallel )?(?:replicas|copies)|how many (?:model |data[- ]parallel )?(?:replicas` +
 	`|copies)|(?:几|多少) ?[份个]? ?(?:模型)?副本|副本(?:有|是|一共|总共)? ?(?:几|多少)`)
 
-// layout answers with the data parallel size, or that the layout does not divide.
+// layout answers with the data-parallel size or the number of GPUs, or that the layout
+// does not divide.
 func layout(q *question) string {
 	c := q.cfg
-	if c.TP == 0 && c.PP == 0 && c.CP == 0 || q.writes() {
+	if c.TP == 0 && c.PP == 0 && c.CP == 0 || q.asksForCommand() {
 		return ""
 	}
 	size, factors := c.product()
 	if c.World == 0 && c.Nodes > 0 && c.PerNode == 0 && c.DP == 0 && c.GBS == 0 && !q.has("per node", "每节点", "每台") {
 		with := *q
-		with.cfg.PerNode, with.cfg.World = usualNode, c.Nodes*usualNode
-		return layout(&with) + q.say(" (Taking %d GPUs on each node.)", "(按每节点 %d 张 GPU 计算。)", usualNode)
+		with.cfg.PerNode, with.cfg.World = defaultPerNode, c.Nodes*defaultPerNode
+		return layout(&with) + q.say(" (Taking %d GPUs on each node.)", "(按每节点 %d 张 GPU 计算。)", defaultPerNode)
 	}
 	if c.World == 0 {
-		if c.DP > 0 { // how many GPUs are needed
+		if c.DP > 0 { // the question asks for the number of GPUs
 			n := size * c.DP
 			t := q.say("WORLD_SIZE = %[1]s × DP %[2]d = %[3]d GPUs", "WORLD_SIZE = %[1]s × DP %[2]d = %[3]d 张 GPU", factors, c.DP, n)
 			if c.PerNode > 0 {
@@ -87,10 +89,10 @@ func layout(q *question) string {
 		return ""
 	}
 	if c.World%size != 0 {
-		return q.refuse("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number "+
+		return q.sayInvalid("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number "+
 			"and Megatron refuses to start. Use %[5]s GPUs, or change TP/PP/CP so that their product divides %[1]d.",
 			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
-			c.World, factors, size, c.World%size, near(c.World, size))
+			c.World, factors, size, c.World%size, multiplesAround(c.World, size))
 	}
 	dp := c.World / size
 	if c.DP > 0 && c.DP != dp {
@@ -102,15 +104,15 @@ func layout(q *question) string {
 	}
 	if c.EP > 1 && c.Experts == 0 {
 		if n := c.expertRanks(); c.World%n != 0 {
-			return q.refuse("Not valid: WORLD_SIZE %[1]d is not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d), which the "+
+			return q.sayInvalid("Not valid: WORLD_SIZE %[1]d is not divisible by ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d (remainder %[6]d), which the "+
 				"experts need, and Megatron refuses to start (ETP is TP where --expert-tensor-parallel-size is not given). TP × PP × CP alone would "+
 				"divide: DP = %[7]d. Use %[8]s GPUs, a smaller EP, or a smaller --expert-tensor-parallel-size.",
 				"不合法:WORLD_SIZE %[1]d 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d),专家并行需要整除,Megatron 会拒绝启动(没给 --expert-tensor-parallel-size 时 ETP 等于 TP)。只看 TP × PP × CP 是能整除的:DP = %[7]d。改用 %[8]s 张 GPU,或减小 EP,或减小 --expert-tensor-parallel-size。",
-				c.World, cmp.Or(c.ETP, one(c.TP)), c.EP, one(c.PP), n, c.World%n, dp, near(c.World, n))
+				c.World, cmp.Or(c.ETP, orOne(c.TP)), c.EP, orOne(c.PP), n, c.World%n, dp, multiplesAround(c.World, n))
 		}
 	}
 	if q.has("not divisible", "不能整除", "无法整除") {
-		return "" // it was told otherwise, by what the question does not show
+		return "" // Megatron said otherwise, because of something that the question omits
 	}
 	t := q.say("DP = %[1]d: WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d. The layout divides: %[1]d data parallel replicas of %[4]d GPUs each.",
 		"DP = %[1]d:WORLD_SIZE / (%[2]s) = %[3]d / %[4]d = %[1]d。可以整除:%[1]d 个数据并行副本,每个占 %[4]d 张 GPU。", dp, factors, c.World, size)
@@ -123,36 +125,36 @@ func layout(q *question) string {
 	return t
 }
 
-// expertRanks is how many ranks one replica of the experts takes: ETP × EP × PP,
-// where ETP is TP unless it is given.
+// expertRanks returns the number of ranks of one replica of the experts: ETP × EP × PP,
+// where ETP defaults to TP.
 // Source: megatron/core/parallel_state.py, initialize_model_parallel.
-func (c *config) expertRanks() int { return cmp.Or(c.ETP, one(c.TP)) * c.EP * one(c.PP) }
+func (c *config) expertRanks() int { return cmp.Or(c.ETP, orOne(c.TP)) * c.EP * orOne(c.PP) }
 
-// writes reports whether the question asks for a command or a script and not
-// for a number.
-func (q *question) writes() bool {
+// asksForCommand reports whether the question asks for a command or a script, not for a
+// number.
+func (q *question) asksForCommand() bool {
 	return q.has("how do i run", "how to run", "how do i write", "command", "cmd", "flags", "script", "example", "怎么写", "怎么跑", "怎么启动", "命令", "脚本", "参数怎么", "示例", "怎么起", "怎么敲", "怎么打", "by hand", "手动", "type") &&
 		!q.has("how many", "几个", "多少", "valid", "合法", "dp=?", "dp =", "行不行", "可以吗")
 }
 
-// perNodeAsked finds that the GPUs of each node are asked for.
+// perNodeAsked matches questions for the GPUs of each node.
 var perNodeAsked = lazy.New(`(?:per|each|every|a) (?:node|machine|box|host|server)\b|每 ?个?(?:节点|台|机)|nproc`)
 
-// nodesFor finds that the number of nodes is asked for without "how many".
+// nodesFor matches questions for the number of nodes without "how many".
 var nodesFor = lazy.New(`\b(?:nodes?|machines|boxes|hosts|servers) (?:for|to hold|to get|to reach)\b|\b(?:nodes|machines|boxes|hosts|servers)\s*\?`)
 
-// worldAsked finds that the number of ranks is asked for.
+// worldAsked matches questions for the number of ranks.
 var worldAsked = lazy.New(`world|\branks?\b|process|\bprocs\b|进程|total|in all|altogether|总|一共|\bworkers?\b|nproc|nnodes|how many` +
 	`|number of|count|多少|几 ?张|几个?卡|\b(?:gpus|cards)\s*[?=]|[卡数]\s*[?=]|=\s*\??$`)
 
-// tasksAsked finds that the number of what srun starts is asked for.
+// tasksAsked matches questions for the number of tasks that srun starts.
 var tasksAsked = lazy.New(`how many (?:\w+ )?(?:tasks|process(?:es)?|procs|ranks|workers)|(?:[几\d]|多少) ?个(?:进程|任务|task)`)
 
-// tasks answers with the tasks that srun starts on all nodes.
+// tasks answers with the number of tasks that srun starts on all nodes.
 func tasks(q *question) string {
-	each, ok := q.after(`ntasks-per-node[= ]+(\d+)`)
+	each, ok := q.capture(`ntasks-per-node[= ]+(\d+)`)
 	n := q.cfg.Nodes
-	if !ok || n == 0 || q.writes() || !tasksAsked.MatchString(q.low) {
+	if !ok || n == 0 || q.asksForCommand() || !tasksAsked.MatchString(q.low) {
 		return ""
 	}
 	return q.say("%[3]d tasks: --nodes %[1]d × --ntasks-per-node %[2]d = %[3]d, and the GPUs of --gres or --gpus-per-node are each node's too. "+
@@ -161,18 +163,18 @@ func tasks(q *question) string {
 			"如果每个任务里再用 torchrun,则应为 --ntasks-per-node=1:由 torchrun 为每张 GPU 起一个进程。", n, each, n*each)
 }
 
-// world answers with nodes, GPUs per node and their product.
+// world answers with the number of nodes, of GPUs per node, or of all GPUs.
 func world(q *question) string {
 	c := q.cfg
-	if q.writes() || q.has("slurm-ntasks", "ntasks-per-node", "task 8", "right?", "对吗", "对吧") {
+	if q.asksForCommand() || q.has("slurm-ntasks", "ntasks-per-node", "task 8", "right?", "对吗", "对吧") {
 		return ""
 	}
-	seen, _ := q.after(`\b(?:only|just|visible)\D{0,16}(\d+)`, `(?:只|仅)\D{0,8}(\d+)`, `(\d+)\D{0,8}(?:visible|可见)`)
+	visible, _ := q.capture(`\b(?:only|just|visible)\D{0,16}(\d+)`, `(?:只|仅)\D{0,8}(\d+)`, `(\d+)\D{0,8}(?:visible|可见)`)
 	switch {
-	case seen > 0 && seen < c.PerNode && q.has("nproc", "每节点进程数", "processes per node"):
+	case visible > 0 && visible < c.PerNode && q.has("nproc", "每节点进程数", "processes per node"):
 		return q.say("`--nproc-per-node=%[1]d`: the number of visible GPUs (CUDA_VISIBLE_DEVICES, what the job was given), not the %[2]d in the "+
 			"machine; one worker per visible GPU.",
-			"`--nproc-per-node=%[1]d`:填可见(visible)的 GPU 数(CUDA_VISIBLE_DEVICES,即作业分到的),不是机器里的 %[2]d 张;每张可见 GPU 一个 worker。", seen, c.PerNode)
+			"`--nproc-per-node=%[1]d`:填可见(visible)的 GPU 数(CUDA_VISIBLE_DEVICES,即作业分到的),不是机器里的 %[2]d 张;每张可见 GPU 一个 worker。", visible, c.PerNode)
 	case c.Nodes > 0 && c.PerNode > 0 && worldAsked.MatchString(q.low):
 		return q.say("%[3]d: WORLD_SIZE = nodes × GPUs per node = %[1]d × %[2]d = %[3]d (one rank per GPU; --nnodes=%[1]d --nproc-per-node=%[2]d).",
 			"%[3]d:WORLD_SIZE = 节点数 × 每节点 GPU 数 = %[1]d × %[2]d = %[3]d(每张 GPU 一个 rank;--nnodes=%[1]d --nproc-per-node=%[2]d)。", c.Nodes, c.PerNode, c.Nodes*c.PerNode)
@@ -196,15 +198,15 @@ func world(q *question) string {
 	return ""
 }
 
-// unaccumulated finds that a step is one micro batch.
+// unaccumulated matches that a step has one micro batch.
 var unaccumulated = lazy.New(`\b(?:no|without|w/o|zero) (?:any )?(?:gradient |grad )?accum\w*|(?:don't|do not|not) (?:want to )?accumulate` +
 	`|(?:不做|不用|没有|无|不开|不)(?:梯度)?累[积加]`)
 
-// validAsked finds that a question wants a yes or a no.
+// validAsked matches questions that expect a yes or a no.
 var validAsked = lazy.New(`\b(?:valid|legal|ok|okay|fine|allowed|accepted|divisible|works?)\b|合法|可以|行吗|行不行|能不能|能否|能跑|整除|对吗`)
 
-// microbatches answers with the gradient accumulation steps, or that the batch
-// does not divide.
+// microbatches answers with the gradient accumulation steps, with the missing size of a
+// batch, or that the batch does not divide.
 func microbatches(q *question) string {
 	c := q.cfg
 	if c.Accum == 0 && (c.MBS == 0 || c.GBS == 0) && unaccumulated.MatchString(q.low) {
@@ -250,7 +252,7 @@ func microbatches(q *question) string {
 		return q.say("Not accepted: global batch %[1]d is not divisible by micro batch × DP = %[2]d × %[3]d = %[4]d (%[1]d %% %[4]d = %[5]d). "+
 			"%[6]s. Use a global batch of %[7]s, or another micro batch.",
 			"不行,不会被接受:global batch %[1]d 不能被 micro batch × DP = %[2]d × %[3]d = %[4]d 整除(%[1]d %% %[4]d = %[5]d,余 %[5]d)。%[6]s。把 global batch 改为 %[7]s,或换 micro batch(批次)。",
-			c.GBS, c.MBS, dp, step, c.GBS%step, how, near(c.GBS, step))
+			c.GBS, c.MBS, dp, step, c.GBS%step, how, multiplesAround(c.GBS, step))
 	}
 	valid := ""
 	if validAsked.MatchString(q.low) {

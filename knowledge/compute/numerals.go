@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// englishNumber are the words that make up a small number.
+// englishNumber holds the words of English numbers below a hundred.
 var englishNumber = map[string]int{
 	"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
 	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
@@ -15,13 +15,14 @@ var englishNumber = map[string]int{
 	"fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
-// chineseDigit and chineseUnit make up a Chinese number: 一百二十八.
+// chineseDigit and chineseUnit hold the characters of Chinese numbers, such as 一百二十八.
 var (
 	chineseDigit = map[rune]int{'零': 0, '一': 1, '二': 2, '两': 2, '三': 3, '四': 4, '五': 5, '六': 6, '七': 7, '八': 8, '九': 9}
 	chineseUnit  = map[rune]int{'十': 10, '百': 100, '千': 1000}
 )
 
-// smallNumber finds an English number; countable what people count.
+// smallNumber matches an English number from two to ninety-nine. countable matches things
+// that questions count.
 const (
 	onesWord    = `two|three|four|five|six|seven|eight|nine`
 	smallNumber = `(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[- ](?:one|` + onesWord + `))?|` + onesWord +
@@ -37,10 +38,12 @@ var (
 	dozens = lazy.New(`\b(?:(a|two|three|four|five|six|half a) )?dozen\b`)
 	words  = lazy.New(`\b(` + smallNumber + `)((?:[ -](?:more|extra|gpu|compute|dgx|hgx|array|attention|query|kv|pipeline|transformer|data[- ]parallel` +
 		`|virtual|physical|cpu|full|such|identical))?[ -](?:` + countable + `)\b| of (?:the|our|my|them|these)\b|-way\b)`)
-	// hundreds finds a number in words that is too large to be anything else.
+	// hundreds matches a number in words with "hundred" or "thousand". Such words need no
+	// counted thing after them.
 	hundreds = lazy.New(`\b(?:(?:` + smallNumber + `|an?|one)[- ])?(?:hundred|thousand)(?:[- ](?:and[- ])?(?:(?:` + smallNumber +
 		`|one)[- ]hundred(?:[- ](?:and[- ])?(?:` + smallNumber + `|one))?|` + smallNumber + `|one))?\b`)
-	// A number in words behind the name of a size: "micro batch two", "TP 八".
+	// namedWord and namedHan match a number in words after the name of a size: "micro batch
+	// two", "TP 八".
 	namedWord = lazy.New(`\b((?:tp|pp|cp|dp|ep|etp|vpp|mbs|gbs|(?:micro|global)[- ]?batch(?:[- ]size)?|batch(?:[- ]size)?|(?:tensor` +
 		`|pipeline|context|data|expert)(?:[- ](?:model[- ])?parallel\w*)?(?:[- ]size)?|accumulation(?: steps)?|size` +
 		`|degree)(?: (?:of|is|to|at|set to|stays|equals))?[ =:]+)(` + smallNumber + `|one)\b`)
@@ -58,9 +61,9 @@ var (
 	)
 )
 
-// numerals writes the counts of a folded question in digits: "two dozen
-// nodes", "十六张卡", "a day and a half". One stays a word: "one task per node"
-// is no count that a question gives.
+// numerals replaces the number words of a folded question by digits: "two dozen nodes",
+// "十六张卡", "a day and a half". "one" remains a word, because phrases such as "one task
+// per node" give no count.
 func numerals(s string) string {
 	s = halves.Replace(halfBehind.ReplaceAllString(s, "$1 and a half $2"))
 	s = andHalf.ReplaceAllStringFunc(s, func(m string) string {
@@ -107,11 +110,12 @@ func numerals(s string) string {
 		}
 		return m
 	}
-	// Twice: of two counts side by side, as in "三十二台八卡", a pass takes the first.
+	// Two passes: of two adjacent counts, as in "三十二台八卡", one pass replaces only the
+	// first.
 	return hans.ReplaceAllStringFunc(hans.ReplaceAllStringFunc(s, digits), digits)
 }
 
-// english reads an English number below a million.
+// english parses an English number below a million.
 func english(s string) int {
 	sum, part := 0, 0
 	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == ' ' }) {
@@ -127,7 +131,7 @@ func english(s string) int {
 	return sum + part
 }
 
-// chinese reads a Chinese number below ten thousand.
+// chinese parses a Chinese number below ten thousand.
 func chinese(s string) int {
 	sum, digit := 0, 0
 	for _, r := range s {

@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// Every labelled question, also those that nothing is worked out for, and those
-// of testdata/more.txt: a change of any number or word shows in review.
-func TestWhatIsWorkedOutIsPinned(t *testing.T) {
+// The computed answers to all labelled questions and to the questions of
+// testdata/more.txt. Review shows every change.
+func TestComputedAnswersArePinned(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	for _, q := range labelled(t) {
@@ -49,7 +49,7 @@ func TestWhatIsWorkedOutIsPinned(t *testing.T) {
 	require.Len(t, wanted, strings.Count(out.String(), "\n")+1)
 }
 
-// labelled are the questions of all sets, and those of testdata/more.txt.
+// labelled returns the questions of all sets and of testdata/more.txt.
 func labelled(t *testing.T) (list []string) {
 	t.Helper()
 	sets, err := filepath.Glob("../eval/questions/*.jsonl")

@@ -7,15 +7,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// releasesAsked finds that somebody wants to know which releases of Megatron-LM
-// the answers hold for.
+// releasesAsked matches questions for which releases of Megatron-LM the answers are
+// valid.
 var releasesAsked = lazy.New(`\b(?:versions?|releases?|commits?)\b.*\b(?:your|the|these) (?:rules?|checks?|answers?|verdicts?|flag tables?)\b` +
 	`|\b(?:your|the|these) (?:rules?|checks?|answers?|verdicts?|flag tables?)\b.*\b(?:versions?|releases?|commits?)\b` +
 	`|\b(?:versions?|releases?)\b.*\bmegatron\b.*\b(?:do|can|are) you\b|\bmegatron\b.*\b(?:versions?|releases?)\b.*\b(?:do|can) you (?:know|support|judge|check)` +
 	`|(?:规则|检查|判断|参数表).*(?:版本|哪个提交|commit)|(?:哪个|哪些|什么)(?:megatron)?.*版本.*(?:规则|检查|判断)|(?:你|机器人).*(?:支持|认识|知道).*megatron.*版本|支持哪些.*megatron.*版本`)
 
-// releases tells which releases of Megatron-LM the rules were read from, and
-// which one holds for a job.
+// releases answers from which releases of Megatron-LM the rules were read, and which
+// release applies to a job.
 func releases(q *question) string {
 	if !releasesAsked.MatchString(q.low) {
 		return ""

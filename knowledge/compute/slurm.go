@@ -11,11 +11,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// after is the number that the first matching expression captures.
-func (q *question) after(exprs ...string) (int, bool) {
+// capture returns the number in the first group of the first expression that matches.
+func (q *question) capture(exprs ...string) (int, bool) {
 	for _, e := range exprs {
 		if m := compiled(e).FindStringSubmatch(q.low); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil && n <= most {
+			if n, err := strconv.Atoi(m[1]); err == nil && n <= maxNumber {
 				return n, true
 			}
 		}
@@ -24,22 +24,22 @@ func (q *question) after(exprs ...string) (int, bool) {
 }
 
 var (
-	hostWord = lazy.New(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
-	hostEnum = lazy.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
+	hostlistPattern  = lazy.New(`[A-Za-z][\w.-]*\[[0-9][0-9,\-\s]*\][\w.-]*(?:\[[0-9,\-]+\])?(?:,\s*[A-Za-z][\w.-]*(?:\[[0-9,\-]+\][\w.-]*|\d+))*`)
+	hostnamesPattern = lazy.New(`[A-Za-z][A-Za-z-]*\d+(?:\s*[,，]\s*[A-Za-z][A-Za-z-]*\d+)+`)
 )
 
-// nodeAt finds that one node of a list is asked for: the last, the 5th.
-var nodeAt = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|name|entry)|\blast (?:node|host|machine|one|name` +
+// nthNode matches questions for one node of a list: the last, the 5th.
+var nthNode = lazy.New(`\b(\d+)(?:st|nd|rd|th) (?:node|host|machine|one|of|in|name|entry)|\blast (?:node|host|machine|one|name` +
 	`|entry)\b|第 ?(\d+) ?(?:个|台)|最后一?(?:个|台)`)
 
-// hosts answers about a compressed node list: its members, their number, the first.
+// hosts answers about a compressed hostlist: its nodes, their number, or one of them.
 func hosts(q *question) string {
-	word := hostWord.FindString(q.text)
+	word := hostlistPattern.FindString(q.text)
 	if strings.HasPrefix(strings.ToUpper(word), "SLURM_") || strings.Contains(q.text, "{"+word) {
-		word = "" // an element of a shell's array
+		word = "" // an element of a shell array
 	}
 	if word == "" {
-		if list := hostEnum.FindString(q.text); list != "" && q.has("compress", "compact", "short form", "压缩", "紧凑", "缩写") {
+		if list := hostnamesPattern.FindString(q.text); list != "" && q.has("compress", "compact", "short form", "压缩", "紧凑", "缩写") {
 			names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '，' || r == ' ' })
 			return q.say("%s (`scontrol show hostlistsorted %s`).",
 				"%s(`scontrol show hostlistsorted %s`)。", hostlist.Compress(names), strings.Join(names, ","))
@@ -56,11 +56,11 @@ func hosts(q *question) string {
 	case q.has("master-addr", "master", "head node", "first", "head -n", "第一台", "主节点", "第一个", "首个", "rank 0"):
 		return q.say("MASTER_ADDR is %[1]s, the first (head) node of %[2]s: `$(set +o pipefail; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)`.",
 			"MASTER_ADDR 是 %[1]s,即 %[2]s 的第一个节点(first):`$(set +o pipefail; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)`。", names[0], word)
-	case nodeAt.MatchString(q.low):
-		m := nodeAt.FindStringSubmatch(q.low)
+	case nthNode.MatchString(q.low):
+		m := nthNode.FindStringSubmatch(q.low)
 		n := len(names)
 		if m[1] != "" || m[2] != "" {
-			n = small(m[1] + m[2])
+			n = parseCount(m[1] + m[2])
 		}
 		if n < 1 || n > len(names) {
 			return ""
@@ -87,7 +87,7 @@ func hosts(q *question) string {
 		"%s%s(共 %d 个节点;`scontrol show hostnames %s`)。", strings.Join(shown, ", "), more, len(names), word)
 }
 
-// enumerate lists names in brackets where there are few enough.
+// enumerate returns the names in brackets, or "" for more than limit names.
 func enumerate(names []string, limit int) string {
 	if len(names) > limit {
 		return ""
@@ -98,27 +98,28 @@ func enumerate(names []string, limit int) string {
 var (
 	arrayForm = lazy.New(`(?:--array|-a|array|数组)\s*(?:=|:|\s|为|是)\s*(?:from|从)?\s*([0-9][0-9,\-:]*)(?:%(\d+))?`)
 	elementOf = lazy.New(`(?:element|task|index|number) (\d{1,4}) (?:of|from|in) (?:the |my )?(?:array|job array|job)\D{0,4}(\d{4,})\b`)
-	// oneElement finds an array by its id and one of its elements, endsElement that it is to be cancelled.
+	// oneElement matches an array's id with one of its elements. cancelsElement matches that
+	// the element should be cancelled.
 	oneElement = lazy.New(`(?:array|数组|作业|job)\D{0,8}(\d{4,})\b.{0,24}(?:(?:element|task|index|number|no\.?|#|编号|下标|第) ?(\d{1,4})\b` +
 		`|(\d{1,4})(?:st|nd|rd|th)\b)`)
-	endsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
-	// jobStep finds that a step of a job is meant, not an element of an array.
+	cancelsElement = lazy.New(`cancel|kill|stop|drop|scrap|abort|terminate|end\b|remove|get rid|不要|取消|停|杀|去掉`)
+	// jobStep matches a job step, which is no array element.
 	jobStep = lazy.New(`\bjob ?steps?\b|\b(?:step|srun) ?\d|\d ?(?:号|个)? ?(?:step|步)|作业步`)
 	arrayTo = lazy.New(`(\d+) ?(?:到|至|~|\bto\b|\bthrough\b) ?(\d+)`)
-	// arrayGiven finds the option with its value.
+	// arrayGiven matches the option with its value.
 	arrayGiven  = lazy.New(`(?:--array|-a)[ =]\d`)
-	idsAsked    = lazy.New(`\bwhich\b|\bindices\b|\bindexes\b|\blist\b|\bids\b|\bnumbers\b|\btask ?ids?\b|哪些|哪几|编号|索引|下标|列出`)
+	asksIndices = lazy.New(`\bwhich\b|\bindices\b|\bindexes\b|\blist\b|\bids\b|\bnumbers\b|\btask ?ids?\b|哪些|哪几|编号|索引|下标|列出`)
 	arrayStepOf = lazy.New(`\b(?:steps?|stride)(?: of| size)?[ =-](\d+)|步长 ?(?:为|是|=)? ?(\d+)|every (\d+)(?:st|nd|rd|th)`)
 	arrayElem   = lazy.New(`\b(\d{2,})_(\d+)\b`)
 )
 
-// array answers how many elements an array has and how many run at once, and
-// writes one from the numbers.
+// array answers how many elements an array has and how many run at once, or how to write
+// an array.
 func array(q *question) string {
 	low := arrayTo.ReplaceAllString(strings.ReplaceAll(q.low, "％", "%"), "$1-$2")
 	low = elementOf.ReplaceAllString(low, "array $2 element $1")
-	if m := oneElement.FindStringSubmatch(low); m != nil && endsElement.MatchString(low) && !jobStep.MatchString(low) {
-		e := first(append([]string{""}, m[2:]...))
+	if m := oneElement.FindStringSubmatch(low); m != nil && cancelsElement.MatchString(low) && !jobStep.MatchString(low) {
+		e := firstCount(m[1:])
 		return q.say("`scancel %[1]s_%[2]d`: it cancels element %[2]d of array %[1]s alone; the others go on.",
 			"`scancel %[1]s_%[2]d`:只取消数组 %[1]s 的第 %[2]d 个任务,其余照常运行。", m[1], e)
 	}
@@ -127,7 +128,7 @@ func array(q *question) string {
 		m[1] = strings.TrimRight(m[1], ",:-")
 	}
 	if step := arrayStepOf.FindStringSubmatch(low); m != nil && step != nil && !strings.Contains(m[1], ":") {
-		m[1] += ":" + strconv.Itoa(first(step))
+		m[1] += ":" + strconv.Itoa(firstCount(step))
 	}
 	if list := arrayList.FindString(low); list != "" && !arrayGiven.MatchString(low) && q.has("array", "数组") &&
 		q.has("write", "how do", "spell", "short", "elements", "indices", "only", "...", "…", "怎么写", "写成", "如何写", "只跑", "下标") {
@@ -138,7 +139,7 @@ func array(q *question) string {
 	if m == nil {
 		return arrayFor(q)
 	}
-	n, ok := elements(m[1])
+	ranges, n, ok := parseArray(m[1])
 	if !ok {
 		return ""
 	}
@@ -149,18 +150,18 @@ func array(q *question) string {
 		return ""
 	}
 	form := m[1]
-	if k, ok := q.atOnce(); ok && m[2] == "" && k < n {
+	if k, ok := q.concurrency(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
-	if t := q.arrayEnd(form, n); t != "" {
+	if t := q.arrayEnd(form, ranges, n); t != "" {
 		return t
 	}
-	if (idsAsked.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
+	if (asksIndices.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
 		limit := ""
 		if m[2] != "" {
 			limit = q.say("; at most %s at the same time", ";同时最多 %s 个", m[2])
 		}
-		return q.say("%[1]s: %[2]d array tasks (--array=%[3]s)%[4]s.", "%[1]s:共 %[2]d 个数组任务(--array=%[3]s)%[4]s。", indices(form), n, form, limit)
+		return q.say("%[1]s: %[2]d array tasks (--array=%[3]s)%[4]s.", "%[1]s:共 %[2]d 个数组任务(--array=%[3]s)%[4]s。", strings.Join(indices(ranges), ", "), n, form, limit)
 	}
 	if m[2] == "" {
 		return q.say("%[1]d array tasks (--array=%[2]s); without `%%N` all may run at the same time, as far as resources and limits allow.",
@@ -174,24 +175,25 @@ func array(q *question) string {
 var lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)` +
 	`|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
 
-// arrayEnd answers with the last index of an array of n elements.
-func (q *question) arrayEnd(form string, n int) string {
+// arrayEnd answers with the last index of an array of n elements, if the question asks
+// for it.
+func (q *question) arrayEnd(form string, ranges []arrayRange, n int) string {
 	if lastIndex.MatchString(q.low) {
-		list := strings.Split(indices(form), ", ")
+		list := indices(ranges)
 		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).",
 			"最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
 	}
 	return ""
 }
 
-// arrayList finds elements written one by one: 0,4,8,…,28.
+// arrayList matches a list of elements: 0,4,8,…,28.
 var arrayList = lazy.New(`\d+\s*,\s*\d+\s*,\s*\d+(?:\s*,?\s*(?:\.{2,}|…+|and so on|to|到|一直到)?\s*,?\s*(?:and |和)?\d+)*`)
 
-// arrayStep writes elements that are equally far apart as one range.
+// arrayStep answers with the range that stands for equally spaced elements.
 func arrayStep(q *question, list string) string {
 	var v []int
 	for _, d := range compiled(`\d+`).FindAllString(list, -1) {
-		v = append(v, small(d))
+		v = append(v, parseCount(d))
 	}
 	step := v[1] - v[0]
 	last := len(v) - 1
@@ -208,16 +210,17 @@ func arrayStep(q *question, list string) string {
 		"`--array=%[1]s`:从 %[2]d 到 %[3]d,步长 %[4]d,共 %[5]d 个数组任务。", spec, v[0], v[last], step, (v[last]-v[0])/step+1)
 }
 
-// atOnce is how many tasks may run at the same time.
-func (q *question) atOnce() (int, bool) {
-	return q.after(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
+// concurrency returns the number of tasks that may run at the same time.
+func (q *question) concurrency() (int, bool) {
+	return q.capture(`(?:at most|max(?:imum)?|only|up to|(?:no|never|not) more than|最多|同时只?|[一每]次只?|并发|限制)\D{0,12}(\d+)`, `(\d+)\s*(?:at a time|at once|together|simultaneous|concurrent|in parallel|at the same time|个?并发|个?同时)`)
 }
 
-// inTurns finds that so many tasks are to run so many at a time.
+// inTurns matches a number of tasks and how many of them run at a time.
 var inTurns = lazy.New(`\d+ ?(?:个|次)?子?(?:任务|作业|tasks|jobs|runs)\b?.{0,16}(?:每次|一次|同时|each time|at a time|at once|in parallel)` +
 	`|\d+ (?:tasks|jobs|runs).{0,24}\d+ (?:at a time|at once|in parallel|concurrently)`)
 
-// arrayFor writes the option for so many tasks, so many at a time.
+// arrayFor answers with the option for a number of tasks, of which a given number runs at
+// a time.
 func arrayFor(q *question) string {
 	if !q.has("array", "数组") && !inTurns.MatchString(q.low) || q.has("cancel", "取消", "hold", "暂停", "update", "修改", "log", "日志") {
 		return ""
@@ -225,11 +228,11 @@ func arrayFor(q *question) string {
 	if m := arrayElem.FindStringSubmatch(q.low); m != nil {
 		return ""
 	}
-	n, ok := q.after(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`, `数组 ?(?:有|共|里|总共|一共)? ?(\d+) ?个`)
+	n, ok := q.capture(`(\d+)\s*(?:个|次)?\s*(?:array\s*|数组\s*|子)?(?:tasks?|jobs?|elements?|作业|任务|runs?|元素)`, `(?:of|size|大小|长度)\s*(\d+)`, `数组 ?(?:有|共|里|总共|一共)? ?(\d+) ?个`)
 	if !ok || n < 2 {
 		return ""
 	}
-	k, ok := q.atOnce()
+	k, ok := q.concurrency()
 	if !ok {
 		if !q.has("one at a time", "one after another", "sequential", "一次一个", "依次", "串行", "逐个") {
 			return ""
@@ -247,51 +250,42 @@ func arrayFor(q *question) string {
 		"`--array=%[3]d-%[4]d%%%[2]d`:%[1]d 个数组任务,`%%%[2]d` 表示同时最多运行 %[2]d 个。", n, k, from, to)
 }
 
-// elements counts an array specification such as 0-31:4,40.
-func elements(spec string) (int, bool) {
-	n := 0
+// An arrayRange is one part of an array specification: every step-th index from first to
+// last.
+type arrayRange struct{ first, last, step int }
+
+// parseArray parses an array specification such as 0-31:4,40 and counts its elements.
+func parseArray(spec string) (ranges []arrayRange, elements int, ok bool) {
 	for part := range strings.SplitSeq(strings.Trim(spec, ",-:"), ",") {
-		r, stepText, stepped := strings.Cut(part, ":")
+		span, stepText, stepped := strings.Cut(part, ":")
 		step := 1
 		if stepped {
 			step, _ = strconv.Atoi(stepText)
 		}
-		lo, hi, isRange := strings.Cut(r, "-")
-		a, err := strconv.Atoi(lo)
-		if err != nil || step < 1 {
-			return 0, false
+		from, to, isRange := strings.Cut(span, "-")
+		if !isRange {
+			to = from
 		}
-		b := a
-		if isRange {
-			if b, err = strconv.Atoi(hi); err != nil || b < a {
-				return 0, false
-			}
+		first, errFirst := strconv.Atoi(from)
+		last, errLast := strconv.Atoi(to)
+		if errFirst != nil || errLast != nil || step < 1 || last < first {
+			return nil, 0, false
 		}
-		n += (b-a)/step + 1
+		ranges = append(ranges, arrayRange{first, last, step})
+		elements += (last-first)/step + 1
 	}
-	return n, true
+	return ranges, elements, true
 }
 
-// indices lists the elements of an array specification.
-func indices(spec string) string {
+// indices lists the indices of an array.
+func indices(ranges []arrayRange) []string {
 	var list []string
-	for part := range strings.SplitSeq(strings.Trim(spec, ",-:"), ",") {
-		r, stepText, stepped := strings.Cut(part, ":")
-		step := 1
-		if stepped {
-			step, _ = strconv.Atoi(stepText)
-		}
-		lo, hi, isRange := strings.Cut(r, "-")
-		a, _ := strconv.Atoi(lo)
-		b := a
-		if isRange {
-			b, _ = strconv.Atoi(hi)
-		}
-		for i := a; i <= b; i += max(step, 1) {
+	for _, r := range ranges {
+		for i := r.first; i <= r.last; i += r.step {
 			list = append(list, strconv.Itoa(i))
 		}
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 var (
@@ -299,12 +293,12 @@ var (
 	sinfoShort = lazy.New(`(?:^|[^\d/])(\d+)/(\d+)(?:[^\d/]|$)`)
 )
 
-// sinfo reads the numbers of sinfo's A/I/O/T column.
+// sinfo answers what the numbers in sinfo's A/I/O/T column mean.
 func sinfo(q *question) string {
 	if m := sinfoForm.FindStringSubmatch(q.low); m != nil {
 		if g := q.cfg.PerNode; g > 0 && q.has("gpu", "卡") {
 			return q.say("%[1]d GPUs: %[2]s idle nodes × %[3]d GPUs per node (A/I/O/T = allocated/idle/other/total = %[4]s/%[2]s/%[5]s/%[6]s).",
-				"%[1]d 张 GPU:空闲节点 %[2]s 个 × 每节点 %[3]d 张(A/I/O/T = 已分配/空闲/其他/总数 = %[4]s/%[2]s/%[5]s/%[6]s)。", small(m[2])*g, m[2], g, m[1], m[3], m[4])
+				"%[1]d 张 GPU:空闲节点 %[2]s 个 × 每节点 %[3]d 张(A/I/O/T = 已分配/空闲/其他/总数 = %[4]s/%[2]s/%[5]s/%[6]s)。", parseCount(m[2])*g, m[2], g, m[1], m[3], m[4])
 		}
 		return q.say("Allocated %[1]s, idle %[2]s, other %[3]s (drained, down …), total %[4]s nodes: A/I/O/T = allocated/idle/other/total. So "+
 			"%[2]s are idle (free) now.",
@@ -317,7 +311,7 @@ func sinfo(q *question) string {
 	return ""
 }
 
-// threads answers with --cpus-per-task from sockets, cores and threads.
+// threads answers with --cpus-per-task for a number of sockets, cores and threads.
 func threads(q *question) string {
 	c := q.cfg
 	if c.Cores == 0 || !q.has("thread", "超线程", "ht", "cpus-per-task", "smt", "hint", "逻辑核", "物理核") {
@@ -343,7 +337,7 @@ func threads(q *question) string {
 		"用满整个节点(含超线程)写 `--cpus-per-task=%[4]d`:%[2]d × %[3]d 核 × %[5]d 线程 = %[4]d;不用超线程为 %[1]d,并加 `--hint=nomultithread`。", physical, sockets, c.Cores, physical*t, t)
 }
 
-// cache holds the patterns that answerers write where they use them.
+// cache holds the compiled expressions that answerers contain inline.
 var cache sync.Map
 
 func compiled(expr string) *lazy.Pattern {
@@ -351,18 +345,17 @@ func compiled(expr string) *lazy.Pattern {
 	return p.(*lazy.Pattern)
 }
 
-// span says seconds in days, hours, minutes and seconds.
-func (q *question) span(sec int) string {
+// durationText returns seconds in words: days, hours, minutes and seconds.
+func (q *question) durationText(sec int) string {
 	units := []struct {
-		n      int
-		one    string
-		many   string
-		inChin string
+		seconds   int
+		one, many string
+		zh        string
 	}{{86400, "day", "days", "天"}, {3600, "hour", "hours", "小时"}, {60, "minute", "minutes", "分钟"}, {1, "second", "seconds", "秒"}}
 	var parts []string
 	for _, u := range units {
-		k := sec / u.n
-		sec %= u.n
+		k := sec / u.seconds
+		sec %= u.seconds
 		if k == 0 {
 			continue
 		}
@@ -370,7 +363,7 @@ func (q *question) span(sec int) string {
 		if k == 1 {
 			name = u.one
 		}
-		parts = append(parts, q.say("%[1]d "+name, "%[1]d "+u.inChin, k))
+		parts = append(parts, q.say("%[1]d "+name, "%[1]d "+u.zh, k))
 	}
 	if len(parts) == 0 {
 		return q.say("0 seconds", "0 秒")
@@ -378,7 +371,7 @@ func (q *question) span(sec int) string {
 	return strings.Join(parts, " ")
 }
 
-// hoursOf writes seconds as hours, with a fraction where needed.
+// hoursOf formats seconds as hours, with a fraction where needed.
 func hoursOf(sec int) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(sec)/3600), "0"), ".")
 }

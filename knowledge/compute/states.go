@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Code is a state or its sign, as squeue and sinfo print it, with its meaning.
+// A Code is a job state, a node state or a suffix of a node state, as squeue and sinfo
+// print it, with its meaning.
 type Code struct {
 	Kind        string // job, node or suffix
 	Short, Long string
@@ -92,12 +94,12 @@ var (
 	han       = lazy.New(`\p{Han}`)
 	suffixed  = lazy.New(`(?:idle|alloc|mix(?:ed)?|drain(?:ed)?|drng|down|comp|maint|resv|allocated)([*~#!%$@^-])(?:[^\w-]|$)`)
 	quoted    = lazy.New("(?:^|[\\s\"'`“‘(（「带是的码缀号])([*~#!%$@^-])(?:[\\s\"'`”’)）」,，?？是表代什]|$)")
-	// stateTalk is what a question about the meaning of a state says.
-	stateTalk = lazy.New(`\bdifferences?\b|区别|差别|\b(?:flagged|marked|shown)\b|标着|标了|\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b` +
+	// asksMeaning matches questions about the meaning of a state.
+	asksMeaning = lazy.New(`\bdifferences?\b|区别|差别|\b(?:flagged|marked|shown)\b|标着|标了|\bstates?\b|\bstatus\b|\bcodes?\b|\bmeans?\b` +
 		`|\bmeaning\b|stands? for|st column|suffix|symbol|what(?:'s| is| are)|says|shows|显示|explain|definition|状态|代码|含义` +
 		`|意思|代表|是什么|是啥|表示|啥|后缀|符号|什么叫|怎么理解|定义|指的是`)
-	// stateAct is what a question says that is about something else than meaning.
-	stateAct = lazy.New(`\bcancelled by\b|\bpart(?:ly|ially)\b|部分|kill task failed|\beta\b|能不|能直接|怎么改|可以改|改吗|怎么清|怎么处理|怎么解决|清掉|一直|依赖|失败了` +
+	// asksOtherwise matches questions about something else than the meaning.
+	asksOtherwise = lazy.New(`\bcancelled by\b|\bpart(?:ly|ially)\b|部分|kill task failed|\beta\b|能不|能直接|怎么改|可以改|改吗|怎么清|怎么处理|怎么解决|清掉|一直|依赖|失败了` +
 		`|\bforever\b|get rid|\bclear\b|\bstays?\b|\bkeeps\b|\balias\b|别名|how do i|do i type|to see|exit code|退出码` +
 		`|how to|how can|怎么办|怎么取消|列出|\blist\b|avoid|排除|command|命令|right\?|correct\?|yes\?|isn't it|\b(?:open(?:ing|ed)?` +
 		`|submit(?:ting)?|send(?:ing)?|before|merg\w+|review|create|creating|make) (?:a |an |the |my )?prs?\b|(?:提|开|发` +
@@ -105,14 +107,14 @@ var (
 		`|--begin|--output|checkpoint|训练|tests?\b|label|标签|pull request|\bwait\b|还要等|result file|结果文件|artifact|产物`)
 )
 
-// column is what squeue heads its column of codes with.
+// column matches the heading ST of squeue's column of codes, because ST is also a code.
 var column = lazy.New(`\bST (?:column|列)|\bST\b的?列`)
 
-// pendingReason is a reason as squeue prints it behind a pending job.
+// pendingReason matches the reason that squeue prints for a pending job.
 var pendingReason = lazy.New(`\([A-Z][A-Za-z]{5,}`)
 
-// signs are the words for the characters behind a node state.
-var signs = []struct{ sign, words string }{
+// signWords are regular expressions for the names of the characters after a node state.
+var signWords = []struct{ sign, words string }{
 	{"*", `asterisk|\bstar\b|星号`},
 	{"~", `tilde|波浪`},
 	{"#", `\bhash\b|pound|井号`},
@@ -124,34 +126,34 @@ var signs = []struct{ sign, words string }{
 	{"-", `\bminus\b|\bdash\b|hyphen|减号|横杠|连字符`},
 }
 
-// shortHan is how many Chinese characters a question has at most that names a
-// state and asks nothing else.
+// shortHan is the maximal number of Chinese characters in a question that only names a
+// state.
 const shortHan = 10
 
-// state explains a state, a state code or a suffix that the question names.
+// state explains the state, the state code or the suffix in a question.
 func state(q *question) string {
-	if len([]rune(q.text)) > 120 || stateAct.MatchString(q.low) || pendingReason.MatchString(q.text) {
+	if len([]rune(q.text)) > 120 || asksOtherwise.MatchString(q.low) || pendingReason.MatchString(q.text) {
 		return ""
 	}
-	if said := q.suffixes(); len(said) > 1 {
-		return strings.Join(append(said, q.besideSuffixes()...), "\n")
+	if texts := q.suffixes(); len(texts) > 1 {
+		return strings.Join(append(texts, q.comparedStates()...), "\n")
 	}
 	if m := suffixed.FindStringSubmatch(q.low); m != nil {
-		return strings.Join(append([]string{q.tell("suffix", m[1])}, q.besideSuffixes()...), "\n")
+		return strings.Join(append([]string{q.explain("suffix", m[1])}, q.comparedStates()...), "\n")
 	}
 	short := len(tokenForm.FindAllString(q.text, -1)) <= 3 && len(han.FindAllString(q.text, -1)) <= shortHan
-	talk := stateTalk.MatchString(q.low)
+	talk := asksMeaning.MatchString(q.low)
 	if !short && !talk {
 		return ""
 	}
 	if q.has("node", "节点", "sinfo", "状态", "state", "suffix", "后缀", "idle", "alloc", "mix", "drain", "down") {
-		for _, s := range signs {
+		for _, s := range signWords {
 			if compiled(s.words).MatchString(q.low) {
-				return q.tell("suffix", s.sign)
+				return q.explain("suffix", s.sign)
 			}
 		}
 		if m := quoted.FindStringSubmatch(q.low); m != nil {
-			return q.tell("suffix", m[1])
+			return q.explain("suffix", m[1])
 		}
 	}
 	var found []string
@@ -179,14 +181,14 @@ func state(q *question) string {
 	return strings.Join(found, "\n")
 }
 
-// named reports whether word is a name of c: short codes of jobs only in
-// capitals, long names in any case where the question speaks of states (talk).
+// named reports whether word is a name of c. Short codes of jobs count only in capitals.
+// Long names count in any case where the question is about the meaning of states (talk).
 func (c Code) named(word string, q *question, talk bool) bool {
 	switch {
 	case c.Kind == "job" && word == c.Short:
 		return len(word) > 1 && (talk || q.has("squeue", "job", "作业")) || q.has("state", "status", "code", "squeue", "st ", "状态", "代码")
 	case c.Kind == "node" && strings.EqualFold(word, c.Short):
-		// Words such as down, fail and boot are English as well.
+		// down, fail and boot are also ordinary words.
 		alone := strings.EqualFold(strings.Trim(q.text, "?？ `.!"), word)
 		return (talk || alone) && (word != "down" && word != "fail" && word != "boot" || q.has("node", "节点", "sinfo", "状态", "state"))
 	}
@@ -197,7 +199,7 @@ func (c Code) named(word string, q *question, talk bool) bool {
 	return strings.EqualFold(word, c.Long) && (word == strings.ToUpper(word) || talk && q.has(of...))
 }
 
-func (q *question) tell(kind, short string) string {
+func (q *question) explain(kind, short string) string {
 	for _, c := range Codes {
 		if c.Kind == kind && c.Short == short {
 			return q.sentence(c)
@@ -207,77 +209,70 @@ func (q *question) tell(kind, short string) string {
 }
 
 func (q *question) sentence(c Code) string {
+	meaning := lang.Text{EN: c.EN, ZH: c.ZH}.In(q.lang)
 	switch c.Kind {
 	case "suffix":
-		return q.say("`%s` behind a node state: %s.", "节点状态后的 `%s`:%s。", c.Short, lang2(q, c))
+		return q.say("`%s` behind a node state: %s.", "节点状态后的 `%s`:%s。", c.Short, meaning)
 	case "node":
-		return q.say("`%[1]s` (%[2]s, node state): %[3]s.", "`%[1]s`(%[2]s,节点状态):%[3]s。", c.Short, c.Long, lang2(q, c))
+		return q.say("`%[1]s` (%[2]s, node state): %[3]s.", "`%[1]s`(%[2]s,节点状态):%[3]s。", c.Short, c.Long, meaning)
 	}
-	return q.say("`%[1]s` = %[2]s (job state): %[3]s.", "`%[1]s` = %[2]s(作业状态):%[3]s。", c.Short, c.Long, lang2(q, c))
-}
-
-func lang2(q *question, c Code) string {
-	return q.say(strings.ReplaceAll(c.EN, "%", "%%"), strings.ReplaceAll(c.ZH, "%", "%%"))
+	return q.say("`%[1]s` = %[2]s (job state): %[3]s.", "`%[1]s` = %[2]s(作业状态):%[3]s。", c.Short, c.Long, meaning)
 }
 
 var (
-	// suffixTalk finds that the signs in a question stand behind node states.
+	// suffixTalk matches questions in which a sign is a suffix of a node state.
 	suffixTalk = lazy.New(`\bsinfo\b|\bnodes?\b|节点|suffix|后缀|状态|\bstates?\b`)
-	// standing finds a sign that stands by itself or behind a state's name.
-	standing = lazy.New(`(?:^|[\s"'` + "`" + `“‘「(,/:]|\p{Han}|idle|alloc|mix|mixed|drain|drained|drng|down|comp|maint|resv|allocated)([*~#!%$@^])(?:[\s"'` + "`" + `”’」),/?;:.]|\p{Han}|$)`)
-	// stateName finds the name of a node state with or without a sign.
+	// suffixSign matches a sign alone or after a state's name.
+	suffixSign = lazy.New(`(?:^|[\s"'` + "`" + `“‘「(,/:]|\p{Han}|idle|alloc|mix|mixed|drain|drained|drng|down|comp|maint|resv|allocated)([*~#!%$@^])(?:[\s"'` + "`" + `”’」),/?;:.]|\p{Han}|$)`)
+	// stateName matches the name of a node state, with or without a sign.
 	stateName = lazy.New(`\b(idle|alloc|mix|drain|drng|down|comp|maint|resv)(?:ed)?\b`)
 )
 
-// suffixes tells of every sign behind a node state that a question names.
+// suffixes explains every suffix of a node state in a question.
 func (q *question) suffixes() []string {
 	if !suffixTalk.MatchString(q.low) && len(suffixed.FindAllString(q.low, 2)) < 2 {
 		return nil
 	}
-	var said []string
-	tell := func(sign string) {
-		if t := q.tell("suffix", sign); t != "" && !slices.Contains(said, t) {
-			said = append(said, t)
+	var texts []string
+	add := func(sign string) {
+		if t := q.explain("suffix", sign); t != "" && !slices.Contains(texts, t) {
+			texts = append(texts, t)
 		}
 	}
 	for rest := q.low; rest != ""; {
-		at := standing.FindStringSubmatchIndex(rest)
+		at := suffixSign.FindStringSubmatchIndex(rest)
 		if at == nil {
 			break
 		}
-		tell(rest[at[2]:at[3]])
-		rest = rest[at[3]:] // what closes one sign may open the next
+		add(rest[at[2]:at[3]])
+		rest = rest[at[3]:] // the character after one sign may be the one before the next
 	}
 	for _, m := range suffixed.FindAllStringSubmatch(q.low, -1) {
-		tell(m[1])
+		add(m[1])
 	}
-	if len(said) > 0 {
-		for _, s := range signs {
-			if s.sign != "-" && compiled(s.words).MatchString(q.low) {
-				tell(s.sign)
-			}
+	found := len(texts) > 0
+	for _, s := range signWords {
+		if found && s.sign == "-" {
+			continue // "dash" and "minus" have other meanings too
 		}
-		return said
-	}
-	for _, s := range signs {
 		if compiled(s.words).MatchString(q.low) {
-			tell(s.sign)
+			add(s.sign)
 		}
 	}
-	return said
+	return texts
 }
 
-// besideSuffixes tells of the node states that a question sets beside each
-// other; one alone only carries the sign.
-func (q *question) besideSuffixes() []string {
-	var said []string
+// comparedStates explains the node states in a question that compares two. A single
+// state only carries the sign and is not explained.
+func (q *question) comparedStates() []string {
+	var texts []string
 	for _, m := range stateName.FindAllStringSubmatch(q.low, -1) {
-		if t := q.tell("node", m[1]); t != "" && !slices.Contains(said, t) {
-			said = append(said, t)
+		if t := q.explain("node", m[1]); t != "" && !slices.Contains(texts, t) {
+			texts = append(texts, t)
 		}
 	}
-	if len(said) != 2 {
+	if len(texts) != 2 {
 		return nil
 	}
-	return said
+	return texts
 }

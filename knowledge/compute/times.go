@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -9,61 +10,60 @@ import (
 )
 
 var (
-	timeGiven = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成` +
+	timeOption = lazy.New(`(?:--time|(?:^|\s)-t|time limit|timelimit|time|walltime|时限|时间)\s*(?:=|of|is|为|是|:|设为|设成` +
 		`|写)?\s*["']?(\d+(?:-\d+)?(?::\d+){0,2})`)
-	timeForm  = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:%-]|$)`)
-	timeRange = lazy.New(`\d+-\d+\s*(?:minutes?|mins?|hours?|hrs?|days?|weeks?|seconds?|secs?|times|分钟?|小时|天|秒|次|周|个)`)
-	wanted    = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
+	timePattern = lazy.New(`(?:^|[^\w:\[-])(\d+-\d{1,2}(?::\d{2}){0,2}|\d+:\d{2}:\d{2})(?:[^\w:%-]|$)`)
+	timeRange   = lazy.New(`\d+-\d+\s*(?:minutes?|mins?|hours?|hrs?|days?|weeks?|seconds?|secs?|times|分钟?|小时|天|秒|次|周|个)`)
+	spanPattern = lazy.New(`(\d+(?:\.\d+)?)\s*(?:个)?\s*(weeks?|周|星期|days?|天|hours?|hrs?|h\b|小时|minutes?|mins?|分钟?|seconds?|secs?|秒)`)
 )
 
-// unitBehind finds that a number counts a unit which stands behind it.
-var unitBehind = lazy.New(`^(?:\.\d+)?\s*个?\s*(?:days?|hours?|hrs?|minutes?|mins?|weeks?|天|小时|分钟|周|星期)`)
+// unitAfter matches a unit of time directly after a number.
+var unitAfter = lazy.New(`^(?:\.\d+)?\s*个?\s*(?:days?|hours?|hrs?|minutes?|mins?|weeks?|天|小时|分钟|周|星期)`)
 
-// daysAsked finds a question in which 2-06 is a time and not a range.
+// daysAsked matches questions in which 2-06 is a time and no range.
 var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
-// writeTime finds what a question says that wants a time written for Slurm.
-var writeTime = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)` +
+// asksToWrite matches questions how to write a time for Slurm.
+var asksToWrite = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)` +
 	`|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format` +
 	`|notation)|\b(?:limit|time) string\b|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=` +
 	`|为)? ?(?:怎么|如何|什么|多少|啥|\?|$)|限时|(?:--time|limit of [\w .]+|time limit)\??$`)
 
-// timeTold finds a question which tells a length of time and asks something
-// else, maxTimeAsk is how long one is that asks how to write it.
-var timeTold = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长` +
+// otherTimeTopic matches questions that contain a time and ask something else.
+var otherTimeTopic = lazy.New(`why|kill|timeout|time-?out|reach|exceed|left|remain|extend|change|before|after|default|max|为什么|杀|超时|到了|超过|剩|延长` +
 	`|修改|改|之前|之后|默认|最长|上限|last|signal|check|save|warn|离|还有|信号|提前|快到|通知|保存|只有|自动|续|几天|多久|跑完|训练|\bonly\b|resume` +
 	`|continue|auto`)
 
+// maxTimeAsk is the maximal length, in characters, of a question how to write a time.
 const maxTimeAsk = 80
 
-// duration reads a Slurm time, or writes one.
+// duration answers what a Slurm time means, or how to write one.
 func duration(q *question) string {
 	if q.has("--begin", "now+", "--signal", "elapsed=") || q.has("gpu hour", "gpu-hour", "卡时", "gpu 小时") {
 		return ""
 	}
 	form := ""
-	if m := timeGiven.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitBehind.MatchString(q.low[m[3]:])) {
+	if m := timeOption.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitAfter.MatchString(q.low[m[3]:])) {
 		form = q.low[m[2]:m[3]]
-	} else if m := timeForm.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) &&
+	} else if m := timePattern.FindStringSubmatch(q.low); m != nil && (strings.Contains(m[1], ":") || daysAsked.MatchString(q.low)) &&
 		!timeRange.MatchString(q.low) && !q.has("timeout", "time-out", "watchdog", "rank") &&
 		q.has("time", "long", "hour", "minute", "second", "分钟", "秒", "多久", "多长", "小时", "时间", "how", "day") {
 		form = m[1]
 	}
 	asksWrite := q.has("how do i write", "how to write", "how to specify", "how to ask", "write ", "spell", "set the time limit to", "as a slurm time", "what --time", "which --time", "format", "express", "as --time", "as a --time", "in --time", "as slurm", "slurm string", "字符串", "time string", "怎么写", "如何写", "写成", "怎么表示", "写法", "--time for", "--time 写", "--time 的值", "--time value", "value of --time", "value for --time", "--time=? ")
-	if form == "" && len([]rune(q.low)) < maxTimeAsk && writeTime.MatchString(q.low) && !timeTold.MatchString(q.low) {
+	if form == "" && len([]rune(q.low)) < maxTimeAsk && asksToWrite.MatchString(q.low) && !otherTimeTopic.MatchString(q.low) {
 		asksWrite = true
 	}
-	if m := wanted.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) &&
+	if m := spanPattern.FindAllStringSubmatch(q.low, -1); m != nil && (form == "" || asksWrite) &&
 		q.has("--time", "time limit", "walltime", "wall time", "limit of", "limit string", "timelimit", "-hour limit", "limit to", "时限", "限时", "slurm time", "slurm format", "slurm's format", "slurm notation", "slurm 格式", "time format", "time string") &&
 		asksWrite {
 		total := 0.0
 		for _, w := range m {
 			n, _ := strconv.ParseFloat(w[1], 64)
-			n *= unitSeconds(w[2])
-			total += n
+			total += n * unitSeconds(w[2])
 		}
 		sec := int(total)
-		return q.say("`--time=%[1]s` (%[2]s).", "`--time=%[1]s`(%[2]s)。", slurmTime(sec), q.span(sec))
+		return q.say("`--time=%[1]s` (%[2]s).", "`--time=%[1]s`(%[2]s)。", slurmTime(sec), q.durationText(sec))
 	}
 	if form == "" {
 		return ""
@@ -83,7 +83,7 @@ func duration(q *question) string {
 		return ""
 	}
 	t := q.say("%[1]s = %[2]s hours: `--time=%[3]s` has the form %[4]s.",
-		"%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.span(sec), hoursOf(sec), form, unit)
+		"%[1]s(= %[2]s 小时,hours):`--time=%[3]s` 的格式是 %[4]s。", q.durationText(sec), hoursOf(sec), form, unit)
 	switch {
 	case q.has("minutes", "分钟") && sec%60 == 0 && sec >= 3600:
 		t = q.say("%d minutes: ", "%d 分钟:", sec/60) + t
@@ -92,12 +92,13 @@ func duration(q *question) string {
 	}
 	if plain {
 		t = q.say("%[1]s minutes, not hours: a plain number in `--time=%[1]s` counts minutes (%[2]s). Where hours are meant write `--time=%[1]s:00:00`.",
-			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.span(sec))
+			"%[1]s 分钟(minutes),不是小时:`--time=%[1]s` 只写一个数字时单位是分钟(%[2]s)。要 %[1]s 小时请写 `--time=%[1]s:00:00`。", form, q.durationText(sec))
 	}
 	return t
 }
 
-// unitSeconds is how many seconds a unit is, by its first letter in English.
+// unitSeconds returns the seconds of a unit of time. The first letter of an English unit
+// decides.
 func unitSeconds(unit string) float64 {
 	switch unit {
 	case "周", "星期":
@@ -114,20 +115,21 @@ func unitSeconds(unit string) float64 {
 	return map[byte]float64{'w': 7 * 86400, 'd': 86400, 'h': 3600, 'm': 60, 's': 1}[unit[0]]
 }
 
-// readTime reads the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+// readTime parses the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S. unit names the
+// form.
 func readTime(form string) (sec int, unit string, ok bool) {
 	day, rest, dayed := strings.Cut(form, "-")
 	if !dayed {
 		day, rest = "0", form
 	}
 	d, err := strconv.Atoi(day)
-	if err != nil || d > most {
+	if err != nil || d > maxNumber {
 		return 0, "", false
 	}
 	var v []int
 	for part := range strings.SplitSeq(rest, ":") {
 		n, err := strconv.Atoi(part)
-		if err != nil || n > most {
+		if err != nil || n > maxNumber {
 			return 0, "", false
 		}
 		v = append(v, n)
@@ -146,29 +148,22 @@ func readTime(form string) (sec int, unit string, ok bool) {
 	return v[0] * 60, "minutes", true
 }
 
-// slurmTime writes seconds as Slurm does: [D-]HH:MM:SS.
+// slurmTime formats seconds like Slurm: [D-]HH:MM:SS.
 func slurmTime(sec int) string {
-	d := sec / 86400
-	sec %= 86400
-	two := func(n int) string {
-		if n < 10 {
-			return "0" + strconv.Itoa(n)
-		}
-		return strconv.Itoa(n)
-	}
-	s := two(sec/3600) + ":" + two(sec/60%60) + ":" + two(sec%60)
-	if d > 0 {
-		s = strconv.Itoa(d) + "-" + s
+	days, rest := sec/86400, sec%86400
+	s := fmt.Sprintf("%02d:%02d:%02d", rest/3600, rest/60%60, rest%60)
+	if days > 0 {
+		s = strconv.Itoa(days) + "-" + s
 	}
 	return s
 }
 
-// claimed finds a question that takes another unit for granted.
-var claimed = lazy.New(`(?:小时|分钟|天).{0,6}(?:对吗|对吧|是吧|是吗|没错吧|吧|吗)|(?:hours?|minutes?|days?)\b.{0,24}(?:right|correct|true|yes|isn't it)\b`)
+// assumesUnit matches questions that assume a wrong unit and ask for confirmation.
+var assumesUnit = lazy.New(`(?:小时|分钟|天).{0,6}(?:对吗|对吧|是吧|是吗|没错吧|吧|吗)|(?:hours?|minutes?|days?)\b.{0,24}(?:right|correct|true|yes|isn't it)\b`)
 
 var beginForm = lazy.New(`now\+(\d+)\s*(seconds?|minutes?|hours?|days?|weeks?)?`)
 
-// begin reads a relative --begin.
+// begin answers what a relative --begin means.
 func begin(q *question) string {
 	m := beginForm.FindStringSubmatch(q.low)
 	if m == nil || q.has("self", "自我", "自己") {
@@ -177,24 +172,24 @@ func begin(q *question) string {
 	n, _ := strconv.Atoi(m[1])
 	unit := map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 	if m[2] == "" {
-		if claimed.MatchString(q.low) {
+		if assumesUnit.MatchString(q.low) {
 			return q.say("No, %[1]d seconds (%[2]s), not more: in `--begin=now+%[1]d` the default unit is seconds; write the unit out: minutes, "+
 				"hours, days, weeks.",
-				"不是,是 %[1]d 秒(seconds,%[2]s):`--begin=now+%[1]d` 里只写数字时默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
+				"不是,是 %[1]d 秒(seconds,%[2]s):`--begin=now+%[1]d` 里只写数字时默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.durationText(n))
 		}
 		return q.say("%[1]d seconds from now (%[2]s): in `--begin=now+%[1]d` the default unit is seconds; others are written out: minutes, hours, "+
 			"days, weeks.",
-			"%[1]d 秒(seconds)之后(%[2]s):`--begin=now+%[1]d` 默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.span(n))
+			"%[1]d 秒(seconds)之后(%[2]s):`--begin=now+%[1]d` 默认单位是秒;其他单位要写出来:minutes、hours、days、weeks。", n, q.durationText(n))
 	}
 	return q.say("The job is considered %[2]s from now at the earliest (`--begin=now+%[1]s`); before that the scheduler ignores it, then it "+
 		"waits for resources like any other.",
-		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.span(n*unit[m[2][:1]]))
+		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.durationText(n*unit[m[2][:1]]))
 }
 
 var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)` +
 	`|\d+)\b(?:@(\d+))?`)
 
-// inHours adds the hours to a span of days.
+// inHours returns " = N hours" for a time of a day or more, else "".
 func (q *question) inHours(sec int) string {
 	if sec < 86400 {
 		return ""
@@ -202,19 +197,19 @@ func (q *question) inHours(sec int) string {
 	return q.say(" = %s hours", " = %s 小时", hoursOf(sec))
 }
 
-// sinceStart finds that a moment is asked for, and not what an option means.
+// sinceStart matches questions for a moment, not for the meaning of an option.
 var sinceStart = lazy.New(`\bwhen\b|\b(?:after|since|from|into|counted from) (?:the |a |its |my )?(?:start|begin\w*|launch|job|run)\b` +
 	`|\bhow (?:long|far|many)\b|\bat (?:what|which) (?:time|point|moment|minute|elapsed)|\bwhat (?:time|moment` +
 	`|point|elapsed)|\belapsed\b|什么时候|何时|几点|多久|多长时间|多少(?:小时|分钟|秒|时间)|几(?:个)?(?:小时|分钟)|第几|哪个?(?:时刻|时间)`)
 
-// limit is the time limit that a question gives in seconds, 0 where it gives none.
-func (q *question) limit() int {
-	if m := timeGiven.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitBehind.MatchString(q.low[m[3]:])) {
+// timeLimit returns the time limit in a question, in seconds; 0 for none.
+func (q *question) timeLimit() int {
+	if m := timeOption.FindStringSubmatchIndex(q.low); m != nil && (strings.ContainsAny(q.low[m[2]:m[3]], "-:") || !unitAfter.MatchString(q.low[m[3]:])) {
 		if sec, _, ok := readTime(q.low[m[2]:m[3]]); ok {
 			return sec
 		}
 	}
-	if m := timeForm.FindStringSubmatch(q.low); m != nil && strings.Contains(m[1], ":") {
+	if m := timePattern.FindStringSubmatch(q.low); m != nil && strings.Contains(m[1], ":") {
 		if sec, _, ok := readTime(m[1]); ok {
 			return sec
 		}
@@ -226,11 +221,12 @@ func (q *question) limit() int {
 	return 0
 }
 
-// limitWords finds a limit told in words: "a 4 hour limit", "时限 24 小时".
+// limitWords matches a time limit in words: "a 4 hour limit", "时限 24 小时".
 var limitWords = lazy.New(`(\d+(?:\.\d+)?)[ -]?(days?|hours?|h|minutes?|mins?)[ -](?:time[ -]?|wall[ -]?)?(?:limit|job|walltime` +
 	`|allocation)|(?:limit(?:ed)?|walltime|时限|时长|限时)\D{0,8}?(\d+(?:\.\d+)?) ?个?(天|小时|分钟|days?|hours?|h\b|minutes?)`)
 
-// signal reads a --signal option of a job; scancel's option sends at once.
+// signal answers when and to whom the --signal option of a job sends a signal. scancel has
+// an option of the same name, which sends at once.
 func signal(q *question) string {
 	m := signalForm.FindStringSubmatch(q.low)
 	if m == nil || q.has("scancel") {
@@ -252,15 +248,15 @@ func signal(q *question) string {
 	if known, ok := slurm.SignalNamed(name); ok {
 		name = known.Word
 	}
-	if limit := q.limit(); limit > sec && sinceStart.MatchString(q.low) {
+	if limit := q.timeLimit(); limit > sec && sinceStart.MatchString(q.low) {
 		at := limit - sec
 		return q.say("About %[1]s after the start (%[2]s): the limit %[3]s minus %[4]d seconds (%[5]s). SIG%[6]s goes to %[7]s; it may come up to "+
 			"60 s earlier.",
 			"开始后约 %[1]s(%[2]s):时限 %[3]s 减去 %[4]d 秒(%[5]s)。SIG%[6]s 的接收方:%[7]s;可能再提前最多 60 秒。",
-			slurmTime(at), q.span(at)+q.inHours(at), slurmTime(limit), sec, q.span(sec), strings.TrimPrefix(name, "SIG"), who)
+			slurmTime(at), q.durationText(at)+q.inHours(at), slurmTime(limit), sec, q.durationText(sec), strings.TrimPrefix(name, "SIG"), who)
 	}
 	return q.say("Slurm sends SIG%[1]s about %[2]d seconds (%[3]s) before the time limit, to %[4]s. It may come up to 60 s earlier.",
-		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.span(sec), who)
+		"Slurm 在时限前约 %[2]d 秒(%[3]s)发送 SIG%[1]s,%[4]s。可能提前最多 60 秒。", strings.TrimPrefix(name, "SIG"), sec, q.durationText(sec), who)
 }
 
 var (
@@ -270,7 +266,7 @@ var (
 		`|返回码)|\bexit(?:ed|s)?(?: with)? (\d{3})\b`)
 )
 
-// exitCode reads Slurm's code:signal and the shell's 128+signal.
+// exitCode answers what Slurm's code:signal or the shell's 128+signal means.
 func exitCode(q *question) string {
 	if m := exitPair.FindStringSubmatch(q.low); m != nil && q.has("exit", "退出", "sacct", "code", "返回码") {
 		code, _ := strconv.Atoi(m[1])
@@ -290,7 +286,7 @@ func exitCode(q *question) string {
 		case sig > 0:
 			return ""
 		case code == 0:
-			q.well = true
+			q.success = true
 			return q.say("Success as Slurm sees it: the batch script ended with exit code 0 and no signal (ExitCode is code:signal). A training that "+
 				"failed all the same lost its status, in a pipe (`| tee`) or a command behind it.",
 				"成功（Slurm 看来）:批处理脚本退出码 0,无信号(ExitCode 的格式是 退出码:信号)。如果训练其实失败了,是它的返回值丢了:后面有管道(`| tee`)或其他命令。")

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// A question may give numbers and want a value worked out of them, or it may
-// give them only as the setting of something else: a failure, a pasted message,
-// the way to do a thing, a reason. What it wants shows in its own words, not in
-// its numbers.
+// A question may ask for a value computed from its numbers. Or the numbers only describe
+// the situation, and it asks about a failure, a pasted message, a procedure or a reason.
+// The words of the question show its intent, the numbers do not.
 
-// Expressions over the folded question, and why each tells.
+// Expressions over the folded question.
 var (
-	// trouble finds that something goes wrong, or was printed by a program.
-	trouble = []string{
+	// problemWords match a failure, or a message that a program printed.
+	problemWords = []string{
 		`\b(?:dies?|died|dead|kill(?:s|ed)?|crash\w*|hangs?|hung|stuck|refus\w+|reject\w*|complain\w*|fail(?:s|ed|ure)?)\b`,
 		`\b(?:errors?|oom|bug|broken?|wrong|forever|abort\w*|assert\w*|trouble|issue|problem|mismatch|slow\w*)\b`,
 		`\b(?:load|loads|loading|checkpoints?|resume|converge\w*)\b|报 |加载|续训`,
@@ -24,45 +23,46 @@ var (
 		`\w+error\b|traceback|exception|\bwarn(?:ing)?\b[: ]|slurmstepd|(?:srun|sbatch|scancel|salloc): |error: |\breason\b`,
 		`报错|出错|错误|断言|崩|挂了|被杀|卡住|卡死|起不来|跑不起来|爆|失败|退出了|没反应|一直|老是|不生效|不对劲|不够|炸了|冲突|很慢|太慢|很久|迟迟|不结束|不动`,
 	}
-	// refusal finds that a program stopped because numbers do not go together.
-	refusal = `\w+error\b|\bassert\w*|\bdivi(?:de|sible)|\bmultiple of\b|整除|断言|报错`
-	// way finds that a way to do something, or a reason, is wanted.
-	way = []string{
+	// rejectionWords match a message that numbers do not fit together.
+	rejectionWords = `\w+error\b|\bassert\w*|\bdivi(?:de|sible)|\bmultiple of\b|整除|断言|报错`
+	// howToWords match a question about a procedure or a reason.
+	howToWords = []string{
 		`\bhow (?:do|can|should|would|could|to)\b|\bway to\b|\bwhat (?:to do|should i|do i do|can i|now|next)\b|\bscripts?\b|\bexample\b`,
 		`\b(?:launch|start|run) (?:two|2|\d+ nodes|on)\b|\bwhy\b|\bhow come\b|\bexplain\b|\bdifference\b|\brecommend\w*|\bbest\b|\bfix\b|\bsolve\b`,
 		`\bwhich (?:tp|pp|layout|parallel\w*|flags?|options?|commands?|settings?|fields?|args?)\b|\bwhat (?:parallel|layout)\b`,
 		`怎么|如何|咋|怎样|办法|命令|脚本|在哪|哪里|哪个(?:参数|选项|命令)|解决|排查|避免|为什么|为啥|原因|区别|选哪|推荐|怎么切|训练?? ?\d+b`,
 	}
-	// harmless takes out what only looks like one of them: the way to write a value
-	// down is the value.
-	harmless = []string{
+	// harmlessWords match words that only look like the above: a question how to write a
+	// value asks for the value.
+	harmlessWords = []string{
 		`\bhow (?:do|can|should|would|to)(?: i| we| you)? (?:\w+ )?(?:write|express|specify|give|read|calculate|compute|expand|limit)\b`,
 		`(?:怎么|如何|咋|怎样) ?(?:写|填|算|计算|表示|换算|展开|设|读|限制)`,
 		`(?:do not|don't|没有?|会不会) ?(?:use|用|报错|失败|出错)|会(?:报错|失败|出错)吗`,
 	}
 )
 
-// explains reports whether an answer is the reason for the trouble that the question
-// tells of, so that there it is wanted: how a program ended, or that what it refused
-// cannot be.
-func (q *question) explains(u use) bool {
-	return u == failure && !q.well || q.refused && compiled(refusal).MatchString(q.low)
+// explainsProblem reports whether the computed answer explains the problem in the
+// question: how a program ended, or why the rejected numbers are invalid. Then the answer
+// is wanted although the question describes a problem.
+func (q *question) explainsProblem(p purpose) bool {
+	return p == failure && !q.success || q.invalid && compiled(rejectionWords).MatchString(q.low)
 }
 
 func (q *question) any(exprs []string, s string) bool {
 	return slices.ContainsFunc(exprs, func(e string) bool { return compiled(e).MatchString(s) })
 }
 
-// told reports whether the question tells of a failure, or wants a way or a
-// reason: its numbers are then the setting only. A dependency is itself a way,
-// for which a failure may be the condition ("run it if job 7 fails").
-func (q *question) told(answer string) bool {
+// describesProblem reports whether the question describes a failure, or asks for a
+// procedure or a reason, so that its numbers only describe the situation. It is false for
+// the answer with a dependency, which is itself a procedure, with a failure as a possible
+// condition ("run it if job 7 fails").
+func (q *question) describesProblem(answer string) bool {
 	if strings.Contains(answer, "--dependency=") {
 		return false
 	}
 	low := q.low
-	for _, e := range harmless {
+	for _, e := range harmlessWords {
 		low = compiled(e).ReplaceAllString(low, " ")
 	}
-	return q.any(trouble, low) || q.any(way, low)
+	return q.any(problemWords, low) || q.any(howToWords, low)
 }
