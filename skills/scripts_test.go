@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stub puts a command of that name first on the PATH.
+// stub writes a replacement for a command into dir.
 func stub(t *testing.T, dir, name, script string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755))
 }
 
-// script runs a skill's script with the stubs of bin.
+// script runs a skill's script with bin first on the PATH, and returns its output and exit
+// code.
 func script(t *testing.T, bin, file string, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.Command(file, args...)
@@ -27,7 +28,7 @@ func script(t *testing.T, bin, file string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-func TestWaitForArtifactCancelsOnceTheFileIsThere(t *testing.T) {
+func TestWaitForArtifactCancelsTheJob(t *testing.T) {
 	bin := t.TempDir()
 	stub(t, bin, "squeue", "echo RUNNING")
 	stub(t, bin, "scancel", "echo cancelled $1")
@@ -60,7 +61,7 @@ func TestFirstErrorSkipsConsequences(t *testing.T) {
 	require.Equal(t, 1, code)
 }
 
-func TestStacksTakesNoGPUs(t *testing.T) {
+func TestStacksRequestsNoGPUs(t *testing.T) {
 	bin := t.TempDir()
 	stub(t, bin, "squeue", "echo 4")
 	stub(t, bin, "srun", `printf '%s\n' "$@"`)
@@ -73,8 +74,8 @@ func TestStacksTakesNoGPUs(t *testing.T) {
 
 func TestBatchScriptsReachTheLauncher(t *testing.T) {
 	bin := t.TempDir()
-	// In one piece, as scontrol writes: behind head -n1 a second write would be to a
-	// closed pipe, and pipefail would end the script.
+	// One write, like scontrol: after head -n1 a second write would go to a closed pipe, and
+	// pipefail would end the script.
 	stub(t, bin, "scontrol", "cat <<'END'\nn1\nn2\nEND")
 	stub(t, bin, "srun", `while [[ $1 == --* ]]; do shift; done; SLURM_NODEID=1 exec "$@"`)
 	stub(t, bin, "docker", `[ "$1" = stop ] || printf '%s\n' "$@"`)
@@ -108,7 +109,7 @@ func TestScriptsPassShellcheck(t *testing.T) {
 	files, err := filepath.Glob("*/scripts/*")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	// SC2016: single quotes are meant, the variables belong to the nodes.
+	// SC2016: the single quotes are intended, because the nodes expand the variables.
 	out, err := exec.Command(tool, append([]string{"-s", "bash", "-e", "SC2016"}, files...)...).CombinedOutput()
 	require.NoError(t, err, string(out))
 }

@@ -1,6 +1,5 @@
-// Package skills holds the project's agent skills: one folder for each, after
-// the Agent Skills specification, embedded so that the binary carries them. It
-// loads and validates them; what they say is theirs.
+// Package skills embeds the project's agent skills, one folder for each, in the format of
+// the Agent Skills specification, and loads them.
 package skills
 
 import (
@@ -15,13 +14,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// FS holds every skill's folder as it stands in the repository.
+// FS holds the files of every skill's folder.
 //
 //go:embed all:*/SKILL.md all:*/references all:*/scripts
 var FS embed.FS
 
-// A Skill is one folder: a description for those who choose, instructions for
-// those who follow, and reference files read when needed.
+// A Skill is one folder: a description by which an agent chooses the skill, instructions,
+// and reference files that the agent reads when needed.
 type Skill struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -32,7 +31,7 @@ type Skill struct {
 	Files []string `json:"files"`
 }
 
-// frontMatter is what SKILL.md begins with.
+// frontMatter is the YAML header of SKILL.md.
 type frontMatter struct {
 	Name          string            `yaml:"name"`
 	Description   string            `yaml:"description"`
@@ -42,23 +41,23 @@ type frontMatter struct {
 	AllowedTools  string            `yaml:"allowed-tools"`
 }
 
-// zhFile is where the Chinese version of a skill's instructions lies.
+// zhFile is the path of the Chinese instructions within a skill's folder.
 const zhFile = "references/SKILL.zh.md"
 
-// embedded reads FS once, on first use, so that starting the binary costs nothing.
+// embedded loads FS once, on first use, so that it costs no time when the program starts.
 var embedded = sync.OnceValues(func() ([]Skill, error) { return readAll(FS) })
 
-// All returns the embedded skills in the order of their names.
+// All returns the embedded skills, sorted by name.
 func All() []Skill {
 	list, err := embedded()
 	if err != nil {
-		// The embedded folders are checked by this package's tests.
+		// Cannot happen: this package's tests load the embedded folders.
 		panic(fmt.Sprintf("skills: embedded: %v", err))
 	}
 	return slices.Clone(list)
 }
 
-// Get returns the embedded skill of that name.
+// Get returns the embedded skill with this name.
 func Get(name string) (Skill, bool) {
 	list := All()
 	i := slices.IndexFunc(list, func(s Skill) bool { return s.Name == name })
@@ -68,7 +67,7 @@ func Get(name string) (Skill, bool) {
 	return list[i], true
 }
 
-// readAll reads every folder of fsys that holds a SKILL.md.
+// readAll loads every folder of fsys with a SKILL.md.
 func readAll(fsys fs.FS) ([]Skill, error) {
 	found, err := fs.Glob(fsys, "*/SKILL.md")
 	if err != nil {
@@ -108,7 +107,7 @@ func load(fsys fs.FS, dir string) (Skill, error) {
 	return s, err
 }
 
-// split parts the front matter from the instructions.
+// split separates the front matter from the instructions.
 func split(text string) (frontMatter, string, error) {
 	var fm frontMatter
 	rest, ok := strings.CutPrefix(text, "---\n")
@@ -117,7 +116,7 @@ func split(text string) (frontMatter, string, error) {
 	}
 	head, body, ok := strings.Cut(rest, "\n---\n")
 	if !ok {
-		return fm, "", fmt.Errorf("front matter does not end: a line --- is missing")
+		return fm, "", fmt.Errorf("front matter has no end: a line --- is missing")
 	}
 	if err := yaml.Unmarshal([]byte(head), &fm); err != nil {
 		return fm, "", fmt.Errorf("front matter: %w", err)

@@ -35,7 +35,7 @@ func TestAllCarriesBothLanguages(t *testing.T) {
 	}
 }
 
-func TestASkillIsHadByItsName(t *testing.T) {
+func TestGet(t *testing.T) {
 	for _, want := range skills.All() {
 		got, ok := skills.Get(want.Name)
 		require.True(t, ok, want.Name)
@@ -45,9 +45,9 @@ func TestASkillIsHadByItsName(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestOnlyWhatAnAgentReadsIsInstalled keeps the folders, which installers copy as
-// they are, free of what only this project needs.
-func TestOnlyWhatAnAgentReadsIsInstalled(t *testing.T) {
+// Installers copy the skills' folders as they are, so the folders must not contain files
+// that only this project needs.
+func TestFoldersContainOnlyFilesForAgents(t *testing.T) {
 	for _, s := range skills.All() {
 		for _, file := range s.Files {
 			folder, _, nested := strings.Cut(file, "/")
@@ -61,12 +61,12 @@ func TestOnlyWhatAnAgentReadsIsInstalled(t *testing.T) {
 	}
 }
 
-// firstHost takes the first of a job's nodes.
+// firstHost matches a shell pipeline that takes the first node of a job.
 var firstHost = regexp.MustCompile(`(.{0,40})scontrol show hostnames? [^|\n]*\|\s*head\b`)
 
-// head closes the pipe behind the first line, and under pipefail scontrol's SIGPIPE
-// then ends the script of a large job: the form that render writes is shown everywhere.
-func TestTheFirstHostIsTakenWithoutSIGPIPE(t *testing.T) {
+// head closes the pipe after the first line. Under pipefail, the SIGPIPE of scontrol then
+// ends the script of a large job. So the skills must show the form that render writes.
+func TestFirstHostIgnoresSIGPIPE(t *testing.T) {
 	found := 0
 	for _, s := range skills.All() {
 		for _, file := range s.Files {
@@ -81,13 +81,13 @@ func TestTheFirstHostIsTakenWithoutSIGPIPE(t *testing.T) {
 	require.Positive(t, found)
 }
 
-func TestValidateNamesEveryFault(t *testing.T) {
+func TestValidate(t *testing.T) {
 	fsys := fstest.MapFS{"Bad_Name/SKILL.md": {Data: []byte("---\nname: other\ndescription: \"\"\n---\n[x](gone.md)\n```bash\nif\n```\nmegatron-ops fly\n")}}
 	var all string
 	for _, err := range skills.Validate(fsys, commands) {
 		all += err.Error() + "\n"
 	}
-	for _, want := range []string{"not the folder's name", "0 characters", "Chinese version", "gone.md leads nowhere", "shell block", "no command fly"} {
+	for _, want := range []string{"not the folder's name", "0 characters", "Chinese version", "gone.md has no target", "shell block", "no command fly"} {
 		require.Contains(t, all, want)
 	}
 }

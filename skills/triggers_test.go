@@ -15,9 +15,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/skills"
 )
 
-var update = flag.Bool("update", false, "write the verdicts anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// common are words that say nothing of what a request is about.
+// common are stop words, which say nothing about a request's subject.
 var common = map[string]bool{
 	"a": true, "after": true, "an": true, "and": true, "any": true, "as": true, "at": true, "before": true, "by": true, "do": true, "does": true, "each": true,
 	"for": true, "from": true, "has": true, "have": true, "how": true, "i": true, "in": true, "is": true, "it": true, "its": true, "my": true, "not": true,
@@ -25,7 +25,7 @@ var common = map[string]bool{
 	"when": true, "where": true, "which": true, "will": true, "with": true, "without": true,
 }
 
-// wordsOf are a text's words without endings, as a plain search has them.
+// wordsOf returns a text's words, in lower case and without endings and stop words.
 func wordsOf(text string) map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -47,9 +47,9 @@ func wordsOf(text string) map[string]bool {
 	return words
 }
 
-// fires is the skill whose description has most of a request's words, where a
-// word counts the more the fewer descriptions have it; "" where none has any.
-func fires(request string, all []skills.Skill) string {
+// bestSkill returns the skill whose description has most of a request's words; "" where
+// none has any. A word that fewer descriptions have counts more.
+func bestSkill(request string, all []skills.Skill) string {
 	described := make([]map[string]bool, len(all))
 	having := map[string]int{}
 	for i, s := range all {
@@ -73,15 +73,15 @@ func fires(request string, all []skills.Skill) string {
 	return best
 }
 
-// TestRequestsReachTheirSkill scores the descriptions, which is all that an agent
-// sees before it opens a skill. The verdicts are pinned one by one.
-func TestRequestsReachTheirSkill(t *testing.T) {
+// TestDescriptionsMatchRequests scores the descriptions, because an agent sees only these
+// before it opens a skill. Golden files pin each verdict.
+func TestDescriptionsMatchRequests(t *testing.T) {
 	for _, set := range []struct {
 		name         string
 		asked, floor int
 	}{
 		{"triggers", 60, 59},
-		{"requests", 44, 37}, // in people's own words, which have few of the field's
+		{"requests", 44, 37}, // in people's own words, with few technical terms
 	} {
 		t.Run(set.name, func(t *testing.T) {
 			file, err := os.Open(filepath.Join("testdata", set.name+".txt"))
@@ -94,7 +94,7 @@ func TestRequestsReachTheirSkill(t *testing.T) {
 				if !ok {
 					continue
 				}
-				got := fires(request, skills.All())
+				got := bestSkill(request, skills.All())
 				asked++
 				mark := "ok  "
 				if got == want {

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The limits of the Agent Skills specification, and ours on length.
+// Limits: maxName and maxDescription are those of the Agent Skills specification.
 const (
 	maxName        = 64
 	maxDescription = 1024
@@ -19,16 +19,16 @@ const (
 )
 
 var (
-	nameForm = regexp.MustCompile(`^[a-z0-9]+(?:-[a-z0-9]+)*$`)
-	link     = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
-	fence    = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```")
-	ownCmd   = regexp.MustCompile("`?\\bmegatron-ops ([a-z][a-z-]*)")
+	namePattern = regexp.MustCompile(`^[a-z0-9]+(?:-[a-z0-9]+)*$`)
+	link        = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	fence       = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```")
+	command     = regexp.MustCompile("`?\\bmegatron-ops ([a-z][a-z-]*)")
 )
 
-// Validate checks every skill of fsys against the Agent Skills specification
-// and what we ask beyond it: a Chinese version, links that lead somewhere,
-// shell blocks that parse and, where commands is not nil, no subcommand of
-// megatron-ops that is not among them. It returns every problem found.
+// Validate checks every skill of fsys against the Agent Skills specification. Beyond it,
+// Validate requires a Chinese version, links to existing files, shell blocks that parse and,
+// unless commands is nil, only subcommands of megatron-ops in that list. It returns every
+// problem.
 func Validate(fsys fs.FS, commands []string) []error {
 	dirs, err := fs.Glob(fsys, "*/SKILL.md")
 	if err != nil {
@@ -60,7 +60,7 @@ func validate(fsys fs.FS, dir string, commands []string) (errs []error) {
 	if fm.Name != dir {
 		add("SKILL.md", "name %q is not the folder's name", fm.Name)
 	}
-	if !nameForm.MatchString(fm.Name) || len(fm.Name) > maxName {
+	if !namePattern.MatchString(fm.Name) || len(fm.Name) > maxName {
 		add("SKILL.md", "name %q: want at most %d lower-case letters, digits and single hyphens", fm.Name, maxName)
 	}
 	if n := len(fm.Description); n == 0 || n > maxDescription {
@@ -105,7 +105,7 @@ func checkMarkdown(fsys fs.FS, file, text string, commands []string) (errs []err
 			continue
 		}
 		if _, err := fs.Stat(fsys, path.Join(path.Dir(file), m[1])); err != nil {
-			errs = append(errs, fmt.Errorf("link %s leads nowhere", m[1]))
+			errs = append(errs, fmt.Errorf("link %s has no target", m[1]))
 		}
 	}
 	for _, m := range fence.FindAllStringSubmatch(text, -1) {
@@ -116,7 +116,7 @@ func checkMarkdown(fsys fs.FS, file, text string, commands []string) (errs []err
 		}
 	}
 	if commands != nil {
-		for _, m := range ownCmd.FindAllStringSubmatch(text, -1) {
+		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(commands, m[1]) {
 				errs = append(errs, fmt.Errorf("megatron-ops has no command %s", m[1]))
 			}
@@ -125,7 +125,7 @@ func checkMarkdown(fsys fs.FS, file, text string, commands []string) (errs []err
 	return errs
 }
 
-// parses reports whether text is bash.
+// parses returns an error where text is not valid bash.
 func parses(text string) error {
 	_, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	return err
