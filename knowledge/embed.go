@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -92,11 +93,7 @@ func (e *Embedder) rerank(ctx context.Context, question string, near []Passage, 
 		p.Score = max(p.Score, h.similarity*minScoreNotField)
 		byID[c.ID] = p
 	}
-	all := make([]Passage, 0, len(byID))
-	for _, p := range byID {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b Passage) int {
+	all := slices.SortedFunc(maps.Values(byID), func(a, b Passage) int {
 		return cmp.Or(cmp.Compare(fused[b.id], fused[a.id]), strings.Compare(a.id, b.id))
 	})
 	for i := range all[1:] {

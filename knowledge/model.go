@@ -89,11 +89,7 @@ func (a *Answerer) modelAnswer(ctx context.Context, q Question, f finding) (Answ
 	if !a.spent.take(q.User, a.model.PerDay) {
 		return Answer{}, false // the user's budget of the day is spent
 	}
-	timeout := a.model.Timeout
-	if timeout <= 0 {
-		timeout = modelTimeout
-	}
-	ctx, done := context.WithTimeout(ctx, timeout)
+	ctx, done := a.model.withTimeout(ctx)
 	defer done()
 	shown := &evidence{passages: slices.Clone(f.near)}
 	check := &check{lang: q.Lang, evidence: shown, computed: f.computed}
@@ -183,14 +179,17 @@ func (a *Answerer) searchTool(e *evidence, l lang.Lang) Tool {
 // Alone returns the model's own answer to a question, without passages, tools or
 // checks. skills eval compares with it.
 func (m *Model) Alone(ctx context.Context, question string) (string, error) {
-	timeout := m.Timeout
-	if timeout <= 0 {
-		timeout = modelTimeout
-	}
-	ctx, done := context.WithTimeout(ctx, timeout)
+	ctx, done := m.withTimeout(ctx)
 	defer done()
 	list := []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: redact.Text(question)}}
 	return m.generate(ctx, list, nil, nil, nil)
+}
+
+func (m *Model) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if m.Timeout <= 0 {
+		return context.WithTimeout(ctx, modelTimeout)
+	}
+	return context.WithTimeout(ctx, m.Timeout)
 }
 
 // client returns a client of an OpenAI-compatible endpoint.

@@ -9,10 +9,14 @@ import (
 // heads answers whether TP divides the attention heads and fits the query groups.
 func heads(q *question) string {
 	c := q.cfg
+	badGroups := func() string {
+		return q.sayInvalid("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
+			"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", c.Groups, c.TP, c.Groups%c.TP)
+	}
+	groupsFit := c.Groups == 0 || c.TP == 0 || c.Groups%c.TP == 0 || c.TP%c.Groups == 0
 	if c.Heads == 0 && c.Groups > 0 && c.TP > 0 {
-		if c.Groups%c.TP != 0 && c.TP%c.Groups != 0 {
-			return q.sayInvalid("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
-				"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", c.Groups, c.TP, c.Groups%c.TP)
+		if !groupsFit {
+			return badGroups()
 		}
 		if c.TP > c.Groups {
 			return q.say("Valid, allowed: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so each is kept on %[3]d ranks; one has only "+
@@ -36,13 +40,11 @@ func heads(q *question) string {
 			"不行:注意力头数 %[1]d 不能被张量并行度 TP=%[2]d 整除(num_attention_heads %% TP:%[1]d %% %[2]d = %[3]d,必须为 0),Megatron 会报错退出。TP 可取 %[4]s。",
 			c.Heads, c.TP, c.Heads%c.TP, divisors(c.Heads, 64))
 	}
-	t := q.say("Valid: %[1]d %% %[2]d == 0, so %[1]d heads are divisible by TP %[2]d: %[3]d heads on each tensor parallel rank.",
-		"合法,可以:%[1]d %% %[2]d == 0,%[1]d 个注意力头能被 TP %[2]d 整除,每个张量并行 rank 上 %[3]d 个头。", c.Heads, c.TP, c.Heads/c.TP)
-	if g := c.Groups; g > 0 && g%c.TP != 0 && c.TP%g != 0 {
-		t = q.sayInvalid("Not valid: num_query_groups %[1]d is neither a multiple nor a divisor of TP %[2]d (remainder %[3]d).",
-			"不行:num_query_groups %[1]d 既不是 TP %[2]d 的倍数也不是约数(余 %[3]d)。", g, c.TP, g%c.TP)
+	if !groupsFit {
+		return badGroups()
 	}
-	return t
+	return q.say("Valid: %[1]d %% %[2]d == 0, so %[1]d heads are divisible by TP %[2]d: %[3]d heads on each tensor parallel rank.",
+		"合法,可以:%[1]d %% %[2]d == 0,%[1]d 个注意力头能被 TP %[2]d 整除,每个张量并行 rank 上 %[3]d 个头。", c.Heads, c.TP, c.Heads/c.TP)
 }
 
 // wholeSequence matches questions for the whole sequence, given a rank's part.

@@ -148,15 +148,17 @@ func (v version) nearest() Match {
 	return Match{at, false}
 }
 
+// A bound is one condition of a range, such as >=0.16.
+type bound struct {
+	operator string
+	version  version
+}
+
 // parseRange finds the newest release within all bounds.
 func parseRange(text string) (Match, bool) {
-	all := numbered()
-	allowed := make([]bool, len(all))
-	for i := range allowed {
-		allowed[i] = true
-	}
-	for bound := range strings.SplitSeq(text, ",") {
-		m := boundText.FindStringSubmatch(strings.TrimSpace(bound))
+	var bounds []bound
+	for part := range strings.SplitSeq(text, ",") {
+		m := boundText.FindStringSubmatch(strings.TrimSpace(part))
 		if m == nil {
 			return Match{}, false
 		}
@@ -164,26 +166,24 @@ func parseRange(text string) (Match, bool) {
 		if !ok {
 			return Match{}, false
 		}
-		for i, r := range all {
-			allowed[i] = allowed[i] && within(r, m[1], v)
-		}
+		bounds = append(bounds, bound{m[1], v})
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if allowed[i] {
+	for i, r := range slices.Backward(numbered()) {
+		if !slices.ContainsFunc(bounds, func(b bound) bool { return !b.allows(r) }) {
 			return Match{Release(i + 1), true}, true
 		}
 	}
 	return Match{}, false
 }
 
-// within reports whether a release satisfies one bound. Only the minor version
-// counts for a bound without a patch number.
-func within(r version, operator string, bound version) bool {
-	if bound[2] < 0 {
+// allows reports whether a release satisfies the bound. Only the minor version counts
+// for a bound without a patch number.
+func (b bound) allows(r version) bool {
+	if b.version[2] < 0 {
 		r = r.minor()
 	}
-	order := compare(r, bound)
-	switch operator {
+	order := compare(r, b.version)
+	switch b.operator {
 	case ">=":
 		return order >= 0
 	case "<=":
@@ -193,7 +193,7 @@ func within(r version, operator string, bound version) bool {
 	case "<":
 		return order < 0
 	case "~=":
-		return r.minor() == bound.minor() && order >= 0
+		return r.minor() == b.version.minor() && order >= 0
 	}
 	return order == 0
 }

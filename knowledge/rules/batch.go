@@ -47,7 +47,7 @@ type lineFault struct {
 func Batch(line []byte) []byte {
 	var in lineIn
 	if err := json.Unmarshal(line, &in); err != nil {
-		return fault(idOf(line), "", "the line is not a JSON object: "+err.Error())
+		return fault(nil, "", "the line is not a JSON object: "+err.Error())
 	}
 	if bytes.TrimSpace(line)[0] != '{' {
 		return fault(nil, "", "the line is not a JSON object")
@@ -89,7 +89,7 @@ func Batch(line []byte) []byte {
 		return fault(in.ID, "arch", fmt.Sprintf("arch is %d: give 7 or more, such as 8, 9 or 10", run.Arch))
 	}
 	v := CheckIn(run, lang.EN)
-	out := lineOut{ID: null(in.ID), OK: v.OK, Problems: []Problem{}, Derived: v.Derived}
+	out := lineOut{ID: in.ID, OK: v.OK, Problems: []Problem{}, Derived: v.Derived}
 	for _, p := range v.Problems {
 		if p.Severity == Note {
 			out.Notes = append(out.Notes, p)
@@ -110,25 +110,7 @@ func releaseNames() string {
 }
 
 func fault(id json.RawMessage, field, message string) []byte {
-	return encode(lineFault{ID: null(id), Error: lineError{Code: "bad_input", Field: field, Message: message}})
-}
-
-// idOf returns the id of a line whose other fields cannot be read.
-func idOf(line []byte) json.RawMessage {
-	var only struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(line, &only) != nil {
-		return nil
-	}
-	return only.ID
-}
-
-func null(id json.RawMessage) json.RawMessage {
-	if id == nil {
-		return json.RawMessage("null")
-	}
-	return id
+	return encode(lineFault{ID: id, Error: lineError{Code: "bad_input", Field: field, Message: message}})
 }
 
 // encode returns v as one line of JSON, with <, > and & unescaped.

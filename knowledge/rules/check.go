@@ -216,41 +216,27 @@ func orNull[T any](o megatron.Opt[T]) any {
 
 // parserRules are the rules that Megatron's command-line parser enforces.
 var parserRules = []Rule{
-	{
-		ID: "unknown-flag", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("Megatron's own entry scripts; elsewhere a warning", "Megatron 自带的入口脚本；其他脚本只警告"), Requirement: t("every flag must be one that Megatron's parser knows, written in full", "每个参数都必须是 Megatron 解析器认识的完整写法"),
-		Reason: t("abbreviations are off: one unknown word and the job ends before any GPU work", "不支持缩写：出现一个不认识的词，作业在用到 GPU 之前就结束"), Remedy: t("use the nearest name that exists", "改用最接近的已有名称"),
-	},
-	{
-		ID: "stray-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("a word that belongs to no flag", "不属于任何参数的词"), Requirement: t("every word must be a flag or a flag's value", "每个词都必须是参数或参数的值"),
-		Reason: t("Megatron takes no positional arguments; a value with blanks must be one quoted word", "Megatron 不接受位置参数；含空格的值必须用引号括成一个词"), Remedy: t("quote the value, or remove the word", "给值加引号，或去掉多余的词"),
-	},
-	{
-		ID: "bad-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("a flag with a typed value", "带类型的参数值"), Requirement: t("the value must be of the flag's type", "值必须符合参数的类型"),
-		Reason: t("the parser converts the word and refuses what it cannot read", "解析器转换失败即拒绝"), Remedy: t("give a value of the type", "给出符合类型的值"),
-	},
-	{
-		ID: "bad-choice", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("a flag with a fixed list of values", "取值固定的参数"), Requirement: t("the value must be one of the list", "值必须在列表之内"),
-		Reason: t("the parser refuses every other word", "其他取值一律被解析器拒绝"), Remedy: t("use one of the values", "从列表中选择"),
-	},
-	{
-		ID: "missing-value", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("a flag that takes a value", "需要取值的参数"), Requirement: t("the value must follow", "后面必须跟值"),
-		Reason: t("the next word is a flag again, or the line ends; a negative number in scientific notation also reads as a flag", "后面又是参数或已到行尾；科学计数法的负数也会被当成参数"), Remedy: t("add the value; write --flag=-1e-5 for such a number", "补上取值；这类数写成 --flag=-1e-5"),
-	},
-	{
-		ID: "value-for-switch", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("--flag=value on a switch", "给开关写 --flag=value"), Requirement: t("a switch takes no value", "开关参数不带值"),
-		Reason: t("a switch is on because it is there", "开关写上即生效"), Remedy: t("write the flag alone, or leave it out", "只写参数名，或去掉"),
-	},
-	{
-		ID: "asks-for-help", Topic: "command line", Severity: Error, Stage: "argparse", Source: inArgs + "132", Effect: PerformanceOnly,
-		Condition: t("-h or --help", ""), Requirement: t("the help flag must not be among a job's arguments", "作业参数里不能有帮助参数"),
-		Reason: t("the parser prints its help and leaves with status 0, so Slurm reports success", "解析器打印帮助后以状态 0 退出，Slurm 会报告成功"), Remedy: t("remove it", "去掉它"),
-	},
+	parserRule("unknown-flag", t("Megatron's own entry scripts; elsewhere a warning", "Megatron 自带的入口脚本；其他脚本只警告"), t("every flag must be one that Megatron's parser knows, written in full", "每个参数都必须是 Megatron 解析器认识的完整写法"),
+		t("abbreviations are off: one unknown word and the job ends before any GPU work", "不支持缩写：出现一个不认识的词，作业在用到 GPU 之前就结束"), t("use the nearest name that exists", "改用最接近的已有名称")),
+	parserRule("stray-value", t("a word that belongs to no flag", "不属于任何参数的词"), t("every word must be a flag or a flag's value", "每个词都必须是参数或参数的值"),
+		t("Megatron takes no positional arguments; a value with blanks must be one quoted word", "Megatron 不接受位置参数；含空格的值必须用引号括成一个词"), t("quote the value, or remove the word", "给值加引号，或去掉多余的词")),
+	parserRule("bad-value", t("a flag with a typed value", "带类型的参数值"), t("the value must be of the flag's type", "值必须符合参数的类型"),
+		t("the parser converts the word and refuses what it cannot read", "解析器转换失败即拒绝"), t("give a value of the type", "给出符合类型的值")),
+	parserRule("bad-choice", t("a flag with a fixed list of values", "取值固定的参数"), t("the value must be one of the list", "值必须在列表之内"),
+		t("the parser refuses every other word", "其他取值一律被解析器拒绝"), t("use one of the values", "从列表中选择")),
+	parserRule("missing-value", t("a flag that takes a value", "需要取值的参数"), t("the value must follow", "后面必须跟值"),
+		t("the next word is a flag again, or the line ends; a negative number in scientific notation also reads as a flag", "后面又是参数或已到行尾；科学计数法的负数也会被当成参数"), t("add the value; write --flag=-1e-5 for such a number", "补上取值；这类数写成 --flag=-1e-5")),
+	parserRule("value-for-switch", t("--flag=value on a switch", "给开关写 --flag=value"), t("a switch takes no value", "开关参数不带值"),
+		t("a switch is on because it is there", "开关写上即生效"), t("write the flag alone, or leave it out", "只写参数名，或去掉")),
+	parserRule("asks-for-help", t("-h or --help", ""), t("the help flag must not be among a job's arguments", "作业参数里不能有帮助参数"),
+		t("the parser prints its help and leaves with status 0, so Slurm reports success", "解析器打印帮助后以状态 0 退出，Slurm 会报告成功"), t("remove it", "去掉它")),
+}
+
+func parserRule(id string, condition, requirement, reason, remedy lang.Text) Rule {
+	return Rule{
+		ID: id, Topic: "command line", Condition: condition, Requirement: requirement, Reason: reason, Remedy: remedy,
+		Severity: Error, Stage: "argparse", Effect: PerformanceOnly, Source: inArgs + "132",
+	}
 }
 
 var parserRuleOf = map[megatron.Fault]string{
