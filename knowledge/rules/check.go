@@ -227,9 +227,9 @@ var parserRules = []Rule{
 	parserRule("missing-value", t("a flag that takes a value", "需要取值的参数"), t("the value must follow", "后面必须跟值"),
 		t("the next word is a flag again, or the line ends; a negative number in scientific notation also reads as a flag", "后面又是参数或已到行尾；科学计数法的负数也会被当成参数"), t("add the value; write --flag=-1e-5 for such a number", "补上取值；这类数写成 --flag=-1e-5")),
 	parserRule("value-for-switch", t("--flag=value on a switch", "给开关写 --flag=value"), t("a switch takes no value", "开关参数不带值"),
-		t("a switch is on because it is there", "开关写上即生效"), t("write the flag alone, or leave it out", "只写参数名，或去掉")),
+		t("the presence of a switch turns it on", "开关写上即生效"), t("write the flag alone, or leave it out", "只写参数名，或去掉")),
 	parserRule("asks-for-help", t("-h or --help", ""), t("the help flag must not be among a job's arguments", "作业参数里不能有帮助参数"),
-		t("the parser prints its help and leaves with status 0, so Slurm reports success", "解析器打印帮助后以状态 0 退出，Slurm 会报告成功"), t("remove it", "去掉它")),
+		t("the parser prints its help and exits with status 0, so Slurm reports success", "解析器打印帮助后以状态 0 退出，Slurm 会报告成功"), t("remove it", "去掉它")),
 }
 
 func parserRule(id string, condition, requirement, reason, remedy lang.Text) Rule {

@@ -24,7 +24,7 @@ func aroundRows() []row {
 	return append(topics("files", []row{
 		around("worktree-given", "worktree", "run-on-slurm: multi-node rules",
 			t("a job", "作业"), t("worktree must be given", "必须给出 worktree"),
-			t("without it the job runs wherever it was submitted", "否则作业会在提交时所在的目录运行"),
+			t("without it the job runs in the directory from which it was submitted", "否则作业会在提交时所在的目录运行"),
 			t("worktree: the absolute path of a Megatron-LM checkout that every node sees", "worktree：所有节点都能访问的 Megatron-LM 代码目录的绝对路径")),
 		around("worktree-exists", "worktree", "run-on-slurm: prerequisites",
 			t("a cluster that shares this machine's paths", "集群与本机路径一致"), t("the worktree must be a folder that exists", "worktree 必须是存在的目录"),
@@ -88,7 +88,7 @@ func aroundRows() []row {
 			t("another file system, or keep fewer checkpoints", "换一个文件系统，或减少保留的检查点"))),
 		advice(around("save-quota", "--save", "quota(1), lfs-quota(1)",
 			t("--save on a file system with quotas", "--save 所在文件系统有配额"), t("two checkpoints should fit in what the quota leaves", "配额余量应能容纳两个检查点"),
-			t("a passed quota ends the run in the middle of a save", "超出配额会在保存中途终止训练"),
+			t("an exceeded quota ends the run in the middle of a save", "超出配额会在保存中途终止训练"),
 			t("free some, ask for more, or save to another file system", "清理空间、申请提高配额，或保存到其他文件系统"))),
 		around("not-writable", "--save --tensorboard-dir --data-cache-path", "access(2)",
 			t("folders that the job writes to", "作业要写入的目录"), t("you must be allowed to write there", "必须有写权限"),

@@ -12,7 +12,7 @@ func batchRows() []row {
 			id: id, flags: flag, source: inArgs + line,
 			when:   t(flag, ""),
 			must:   t(flag+" must not be given: use "+successor, "不能使用 "+flag+"，请改用 "+successor),
-			why:    t("the flag is still parsed only to be refused", "该参数虽能解析，但随后即被拒绝"),
+			why:    t("Megatron still parses the flag, but only to refuse it", "该参数虽能解析，但随后即被拒绝"),
 			do:     t("write "+successor, "改写为 "+successor),
 			broken: given,
 		}
@@ -109,7 +109,7 @@ func batchRows() []row {
 			id: "schedule-entry-colon", flags: "--step-batch-size-schedule", source: inBatch + "517", effect: ChangesExperiment,
 			when:   t("--step-batch-size-schedule", ""),
 			must:   t("each entry must be THRESHOLD:SIZE", "每一项必须是 阈值:批大小"),
-			why:    t("the colon parts the two", "两者以冒号分隔"),
+			why:    t("the colon separates the two", "两者以冒号分隔"),
 			do:     t(`write it like "0:256 100B:512"`, `写成 "0:256 100B:512" 的形式`),
 			broken: func(c *cfg) bool { return c.Schedule.NoColon != "" },
 		},

@@ -81,7 +81,7 @@ func checkpointRows() []row {
 		{
 			id: "params-interval-no-gather-overlap", flags: "--overlap-param-gather --save-params-interval", source: inArgs + "1368",
 			when: t("--save with --save-params-interval", "--save 且 --save-params-interval"), must: t("--overlap-param-gather must not be given", "不能使用 --overlap-param-gather"),
-			why: t("the parameters are still on their way when they would be saved; the assertion has no text", "保存时参数仍在传输途中；该断言没有文字说明"), do: t("drop one of the two", "去掉其中一个"),
+			why: t("the parameters are still being gathered when they are saved; the assertion has no text", "保存时参数仍在传输途中；该断言没有文字说明"), do: t("drop one of the two", "去掉其中一个"),
 			broken: func(c *cfg) bool { return c.Save.OK && c.SaveParamsInterval.OK && c.Asked.OverlapParamGather },
 		},
 		{

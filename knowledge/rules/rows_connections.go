@@ -67,7 +67,7 @@ func connectionRows() []row {
 			id: "connections-fsdp-with-tp", flags: connections + " --use-megatron-fsdp --use-torch-fsdp2 " + tpFlag, source: inArgs + "1460", severity: Warning,
 			when:   t("FSDP with TP > 1 or CP > 1 before Blackwell", "Blackwell 之前的架构上 FSDP 与 TP > 1 或 CP > 1 同用"),
 			must:   t("FSDP and TP/CP should not be used together before Blackwell", "Blackwell 之前不宜把 FSDP 与 TP/CP 一起用"),
-			why:    t("one wants a single hardware queue and the other wants several; both cannot be had", "一个需要单队列，另一个需要多队列，无法两全"),
+			why:    t("one wants a single hardware queue and the other wants several; a job cannot have both", "一个需要单队列，另一个需要多队列，无法两全"),
 			do:     t("use TP 1 and CP 1 with FSDP, or the distributed optimizer with TP", "用 FSDP 时取 TP 1、CP 1，或改用分布式优化器加 TP"),
 			broken: func(c *cfg) bool { return needsOne(c) && (c.UseTorchFsdp2 || c.UseMegatronFsdp) },
 		},

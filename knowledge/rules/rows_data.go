@@ -19,7 +19,7 @@ func dataRows() []row {
 		{
 			id: "dataset-threads", flags: "--num-dataset-builder-threads", source: inArgs + "1258",
 			when: t("always", "任何情况"), must: t("--num-dataset-builder-threads must be above 0", "--num-dataset-builder-threads 必须大于 0"),
-			why: t("somebody has to build the index", "总要有线程来构建索引"), do: t("leave it at 1", "保持为 1"),
+			why: t("at least one thread must build the index", "总要有线程来构建索引"), do: t("leave it at 1", "保持为 1"),
 			broken: func(c *cfg) bool { return c.NumDatasetBuilderThreads <= 0 },
 		},
 		{
@@ -78,7 +78,7 @@ func noteRows() []row {
 	note := func(id, flags, line string, when, must, why [2]string, effect string, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags, source: inArgs + line, severity: Note, effect: effect,
-			when: t(when[0], when[1]), must: t(must[0], must[1]), why: t(why[0], why[1]), do: t("nothing needs to change; write it so if it was not meant", "无需改动；若并非本意请写明"),
+			when: t(when[0], when[1]), must: t(must[0], must[1]), why: t(why[0], why[1]), do: t("no change is needed; if this is not what you want, set the flag yourself", "无需改动；若并非本意请写明"),
 			broken: broken,
 		}
 	}
@@ -86,7 +86,7 @@ func noteRows() []row {
 		return row{
 			id: id, flags: flag, source: inArgs + line, severity: Note,
 			when: t(flag, ""), must: t(flag+" has no effect", flag+" 不起任何作用"),
-			why: t("it is parsed for old scripts and then used by nothing", "它只为兼容旧脚本而解析，之后无人使用"), do: t(instead, zh),
+			why: t("Megatron parses it for old scripts and then ignores it", "它只为兼容旧脚本而解析，之后无人使用"), do: t(instead, zh),
 			broken: broken,
 		}
 	}

@@ -324,7 +324,7 @@ func expertRows() []row {
 		{
 			id: "deepep-needs-several-ranks", flags: "--moe-flex-dispatcher-backend " + epFlag + " --expert-tensor-parallel-size", source: "megatron/core/transformer/moe/token_dispatcher.py:1836", stage: building, at: 8000,
 			when: t("the flex dispatcher with deepep (its default)", "flex 分发器且后端为 deepep（默认）"), must: t("ETP × EP must be above 1", "ETP × EP 必须大于 1"),
-			why: t("there is nobody to send tokens to; found only when the model is built", "没有可发送的对象；要到构建模型时才发现"), do: t("use EP above 1, or --moe-token-dispatcher-type alltoall", "取 EP > 1，或改用 --moe-token-dispatcher-type alltoall"),
+			why: t("there is no other rank to send tokens to; found only when the model is built", "没有可发送的对象；要到构建模型时才发现"), do: t("use EP above 1, or --moe-token-dispatcher-type alltoall", "取 EP > 1，或改用 --moe-token-dispatcher-type alltoall"),
 			broken: func(c *cfg) bool {
 				any := c.MoeTokenDispatcherType == "flex" && c.Experts > 0 && c.Release < megatron.V017
 				return (any || flexBackend(c, "deepep")) && c.ETP*c.EP <= 1
@@ -333,13 +333,13 @@ func expertRows() []row {
 		{
 			id: "ncclep-needs-several-ranks", flags: "--moe-flex-dispatcher-backend " + epFlag + " --expert-tensor-parallel-size", source: "megatron/core/transformer/moe/token_dispatcher.py:1854", stage: building, at: 8001,
 			when: t("the flex dispatcher with ncclep", "flex 分发器且后端为 ncclep"), must: t("ETP × EP must be above 1", "ETP × EP 必须大于 1"),
-			why: t("there is nobody to send tokens to; found only when the model is built", "没有可发送的对象；要到构建模型时才发现"), do: t("use EP above 1, or --moe-token-dispatcher-type alltoall", "取 EP > 1，或改用 --moe-token-dispatcher-type alltoall"),
+			why: t("there is no other rank to send tokens to; found only when the model is built", "没有可发送的对象；要到构建模型时才发现"), do: t("use EP above 1, or --moe-token-dispatcher-type alltoall", "取 EP > 1，或改用 --moe-token-dispatcher-type alltoall"),
 			broken: func(c *cfg) bool { return flexBackend(c, "ncclep") && c.ETP*c.EP <= 1 },
 		},
 		{
 			id: "moe-tp-needs-sequence-parallel", flags: "--sequence-parallel " + tpFlag + " --num-experts", source: "megatron/core/transformer/moe/moe_layer.py:637", stage: stepping, at: 9000,
 			when: t("experts with TP > 1", "MoE 且 TP > 1"), must: t("--sequence-parallel must be given", "必须加 --sequence-parallel"),
-			why: t("the message speaks of performance, but it is an exception in the first forward pass; nothing earlier objects", "报错说的是性能，实际却是首次前向时的异常；之前没有任何检查"), do: t("add --sequence-parallel", "加上 --sequence-parallel"),
+			why: t("the message mentions performance, but it is an exception in the first forward pass; no earlier check finds it", "报错说的是性能，实际却是首次前向时的异常；之前没有任何检查"), do: t("add --sequence-parallel", "加上 --sequence-parallel"),
 			broken: func(c *cfg) bool { return expertLayers(c) && c.Trains() && c.TP > 1 && !c.SequenceParallel },
 		},
 		{

@@ -20,7 +20,7 @@ func fsdpRows() []row {
 		{
 			id: "torch-fsdp2-no-ep", flags: epFlag + " --use-torch-fsdp2", source: inArgs + "1036",
 			when: torch, must: t("EP must be 1", "EP 必须为 1"),
-			why: t("expert parameters are not told apart when sharding", "分片时不区分专家参数"), do: t("use EP 1", "改用 EP 1"),
+			why: t("the sharding does not distinguish expert parameters", "分片时不区分专家参数"), do: t("use EP 1", "改用 EP 1"),
 			broken: func(c *cfg) bool { return c.UseTorchFsdp2 && c.EP != 1 },
 		},
 		{
@@ -52,7 +52,7 @@ func fsdpRows() []row {
 		{
 			id: "torch-fsdp2-no-fp16", flags: "--fp16 --use-torch-fsdp2", source: inArgs + "1046", effect: ChangesExperiment,
 			when: torch, must: t("--fp16 must not be given", "不能使用 --fp16"),
-			why: t("its loss scaling does not know FSDP2", "其损失缩放不支持 FSDP2"), do: t("use --bf16", "改用 --bf16"),
+			why: t("its loss scaling does not support FSDP2", "其损失缩放不支持 FSDP2"), do: t("use --bf16", "改用 --bf16"),
 			broken: func(c *cfg) bool { return c.UseTorchFsdp2 && c.Fp16 },
 		},
 		{

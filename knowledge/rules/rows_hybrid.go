@@ -29,12 +29,12 @@ func hybridRows() []row {
 		{
 			id: "hybrid-pattern-letters", flags: pattern, source: inHybrid + "291", at: 785, effect: ChangesExperiment,
 			when: t(pattern, ""), must: t("only the layers M, G, *, D, +, -, E and the signs | and / may occur", "只能出现层符号 M、G、*、D、+、-、E 以及 | 与 /"),
-			why: t("each letter is a layer: Mamba, delta net, attention, DSA, MLA, MLP, experts", "每个字母是一层：Mamba、delta net、注意力、DSA、MLA、MLP、专家"), do: t("mend the pattern", "修正模式"),
+			why: t("each letter is a layer: Mamba, delta net, attention, DSA, MLA, MLP, experts", "每个字母是一层：Mamba、delta net、注意力、DSA、MLA、MLP、专家"), do: t("correct the pattern", "修正模式"),
 			broken: func(c *cfg) bool { return c.Hybrid != nil && c.Hybrid.Bad != 0 },
 		},
 		{
 			id: "hybrid-one-kind-of-attention", flags: pattern, source: inHybrid + "298", at: 786, effect: ChangesExperiment,
-			when: t(pattern, ""), must: t("* must not stand beside D or +", "* 不能与 D 或 + 同时出现"),
+			when: t(pattern, ""), must: t("* must not be combined with D or +", "* 不能与 D 或 + 同时出现"),
 			why: t("attention and latent attention cannot share a model configuration", "普通注意力与潜变量注意力不能共用一个模型配置"), do: t("use one kind of attention", "只用一种注意力"),
 			broken: func(c *cfg) bool {
 				latent := "D+"
@@ -83,7 +83,7 @@ func hybridRows() []row {
 		{
 			id: "hybrid-middle-multiple", flags: ppFirst + " " + ppLast + " " + pattern, source: inHybrid + "414",
 			when: t(pattern+" without | and first or last counts", pattern+" 不含 | 且给了首末级层数"), must: t("the layers left must be a multiple of the stages left", "剩余层数必须是剩余级数的整数倍"),
-			why: t("the middle stages are even", "中间各级层数相同"), do: t("mend the counts, or write | into the pattern", "修正层数，或在模式里写 |"),
+			why: t("the middle stages are even", "中间各级层数相同"), do: t("correct the counts, or write | into the pattern", "修正层数，或在模式里写 |"),
 			broken: func(c *cfg) bool {
 				layers, left := middle(c)
 				return autoSplit(c) && unevenStages(c) && left > 0 && layers%left != 0

@@ -60,7 +60,7 @@ func imageRows() []row {
 			id: id, flags: flags, source: source, stage: advising,
 			when: t("a container image whose contents are known", "内容已知的容器镜像"),
 			must: t("the image must have "+name+" "+p.version+" or newer", "镜像必须带有 "+name+" "+p.version+" 或更新版本"),
-			why:  t("the job ends at its first step, when the library does not know the type of number or the GPU", "库不认识该数值类型或该 GPU，作业会在第一步退出"),
+			why:  t("the job fails at its first step if the library does not support the data type or the GPU", "库不认识该数值类型或该 GPU，作业会在第一步退出"),
 			do:   t("use an image of "+megatron.MonthOf(p.since).String()+" or later", "改用 "+megatron.MonthOf(p.since).String()+" 或之后的镜像"),
 			fix: func(c *cfg) lang.Text {
 				image, from := clip(c.Asked.Run.Image), megatron.MonthOf(p.since).String()
@@ -77,7 +77,7 @@ func imageRows() []row {
 	computes := func(id, flags string, name lang.Text, applies, can func(*cfg) bool, do lang.Text) row {
 		return row{
 			id: id, flags: flags, source: "Transformer Engine: datatype and hardware support matrix", stage: advising, effect: ChangesExperiment,
-			when: name, must: t("the GPU must compute in this type of number", "GPU 必须支持该数值类型"),
+			when: name, must: t("the GPU must support this data type", "GPU 必须支持该数值类型"),
 			why:    t("Transformer Engine refuses it on other GPUs, at the first step", "Transformer Engine 在其他 GPU 上会在第一步拒绝"),
 			do:     do,
 			broken: func(c *cfg) bool { return gpuOf(c).Name != "" && applies(c) && !can(c) },

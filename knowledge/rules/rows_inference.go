@@ -22,19 +22,19 @@ func inferenceRows() []row {
 	}
 	layers := t(impl+" inference_optimized", "")
 	expertLayers := t(impl+" inference_optimized with experts", impl+" inference_optimized 且为 MoE")
-	kernels := t("its fused kernels are written for this case only", "其融合内核只支持这种情形")
+	kernels := t("its fused kernels support no other case", "其融合内核只支持这种情形")
 	train := t("use "+impl+" transformer_engine for training", "训练请用 "+impl+" transformer_engine")
 	same := func(id, flags, line, en, zh, doEN, doZH string, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags + " " + invariant, source: inConfig + line, when: t(invariant, ""), must: t(en, zh),
-			why: t("the same bits must come out whatever shares the batch, in training and in inference", "无论同批有什么，训练与推理都必须得到相同的比特"), do: t(doEN, doZH),
+			why: t("a sample's results must not depend on the rest of the batch, in training and in inference", "无论同批有什么，训练与推理都必须得到相同的比特"), do: t(doEN, doZH),
 			broken: func(c *cfg) bool { return c.BatchInvariantMode && broken(c) },
 		}
 	}
 	streams := func(id, flags, line, en, zh, doEN, doZH string, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags + " " + hyper, source: inConfig + line, effect: ChangesExperiment, when: t(hyper, ""), must: t(en, zh),
-			why: t("the residual is several streams wide, which this does not know", "残差由多路流组成，该功能尚不支持"), do: t(doEN, doZH),
+			why: t("the residual is several streams wide, which this setting does not support", "残差由多路流组成，该功能尚不支持"), do: t(doEN, doZH),
 			broken: func(c *cfg) bool { return c.EnableMhcConnections && broken(c) },
 		}
 	}

@@ -36,7 +36,7 @@ func launchRows() []row {
 		seen("world-size-counts-gpus", "WORLD_SIZE", always, t("WORLD_SIZE must be nodes × GPUs per node, never SLURM_NTASKS", "WORLD_SIZE 必须是节点数 × 每节点 GPU 数，绝不是 SLURM_NTASKS"),
 			t("with one task per node SLURM_NTASKS is the number of nodes", "每节点一个任务时 SLURM_NTASKS 只是节点数"), t("WORLD_SIZE=$((NNODES * GPUS_PER_NODE))", "WORLD_SIZE=$((NNODES * GPUS_PER_NODE))")),
 		seen("rank-evaluated-on-node", "SLURM_NODEID", several, t("rank variables must be expanded on each node, not in the batch script", "rank 变量必须在各节点上展开，而不是在批处理脚本里"),
-			t("in the batch script SLURM_NODEID is 0, so every node believes to be the first", "在批处理脚本里 SLURM_NODEID 为 0，每个节点都以为自己是第一个"), t("single quotes under srun bash -c", "在 srun bash -c 后用单引号")),
+			t("in the batch script SLURM_NODEID is 0, so every node believes that it is the first", "在批处理脚本里 SLURM_NODEID 为 0，每个节点都以为自己是第一个"), t("single quotes under srun bash -c", "在 srun bash -c 后用单引号")),
 		seen("environment-synced", "venv", always, t("uv sync must have been run, and every node must see .venv", "必须先执行过 uv sync，且所有节点都能看到 .venv"),
 			t("otherwise every job builds it again on GPU time, or all nodes write it at once", "否则每个作业都会占用 GPU 时间重建，或各节点同时写入"), t("uv sync once, in the worktree, before submitting", "提交前在工作树里执行一次 uv sync")),
 		seen("outputs-shared", "log_dir --save --tensorboard-dir", several, t("logs, checkpoints and TensorBoard files must lie on shared storage", "日志、检查点与 TensorBoard 文件必须放在共享存储上"),

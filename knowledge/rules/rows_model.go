@@ -100,7 +100,7 @@ func modelRows() []row {
 			id: "no-position-embedding-gone", flags: "--no-position-embedding --position-embedding-type", source: inArgs + "1634",
 			when:   t("--no-position-embedding", ""),
 			must:   t("the position embedding must be rope", "位置编码类型必须是 rope"),
-			why:    t("the flag is from an older Megatron; only its use beside rope is left", "该参数来自旧版本，如今只允许与 rope 同用"),
+			why:    t("the flag is from an older Megatron and is only allowed with rope", "该参数来自旧版本，如今只允许与 rope 同用"),
 			do:     t("drop --no-position-embedding and give --position-embedding-type", "去掉 --no-position-embedding，改给 --position-embedding-type"),
 			broken: func(c *cfg) bool { return !c.AddPositionEmbedding && c.PositionEmbeddingType != "rope" },
 		},
@@ -126,7 +126,7 @@ func modelRows() []row {
 			id: "mtp-position-type", flags: "--mtp-num-layers --position-embedding-type", source: inArgs + "883", effect: ChangesExperiment,
 			when: t("--mtp-num-layers above 0", "--mtp-num-layers 大于 0"),
 			must: t("the position embedding must be rope or none", "位置编码类型必须是 rope 或 none"),
-			why:  t("multi-token prediction shifts the tokens and knows no learned positions", "多 token 预测要平移 token，不支持可学习位置编码"),
+			why:  t("multi-token prediction shifts the tokens and supports no learned positions", "多 token 预测要平移 token，不支持可学习位置编码"),
 			do:   t("use --position-embedding-type rope, or drop --mtp-num-layers", "改用 --position-embedding-type rope，或去掉 --mtp-num-layers"),
 			broken: func(c *cfg) bool {
 				// Megatron checks before --use-rotary-position-embeddings takes effect.
@@ -332,7 +332,7 @@ func modelRows() []row {
 			id: "mla-no-rotary-interleaved", flags: "--rotary-interleaved --multi-latent-attention", source: inConfig + "2527", effect: ChangesExperiment,
 			when:   t("--multi-latent-attention", ""),
 			must:   t("--rotary-interleaved must not be given", "不能使用 --rotary-interleaved"),
-			why:    t("latent attention lays its rotary channels out in its own way", "潜变量注意力有自己的 RoPE 通道排布"),
+			why:    t("latent attention has its own layout of rotary channels", "潜变量注意力有自己的 RoPE 通道排布"),
 			do:     t("drop --rotary-interleaved", "去掉 --rotary-interleaved"),
 			broken: func(c *cfg) bool { return c.MultiLatentAttention && c.RotaryInterleaved },
 		},
@@ -388,7 +388,7 @@ func modelRows() []row {
 			id: "no-rope-no-flash-decode", flags: "--flash-decode --no-rope-freq", source: inConfig + "3139",
 			when: t("--no-rope-freq", ""),
 			must: t("--flash-decode must not be given", "不能使用 --flash-decode"),
-			why:  t("flash decoding turns every layer's keys", "flash decode 会旋转每一层的 key"),
+			why:  t("flash decoding rotates the keys of every layer", "flash decode 会旋转每一层的 key"),
 			do:   t("drop --flash-decode", "去掉 --flash-decode"),
 			broken: func(c *cfg) bool {
 				f := c.NoRopeFreq
@@ -399,7 +399,7 @@ func modelRows() []row {
 			id: "flash-attention-version", flags: "--flash-attention-version", source: inConfig + "3195",
 			when:   t("--flash-attention-version", ""),
 			must:   t("the version must be 2, 3 or 4", "版本必须是 2、3 或 4"),
-			why:    t("no other version is bound", "没有绑定其他版本"),
+			why:    t("Megatron supports no other version", "没有绑定其他版本"),
 			do:     t("leave it out", "去掉该参数"),
 			broken: func(c *cfg) bool { v := c.FlashAttentionVersion; return v.OK && (v.V < 2 || v.V > 4) },
 		},

@@ -45,7 +45,7 @@ func onlyIn015() []row {
 		{
 			id: "grouped-gemm-needs-bf16", flags: "--bf16 --moe-grouped-gemm", source: inArgs + "877", effect: ChangesExperiment,
 			when: t("--moe-grouped-gemm", ""), must: t("--bf16 must be given", "必须使用 --bf16"),
-			why: t("the grouped product of 0.15 exists for bf16 alone", "0.15 的分组矩阵乘只支持 bf16"), do: t("add --bf16", "加上 --bf16"),
+			why: t("the grouped GEMM of 0.15 supports bf16 only", "0.15 的分组矩阵乘只支持 bf16"), do: t("add --bf16", "加上 --bf16"),
 			broken: func(c *cfg) bool { return c.MoeGroupedGemm && !c.Bf16 },
 		},
 		{
@@ -89,7 +89,7 @@ func onlyIn015() []row {
 		},
 		{
 			id: "layout-mtp-with-loss", flags: "--pipeline-model-parallel-layout --mtp-num-layers", source: inLayout + "128", at: 2280, effect: PerformanceOnly,
-			when: t("an m in --pipeline-model-parallel-layout", "--pipeline-model-parallel-layout 中有 m"), must: t("m must stand on the last stage, beside L", "m 必须与 L 同在最后一级"),
+			when: t("an m in --pipeline-model-parallel-layout", "--pipeline-model-parallel-layout 中有 m"), must: t("m must be in the last stage, together with L", "m 必须与 L 同在最后一级"),
 			why: t("0.15 cannot place MTP layers apart from the loss", "0.15 不能把 MTP 层放在损失以外的级"), do: t("move m to the last stage", "把 m 移到最后一级"),
 			broken: func(c *cfg) bool {
 				for i, stage := range c.Stages {
@@ -115,7 +115,7 @@ func until016() []row {
 		{
 			id: "hybrid-override-letters", flags: override, source: "megatron/core/ssm/mamba_hybrid_layer_allocation.py:83", stage: building, effect: ChangesExperiment,
 			when: t(override, ""), must: t("only M, *, - and E may occur", "只能出现 M、*、- 和 E"),
-			why: t("each letter is a layer: Mamba, attention, MLP, experts", "每个字母是一层：Mamba、注意力、MLP、专家"), do: t("mend the pattern", "修正模式"),
+			why: t("each letter is a layer: Mamba, attention, MLP, experts", "每个字母是一层：Mamba、注意力、MLP、专家"), do: t("correct the pattern", "修正模式"),
 			broken: func(c *cfg) bool {
 				letters := "M*-E"
 				return olderHybrid(c) && strings.Trim(c.HybridOverridePattern.V, letters) != ""
@@ -124,7 +124,7 @@ func until016() []row {
 		{
 			id: "hybrid-ratios", flags: "--hybrid-attention-ratio --hybrid-mlp-ratio", source: "megatron/core/ssm/mamba_hybrid_layer_allocation.py:105", stage: building, effect: ChangesExperiment,
 			when: t("a hybrid model", "混合模型"), must: t("both ratios must lie between 0 and 1, and so must their sum", "两个比例及其和都必须在 0 与 1 之间"),
-			why: t("what is left are the Mamba layers", "余下的是 Mamba 层"), do: t("lower one of the two", "减小其中之一"),
+			why: t("the remaining layers are Mamba layers", "余下的是 Mamba 层"), do: t("lower one of the two", "减小其中之一"),
 			broken: func(c *cfg) bool {
 				a, m := c.HybridAttentionRatio, c.HybridMlpRatio
 				return c.Entry == "hybrid" && (a < 0 || a > 1 || m < 0 || m > 1 || a+m > 1)
@@ -153,25 +153,25 @@ func until016() []row {
 		{
 			id: "legacy-grouped-gemm-no-bias", flags: "--disable-bias-linear --moe-use-legacy-grouped-gemm", source: "megatron/core/transformer/moe/experts.py:82", stage: building, effect: ChangesExperiment,
 			when: t("--moe-use-legacy-grouped-gemm", ""), must: t("--disable-bias-linear must be given", "必须使用 --disable-bias-linear"),
-			why: t("the old grouped product adds no bias", "旧的分组矩阵乘不加偏置"), do: t("add --disable-bias-linear", "加上 --disable-bias-linear"),
+			why: t("the old grouped GEMM adds no bias", "旧的分组矩阵乘不加偏置"), do: t("add --disable-bias-linear", "加上 --disable-bias-linear"),
 			broken: func(c *cfg) bool { return legacyGrouped(c) && c.AddBiasLinear },
 		},
 		{
 			id: "legacy-grouped-gemm-no-latent", flags: "--moe-latent-size --moe-use-legacy-grouped-gemm", source: inArgs + "1273", effect: ChangesExperiment,
 			when: t("--moe-latent-size", ""), must: t("--moe-use-legacy-grouped-gemm must be off", "不能使用 --moe-use-legacy-grouped-gemm"),
-			why: t("the old grouped product has no projection", "旧的分组矩阵乘没有投影"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
+			why: t("the old grouped GEMM has no projection", "旧的分组矩阵乘没有投影"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
 			broken: func(c *cfg) bool { return c.MoeLatentSize.OK && c.MoeUseLegacyGroupedGemm },
 		},
 		{
 			id: "legacy-grouped-gemm-activation", flags: "--moe-use-legacy-grouped-gemm", source: "megatron/core/transformer/moe/experts.py:92", stage: building, effect: ChangesExperiment,
 			when: t("a gated activation with --moe-use-legacy-grouped-gemm", "门控激活且使用 --moe-use-legacy-grouped-gemm"), must: t("the activation must be silu or gelu", "激活函数必须是 silu 或 gelu"),
-			why: t("the old grouped product knows no other", "旧的分组矩阵乘不支持其他激活"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
+			why: t("the old grouped GEMM supports no other", "旧的分组矩阵乘不支持其他激活"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
 			broken: func(c *cfg) bool { return legacyGrouped(c) && c.Gated && c.Activation == "quick_gelu" },
 		},
 		{
 			id: "legacy-grouped-gemm-recompute", flags: "--recompute-modules --moe-use-legacy-grouped-gemm", source: "megatron/core/transformer/moe/experts.py:107", stage: building,
 			when: t("moe_act in --recompute-modules with FP8", "--recompute-modules 含 moe_act 且使用 FP8"), must: t("--moe-use-legacy-grouped-gemm must be off", "不能使用 --moe-use-legacy-grouped-gemm"),
-			why: t("the old grouped product keeps no FP8 input", "旧的分组矩阵乘不保存 FP8 输入"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
+			why: t("the old grouped GEMM keeps no FP8 input", "旧的分组矩阵乘不保存 FP8 输入"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
 			broken: func(c *cfg) bool {
 				return legacyGrouped(c) && c.Recompute == "selective" && recomputes(c, "moe_act") && (c.Fp8.OK || c.Fp4.OK)
 			},
@@ -179,19 +179,19 @@ func until016() []row {
 		{
 			id: "legacy-grouped-gemm-bf16", flags: "--bf16 --moe-use-legacy-grouped-gemm", source: "megatron/core/transformer/moe/experts.py:225", stage: stepping, effect: ChangesExperiment,
 			when: t("--moe-use-legacy-grouped-gemm", ""), must: t("--bf16 must be given", "必须使用 --bf16"),
-			why: t("the old grouped product exists for bf16 alone", "旧的分组矩阵乘只支持 bf16"), do: t("add --bf16", "加上 --bf16"),
+			why: t("the old grouped GEMM supports bf16 only", "旧的分组矩阵乘只支持 bf16"), do: t("add --bf16", "加上 --bf16"),
 			broken: func(c *cfg) bool { return legacyGrouped(c) && !c.Bf16 && c.Release >= megatron.V016 },
 		},
 		{
 			id: "delay-wgrad-no-legacy-grouped-gemm", flags: "--delay-wgrad-compute --moe-use-legacy-grouped-gemm", source: inConfig + "1913",
 			when: t("--delay-wgrad-compute", ""), must: t("--moe-use-legacy-grouped-gemm must be off", "不能使用 --moe-use-legacy-grouped-gemm"),
-			why: t("the old grouped product cannot put its weight gradient off", "旧的分组矩阵乘无法推迟权重梯度"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
+			why: t("the old grouped GEMM cannot delay its weight gradient", "旧的分组矩阵乘无法推迟权重梯度"), do: t("drop --moe-use-legacy-grouped-gemm", "去掉 --moe-use-legacy-grouped-gemm"),
 			broken: func(c *cfg) bool { return c.DelayWgradCompute && c.MoeUseLegacyGroupedGemm },
 		},
 		{
 			id: "rl-one-way-for-kv-cache", flags: "--rl-remove-kv-cache-during-training --rl-offload-kv-cache-during-training", source: inArgs + "340",
 			when: t("--perform-rl-step", ""), must: t("the cache must not be both removed and offloaded", "不能既移除又卸载缓存"),
-			why: t("one copy has one fate", "同一份缓存只能有一种处置"), do: t("keep one of the two", "只保留一个"),
+			why: t("a cache that is removed cannot be offloaded", "同一份缓存只能有一种处置"), do: t("keep one of the two", "只保留一个"),
 			broken: func(c *cfg) bool {
 				return c.PerformRlStep && c.RlRemoveKvCacheDuringTraining && c.RlOffloadKvCacheDuringTraining
 			},
@@ -199,7 +199,7 @@ func until016() []row {
 		{
 			id: "rl-partial-rollouts-keep-kv-cache", flags: "--rl-partial-rollouts --rl-remove-kv-cache-during-training", source: inArgs + "343",
 			when: t("--perform-rl-step with --rl-partial-rollouts", "--perform-rl-step 且使用 --rl-partial-rollouts"), must: t("the cache must not be removed", "不能移除缓存"),
-			why: t("an unfinished rollout goes on from it", "未完成的 rollout 要从中继续"), do: t("drop --rl-remove-kv-cache-during-training", "去掉 --rl-remove-kv-cache-during-training"),
+			why: t("an unfinished rollout continues from it", "未完成的 rollout 要从中继续"), do: t("drop --rl-remove-kv-cache-during-training", "去掉 --rl-remove-kv-cache-during-training"),
 			broken: func(c *cfg) bool {
 				return c.PerformRlStep && c.RlPartialRollouts && c.RlRemoveKvCacheDuringTraining
 			},
@@ -297,7 +297,7 @@ func rampUpRows() []row {
 	at := func(id, line string, must, why lang.Text, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: ramp + " --global-batch-size", source: inBatch + line, effect: ChangesExperiment,
-			when: t(ramp, ""), must: must, why: why, do: t("mend the three numbers", "修正三个数值"),
+			when: t(ramp, ""), must: must, why: why, do: t("correct the three numbers", "修正三个数值"),
 			broken: func(c *cfg) bool { return len(c.RampupBatchSize) == 3 && broken(c) },
 		}
 	}
@@ -332,7 +332,7 @@ func legacyModelRows() []row {
 	without := func(id, flags, line string, must lang.Text, broken func(*cfg) bool) row {
 		return row{
 			id: id, flags: flags + " " + legacy, source: inArgs + line,
-			when: t(legacy, ""), must: must, why: t("the models before Megatron Core know nothing of it", "Megatron Core 之前的模型不支持"), do: t("drop "+legacy, "去掉 "+legacy),
+			when: t(legacy, ""), must: must, why: t("models from before Megatron Core do not support it", "Megatron Core 之前的模型不支持"), do: t("drop "+legacy, "去掉 "+legacy),
 			broken: func(c *cfg) bool { return c.UseLegacyModels && broken(c) },
 		}
 	}
@@ -392,7 +392,7 @@ func until018() []row {
 		{
 			id: "rl-generations-need-partial", flags: "--rl-partial-rollouts --rl-num-parallel-generations", source: inArgs + "535",
 			when: t("--rl-num-parallel-generations or --rl-num-parallel-generation-batches", "--rl-num-parallel-generations 或 --rl-num-parallel-generation-batches"), must: t("--rl-partial-rollouts must be given", "必须使用 --rl-partial-rollouts"),
-			why: t("only streamed rollouts run beside one another", "只有流式 rollout 才能并行"), do: t("add --rl-partial-rollouts", "加上 --rl-partial-rollouts"),
+			why: t("only streamed rollouts run concurrently", "只有流式 rollout 才能并行"), do: t("add --rl-partial-rollouts", "加上 --rl-partial-rollouts"),
 			broken: func(c *cfg) bool {
 				return c.PerformRlStep && (c.RlNumParallelGenerations.OK || c.RlNumParallelGenerationBatches.OK) && !c.RlPartialRollouts
 			},

@@ -18,7 +18,7 @@ func optimizerRows() []row {
 		{
 			id: "emerging-optimizer-ckpt-format", flags: "--ckpt-format --optimizer", source: inArgs + "1741",
 			when: t("--optimizer muon, lion, soap and the like", "--optimizer muon、lion、soap 等"), must: t("--ckpt-format must be torch or torch_dist", "--ckpt-format 必须是 torch 或 torch_dist"),
-			why: t("their states are whole matrices that the other formats do not know", "其状态是整块矩阵，其他格式不支持"), do: t("use --ckpt-format torch_dist", "改用 --ckpt-format torch_dist"),
+			why: t("their states are whole matrices, which the other formats do not support", "其状态是整块矩阵，其他格式不支持"), do: t("use --ckpt-format torch_dist", "改用 --ckpt-format torch_dist"),
 			broken: func(c *cfg) bool { return muonOnly(c) && c.CkptFormat != "torch" && c.CkptFormat != "torch_dist" },
 		},
 		{

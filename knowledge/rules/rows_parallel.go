@@ -21,7 +21,7 @@ func parallelRows() []row {
 			id: "sizes-positive", flags: tpFlag + " " + ppFlag + " " + cpFlag + " " + epFlag + " --expert-tensor-parallel-size", source: inArgs + "432", at: 430,
 			when: t("always", "任何情况"),
 			must: t("every parallel size and the number of GPUs must be at least 1", "所有并行度以及 GPU 数都必须不小于 1"),
-			why:  t("the sizes divide the world; a zero ends in a division by zero", "世界大小要除以各并行度，取 0 会直接除零崩溃"),
+			why:  t("the sizes divide the world; a zero causes a division by zero", "世界大小要除以各并行度，取 0 会直接除零崩溃"),
 			do:   t("give 1 where you do not want the axis", "不需要某一维并行时写 1"),
 			broken: func(c *cfg) bool {
 				return min(c.TP, c.PP, c.CP, c.EP, c.ETP, c.World) < 1
@@ -136,7 +136,7 @@ func parallelRows() []row {
 			id: "weight-shards-ckpt-format", flags: "--ckpt-format --tensor-parallel-num-weight-shards", source: inArgs + "1558",
 			when:   t("weight shards above TP (or ETP)", "权重分片数大于 TP（或 ETP）"),
 			must:   t("--ckpt-format must be torch or torch_dist", "--ckpt-format 必须是 torch 或 torch_dist"),
-			why:    t("the other formats do not know the extra shard axis", "其他格式不认识这一额外的分片维度"),
+			why:    t("the other formats do not support the extra shard axis", "其他格式不认识这一额外的分片维度"),
 			do:     t("use --ckpt-format torch_dist", "改用 --ckpt-format torch_dist"),
 			broken: func(c *cfg) bool { return gtp(c) && c.CkptFormat != "torch" && c.CkptFormat != "torch_dist" },
 		},
@@ -198,7 +198,7 @@ func parallelRows() []row {
 			id: "weight-shards-one-instance", flags: "--num-distributed-optimizer-instances --tensor-parallel-num-weight-shards", source: inState + "808",
 			when:   t("weight shards above TP", "权重分片数大于 TP"),
 			must:   t("--num-distributed-optimizer-instances must be 1", "--num-distributed-optimizer-instances 必须为 1"),
-			why:    t("splitting the optimizer into instances does not know the extra shard axis yet", "优化器分实例尚不支持额外的分片维度"),
+			why:    t("splitting the optimizer into instances does not support the extra shard axis yet", "优化器分实例尚不支持额外的分片维度"),
 			do:     t("drop --num-distributed-optimizer-instances", "去掉 --num-distributed-optimizer-instances"),
 			broken: func(c *cfg) bool { return gtp(c) && c.NumDistributedOptimizerInstances > 1 },
 		},

@@ -39,7 +39,7 @@ func pipelineRows() []row {
 		{
 			id: "layout-letters", flags: ppLayout, source: inLayout + "315", at: 943,
 			when: t(ppLayout, ""), must: t("only E, t, m, L, |, commas and (…)*N may occur", "只能出现 E、t、m、L、|、逗号以及 (…)*N"),
-			why: t("E is the embedding, t a decoder layer, m an MTP layer, L the loss", "E 为嵌入，t 为解码层，m 为 MTP 层，L 为损失"), do: t("mend the layout", "修正布局字符串"),
+			why: t("E is the embedding, t a decoder layer, m an MTP layer, L the loss", "E 为嵌入，t 为解码层，m 为 MTP 层，L 为损失"), do: t("correct the layout", "修正布局字符串"),
 			broken: func(c *cfg) bool { return c.PipelineModelParallelLayout.OK && c.BadStage != 0 },
 		},
 		{
@@ -158,7 +158,7 @@ func pipelineRows() []row {
 				_, after, found := strings.Cut(c.Stages.Flat(), "m")
 				return found && strings.Contains(after, "t")
 			}),
-		layoutRow("layout-mtp-last-virtual-stage", "123", t("m may only stand in the last virtual stage of a rank", "m 只能位于某个 rank 的最后一个虚拟级"), t("MTP runs after the decoder", "MTP 在解码器之后运行"),
+		layoutRow("layout-mtp-last-virtual-stage", "123", t("m may only be in the last virtual stage of a rank", "m 只能位于某个 rank 的最后一个虚拟级"), t("MTP runs after the decoder", "MTP 在解码器之后运行"),
 			func(c *cfg) bool {
 				for i, s := range c.Stages {
 					if c.PP > 0 && i < len(c.Stages)-c.PP && strings.Contains(s, "m") {
@@ -167,7 +167,7 @@ func pipelineRows() []row {
 				}
 				return false
 			}),
-		layoutRow("layout-mtp-together", "129", t("all m must stand in one stage", "所有 m 必须在同一级"), t("the MTP layers share their embedding and head", "各 MTP 层共享嵌入与输出头"),
+		layoutRow("layout-mtp-together", "129", t("all m must be in one stage", "所有 m 必须在同一级"), t("the MTP layers share their embedding and head", "各 MTP 层共享嵌入与输出头"),
 			func(c *cfg) bool {
 				for _, s := range c.Stages {
 					if n := strings.Count(s, "m"); n > 0 && n != c.Stages.Count('m') {
@@ -211,7 +211,7 @@ func pipelineRows() []row {
 		{
 			id: "uneven-uses-up-layers", flags: ppFirst + " " + ppLast + " --num-layers " + ppFlag, source: inConfig + "2342",
 			when: t(ppFirst+" or "+ppLast, ppFirst+" 或 "+ppLast), must: t("layers and stages must be used up together", "层和级必须同时用完"),
-			why: t("PP 2 with both counts: they must sum to the layers; PP 1 with one: it must be all layers; and layers left need a middle stage", "PP 2 且首末都给时两者之和须等于层数；PP 1 时须为全部层；有剩余层就要有中间级"), do: t("mend the counts", "修正层数"),
+			why: t("PP 2 with both counts: they must sum to the layers; PP 1 with one: it must be all layers; and layers left need a middle stage", "PP 2 且首末都给时两者之和须等于层数；PP 1 时须为全部层；有剩余层就要有中间级"), do: t("correct the counts", "修正层数"),
 			broken: func(c *cfg) bool {
 				layers, stages := middle(c)
 				return unevenApplies(c) && (layers != 0) != (stages != 0)
@@ -224,7 +224,7 @@ func pipelineRows() []row {
 		{
 			id: "middle-layers-multiple", flags: ppFirst + " " + ppLast + " --num-layers " + ppFlag, source: inConfig + "2350",
 			when: t(ppFirst+" or "+ppLast, ppFirst+" 或 "+ppLast), must: t("the layers left must be a multiple of the stages left", "剩余层数必须是剩余级数的整数倍"),
-			why: even, do: t("mend the counts", "修正层数"),
+			why: even, do: t("correct the counts", "修正层数"),
 			broken: func(c *cfg) bool {
 				layers, stages := middle(c)
 				return unevenApplies(c) && stages != 0 && layers%stages != 0
@@ -237,7 +237,7 @@ func pipelineRows() []row {
 		{
 			id: "middle-layers-multiple-of-virtual", flags: vpStages + " " + ppFirst + " " + ppLast, source: inConfig + "2364",
 			when: t(ppFirst+" or "+ppLast+" with virtual stages V", ppFirst+" 或 "+ppLast+" 与 V 个虚拟级"), must: t("the layers of a middle rank must be a multiple of V", "中间 rank 的层数必须是 V 的整数倍"),
-			why: even, do: t("mend the counts", "修正层数"),
+			why: even, do: t("correct the counts", "修正层数"),
 			broken: func(c *cfg) bool {
 				layers, stages := middle(c)
 				return unevenApplies(c) && c.VP.OK && stages != 0 && layers%stages == 0 && !multiple(layers/stages, c.VP.V)
@@ -338,7 +338,7 @@ func pipelineRows() []row {
 func layoutRow(id, line string, must, why lang.Text, broken func(*cfg) bool) row {
 	return row{
 		id: id, flags: ppLayout + " --num-layers --mtp-num-layers", source: inLayout + line,
-		when: t(ppLayout, ""), must: must, why: why, do: t("mend the layout", "修正布局字符串"),
+		when: t(ppLayout, ""), must: must, why: why, do: t("correct the layout", "修正布局字符串"),
 		broken: func(c *cfg) bool { return c.PipelineModelParallelLayout.OK && c.BadStage == 0 && broken(c) },
 	}
 }

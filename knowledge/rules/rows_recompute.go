@@ -96,13 +96,13 @@ func recomputeRows() []row {
 		{
 			id: "recompute-modules-known", flags: "--recompute-modules", source: inConfig + "1959",
 			when: selective, must: t("--recompute-modules may hold "+strings.Join(recomputeModules, ", ")+" only", "--recompute-modules 只能取 "+strings.Join(recomputeModules, "、")),
-			why: t("other names mark nothing to recompute", "其他名称没有对应的模块"), do: t("mend the names", "修正名称"),
+			why: t("other names mark nothing to recompute", "其他名称没有对应的模块"), do: t("correct the names", "修正名称"),
 			broken: stepOf(func(c *cfg) bool { return !subset(c.Asked.RecomputeModules, recomputeModules) }),
 		},
 		{
 			id: "recompute-moe-act-needs-grouped-gemm", flags: "--moe-grouped-gemm --recompute-modules", source: inConfig + "1965",
 			when: t("moe_act in --recompute-modules", "--recompute-modules 含 moe_act"), must: t("--moe-grouped-gemm must be given", "必须加 --moe-grouped-gemm"),
-			why: t("only the grouped layer computes its activation apart", "只有分组层单独计算激活函数"), do: t("add --moe-grouped-gemm, or remove moe_act", "加 --moe-grouped-gemm，或去掉 moe_act"),
+			why: t("only the grouped layer computes its activation separately", "只有分组层单独计算激活函数"), do: t("add --moe-grouped-gemm, or remove moe_act", "加 --moe-grouped-gemm，或去掉 moe_act"),
 			broken: stepOf(func(c *cfg) bool { return recomputes(c, "moe_act") && !c.MoeGroupedGemm }),
 		},
 		{
@@ -146,7 +146,7 @@ func recomputeRows() []row {
 		{
 			id: "offload-modules-known", flags: "--offload-modules", source: inConfig + "2144",
 			when: offloading, must: t("--offload-modules may hold "+strings.Join(offloadModules, ", ")+" only", "--offload-modules 只能取 "+strings.Join(offloadModules, "、")),
-			why: t("other names mark nothing to offload", "其他名称没有对应的激活"), do: t("mend the names", "修正名称"),
+			why: t("other names mark nothing to offload", "其他名称没有对应的激活"), do: t("correct the names", "修正名称"),
 			broken: offload(func(c *cfg) bool { return !subset(c.OffloadModules, offloadModules) }),
 		},
 		{
@@ -168,7 +168,7 @@ func recomputeRows() []row {
 		{
 			id: "offload-no-moe-recompute", flags: "--offload-modules --recompute-modules", source: inConfig + "2169",
 			when: t("recompute of moe with activation offloading", "重计算 moe 且启用激活卸载"), must: t("moe_act, expert_fc1 and fused_group_mlp must not be in --offload-modules", "--offload-modules 不能含 moe_act、expert_fc1、fused_group_mlp"),
-			why: t("recomputing the whole expert layer keeps nothing of its inside", "重计算整个专家层时，其内部激活不会保留"), do: t("remove moe from --recompute-modules, or those from --offload-modules", "从 --recompute-modules 去掉 moe，或从 --offload-modules 去掉它们"),
+			why: t("recomputing the whole expert layer keeps no intermediate result", "重计算整个专家层时，其内部激活不会保留"), do: t("remove moe from --recompute-modules, or those from --offload-modules", "从 --recompute-modules 去掉 moe，或从 --offload-modules 去掉它们"),
 			broken: offload(func(c *cfg) bool {
 				return c.Recompute == "selective" && recomputes(c, "moe") &&
 					slices.ContainsFunc(c.OffloadModules, func(m string) bool { return expertOffload([]string{m}) })
@@ -211,7 +211,7 @@ func recomputeRows() []row {
 		{
 			id: "gtp-opt-in-known", flags: "--gtp-remat-opt-in-modules", source: inConfig + "2205",
 			when: t("--gtp-remat-opt-in-modules", ""), must: t("only moe_latent_proj may be given", "只能取 moe_latent_proj"),
-			why: t("no other module can be opted in", "没有其他可选模块"), do: t("mend the names", "修正名称"),
+			why: t("no other module can be opted in", "没有其他可选模块"), do: t("correct the names", "修正名称"),
 			broken: func(c *cfg) bool { return !subset(c.GtpRematOptInModules, []string{"moe_latent_proj"}) },
 		},
 		{
