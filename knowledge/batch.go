@@ -38,13 +38,13 @@ func (a *Answerer) Batch(ctx context.Context, in []byte) []byte {
 		return bad("", "not a JSON object with q: "+err.Error())
 	}
 	if q.Q == nil {
-		return bad("q", "q is missing: want the question as a string")
+		return bad("q", "q is missing: give the question as a string")
 	}
 	var l lang.Lang
 	if q.Lang != "" {
 		var ok bool
 		if l, ok = lang.Parse(q.Lang); !ok {
-			return bad("lang", "lang "+q.Lang+" is not spoken here: en or zh")
+			return bad("lang", "lang is "+q.Lang+": give en or zh")
 		}
 	}
 	ans, err := a.Ask(ctx, Question{Text: *q.Q, Lang: l})

@@ -32,7 +32,7 @@ var connectionCases = []connectionCase{
 	},
 	{
 		lazy.New(`\bmoe\b|expert|专家`),
-		"- `--overlap-moe-expert-parallel-comm`: `32`, whatever the rest is.",
+		"- `--overlap-moe-expert-parallel-comm`: `32`, in all cases.",
 		"- 开启 `--overlap-moe-expert-parallel-comm`(MoE 通信重叠):`32`,优先于其他情况。",
 	},
 }

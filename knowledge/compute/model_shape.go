@@ -19,8 +19,8 @@ func heads(q *question) string {
 			return badGroups()
 		}
 		if c.TP > c.Groups {
-			return q.say("Valid, allowed: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so each is kept on %[3]d ranks; one has only "+
-				"to be a multiple or a divisor of the other.",
+			return q.say("Valid, allowed: TP %[2]d is a multiple of the %[1]d query groups (KV heads), so %[3]d ranks keep a copy of each; one of the "+
+				"two must be a multiple of the other.",
 				"合法,可以:TP %[2]d 是 %[1]d 个 query group(KV 头)的倍数,每组在 %[3]d 个 rank 上各存一份;二者只要互为倍数或约数即可。", c.Groups, c.TP, c.TP/c.Groups)
 		}
 		return q.say("Valid: %[1]d %% %[2]d == 0, so the %[1]d query groups (KV heads) are divisible by TP %[2]d: %[3]d on each rank.",
@@ -75,7 +75,7 @@ func contextParallel(q *question) string {
 			"总序列长度 %[1]d:每个 rank %[2]d × CP %[3]d = %[1]d(`--seq-length %[1]d`)。", c.Seq*c.CP, c.Seq, c.CP)
 	}
 	if c.CP == 1 {
-		return q.say("Valid: with CP = 1 the sequence is not split; any length does.", "合法:CP = 1 不切分序列,任何长度都可以。")
+		return q.say("Valid: with CP = 1 the sequence is not split; any length is valid.", "合法:CP = 1 不切分序列,任何长度都可以。")
 	}
 	if c.Seq%(2*c.CP) != 0 {
 		return q.sayInvalid("Not valid: seq-length %[1]d is not divisible by 2 × CP = %[2]d (%[1]d %% %[2]d = %[3]d). Use %[4]s, or another CP.",
@@ -128,7 +128,7 @@ func experts(q *question) string {
 				"不行:%[1]d 张 GPU 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d)。", c.World, etp, c.EP, orOne(c.PP), n, c.World%n)
 		}
 		return q.say("Expert data parallel size %[6]d: WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d (ETP is TP where "+
-			"not given; CP takes no part).",
+			"not given; CP does not count).",
 			"专家数据并行度为 %[6]d:WORLD_SIZE / (ETP %[2]d × EP %[3]d × PP %[4]d) = %[1]d / %[5]d = %[6]d(不给 ETP 时等于 TP;CP 不参与)。", c.World, etp, c.EP,
 			orOne(c.PP), n, c.World/n)
 	}
@@ -154,7 +154,7 @@ func layers(q *question) string {
 		return ""
 	}
 	if c.Layers%c.PP != 0 {
-		return q.sayInvalid("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or say the split "+
+		return q.sayInvalid("Not valid as it is: %[1]d layers are not divisible by PP %[2]d (%[1]d %% %[2]d = %[3]d). PP can be %[4]s, or give the split "+
 			"with --decoder-first-pipeline-num-layers / --decoder-last-pipeline-num-layers.",
 			"不行:%[1]d 层不能被 PP %[2]d 整除(%[1]d %% %[2]d = %[3]d,余 %[3]d)。PP 可取 %[4]s,或用 --decoder-first-pipeline-num-layers / "+
 				"--decoder-last-pipeline-num-layers 指定切法。", c.Layers, c.PP, c.Layers%c.PP, divisors(c.Layers, 64))

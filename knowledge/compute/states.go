@@ -212,7 +212,7 @@ func (q *question) sentence(c Code) string {
 	meaning := lang.Text{EN: c.EN, ZH: c.ZH}.In(q.lang)
 	switch c.Kind {
 	case "suffix":
-		return q.say("`%s` behind a node state: %s.", "节点状态后的 `%s`:%s。", c.Short, meaning)
+		return q.say("`%s` after a node state: %s.", "节点状态后的 `%s`:%s。", c.Short, meaning)
 	case "node":
 		return q.say("`%[1]s` (%[2]s, node state): %[3]s.", "`%[1]s`(%[2]s,节点状态):%[3]s。", c.Short, c.Long, meaning)
 	}

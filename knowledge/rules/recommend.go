@@ -87,7 +87,7 @@ const headroom = 0.96
 func CheckModelSize(m megatron.Shape) error {
 	if m.Layers < 1 || m.Hidden < 1 || m.Heads < 1 || m.Seq < 1 {
 		return lang.Text{
-			EN: "the model is not whole: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
+			EN: "the model is incomplete: give --num-layers, --hidden-size, --num-attention-heads, --seq-length",
 			ZH: "模型不完整：请给出 --num-layers、--hidden-size、--num-attention-heads、--seq-length",
 		}.Err()
 	}

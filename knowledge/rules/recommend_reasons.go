@@ -39,7 +39,7 @@ type stepPart struct {
 
 func (s Step) parts() []stepPart {
 	return []stepPart{
-		{t("time in slow or small products", "花在低效或过小矩阵乘上的时间"), s.Compute},
+		{t("time in slow or small matrix products", "花在低效或过小矩阵乘上的时间"), s.Compute},
 		{t("recomputation", "重计算"), s.Recompute},
 		{t("tensor-parallel communication", "张量并行通信"), s.Tensor},
 		{t("context-parallel communication", "上下文并行通信"), s.Context},
@@ -56,7 +56,7 @@ func ahead(first, second Option) lang.Text {
 	name := second.Layout.String()
 	slower := 100 * (second.StepSeconds/first.StepSeconds - 1)
 	if second.Tight && !first.Tight {
-		return lang.Text{EN: "before %s: that fits only by the lower edge of the estimate of memory", ZH: "排在 %s 之前：后者只有按显存估算的下限才放得下"}.With(name)
+		return lang.Text{EN: "before %s: that one fits only at the lower end of the memory estimate", ZH: "排在 %s 之前：后者只有按显存估算的下限才放得下"}.With(name)
 	}
 	more, less := stepPart{}, stepPart{}
 	ours := first.Step.parts()

@@ -27,7 +27,7 @@ func TestAhead(t *testing.T) {
 	b.TP, b.PP = 8, 1
 	require.Equal(t, "10.0 % faster than "+b.Layout.String()+": 25.0 % less tensor-parallel communication, against 10.0 % more exchange of gradients and weights", ahead(a, b).EN)
 	b.Tight = true
-	require.Contains(t, ahead(a, b).EN, "only by the lower edge")
+	require.Contains(t, ahead(a, b).EN, "only at the lower end")
 	b.Tight, a.Tight = true, true
 	require.Contains(t, ahead(a, b).EN, "faster")
 }
