@@ -215,68 +215,69 @@ func recipeRuns() []publishedRun {
 	return all
 }
 
-const accuracyText = `# How near the estimates are
+const accuracyText = `# How accurate the estimates are
 
-` + "`memory` and `recommend`" + ` estimate; here they are held against runs that were published. ` + "`go generate ./knowledge/rules`" + ` writes this page from
-` + "`knowledge/rules/testdata/published.jsonl` and `published_later.jsonl`" + `, which name each source, and from the recipes; a test fails when it
-is not current.
+This page compares the estimates of ` + "`memory` and `recommend`" + ` with published runs. ` + "`go generate ./knowledge/rules`" + ` writes it from
+` + "`knowledge/rules/testdata/published.jsonl` and `published_later.jsonl`" + `, which name each source, and from the recipes. A test fails when the
+page is not current.
 
-| asked | runs that the estimates were made with | runs that were labelled later | recipes |
+| question | runs to which the estimates were fitted | runs that were labelled later | recipes |
 |---|---|---|---|
 | does it fit | %s | %s | %s |
-| is torch's peak within 15 %% of the measured | %s | | |
+| is torch's peak within 15 %% of the measured peak | %s | | |
 | is the published layout among the first ten, or at most 10 %% slower than the first | %s | %s | %s |
-| is the speed within -25 and +33 %% of the measured | %s | %s | %s |
-| does the speed lie in the band that is shown | %s | %s | %s |
+| is the speed within -25 and +33 %% of the measured speed | %s | %s | %s |
+| is the measured speed within the displayed range | %s | %s | %s |
 
-A published layout is a tuned one, no proof of an optimum; a peak is one rank's. ✗ marks what is wrong. The rank counts layouts that differ in TP, PP,
-CP or EP; the percentage is how much slower than the first.
+A published layout was tuned, but it need not be the optimum. A peak is that of one rank. ✗ marks a wrong estimate. The rank counts layouts that
+differ in TP, PP, CP or EP; the percentage says how much slower than the first the layout is.
 
-## The runs that the estimates were made with
+## Runs to which the estimates were fitted
 
 | run | GPUs | memory in GiB: ours | the published layout among ours | TFLOP/s a GPU |
 |---|---|---|---|---|
 %s
 ## Runs that were labelled later
 
-Labelled before the estimates saw them; no constant was fitted to them.
+These runs were labelled before they were estimated; no constant was fitted to them.
 
 | run | GPUs | memory in GiB: ours | the published layout among ours | TFLOP/s a GPU |
 |---|---|---|---|---|
 %s
 ## The recipes
 
-What ` + "`megatron-ops recipes list`" + ` names with a speed. The same layout was published with speeds up to half apart as the software got better; the
-recipe has the latest. The paper of the sizes gpt-1.7b to gpt-1t (arXiv:2104.04473) counts the operations of the recompute as well, a third more
-than Megatron's log and our estimates do.
+These are the recipes of ` + "`megatron-ops recipes list`" + ` that have a speed. As the software improved, the same layout was published with speeds that differ
+by up to a half; the recipe has the latest. The paper on gpt-1.7b to gpt-1t (arXiv:2104.04473) also counts the operations of the recompute, which
+is a third more than in Megatron's log and our estimates.
 
 | recipe | GPUs | memory in GiB: ours | the published layout among ours | TFLOP/s a GPU |
 |---|---|---|---|---|
 %s
 ## What the numbers mean
 
-- Memory is the fullest GPU's. Parameters, gradients and optimizer states are counted; activations follow Korthikanti et al.
-  (arXiv:2205.05198), widened to experts, latent attention, Mamba, context parallelism and recompute by module. CUDA, NCCL and the
-  allocator have a stated reserve. The band is ±5 to 8 %% for dense models, and 12 %% below to 8 %% above for experts, whose tokens are uneven.
-- A layout that fits only by the lower edge of the band comes after all others.
-- Usable memory is what PyTorch can allocate, not the data sheet's: 79.1 GiB of an H100, 178.4 of a B200, 184.3 of a GB200.
-- A TFLOP/s counts a token's operations as Megatron's log does: within 2 %% of what ten published runs tell by their tokens and TFLOP/s. The log
-  takes Mamba mixers to be twice as wide as the hidden size, whatever their heads, and so do we in the figure, not in the time. Latent
-  attention counts by its own widths, a window by what it sees, and each depth of multi-token prediction by the experts that a token meets.
-- The speed is shown with the band of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. Where no run of the kind
-  was published none is shown: GPUs before Ampere and without NVLink, experts on Ampere, FP8 by blocks.
-- A layout is estimated as tuned: CUDA graphs and grouped kernels on Blackwell, the best virtual stages, micro-batch and recompute that fit.
+- Memory is that of the fullest GPU. Parameters, gradients and optimizer states are counted. Activations follow Korthikanti et al.
+  (arXiv:2205.05198), extended to experts, latent attention, Mamba, context parallelism and recompute by module. CUDA, NCCL and the
+  allocator have a fixed reserve. The range is ±5 to 8 %% for dense models, and 12 %% below to 8 %% above for experts, whose tokens are uneven.
+- A layout that fits only at the lower end of the range ranks after all others.
+- Usable memory is the memory that PyTorch can allocate, which is less than on the data sheet: 79.1 GiB of an H100, 178.4 of a B200, 184.3 of a GB200.
+- A TFLOP/s counts a token's operations like Megatron's log. The count is within 2 %% of ten published runs that state both tokens and TFLOP/s. The
+  log assumes that Mamba mixers are twice as wide as the hidden size, whatever their heads. Our TFLOP/s follow the log, our times do not. Latent
+  attention counts with its own widths, a window with the tokens in it, and each depth of multi-token prediction with the experts that a token uses.
+- The speed is shown with the range of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. No speed is shown where
+  no similar run was published: GPUs before Ampere, GPUs without NVLink, experts on Ampere, and FP8 by blocks.
+- The estimate assumes a tuned layout: CUDA graphs and grouped kernels on Blackwell, and the best virtual stages, micro-batch and recompute that fit.
 
 ## What is not modelled
 
-- DualPipe and other schedules than 1F1B and its interleaved form; combined forward and backward hide what --overlap-moe-expert-parallel-comm states.
-- Rails, oversubscription and congestion of the network: each GPU is taken to have one port of 800 Gb/s in the B300 generation, 400 since
+- DualPipe and schedules other than 1F1B and its interleaved form. Combined forward and backward passes hide as much communication as
+  --overlap-moe-expert-parallel-comm.
+- Rails, oversubscription and congestion of the network. The estimate assumes one port for each GPU: 800 Gb/s in the B300 generation, 400 since
   Hopper, 200 on Ampere.
-- The host: Python's and the launches' time, beyond a flat time for each layer of experts and each expert on a rank.
-- The version of the libraries: the same run got up to half as fast again within a year on Blackwell.
-- The width of latent experts in the traffic of tokens: it is taken to be the hidden size, and the model's speeds are nearer so (32 of 34
-  published for Nemotron 3 Super; 6 with the latent width), as what so many small experts cost beside is not modelled either. Where expert groups
-  span NVLink domains, as on B200 and H100, that makes the estimate too slow.
+- The host's time for Python and kernel launches, apart from a fixed time for each expert layer and each expert on a rank.
+- The version of the libraries. On Blackwell the same run became up to 1.5 times as fast within a year.
+- The width of latent experts in the traffic of tokens. The estimate uses the hidden size, because the speeds are closer then (32 of 34 published
+  for Nemotron 3 Super; 6 with the latent width): the other costs of so many small experts are not modelled either. Where expert groups span NVLink
+  domains, as on B200 and H100, the estimate is therefore too slow.
 - Data loading, checkpoints, evaluation and logging.
 - Offloading of activations and of the optimizer's work to the CPU slows a step; the memory that it frees is counted, the time is not.
 `
