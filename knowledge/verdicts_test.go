@@ -135,7 +135,7 @@ func TestVerdictsArePinned(t *testing.T) {
 
 // Minimal shares of right answers. The scoring half of the questions was never looked at
 // while the cards were written.
-func TestScoreOfQuestionsThatPeopleAsked(t *testing.T) {
+func TestPublicQuestionsReachTheFloor(t *testing.T) {
 	for split, floor := range map[string]struct{ first, shown, lost float64 }{
 		"learn": {0.88, 0.96, 0.04},
 		"score": {0.75, 0.90, 0.04},
@@ -170,7 +170,7 @@ func TestScoreOfQuestionsThatPeopleAsked(t *testing.T) {
 
 func share(k, n int) float64 { return float64(k) / float64(n) }
 
-func TestScoreOfQuestionsFromTheDocuments(t *testing.T) {
+func TestDocumentQuestionsReachTheFloor(t *testing.T) {
 	var n, right, refused, outside int
 	for _, q := range read(t, "derived.jsonl") {
 		ans := q.answer(t)

@@ -17,7 +17,7 @@ const (
 	floorByKind = 0.94
 )
 
-func TestScoreOfBuiltInAnswers(t *testing.T) {
+func TestBuiltInAnswersReachTheFloor(t *testing.T) {
 	bySkill, err := eval.Load(eval.Questions)
 	require.NoError(t, err)
 	var all []eval.Question
