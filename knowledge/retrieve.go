@@ -49,8 +49,8 @@ const (
 	addedShare = 1.15
 )
 
-// Search returns the n passages nearest to a question, best first, whatever their
-// scores.
+// Search returns up to n passages, those nearest to a question, best first, whatever
+// their scores.
 func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n int) []Passage {
 	question = excerpt(strings.TrimSpace(question))
 	if l == "" {

@@ -48,8 +48,8 @@ func (r Release) Date() string { return releases[r.OrNewest()-1].date }
 // A Match is the release that a version text stands for.
 type Match struct {
 	Release Release
-	// Exact reports that the release is the requested version. Otherwise Release
-	// is the nearest known release.
+	// Exact reports that the release matches the requested version or range.
+	// Otherwise Release is the nearest known release.
 	Exact bool
 }
 

@@ -182,47 +182,49 @@ func (s *search) speeds(c *cfg) (linear, plain float64) {
 	return plain, plain
 }
 
-// cost estimates the parts of a step and the model's operations per GPU and second,
-// in 10^12.
-func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
-	shape, parts := s.shape, s.shape.AllParts()
-	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
-	tokens := micro * float64(shape.Seq) / float64(c.CP) // of a microbatch, on one rank
-	perRank := func(count float64) float64 { return count / float64(c.PP) }
-	h := float64(shape.Hidden)
-	tp, cp, ep := float64(c.TP), float64(c.CP), float64(c.EP)
+// microbatchTokens returns the number of tokens of a microbatch on one rank.
+func (s *search) microbatchTokens(c *cfg) float64 {
+	return float64(c.MicroBatchSize.V) * float64(s.shape.Seq) / float64(c.CP)
+}
 
-	total := s.work.Total() * micro * float64(shape.Seq) * batches * float64(c.DP)
-	perGPU := total / float64(s.world)
+// routedBytes returns the bytes of a layer's routed tokens on one rank, in one microbatch.
+func (s *search) routedBytes(c *cfg) float64 {
+	return s.microbatchTokens(c) / float64(c.TP) * float64(s.shape.TopK) * 2 * float64(s.shape.Hidden)
+}
 
+// gemmTime returns the time of a step's GEMMs and attention, and the output layer's part
+// of it. operations is the number of the model's operations per GPU.
+func (s *search) gemmTime(c *cfg, operations float64) (all, output float64) {
+	shape, tokens := s.shape, s.microbatchTokens(c)
+	h, tp, cp := float64(shape.Hidden), float64(c.TP), float64(c.CP)
 	linear, plain := s.speeds(c)
 	attention := plain * attentionShare / peakShare
 	if c.SoftmaxType != "vanilla" {
 		attention *= sinkShare
 	}
-	slower := math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
-	each := tokens / tp * float64(shape.TopK) * ep / float64(max(shape.Experts, 1)) // tokens of one expert
 	width := float64(max(shape.FFN, shape.QueryDim, shape.Mamba.Inner)) / tp
-	output := s.work.Output / (plain * s.roofline(tokens, h, float64(shape.Vocab)/tp)) // the output layer stays in bf16
-	compute := s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + output
-	host := hostTimes(s.gpu.Arch)
+	output = s.work.Output / (plain * s.roofline(tokens, h, float64(shape.Vocab)/tp)) // the output layer stays in bf16
+	all = s.work.Linear/(linear*s.roofline(tokens, h, width)) + s.work.Sequence/attention + output
 	if s.work.Experts > 0 {
 		grouped := groupedGEMM * plain
 		if linear > plain {
 			grouped = groupedCast * math.Min(linear, s.gpu.FP8*1e12*sustained(s.gpu.Name)*fp8BlockShare)
-		} else {
-			host.expert *= bf16Launches
 		}
-		compute += s.unevenRouting(c) * s.work.Experts / (grouped * s.roofline(each, h, float64(shape.ExpertFFN)))
+		each := tokens / tp * float64(shape.TopK) * float64(c.EP) / float64(max(shape.Experts, 1)) // tokens of one expert
+		all += s.unevenRouting(c) * s.work.Experts / (grouped * s.roofline(each, h, float64(shape.ExpertFFN)))
 	}
-	share := perGPU / s.work.Total() / slower
-	compute, output = compute*share, output*share
+	slower := math.Pow(tpGEMM, math.Log2(tp)) * math.Pow(cpGEMM, math.Log2(cp))
+	share := operations / s.work.Total() / slower
+	return all * share, output * share
+}
 
-	// Memory traffic outside the GEMMs: norms, activations and residuals, the routing
-	// of tokens, and, in each microbatch, the weights and gradients of the rank's
-	// experts.
-	hbm := s.gpu.HBMGBs * 1e9 * linkShare
-	routed := tokens / tp * float64(shape.TopK) * 2 * h // bytes of a layer's routed tokens
+// memoryAndHostTime returns the time of a step's memory traffic outside the GEMMs, and of
+// the host's work. The traffic is norms, activations and residuals, the routing of tokens,
+// and, in each microbatch, the weights and gradients of the rank's experts.
+func (s *search) memoryAndHostTime(c *cfg) float64 {
+	shape, parts, tokens := s.shape, s.shape.AllParts(), s.microbatchTokens(c)
+	perRank := func(count float64) float64 { return count / float64(c.PP) }
+	h, tp := float64(shape.Hidden), float64(c.TP)
 	_, expertParams := s.stageParams(c)
 	traffic := perRank(parts.Attention+parts.MLP+parts.MoE+parts.Mamba) * plainPasses * 2 * h * tokens / tp
 	traffic += perRank(parts.Mamba) * scanPasses * 2 * float64(shape.Mamba.Inner) * tokens / tp
@@ -233,37 +235,72 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	inner := perRank(parts.MLP)*gate*float64(shape.FFN) + perRank(parts.Attention)*float64(shape.QueryDim+2*shape.KVDim) +
 		perRank(parts.MoE)*gate*float64(shape.ExpertFFN*shape.TopK+shape.SharedFFN)
 	traffic += innerPasses * 2 * inner * tokens / tp
-	traffic += perRank(parts.MoE)*routingPasses*routed + weightBytes*expertParams
-	compute += batches * (traffic/hbm + perRank(parts.MoE)*(host.layer+host.expert*float64(shape.Experts)/ep))
-	again := compute * (r.work - 1)
+	traffic += perRank(parts.MoE)*routingPasses*s.routedBytes(c) + weightBytes*expertParams
 
-	nvlink, network := s.gpu.NVLinkGBs/2*1e9*linkShare, networkGBs(s.gpu)*1e9*linkShare
-	nvlink = cmp.Or(nvlink, 25e9) // PCIe
-	link := func(group int) float64 {
-		if group <= s.domain {
-			return nvlink
-		}
-		return network
+	host := hostTimes(s.gpu.Arch)
+	if linear, plain := s.speeds(c); linear <= plain {
+		host.expert *= bf16Launches
 	}
-	ring := func(bytes float64, n float64) float64 { return bytes * (n - 1) / n }
+	hbm := s.gpu.HBMGBs * 1e9 * linkShare
+	return float64(c.Microbatches) * (traffic/hbm + perRank(parts.MoE)*(host.layer+host.expert*float64(shape.Experts)/float64(c.EP)))
+}
+
+// nvlink returns the bandwidth of a GPU's NVLink, or of PCIe without NVLink, in bytes a
+// second.
+func (s *search) nvlink() float64 { return cmp.Or(s.gpu.NVLinkGBs/2*1e9*linkShare, 25e9) }
+
+// network returns the bandwidth of a GPU's share of the network, in bytes a second.
+func (s *search) network() float64 { return networkGBs(s.gpu) * 1e9 * linkShare }
+
+// link returns the bandwidth for a collective of a group of GPUs.
+func (s *search) link(group int) float64 {
+	if group <= s.domain {
+		return s.nvlink()
+	}
+	return s.network()
+}
+
+// ring returns the bytes that each of n GPUs sends in a ring collective over bytes.
+func ring(bytes, n float64) float64 { return bytes * (n - 1) / n }
+
+// expertTime returns the exposed time of a step's all-to-all between experts.
+func (s *search) expertTime(c *cfg) float64 {
+	group, layers := c.EP*c.ETP, s.shape.AllParts().MoE
+	if layers == 0 || group <= 1 {
+		return 0
+	}
+	near, far := exposedEP, exposedNet
+	if c.OverlapMoeExpertParallelComm {
+		near, far = near*overlappedEP, far*overlappedEP
+	}
+	routed := s.routedBytes(c)
+	domains := math.Ceil(float64(group) / float64(s.domain))
+	remote := s.remoteCopies(c, domains) / float64(s.shape.TopK) * routed / s.network()
+	return s.unevenRouting(c) * float64(c.Microbatches) * (layers / float64(c.PP)) * 4 * (near*ring(routed, float64(group))/domains/s.nvlink() + far*remote)
+}
+
+// cost estimates the parts of a step and the model's operations per GPU and second,
+// in 10^12.
+func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
+	shape, parts := s.shape, s.shape.AllParts()
+	micro, batches := float64(c.MicroBatchSize.V), float64(c.Microbatches)
+	tokens := s.microbatchTokens(c)
+	perRank := func(count float64) float64 { return count / float64(c.PP) }
+	h, tp, cp := float64(shape.Hidden), float64(c.TP), float64(c.CP)
+	total := s.work.Total() * micro * float64(shape.Seq) * batches * float64(c.DP)
+
+	compute, output := s.gemmTime(c, total/float64(s.world))
+	compute += s.memoryAndHostTime(c)
+	again := compute * (r.work - 1)
 
 	// Each part that tensor parallelism splits needs two gathers and two scatters.
 	split := parts.Attention + parts.MLP + parts.Mamba
 	if shape.SharedFFN > 0 {
 		split += parts.MoE
 	}
-	tpTime := exposedTP * batches * perRank(split) * 4 * ring(2*tokens*h, tp) / link(c.TP)
-	cpTime := exposedCP * batches * perRank(parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / link(c.TP*c.CP)
-	epTime := 0.0
-	if group := c.EP * c.ETP; parts.MoE > 0 && group > 1 {
-		near, far := exposedEP, exposedNet
-		if c.OverlapMoeExpertParallelComm {
-			near, far = near*overlappedEP, far*overlappedEP
-		}
-		domains := math.Ceil(float64(group) / float64(s.domain))
-		remote := s.remoteCopies(c, domains) / float64(shape.TopK) * routed / network
-		epTime = s.unevenRouting(c) * batches * perRank(parts.MoE) * 4 * (near*ring(routed, float64(group))/domains/nvlink + far*remote)
-	}
+	tpTime := exposedTP * batches * perRank(split) * 4 * ring(2*tokens*h, tp) / s.link(c.TP)
+	cpTime := exposedCP * batches * perRank(parts.Attention) * 3 * 2 * 2 * tokens * float64(shape.KVDim) * (cp - 1) / tp / s.link(c.TP*c.CP)
+	epTime := s.expertTime(c)
 
 	// Recompute repeats a layer's gathers and dispatches: three times instead of two.
 	tpTime, epTime = tpTime*(1+r.passes/2), epTime*(1+r.passes/2)
@@ -276,13 +313,13 @@ func (s *search) cost(c *cfg, r recompute) (step Step, tflops float64) {
 	}
 	ppTime := 0.0
 	if c.PP > 1 {
-		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*(compute+again)
+		ppTime = exposedPP*batches*virtual*2*(2*tokens*h/sequence)/s.link(c.TP*c.CP*c.DP*c.PP) + ppOver*virtual*(compute+again)
 	}
 
 	// Once in each step gradients are reduced and parameters gathered.
 	dense, experts := s.stageParams(c)
 	replicas := float64(c.DP * c.CP)
-	dpTime := exposedDP * (ring(6*dense, replicas)/link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/link(c.ETP*c.EP*c.EDP))
+	dpTime := exposedDP * (ring(6*dense, replicas)/s.link(c.TP*c.CP*c.DP) + ring(6*experts, float64(max(c.EDP, 1)))/s.link(c.ETP*c.EP*c.EDP))
 
 	pass := compute + again + tpTime + cpTime + epTime
 	layers := float64(shape.Layers + shape.MTP)
