@@ -27,9 +27,9 @@ type Question struct {
 	Text string
 	// Lang is the language of the answer; empty means the language of Text.
 	Lang lang.Lang
-	// Usual is the user's preferred language. It is used where Text is a pasted
+	// UserLang is the user's preferred language. It is used where Text is a pasted
 	// message, whose language is not the user's.
-	Usual lang.Lang
+	UserLang lang.Lang
 	// History holds the earlier turns of the same thread, oldest first.
 	History []Turn
 	// User identifies the user for the model's budget; it may be empty.
@@ -228,8 +228,8 @@ func (a *Answerer) Ask(ctx context.Context, q Question) (Answer, error) {
 	q.Text = excerpt(strings.TrimSpace(q.Text))
 	if q.Lang == "" {
 		q.Lang = lang.Of(q.Text)
-		if q.Usual != "" && !askedByPerson.MatchString(q.Text) {
-			q.Lang = q.Usual
+		if q.UserLang != "" && !askedByPerson.MatchString(q.Text) {
+			q.Lang = q.UserLang
 		}
 	}
 	f := a.find(ctx, q)

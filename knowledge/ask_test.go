@@ -231,7 +231,7 @@ func TestSearchReturnsPassagesWhateverTheirScores(t *testing.T) {
 
 func TestPastedMessageIsAnsweredInTheUsersLanguage(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
-	got, err := a.Ask(t.Context(), knowledge.Question{Text: "torch.distributed.DistNetworkError: address already in use", Usual: lang.ZH})
+	got, err := a.Ask(t.Context(), knowledge.Question{Text: "torch.distributed.DistNetworkError: address already in use", UserLang: lang.ZH})
 	require.NoError(t, err)
 	require.Equal(t, lang.ZH, lang.Of(got.Answer))
 }

@@ -66,7 +66,7 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 	for _, earlier := range in.Before[max(0, len(in.Before)-maxBefore):] {
 		in.Thread = append(in.Thread, knowledge.Turn{Question: earlier})
 	}
-	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, Usual: c.Lang, Tools: modelTools(c, operations())}
+	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, UserLang: c.Lang, Tools: modelTools(c, operations())}
 	overMCP := c.Who.Surface == ops.MCP || c.Who.Surface == ops.MCPHTTP
 	if overMCP {
 		asked.Text = throughServer(q)
