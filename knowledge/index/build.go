@@ -26,10 +26,10 @@ const (
 func Build(docs []Doc) []byte {
 	words, texts := map[string][]posting{}, map[string][]posting{}
 	byGram := map[gram]*occurrences{}
-	first := make([]byte, 0, 4*len(docs)+4)
+	firstAsks := make([]byte, 0, 4*len(docs)+4)
 	asks := 0
 	for i, d := range docs {
-		first = binary.LittleEndian.AppendUint32(first, uint32(asks))
+		firstAsks = binary.LittleEndian.AppendUint32(firstAsks, uint32(asks))
 		tf := map[string]float64{}
 		for _, a := range d.Asks {
 			for _, t := range Terms(a) {
@@ -71,12 +71,12 @@ func Build(docs []Doc) []byte {
 			texts[k] = append(texts[k], posting{i, n})
 		}
 	}
-	first = binary.LittleEndian.AppendUint32(first, uint32(asks))
+	firstAsks = binary.LittleEndian.AppendUint32(firstAsks, uint32(asks))
 	var out [sections][]byte
 	out[0], out[1], out[2], out[3] = encodeWords(words)
-	var per []byte
-	out[4], out[5], out[6], out[7], per = encodeGrams(byGram, len(docs), asks)
-	out[8], out[9] = first, per
+	var invLengths []byte
+	out[4], out[5], out[6], out[7], invLengths = encodeGrams(byGram, len(docs), asks)
+	out[8], out[9] = firstAsks, invLengths
 	out[10], out[11], out[12], out[13] = encodeWords(texts)
 	b := []byte(magic)
 	for _, s := range out {
@@ -92,7 +92,7 @@ type posting struct {
 	tf  float64
 }
 
-// Occurrences lists the example questions with an n-gram and counts their Docs.
+// occurrences lists the example questions with an n-gram and counts their Docs.
 type occurrences struct {
 	asks []int
 	docs int
@@ -115,7 +115,7 @@ func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []b
 	return keyEnds, keys, postEnds, posts
 }
 
-func encodeGrams(byGram map[gram]*occurrences, docs, asks int) (keys, inDocs, ends, posts, per []byte) {
+func encodeGrams(byGram map[gram]*occurrences, docs, asks int) (keys, inDocs, ends, posts, invLengths []byte) {
 	squares := make([]float64, asks)
 	for _, g := range slices.Sorted(maps.Keys(byGram)) {
 		o := byGram[g]
@@ -136,9 +136,9 @@ func encodeGrams(byGram map[gram]*occurrences, docs, asks int) (keys, inDocs, en
 		if s > 0 {
 			v = 1 / math.Sqrt(s)
 		}
-		per = binary.LittleEndian.AppendUint32(per, math.Float32bits(float32(v)))
+		invLengths = binary.LittleEndian.AppendUint32(invLengths, math.Float32bits(float32(v)))
 	}
-	return keys, inDocs, ends, posts, per
+	return keys, inDocs, ends, posts, invLengths
 }
 
 // An n-gram in more than commonShare of the Docs, and in more than commonLeast Docs, is

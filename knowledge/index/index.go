@@ -39,8 +39,8 @@ type Index struct {
 	gramKeys        []byte
 	gramDocs        []byte // by n-gram: the number of Docs
 	gramPosts       list   // by n-gram: the example questions
-	first           []byte // by Doc: its first example question
-	per             []byte // by example question: 1 / the length of its n-gram vector
+	firstAsks       []byte // by Doc: its first example question
+	invLengths      []byte // by example question: 1 / the length of its n-gram vector
 	scratch         sync.Pool
 	rareWord, rareG float64 // weights of a word and of an n-gram that no Doc has
 }
@@ -96,13 +96,13 @@ func Open(b []byte) (*Index, error) {
 		words:    wordList{list{parts[0], parts[1]}, list{parts[2], parts[3]}},
 		texts:    wordList{list{parts[10], parts[11]}, list{parts[12], parts[13]}},
 		gramKeys: parts[4], gramDocs: parts[5], gramPosts: list{parts[6], parts[7]},
-		first: parts[8], per: parts[9],
+		firstAsks: parts[8], invLengths: parts[9],
 	}
-	if len(x.first) < 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.words.keys.len() != x.words.posts.len() ||
+	if len(x.firstAsks) < 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.words.keys.len() != x.words.posts.len() ||
 		x.texts.keys.len() != x.texts.posts.len() {
 		return nil, ErrFormat
 	}
-	x.docs, x.asks = len(x.first)/4-1, len(x.per)/4
+	x.docs, x.asks = len(x.firstAsks)/4-1, len(x.invLengths)/4
 	x.rareWord, x.rareG = math.Log(1+float64(x.docs)), math.Log(1+2*float64(x.docs))
 	return x, nil
 }
@@ -117,7 +117,7 @@ func (x *Index) gram(g gram) (posts []byte, docs int) {
 	return x.gramPosts.at(i), int(binary.LittleEndian.Uint32(x.gramDocs[4*i:]))
 }
 
-// Sums are the working memory of a search, reused by later searches.
+// sums is the working memory of a search. Later searches reuse it.
 type sums struct {
 	bag, cover, text []float32 // by Doc
 	dot              []float32 // by example question
@@ -254,7 +254,7 @@ func (x *Index) addGrams(question []gram, d *sums) float64 {
 	return 1 / math.Sqrt(square)
 }
 
-func (x *Index) firstAsk(doc int) int { return int(binary.LittleEndian.Uint32(x.first[4*doc:])) }
+func (x *Index) firstAsk(doc int) int { return int(binary.LittleEndian.Uint32(x.firstAsks[4*doc:])) }
 
 // nearest returns the best similarity among a Doc's example questions, and the mean of
 // the best three.
@@ -264,7 +264,7 @@ func (x *Index) nearest(dots []float32, from, to int) (best, mean float64) {
 		if dots[a] == 0 {
 			continue
 		}
-		v := dots[a] * math.Float32frombits(binary.LittleEndian.Uint32(x.per[4*a:]))
+		v := dots[a] * math.Float32frombits(binary.LittleEndian.Uint32(x.invLengths[4*a:]))
 		switch {
 		case v > b0:
 			b0, b1, b2 = v, b0, b1
