@@ -1,5 +1,5 @@
 // Package hostlist reads and writes Slurm's compressed lists of nodes, such as
-// "gpu[01-03,7],login1". It knows names only, never the nodes behind them.
+// "gpu[01-03,7],login1". It handles names only and never contacts a node.
 package hostlist
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// maxNodes bounds an expansion, so that a stranger's "n[0-999999999]" costs an
-// error and no memory.
+// maxNodes bounds an expansion, so that an untrusted "n[0-999999999]" gives an
+// error instead of exhausting memory.
 const maxNodes = 10_000
 
-// Expand returns the nodes that list names, in its order. An empty list and
-// Slurm's words for none, "(null)" and "None assigned", name no nodes.
+// Expand returns the node names in list, in the order of list. An empty list and
+// Slurm's words for no nodes, "(null)", "None assigned" and "N/A", give none.
 func Expand(list string) ([]string, error) {
 	switch list = strings.TrimSpace(list); list {
 	case "", "(null)", "None assigned", "N/A":
@@ -43,8 +43,8 @@ func Expand(list string) ([]string, error) {
 	return nodes, nil
 }
 
-// wordEnd returns where the word that starts at start ends: at a comma outside
-// brackets, or at the end of the list.
+// wordEnd returns the index at which the word starting at start ends: the next
+// comma outside brackets, or the end of the list.
 func wordEnd(list string, start int) (int, error) {
 	open := -1
 	for i := start; i < len(list); i++ {
@@ -67,7 +67,8 @@ func wordEnd(list string, start int) (int, error) {
 	return len(list), nil
 }
 
-// expandWord expands one word, with any number of bracketed ranges in it.
+// expandWord expands one word, which may contain any number of bracketed ranges.
+// It returns an error if the word expands to more than limit names.
 func expandWord(word string, limit int) ([]string, error) {
 	open := strings.IndexByte(word, '[')
 	if open < 0 {
@@ -99,7 +100,7 @@ func expandWord(word string, limit int) ([]string, error) {
 	return names, nil
 }
 
-// expandRanges expands what stands inside brackets, such as "01-03,7".
+// expandRanges expands the text between brackets, such as "01-03,7".
 func expandRanges(ranges string, limit int) ([]string, error) {
 	var numbers []string
 	for part := range strings.SplitSeq(ranges, ",") {
@@ -125,18 +126,19 @@ func expandRanges(ranges string, limit int) ([]string, error) {
 	return numbers, nil
 }
 
-// A numbered is a node name split where Compress may join it with others.
-type numbered struct {
+// A numberedName is a node name split into its prefix and its trailing number.
+// Compress joins names with the same prefix into ranges.
+type numberedName struct {
 	prefix string
-	width  int // digits, as zero padding is part of the name
+	width  int // number of digits; zero padding is part of the name
 	n      uint64
 }
 
-// Compress returns the shortest usual list that Expand turns back into nodes,
-// sorted and without doubles. Zero padding is kept: n1 and n01 are two nodes.
+// Compress returns a short list that Expand turns back into nodes, sorted and
+// without duplicates. Compress keeps zero padding: n1 and n01 are two nodes.
 func Compress(nodes []string) string {
 	var plain []string
-	var split []numbered
+	var split []numberedName
 	for _, name := range nodes {
 		digits := len(name)
 		for digits > 0 && name[digits-1] >= '0' && name[digits-1] <= '9' {
@@ -147,9 +149,9 @@ func Compress(nodes []string) string {
 			plain = append(plain, name)
 			continue
 		}
-		split = append(split, numbered{name[:digits], len(name) - digits, n})
+		split = append(split, numberedName{name[:digits], len(name) - digits, n})
 	}
-	slices.SortFunc(split, func(a, b numbered) int {
+	slices.SortFunc(split, func(a, b numberedName) int {
 		return cmp.Or(cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.n, b.n), cmp.Compare(a.width, b.width))
 	})
 	split = slices.Compact(split)
@@ -163,9 +165,9 @@ func Compress(nodes []string) string {
 	return strings.Join(words, ",")
 }
 
-// compressPrefix joins the names that share the first one's prefix and returns
-// the rest.
-func compressPrefix(names []numbered) (word string, rest []numbered) {
+// compressPrefix joins all names that have the prefix of the first name into one
+// word, and returns the remaining names. names must be sorted.
+func compressPrefix(names []numberedName) (word string, rest []numberedName) {
 	prefix := names[0].prefix
 	var ranges []string
 	for len(names) > 0 && names[0].prefix == prefix {
@@ -187,8 +189,8 @@ func compressPrefix(names []numbered) (word string, rest []numbered) {
 	return prefix + "[" + strings.Join(ranges, ",") + "]", names
 }
 
-// follows reports whether b can continue a range that a is in and whose first
-// number has width digits: 9 is followed by 10, 09 by 10, but 09 not by 010.
-func follows(a, b numbered, width int) bool {
+// follows reports whether b can directly follow a in a range whose first number
+// has width digits: 10 follows 9 and 09, but 010 does not follow 09.
+func follows(a, b numberedName, width int) bool {
 	return b.n == a.n+1 && len(fmt.Sprintf("%0*d", width, b.n)) == b.width
 }
