@@ -120,7 +120,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 	}()
 	for asked := false; ; asked = true {
 		_, found := detect.Site(printed, said)
-		i := slices.IndexFunc(found, func(f detect.Found) bool { return f.Asks })
+		i := slices.IndexFunc(found, func(f detect.Finding) bool { return f.Asks })
 		if i < 0 {
 			return nil
 		}

@@ -1,4 +1,5 @@
-// Package detect reads what a site offers from what its commands print.
+// Package detect derives a site's profile from the output of commands on its
+// login node.
 package detect
 
 import (
@@ -15,16 +16,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Probe is one command whose output tells of a site; Site reads it.
+// A Probe is one command whose output describes the site; Site reads the output.
 type Probe struct {
 	Name string
 	Argv []string
-	// Tells is what stays unknown where it does not answer.
+	// Tells says which facts stay unknown if the command fails.
 	Tells lang.Text
 }
 
-// Probes are the commands to run on a login node, as their user. One that fails
-// or is missing only leaves something out.
+// Probes returns the commands to run on a login node as the given user. If a
+// command fails or is missing, Site leaves out the facts that it would give.
 func Probes(user string) []Probe {
 	return []Probe{
 		{"nodes", []string{"sinfo", "--noheader", "--format=%R|%a|%D|%G|%c|%Z|%l|%f"}, lang.Text{EN: "the partitions and their GPUs", ZH: "分区及其 GPU"}},
@@ -46,39 +47,41 @@ func Probes(user string) []Probe {
 	}
 }
 
-// A Found is one thing that Site concluded, and from what.
-type Found struct {
+// A Finding is the value that Site derived for one field, and the reason for it.
+type Finding struct {
 	Field string
-	Value string // empty where nothing tells
+	Value string // empty if no output gives a value
 	Why   lang.Text
-	// Choices are all values that would do, where they are known.
+	// Choices are all acceptable values, if they are known.
 	Choices []string
-	// Asks reports that a person should say: several would do, or nothing tells.
+	// Asks reports that a person should choose: several values are acceptable, or
+	// no output gives a value.
 	Asks bool
 }
 
-// Site turns what the probes printed, by their names, into a profile. It
-// says for each field how it got there; what no output tells stays empty. What a
-// person has said, by field, wins, and decides what else is looked at.
-func Site(output, said map[string]string) (job.Site, []Found) {
-	d := detection{said: said}
+// Site derives a profile from the probes' output, which is keyed by Probe.Name. It
+// returns a finding with the reason for each field. A field that no output
+// describes stays empty. answers holds a person's answers, keyed by field: an answer
+// overrides the detected value, and later fields are derived from it.
+func Site(output, answers map[string]string) (job.Site, []Finding) {
+	d := detection{answers: answers}
 	groups := readNodes(output["nodes"])
-	d.asks = len(groups) > 0
+	d.hasSlurm = len(groups) > 0
 	d.partitions(groups, defaultPartition(output["partitions"]))
 	d.accounts(output["account"], output["accounts"])
 	d.request(output["config"])
 	d.runtime(output["srun"], output["programs"])
 	d.shared(output["mounts"])
-	return d.site, d.found
+	return d.site, d.findings
 }
 
-// A nodeGroup is a line of sinfo: nodes of one partition that are alike.
+// A nodeGroup is one line of sinfo: identical nodes of one partition.
 type nodeGroup struct {
 	partition     string
 	up            bool
 	nodes         int
 	gpus          int
-	kinds         []string // GPU types that the GRES names
+	gpuTypes      []string // types in the GRES, such as h100 in gpu:h100:8
 	features      string
 	cpus, threads int
 }
@@ -99,8 +102,8 @@ func readNodes(text string) []nodeGroup {
 		for _, m := range gresForm.FindAllStringSubmatch(f[3], -1) {
 			n, _ := strconv.Atoi(m[2])
 			g.gpus += n
-			if m[1] != "" && !slices.Contains(g.kinds, m[1]) {
-				g.kinds = append(g.kinds, m[1])
+			if m[1] != "" && !slices.Contains(g.gpuTypes, m[1]) {
+				g.gpuTypes = append(g.gpuTypes, m[1])
 			}
 		}
 		groups = append(groups, g)
@@ -118,37 +121,37 @@ func defaultPartition(text string) string {
 }
 
 type detection struct {
-	said  map[string]string
-	asks  bool // a Slurm answers, so that there is something to ask about
-	site  job.Site
-	found []Found
+	answers  map[string]string // a person's answers, by field
+	hasSlurm bool              // sinfo lists nodes; without Slurm there is nothing to ask a person
+	site     job.Site
+	findings []Finding
 }
 
-func (d *detection) say(field, value string, en, zh string) {
-	d.found = append(d.found, Found{Field: field, Value: value, Why: lang.Text{EN: en, ZH: zh}})
+func (d *detection) add(field, value string, en, zh string) {
+	d.findings = append(d.findings, Finding{Field: field, Value: value, Why: lang.Text{EN: en, ZH: zh}})
 }
 
-// choose is the value of a field of which several values would do: what a person
-// said, else what was detected.
+// choose records a finding for a field that has several acceptable values, and
+// returns its value: a person's answer if there is one, else the detected value.
 func (d *detection) choose(field, detected string, choices []string, en, zh string) string {
-	f := Found{Field: field, Value: detected, Why: lang.Text{EN: en, ZH: zh}, Choices: choices, Asks: d.asks && (detected == "" || len(choices) > 1)}
-	if word, ok := d.said[field]; ok {
-		f.Value, f.Why, f.Asks = word, lang.Text{EN: "as you say", ZH: "按你的选择"}, false
+	f := Finding{Field: field, Value: detected, Why: lang.Text{EN: en, ZH: zh}, Choices: choices, Asks: d.hasSlurm && (detected == "" || len(choices) > 1)}
+	if answer, ok := d.answers[field]; ok {
+		f.Value, f.Why, f.Asks = answer, lang.Text{EN: "as you say", ZH: "按你的选择"}, false
 	}
 	if f.Value != "" || f.Asks {
-		d.found = append(d.found, f)
+		d.findings = append(d.findings, f)
 	}
 	return f.Value
 }
 
-// partitions chooses where jobs with and without GPUs go: the default
-// partition where it fits, else the one with the most nodes.
+// partitions chooses the partitions for jobs with and without GPUs: the default
+// partition if it is suitable, else the suitable partition with the most nodes.
 func (d *detection) partitions(groups []nodeGroup, first string) {
 	size := map[string]int{}
 	for _, g := range groups {
 		size[g.partition] += g.nodes
 	}
-	// fitting are the groups that a job could go to, the best first.
+	// fitting returns the groups that a job can use, best first.
 	fitting := func(withGPUs bool) []nodeGroup {
 		fit := slices.DeleteFunc(slices.Clone(groups), func(g nodeGroup) bool { return !g.up || (g.gpus > 0) != withGPUs })
 		slices.SortStableFunc(fit, func(a, b nodeGroup) int {
@@ -175,9 +178,9 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 	if len(fit) == 0 {
 		return
 	}
-	if kinds := distinct(fit, func(g nodeGroup) []string { return g.kinds }); len(kinds) > 1 && len(fit[0].kinds) > 0 {
-		d.site.GRESType = d.choose("gres_type", fit[0].kinds[0], kinds, "the partition has several kinds of GPU, so requests name one", "该分区有多种 GPU，申请时需指明类型")
-		if of := slices.DeleteFunc(slices.Clone(fit), func(g nodeGroup) bool { return !slices.Contains(g.kinds, d.site.GRESType) }); len(of) > 0 {
+	if kinds := distinct(fit, func(g nodeGroup) []string { return g.gpuTypes }); len(kinds) > 1 && len(fit[0].gpuTypes) > 0 {
+		d.site.GRESType = d.choose("gres_type", fit[0].gpuTypes[0], kinds, "the partition has several kinds of GPU, so requests name one", "该分区有多种 GPU，申请时需指明类型")
+		if of := slices.DeleteFunc(slices.Clone(fit), func(g nodeGroup) bool { return !slices.Contains(g.gpuTypes, d.site.GRESType) }); len(of) > 0 {
 			fit = of
 		}
 	}
@@ -185,13 +188,13 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 	count := d.choose("gpus_per_node", counts[0], counts, "sinfo's GRES of its nodes", "sinfo 显示的节点 GRES")
 	g := fit[max(0, slices.IndexFunc(fit, func(g nodeGroup) bool { return strconv.Itoa(g.gpus) == count }))]
 	d.site.GPUsPerNode, d.site.CPUsPerTask, d.site.CPUsPerNode, d.site.ThreadsPerCore = g.gpus, g.cpus, g.cpus, g.threads
-	d.say("cpus_per_task", strconv.Itoa(g.cpus), "all CPUs of a node, for its one task", "节点的全部 CPU，供唯一的任务使用")
-	d.say("cpus_per_node", strconv.Itoa(g.cpus), "sinfo; what a job asks for is held against it before it is submitted", "来自 sinfo；提交前据此核对作业申请的 CPU 数")
-	d.say("threads_per_core", strconv.Itoa(g.threads), "sinfo; with 2, hint: nomultithread leaves one thread for each core", "来自 sinfo；为 2 时，hint: nomultithread 让每个核心只用一个线程")
-	d.kind(g, fit)
+	d.add("cpus_per_task", strconv.Itoa(g.cpus), "all CPUs of a node, for its one task", "节点的全部 CPU，供唯一的任务使用")
+	d.add("cpus_per_node", strconv.Itoa(g.cpus), "sinfo; what a job asks for is held against it before it is submitted", "来自 sinfo；提交前据此核对作业申请的 CPU 数")
+	d.add("threads_per_core", strconv.Itoa(g.threads), "sinfo; with 2, hint: nomultithread leaves one thread for each core", "来自 sinfo；为 2 时，hint: nomultithread 让每个核心只用一个线程")
+	d.gpu(g, fit)
 }
 
-// distinct are the words of each group, each once, in their order.
+// distinct returns the words of all groups in order, without duplicates.
 func distinct(groups []nodeGroup, words func(nodeGroup) []string) (all []string) {
 	for _, g := range groups {
 		for _, w := range words(g) {
@@ -210,15 +213,23 @@ func b2i(b bool) int {
 	return 0
 }
 
-// kind names the GPU by the GRES type, else by a feature of the nodes.
-// Where the partition's nodes have several kinds, a person says which; left open,
-// each job does.
-func (d *detection) kind(g nodeGroup, all []nodeGroup) {
+// gpuWord returns the GPU model of a group, and the GRES type or else the node
+// feature that names it.
+func (g nodeGroup) gpuWord() (model, word string, ok bool) {
+	for _, word := range append(slices.Clone(g.gpuTypes), strings.Split(g.features, ",")...) {
+		if gpu, ok := megatron.LookupGPU(word); ok {
+			return gpu.Name, word, true
+		}
+	}
+	return "", "", false
+}
+
+// gpu sets the GPU model. If the nodes of the partition have several models, a
+// person chooses one; without a choice, each job has to name its own.
+func (d *detection) gpu(g nodeGroup, all []nodeGroup) {
 	kinds := distinct(all, func(g nodeGroup) []string {
-		for _, word := range append(slices.Clone(g.kinds), strings.Split(g.features, ",")...) {
-			if gpu, ok := megatron.LookupGPU(word); ok {
-				return []string{gpu.Name}
-			}
+		if model, _, ok := g.gpuWord(); ok {
+			return []string{model}
 		}
 		return nil
 	})
@@ -228,11 +239,9 @@ func (d *detection) kind(g nodeGroup, all []nodeGroup) {
 			"该分区的节点分别有 "+list+"：请填作业用 constraint 申请的那一种，或留给各作业自己填写")
 		return
 	}
-	for _, word := range append(slices.Clone(g.kinds), strings.Split(g.features, ",")...) {
-		if gpu, ok := megatron.LookupGPU(word); ok {
-			d.site.GPU = d.choose("gpu", gpu.Name, nil, fmt.Sprintf("the nodes say %q", word), fmt.Sprintf("节点标明 %q", word))
-			return
-		}
+	if model, word, ok := g.gpuWord(); ok {
+		d.site.GPU = d.choose("gpu", model, nil, fmt.Sprintf("the nodes say %q", word), fmt.Sprintf("节点标明 %q", word))
+		return
 	}
 	d.site.GPU = d.choose("gpu", "", nil, "the nodes do not say which GPU they have; it decides the architecture, such as h100", "节点未标明 GPU 型号；它决定架构，例如 h100")
 }
@@ -251,7 +260,8 @@ func (d *detection) accounts(byDefault, all string) {
 	d.site.Account = d.choose("account", first, list, en, zh)
 }
 
-// request is how this Slurm counts GPUs: --gpus-per-node needs cons_tres.
+// request chooses the form in which jobs request GPUs: --gpus-per-node needs the
+// select plugin cons_tres.
 func (d *detection) request(config string) {
 	m := regexp.MustCompile(`(?m)^SelectType\s*=\s*(\S+)`).FindStringSubmatch(config)
 	if m == nil {
@@ -264,8 +274,8 @@ func (d *detection) request(config string) {
 	d.site.GPURequest = d.choose("gpu_request", detected, forms, "SelectType is "+m[1], "SelectType 为 "+m[1])
 }
 
-// runtime is what starts containers here. srun's own option wins: it is the
-// site's, and a program may be there by chance.
+// runtime chooses the container runtime. The container option of srun wins, because
+// the site has installed it on purpose, whereas a program may be present by chance.
 func (d *detection) runtime(srunHelp, programs string) {
 	var found []string
 	detected, en, zh := "", "nothing here starts containers: "+strings.Join(runtimes, ", "), "未发现容器运行时："+strings.Join(runtimes, ", ")
@@ -289,10 +299,10 @@ func (d *detection) runtime(srunHelp, programs string) {
 	d.site.Container.Runtime = d.choose("container.runtime", detected, found, en, zh)
 }
 
-// runtimes are those that a profile may name.
+// runtimes are the container runtimes that a profile may name.
 var runtimes = []string{job.Pyxis, job.Enroot, job.Apptainer, job.Singularity, job.Docker}
 
-// networked are the file systems that every node can see.
+// networked are findmnt's names of network file systems, which every node can mount.
 var networked = strings.Fields("nfs nfs4 lustre gpfs beegfs ceph fuse.ceph wekafs panfs pvfs2 cifs smb3 glusterfs fuse.glusterfs vastfs quobyte afs")
 
 func (d *detection) shared(mounts string) {
@@ -307,14 +317,14 @@ func (d *detection) shared(mounts string) {
 	if len(all) == 0 {
 		en, zh = "nothing here is mounted over the network; folders that every node sees, with commas", "本机没有网络挂载；请填每个节点都能看到的目录，用逗号分隔"
 	}
-	// Which of several mounts the nodes have too, the login node cannot tell.
+	// The login node does not show which of its mounts the compute nodes have too.
 	if value := d.choose("shared", strings.Join(all, ","), all, en, zh); value != "" {
 		d.site.Shared = strings.Split(value, ",")
 	}
 }
 
-// Refuses says why a person's answer does not do; empty where it does.
-func (f Found) Refuses(answer string) lang.Text {
+// Refuses returns why a person's answer is not acceptable, or an empty text if it is.
+func (f Finding) Refuses(answer string) lang.Text {
 	switch {
 	case f.Field == "shared":
 		for dir := range strings.SplitSeq(answer, ",") {

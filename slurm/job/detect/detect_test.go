@@ -117,7 +117,7 @@ func TestWhatIsOpenIsAskedFor(t *testing.T) {
 
 	for field, answers := range map[string][2]string{"partition": {"mixed", "down"}, "gpu": {"H100", "abacus"}, "shared": {"/a,/b", "/a,b"}} {
 		_, found := detect.Site(output, nil)
-		f := found[slices.IndexFunc(found, func(f detect.Found) bool { return f.Field == field })]
+		f := found[slices.IndexFunc(found, func(f detect.Finding) bool { return f.Field == field })]
 		require.Empty(t, f.Refuses(answers[0]))
 		require.NotEmpty(t, f.Refuses(answers[1]).ZH)
 	}
