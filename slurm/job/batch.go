@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// A batchAnswer is the answer to one line of a batch.
+// A batchAnswer is the JSON answer to one line of `render --batch`.
 type batchAnswer struct {
 	ID     json.RawMessage `json:"id"`
 	Script string          `json:"script,omitempty"`
@@ -20,8 +20,8 @@ type batchError struct {
 }
 
 // RenderLine answers one line of `render --batch`: {"id", "spec"} in,
-// {"id", "script"} or {"id", "error"} out, without a line end. It looks at the
-// specification alone and always gives an answer.
+// {"id", "script"} or {"id", "error"} out, without a line end. It checks only the
+// specification itself, and returns an answer whatever the input is.
 func RenderLine(line []byte) []byte {
 	var in struct {
 		ID   json.RawMessage `json:"id"`

@@ -10,13 +10,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// componentFields are the fields that a component of a heterogeneous job may have
-// of its own.
+// componentFields are the fields that each component of a heterogeneous job can set
+// for itself.
 var componentFields = strings.Fields("nodes gpus_per_node partition account qos reservation constraint gpu cpus_per_task mem mem_per_gpu exclusive hint segment switches nodelist exclude")
 
-// Parts are the components of a heterogeneous job, each with what it has of its own
-// in place of the job's; of any other job, the job itself. What Validate faults is
-// left as the job has it.
+// Parts returns one specification per component of a heterogeneous job: the job's
+// fields, overridden by those of the component. For any other job it returns the job
+// alone. A word that Validate rejects because it cannot be decoded has no effect.
 func (s Spec) Parts() []Spec {
 	if len(s.Components) == 0 {
 		return []Spec{s}
@@ -28,7 +28,7 @@ func (s Spec) Parts() []Spec {
 	return parts
 }
 
-// part is the component with that number.
+// part returns component i, counted from 0, and the faults in its fields.
 func (s Spec) part(i int) (Spec, FieldErrors) {
 	own := s.Components[i]
 	at := fmt.Sprintf("components.%d", i+1)
@@ -59,7 +59,7 @@ func (s Spec) part(i int) (Spec, FieldErrors) {
 	return one, d.errs
 }
 
-// components checks each component by itself, and that they make one job.
+// components validates each component, and that together they form one job.
 func (v *validator) components(s Spec) {
 	if len(s.Components) == 0 {
 		return
@@ -88,7 +88,7 @@ func (v *validator) components(s Spec) {
 			if !slices.ContainsFunc(
 				v.errs,
 				func(have *FieldError) bool { return have.Field == e.Field && have.Value == e.Value },
-			) { // the job's own fault is told once
+			) { // report a fault that the component inherits from the job only once
 				e.Field = at + "." + e.Field
 				v.errs = append(v.errs, e)
 			}
@@ -120,7 +120,8 @@ func (v *validator) components(s Spec) {
 	}
 }
 
-// groups numbers the components, as srun's --het-group and Slurm's variables do.
+// groups returns the numbers of the components, as srun's --het-group and Slurm's
+// variables count them.
 func (r *rendering) groups() []string {
 	numbers := make([]string, len(r.Components))
 	for i := range numbers {
@@ -129,7 +130,7 @@ func (r *rendering) groups() []string {
 	return numbers
 }
 
-// everyNode are srun's options for one task on every node of the job.
+// everyNode returns srun's options for one task on every node of the job.
 func (r *rendering) everyNode() string {
 	if len(r.Components) > 0 {
 		return "--het-group=" + strings.Join(r.groups(), ",") + " --ntasks-per-node=1"
@@ -137,35 +138,37 @@ func (r *rendering) everyNode() string {
 	return `--ntasks="$NNODES" --ntasks-per-node=1`
 }
 
-// ofGroups is what each component's variable holds, joined.
-func (r *rendering) ofGroups(variable, by string) string {
+// groupVariables returns references to one Slurm variable of every component, joined
+// by sep.
+func (r *rendering) groupVariables(variable, sep string) string {
 	words := r.groups()
 	for i, n := range words {
 		words[i] = "$" + variable + "_HET_GROUP_" + n
 	}
-	return strings.Join(words, by)
+	return strings.Join(words, sep)
 }
 
-// nodesOfAll is how many nodes the job has, as the batch shell computes it.
+// nodesOfAll returns the shell expression for the number of nodes of the job.
 func (r *rendering) nodesOfAll() string {
 	if len(r.Components) > 0 {
-		return "$((" + strings.ReplaceAll(r.ofGroups("SLURM_JOB_NUM_NODES", " + "), "$", "") + "))"
+		return "$((" + strings.ReplaceAll(r.groupVariables("SLURM_JOB_NUM_NODES", " + "), "$", "") + "))"
 	}
 	return "$SLURM_NNODES"
 }
 
-// nodelistOfAll names the job's nodes.
+// nodelistOfAll returns the shell expression for the hostlist of the job.
 func (r *rendering) nodelistOfAll() string {
 	if len(r.Components) > 0 {
-		return r.ofGroups("SLURM_JOB_NODELIST", ",")
+		return r.groupVariables("SLURM_JOB_NODELIST", ",")
 	}
 	return "$SLURM_JOB_NODELIST"
 }
 
-// together unsets what the batch shell of a heterogeneous job has of its first
-// component alone: srun would start no more tasks than that has, and from 25.11 on
-// refuses CPUs that are "set by two different environment variables".
-func (r *rendering) together() string {
+// unsetFirstComponent unsets the variables that describe only the first component in
+// the batch shell of a heterogeneous job. With these variables, srun would start no
+// more tasks than the first component has, and from Slurm 25.11 on it refuses CPUs
+// that are "set by two different environment variables".
+func (r *rendering) unsetFirstComponent() string {
 	if len(r.Components) == 0 {
 		return ""
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// hopper is the architecture that is assumed where the GPU is not told: of
-// those in use, the one with the strictest rules.
+// hopper is the architecture that Run assumes if the specification does not name a
+// known GPU: the one with the strictest rules among those in use.
 const hopper = 9
 
-// Run is the launch of s as Megatron would see it, with the environment that
-// the specification itself gives it.
+// Run returns the launch of s as Megatron sees it. Its environment has only the
+// variables of the specification itself.
 func (s Spec) Run() megatron.Run {
 	s = s.WithDefaults()
 	arch, ok := megatron.GPUArch(s.GPU)
@@ -34,8 +34,9 @@ func (s Spec) Run() megatron.Run {
 	}
 }
 
-// RecommendedConnections is the value of CUDA_DEVICE_MAX_CONNECTIONS that the
-// script of s sets, and why; the zero value where it leaves the variable alone.
+// RecommendedConnections returns the value of CUDA_DEVICE_MAX_CONNECTIONS that the
+// script of s sets, with the reason. It returns the zero value if the script does not
+// set the variable.
 func RecommendedConnections(s Spec) Connections {
 	s = s.WithDefaults()
 	if *s.GPUsPerNode == 0 || s.Launcher == Custom {

@@ -12,10 +12,10 @@ func (s Spec) contained() bool {
 	return s.Container.Runtime != "" && s.Container.Runtime != NoContainer
 }
 
-// mounts are the container's mounts, with the worktree and a folder of logs beside it
-// where none covers them.
+// mounts returns the container's mounts. It adds the worktree and an absolute log
+// folder if no mount covers them.
 func (s Spec) mounts() Mounts {
-	ms := s.Container.Mounts.apart()
+	ms := s.Container.Mounts.separate()
 	for _, dir := range []string{s.Worktree, s.LogDir} {
 		if _, ok := ms.ToContainer(dir); !ok && path.IsAbs(dir) {
 			ms = append(ms, dir+":"+dir)
@@ -24,8 +24,8 @@ func (s Spec) mounts() Mounts {
 	return ms
 }
 
-// OnHost is where a path that the ranks use lies on the host; ok is false for
-// one that only the image has.
+// OnHost returns the host's path for a path that the ranks use; ok is false for a
+// path that exists only in the image.
 func (s Spec) OnHost(p string) (host string, ok bool) {
 	if !s.contained() {
 		return s.absolute(p), true
@@ -36,8 +36,8 @@ func (s Spec) OnHost(p string) (host string, ok bool) {
 	return s.mounts().ToHost(p)
 }
 
-// InContainer is where the ranks see a path of the host; ok is false for one
-// that no mount shows them.
+// InContainer returns the ranks' path for a path of the host; ok is false if no
+// mount covers the path.
 func (s Spec) InContainer(p string) (inside string, ok bool) {
 	if !s.contained() {
 		return s.absolute(p), true
@@ -45,7 +45,7 @@ func (s Spec) InContainer(p string) (inside string, ok bool) {
 	return s.mounts().ToContainer(s.absolute(p))
 }
 
-// inside is where a path of the host is seen by the ranks.
+// inside is InContainer, but returns p itself if no mount covers p.
 func (s Spec) inside(p string) string {
 	if s.contained() {
 		if in, ok := s.mounts().ToContainer(p); ok {
@@ -55,7 +55,8 @@ func (s Spec) inside(p string) string {
 	return p
 }
 
-// absolute is a path of the host, from the worktree where it is relative.
+// absolute returns a path of the host as an absolute path. Relative paths start at
+// the worktree.
 func (s Spec) absolute(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -63,8 +64,8 @@ func (s Spec) absolute(p string) string {
 	return path.Join(s.Worktree, p)
 }
 
-// venvOnHost is the virtual environment as the host sees it, or "" where it
-// lies in the image.
+// venvOnHost returns the host's path of the virtual environment, or "" if the
+// environment is part of the image.
 func (s Spec) venvOnHost() string {
 	if s.Venv == "" {
 		return ""
@@ -76,7 +77,7 @@ func (s Spec) venvOnHost() string {
 	return s.Venv
 }
 
-// venvInside is the virtual environment as the ranks see it.
+// venvInside returns the ranks' path of the virtual environment.
 func (s Spec) venvInside() string {
 	if path.IsAbs(s.Venv) {
 		return s.Venv
@@ -84,7 +85,7 @@ func (s Spec) venvInside() string {
 	return s.inside(s.absolute(s.Venv))
 }
 
-// workdir is where the ranks start.
+// workdir returns the ranks' working directory, as a path in the container.
 func (s Spec) workdir() string {
 	if s.Container.Workdir != "" {
 		return s.Container.Workdir
@@ -92,8 +93,8 @@ func (s Spec) workdir() string {
 	return s.inside(s.Worktree)
 }
 
-// containerOptions are pyxis's options of srun, with which Slurm itself starts
-// the container.
+// containerOptions returns the srun options of pyxis, with which Slurm itself starts
+// the container. Other runtimes have none; see containerWords.
 func (r *rendering) containerOptions() []string {
 	if r.Container.Runtime != Pyxis {
 		return nil
@@ -104,14 +105,14 @@ func (r *rendering) containerOptions() []string {
 		"--container-workdir=" + quote(r.workdir()),
 	}
 	if names := r.ownNames(); len(names) > 0 {
-		// Without this the image's own values would win.
+		// Without --container-env, the values of these variables in the image win.
 		options = append(options, "--container-env="+quote(strings.Join(names, ",")))
 	}
 	return options
 }
 
-// containerWords are the command that starts the container on each node, one
-// option or a few that belong together each; the program follows.
+// containerWords returns the command that starts the container on each node, before
+// the program. Each element becomes one line: an option, or a few related options.
 func (r *rendering) containerWords() []string {
 	c := r.Container
 	var words []string
@@ -158,7 +159,7 @@ func (r *rendering) containerWords() []string {
 	return words
 }
 
-// bind writes a mount with both of its sides.
+// bind returns a mount in the form host:inside[:flags].
 func bind(mount string) string {
 	m := Mounts{mount}.Split()[0]
 	out := m.Host + ":" + m.Inside
@@ -168,8 +169,9 @@ func bind(mount string) string {
 	return out
 }
 
-// enrootMount writes a mount as enroot's fields of fstab: with flags it neither
-// binds nor makes the target unless they say so.
+// enrootMount returns a mount in enroot's form, whose flags are fstab options. Once
+// flags are given, enroot binds the folder and creates the target only if the flags
+// say so.
 func enrootMount(mount string) string {
 	m := Mounts{mount}.Split()[0]
 	if m.Flags != "" {
@@ -178,8 +180,9 @@ func enrootMount(mount string) string {
 	return m.Host + ":" + m.Inside + m.Flags
 }
 
-// insideEnv is what only the container's processes get: the user's, and where
-// uv finds an environment that is not the worktree's own.
+// insideEnv returns the variables that only processes in the container get: those of
+// container.env, and UV_PROJECT_ENVIRONMENT if uv has to use an environment outside
+// the worktree.
 func (r *rendering) insideEnv() map[string]string {
 	env := map[string]string{}
 	maps.Copy(env, r.Container.Env)
@@ -189,10 +192,10 @@ func (r *rendering) insideEnv() map[string]string {
 	return env
 }
 
-// launchNames are the variables that the launch itself reads on the node.
+// launchNames are the variables that the launch command reads on each node.
 var launchNames = strings.Fields("MASTER_ADDR MASTER_PORT NNODES GPUS_PER_NODE WORLD_SIZE SLURM_JOB_ID SLURM_NODEID SLURM_PROCID SLURM_NNODES SLURM_RESTART_COUNT SLURMD_NODENAME CUDA_VISIBLE_DEVICES")
 
-// ownNames are the variables that the script sets for the ranks.
+// ownNames returns the names of the variables that the script sets for the ranks.
 func (r *rendering) ownNames() []string {
 	var names []string
 	add := func(n string) {
@@ -220,8 +223,8 @@ func (r *rendering) ownNames() []string {
 	return names
 }
 
-// passed hands variables by name to a runtime that starts with an empty
-// environment: their values are read on the node.
+// passed returns options that pass variables by name to a runtime that starts the
+// container with an empty environment. The runtime reads the values on the node.
 func (r *rendering) passed(option string) string {
 	names := slices.Clone(launchNames)
 	if r.traced() {

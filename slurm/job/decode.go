@@ -11,10 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
-// Decode reads a specification from YAML or JSON. It takes no key that it does
-// not know, no key twice and no value of another type, and reports every such
-// fault at once: the error is a *FieldError or FieldErrors. It does not judge
-// the values; see Validate.
+// Decode reads a specification from YAML or JSON. It rejects unknown keys, duplicate
+// keys and values of the wrong type, and reports all such faults at once: the error
+// is a *FieldError or FieldErrors. Validate checks the values themselves.
 func Decode(data []byte) (Spec, error) {
 	s, err := decode(data)
 	if err != nil && !severalLines(data) {
@@ -31,7 +30,7 @@ func decode(data []byte) (Spec, error) {
 		return Spec{}, err
 	}
 	if root.kind != isMap {
-		return Spec{}, notSpec(root.kind.said(), phrase("write name: value lines", "请写成 name: value 形式的行"))
+		return Spec{}, notSpec(root.kind.fault(), phrase("write name: value lines", "请写成 name: value 形式的行"))
 	}
 	var s Spec
 	var d decoder
@@ -45,11 +44,12 @@ func decode(data []byte) (Spec, error) {
 	return Spec{}, d.errs
 }
 
-// severalLines reports whether a line tells where something stands.
+// severalLines reports whether data has more than one line. Line numbers in errors
+// are useful only then.
 func severalLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
 
-// Locate tells each field error inside err which file, and which line of its text,
-// gave the field. It returns err.
+// Locate sets, in each field error inside err, the file and the line of its text
+// that set the field. It returns err.
 func Locate(err error, file string, text []byte) error {
 	found := AsFieldErrors(err)
 	root, perr := node{}, error(nil)
@@ -67,8 +67,9 @@ func Locate(err error, file string, text []byte) error {
 	return err
 }
 
-// lineOf is the line of a field's value by its path, or 0 where the text does not
-// have it. Of a list it is the line of the element that is value.
+// lineOf returns the line of the field at path, or 0 if the text does not set that
+// field. For a list it returns the line of the element equal to value, if there is
+// one.
 func (n node) lineOf(path, value string) int {
 	for path != "" {
 		key, rest, _ := strings.Cut(path, ".")
@@ -99,7 +100,7 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 		return
 	}
 	if n.kind != isMap {
-		d.fail(path, n, n.kind.said(), phrase("write a map of %s", "请写成映射，键为 %s", strings.Join(namesOf(v.Type()), ", ")))
+		d.fail(path, n, n.kind.fault(), phrase("write a map of %s", "请写成映射，键为 %s", strings.Join(namesOf(v.Type()), ", ")))
 		return
 	}
 	for i, key := range n.keys {
@@ -144,7 +145,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 	switch v.Kind() {
 	case reflect.Pointer:
 		p := reflect.New(v.Type().Elem())
-		if d.pointed(n, p.Elem(), path) {
+		if d.optional(n, p.Elem(), path) {
 			v.Set(p)
 		}
 	case reflect.String:
@@ -173,7 +174,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 			}
 		}
 		if n.kind != isList {
-			d.fail(path, n, n.kind.said(), phrase("write a list, one element each", "请写成列表，每项一个元素"))
+			d.fail(path, n, n.kind.fault(), phrase("write a list, one element each", "请写成列表，每项一个元素"))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.list), len(n.list)))
@@ -187,7 +188,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 		}
 	case reflect.Map:
 		if n.kind != isMap {
-			d.fail(path, n, n.kind.said(), phrase("write a map of NAME: value", "请写成 NAME: value 的映射"))
+			d.fail(path, n, n.kind.fault(), phrase("write a map of NAME: value", "请写成 NAME: value 的映射"))
 			return
 		}
 		v.Set(reflect.MakeMap(v.Type()))
@@ -198,7 +199,7 @@ func (d *decoder) value(n node, v reflect.Value, tag reflect.StructTag, path str
 	}
 }
 
-// asWords writes a map as name=value words.
+// asWords turns a map into a text of name=value words.
 func (d *decoder) asWords(n node, path string) node {
 	words := make([]string, len(n.keys))
 	for i, key := range n.keys {
@@ -208,14 +209,14 @@ func (d *decoder) asWords(n node, path string) node {
 	return node{kind: isText, text: strings.Join(words, " "), line: n.line}
 }
 
-// pointed sets the number or the truth value behind an optional field.
-func (d *decoder) pointed(n node, v reflect.Value, path string) bool {
+// optional sets v, the integer or boolean that an optional field points to.
+func (d *decoder) optional(n node, v reflect.Value, path string) bool {
 	if v.Kind() == reflect.Bool {
 		if n.kind == isBool || n.kind == isText && slices.Contains([]string{"true", "false"}, n.text) {
 			v.SetBool(strings.EqualFold(n.text, "true"))
 			return true
 		}
-		d.fail(path, n, n.kind.said(), phrase("write true or false", "请写 true 或 false"))
+		d.fail(path, n, n.kind.fault(), phrase("write true or false", "请写 true 或 false"))
 		return false
 	}
 	i, err := strconv.Atoi(n.text)
@@ -227,17 +228,18 @@ func (d *decoder) pointed(n node, v reflect.Value, path string) bool {
 	return true
 }
 
-// text takes any scalar as it was written: "3e-4" stays "3e-4".
+// text returns any scalar as it was written: "3e-4" stays "3e-4".
 func (d *decoder) text(n node, path string) (string, bool) {
 	switch n.kind {
 	case isText, isInt, isReal, isBool:
 		return n.text, true
 	}
-	d.fail(path, n, n.kind.said(), phrase("write one value, in quotes where needed", "请写一个值，必要时加引号"))
+	d.fail(path, n, n.kind.fault(), phrase("write one value, in quotes where needed", "请写一个值，必要时加引号"))
 	return "", false
 }
 
-// unknown is the error for a key that is no field, with the nearest one that is.
+// unknown returns the error for a key that is not a field. Its fix suggests the
+// nearest field name.
 func unknown(path, key string, names []string) *FieldError {
 	e := &FieldError{Field: path, Msg: phrase("is not a field of the job specification", "不是作业规格的字段")}
 	if near := nearest(key, names); near != "" {
@@ -248,8 +250,8 @@ func unknown(path, key string, names []string) *FieldError {
 	return e
 }
 
-// nearest returns the name that differs from word in the fewest letters, or ""
-// where none is close.
+// nearest returns the name that differs from word in the fewest letters, or "" if no
+// name is close to word.
 func nearest(word string, names []string) string {
 	word = strings.ToLower(strings.ReplaceAll(word, "-", "_"))
 	if len(word) > 64 {

@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// A Change is one field that differs between two specifications; an absent
-// value is empty.
+// A Change is one field that differs between two specifications. Old or New is empty
+// if that specification does not set the field.
 type Change struct {
 	Field string `json:"field"` // a field, args.--lr, or env.NAME
 	Old   string `json:"old"`
 	New   string `json:"new"`
 }
 
-// Diff says what changed from one specification of a run to the next, in the
-// order of the specification. Arguments are compared flag by flag, wherever
-// they stand.
+// Diff returns the fields that differ between two specifications, in the order of the
+// specification. It compares arguments flag by flag and ignores their order.
 func Diff(old, next Spec) []Change {
 	var changes []Change
 	diffStruct(&changes, reflect.ValueOf(old), reflect.ValueOf(next), "")
@@ -62,7 +61,7 @@ func diffMaps(out *[]Change, a, b map[string]string, name string) {
 	}
 }
 
-// show writes a field's value as a person would give it.
+// show returns a field's value as a person would write it.
 func show(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -80,8 +79,8 @@ func show(v reflect.Value) string {
 	return v.String()
 }
 
-// flags groups arguments by flag: each with its values, as one would type
-// them. What stands before any flag is under "".
+// flags maps each flag in args to its values, quoted for a shell. Words before the
+// first flag have the key "".
 func flags(args []string) map[string]string {
 	out := map[string]string{}
 	flag := ""
@@ -114,14 +113,15 @@ func flags(args []string) map[string]string {
 	return out
 }
 
-// maxDiff bounds the lines that are compared.
+// maxDiff is the most lines of a script that DiffText compares.
 const maxDiff = 4000
 
-// DiffText compares two scripts line by line: lines start with "-", "+" or a
-// blank, with a few unchanged lines around each change. Equal texts give "". The
-// specifications that they carry are left out: Diff compares these.
+// DiffText compares two scripts line by line. Each line of the result starts with
+// "-", "+" or a blank, and each change has a few unchanged lines around it. Equal
+// scripts give "". The scripts' embedded specifications are left out: Diff compares
+// specifications.
 func DiffText(old, next string) string {
-	old, next = withoutCarried(old), withoutCarried(next)
+	old, next = withoutEmbedded(old), withoutEmbedded(next)
 	if old == next {
 		return ""
 	}
@@ -129,10 +129,11 @@ func DiffText(old, next string) string {
 	if len(a) > maxDiff || len(b) > maxDiff {
 		return "the texts differ and are too long to compare line by line\n"
 	}
-	return around(edits(a, b), 2)
+	return withContext(edits(a, b), 2)
 }
 
-// edits are the lines of both texts, marked, by their longest common part.
+// edits merges the lines of both texts by their longest common subsequence, and
+// prefixes each line with "-", "+" or a blank.
 func edits(a, b []string) []string {
 	common := make([][]int32, len(a)+1)
 	for i := range common {
@@ -166,9 +167,9 @@ func edits(a, b []string) []string {
 	return out
 }
 
-// around keeps the changed lines and n unchanged ones on both sides; "…" stands
-// for what is left out.
-func around(lines []string, n int) string {
+// withContext keeps the changed lines and n unchanged lines on each side of a change.
+// "…" replaces the lines that it leaves out.
+func withContext(lines []string, n int) string {
 	var b strings.Builder
 	last := -1
 	for i := range lines {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// An option is one of sbatch's, with its value where it has one.
+// An option is one option of sbatch. value is empty if the option has none.
 type option struct{ name, value string }
 
-// line is the option as a #SBATCH line.
+// line returns the option as a #SBATCH line.
 func (o option) line() string {
 	if o.value == "" {
 		return "#SBATCH --" + o.name
@@ -17,7 +17,7 @@ func (o option) line() string {
 	return directive(o.name, o.value)
 }
 
-// word is the option as a word of a command line.
+// word returns the option as a word of a command line.
 func (o option) word() string {
 	if o.value == "" {
 		return "--" + o.name
@@ -25,8 +25,8 @@ func (o option) word() string {
 	return "--" + o.name + "=" + quote(o.value)
 }
 
-// options are what the job asks of Slurm, in the order of the script. Every
-// value has passed its field's grammar.
+// options returns the sbatch options of the job, in the order of the script. Every
+// value must already have passed its field's grammar.
 func (s Spec) options(site Site) []option {
 	var ds []option
 	add := func(name, value string) {
@@ -73,7 +73,7 @@ func (s Spec) options(site Site) []option {
 	add("signal", s.Signal)
 	flag(s.Requeue, "requeue", "no-requeue")
 	if s.Requeue != nil && *s.Requeue {
-		add("open-mode", "append") // a restart truncates the logs otherwise
+		add("open-mode", "append") // otherwise a restart truncates the logs
 	}
 	number("nice", s.Nice)
 	add("comment", s.Comment)
@@ -88,11 +88,13 @@ func (s Spec) options(site Site) []option {
 	return ds
 }
 
-// resources are the options that each component of a heterogeneous job has of its
-// own; the others are the job's, and stand in the first.
-var resources = strings.Fields("account partition qos reservation constraint nodes ntasks-per-node gpus-per-node gres gpus cpus-per-task mem mem-per-gpu time exclusive hint segment switches nodelist exclude")
+// componentOptions are the options that each component of a heterogeneous job sets
+// for itself. All other options apply to the whole job, and only the first component
+// sets them.
+var componentOptions = strings.Fields("account partition qos reservation constraint nodes ntasks-per-node gpus-per-node gres gpus cpus-per-task mem mem-per-gpu time exclusive hint segment switches nodelist exclude")
 
-// directives are the lines of sbatch's options, those of each component apart.
+// directives returns the #SBATCH lines of the job. A "hetjob" line separates the
+// components of a heterogeneous job.
 func (s Spec) directives(site Site) []string {
 	var lines []string
 	parts := s.Parts()
@@ -101,7 +103,7 @@ func (s Spec) directives(site Site) []string {
 			lines = append(lines, "#SBATCH hetjob")
 		}
 		for _, o := range part.options(site) {
-			if i == 0 || slices.Contains(resources, o.name) {
+			if i == 0 || slices.Contains(componentOptions, o.name) {
 				lines = append(lines, o.line())
 			}
 		}
@@ -109,7 +111,7 @@ func (s Spec) directives(site Site) []string {
 	return lines
 }
 
-// gpuOptions ask for GPUs in the site's form; none where there are none.
+// gpuOptions returns the options that request GPUs, in the form that the site needs.
 func (s Spec) gpuOptions(site Site) []option {
 	n := *s.GPUsPerNode
 	if n == 0 {
@@ -124,7 +126,7 @@ func (s Spec) gpuOptions(site Site) []option {
 	case s.GPURequest == "gres":
 		return []option{{"gres", fmt.Sprintf("gpu:%s%d", kind, n)}}
 	case s.GPURequest == "gpus" && *s.Nodes > 1:
-		// A total alone may come as five on one node and one on the other.
+		// With only a total, Slurm may give five GPUs on one node and one on another.
 		return []option{{"gpus", fmt.Sprintf("%s%d", kind, n**s.Nodes)}, perNode}
 	case s.GPURequest == "gpus":
 		return []option{{"gpus", fmt.Sprintf("%s%d", kind, n)}}

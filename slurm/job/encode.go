@@ -9,24 +9,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// Encode writes a specification as YAML, fields in their order, those left out
-// left out. Decode gives the same specification back.
+// Encode writes a specification as YAML, without the fields that were left out.
+// Decode gives the same specification back.
 func Encode(s Spec) []byte {
 	var b strings.Builder
 	encodeStruct(&b, reflect.ValueOf(s), "")
 	return []byte(b.String())
 }
 
-func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
+func encodeStruct(b *strings.Builder, v reflect.Value, indent string) {
 	for f, field := range v.Fields() {
 		if field.IsZero() {
 			continue
 		}
-		name := by + jsonName(f) + ":"
+		name := indent + jsonName(f) + ":"
 		switch field.Kind() {
 		case reflect.Struct:
 			b.WriteString(name + "\n")
-			encodeStruct(b, field, by+"  ")
+			encodeStruct(b, field, indent+"  ")
 		case reflect.Map:
 			if field.Len() == 0 {
 				continue
@@ -34,7 +34,7 @@ func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
 			b.WriteString(name + "\n")
 			m := field.Interface().(map[string]string)
 			for _, k := range sorted(m) {
-				fmt.Fprintf(b, "%s  %s: %s\n", by, scalar(k), scalar(m[k]))
+				fmt.Fprintf(b, "%s  %s: %s\n", indent, scalar(k), scalar(m[k]))
 			}
 		case reflect.Slice:
 			if field.Len() == 0 {
@@ -42,7 +42,7 @@ func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
 			}
 			b.WriteString(name + "\n")
 			for i := range field.Len() {
-				fmt.Fprintf(b, "%s  - %s\n", by, scalar(field.Index(i).String()))
+				fmt.Fprintf(b, "%s  - %s\n", indent, scalar(field.Index(i).String()))
 			}
 		case reflect.Pointer:
 			fmt.Fprintf(b, "%s %v\n", name, field.Elem())
@@ -52,11 +52,11 @@ func encodeStruct(b *strings.Builder, v reflect.Value, by string) {
 	}
 }
 
-// plainScalar are values that YAML reads as they stand.
+// plainScalar matches values that need no quotes in YAML.
 var plainScalar = lazy.New(`^[A-Za-z0-9_./+-][A-Za-z0-9_./+=@%^-]*$`)
 
-// scalar writes a value so that YAML reads it as the same text: double-quoted,
-// with escapes, wherever it could be read as anything else.
+// scalar writes a value so that YAML reads the same text back. A value that YAML
+// could read as something else is double-quoted and escaped.
 func scalar(s string) string {
 	if plainScalar.MatchString(s) && !strings.HasPrefix(s, "-") && s[0] != '.' && !strings.EqualFold(s, "null") {
 		return s

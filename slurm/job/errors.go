@@ -8,19 +8,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A FieldError is one field that cannot be what was given. Fix says what would
+// A FieldError reports that one field has an unacceptable value. Fix says what would
 // work.
 type FieldError struct {
 	Field string // the field's path, such as container.image
-	Value string // as given; text from outside
-	File  string // that gave it; empty where it came from no file
-	Line  int    // of that text, from 1; 0 where that is not known
+	Value string // as given; untrusted text
+	File  string // file that set the field; empty if it did not come from a file
+	Line  int    // line of the text, from 1; 0 if unknown
 	Msg   lang.Text
 	Fix   lang.Text
 }
 
-// Error names the field, the value, what is wrong and what would work, in
-// English. The value is quoted, so that control characters show.
+// Error returns the field, the value, what is wrong and what would work, in English.
+// The value is quoted, which makes control characters visible.
 func (e *FieldError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Field + ": ")
@@ -35,8 +35,8 @@ func (e *FieldError) Error() string {
 	return b.String()
 }
 
-// In returns what is wrong with the field, with the file and the line that gave
-// it, and what would work, in language l.
+// In returns, in language l, what is wrong with the field, including its file and
+// line, and what would work.
 func (e *FieldError) In(l lang.Lang) (msg, fix string) {
 	msg = e.Msg.In(l)
 	switch {
@@ -50,7 +50,7 @@ func (e *FieldError) In(l lang.Lang) (msg, fix string) {
 	return msg, e.Fix.In(l)
 }
 
-// shorten keeps a message readable whatever was given.
+// shorten cuts a long value, so that an error message stays readable.
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -59,10 +59,10 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// FieldErrors are several fields at once, in the order of the specification.
+// FieldErrors are the errors of several fields, in the order of the specification.
 type FieldErrors []*FieldError
 
-// Error joins the messages, one a line.
+// Error joins the messages, one per line.
 func (es FieldErrors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -80,20 +80,18 @@ func (es FieldErrors) Unwrap() []error {
 	return errs
 }
 
-// AsFieldErrors returns the field errors inside err, which may hold none.
+// AsFieldErrors returns the field errors inside err, or nil if it has none.
 func AsFieldErrors(err error) FieldErrors {
-	var many FieldErrors
-	if errors.As(err, &many) {
+	if many, ok := errors.AsType[FieldErrors](err); ok {
 		return many
 	}
-	var one *FieldError
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*FieldError](err); ok {
 		return FieldErrors{one}
 	}
 	return nil
 }
 
-// phrase says one thing in both languages, with values set into both.
+// phrase returns a text in both languages. values are formatted into both.
 func phrase(en, zh string, values ...any) lang.Text {
 	t := lang.Text{EN: en, ZH: zh}
 	if len(values) == 0 {

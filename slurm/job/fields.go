@@ -9,15 +9,15 @@ import (
 
 // A Field documents one field of the specification.
 type Field struct {
-	Name    string // its path, such as container.image
+	Name    string // path, such as container.image
 	Type    string // string, integer, boolean, list or map
 	Doc     lang.Text
-	Example string // as YAML would have it
+	Example string // in YAML
 	Default string
 }
 
-// Fields lists the fields of the specification, in its order. Documents, help
-// and the JSON schema are made from it.
+// Fields lists the fields of the specification, in the order of Spec. The documents
+// and the help texts are generated from this list.
 func Fields() []Field { return fieldsOf(reflect.TypeFor[Spec](), "") }
 
 func fieldsOf(t reflect.Type, prefix string) []Field {
@@ -58,7 +58,7 @@ func typeWord(t reflect.Type) string {
 	return "string"
 }
 
-// enums are the fields whose value is one of few words.
+// enums lists the allowed words of each field that takes one of a few words.
 var enums = map[string][]string{
 	"gpu_request":       {"gpus-per-node", "gres", "gpus"},
 	"hint":              {"compute_bound", "memory_bound", "multithread", "nomultithread"},
@@ -67,8 +67,7 @@ var enums = map[string][]string{
 	"container.runtime": {NoContainer, Pyxis, Enroot, Singularity, Apptainer, Docker},
 }
 
-// Schema returns the JSON schema of a specification, with every field's
-// description in English.
+// Schema returns the JSON schema of a specification. Its descriptions are in English.
 func Schema() map[string]any { return schemaOf(reflect.TypeFor[Spec](), "") }
 
 func schemaOf(t reflect.Type, prefix string) map[string]any {

@@ -2,16 +2,17 @@ package job
 
 import "slices"
 
-// watched reports whether every node looks at its GPUs while they train.
+// watched reports whether every node records the utilization of its GPUs.
 func (r *rendering) watched() bool {
 	return slices.Contains(r.Preset, gpuUse) && r.traced() && *r.GPUsPerNode > 0
 }
 
-// gpuWatch is how busy a node's GPUs are, looked at beside the ranks for as long as
-// their launcher lives. One look is one nvidia-smi, and what it cannot say is one
-// warning: nothing here ends a job. Its text is for the nodes, in single quotes. On
-// a node that is shared nvidia-smi may show the GPUs of other jobs too: these are
-// left out by their numbers, and where that cannot be told nothing is written.
+// gpuWatch returns the part of the script that records GPU utilization on each node,
+// for as long as the launcher lives. Each sample is one call of nvidia-smi. If
+// nvidia-smi gives no usable answer, the node prints one warning; the watch never ends
+// a job. The text runs on the nodes and is in single quotes here. On a shared node,
+// nvidia-smi may also list the GPUs of other jobs: the watch leaves these out by their
+// index, and writes nothing if it cannot tell which GPUs belong to the job.
 func (r *rendering) gpuWatch() string {
 	if !r.watched() {
 		return ""

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -15,22 +16,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A grammar says what one field accepts: what is wrong with a value, or fine.
+// A grammar defines which values one field accepts.
 type grammar struct {
-	check func(value string) lang.Text
-	fix   lang.Text // what would work
+	check func(value string) lang.Text // what is wrong with value, or fine
+	fix   lang.Text                    // what would work
 }
 
-// fine is what a grammar says of a value that it accepts.
+// fine is the result of a check that accepts the value.
 var fine lang.Text
-
-// or is why, or else where why says nothing.
-func or(why, otherwise lang.Text) lang.Text {
-	if why != fine {
-		return why
-	}
-	return otherwise
-}
 
 func longerThan(bytes int) lang.Text {
 	return phrase("is longer than %d bytes", "超过 %d 字节", bytes)
@@ -40,7 +33,7 @@ func oneOfThese(words []string) lang.Text {
 	return phrase("one of %s", "以下之一：%s", strings.Join(words, ", "))
 }
 
-// form is a grammar that one regular expression describes.
+// form returns a grammar that accepts the values that fully match re.
 func form(re string, fix lang.Text) grammar {
 	r := lazy.New(`^(?:` + re + `)$`)
 	return grammar{func(v string) lang.Text {
@@ -54,7 +47,7 @@ func form(re string, fix lang.Text) grammar {
 	}, fix}
 }
 
-// oneOf is a grammar of few words.
+// oneOf returns a grammar that accepts only the given words.
 func oneOf(words ...string) grammar {
 	return grammar{func(v string) lang.Text {
 		if slices.Contains(words, v) {
@@ -67,7 +60,7 @@ func oneOf(words ...string) grammar {
 	}, oneOfThese(words)}
 }
 
-// unprintable says which character of v a line of text cannot show.
+// unprintable reports the first character of v that is invisible in a line of text.
 func unprintable(v string) lang.Text {
 	if !utf8.ValidString(v) {
 		return phrase("is not valid UTF-8", "不是有效的 UTF-8")
@@ -80,7 +73,7 @@ func unprintable(v string) lang.Text {
 	return fine
 }
 
-// duration is how long, as Slurm takes it.
+// duration matches a duration in Slurm's formats.
 const duration = `[0-9]{1,9}|[0-9]{1,9}:[0-9]{1,2}(?::[0-9]{1,2})?|[0-9]{1,6}-[0-9]{1,2}(?::[0-9]{1,2}){0,2}`
 
 const word = `[A-Za-z0-9_][A-Za-z0-9._@+-]{0,127}`
@@ -146,7 +139,7 @@ func checkHosts(v string) lang.Text {
 		return phrase("has a '/', with which Slurm reads names from a file", "含有 '/'，Slurm 会把它当作文件来读取节点名")
 	}
 	if len(v) > 64<<10 || !hostsForm.MatchString(v) {
-		return or(unprintable(v), phrase("is not a list of nodes", "不是节点列表"))
+		return cmp.Or(unprintable(v), phrase("is not a list of nodes", "不是节点列表"))
 	}
 	names, err := hostlist.Expand(v)
 	switch {
@@ -170,19 +163,13 @@ var signalForm = lazy.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@(
 func checkSignal(v string) lang.Text {
 	m := signalForm.FindStringSubmatch(v)
 	if m == nil {
-		return or(unprintable(v), phrase("has another form", "格式不符"))
+		return cmp.Or(unprintable(v), phrase("has another form", "格式不符"))
 	}
-	if n, err := strconv.Atoi(m[1]); err == nil && n >= 1 && n <= 64 {
-		return secondsOf(m[2])
-	}
-	if !slices.Contains(signals, strings.ToUpper(m[1])) {
+	n, err := strconv.Atoi(m[1])
+	if isNumber := err == nil && n >= 1 && n <= 64; !isNumber && !slices.Contains(signals, strings.ToUpper(m[1])) {
 		return phrase("names no signal that Slurm knows", "不是 Slurm 认识的信号")
 	}
-	return secondsOf(m[2])
-}
-
-func secondsOf(s string) lang.Text {
-	if n, _ := strconv.Atoi(s); n > 65535 {
+	if seconds, _ := strconv.Atoi(m[2]); seconds > 65535 {
 		return phrase("is more than 65535 seconds early", "提前量超过 65535 秒")
 	}
 	return fine
@@ -206,7 +193,7 @@ func checkDependency(v string) lang.Text {
 		case strings.HasPrefix(one, "expand"):
 			return phrase("would change another job", "会改变另一个作业")
 		case !dependencyForm.MatchString(one):
-			return or(unprintable(v), phrase("is not a dependency that Slurm knows", "不是 Slurm 认识的依赖"))
+			return cmp.Or(unprintable(v), phrase("is not a dependency that Slurm knows", "不是 Slurm 认识的依赖"))
 		}
 	}
 	if strings.Trim(v, ",?") != v || v == "" {
@@ -230,7 +217,7 @@ func checkArray(v string) lang.Text {
 	for _, s := range strings.Split(list, ",") {
 		m := arrayPart.FindStringSubmatch(s)
 		if m == nil {
-			return or(unprintable(v), phrase("is not a list of indices", "不是数组下标列表"))
+			return cmp.Or(unprintable(v), phrase("is not a list of indices", "不是数组下标列表"))
 		}
 		lo, _ := strconv.Atoi(m[1])
 		hi := lo
@@ -255,7 +242,7 @@ var uncounted = lazy.New(`\*(?:0|[^0-9]|$)`)
 
 func checkConstraint(v string) lang.Text {
 	if !constraintForm.MatchString(v) {
-		return or(unprintable(v), phrase("has a character that features do not have", "含有节点特性不会有的字符"))
+		return cmp.Or(unprintable(v), phrase("has a character that features do not have", "含有节点特性不会有的字符"))
 	}
 	var open []byte
 	for i := range len(v) {
@@ -281,8 +268,8 @@ func checkConstraint(v string) lang.Text {
 	return fine
 }
 
-// beginForm is the grammar of --begin in Slurm's manual: a word, a time of
-// day, a date, or now and a count.
+// beginForm returns the grammar of --begin from Slurm's manual: a word, a time of
+// day, a date, or now with an offset.
 func beginForm() string {
 	clock := `(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?: ?[AaPp][Mm])?`
 	date := `[0-9]{6}|(?:0?[1-9]|1[0-2])[/.](?:0?[1-9]|[12][0-9]|3[01])(?:[/.][0-9]{2,4})?|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])`
@@ -301,7 +288,7 @@ var (
 
 func checkBegin(v string) lang.Text {
 	if !beginWords.MatchString(v) {
-		return or(unprintable(v), phrase("is not a time that Slurm knows", "不是 Slurm 认识的时间"))
+		return cmp.Or(unprintable(v), phrase("is not a time that Slurm knows", "不是 Slurm 认识的时间"))
 	}
 	if d := isoDate.FindString(v); d != "" {
 		if _, err := time.Parse(time.DateOnly, d); err != nil {
@@ -316,14 +303,14 @@ var mailTypes = strings.Fields("NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND S
 func checkMailTypes(v string) lang.Text {
 	for _, one := range strings.Split(v, ",") {
 		if !slices.Contains(mailTypes, strings.ToUpper(one)) {
-			return or(unprintable(v), phrase("has an event that Slurm does not mail about", "含有 Slurm 不发邮件的事件"))
+			return cmp.Or(unprintable(v), phrase("has an event that Slurm does not mail about", "含有 Slurm 不发邮件的事件"))
 		}
 	}
 	return fine
 }
 
-// checkPath says what is wrong with a path that the script will use as it
-// stands: nothing in it is expanded.
+// checkPath reports what is wrong with a path. The script uses paths literally,
+// without any expansion.
 func checkPath(v string) lang.Text {
 	switch {
 	case unprintable(v) != fine:
@@ -340,11 +327,11 @@ func checkPath(v string) lang.Text {
 	return fine
 }
 
-// IsWord reports whether a specification takes v as an account, a cluster or another
-// plain name.
+// IsWord reports whether v is valid as an account, a cluster or another plain name in
+// a specification.
 func IsWord(v string) bool { return wordGrammar.check(v) == fine }
 
-// IsAbsolute reports whether a specification takes v as an absolute path.
+// IsAbsolute reports whether v is valid as an absolute path in a specification.
 func IsAbsolute(v string) bool { return checkAbsolute(v) == fine }
 
 func checkAbsolute(v string) lang.Text {
@@ -357,20 +344,20 @@ func checkAbsolute(v string) lang.Text {
 	return fine
 }
 
-// systems reports whether an absolute path is the root, or lies in a folder that
-// the operating system keeps for itself.
-func systems(v string) bool {
+// isSystemFolder reports whether an absolute path is the root or lies in a folder of
+// the operating system.
+func isSystemFolder(v string) bool {
 	top, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(v), "/"), "/")
 	return top == "" || slices.Contains(strings.Fields("bin boot dev etc lib lib32 lib64 libx32 proc root run sbin sys usr var"), top)
 }
 
-// checkLogDir is stricter than a path: Slurm gives % and \ a meaning in the
-// names of logs, and a name with $ would be made as it stands.
+// checkLogDir is stricter than checkPath: Slurm interprets % and \ in the names of
+// logs, and would create a folder with a literal $ in its name.
 func checkLogDir(v string) lang.Text {
 	switch {
 	case checkPath(v) != fine:
 		return checkPath(v)
-	case path.IsAbs(v) && systems(v):
+	case path.IsAbs(v) && isSystemFolder(v):
 		return phrase("lies in a folder of the operating system", "位于操作系统的目录中")
 	case strings.ContainsAny(v, "%\\$`"):
 		return phrase("has a character of % \\ $ `, which Slurm or a reader would take for more than a name", "含有 % \\ $ ` 之一，Slurm 或读者会把它当成名称以外的东西")
@@ -380,7 +367,7 @@ func checkLogDir(v string) lang.Text {
 
 var registry = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._:/@#+=-]{0,511}$`)
 
-// checkImage takes a path of an image file or a name in a registry.
+// checkImage accepts the path of an image file or a name in a registry.
 func checkImage(v string) lang.Text {
 	if why := checkPath(v); why != fine {
 		return why

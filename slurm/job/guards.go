@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// nodeLocal are stat's names of file systems that no other node sees.
+// nodeLocal are stat's names of file systems that are local to one node.
 const nodeLocal = "tmpfs|overlayfs|ext2/ext3|xfs|btrfs|zfs"
 
-// batchGuards are the checks that the first node makes before the launch. They
-// stop the job on proof of a fault only; what they cannot see is one warning.
+// batchGuards returns the checks that the first node makes before the launch. A check
+// stops the job only if a fault is proven; a check that cannot decide prints one
+// warning.
 func (r *rendering) batchGuards() string {
 	if !r.guarded() {
 		return ""
@@ -29,7 +30,7 @@ func (r *rendering) batchGuards() string {
 		b.WriteString(`[[ $DIRTY != unknown ]] || guard warning "git is missing, or $PWD is no checkout: the start marks carry no commit"
 `)
 	}
-	if r.into == "" { // here is the first node
+	if r.into == "" { // a batch script runs on the first node; a step's script may run on the login node
 		b.WriteString(`! (: <"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null || guard stop "port $MASTER_PORT is taken on $MASTER_ADDR; choose another master_port"
 `)
 	}
@@ -40,7 +41,7 @@ func (r *rendering) batchGuards() string {
 	if *r.Nodes > 1 {
 		b.WriteString(`case $(stat -f -c %T . 2>/dev/null) in ` + nodeLocal + `) guard warning "$PWD looks local to this node" ;; esac
 `)
-		b.WriteString(r.seen() + "\n")
+		b.WriteString(r.sharedList() + "\n")
 	}
 	if on := r.nodeGuards(); on != "" {
 		b.WriteString("GUARDS='  # what every node looks at itself\n" + on + "'")
@@ -48,17 +49,19 @@ func (r *rendering) batchGuards() string {
 	return b.String()
 }
 
-// seer is where the list of shared paths is made.
-func (r *rendering) seer() string {
+// listingNode names the node that lists the shared paths; see sharedList.
+func (r *rendering) listingNode() string {
 	if r.into != "" {
 		return "the login node"
 	}
 	return "the first node"
 }
 
-// seen lists, for the other nodes, what the first one sees: the worktree, the
-// environment, the program, its data, and a file just written beside the logs.
-func (r *rendering) seen() string {
+// sharedList returns the part of the script that lists, in SEEN, which shared paths
+// exist on the first node: the worktree, the environment, the program, its data, and a
+// file that the script has just written to the log folder. The other nodes check that
+// they see the same paths.
+func (r *rendering) sharedList() string {
 	host := r.sharedPaths()
 	if r.contained() {
 		var b strings.Builder
@@ -87,14 +90,14 @@ func (r *rendering) seen() string {
 export SEEN`
 }
 
-// pathFlags are Megatron's flags whose values are files or folders that every
-// node reads; a data path is a prefix of .bin and .idx.
+// pathFlags are Megatron's flags whose values are files or folders that every node
+// reads. The values of dataFlags are prefixes of .bin and .idx files.
 var (
 	pathFlags = strings.Fields("--load --save --vocab-file --merge-file --tokenizer-model --data-cache-path --tensorboard-dir --data-args-path --per-split-data-args-path --nccl-communicator-config-path")
 	dataFlags = strings.Fields("--data-path --train-data-path --valid-data-path --test-data-path")
 )
 
-// sharedPaths are the paths that every node must see, as the host has them.
+// sharedPaths returns the paths that every node must see, as paths of the host.
 func (r *rendering) sharedPaths() []string {
 	paths := []string{r.Worktree, r.Script}
 	if v := r.venvOnHost(); v != "" {
@@ -127,17 +130,17 @@ func (r *rendering) sharedPaths() []string {
 			paths = append(paths, value)
 		}
 	}
-	// A list in a variable is no place for names with quotes in them.
+	// SEEN is a list in one shell variable, so names with quotes are left out.
 	return slices.DeleteFunc(paths, func(p string) bool { return strings.ContainsAny(p, `'"\`) })
 }
 
-// nodeGuards are the checks that every node makes before it starts its ranks.
-// The text stands in single quotes, so it holds none.
+// nodeGuards returns the checks that every node makes before it starts its ranks. The
+// text goes into single quotes, so it must not contain any.
 func (r *rendering) nodeGuards() string {
 	var b strings.Builder
 	if *r.Nodes > 1 {
 		b.WriteString(`  while IFS= read -r p; do  # a file system may need a moment to show what is new
-    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by ` + r.seer() + ` and not here"
+    [[ -z $p || -e $p ]] || { sleep 5; [[ -e $p ]]; } || guard stop "$p is seen by ` + r.listingNode() + ` and not here"
   done <<<"$SEEN"
 `)
 	}
@@ -172,8 +175,8 @@ func (r *rendering) nodeGuards() string {
 	return guardFunction + "look() {\n  local p gpu used free=0 odd=\n" + b.String() + "}\nlook\n"
 }
 
-// guardFunction says what a guard found, and ends the shell that found proof. srun
-// ends a step with its first task, and may drop what that task wrote last: a
-// second is enough for it to arrive.
+// guardFunction prints what a guard found, and ends the shell if the fault is proven.
+// It waits a second before it ends the shell: srun ends the step together with the
+// first task that ends, and may otherwise drop the last output of that task.
 const guardFunction = `guard() { echo "guard: $1: ${SLURMD_NODENAME:-$HOSTNAME}: $2" >&2; [[ $1 != stop ]] || { sleep 1; exit 3; }; }
 `

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -299,7 +300,7 @@ func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 	}
 	for field, give := range fields {
 		harmless := twoNodes()
-		give(&harmless, cmpOr(taken[field], "a"))
+		give(&harmless, cmp.Or(taken[field], "a"))
 		want, _ := names(harmless)
 		for _, v := range hostile {
 			if v == "" {
@@ -357,11 +358,4 @@ func TestHostileValuesComeBackFromTheSpecification(t *testing.T) {
 	for name, v := range s.Env {
 		require.Equal(t, v, back.Env[name], name)
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -11,31 +11,32 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Step is one command of a procedure, and what it is for. It is text to
-// type; nothing runs it.
+// A Step is one command of a procedure, and its purpose. A person types the command;
+// this program never runs it.
 type Step struct {
 	Does    lang.Text
 	Command string
 }
 
-// An Image says which image the commands of Images are for.
+// An Image selects the image that the commands of Images build.
 type Image struct {
 	// Variant is dev or lts; empty means dev.
 	Variant string
-	// Base is the text of docker/.ngc_version.dev or .lts where it is known.
+	// Base is the text of docker/.ngc_version.dev or .lts; empty means that the
+	// command reads that file.
 	Base string
 	// Worktree is the Megatron-LM checkout; empty means the current folder.
 	Worktree string
-	// Remote is the URL of the git remote whose registry holds CI's images; empty
-	// leaves pulling out.
+	// Remote is the URL of the git remote whose registry has the images of CI; if it
+	// is empty, Images gives no command that pulls one.
 	Remote string
-	// NoCache leaves uv's cache of the host out.
+	// NoCache leaves out the mount of the host's uv cache.
 	NoCache bool
 }
 
-// Images lists the commands that get Megatron's image, turn it into the files
-// that Slurm's runtimes start, and enter it. The build stops at the stage main:
-// the one after it needs a secret that only NVIDIA's own CI has.
+// Images returns the commands that get Megatron's image, convert it to the files that
+// Slurm's container runtimes start, and open a shell in it. The build stops at the
+// stage main, because the next stage needs a secret that only NVIDIA's own CI has.
 func Images(in Image) ([]Step, error) {
 	in.Variant = cmp.Or(in.Variant, "dev")
 	if in.Variant != "dev" && in.Variant != "lts" {
@@ -92,8 +93,8 @@ func Images(in Image) ([]Step, error) {
 
 var scpRemote = lazy.New(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):[^/].*$`)
 
-// registryHost is the host of a git remote, in any of git's forms, without its
-// port, which is git's and not the registry's.
+// registryHost returns the host of a git remote, given in any of git's URL forms. It
+// drops the port, which is that of git and not of the registry.
 func registryHost(remote string) (string, error) {
 	bad := &FieldError{Field: "remote", Value: remote, Msg: phrase("is not the URL of a git remote", "不是 git 远端的 URL"), Fix: phrase("such as git@gitlab.example.com:group/project.git", "例如 git@gitlab.example.com:group/project.git")}
 	host := ""
@@ -108,8 +109,8 @@ func registryHost(remote string) (string, error) {
 	return host, nil
 }
 
-// oneFile is how a runtime's file is made of a registry's image.
-func oneFile(runtime string) lang.Text {
+// convertOnce tells how to convert a registry's image to the runtime's file format.
+func convertOnce(runtime string) lang.Text {
 	how := "enroot import -o FILE.sqsh docker://IMAGE"
 	if runtime == Apptainer || runtime == Singularity {
 		how = runtime + " build FILE.sif docker://IMAGE"
@@ -117,9 +118,10 @@ func oneFile(runtime string) lang.Text {
 	return phrase("make a file of it once: %s", "请先转成文件一次：%s", how)
 }
 
-// Distribute renders a short job that brings the image of s to every node of
-// the same request: docker pulls it, or loads it from the tar file; a file is
-// read once, so that each node's cache has it. It takes no GPU.
+// Distribute renders a short job that brings the image of s to every node that s
+// requests. For docker, each node pulls the image, or loads it from the tar file. For
+// other runtimes, each node reads the image file once to fill its cache. The job uses
+// no GPU.
 func Distribute(s Spec, o Options, tar string) (Script, error) {
 	s = o.Site.Fill(s)
 	if !s.contained() {
@@ -140,7 +142,7 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 	case s.Container.Runtime == Docker:
 		get = `docker pull --quiet "$1"`
 	case !strings.HasPrefix(image, "/") && !strings.HasPrefix(image, "./"):
-		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: phrase("is a registry's name, which each node would fetch by itself", "是镜像仓库中的名称，每个节点都会各自拉取"), Fix: oneFile(s.Container.Runtime)}}
+		return Script{}, FieldErrors{{Field: "container.image", Value: image, Msg: phrase("is a registry's name, which each node would fetch by itself", "是镜像仓库中的名称，每个节点都会各自拉取"), Fix: convertOnce(s.Container.Runtime)}}
 	}
 	if errs := s.Validate(); len(errs) > 0 {
 		return Script{}, FieldErrors(errs)

@@ -10,57 +10,57 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// A Note is something of an imported file that the specification does not
-// carry, or carries otherwise.
+// A Note names a part of an imported file that the specification does not contain, or
+// expresses in another way.
 type Note struct {
-	Line int       `json:"line,omitempty"` // of the file; 0 where no one line is meant
-	What string    `json:"what"`           // as written; text from outside
+	Line int       `json:"line,omitempty"` // line of the file; 0 if the note is not about one line
+	What string    `json:"what"`           // as written; untrusted text
 	Why  lang.Text `json:"why"`
 	Kind NoteKind  `json:"kind,omitempty"`
 }
 
-// A NoteKind says what a note means for the words that the program gets.
+// A NoteKind says how a note affects the program's arguments.
 type NoteKind string
 
-// The kinds of notes; "" is for what lies beside the program's words.
+// The kinds of notes. Notes of kind "" do not concern the program's arguments.
 const (
-	Hidden NoteKind = "hidden" // the file does not show a word, which stands in args as written or is left out
-	Taken  NoteKind = "taken"  // the environment or a branch decides, and one value is taken
+	Hidden NoteKind = "hidden" // the file does not show the value of a word; args has the word as written, or not at all
+	Taken  NoteKind = "taken"  // the environment or a branch decides a value; Import chose one
 )
 
-// Import turns an existing batch script into a specification, with a note of
-// everything that it could not carry. A script of this program's own carries the
-// specification itself. Nothing is run or opened.
+// Import turns an existing batch script into a specification, with a note for
+// everything that the specification cannot express. A script that Render wrote has the
+// specification embedded. Import runs nothing and opens no file.
 func Import(name string, text []byte) (Spec, []Note) {
-	s, unchanged, own := carried(string(text))
+	s, unchanged, own := embeddedSpec(string(text))
 	if unchanged {
 		return s, nil
 	}
 	read, notes := readScript(name, string(text))
 	if own {
-		return changed(s, read, notes)
+		return withEdits(s, read, notes)
 	}
 	return read, notes
 }
 
-// readScript is what a script says by itself.
+// readScript imports a script without its embedded specification.
 func readScript(name, text string) (Spec, []Note) {
 	read := script.Settle(name, []byte(text))
 	if len(read.Jobs) == 0 {
 		return Spec{}, []Note{{What: name, Why: lang.Text{EN: "nothing in it starts a job", ZH: "其中没有启动作业的内容"}}}
 	}
 	m := importer{job: training(read.Jobs)}
-	m.options(m.apart(m.job.Options))
+	m.options(m.splitComponents(m.job.Options))
 	m.start()
-	m.rest()
+	m.noteOtherCommands()
 	m.logs()
-	m.dropBad()
+	m.dropInvalid()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
 	return m.spec, m.notes
 }
 
-// training is the job that starts a training: the file itself, or one that it
-// writes and submits.
+// training returns the first job that starts a training. jobs has the job of the file
+// itself, and the jobs that the file writes and submits.
 func training(jobs []*script.Job) *script.Job {
 	for _, j := range jobs {
 		if st := j.Training(ownProgram); st != nil && st.Launcher != script.Wrapper {
@@ -70,7 +70,7 @@ func training(jobs []*script.Job) *script.Job {
 	return jobs[0]
 }
 
-// ownProgram reports whether a program is one of Megatron's.
+// ownProgram reports whether a program is one of Megatron's pretrain scripts.
 func ownProgram(program string) bool {
 	_, ok := megatron.OwnEntry(program)
 	return ok
@@ -80,8 +80,8 @@ type importer struct {
 	job      *script.Job
 	spec     Spec
 	notes    []Note
-	known    map[*script.Command]bool // commands that the rendering makes itself
-	patterns []string
+	imported map[*script.Command]bool // commands that lead to the program
+	patterns []string                 // paths of --output and --error
 }
 
 func (m *importer) note(line int, what, en, zh string) { m.mark("", line, what, en, zh) }
@@ -93,7 +93,8 @@ func (m *importer) mark(kind NoteKind, line int, what, en, zh string) {
 	}
 }
 
-// texts are the options that a field takes as they are.
+// texts returns the fields that hold the value of an sbatch option unchanged, by the
+// option's name.
 func (m *importer) texts() map[string]*string {
 	s := &m.spec
 	return map[string]*string{
@@ -104,10 +105,10 @@ func (m *importer) texts() map[string]*string {
 	}
 }
 
-// start reads the training command: where it stands, what starts it, with
-// which words and which environment.
+// start imports the training command: its launcher, arguments, environment, step,
+// container and working directory.
 func (m *importer) start() {
-	m.known = map[*script.Command]bool{}
+	m.imported = map[*script.Command]bool{}
 	if len(m.job.Starts) == 0 {
 		m.note(0, m.job.Script.Name, "no training command is found in it", "没有找到训练命令")
 		return
@@ -117,8 +118,8 @@ func (m *importer) start() {
 		m.note(st.Line, st.Name(), "the training among several starts: the others are not carried", "有多条启动命令，只取训练这一条，其余未导入")
 	}
 	for _, c := range st.Chain() {
-		m.known[c] = true
-		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(carriers, name) {
+		m.imported[c] = true
+		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(wrappers, name) {
 			m.note(c.Line, name, "it stands before the program and is not carried: launcher: custom takes any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
 		}
 	}
@@ -130,14 +131,14 @@ func (m *importer) start() {
 	}
 	if st.Container != nil {
 		m.container(st.Container)
-		m.outside(st)
+		m.noteOutsideContainer(st)
 	}
 	m.worktree(st)
 }
 
-// carriers are the commands before a program that a specification has a field
-// for, or that change nothing.
-var carriers = strings.Fields("srun bash sh env exec uv time docker podman singularity apptainer enroot")
+// wrappers are the commands before a program that a specification can express in a
+// field, or that have no effect on the program.
+var wrappers = strings.Fields("srun bash sh env exec uv time docker podman singularity apptainer enroot")
 
 func (m *importer) launcher(st *script.Start) {
 	for _, c := range st.Chain() {
@@ -177,7 +178,8 @@ func (m *importer) launcher(st *script.Start) {
 	}
 }
 
-// tasks is the number of tasks on each node of the step that starts st.
+// tasks returns the number of tasks per node of the step that starts st, or 0 if it
+// is unknown.
 func (m *importer) tasks(st *script.Start) int {
 	if st.Step != nil {
 		if n, ok := m.job.TasksPerNode(st.Step.Options); ok {
@@ -188,7 +190,7 @@ func (m *importer) tasks(st *script.Start) int {
 	return n
 }
 
-// launcherFlag carries an option of torch.distributed.run.
+// launcherFlag imports one option of torch.distributed.run or of accelerate.
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
@@ -227,12 +229,12 @@ func (m *importer) conf(k, v string) {
 	m.spec.Rdzv.Conf[k] = v
 }
 
-// stepUsual are srun's options that the rendering gives itself.
-var stepUsual = strings.Fields("het-group pack-group nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
+// renderedStepOptions are the srun options that Render chooses by itself.
+var renderedStepOptions = strings.Fields("het-group pack-group nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
 
 func (m *importer) step(s *script.Step) {
 	for _, o := range s.Options {
-		if slices.Contains(stepUsual, o.Name) {
+		if slices.Contains(renderedStepOptions, o.Name) {
 			if o.Name == "wait" || o.Name == "kill-on-bad-exit" {
 				m.srun(o, map[string]string{"wait": "60", "kill-on-bad-exit": "1"}[o.Name])
 			}
@@ -245,13 +247,14 @@ func (m *importer) step(s *script.Step) {
 	}
 }
 
-func (m *importer) srun(o script.Option, byDefault string) {
+// srun adds an option to srun_args, unless its value is the one that Render writes.
+func (m *importer) srun(o script.Option, rendered string) {
 	value, literal := o.Value.Literal()
 	w := "--" + o.Name + eq(o, value)
 	switch {
 	case !literal || !srunWord.MatchString(w):
 		m.note(o.Line, "srun --"+o.Name+eq(o, o.Text()), "the file does not show this value", "文件没有给出该值")
-	case value != byDefault || !o.Has:
+	case value != rendered || !o.Has:
 		m.spec.SrunArgs = append(m.spec.SrunArgs, w)
 	}
 }
@@ -283,21 +286,21 @@ func (m *importer) container(c *script.Container) {
 	}
 }
 
-// worktree is where the batch shell stands when it starts the training.
+// worktree imports the working directory in which the batch shell starts the training.
 func (m *importer) worktree(st *script.Start) {
 	shells := []*script.Shell{m.job.Shell, st.Shell}
 	for _, sh := range shells {
 		for ; sh != nil; sh = sh.Parent {
 			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
 				m.spec.Worktree = m.onHost(dir)
-				m.relative()
+				m.relativeProgram()
 				return
 			}
 		}
 	}
 	if o, ok := m.job.Options.Get("chdir"); ok && path.IsAbs(o.Text()) {
 		m.spec.Worktree = o.Text()
-		m.relative()
+		m.relativeProgram()
 		return
 	}
 	if dir := m.hiddenFolder(st); dir != "" {
@@ -307,9 +310,9 @@ func (m *importer) worktree(st *script.Start) {
 	m.note(0, "worktree", "the script does not say where the code lies: give worktree", "脚本没有说明代码目录：请填写 worktree")
 }
 
-// hiddenFolder is the folder of the program, or else the one that the shell
-// stands in, as the file writes it without showing it. The program is named
-// relative to it.
+// hiddenFolder returns the folder of the program, or else the working directory, as
+// the file writes it. The text contains a variable whose value the file does not show.
+// hiddenFolder also makes the program relative to the folder of the program.
 func (m *importer) hiddenFolder(st *script.Start) string {
 	program, dir := st.Program.Text(), st.Shell.Dir.String()
 	if rest, ok := strings.CutPrefix(program, dir+"/"); ok && dir != "" {
@@ -323,7 +326,7 @@ func (m *importer) hiddenFolder(st *script.Start) string {
 	return dir
 }
 
-// onHost is a folder of the container as the host has it.
+// onHost returns the host's path of a folder in the container.
 func (m *importer) onHost(dir string) string {
 	if host, ok := m.spec.Container.Mounts.ToHost(dir); ok {
 		return host
@@ -331,21 +334,22 @@ func (m *importer) onHost(dir string) string {
 	return dir
 }
 
-// relative writes the program relative to the worktree where it lies there.
-func (m *importer) relative() {
+// relativeProgram makes the program's path relative if it lies in the worktree.
+func (m *importer) relativeProgram() {
 	if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
 		m.spec.Script = rest
 	}
 }
 
-// quiet are commands that the rendering makes needless, or that change nothing.
-var quiet = strings.Fields("cd export set echo printf mkdir date hostname scontrol head srun true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
+// unnoted are commands that get no note: a rendered script does not need them, or
+// they have no lasting effect.
+var unnoted = strings.Fields("cd export set echo printf mkdir date hostname scontrol head srun true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
 
-// rest notes the commands that do something the specification does not.
-func (m *importer) rest() {
+// noteOtherCommands notes the commands whose effect the specification cannot express.
+func (m *importer) noteOtherCommands() {
 	for _, c := range m.job.Commands {
 		name := c.Name()
-		if m.known[c] || c.By != nil || c.Subst || name == "" || slices.Contains(quiet, name) || c.Trap {
+		if m.imported[c] || c.By != nil || c.Subst || name == "" || slices.Contains(unnoted, name) || c.Trap {
 			continue
 		}
 		var words []string
@@ -362,7 +366,8 @@ func (m *importer) rest() {
 	}
 }
 
-// activates takes the environment that a script enters as venv.
+// activates imports the virtual environment that a script activates as venv. It
+// reports whether words are such a command.
 func (m *importer) activates(words []string) bool {
 	if len(words) != 2 || words[0] != "source" && words[0] != "." {
 		return false
@@ -378,7 +383,7 @@ func (m *importer) activates(words []string) bool {
 	return true
 }
 
-// logs keeps the folder of the logs and says where their names change.
+// logs imports the folder of the logs, and notes if the names of the logs change.
 func (m *importer) logs() {
 	for _, p := range m.patterns {
 		dir, base := path.Split(p)
@@ -398,9 +403,9 @@ func (m *importer) logs() {
 	}
 }
 
-// dropBad takes out what the specification's own grammar refuses, with a note,
-// so that what is left can be rendered.
-func (m *importer) dropBad() {
+// dropInvalid removes the values that Validate rejects, with a note for each, so that
+// the rest can be rendered.
+func (m *importer) dropInvalid() {
 	texts := map[string]*string{
 		"launcher":          &m.spec.Launcher,
 		"script":            &m.spec.Script,

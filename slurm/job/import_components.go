@@ -1,15 +1,17 @@
 package job
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// apart takes what the components of a heterogeneous job have of their own out
-// of a script's options and keeps it as components; the rest is the job's.
-func (m *importer) apart(options script.Options) script.Options {
+// splitComponents moves the options that a component of a heterogeneous job sets for
+// itself to the specification's components. It returns the options that apply to the
+// whole job.
+func (m *importer) splitComponents(options script.Options) script.Options {
 	parts := []script.Options{options}
 	for _, d := range m.job.Directives {
 		for d.Ignored == "" && d.Component >= len(parts) {
@@ -37,7 +39,7 @@ func (m *importer) apart(options script.Options) script.Options {
 				m.note(o.Line, o.Given+eq(o, o.Text()), "is taken from the first component", "以第一个组成部分的为准")
 			}
 		}
-		m.spec.Components = append(m.spec.Components, cmpOr(strings.Join(words, " "), "nodes=1"))
+		m.spec.Components = append(m.spec.Components, cmp.Or(strings.Join(words, " "), "nodes=1"))
 	}
 	return rest
 }

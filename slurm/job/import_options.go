@@ -9,8 +9,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// usual are options that the rendering has an answer of its own to.
-var usual = strings.Fields("ntasks open-mode export chdir parsable wait-all-nodes")
+// renderedOptions are the options that Render chooses by itself, so that the importer
+// does not keep them.
+var renderedOptions = strings.Fields("ntasks open-mode export chdir parsable wait-all-nodes")
 
 func (m *importer) options(options script.Options) {
 	texts := m.texts()
@@ -27,13 +28,13 @@ func (m *importer) options(options script.Options) {
 		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
 			m.gpus(o, value)
 		case o.Name == "cpus-per-task":
-			m.spec.CPUsPerTask = m.ofNode(whole(value))
+			m.spec.CPUsPerTask = m.perNode(whole(value))
 		case o.Name == "segment":
 			m.spec.Segment = whole(value)
 		case o.Name == "nice" && o.Has:
 			m.spec.Nice = whole(value)
 		case o.Name == "exclusive" && o.Has:
-			m.further(o, value)
+			m.keepOption(o, value)
 		case o.Name == "exclusive":
 			m.spec.Exclusive = new(true)
 		case o.Name == "requeue" || o.Name == "no-requeue":
@@ -44,17 +45,18 @@ func (m *importer) options(options script.Options) {
 			if value != "1" {
 				m.note(o.Line, "--ntasks-per-node="+value, "one task a node: the launcher starts the ranks", "每个节点一个任务：rank 由启动器创建")
 			}
-		case !slices.Contains(usual, o.Name):
-			m.further(o, value)
+		case !slices.Contains(renderedOptions, o.Name):
+			m.keepOption(o, value)
 		}
 	}
 }
 
-// further keeps an option that no field has.
-func (m *importer) further(o script.Option, value string) {
+// keepOption adds an option that has no field of its own to the field sbatch.
+func (m *importer) keepOption(o script.Option, value string) {
 	m.spec.Sbatch = append(m.spec.Sbatch, "--"+o.Name+eq(o, value))
 }
 
+// eq returns "=value" if the script gives the option a value, else "".
 func eq(o script.Option, value string) string {
 	if o.Has {
 		return "=" + value
@@ -62,6 +64,7 @@ func eq(o script.Option, value string) string {
 	return ""
 }
 
+// whole returns the integer in s, or nil if s is not an integer.
 func whole(s string) *int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
@@ -70,9 +73,9 @@ func whole(s string) *int {
 	return &n
 }
 
-// ofNode is what each task asks for as the one task that a rendering has on a node
-// asks for it.
-func (m *importer) ofNode(n *int) *int {
+// perNode converts a request per task to a request per node: a rendered script has
+// only one task on each node, which needs the resources of all tasks there.
+func (m *importer) perNode(n *int) *int {
 	if tasks, known := m.job.TasksPerNode(m.job.Options); known && n != nil {
 		return new(*n * max(tasks, 1))
 	}
@@ -89,7 +92,7 @@ func (m *importer) nodes(o script.Option, value string) {
 
 var gpuCount = lazy.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
 
-// gpus reads a request for GPUs in any of its forms, for each node.
+// gpus reads a request for GPUs in any of its forms, and sets the GPUs per node.
 func (m *importer) gpus(o script.Option, value string) {
 	g := gpuCount.FindStringSubmatch(value)
 	if g == nil || o.Name == "gres" && !strings.HasPrefix(value, "gpu:") {
@@ -108,7 +111,7 @@ func (m *importer) gpus(o script.Option, value string) {
 		n /= nodes
 	}
 	if o.Name == "gpus-per-task" {
-		n = *m.ofNode(&n)
+		n = *m.perNode(&n)
 	}
 	m.spec.GPUsPerNode = &n
 	if o.Name == "gres" || o.Name == "gpus" {

@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// words are the program and its arguments.
+// words imports the program and its arguments.
 func (m *importer) words(st *script.Start) {
 	m.spec.Script = st.Program.Text()
 	if strings.HasPrefix(m.spec.Script, "./") {
@@ -37,22 +37,23 @@ func (m *importer) words(st *script.Start) {
 	m.choices(words)
 }
 
-// isDefault reports whether the file gives name by a default alone, which the
-// environment may overrule.
+// isDefault reports whether the file sets the variable name only by a default such as
+// ${NAME:-value}, which the environment may override.
 func (m *importer) isDefault(name string) bool {
 	return slices.ContainsFunc(m.job.Choices, func(c script.Choice) bool { return c.Name == name && c.Default })
 }
 
 var listName = lazy.New(`(?i)(args|opts|options|flags|params|arguments|extra|@)$`)
 
-// manyWords reports whether v is one variable that stands for a list of words.
+// manyWords reports whether v is one unquoted variable or command substitution that
+// may expand to a list of words.
 func manyWords(v script.Value) bool {
 	r := v.Only()
 	return r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
 }
 
-// choices notes the values that were taken for what the environment or a branch
-// decides, where they are among the words of the program.
+// choices adds a note for each variable that the environment or a branch decides, if
+// the value that the importer chose for it is among the words of the program.
 func (m *importer) choices(words string) {
 	for _, c := range m.job.Choices {
 		value, _ := m.job.Filled(c.Taken)
@@ -70,7 +71,7 @@ func (m *importer) choices(words string) {
 	}
 }
 
-// variables are what the program finds in its environment by the script's doing.
+// variables imports the environment that the script gives to the program.
 func (m *importer) variables(st *script.Start) {
 	for _, name := range st.Env.Names() {
 		v, ok := st.Env.Env(name)
@@ -99,7 +100,8 @@ func (m *importer) variables(st *script.Start) {
 	}
 }
 
-// addsToPath takes the folders that stand before $PATH.
+// addsToPath imports the folders of a value such as /opt/bin:$PATH as path. It
+// reports whether v has that form.
 func (m *importer) addsToPath(v script.Value) bool {
 	if len(v) != 2 || v[0].Ref != nil || v[1].Ref == nil || v[1].Ref.Name != "PATH" || !strings.HasSuffix(v[0].Text, ":") {
 		return false
@@ -112,8 +114,9 @@ func (m *importer) addsToPath(v script.Value) bool {
 	return true
 }
 
-// outside notes what the script exports and a container never sees.
-func (m *importer) outside(st *script.Start) {
+// noteOutsideContainer notes the variables that the script exports but the container
+// does not get.
+func (m *importer) noteOutsideContainer(st *script.Start) {
 	for _, name := range m.job.Shell.Names() {
 		if _, inside := st.Env.Env(name); inside || ours[name] != fine {
 			continue

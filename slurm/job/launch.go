@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// launch is the one srun that starts the training on every node.
+// launch returns the srun command that starts the training on every node.
 func (r *rendering) launch() string {
 	var b strings.Builder
 	b.WriteString("# One task a node. The text in single quotes is read there, not here.\n")
@@ -34,8 +34,8 @@ func indent(text, by string) string {
 	return b.String()
 }
 
-// srunOptions are the usual options, less those that srun_args replaces, and
-// srun_args. --no-label and its kin take a usual option away.
+// srunOptions returns the default options of srun and those of srun_args. An option of
+// srun_args replaces the default of the same name; --no-NAME removes the default NAME.
 func (r *rendering) srunOptions() []string {
 	options := strings.Fields(r.everyNode())
 	if r.CPUsPerTask != nil && len(r.Components) == 0 {
@@ -50,7 +50,7 @@ func (r *rendering) srunOptions() []string {
 	}
 	if slices.Contains(r.Preset, perNodeLogs) {
 		out, errLog := r.logPaths()
-		options = append(options, "--output="+quote(ofNode(out)), "--error="+quote(ofNode(errLog)))
+		options = append(options, "--output="+quote(withNode(out)), "--error="+quote(withNode(errLog)))
 	}
 	for _, a := range r.SrunArgs {
 		name, _, _ := strings.Cut(a, "=")
@@ -68,13 +68,14 @@ func (r *rendering) srunOptions() []string {
 	return options
 }
 
-// ofNode is a log's pattern with the node in the name.
-func ofNode(pattern string) string {
+// withNode adds the node's name to the file name pattern of a log.
+func withNode(pattern string) string {
 	ext := path.Ext(pattern)
 	return strings.TrimSuffix(pattern, ext) + "-%N" + ext
 }
 
-// prelude is what each node's shell does before the launch.
+// prelude returns what each node's shell runs before the launch: the guards, the start
+// mark and the GPU watch.
 func (r *rendering) prelude() string {
 	text := ""
 	if r.guarded() && r.nodeGuards() != "" {
@@ -89,20 +90,20 @@ func (r *rendering) prelude() string {
 	if text == "" {
 		return ""
 	}
-	if r.signalled() { // who is told to end before the ranks are there has nothing to save
+	if r.signalled() { // before the ranks start, there is nothing to save
 		return `'trap "echo told to end before the ranks started >&2; exit 0" ` + r.exitSignal() + `;'"` + text + `"`
 	}
 	return `"` + text + `"`
 }
 
-// onNode is what each node's shell does: it becomes the launcher.
+// onNode returns the text of each node's shell, which ends by exec of the launcher.
 func (r *rendering) onNode() string {
 	var b strings.Builder
 	if r.signalled() {
 		b.WriteString("trap \"\" " + r.exitSignal() + "  # for the ranks alone: they save and end, their launcher waits\n")
 	}
 	switch {
-	case r.Launcher == Custom && r.named():
+	case r.Launcher == Custom && r.hasPlaceholders():
 		return b.String() + placeholders
 	case r.Launcher == Custom:
 		return b.String() + "exec \"$@\"\n"
@@ -111,12 +112,13 @@ func (r *rendering) onNode() string {
 	return b.String()
 }
 
-// program is what bash gets after its text: a custom launcher's length and
-// words, and what is launched. The arguments follow.
+// program returns the first arguments of the nodes' shells: the words of a custom
+// launcher, preceded by their number if they contain placeholders, and the program. The
+// program's arguments follow.
 func (r *rendering) program() []string {
 	var words []string
 	if r.Launcher == Custom {
-		if r.named() {
+		if r.hasPlaceholders() {
 			words = append(words, fmt.Sprint(len(r.LauncherArgv)))
 		}
 		for _, w := range r.LauncherArgv {
@@ -129,12 +131,16 @@ func (r *rendering) program() []string {
 	return append(words, quote(r.Script))
 }
 
-// named reports whether a custom launcher's words name what only the node knows.
-func (r *rendering) named() bool { return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString) }
+// hasPlaceholders reports whether a custom launcher's words contain placeholders such
+// as {node_rank}, whose values only the node knows.
+func (r *rendering) hasPlaceholders() bool {
+	return slices.ContainsFunc(r.LauncherArgv, placeholder.MatchString)
+}
 
 var placeholder = lazy.New(`\{(?:node_rank|nnodes|world_size|gpus_per_node|master_addr|master_port|hostfile)\}`)
 
-// hostfile writes the nodes and their slots for a launcher that wants a file.
+// hostfile returns the commands that write the nodes and their slots to a file, if a
+// custom launcher asks for {hostfile}.
 func (r *rendering) hostfile() string {
 	if r.Launcher != Custom || !slices.Contains(placeholder.FindAllString(strings.Join(r.LauncherArgv, " "), -1), "{hostfile}") {
 		return ""
@@ -145,8 +151,8 @@ scontrol show hostnames "` + r.nodelistOfAll() + `" | sed "s/\$/ slots=$GPUS_PER
 export HOSTFILE=` + quote(r.inside(r.absolute(name))) + `$SLURM_JOB_ID`
 }
 
-// placeholders runs a custom launcher. Its words may name what only the node
-// knows; nothing else in them has a meaning.
+// placeholders runs a custom launcher whose words contain placeholders. It replaces
+// the placeholders and expands nothing else in the words.
 const placeholders = `ops_n=$1 ops_words=(); shift
 for ops_w in "${@:1:ops_n}"; do  # what a custom launcher may name
   ops_w=${ops_w//"{node_rank}"/"$SLURM_NODEID"}; ops_w=${ops_w//"{nnodes}"/"$NNODES"}; ops_w=${ops_w//"{world_size}"/"$WORLD_SIZE"}
@@ -157,8 +163,8 @@ done
 exec "${ops_words[@]}" "${@:ops_n+1}"
 `
 
-// launcher is the command that starts the ranks of one node, one option a
-// line, as it stands inside single quotes.
+// launcher returns the command that starts the ranks of one node, one option per line.
+// The text goes into single quotes, so it must not contain any.
 func (r *rendering) launcher() []string {
 	if r.Launcher == Accelerate {
 		return r.accelerate()
@@ -170,7 +176,8 @@ func (r *rendering) launcher() []string {
 	run = append(run, `--nnodes="$NNODES"`, "--nproc-per-node="+r.procs())
 	if r.Rdzv.Backend == "c10d" {
 		run = append(run, "--rdzv-backend=c10d", `--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"`, `--rdzv-id="$SLURM_JOB_ID"`)
-		// Agents that share a host name, or have several, cannot tell who hosts the store.
+		// Agents cannot find out which of them hosts the store if several agents share a
+		// host name or one host has several names.
 		conf = append(conf, `is_host="$((SLURM_NODEID == 0))"`)
 	} else {
 		run = append(run, `--node-rank="$SLURM_NODEID"`, `--master-addr="$MASTER_ADDR"`, `--master-port="$MASTER_PORT"`)
@@ -186,14 +193,14 @@ func (r *rendering) launcher() []string {
 		run = append(run, "--rdzv-conf="+strings.Join(conf, ","))
 	}
 	if r.traced() {
-		// The role is what torch puts before each line: the node's name.
+		// torch prefixes each line of output with the role, so the role is the node's name.
 		run = append(run, `--role="${SLURMD_NODENAME:-$HOSTNAME}:" --tee=3 --log-dir="$RUN_DIR/${SLURMD_NODENAME:-node-$SLURM_NODEID}"`)
 	}
 	return run
 }
 
-// python is the interpreter of the ranks: uv's, the named environment's, or
-// the one on the PATH.
+// python returns the interpreter of the ranks: that of the named virtual environment,
+// or the one on the PATH, which uv sets for its own environment.
 func (r *rendering) python() string {
 	if r.ownPython() {
 		return `"$VENV/bin/python"`
@@ -201,12 +208,13 @@ func (r *rendering) python() string {
 	return "python"
 }
 
-// ownPython reports whether an environment is named that nothing else enters.
+// ownPython reports whether the launch has to use the interpreter of a virtual
+// environment by its path, because the launcher does not activate the environment.
 func (r *rendering) ownPython() bool {
 	return r.Venv != "" && (r.Launcher == Python || r.Launcher == Accelerate)
 }
 
-// procs is the number of ranks on a node.
+// procs returns the number of ranks per node, as a shell word.
 func (r *rendering) procs() string {
 	if *r.GPUsPerNode == 0 {
 		return "1"

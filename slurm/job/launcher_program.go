@@ -2,17 +2,19 @@ package job
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// TrainingProgram is what is trained with where nothing names a program.
+// TrainingProgram is the default program.
 const TrainingProgram = "pretrain_gpt.py"
 
-// OwnProgram is the file that a custom launcher's own words start, as train.py in
-// [python, train.py]; empty where they start none. No other program follows such words.
+// OwnProgram returns the file that the words of a custom launcher start, such as
+// train.py in [python, train.py]. It returns "" if they start none. The specification's
+// script is not appended to words that start a program of their own.
 func (s Spec) OwnProgram() string {
 	if s.Launcher != Custom {
 		return ""
@@ -20,21 +22,22 @@ func (s Spec) OwnProgram() string {
 	return startedBy(s.LauncherArgv)
 }
 
-// Program is the file that the launch starts by its name; empty where a custom
-// launcher finds its program by itself.
+// Program returns the file that the launch starts. It returns "" if the program is
+// known only to a custom launcher.
 func (s Spec) Program() string {
 	if s.Launcher != Custom {
 		return s.Script
 	}
-	words := append([]string{}, s.LauncherArgv...)
+	words := slices.Clone(s.LauncherArgv)
 	if s.Script != "" {
 		words = append(words, s.Script)
 	}
 	return startedBy(words)
 }
 
-// startedBy is the file that a command hands to Python, to a shell or to a launcher
-// such as torchrun; empty for a module, and for a program that is the command itself.
+// startedBy returns the file that a command gives to Python, to a shell or to a
+// launcher such as torchrun. It returns "" for a module, and if the program is the
+// command itself.
 func startedBy(words []string) string {
 	line := "srun"
 	for _, w := range words {

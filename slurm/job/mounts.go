@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Mounts maps folders of the node to folders inside a container and back. Each
-// element is host:inside[:flags]; a single path is the same on both sides.
+// Mounts maps folders of the host to folders inside a container and back. Each element
+// is host:inside[:flags]; a single path is the same on both sides.
 type Mounts []string
 
-// A Mount is one element of Mounts.
+// A Mount is one parsed element of Mounts.
 type Mount struct{ Host, Inside, Flags string }
 
-// apart is one mount an element: people also write several in one string, with
-// commas or blanks between them.
-func (ms Mounts) apart() Mounts {
+// separate returns the mounts with exactly one per element. People also write several
+// mounts in one string, separated by commas or blanks.
+func (ms Mounts) separate() Mounts {
 	var out Mounts
 	for _, m := range ms {
 		for {
@@ -40,9 +40,9 @@ func (ms Mounts) apart() Mounts {
 	return out
 }
 
-// Split reads every mount.
+// Split parses every mount.
 func (ms Mounts) Split() []Mount {
-	ms = ms.apart()
+	ms = ms.separate()
 	out := make([]Mount, len(ms))
 	for i, m := range ms {
 		parts := strings.SplitN(m, ":", 3)
@@ -57,14 +57,14 @@ func (ms Mounts) Split() []Mount {
 	return out
 }
 
-// ToContainer returns where the node's path is seen inside. The longest mount
-// wins; ok is false for a path that no mount covers.
+// ToContainer returns the path inside the container for a path of the host. The
+// longest matching mount wins; ok is false if no mount covers the path.
 func (ms Mounts) ToContainer(p string) (inside string, ok bool) {
 	return translate(ms.Split(), p, func(m Mount) (string, string) { return m.Host, m.Inside })
 }
 
-// ToHost returns where the path inside lies on the node. The longest mount
-// wins; ok is false for a path of the image itself.
+// ToHost returns the path on the host for a path inside the container. The longest
+// matching mount wins; ok is false for a path of the image itself.
 func (ms Mounts) ToHost(p string) (host string, ok bool) {
 	return translate(ms.Split(), p, func(m Mount) (string, string) { return m.Inside, m.Host })
 }
@@ -85,7 +85,7 @@ func translate(ms []Mount, p string, sides func(Mount) (from, to string)) (strin
 	return "", false
 }
 
-// below returns what is left of p under dir; ok is false where p lies elsewhere.
+// below returns p relative to dir; ok is false if p is not dir and not inside it.
 func below(dir, p string) (rest string, ok bool) {
 	if p == dir {
 		return "", true

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// nodeCheckProgram is what every rank of the check runs: its GPU gives most of
-// its memory and adds up, then all of them meet over NCCL. One line a node says
-// ok, one line a GPU says bad; a diagnosis reads both. It stands in single
-// quotes, so it holds none.
+// nodeCheckProgram is the Python program of every rank of the node check. Each rank
+// allocates most of its GPU's memory and computes a sum in it; then all ranks run
+// collectives over NCCL. Each good node prints one "ok" line and each bad GPU prints
+// one "bad" line. The diagnosis parses both lines. The program goes into single
+// quotes, so it must not contain any.
 const nodeCheckProgram = `import datetime, os, socket, sys, time
 import torch, torch.distributed as dist
 host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
@@ -45,7 +46,7 @@ if local == 0:
 dist.destroy_process_group()
 `
 
-// nodeCheck is a step before the training that ends the job where a node is bad.
+// nodeCheck returns the step before the training that ends the job if a node is bad.
 func (r *rendering) nodeCheck() string {
 	if !*r.NodeCheck || r.Minimal || *r.GPUsPerNode == 0 {
 		return ""
@@ -57,7 +58,7 @@ func (r *rendering) nodeCheck() string {
 		check.Launcher = Python
 	}
 	options := slices.DeleteFunc(r.srunOptions(), func(o string) bool {
-		// The name is the training's, by which it is found.
+		// The step of the training is found by its name, so the check must not have it.
 		return strings.HasPrefix(o, "--output=") || strings.HasPrefix(o, "--error=") || strings.HasPrefix(o, "--job-name=")
 	})
 	words := append([]string{"srun " + strings.Join(options, " ")}, r.containerOptions()...)

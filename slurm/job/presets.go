@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,10 +11,10 @@ import (
 // A setting is one variable of a preset.
 type setting struct {
 	name, value string
-	inRunDir    bool // value is a plain file name below the run's own folder
+	inRunDir    bool // value is a file name in the folder of the run
 }
 
-// shell is the value as the script writes it.
+// shell returns the value as a shell word.
 func (s setting) shell() string {
 	if s.inRunDir {
 		return `"$RUN_DIR/` + s.value + `"`
@@ -23,16 +22,16 @@ func (s setting) shell() string {
 	return quote(s.value)
 }
 
-// A Preset is a named set of variables, or a way to launch.
+// A Preset is a named set of environment variables, or an option of the launch.
 type Preset struct {
 	Name string
 	Doc  lang.Text
-	// Sets are its variables, NAME=value.
+	// Sets are the variables, as NAME=value.
 	Sets []string
 	set  []setting
 }
 
-// The presets that change the launch and set no variable.
+// These presets change the launch and set no variable.
 const (
 	joinedLog   = "joined-log"
 	perNodeLogs = "per-node-logs"
@@ -40,7 +39,7 @@ const (
 	privileged  = "docker-privileged"
 )
 
-// presets are those that every site has.
+// presets are the presets that exist at every site.
 var presets = []Preset{
 	preset("debug-nccl", "what NCCL sees of the network, and which rank desynchronised", "NCCL 看到的网络情况，以及哪个 rank 失去同步",
 		"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH,ENV", "TORCH_NCCL_DESYNC_DEBUG=1"),
@@ -68,18 +67,19 @@ func preset(name, en, zh string, sets ...string) Preset {
 	return p
 }
 
-// Presets lists the presets that every site has.
+// Presets lists the presets that exist at every site.
 func Presets() []Preset { return slices.Clone(presets) }
 
-// PresetFaults are what is wrong with a specification's presets at a site: Validate
-// does not know which ones a site has.
+// PresetFaults returns the faults in a specification's presets at a site. Validate
+// cannot check them, because it does not know the presets of the site.
 func (site Site) PresetFaults(s Spec) []*FieldError {
 	_, err := expandPresets(s.Preset, site)
-	errs, _ := errors.AsType[FieldErrors](err) // it makes no other
-	return errs
+	return AsFieldErrors(err)
 }
 
-// expandPresets looks up presets, the site's own first. A later one wins.
+// expandPresets returns the variables of the named presets. A preset of the site
+// replaces the built-in preset of the same name. If several presets set a variable,
+// the last one wins. Every error is FieldErrors.
 func expandPresets(names []string, site Site) ([]setting, error) {
 	var out []setting
 	at := map[string]int{}

@@ -12,12 +12,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// maxProducts bounds what one recipe expands to.
+// maxProducts is the most combinations that one recipe may expand to.
 const maxProducts = 2000
 
-// ImportRecipe turns one of Megatron's CI recipes into specifications, one for
-// each combination that its products name, with notes of what they do not
-// carry. The form is that of tests/test_utils/python_scripts/recipe_parser.py.
+// ImportRecipe turns one of Megatron's CI recipes into specifications, one for each
+// combination of its products, with notes on what the specifications cannot express.
+// tests/test_utils/python_scripts/recipe_parser.py defines the format of recipes.
 func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	root, err := parseYAML(text)
 	if err != nil {
@@ -52,7 +52,7 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	return specs, notes, nil
 }
 
-// get is the value of a key of a map.
+// get returns the value of a key of a map.
 func (n node) get(key string) (node, bool) {
 	for i, k := range n.keys {
 		if k == key {
@@ -62,8 +62,8 @@ func (n node) get(key string) (node, bool) {
 	return node{}, false
 }
 
-// lists is a value as a list of texts, a single one being a list of one.
-func (n node) lists() []string {
+// texts returns the texts of a list, or of a single value as a list of one.
+func (n node) texts() []string {
 	if n.kind != isList {
 		return []string{n.text}
 	}
@@ -74,27 +74,27 @@ func (n node) lists() []string {
 	return out
 }
 
-// products expands the nested products: every combination of the lists of the
-// inner ones, for the first test case of the outer one. cadence is a label and
-// multiplies nothing.
+// products expands the nested products of a recipe. Each outer product gives every
+// combination of the lists of its inner products, for its first test case. The list of
+// cadence is a label and does not multiply the combinations.
 func products(root node) ([]map[string]string, error) {
 	outer, _ := root.get("products")
 	var rows []map[string]string
 	for _, p := range outer.list {
 		test, _ := p.get("test_case")
 		inner, ok := p.get("products")
-		if names := test.lists(); !ok || len(names) == 0 || names[0] == "" {
+		if names := test.texts(); !ok || len(names) == 0 || names[0] == "" {
 			continue
 		}
 		for _, in := range inner.list {
-			combos := []map[string]string{{"test_case": test.lists()[0]}}
+			combos := []map[string]string{{"test_case": test.texts()[0]}}
 			for i, key := range in.keys {
 				if key == "cadence" {
 					continue
 				}
 				var next []map[string]string
 				for _, c := range combos {
-					for _, v := range in.list[i].lists() {
+					for _, v := range in.list[i].texts() {
 						if len(next)+len(rows) > maxProducts {
 							return nil, notSpec(phrase("names more than %d combinations", "展开超过 %d 种组合", maxProducts), phrase("split the recipe", "请拆分 recipe"))
 						}
@@ -119,8 +119,8 @@ var (
 	badInName   = lazy.New(`[^A-Za-z0-9._+-]+`)
 )
 
-// fill writes a recipe's template out as Python's str.format does: {name} is a
-// value, {{ and }} are braces.
+// fill expands a recipe's template like Python's str.format: {name} is replaced by a
+// value, and {{ and }} become braces.
 func fill(template string, values map[string]string) string {
 	const open, shut = "\x01", "\x02"
 	t := strings.NewReplacer("{{", open, "}}", shut).Replace(template)
@@ -133,15 +133,15 @@ func fill(template string, values map[string]string) string {
 	return strings.NewReplacer(open, "{", shut, "}").Replace(t)
 }
 
-// fromRecipe is one workload: its script is read as any other, then what the
-// recipe itself says wins.
+// fromRecipe imports one combination of a recipe. It imports the script like any
+// other script; then the values that the recipe itself gives override the script's.
 func fromRecipe(values map[string]string) (Spec, []Note) {
 	m := importer{job: script.Read("recipe", []byte("#!/bin/bash\n"+fill(values["script"], values)+"\n")).Jobs[0]}
 	m.start()
-	m.rest()
-	m.dropBad()
+	m.noteOtherCommands()
+	m.dropInvalid()
 	for i := range m.notes {
-		m.notes[i].Line = 0 // of the filled script, not of the recipe
+		m.notes[i].Line = 0 // a line of the expanded script has no meaning in the recipe
 	}
 	s := m.spec
 	name := strings.Trim(badInName.ReplaceAllString(fill(values["name"], values), "-"), "-")

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,19 +14,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// Options say what surrounds a rendering. The zero value is the usual one.
+// Options are the inputs of a rendering other than the specification. The zero value
+// is the usual rendering.
 type Options struct {
-	// Version is the program's, for the header; empty: devel.
+	// Version is this program's version, for the script's header; empty means devel.
 	Version string
-	// Minimal leaves out everything but the bare launch: no guards, no traces, no
+	// Minimal renders only the bare launch: no guards, no traces, and no default
 	// options of srun.
 	Minimal bool
-	// Connections is the CUDA_DEVICE_MAX_CONNECTIONS to set; the zero value stands
-	// for what RecommendedConnections says.
+	// Connections is the value of CUDA_DEVICE_MAX_CONNECTIONS to set; the zero value
+	// means the result of RecommendedConnections.
 	Connections Connections
-	// Site is the cluster's profile; it fills what the specification leaves out.
+	// Site is the cluster's profile. It fills in fields that the specification leaves
+	// out.
 	Site Site
-	// into is the id of the allocation that the script is a step of.
+	// into is the id of the allocation in which the script runs as a step; empty for a
+	// batch script.
 	into string
 }
 
@@ -36,21 +40,23 @@ type Connections struct{ Value, Reason string }
 type Script struct {
 	// Text is what sbatch reads.
 	Text string
-	// Hash is the SHA-256 of the specification that it came from, in hex.
+	// Hash is the SHA-256 of the specification, in hex.
 	Hash string
-	// WorkDir is where it must be submitted from: the log paths are relative to it.
+	// WorkDir is the folder to submit the script from: its log paths are relative to
+	// that folder.
 	WorkDir string
-	// LogDir must exist before it is submitted; relative to WorkDir, or absolute.
+	// LogDir is a folder that must exist before the script is submitted. It is
+	// relative to WorkDir or absolute.
 	LogDir string
-	// LogPaths are the patterns of its output and error files, absolute.
+	// LogPaths are the patterns of the output and error files, as absolute paths.
 	LogPaths []string
-	// Warnings are things that work and that an expert would not do.
+	// Warnings name choices that work but that an expert would avoid.
 	Warnings []lang.Text
 }
 
-// Render writes the batch script of a specification. The same specification
-// gives the same bytes. A specification that Validate faults is not rendered:
-// the error is FieldErrors.
+// Render writes the batch script of a specification. The same specification and
+// options give the same bytes. If Validate finds faults, Render returns them as
+// FieldErrors.
 func Render(s Spec, o Options) (Script, error) {
 	s = o.Site.Fill(s)
 	if errs := s.Validate(); len(errs) > 0 {
@@ -69,7 +75,7 @@ func Render(s Spec, o Options) (Script, error) {
 		LogPaths: []string{s.absolute(out), s.absolute(errLog)}, Warnings: r.warnings,
 	}
 	r.line("#!/bin/bash")
-	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmpOr(o.Version, "devel"), hash)
+	r.line("# Rendered by megatron-ops %s from specification sha256:%s", cmp.Or(o.Version, "devel"), hash)
 	r.line("# shellcheck disable=SC1003,SC1112,SC2016,SC2088,SC2089,SC2090 # single quotes hold literal text, or text for the nodes")
 	if o.into == "" {
 		for _, d := range s.directives(o.Site) {
@@ -79,13 +85,13 @@ func Render(s Spec, o Options) (Script, error) {
 	r.sections()
 	script.Text = r.text.String()
 	if !o.Minimal {
-		script.Text = carry(script.Text, given)
+		script.Text = embedSpec(script.Text, given)
 	}
 	return script, nil
 }
 
-// Hash is the SHA-256 of a specification, in hex. The order of keys and the
-// form it was written in do not matter.
+// Hash returns the SHA-256 of a specification, in hex. It depends neither on the order
+// of keys nor on the format that the specification was written in.
 func Hash(s Spec) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -95,8 +101,8 @@ func Hash(s Spec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// logPaths are the patterns of the job's two logs. An array's logs carry the
-// array's id and the element's index.
+// logPaths returns the file name patterns of the job's two logs. The names of an
+// array's logs contain the array's id and the element's index.
 func (s Spec) logPaths() (out, err string) {
 	base := "%x-%j"
 	if s.Array != "" {
@@ -106,12 +112,12 @@ func (s Spec) logPaths() (out, err string) {
 	return base + ".out", base + ".err"
 }
 
-// A rendering is one script being written.
+// A rendering holds the state while one script is written.
 type rendering struct {
 	Spec
 	Options
 	text       strings.Builder
-	nodesGiven bool // and not a default
+	nodesGiven bool // the specification itself has the number of nodes
 	presets    []setting
 	warnings   []lang.Text
 }
@@ -121,7 +127,7 @@ func (r *rendering) line(format string, a ...any) {
 	fmt.Fprintf(&r.text, format+"\n", a...)
 }
 
-// block writes lines that belong together, after an empty one.
+// block writes related lines after an empty line.
 func (r *rendering) block(text string) {
 	if text != "" {
 		r.line("\n%s", strings.TrimRight(text, "\n"))
@@ -140,7 +146,7 @@ func (r *rendering) prepare() error {
 	return nil
 }
 
-// traced reports whether the job leaves traces for diagnosis.
+// traced reports whether the job writes traces for the diagnosis.
 func (r *rendering) traced() bool { return *r.Monitor && !r.Minimal }
 
 // guarded reports whether the script checks the nodes.
@@ -175,7 +181,8 @@ func (r *rendering) sections() {
 	r.block(r.launch())
 }
 
-// path puts the folders of the specification and of the site before the PATH.
+// path returns the command that puts the folders of the specification and of the site
+// in front of the PATH.
 func (r *rendering) path() string {
 	dirs := append(slices.Clone(r.Path), r.Site.Path...)
 	if len(dirs) == 0 {
@@ -184,7 +191,8 @@ func (r *rendering) path() string {
 	return "export PATH=" + quote(strings.Join(dirs, ":")) + ":$PATH\n"
 }
 
-// rendezvous is how the nodes find one another, the same constants in every job.
+// rendezvous returns the exports by which the nodes find one another. They have the
+// same names in every job.
 func (r *rendering) rendezvous() string {
 	port := "${MASTER_PORT:-29500}"
 	if r.MasterPort != nil {
@@ -194,9 +202,9 @@ func (r *rendering) rendezvous() string {
 	if *r.GPUsPerNode == 0 {
 		world = "$NNODES"
 	}
-	// head may leave before scontrol has written every name; without +o pipefail
-	// a large job would die of that.
-	return r.together() + `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+	// head may exit before scontrol has written every name, which gives scontrol a
+	// SIGPIPE. +o pipefail keeps this from ending the script of a large job.
+	return r.unsetFirstComponent() + `MASTER_ADDR=$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
 export MASTER_ADDR
 export MASTER_PORT=` + port + `
 export NNODES=` + r.nodesOfAll() + `
@@ -204,8 +212,8 @@ export GPUS_PER_NODE=` + fmt.Sprint(*r.GPUsPerNode) + `
 export WORLD_SIZE=` + world
 }
 
-// environment is the exports that the user, the presets and the rules ask for.
-// A variable of the user's own wins.
+// environment returns the exports of the user, the presets and the rules. If several
+// of them set a variable, the user's value wins.
 func (r *rendering) environment() string {
 	var b strings.Builder
 	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
@@ -231,7 +239,7 @@ func (r *rendering) sets(name string) bool {
 	return own
 }
 
-// oneLine makes text safe inside a comment of the script.
+// oneLine makes text safe in a comment of the script.
 func oneLine(s string) string {
 	return strings.Map(func(c rune) rune {
 		if shellword.Invisible(c) {
@@ -241,8 +249,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// arguments is the program's command line as an array: one element for each,
-// a flag and its values on one line.
+// arguments returns the program's arguments as a bash array, with each flag and its
+// values on one line.
 func (r *rendering) arguments() string {
 	args := append(slices.Clone(r.Args), r.exitFlags()...)
 	if len(args) == 0 {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// runID gives trackers of experiments one run for all that belongs to it: the
-// attempts of a job that is requeued, the jobs of a chain and the elements of an
-// array that run one after the other. Each point of a sweep, and each element of
-// an array that run side by side, is a run of its own. Whoever sets a name by
-// hand keeps it.
+// runID returns the exports that make an experiment tracker record one run for jobs
+// that continue one another: the attempts of a requeued job, the jobs of a chain, and
+// the elements of an array that run one at a time. Each point of a sweep is a separate
+// run, and so is each element of an array whose elements can run in parallel. A name
+// that the user sets is kept.
 func (r *rendering) runID() string {
 	id := quote(r.Name) + "-$SLURM_JOB_ID"
 	if r.Array != "" {
@@ -32,7 +32,8 @@ func (r *rendering) runID() string {
 	return "# One run for whoever tracks it, over requeues and the jobs of a chain.\n" + strings.Join(lines, "\n")
 }
 
-// runNames are the variables of the trackers that the job uses.
+// runNames returns the variables that name the run for the trackers that the job uses,
+// without those that the specification or a preset sets.
 func (r *rendering) runNames() []string {
 	if r.Minimal {
 		return nil

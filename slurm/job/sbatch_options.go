@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,10 +10,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// sbatchWord is one long option of sbatch, with its value where it has one.
+// sbatchWord matches one long option of sbatch, with or without a value.
 var sbatchWord = lazy.New(`^--([a-z][a-z0-9-]*)(=.+)?$`)
 
-// fieldOf names the field that does what an option does.
+// fieldOf maps a long option of sbatch to the field with the same effect.
 var fieldOf = map[string]string{
 	"job-name": "name", "account": "account", "partition": "partition", "qos": "qos", "reservation": "reservation", "constraint": "constraint",
 	"nodes": "nodes", "gpus-per-node": "gpus_per_node", "gpus": "gpus_per_node", "cpus-per-task": "cpus_per_task", "mem": "mem", "mem-per-gpu": "mem_per_gpu",
@@ -22,25 +23,26 @@ var fieldOf = map[string]string{
 	"clusters": "cluster", "export": "env", "export-file": "env", "open-mode": "requeue",
 }
 
-// FieldOf is the field that does what a long option of sbatch does, or "".
+// FieldOf returns the field with the effect of a long option of sbatch, or "" if there
+// is none.
 func FieldOf(option string) string { return fieldOf[option] }
 
-// oneTask are options that ask for another number of tasks than one a node, or
-// spread the GPUs over tasks.
-var oneTask = strings.Fields("ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus-per-task gpus-per-socket tres-per-task overcommit")
+// taskOptions are options that change the number of tasks from one per node, or that
+// distribute the GPUs over tasks.
+var taskOptions = strings.Fields("ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus-per-task gpus-per-socket tres-per-task overcommit")
 
-// atSubmission are options that mean something to the one who calls sbatch, and
-// would only get in the way of the program that does.
+// atSubmission are options for the caller of sbatch. They would disturb this program,
+// which calls sbatch for the user.
 var atSubmission = strings.Fields("wrap wait test-only parsable quiet verbose help usage version autocomplete uid gid input get-user-env ignore-pbs")
 
-// sbatch checks the further options of sbatch: each is one that Slurm may know
-// and that changes nothing that the script itself arranges.
+// sbatch validates the field sbatch: each element must be an option that Slurm may
+// know and that does not conflict with what the script itself sets.
 func (v *validator) sbatch(s Spec) {
 	seen := map[string]bool{}
 	for _, word := range s.Sbatch {
 		m := sbatchWord.FindStringSubmatch(word)
 		if m == nil || unprintable(word) != fine {
-			v.add("sbatch", word, or(unprintable(word), phrase("is not one long option of sbatch", "不是一个 sbatch 长选项")), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
+			v.add("sbatch", word, cmp.Or(unprintable(word), phrase("is not one long option of sbatch", "不是一个 sbatch 长选项")), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
 			continue
 		}
 		name, value := m[1], strings.TrimPrefix(m[2], "=")
@@ -55,8 +57,8 @@ func (v *validator) sbatch(s Spec) {
 	}
 }
 
-// refusesOption says why an option of sbatch cannot stand in a list of further
-// ones, and what would work.
+// refusesOption returns why an option is not allowed in the field sbatch, and what
+// would work. why is fine if the option is allowed.
 func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
 	leave := phrase("leave it out", "请去掉")
 	switch known, ok := script.SbatchOption(name); {
@@ -66,7 +68,7 @@ func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
 		return phrase("lacks its value", "缺少取值"), phrase("write --%s=value", "请写 --%s=取值", name)
 	case ok && known.Alone && value != "":
 		return phrase("takes no value", "不带取值"), phrase("write --%s", "请写 --%s", name)
-	case slices.Contains(oneTask, name):
+	case slices.Contains(taskOptions, name):
 		return phrase("changes the number of tasks: the launch needs one a node", "会改变任务数：启动需要每个节点一个任务"), leave
 	case slices.Contains(atSubmission, name):
 		return phrase("is for whoever calls sbatch, not for the job", "是给调用 sbatch 的人用的，与作业无关"), leave

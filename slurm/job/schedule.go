@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// signalled reports whether the ranks are to be told to save and end.
+// signalled reports whether the ranks can receive a signal to save and end.
 func (s Spec) signalled() bool { return s.Signal != "" || s.KillSwitch != "" }
 
-// exitSignal is the signal that makes Megatron save and end. torch's launcher
-// ends its ranks itself on TERM, INT, HUP and QUIT, so it is USR1 unless the
-// specification asks for another one.
+// exitSignal returns the signal on which Megatron saves and ends, without SIG. The
+// default is USR1, because torch's launcher ends its ranks itself on TERM, INT, HUP and
+// QUIT.
 func (s Spec) exitSignal() string {
 	if s.Signal == "" {
 		return "USR1"
@@ -28,7 +28,7 @@ func (s Spec) exitSignal() string {
 	return name
 }
 
-// signalNames are the numbers that people write, on Linux.
+// signalNames maps the signal numbers of Linux that people write to names.
 var signalNames = map[string]string{"1": "HUP", "2": "INT", "3": "QUIT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
 // toBatch reports whether Slurm sends the signal to the batch shell alone.
@@ -37,8 +37,8 @@ func (s Spec) toBatch() bool {
 	return ok && strings.ContainsAny(who, "Bb")
 }
 
-// exitFlags are the flags with which Megatron takes the signal as a wish to
-// save and end, where the arguments lack them.
+// exitFlags returns the flags that make Megatron save and end on the signal, as far as
+// the arguments do not have them.
 func (r *rendering) exitFlags() []string {
 	if !r.signalled() || r.Minimal || !strings.HasPrefix(path.Base(r.Script), "pretrain_") || slices.Contains(r.Args, "--exit-signal-handler") {
 		return nil
@@ -50,8 +50,8 @@ func (r *rendering) exitFlags() []string {
 	return flags
 }
 
-// beforeStart ends an element of an array, or a restart, while the kill switch
-// is there.
+// beforeStart returns the commands that end the job before its launch if the kill
+// switch exists, such as a further element of an array or a restart.
 func (r *rendering) beforeStart() string {
 	if r.KillSwitch == "" {
 		return ""
@@ -63,8 +63,9 @@ KILL_SWITCH=` + file + `
 [[ ! -e $KILL_SWITCH ]] || { echo "kill switch $KILL_SWITCH is there: not starting; remove it first" >&2; exit 0; }`
 }
 
-// afterStart waits for the step where the batch shell has something to do
-// meanwhile: to pass a signal on, or to look for the kill switch.
+// afterStart returns the end of the launch command. If the batch shell has to pass on
+// a signal or to poll the kill switch, the step runs in the background and afterStart
+// also returns the commands that wait for it.
 func (r *rendering) afterStart() string {
 	if !r.toBatch() && r.KillSwitch == "" {
 		return r.joined()
@@ -101,8 +102,8 @@ done
 	return b.String()
 }
 
-// joined also writes both streams of every rank to one file, keeping the exit
-// status (pipefail).
+// joined returns the redirection for the preset joined-log: both streams of every rank
+// also go to one file. The redirection does not change the exit status.
 func (r *rendering) joined() string {
 	if !slices.Contains(r.Preset, joinedLog) {
 		return ""
@@ -111,8 +112,8 @@ func (r *rendering) joined() string {
   > >(tee -a ` + quote(r.LogDir+"/") + `"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1`
 }
 
-// series queues the next run of a job that repeats itself, first of all, so
-// that a failure of this run does not end the series.
+// series returns the commands that queue the next run of a periodic job. They run
+// before the launch, so that a failure of this run does not end the series.
 func (r *rendering) series() string {
 	if r.Every == "" || r.into != "" {
 		return ""
@@ -125,11 +126,11 @@ if [[ ! -e %s && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
     echo "the next run could not be queued: the series ends here" >&2
 fi
 find %s -maxdepth 1 -name %s -mtime +7 -delete  # old logs of the series`,
-		r.Every, r.Name, quote(stop), quote(stop), periods(r.Every), quote(r.LogDir), quote(r.Name+"-*"))
+		r.Every, r.Name, quote(stop), quote(stop), beginAfter(r.Every), quote(r.LogDir), quote(r.Name+"-*"))
 }
 
-// chained queues the next job of a chain, which waits for the end of this one
-// however it comes: at the time limit, on a failure, or by being done.
+// chained returns the commands that queue the next job of a chain. The next job starts
+// when this job has ended, whether it succeeds, fails or reaches its time limit.
 func (r *rendering) chained() string {
 	if r.Chain == nil || *r.Chain < 2 || r.into != "" {
 		return ""
@@ -145,8 +146,8 @@ if [[ $LINK -lt %d && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
 fi`, *r.Chain, stop, stop, r.Name, *r.Chain, *r.Chain)
 }
 
-// periods turns the specification's word to a form of --begin.
-func periods(every string) string {
+// beginAfter returns the value of --begin for the period every, such as now+12hours.
+func beginAfter(every string) string {
 	switch every {
 	case "hourly":
 		return "now+1hour"
@@ -160,15 +161,17 @@ func periods(every string) string {
 	return "now+" + n + unit
 }
 
-// sourced is the body of a train: each element reads the script anew, so that
-// it can be edited, or linked to another one, before the next element starts.
+// sourced returns the body of an array job whose elements source the script Train.
+// Each element reads the script again, so that a person can edit or replace it before
+// the next element starts.
 func (r *rendering) sourced() string {
 	return `# The train: hold it with scontrol hold, edit the file, release it; no place in the queue is lost.
 # shellcheck source=/dev/null
 source ` + quote(sourcePath(r.Train))
 }
 
-// sourcePath keeps source from searching the PATH for a bare name.
+// sourcePath adds ./ to a relative path, because source searches the PATH for a name
+// without a slash.
 func sourcePath(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -179,8 +182,8 @@ func sourcePath(p string) string {
 // secretNames are the variables that the secrets file may set.
 var secretNames = strings.Fields("HF_TOKEN HUGGING_FACE_HUB_TOKEN WANDB_API_KEY COMET_API_KEY MLFLOW_TRACKING_TOKEN NGC_API_KEY AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN")
 
-// secrets reads tokens from a file of the user's own, so that they stand
-// neither in this text nor in any command line.
+// secrets returns the commands that export tokens from a file of the user, so that
+// tokens appear neither in the script nor on a command line.
 func (r *rendering) secrets() string {
 	file := r.Site.SecretsFile
 	if file == "" {

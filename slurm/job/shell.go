@@ -8,14 +8,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Place is where a launch by hand runs: the nodes in rank order. Without
-// names the commands say NODE0 and so on.
+// A Place names the nodes of a launch by hand, in rank order. If there are no names,
+// the commands contain the placeholder NODE0.
 type Place struct {
 	Nodes []string
 }
 
-// ForShell writes the launch as commands to type, one for each node, without
-// Slurm: the container included, every value quoted.
+// ForShell returns the launch as commands to type without Slurm, one per node. The
+// commands start the container too, and every value is quoted.
 func ForShell(s Spec, o Options, where Place) ([]string, error) {
 	s = o.Site.Fill(s)
 	if errs := s.Validate(); len(errs) > 0 {
@@ -40,7 +40,7 @@ func ForShell(s Spec, o Options, where Place) ([]string, error) {
 	return commands, nil
 }
 
-// byHand is the command for one node.
+// byHand returns the command for one node.
 func (r *rendering) byHand(node int, where Place) string {
 	master := "NODE0"
 	switch {
@@ -84,7 +84,7 @@ func (r *rendering) byHand(node int, where Place) string {
 	return strings.Join(words, " \\\n  ")
 }
 
-// isHost is 1 for the node that keeps the rendezvous' store.
+// isHost returns 1 for the node that hosts the store of the rendezvous, else 0.
 func isHost(node int) int {
 	if node == 0 {
 		return 1
@@ -92,7 +92,7 @@ func isHost(node int) int {
 	return 0
 }
 
-// environmentOf is every variable that the launch sets, by hand.
+// environmentOf returns every variable that a launch by hand sets.
 func (r *rendering) environmentOf() []setting {
 	var out []setting
 	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
@@ -109,7 +109,8 @@ func (r *rendering) environmentOf() []setting {
 	return out
 }
 
-// containerByHand starts the container with the variables written out.
+// containerByHand returns the words that start the container, with the values of the
+// variables of env.
 func (r *rendering) containerByHand(env []setting) []string {
 	var words []string
 	pass := map[string]string{Docker: "-e ", Enroot: "--env "}[r.Container.Runtime]
@@ -133,7 +134,8 @@ func (r *rendering) containerByHand(env []setting) []string {
 	return words
 }
 
-// argumentLines are the arguments, a flag and its values on one line.
+// argumentLines returns the quoted arguments as lines. A flag and its values share a
+// line.
 func argumentLines(args []string) []string {
 	var lines []string
 	for _, a := range args {
@@ -146,8 +148,8 @@ func argumentLines(args []string) []string {
 	return lines
 }
 
-// Hostfile writes the nodes as a hostfile of launchers that want one, a line
-// "NODE slots=GPUS" each.
+// Hostfile returns the nodes as a hostfile for launchers, with one line
+// "NODE slots=GPUS" per node.
 func Hostfile(nodes []string, gpusPerNode int) string {
 	var b strings.Builder
 	for _, n := range nodes {
@@ -156,17 +158,18 @@ func Hostfile(nodes []string, gpusPerNode int) string {
 	return b.String()
 }
 
-// An Interactive is a session as commands to type.
+// An Interactive has the commands of an interactive session. A person types them and
+// fills in JOBID and NODE.
 type Interactive struct {
-	Allocate string // takes the nodes and keeps them
-	Shell    string // one node at once, in a shell on it
-	Join     string // a further shell in the allocation; JOBID and NODE are to be filled in
-	Side     string // a step beside the training, which takes no GPU
-	Release  string
+	Allocate string // allocates the nodes and keeps them
+	Shell    string // allocates one node and starts a shell on it
+	Join     string // starts a further shell in the allocation
+	Side     string // runs a step next to the training, without a GPU
+	Release  string // ends the allocation
 }
 
-// ForSession writes the commands of an interactive session with the nodes that
-// s asks for.
+// ForSession returns the commands of an interactive session with the nodes that s
+// requests.
 func ForSession(s Spec, o Options) (Interactive, error) {
 	s = o.Site.Fill(s)
 	if errs := s.Validate(); len(errs) > 0 {
@@ -176,7 +179,7 @@ func ForSession(s Spec, o Options) (Interactive, error) {
 	ask := strings.Join(s.words(o.Site), " ")
 	one := s
 	one.Nodes = new(1)
-	one.Nodelist, one.Begin, one.Dependency = s.Nodelist, "", ""
+	one.Begin, one.Dependency = "", ""
 	gpus := ""
 	if *s.GPUsPerNode > 0 {
 		gpus = " --gres=gpu:0"
@@ -190,8 +193,8 @@ func ForSession(s Spec, o Options) (Interactive, error) {
 	}, nil
 }
 
-// words are the directives as words of a command line. Logs, arrays and
-// requeueing mean nothing to a session.
+// words returns the sbatch options as words of a command line, without the options
+// that have no meaning in a session, such as logs, arrays and requeueing.
 func (s Spec) words(site Site) []string {
 	s.Array, s.Requeue, s.Signal, s.Comment = "", nil, "", ""
 	var words []string
@@ -204,9 +207,9 @@ func (s Spec) words(site Site) []string {
 	return words
 }
 
-// IntoStep writes the launch as a script that runs inside an allocation that
-// one already holds: `bash script`, again and again. It has no directives, and
-// its step takes the allocation's nodes.
+// IntoStep renders the launch as a script to run inside an existing allocation, with
+// `bash script`, any number of times. The script has no directives, and its step runs
+// on the nodes of the allocation.
 func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 	if !slurm.IsJobID(string(id)) {
 		return Script{}, &FieldError{Field: "into", Value: string(id), Msg: phrase("is not a job id", "不是作业号"), Fix: phrase("give a number such as 4711", "请给出数字，例如 4711")}
@@ -235,23 +238,24 @@ func IntoStep(s Spec, o Options, id slurm.JobID) (Script, error) {
 	return Render(s, o)
 }
 
-// StepName is the name that the script of IntoStep gives to its step, and
-// StepFiles the path of its logs without what follows the dot. mark is the script's argument; it tells the launches of one
-// allocation apart.
+// StepName returns the name that the script of IntoStep gives to its step. mark is the
+// argument of the script, which distinguishes the launches in one allocation.
 func StepName(s Spec, mark string) string { return s.WithDefaults().Name + "-" + mark }
 
-// StepFiles is described with StepName.
+// StepFiles returns the path of the logs of such a step, without the extension.
 func StepFiles(s Spec, id slurm.JobID, mark string) string {
 	s = s.WithDefaults()
 	return s.absolute(path.Join(s.LogDir, s.Name+"-"+string(id)+"-"+mark))
 }
 
-// StepTraces is the folder of what such a step leaves for diagnosis.
+// StepTraces returns the folder of the traces that such a step writes for the
+// diagnosis.
 func StepTraces(s Spec, id slurm.JobID, mark string) string {
 	return s.absolute(path.Join(s.WithDefaults().LogDir, string(id), "attempt-"+mark))
 }
 
-// into reads, from Slurm, what a batch shell would have in its environment.
+// into returns the commands that ask Slurm for the variables which a batch shell would
+// have in its environment.
 func into(id, name string) string {
 	return `# A step in a job that runs already. srun reads the job from here, and shares with the job's other steps.
 export SLURM_JOB_ID=` + quote(id) + ` SLURM_OVERLAP=1

@@ -2,7 +2,8 @@ package job
 
 import "slices"
 
-// A Site is what a cluster's profile knows and a specification may leave out.
+// A Site is a cluster's profile: values for fields that a specification leaves out,
+// and facts about the nodes.
 type Site struct {
 	Account      string `json:"account,omitempty"`
 	Partition    string `json:"partition,omitempty"`
@@ -10,34 +11,35 @@ type Site struct {
 	GPUsPerNode  int    `json:"gpus_per_node,omitempty"`
 	GPU          string `json:"gpu,omitempty"`
 	GPURequest   string `json:"gpu_request,omitempty"`
-	GRESType     string `json:"gres_type,omitempty"` // type word in GPU requests
+	GRESType     string `json:"gres_type,omitempty"` // GPU type in requests, such as h100 in gpu:h100:8
 	CPUsPerTask  int    `json:"cpus_per_task,omitempty"`
-	CPUsPerNode  int    `json:"cpus_per_node,omitempty"` // as Slurm counts them: threads
-	// ThreadsPerCore of the nodes; 2 where hyper-threading is on.
+	CPUsPerNode  int    `json:"cpus_per_node,omitempty"` // hardware threads, which Slurm counts as CPUs
+	// ThreadsPerCore is the number of threads per core; 2 if hyper-threading is on.
 	ThreadsPerCore int       `json:"threads_per_core,omitempty"`
 	Time           string    `json:"time,omitempty"`
 	Container      Container `json:"container,omitzero"`
 	Shared         []string  `json:"shared,omitempty"` // file systems that every node sees
-	// Path are folders of programs, such as those of a Slurm or uv of its own place,
-	// that scripts put before the PATH.
+	// Path are folders of programs that scripts put in front of the PATH, for example
+	// if Slurm or uv is installed in a folder of its own.
 	Path []string `json:"path,omitempty"`
 	// SecretsFile is a file of NAME=value lines with mode 600 that scripts read.
 	SecretsFile string `json:"secrets_file,omitempty"`
-	// Presets are the site's own sets of variables, by name.
+	// Presets are the site's own presets: sets of variables, by name of the preset.
 	Presets map[string]map[string]string `json:"presets,omitempty"`
-	// Megatron is the release that jobs run where neither their specification nor
-	// their worktree nor their image tells.
+	// Megatron is the release to assume for a job if its specification, worktree and
+	// image do not tell the release.
 	Megatron string `json:"megatron,omitempty"`
 	// ExtraFlags are the flags of the site's fork of Megatron-LM.
 	ExtraFlags []string `json:"extra_flags,omitempty"`
-	// NVLinkDomain is how many GPUs one NVLink switch joins, where the kind of GPU
-	// is sold in several sizes.
+	// NVLinkDomain is the number of GPUs in one NVLink domain, for GPU models that are
+	// sold with domains of several sizes.
 	NVLinkDomain int `json:"nvlink_domain,omitempty"`
 	// Driver is the version of NVIDIA's driver on the nodes, such as 580.65.06.
 	Driver string `json:"driver,omitempty"`
 }
 
-// Fill gives s what it leaves out and the site knows.
+// Fill returns s with the site's values in the fields that s leaves out. It also sets
+// the array of a sweep.
 func (site Site) Fill(s Spec) Spec {
 	or := func(p *string, v string) {
 		if *p == "" {

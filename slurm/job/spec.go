@@ -1,13 +1,13 @@
-// Package job is the job specification and its rendering to a batch script:
-// decoding and checking what a person wrote, and writing the script that
-// Slurm runs. It also reads existing scripts back. It is pure: a
-// specification in, text out; no clock, no files, no cluster.
+// Package job defines the job specification. It decodes and validates the
+// specification that a person wrote, renders the specification to the batch script
+// that Slurm runs, and imports existing scripts. The package is pure: it uses no
+// clock, no files and no cluster.
 package job
 
-// A Spec is one job as a person describes it. The same struct reads YAML and
-// JSON, and its tags name the shell's flags: name is the flag, help and zh say
-// what the field means, ex shows a value. Fields lists them all. A nil pointer
-// is a field left out, so that 0 and false can be said.
+// A Spec is one job as a person describes it. The same struct is decoded from YAML
+// and JSON, and its tags define the command-line flags: name is the flag, help and
+// zh document the field, ex is an example value. Fields lists all fields. A nil
+// pointer is a field that was left out, which differs from an explicit 0 or false.
 type Spec struct {
 	Name        string `json:"name,omitempty" name:"name" short:"J" placeholder:"NAME" help:"job name" zh:"作业名" ex:"gpt-7b"`
 	Cluster     string `json:"cluster,omitempty" name:"cluster" placeholder:"NAME" help:"cluster to run on, as the configuration names it" zh:"运行所在的集群（配置中的名称）" ex:"prod"`
@@ -78,7 +78,7 @@ type Spec struct {
 	KillSwitch string   `json:"kill_switch,omitempty" name:"kill-switch" placeholder:"FILE" help:"file whose presence makes the job save and end" zh:"该文件一旦出现，作业保存并结束" ex:"/lustre/alice/STOP"`
 }
 
-// A Container says where the ranks run.
+// A Container describes the container in which the ranks run.
 type Container struct {
 	Runtime string            `json:"runtime,omitempty" name:"runtime" placeholder:"NAME" help:"none, pyxis, enroot, singularity, apptainer or docker" zh:"none、pyxis、enroot、singularity、apptainer 或 docker" def:"none" ex:"pyxis"`
 	Image   string            `json:"image,omitempty" name:"image" placeholder:"IMAGE" help:"image: a registry name, a .sqsh or a .sif file" zh:"镜像：仓库名、.sqsh 或 .sif 文件" ex:"/images/megatron.sqsh"`
@@ -87,7 +87,7 @@ type Container struct {
 	Env     map[string]string `json:"env,omitempty" name:"env" mapsep:"none" placeholder:"NAME=VALUE" help:"environment variables that only the container gets" zh:"只在容器内设置的环境变量" ex:"{UV_PROJECT_ENVIRONMENT: /opt/venv}"`
 }
 
-// An Rdzv says how torch.distributed.run's agents meet.
+// An Rdzv configures the rendezvous of torch.distributed.run's agents.
 type Rdzv struct {
 	Backend string            `json:"backend,omitempty" name:"backend" placeholder:"NAME" help:"static or c10d" zh:"static 或 c10d" def:"static" ex:"c10d"`
 	Conf    map[string]string `json:"conf,omitempty" name:"conf" mapsep:"none" placeholder:"KEY=VALUE" help:"rendezvous options, and max_restarts" zh:"会合选项，以及 max_restarts" ex:"{join_timeout: 600}"`
@@ -100,7 +100,7 @@ type Artifact struct {
 	JSON   string `json:"json,omitempty" name:"json" placeholder:"KEY=VALUE" help:"what the file must hold as JSON, such as status=done" zh:"文件 JSON 内容须满足的条件，如 status=done" ex:"status=done"`
 }
 
-// A Retry says when a failed job is submitted again.
+// A Retry says when and how often a failed job is submitted again.
 type Retry struct {
 	Max *int     `json:"max,omitempty" name:"max" placeholder:"N" help:"how many times at most; 3 where on says what for" zh:"最多几次；设置了 on 时默认 3" def:"0" ex:"2"`
 	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl-no-traceback, node-failure]"`
@@ -124,8 +124,8 @@ const (
 	Custom     = "custom"
 )
 
-// WithDefaults returns s with every field that has a fixed default filled in.
-// What only the site knows stays as it is; see Site.
+// WithDefaults returns s with the fixed default in every field that was left out.
+// It does not fill in the site's defaults; see Site.Fill.
 func (s Spec) WithDefaults() Spec {
 	or := func(p *string, v string) {
 		if *p == "" {
@@ -172,8 +172,8 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// WorldSize is the number of ranks: one for each GPU, or one for each node
-// where there are none.
+// WorldSize returns the number of ranks: one per GPU, or one per node if the job
+// has no GPUs.
 func (s Spec) WorldSize() int {
 	s = s.WithDefaults()
 	return *s.Nodes * max(1, *s.GPUsPerNode)

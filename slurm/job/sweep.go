@@ -11,18 +11,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// maxPoints bounds a sweep: Slurm's usual MaxArraySize is 1001.
+// maxPoints is the most points of a sweep: Slurm's default MaxArraySize is 1001.
 const maxPoints = 1000
 
-// An axis is one thing that a sweep varies: a flag of the program, or a variable
-// of the environment as env.NAME, with the values that it takes.
+// An axis is one parameter of a sweep with its values. Its name is a flag of the
+// program without dashes, or env.NAME for an environment variable.
 type axis struct {
 	Name   string
 	Values []string
 }
 
-// A Point is one run of a sweep: the values of the axes in their order, and the
-// specification that it amounts to.
+// A Point is one run of a sweep: one value for each axis, in the order of the axes,
+// and the specification of that run.
 type Point struct {
 	Values []string
 	Spec   Spec
@@ -30,7 +30,7 @@ type Point struct {
 	index  int
 }
 
-// String is the point as its axes and values, such as "lr=1e-4 seed=1".
+// String returns the point as axes and values, such as "lr=1e-4 seed=1".
 func (p Point) String() string {
 	words := make([]string, len(p.axes))
 	for i, a := range p.axes {
@@ -44,7 +44,8 @@ var (
 	axisRange = lazy.New(`^(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.([1-9][0-9]{0,8}))?$`)
 )
 
-// readAxis reads lr=1e-4,3e-4 or seed=1..4, also with a step: size=8..64..8.
+// readAxis parses an axis such as lr=1e-4,3e-4, seed=1..4, or size=8..64..8 with a
+// step of 8.
 func readAxis(text string) (axis, lang.Text) {
 	name, values, ok := strings.Cut(text, "=")
 	a := axis{Name: strings.TrimPrefix(name, "--")}
@@ -89,7 +90,7 @@ func readAxis(text string) (axis, lang.Text) {
 	return a, fine
 }
 
-// sweep checks the axes and how many points they make.
+// sweep validates the axes and the number of points.
 func (v *validator) sweep(s Spec) {
 	if len(s.Sweep) == 0 {
 		return
@@ -128,11 +129,12 @@ func (v *validator) sweep(s Spec) {
 	}
 }
 
-// arrayOf are the elements of n points.
+// arrayOf returns the array with one element for each of n points.
 func arrayOf(n int) string { return fmt.Sprintf("0-%d", n-1) }
 
-// Recounted is a specification whose sweep took the place of another: its array
-// has an element for each point, and lets as many run at a time as before.
+// Recounted returns s with an array that fits the number of points of its sweep, for
+// use after the sweep was replaced. The array keeps its limit of elements that run at
+// the same time.
 func (s Spec) Recounted() Spec {
 	had := s.Array
 	s.Array = ""
@@ -148,10 +150,10 @@ func (s Spec) Recounted() Spec {
 	return s
 }
 
-// Points are the runs of a sweep, those of the last axis next to one another;
-// none where the specification has no sweep, or one that Validate faults. Each
-// point saves and logs in folders of its own, below those that the specification
-// names.
+// Points returns the runs of a sweep; the last axis varies fastest. It returns none if
+// the specification has no sweep, or a sweep that Validate rejects. Each point has its
+// own folders for checkpoints and TensorBoard, inside the folders that the
+// specification names.
 func (s Spec) Points() []Point {
 	var v validator
 	if v.sweep(s); len(s.Sweep) == 0 || len(v.errs) > 0 {
@@ -187,19 +189,20 @@ func (s Spec) Points() []Point {
 	return points
 }
 
-// ownFolders are Megatron's flags whose folders two runs must not share.
+// ownFolders are Megatron's flags whose folders must differ between the points.
 var ownFolders = strings.Fields("--save --load --tensorboard-dir --wandb-save-dir --non-persistent-global-ckpt-dir")
 
-// args are what a point adds to the program's arguments, of which the last one
-// counts: its flags, and its folders where the specification names some. What is
-// loaded from another folder than it saves to stays the same for all.
+// args returns the arguments that a point adds to those of the specification: the
+// point's flags, and the point's folders for the folder flags that the specification
+// has. Of several values of a flag, the program uses the last. All points share the
+// folder of --load if it is not also the folder of --save.
 func (p Point) args(s Spec) []string {
 	var words []string
 	folder := make([]string, len(p.axes))
 	for i, a := range p.axes {
 		given := strings.TrimPrefix(a.Name, "env.") + "-" + p.Values[i]
 		if folder[i] = badInName.ReplaceAllString(given, "-"); folder[i] != given {
-			folder[i] += "-" + strconv.Itoa(p.index) // two values may have become alike
+			folder[i] += "-" + strconv.Itoa(p.index) // the replacement may make two values equal
 		}
 		if !strings.HasPrefix(a.Name, "env.") {
 			words = append(words, "--"+a.Name, p.Values[i])
@@ -217,7 +220,7 @@ func (p Point) args(s Spec) []string {
 	return words
 }
 
-// env are the variables that a point sets.
+// env returns the environment variables that a point sets.
 func (p Point) env() map[string]string {
 	env := map[string]string{}
 	for i, a := range p.axes {
@@ -228,7 +231,7 @@ func (p Point) env() map[string]string {
 	return env
 }
 
-// lastValue is the value that a flag has in the end, or "".
+// lastValue returns the last value of a flag in args, or "".
 func lastValue(args []string, flag string) (value string) {
 	for i, a := range args {
 		if v, ok := strings.CutPrefix(a, flag+"="); ok {
@@ -240,7 +243,8 @@ func lastValue(args []string, flag string) (value string) {
 	return value
 }
 
-// points gives each element of the array the arguments and variables of its point.
+// points returns the commands that give each element of the array the arguments and
+// variables of its point.
 func (r *rendering) points() string {
 	points := r.Spec.Points()
 	if len(points) == 0 {
@@ -263,7 +267,7 @@ func (r *rendering) points() string {
 	return b.String()
 }
 
-// sweptNames are the variables that the points set.
+// sweptNames returns the names of the environment variables that the sweep varies.
 func (s Spec) sweptNames() []string {
 	points := s.Points()
 	if len(points) == 0 {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// traceSettings are the variables that make NCCL, torch and Python leave
-// something to diagnose. Sources: NCCL's environment variables (NCCL_DEBUG_FILE,
-// with %h and %p), torch's ProcessGroupNCCL.hpp and TraceUtils.h.
+// traceSettings are the variables that make NCCL, torch and Python write traces for
+// the diagnosis. Sources: NCCL's environment variables (NCCL_DEBUG_FILE, with %h and
+// %p), torch's ProcessGroupNCCL.hpp and TraceUtils.h.
 var traceSettings = []setting{
 	{name: "PYTHONFAULTHANDLER", value: "1"},
 	{name: "NCCL_DEBUG", value: "WARN"},
@@ -19,11 +19,11 @@ var traceSettings = []setting{
 	{name: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
 }
 
-// attempt is the folder of one attempt below that of the logs.
+// attempt is the folder of one attempt, relative to the folder of the logs.
 const attempt = "$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}"
 
-// traces makes the run's own folder, one for each attempt, and points
-// everything that can tell of a failure there.
+// traces returns the commands that create a folder for this attempt, and that direct
+// all traces there.
 func (r *rendering) traces() string {
 	if !r.traced() {
 		return ""
@@ -55,8 +55,7 @@ export DIRTY
 	return b.String()
 }
 
-// traceSettings are the variables of the traces that neither the user nor a
-// preset sets otherwise.
+// traceSettings returns the trace variables that neither the user nor a preset sets.
 func (r *rendering) traceSettings() []setting {
 	return slices.DeleteFunc(slices.Clone(traceSettings), func(s setting) bool {
 		return r.sets(s.name) || r.presetSets(s.name)
@@ -67,9 +66,9 @@ func (r *rendering) presetSets(name string) bool {
 	return slices.ContainsFunc(r.presets, func(p setting) bool { return p.name == name })
 }
 
-// marker is one line per node and attempt that says what was started there;
-// nodes that were started differently show by their hashes. Its text is for
-// the nodes, in single quotes.
+// marker returns the command that prints one line per node and attempt about what was
+// started there. Hashes in the line show whether nodes were started differently. The
+// command runs on the nodes and is in single quotes here.
 func (r *rendering) marker() string {
 	last := "$(((SLURM_NODEID + 1) * GPUS_PER_NODE - 1))"
 	first := "$((SLURM_NODEID * GPUS_PER_NODE))"

@@ -17,13 +17,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Bounds of a specification's text, which is text from outside.
+// Limits on the text of a specification, which is untrusted.
 const (
 	maxBytes = 256 << 10
 	maxDepth = 16
 )
 
-// A kind says what a node of the text is, in a reader's words.
+// A kind is the type of a node, in a reader's words.
 type kind string
 
 const (
@@ -36,17 +36,17 @@ const (
 	isMap  kind = "a map"
 )
 
-// A node is one value as it was written: YAML and JSON come to the same tree.
-// Scalars keep their text, so that "3e-4" and "010" reach a program unchanged.
+// A node is one value of a YAML or JSON document. Scalars keep their text, so that
+// "3e-4" and "010" reach a program unchanged.
 type node struct {
 	kind kind
 	text string
-	line int // of the text, from 1
+	line int // in the document, from 1
 	list []node
-	keys []string // of a map, in order; list holds the values
+	keys []string // keys of a map, in order; list holds the values
 }
 
-// parse reads YAML, and so JSON, into a tree.
+// parse reads YAML, of which JSON is a subset, into a tree of nodes.
 func parse(data []byte) (node, error) {
 	if len(data) > maxBytes {
 		return node{}, notSpec(phrase("%d bytes are more than a specification may have", "%d 字节超过了规格允许的大小", len(data)), phrase("at most %d", "最多 %d", maxBytes))
@@ -57,8 +57,8 @@ func parse(data []byte) (node, error) {
 	return parseYAML(bytes.TrimPrefix(data, []byte("\ufeff")))
 }
 
-// said is the kind as what is wrong with a value.
-func (k kind) said() lang.Text {
+// fault returns the message for a value that has the wrong kind k.
+func (k kind) fault() lang.Text {
 	return map[kind]lang.Text{
 		isNull: phrase("is nothing", "没有值"), isText: phrase("is text", "是文本"), isInt: phrase("is a number", "是数字"),
 		isReal: phrase("is a decimal number", "是小数"), isBool: phrase("is true or false", "是 true 或 false"),
@@ -68,7 +68,7 @@ func (k kind) said() lang.Text {
 
 func atMostLevels() lang.Text { return phrase("at most %d levels", "最多 %d 层", maxDepth) }
 
-// notSpec is an error about the text as a whole.
+// notSpec returns an error about the text as a whole.
 func notSpec(msg, fix lang.Text) *FieldError {
 	return &FieldError{Field: "spec", Msg: msg, Fix: fix}
 }
@@ -82,7 +82,7 @@ func join(path, key string) string {
 
 func parseYAML(data []byte) (n node, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the parser is another's, the text a stranger's
+		if r := recover(); r != nil { // the parser is third-party code, and may panic on untrusted text
 			n, err = node{}, notSpec(phrase("not YAML that can be read", "不是可读取的 YAML"), phrase("check its indentation and quotes", "请检查缩进与引号"))
 		}
 	}()
@@ -107,8 +107,8 @@ func parseYAML(data []byte) (n node, err error) {
 	return fromAST(file.Docs[0].Body, "", 0)
 }
 
-// checkTokens refuses what a specification has no use for, before the parser
-// follows it: anchors, aliases and tags, and brackets nested without end.
+// checkTokens rejects anchors, aliases, tags and too deep nesting before the parser
+// expands or follows them. A specification needs none of these.
 func checkTokens(tokens token.Tokens) error {
 	depth, dashes, line := 0, 0, 0
 	for _, t := range tokens {
@@ -173,12 +173,12 @@ func fromAST(a ast.Node, path string, depth int) (node, error) {
 		return fromPairs([]*ast.MappingValueNode{v}, path, depth)
 	}
 	return node{}, &FieldError{
-		Field: cmpOr(path, "spec"), Line: line,
+		Field: cmp.Or(path, "spec"), Line: line,
 		Msg: phrase("YAML's %s is not taken", "不接受 YAML 的 %s", strings.ToLower(a.Type().String())), Fix: phrase("write a plain value", "请写普通的值"),
 	}
 }
 
-// lineOf is where a node stands.
+// lineOf returns the line of a node, or 0 if it is unknown.
 func lineOf(a ast.Node) int {
 	if a == nil || a.GetToken() == nil || a.GetToken().Position == nil {
 		return 0
@@ -199,15 +199,8 @@ func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, err
 		if err != nil {
 			return node{}, err
 		}
-		child.line = line // a value may begin below its key
+		child.line = line // the line of the key; the value may begin further down
 		n.keys, n.list = append(n.keys, key), append(n.list, child)
 	}
 	return n, nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

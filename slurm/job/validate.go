@@ -11,9 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Validate checks every field by itself, and those that belong together, and
-// returns every fault in the order of the specification. It does not look at
-// files, the cluster or Megatron's own rules.
+// Validate checks each field, and fields that depend on each other, and returns all
+// faults. It does not check files, the cluster or Megatron's own rules.
 func (s Spec) Validate() []*FieldError {
 	v := validator{}
 	for _, r := range rows(s) {
@@ -31,8 +30,8 @@ func (s Spec) Validate() []*FieldError {
 	return v.errs
 }
 
-// A row is one field that a grammar alone decides; an empty value is a field
-// left out.
+// A row is the value of a field that its grammar checks. An empty value is a field
+// that was left out.
 type row struct {
 	field, value string
 	grammar      grammar
@@ -82,7 +81,7 @@ func rows(s Spec) []row {
 		{"artifact.path", s.Artifact.Path, file},
 		{"kill_switch", s.KillSwitch, file},
 	}
-	for _, m := range s.Container.Mounts.apart() {
+	for _, m := range s.Container.Mounts.separate() {
 		rs = append(rs, row{"container.mounts", m, grammar{checkMount, phrase("host:inside or host:inside:flags, both absolute", "host:inside 或 host:inside:flags，两侧都是绝对路径")}})
 	}
 	for _, p := range s.Path {
@@ -100,10 +99,10 @@ func rows(s Spec) []row {
 	return rs
 }
 
-// give tells what would work, in the words of a field's grammar.
+// give returns the fix for a value that a grammar rejects.
 func give(what lang.Text) lang.Text { return phrase("give %s", "请给出%s", what) }
 
-// use names the field that does what was wanted.
+// use returns the fix that names the field to use instead.
 func use(field string) lang.Text { return phrase("use %s", "请用 %s", field) }
 
 func notTogether(with string) lang.Text {
@@ -131,7 +130,7 @@ func (v *validator) number(field string, n *int, lo, hi int) {
 	}
 }
 
-// program checks what runs and with which words.
+// program validates the program, its arguments, the options of srun, and the numbers.
 func (v *validator) program(s Spec) {
 	switch {
 	case s.Worktree == "":
@@ -165,13 +164,13 @@ func (v *validator) program(s Spec) {
 	v.number("chain", s.Chain, 1, 1000)
 }
 
-// maxNice is as far as Slurm's --nice goes.
+// maxNice is the largest value of Slurm's --nice.
 const maxNice = 2_147_483_645
 
-// maxWord is Linux's MAX_ARG_STRLEN: what one argument or variable may hold.
+// maxWord is Linux's MAX_ARG_STRLEN: the limit in bytes of one argument or variable.
 const maxWord = 128 << 10
 
-// words checks arguments, which may hold any character but one.
+// words validates arguments, which may contain any character except NUL.
 func (v *validator) words(field string, words []string) {
 	for _, w := range words {
 		switch {
@@ -187,22 +186,22 @@ func (v *validator) words(field string, words []string) {
 
 var srunWord = lazy.New(`^--[a-z][a-z0-9-]*(?:=.*)?$`)
 
-// insideJob reports whether an absolute path lies in the worktree, or in a
-// container, where the image may hold the code.
+// insideJob reports whether an absolute path lies in the worktree. In a container it
+// always reports true, because the image may contain the code.
 func insideJob(s Spec, p string) bool {
-	if s.Container.Runtime != "" && s.Container.Runtime != NoContainer {
+	if s.contained() {
 		return true
 	}
 	_, ok := below(path.Clean(s.Worktree), path.Clean(p))
 	return ok
 }
 
-// denied are the variables that change what bash or the loader itself does, so
-// that no quoting of their value helps; ours are set by the script.
+// denied are variables that change how bash, the dynamic loader or another program
+// works. Quoting their values would not make them safe.
 var (
 	denied         = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
 	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_ ops_")
-	// ours are the variables that the script sets itself, with what to say instead.
+	// ours are the variables that the script sets itself, with what to use instead.
 	ours = map[string]lang.Text{
 		"MASTER_ADDR":      phrase("it is the job's first node", "它是作业的首个节点"),
 		"MASTER_PORT":      use("master_port"),
@@ -214,7 +213,7 @@ var (
 		"LOCAL_RANK":       phrase("torch sets it", "由 torch 设置"),
 		"LOCAL_WORLD_SIZE": phrase("torch sets it", "由 torch 设置"),
 	}
-	// taken are the names that the script uses for itself, and bash for its own.
+	// taken are names of variables that the script or bash uses internally.
 	taken = strings.Fields("ARGS CODE DIRTY GPU_USE GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP TOLD VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
 	secretName = lazy.New(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)

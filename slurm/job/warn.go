@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// warn says what works and an expert would not do.
+// warn adds warnings about choices that work but that an expert would avoid.
 func (r *rendering) warn() {
 	add := func(cond bool, warning lang.Text) {
 		if cond {
@@ -38,8 +38,8 @@ func (r *rendering) warn() {
 	}
 }
 
-// inShared reports whether a path looks like one of the node's and not of an
-// image: a file system that the site shares, or a home.
+// inShared reports whether a path probably lies on the host and not in an image: on a
+// shared file system of the site, or in a home folder.
 func (r *rendering) inShared(p string) bool {
 	return slices.ContainsFunc(append([]string{"/home", "/lustre", "/mnt", path.Dir(path.Clean(r.Worktree))}, r.Site.Shared...), func(dir string) bool {
 		_, in := below(path.Clean(dir), path.Clean(p))

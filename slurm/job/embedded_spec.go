@@ -11,26 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// A rendered script ends with its specification, as YAML in comments: bash skips
-// them, sbatch stops reading options long before, and no value of one line holds
-// a line's end, since Encode escapes it. The sum of the text above tells whether
-// somebody changed the script since.
+// A rendered script ends with its specification as YAML in comment lines. Bash
+// skips comments, and sbatch has stopped reading options long before these lines. A
+// value cannot break out of its comment line, because Encode escapes line ends. The
+// checksum of the text above shows whether the script was edited after rendering.
 const (
-	carriedMark   = "# The specification, for megatron-ops import; sha256 of the text above: "
-	carriedPrefix = "#| "
+	embeddedMark   = "# The specification, for megatron-ops import; sha256 of the text above: "
+	embeddedPrefix = "#| "
 )
 
-// carry is script with its specification at the end. One that would not come back
-// as it is, for its size or for bytes that are no characters, is left out.
-func carry(script string, s Spec) string {
+// embedSpec appends the specification to its script. It leaves out a specification
+// that Decode would not give back unchanged: one that is too large or that is not
+// valid UTF-8.
+func embedSpec(script string, s Spec) string {
 	text := Encode(s)
 	if len(text) > maxBytes || bytes.ContainsRune(text, utf8.RuneError) {
 		return script
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s%s\n", script, carriedMark, sumOf(script))
+	fmt.Fprintf(&b, "%s\n%s%s\n", script, embeddedMark, sumOf(script))
 	for line := range strings.Lines(string(text)) {
-		b.WriteString(carriedPrefix + line)
+		b.WriteString(embeddedPrefix + line)
 	}
 	return b.String()
 }
@@ -40,18 +41,19 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// withoutCarried is the part of a script that says and does something.
-func withoutCarried(script string) string {
-	if at := strings.LastIndex(script, "\n"+carriedMark); at >= 0 {
+// withoutEmbedded returns a script without its embedded specification.
+func withoutEmbedded(script string) string {
+	if at := strings.LastIndex(script, "\n"+embeddedMark); at >= 0 {
 		return script[:at]
 	}
 	return script
 }
 
-// carried is the specification that a script carries; unchanged reports that the
-// script is still as it was rendered, ok that there is one that can be read.
-func carried(script string) (s Spec, unchanged, ok bool) {
-	at := strings.LastIndex(script, "\n"+carriedMark)
+// embeddedSpec returns the specification at the end of a script. unchanged reports
+// that the script was not edited since it was rendered; ok is false if the script
+// has no readable specification.
+func embeddedSpec(script string) (s Spec, unchanged, ok bool) {
+	at := strings.LastIndex(script, "\n"+embeddedMark)
 	if at < 0 {
 		return Spec{}, false, false
 	}
@@ -59,7 +61,7 @@ func carried(script string) (s Spec, unchanged, ok bool) {
 	head, body, _ := strings.Cut(script[at+1:], "\n")
 	var text strings.Builder
 	for line := range strings.Lines(body) {
-		if l, is := strings.CutPrefix(line, carriedPrefix); is {
+		if l, is := strings.CutPrefix(line, embeddedPrefix); is {
 			text.WriteString(l)
 		}
 	}
@@ -67,12 +69,14 @@ func carried(script string) (s Spec, unchanged, ok bool) {
 	if err != nil {
 		return Spec{}, false, false
 	}
-	return s, strings.TrimPrefix(head, carriedMark) == sumOf(above), true
+	return s, strings.TrimPrefix(head, embeddedMark) == sumOf(above), true
 }
 
-// changed is what somebody made of a script that was rendered from s: s, but
-// where the script reads otherwise than a fresh rendering of s does.
-func changed(s, read Spec, notes []Note) (Spec, []Note) {
+// withEdits returns s with the edits that a person made to its rendered script. read
+// and notes are what the importer reads from the edited script. An edit is a field in
+// which read differs from an import of a fresh rendering of s. Notes that the fresh
+// rendering gives too are dropped.
+func withEdits(s, read Spec, notes []Note) (Spec, []Note) {
 	fresh, err := Render(s, Options{})
 	if err != nil {
 		return read, notes
@@ -84,7 +88,7 @@ func changed(s, read Spec, notes []Note) (Spec, []Note) {
 	})
 }
 
-// override sets what differs between was and is into s.
+// override copies to s the fields of is that differ from was.
 func override(s, was, is reflect.Value) {
 	for i := range s.NumField() {
 		switch f, a, b := s.Field(i), was.Field(i), is.Field(i); {
