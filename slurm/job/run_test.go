@@ -20,6 +20,14 @@ func twoNodes(args ...string) job.Spec {
 	return job.Spec{Name: "gpt", Nodes: ptr(2), GPUsPerNode: ptr(8), Worktree: "/shared/tree", Args: args}
 }
 
+// bareLaunch is twoNodes without guards and traces, started by Python. Its script runs
+// a third of the processes: it is for tests that are about another part of the script.
+func bareLaunch(args ...string) job.Spec {
+	s := twoNodes(args...)
+	s.Launcher, s.Guards, s.Monitor = job.Python, ptr(false), ptr(false)
+	return s
+}
+
 func TestTheLaunchLineOfEveryNode(t *testing.T) {
 	t.Parallel()
 	r := execute(t, twoNodes("--lr", "3e-4"), job.Options{})
@@ -124,7 +132,9 @@ func TestGuardsOnlyWarnOfWhatTheyCannotSee(t *testing.T) {
 	for name, gpus := range map[string]string{"no answer": "", "another form": "0, NVIDIA H100, 81559 MiB\n", "a partitioned GPU": "0, [N/A]\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := execute(t, twoNodes(), job.Options{}, "STANDIN_GPUS="+gpus)
+			s := twoNodes()
+			s.Monitor = ptr(false)
+			r := execute(t, s, job.Options{}, "STANDIN_GPUS="+gpus)
 			require.Zero(t, r.code, r.output)
 			require.Contains(t, r.output, "guard: warning: node1: nvidia-smi does not say which GPUs are free")
 			require.Len(t, r.of("python"), 2)
@@ -142,7 +152,7 @@ func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := twoNodes()
+			s := bareLaunch()
 			change(&s)
 			r := execute(t, s, job.Options{}, "STANDIN_EXIT=7")
 			require.Equal(t, 7, r.code, r.output)
@@ -302,7 +312,7 @@ func TestConnectionsOnlyWhereTheMatrixAsks(t *testing.T) {
 
 func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 	t.Parallel()
-	s := twoNodes("--lr", "1")
+	s := bareLaunch("--lr", "1")
 	s.NodeCheck = ptr(true)
 	r := execute(t, s, job.Options{}, "STANDIN_EXIT=1")
 	require.Equal(t, 3, r.code, r.output)
@@ -315,7 +325,7 @@ func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 
 func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
 	t.Parallel()
-	s := twoNodes()
+	s := bareLaunch()
 	s.Chain = ptr(3)
 	for link, next := range map[string]string{"": "2", "2": "3", "3": "", "x[$(touch \"$CANARY\")]": "2"} {
 		r := execute(t, s, job.Options{}, "LINK="+link)
@@ -335,7 +345,7 @@ func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
 
 func TestASeriesQueuesItsNextRunAndStops(t *testing.T) {
 	t.Parallel()
-	s := twoNodes()
+	s := bareLaunch()
 	s.Every = "12h"
 	r := execute(t, s, job.Options{})
 	require.Zero(t, r.code, r.output)

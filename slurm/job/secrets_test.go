@@ -17,7 +17,7 @@ func TestSecretsComeFromAFileOfTheirOwner(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	o := job.Options{Site: job.Site{SecretsFile: file}}
 	for _, runtime := range []string{"none", "docker", "singularity"} {
-		s := twoNodes()
+		s := bareLaunch()
 		if runtime != "none" {
 			s.Container = job.Container{Runtime: runtime, Image: "/i.sif"}
 		}
@@ -34,12 +34,12 @@ func TestSecretsComeFromAFileOfTheirOwner(t *testing.T) {
 	}
 
 	require.NoError(t, os.Chmod(file, 0o644))
-	r := execute(t, twoNodes(), o)
+	r := execute(t, bareLaunch(), o)
 	require.Equal(t, 3, r.code)
 	require.Contains(t, r.output, "must be yours, with mode 600")
 
 	o.Site.SecretsFile = "/nowhere/secrets"
-	require.Zero(t, execute(t, twoNodes(), o).code, "no file, no secrets")
+	require.Zero(t, execute(t, bareLaunch(), o).code, "no file, no secrets")
 }
 
 func TestSecretsAreRefusedInTheSpecification(t *testing.T) {

@@ -119,7 +119,7 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 
 func TestALauncherFindsItsHostfile(t *testing.T) {
 	t.Parallel()
-	s := twoNodes()
+	s := bareLaunch()
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"mylauncher", "--hostfile={hostfile}"}
 	r := execute(t, s, job.Options{})
 	require.Zero(t, r.code, r.output)

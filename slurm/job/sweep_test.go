@@ -38,7 +38,7 @@ func TestASweepIsEveryCombination(t *testing.T) {
 
 func TestEachElementOfASweepRunsItsPoint(t *testing.T) {
 	t.Parallel()
-	s := twoNodes("--lr", "1", "--wandb-project", "p")
+	s := bareLaunch("--lr", "1", "--wandb-project", "p")
 	s.Sweep = []string{`lr=1e-4,$(touch "$CANARY"),it's`, "seed=-1..0", "env.T_X=a b,'"}
 	s.Container = job.Container{Runtime: job.Docker, Image: "a"}
 	for i, p := range s.Points() {
@@ -116,15 +116,16 @@ func TestASweepThatMakesNoSenseIsRefused(t *testing.T) {
 func TestATrackedRunKeepsItsName(t *testing.T) {
 	t.Parallel()
 	tracked := func(change func(*job.Spec), settings ...string) map[string]string {
-		s := twoNodes("--wandb-project", "p")
+		s := bareLaunch("--wandb-project", "p")
 		change(&s)
 		r := execute(t, s, job.Options{}, settings...)
 		require.Zero(t, r.code, r.output)
 		return r.of("python")[1].Env
 	}
 	none := func(*job.Spec) {}
-	require.Equal(t, "gpt-42", tracked(none)["WANDB_RUN_ID"])
-	require.Equal(t, "allow", tracked(none)["WANDB_RESUME"])
+	env := tracked(none)
+	require.Equal(t, "gpt-42", env["WANDB_RUN_ID"])
+	require.Equal(t, "allow", env["WANDB_RESUME"])
 	require.Equal(t, "gpt-42", tracked(none, "SLURM_RESTART_COUNT=2")["WANDB_RUN_ID"])
 	require.Equal(t, "mine", tracked(none, "WANDB_RUN_ID=mine")["WANDB_RUN_ID"])
 	require.Equal(t, "own", tracked(func(s *job.Spec) { s.Env = map[string]string{"WANDB_RUN_ID": "own"} })["WANDB_RUN_ID"])
@@ -134,7 +135,7 @@ func TestATrackedRunKeepsItsName(t *testing.T) {
 	require.Empty(t, tracked(func(s *job.Spec) { s.Args = nil })["WANDB_RUN_ID"], "nobody tracks it")
 	require.Equal(t, "gpt-42", tracked(func(s *job.Spec) { s.Env = map[string]string{"MLFLOW_TRACKING_URI": "x"} })["MLFLOW_RUN_NAME"])
 
-	s := twoNodes("--wandb-project", "p")
+	s := bareLaunch("--wandb-project", "p")
 	s.Chain = ptr(3)
 	r := execute(t, s, job.Options{})
 	require.Equal(t, "gpt-42", r.of("sbatch")[0].Env["WANDB_RUN_ID"], "the next job of the chain inherits it")
