@@ -364,7 +364,11 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 	case ":-", "-", ":=", "=":
 		def := joinFields(r.word(p.Exp.Word, f))
 		if s, ok := value.Literal(); found && ok && s != "" || found && !ok {
-			return value
+			either, changed := value.withDefault(def, op, 0)
+			if changed && strings.HasSuffix(op, "=") {
+				r.assign(ref.Name, either, f, ref.Line)
+			}
+			return either
 		}
 		if found && ref.Of == nil && op[0] != ':' { // it is set, if only to nothing
 			return value
@@ -408,6 +412,36 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 		ref.Of = value
 	}
 	return refValue(ref)
+}
+
+// withDefault returns v after an expansion with the operator op, such as :-, and the
+// default def. If v is a variable that branches set, def replaces each alternative that
+// is unset, or that is empty and op begins with a colon. changed reports that def
+// replaced an alternative.
+func (v Value) withDefault(def Value, op string, depth int) (either Value, changed bool) {
+	if s, ok := v.Literal(); ok {
+		if len(v) == 0 || s == "" && op[0] == ':' {
+			return def, true
+		}
+		return v, false
+	}
+	ref := v.Only()
+	if ref == nil || len(ref.Alt) == 0 || ref.list() || ref.Loop || depth > maxReadings {
+		return v, false
+	}
+	own := *ref
+	own.Alt = nil
+	if len(ref.Alt) == 1 { // a branch leaves the variable unset
+		own.Alt, changed = append(own.Alt, def), true
+	}
+	for _, alternative := range ref.Alt {
+		one, replaced := alternative.withDefault(def, op, depth+1)
+		own.Alt, changed = append(own.Alt, one), changed || replaced
+	}
+	if !changed {
+		return v, false
+	}
+	return Value{{Ref: &own, Line: v[0].Line, Quoted: v[0].Quoted}}, true
 }
 
 func operator(p *syntax.ParamExp) string {
