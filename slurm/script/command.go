@@ -317,7 +317,7 @@ func (r *reader) readings(args []Arg, branch []Arm) []reading {
 		return []reading{{args, branch}}
 	}
 	values := ref.Alt
-	if len(values) == 1 {
+	if len(values) == 1 && !ref.Loop {
 		values = append([]Value{nil}, values...) // it may stay unset
 	}
 	var out []reading
