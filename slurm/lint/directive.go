@@ -134,8 +134,8 @@ func crlf(c *checker) {
 // shownSubmission reports whether a comment shows an sbatch line with one of
 // the options.
 func (c *checker) shownSubmission(options *lazy.Pattern) bool {
-	return slices.ContainsFunc(c.job.Comments, func(x script.Comment) bool {
-		return strings.Contains(x.Text, "sbatch ") && options.MatchString(x.Text)
+	return slices.ContainsFunc(c.job.Comments, func(comment string) bool {
+		return strings.Contains(comment, "sbatch ") && options.MatchString(comment)
 	})
 }
 

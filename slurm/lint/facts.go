@@ -214,15 +214,8 @@ func (c *checker) anyCommand(match func(*script.Command) bool) bool {
 	return slices.ContainsFunc(c.job.Commands, match)
 }
 
-// comments is the text of all comments, in small letters.
-func (c *checker) comments() string {
-	var b strings.Builder
-	for _, x := range c.job.Comments {
-		b.WriteString(strings.ToLower(x.Text))
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
+// comments returns the text of all comments in small letters, one per line.
+func (c *checker) comments() string { return strings.ToLower(strings.Join(c.job.Comments, "\n")) }
 
 // head is a line of the head of the script for what is missing there.
 func (c *checker) head() int {

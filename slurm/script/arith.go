@@ -6,7 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// An Expr is arithmetic whose operands may be unknown.
+// An Expr is an arithmetic expression whose operands may be unknown.
 type Expr struct {
 	Op   string // "" for a leaf
 	X, Y *Expr
@@ -25,10 +25,10 @@ func (e *Expr) each(f func(Value)) {
 	e.Y.each(f)
 }
 
-// A Span is the smallest and largest value that an expression can have.
+// A Span is the range of values that an expression can have, from Lo to Hi inclusive.
 type Span struct{ Lo, Hi int64 }
 
-// Span computes e, with the leaves that are not numbers given by leaf.
+// Span returns the range of e. leaf returns the range of operands that are not numbers.
 func (e *Expr) Span(leaf func(Value) (Span, bool)) (Span, bool) {
 	if e == nil {
 		return Span{}, false
@@ -90,17 +90,17 @@ func apply(op string, x, y Span) (Span, bool) {
 	return Span{}, false
 }
 
-// Int computes e where every operand is a number.
+// Int returns the value of e; ok is false if an operand is not a number.
 func (e *Expr) Int() (int64, bool) {
 	s, ok := e.Span(func(Value) (Span, bool) { return Span{}, false })
 	return s.Lo, ok && s.Lo == s.Hi
 }
 
-// arith reads a syntax tree of arithmetic.
+// arith converts a syntax tree of arithmetic, and evaluates the assignments in it.
 func (r *reader) arith(x syntax.ArithmExpr, f frame) *Expr {
 	switch x := x.(type) {
 	case *syntax.Word:
-		v := joinFields(r.word(x, f))
+		v := joinWords(r.word(x, f))
 		if s, ok := v.Literal(); ok && isName(s) {
 			v = r.variable(s, f, f.text.at(x.Pos().Offset()), "$"+s)
 		}
@@ -135,8 +135,8 @@ func (r *reader) arith(x syntax.ArithmExpr, f frame) *Expr {
 	return &Expr{Leaf: refValue(&Ref{Kind: Output, Shell: f.sh, Source: "$((…))"})}
 }
 
-// sumValue is the value of an arithmetic expansion: a number where it can be
-// computed.
+// sumValue returns the value of an arithmetic expansion: a number if all operands are
+// known, else a reference.
 func sumValue(e *Expr, f frame, line int, source string) Value {
 	if n, ok := e.Int(); ok {
 		return textValue(textOf(n), line)

@@ -52,15 +52,15 @@ func (r *reader) exit(_ *Command, f frame) {
 func (r *reader) cd(c *Command, f frame) {
 	for _, a := range c.Args[1:] {
 		if s := a.Text(); s != "--" && s != "-P" && s != "-L" {
-			f.sh.Dir = f.sh.below(a.Value, c.Line)
+			f.sh.Dir = f.sh.resolve(a.Value, c.Line)
 			return
 		}
 	}
 	f.sh.Dir = textValue("~", c.Line)
 }
 
-// below is the folder dir as sh, which stands elsewhere, names it.
-func (sh *Shell) below(dir Value, line int) Value {
+// resolve returns the folder dir, which may be relative to the working directory of sh.
+func (sh *Shell) resolve(dir Value, line int) Value {
 	to, shown := dir.Literal()
 	if !shown || path.IsAbs(to) || strings.HasPrefix(to, "~") || to == "-" || len(sh.Dir) == 0 {
 		return dir
@@ -71,9 +71,9 @@ func (sh *Shell) below(dir Value, line int) Value {
 	return append(slices.Clip(sh.Dir), Piece{Text: "/" + to, Line: line, Quoted: true})
 }
 
-// harmlessSources are files that set up a program, not a job: what they set is
-// no launch value.
-var harmlessSources = []string{
+// environmentScripts are the ends of the names of files that set up an installed
+// program. Scripts that source them get no variables of the launch from them.
+var environmentScripts = []string{
 	"activate", "conda.sh", "mamba.sh", ".bashrc", ".bash_profile", ".profile", "/etc/profile", "modules.sh", "lmod.sh", "/init/bash", "z00_lmod.sh",
 }
 
@@ -89,25 +89,18 @@ func (r *reader) source(c *Command, f frame) {
 		r.stmts(parsed.Stmts, g)
 		return
 	}
-	for _, s := range harmlessSources {
-		if strings.HasSuffix(file, s) {
-			return
-		}
+	if !slices.ContainsFunc(environmentScripts, func(s string) bool { return strings.HasSuffix(file, s) }) {
+		f.sh.Sourced = true
 	}
-	f.sh.Sourced = true
 }
 
 func (r *reader) eval(c *Command, f frame) {
-	var words []Value
-	for _, a := range c.Args[1:] {
-		words = append(words, a.Value)
-	}
-	file, t, _ := parse(r.flatten(joinWords(words)))
+	file, t, _ := parse(r.flatten(joinWords(values(c.Args[1:]))))
 	f.text = t
 	r.stmts(file.Stmts, f)
 }
 
-// A Handler is one trap.
+// A Handler is one trap command.
 type Handler struct {
 	Signals []string // without SIG
 	Shell   *Shell
@@ -138,12 +131,12 @@ func (r *reader) trap(c *Command, f frame) {
 	r.handler(args[0].Value, f)
 }
 
-// handler reads the commands of a trap. What it calls may be defined later, so
-// it is read once more at the end of the script.
+// handler evaluates the commands of a trap at the end of the script, because they may
+// call functions that are defined later.
 func (r *reader) handler(v Value, f frame) {
 	file, t, _ := parse(r.flatten(v))
 	g := frame{sh: f.sh, text: t, trap: true, depth: f.depth + 1}
-	r.later = append(r.later, func() {
+	r.deferred = append(r.deferred, func() {
 		g.sh = g.sh.fork()
 		g.sh.ended = false
 		r.stmts(file.Stmts, g)
@@ -154,7 +147,8 @@ var signalNumbers = map[string]string{
 	"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "14": "ALRM", "15": "TERM", "18": "CONT", "19": "STOP", "23": "URG", "24": "XCPU",
 }
 
-// SignalName is a signal's name in capitals without SIG, whatever its form.
+// SignalName returns the name of a signal in capitals without SIG. s is a name or a
+// number.
 func SignalName(s string) string {
 	if n, ok := signalNumbers[s]; ok {
 		return n
@@ -218,22 +212,22 @@ func (r *reader) unset(c *Command, f frame) {
 	}
 }
 
-// shift takes the first words away, one unless told; by more than there are it does
-// nothing.
+// shift removes positional parameters: one, or the given number of them. As in bash, a
+// number above the number of parameters removes none.
 func (r *reader) shift(c *Command, f frame) {
 	if f.args == nil {
 		return
 	}
 	n, err := strconv.Atoi(cmp.Or(c.argText(1), "1"))
 	if err != nil {
-		n = len(f.args.list) // by how many the file does not show: none is known any more
+		n = len(f.args.list) // the number is unknown, so all parameters become unknown
 	}
 	if n >= 0 && n <= len(f.args.list) {
 		f.args.list = slices.Clone(f.args.list[n:])
 	}
 }
 
-// argText is the text of the i-th word, or "".
+// argText returns the text of word i, or "" if there is none.
 func (c *Command) argText(i int) string {
 	if i < len(c.Args) {
 		return c.Args[i].Text()
@@ -241,7 +235,7 @@ func (c *Command) argText(i int) string {
 	return ""
 }
 
-// write remembers a here-document that is written to a file.
+// write records a here-document that the command writes to a file.
 func (r *reader) write(c *Command, _ frame) {
 	var doc *Document
 	name := ""
@@ -263,34 +257,27 @@ func (r *reader) write(c *Command, _ frame) {
 		return
 	}
 	r.files[fileKey(name)] = doc.text
-	r.job.Written = append(r.job.Written, Written{Name: name, Document: doc})
+	r.job.Written = append(r.job.Written, WrittenFile{Name: name, Document: doc})
 }
 
-// fileKey names a file the same however its folder is written.
-func fileKey(name string) string {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		return name[i+1:]
-	}
-	return name
-}
+// fileKey returns the name of a file without its folder, which a script may write in
+// several ways.
+func fileKey(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
+// written returns the text of a file that the script wrote.
 func (r *reader) written(name string) (text, bool) {
 	t, ok := r.files[fileKey(name)]
 	return t, ok
 }
 
-// functionCall runs the body of a function of the script.
+// functionCall evaluates the body of a function of the script.
 func (r *reader) functionCall(fn function, c *Command, f frame) {
 	r.job.Functions[c.Name()] = true
 	f.text = fn.text
 	f.function = c.Name()
 	f.callLine = c.Line
 	f.redirs = c.Redirects
-	p := &params{[]Value{}}
-	for _, a := range c.Args[1:] {
-		p.list = append(p.list, a.Value)
-	}
-	f.args = p
+	f.args = &params{values(c.Args[1:])}
 	if c.Env != c.Shell {
 		saved := f.sh.vars
 		f.sh.vars = maps.Clone(c.Env.vars)

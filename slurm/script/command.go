@@ -9,20 +9,20 @@ import (
 
 // A Command is one simple command, in the order in which commands run.
 type Command struct {
-	// Shell is the shell that expands its words; Env is what it sees of the
-	// environment, which differs where it is started by srun or in a container.
+	// Shell is the shell that expands the command's words. Env holds the command's
+	// environment, which differs if srun starts the command or it runs in a container.
 	Shell, Env *Shell
 	Place
-	// Args are its words, the name first.
+	// Args are the words, starting with the command's name.
 	Args []Arg
-	// Assigns are the NAME=value before it.
+	// Assigns are the names of the NAME=value words before the command.
 	Assigns []string
-	// Line and End are its first and last line.
+	// Line and End are the first and last line.
 	Line, End int
 	Redirects []Redirect
-	// Expansions are the variables in its words.
+	// Expansions are the variables in the words.
 	Expansions []Expansion
-	// By is the command that starts this one: srun, docker, env, bash -c.
+	// By is the command that starts this one, such as srun, docker, env or bash -c.
 	By *Command
 	// Starts are the commands that this one starts.
 	Starts []*Command
@@ -31,31 +31,31 @@ type Command struct {
 	Pipe       *Pipe
 	PipedInto  bool
 	Masked     int  // line of `|| true`, or 0
-	Checked    bool // if, &&, ||, !
-	Condition  bool // it is what an if asks
+	Checked    bool // the script tests its status: if, &&, ||, !
+	Condition  bool // it is the condition of an if
 	Branch     []Arm
 	Loop       *Loop
-	Trap       bool // in a trap's handler
-	Subst      bool // in $( … )
+	Trap       bool // it is in the handler of a trap
+	Subst      bool // it is in $( … )
 	Function   string
 	CallLine   int // line of the call of Function
-	Seq        int // order of running
+	Seq        int // position in the order in which commands run
 	ErrExit    bool
-	Sourced    bool // a file that is not shown was read in before
+	Sourced    bool // the shell has sourced a file whose text is unknown
 }
 
 // An Arg is one word of a command.
 type Arg struct {
 	Value Value
 	Line  int
-	// Word is the number of the word as written that it comes from.
+	// Word is the number, in the source, of the word that it was expanded from.
 	Word int
 }
 
-// Text is the word's text, with unknown parts as they are written.
+// Text returns the word's text, with unknown parts as written in the source.
 func (a Arg) Text() string { return a.Value.String() }
 
-// Name is the first word without its folder, or "".
+// Name returns the first word without its folder, or "" if it is unknown.
 func (c *Command) Name() string {
 	if len(c.Args) == 0 {
 		return ""
@@ -63,7 +63,7 @@ func (c *Command) Name() string {
 	return baseName(c.Args[0].Value)
 }
 
-// baseName is the last element of a path, also where its folder is unknown.
+// baseName returns the last element of a path, even if its folder is unknown.
 func baseName(v Value) string {
 	if len(v) == 0 || v[len(v)-1].Ref != nil {
 		return ""
@@ -87,17 +87,18 @@ type Redirect struct {
 	Doc *Document
 }
 
-// A Document is the text of a here-document or here-string. Quoted is true for <<'EOF'.
+// A Document is the text of a here-document or here-string.
 type Document struct {
+	// Quoted is true for <<'EOF', whose text is not expanded.
 	Quoted bool
 	text   text
-	// Expansions are the variables that are expanded while it is written.
+	// Expansions are the variables in the text, which the shell expands.
 	Expansions []Expansion
-	// Source is the text as it stands in the file.
+	// Source is the text before expansion.
 	Source string
 }
 
-// Text is the document after expansion, with unknown parts as written.
+// Text returns the document after expansion, with unknown parts as written.
 func (d *Document) Text() string { return d.text.src }
 
 // redirects expands redirections and here-documents.
@@ -112,7 +113,7 @@ func (r *reader) redirects(list []*syntax.Redirect, f frame) []Redirect {
 		case syntax.Hdoc, syntax.DashHdoc:
 			red.Doc = r.document(x, f)
 		default:
-			red.Target = joinFields(r.word(x.Word, f))
+			red.Target = joinWords(r.word(x.Word, f))
 			if x.Op == syntax.WordHdoc {
 				red.Doc = &Document{text: r.flatten(red.Target)}
 			}
@@ -165,8 +166,8 @@ func (r *reader) document(x *syntax.Redirect, f frame) *Document {
 	return d
 }
 
-// withoutDelimiter cuts the line that ends a here-document, which the parser
-// counts among its text.
+// withoutDelimiter removes the last line of a here-document, which has the delimiter.
+// The parser includes that line in the text.
 func withoutDelimiter(src, delimiter string) string {
 	rest, ok := strings.CutSuffix(src, delimiter)
 	if !ok {
@@ -195,7 +196,7 @@ func untab(t text) text {
 	return text{b.String(), append(lines, t.line[len(t.src)])}
 }
 
-// declare runs export, declare, local, readonly.
+// declare evaluates export, declare, local and readonly.
 func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 	var exps []Expansion
 	f.expansions = &exps
@@ -205,7 +206,7 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 	cmd.Args = []Arg{{Value: textValue(c.Variant.Value, line), Line: line}}
 	for _, a := range c.Args {
 		if a.Name == nil {
-			w := joinFields(r.word(a.Value, f))
+			w := joinWords(r.word(a.Value, f))
 			if s, ok := w.Literal(); ok && strings.HasPrefix(s, "-") && c.Variant.Value != "export" && strings.Contains(s, "x") {
 				export = true
 			}
@@ -227,15 +228,14 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 	r.record(cmd)
 }
 
-// command is an empty command in the circumstances of f.
+// command returns a command without words, in the context f.
 func (r *reader) command(f frame, line, end int) *Command {
-	c := &Command{
+	return &Command{
 		Shell: f.sh, Env: f.sh, Place: f.sh.Place, Line: line, End: end,
 		Background: f.background, Pipe: f.pipe, PipedInto: f.pipedInto, Masked: f.masked, Checked: f.checked, Condition: f.condition,
 		Branch: f.branch, Loop: f.loop, Trap: f.trap, Subst: f.substitution, Function: f.function, CallLine: f.callLine,
 		ErrExit: f.sh.ErrExit, Sourced: f.sh.Sourced, Redirects: f.redirs,
 	}
-	return c
 }
 
 func (r *reader) record(c *Command) {
@@ -244,7 +244,7 @@ func (r *reader) record(c *Command) {
 	r.job.Commands = append(r.job.Commands, c)
 }
 
-// call runs a simple command.
+// call evaluates a simple command.
 func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 	var exps []Expansion
 	f.expansions = &exps
@@ -300,17 +300,19 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 	}
 }
 
-// A reading is what a command may be, in the branches that decide so.
+// A reading is one possible form of a command, and the branches in which the command
+// has that form.
 type reading struct {
 	args   []Arg
 	branch []Arm
 }
 
-// maxReadings bounds what the branches before one command may multiply to.
+// maxReadings is the most readings of one command.
 const maxReadings = 8
 
-// readings are the commands that args may be: where its first word is a variable
-// that branches set, such as a launcher with and without srun, one for each value.
+// readings returns the possible forms of the command args. If the first word is a
+// variable that branches set, such as a launcher with and without srun, there is one
+// reading per value of the variable.
 func (r *reader) readings(args []Arg, branch []Arm) []reading {
 	ref := args[0].Value.Only()
 	if ref == nil || args[0].Value[0].Quoted || ref.list() || len(ref.Alt) == 0 {
@@ -318,7 +320,7 @@ func (r *reader) readings(args []Arg, branch []Arm) []reading {
 	}
 	values := ref.Alt
 	if len(values) == 1 && !ref.Loop {
-		values = append([]Value{nil}, values...) // it may stay unset
+		values = append([]Value{nil}, values...) // the variable may be unset
 	}
 	var out []reading
 	for _, v := range values {
@@ -336,7 +338,7 @@ func (r *reader) readings(args []Arg, branch []Arm) []reading {
 	return out
 }
 
-// branchOf is branch and the branches that the variable got the value in.
+// branchOf appends to branch the branches in which the variable was set to v.
 func (r *reader) branchOf(name string, v Value, branch []Arm) []Arm {
 	for _, a := range slices.Backward(r.job.Assignments) {
 		if a.Name == name && v != nil && sameValue(a.Var.Value, v) {
@@ -346,9 +348,10 @@ func (r *reader) branchOf(name string, v Value, branch []Arm) []Arm {
 	return branch
 }
 
-// start records the command that by starts with args in env.
+// start records and evaluates the command args, which by starts with the environment
+// env.
 func (r *reader) start(by *Command, args []Arg, env *Shell, f frame) {
-	if len(args) == 0 || f.depth > maxDepth || r.spent() {
+	if len(args) == 0 || f.depth > maxDepth || r.exhausted() {
 		return
 	}
 	f.depth++
@@ -360,9 +363,9 @@ func (r *reader) start(by *Command, args []Arg, env *Shell, f frame) {
 	r.run(&c, f)
 }
 
-// nested reads t with the shell sh, which by starts.
+// nested evaluates t in the shell sh, which by starts.
 func (r *reader) nested(by *Command, sh *Shell, t text, args []Value, f frame) {
-	if f.depth > maxDepth || r.spent() {
+	if f.depth > maxDepth || r.exhausted() {
 		return
 	}
 	file, t := r.load(t)

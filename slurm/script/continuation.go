@@ -8,19 +8,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Break is a command that ends before its author meant it to: the rest of
-// its flags stands alone.
+// A Break is a place at which a command ends earlier than its author intended. The
+// command's remaining flags then form a command of their own.
 type Break struct {
 	Line int
-	Text string // the word that stands alone, or the backslash and its blanks
+	Text string // the first separated word, or the backslash with the blanks after it
 }
 
-// load parses t and joins the commands whose continuation is broken, so that
-// the rest is read as it was meant.
+// load parses t and joins commands whose line continuation is broken, so that they are
+// read as their author intended.
 func (r *reader) load(t text) (*syntax.File, text) {
 	file, t, bad := parse(t)
 	if bad != nil {
-		r.job.Refusals = append(r.job.Refusals, Refusal{*bad})
+		r.job.Refusals = append(r.job.Refusals, *bad)
 	}
 	for range 8 {
 		b, from, to := broken(file, t)
@@ -28,7 +28,7 @@ func (r *reader) load(t text) (*syntax.File, text) {
 			break
 		}
 		r.job.Breaks = append(r.job.Breaks, b)
-		// Comments, backslashes and line ends become blanks.
+		// Comments, backslashes and line ends between the parts become blanks.
 		joined := t.src[:from] + strings.Repeat(" ", to-from) + t.src[to:]
 		if joined == t.src {
 			break
@@ -42,8 +42,8 @@ func (r *reader) load(t text) (*syntax.File, text) {
 	return file, t
 }
 
-// broken finds a statement that was meant to be the rest of the one before, and
-// the offsets between them.
+// broken finds the first statement that was intended as the rest of the statement
+// before it. from and to are the offsets of the text between the two.
 func broken(file *syntax.File, t text) (b Break, from, to int) {
 	prevEnd := -1
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -89,8 +89,8 @@ func argumentLike(w string) bool {
 	return (strings.HasPrefix(w, "$") || strings.HasPrefix(w, `"$`)) && strings.Contains(strings.ToUpper(w), "ARGS")
 }
 
-// escapedBlank is the offset of a backslash that blanks follow where the end of
-// the line was meant to, or -1.
+// escapedBlank returns the offset of a backslash at the end of a line that is followed
+// by blanks, and so does not continue the line, or -1.
 func escapedBlank(call *syntax.CallExpr, t text) int {
 	for _, w := range call.Args {
 		for _, p := range w.Parts {

@@ -8,7 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// body runs the body of a loop once; what it changes is not certain afterwards.
+// body evaluates the body of a loop once. After that, a variable that the body changes
+// may have its value from before or after the loop.
 func (r *reader) body(list []*syntax.Stmt, f frame) {
 	before := maps.Clone(f.sh.vars)
 	r.stmts(list, f)
@@ -38,7 +39,8 @@ func (r *reader) forClause(c *syntax.ForClause, f frame) {
 	r.body(c.Do, f)
 }
 
-// branches runs each arm from the same start and joins what they leave.
+// branches evaluates each arm from the same state and merges the resulting variables.
+// complete reports that one of the arms always runs.
 func (r *reader) branches(f frame, arms []func(frame), complete bool, node syntax.Node) {
 	start := f.sh.vars
 	var ends []map[string]*Var
@@ -71,7 +73,7 @@ func (r *reader) branches(f frame, arms []func(frame), complete bool, node synta
 	}
 }
 
-// merge is what is known after one of two ways was taken.
+// merge returns the variables after one of two branches ran, which left a and b.
 func (r *reader) merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
 	out := maps.Clone(b)
 	for n, x := range a {
@@ -93,8 +95,10 @@ func (r *reader) merge(sh *Shell, a, b map[string]*Var) map[string]*Var {
 	return out
 }
 
+// uncertain returns the state of a variable that is x or y. y is nil if the variable
+// may be unset.
 func (r *reader) uncertain(sh *Shell, name string, x, y *Var) *Var {
-	if r.settles {
+	if r.settling {
 		return r.settled(name, y, x)
 	}
 	v := &Var{Exported: x.Exported || y != nil && y.Exported, Line: x.Line, Array: x.Array || y != nil && y.Array}
@@ -197,7 +201,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 		}
 	case syntax.OrStmt:
 		x.checked = true
-		if harmless(c.Y) {
+		if succeeds(c.Y) {
 			x.masked = f.text.at(c.Y.Pos().Offset())
 		}
 		r.stmt(c.X, x)
@@ -238,10 +242,11 @@ func isTest(s *syntax.Stmt) bool {
 	return false
 }
 
-// harmless reports whether s is a command that hides a failure: true, :, echo.
-func harmless(s *syntax.Stmt) bool {
+// succeeds reports whether s always succeeds, such as true, : or echo. After || it
+// hides a failure.
+func succeeds(s *syntax.Stmt) bool {
 	if b, ok := s.Cmd.(*syntax.Block); ok && len(b.Stmts) > 0 {
-		return harmless(b.Stmts[len(b.Stmts)-1])
+		return succeeds(b.Stmts[len(b.Stmts)-1])
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 {

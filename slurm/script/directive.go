@@ -6,43 +6,42 @@ import (
 	"strings"
 )
 
-// A Directive is one line that is, or was meant to be, a #SBATCH line.
+// A Directive is one line that is, or was intended as, a #SBATCH line.
 type Directive struct {
 	Line int
-	// Text is what stands after #SBATCH.
-	Text string
-	// Options are those that it gives.
+	// Text is the text after #SBATCH.
+	Text    string
 	Options Options
-	// Component counts the components of a heterogeneous job from 0.
+	// Component is the number of its component in a heterogeneous job, from 0.
 	Component int
-	// Ignored says why sbatch does not read it, or "".
+	// Ignored says why sbatch does not read the line, or is "".
 	Ignored Reason
-	// Fault is what sbatch refuses about it, or "".
+	// Fault says why sbatch rejects the line, or is "".
 	Fault string
 	// FaultOption is the option that Fault is about, without dashes.
 	FaultOption string
 }
 
-// A Reason is why sbatch does not read a directive.
+// A Reason says why sbatch does not read a directive.
 type Reason string
 
-// The reasons.
+// The reasons for which sbatch does not read a directive.
 const (
 	Late    Reason = "after the first command"
 	Indent  Reason = "blanks before #SBATCH"
 	Spelled Reason = "not spelt #SBATCH"
 )
 
-// directives reads the head of a batch script line by line, as sbatch does:
-// until the first line that is neither blank nor a comment. Of the components of a
-// heterogeneous job after the first the options are their own.
+// directives returns the directives of a batch script. Like sbatch, it reads line by
+// line, and directives after the first line that is neither blank nor a comment are
+// ignored. inside reports whether a line is part of a here-document or string.
 func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 	var out []Directive
 	late, component := false, 0
 	for _, l := range t.lines() {
 		trimmed := strings.TrimLeft(l.text, " \t")
 		if inside(l.start) {
-			late = true // the body of a here-document is no comment of ours
+			late = true // a command has opened the here-document
 			continue
 		}
 		if trimmed == "" {
@@ -89,7 +88,7 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 	return out
 }
 
-// misspelt finds a line such as "#SBACTH --time=1:00:00".
+// misspelt splits a line with a misspelt #SBATCH, such as "#SBACTH --time=1:00:00".
 func misspelt(line string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(line, " ")
 	if !ok || len(word) < 6 || !optionLike(strings.TrimSpace(rest)) || !oneEdit(strings.ToUpper(word), "#SBATCH") {
@@ -98,8 +97,8 @@ func misspelt(line string) (word, rest string, ok bool) {
 	return word, " " + rest, !strings.HasPrefix(word, "##")
 }
 
-// optionLike reports whether s begins with an option of sbatch: "--time=…",
-// "-n 1", "-n1", and not with words of a comment such as "-wise".
+// optionLike reports whether s begins with an option of sbatch, such as "--time=…",
+// "-n 1" or "-n1". A word of a comment, such as "-wise", is not an option.
 func optionLike(s string) bool {
 	if strings.HasPrefix(s, "--") {
 		return true
@@ -110,8 +109,8 @@ func optionLike(s string) bool {
 	return s[2] == ' ' || s[2] >= '0' && s[2] <= '9'
 }
 
-// readDirective splits a directive into words as sbatch does and reads its
-// options as getopt_long does.
+// readDirective splits a directive into words as sbatch does, and parses its options as
+// getopt_long does.
 func (r *reader) readDirective(d *Directive) {
 	words, fault := directiveWords(d.Text)
 	if fault != "" {
@@ -137,7 +136,7 @@ func (r *reader) readDirective(d *Directive) {
 					continue
 				}
 				fail(given[2:], "sbatch has no option %s", given)
-				// A misspelt option still says what was meant to be given.
+				// The value of a misspelt option is not a word of its own.
 				if !has && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 					words = words[1:]
 				}
@@ -183,9 +182,9 @@ func (r *reader) readDirective(d *Directive) {
 	}
 }
 
-// plugins are options that Slurm's own commands do not have and widespread
-// plugins add: pyxis, shifter, uenv, the container engine of Alps, the job
-// monitor of MPCDF, the spot quota of PJLab.
+// plugins are options that Slurm itself does not have and that common plugins add:
+// pyxis, shifter, uenv, the container engine of Alps, the job monitor of MPCDF, and the
+// spot quota of PJLab. A name that ends in a dash is a prefix.
 var plugins = []string{
 	"container-", "no-container-", "nvmps", "uenv", "view", "environment",
 	"image", "imageuser", "volume", "module", "ccm", "quotatype",
@@ -199,7 +198,7 @@ func plugin(name string) bool {
 
 func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, string, ...any)) {
 	d.Options = append(d.Options, o)
-	// A value with an unknown part is judged when it is known.
+	// The form of a value with an unknown part cannot be checked.
 	if o.Has && !strings.Contains(val, "$") && !o.Value.Unknown() {
 		if bad := badValue(o.Name, val); bad != "" {
 			fail(o.Name, "%s", bad)
@@ -207,8 +206,9 @@ func (r *reader) addOption(d *Directive, o Option, val string, fail func(string,
 	}
 }
 
-// directiveWords splits as sbatch does: quotes join, a backslash keeps what
-// follows it but in single quotes, a # at the start of a word begins a comment.
+// directiveWords splits a directive into words as sbatch does. Quotes join words, a
+// backslash escapes the next character except in single quotes, and a # outside quotes
+// begins a comment.
 func directiveWords(s string) (words []string, fault string) {
 	for i := 0; i < len(s); {
 		switch s[i] {
@@ -239,7 +239,7 @@ func directiveWords(s string) (words []string, fault string) {
 					i++
 				}
 			case '#':
-				// sbatch ends the word at a #, with or without a blank before it.
+				// For sbatch, a # begins a comment even in the middle of a word.
 				if b.Len() > 0 {
 					words = append(words, b.String())
 				}

@@ -9,35 +9,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// An Expansion is one `$NAME` of a command.
+// An Expansion is one `$NAME` in a command.
 type Expansion struct {
 	Name, Index string
 	Line        int
-	// Quoted is true inside double quotes, Whole where the word is nothing else.
+	// Quoted is true inside double quotes; Whole is true if the word consists of the
+	// expansion alone.
 	Quoted, Whole bool
-	// Word is the number of the word in the command, -1 outside of its words.
+	// Word is the number of the word in the command, or -1 outside the words.
 	Word  int
 	Shell *Shell
-	// Var is the variable where this shell has it; Outer is that of a shell
-	// around it, which did not export it.
+	// Var is the variable in the expanding shell, or nil. Outer is then the variable of
+	// a parent shell that did not export it, or nil.
 	Var, Outer *Var
 	Guarded    bool
 	HereDoc    bool
 	Op         string
 }
 
-// quoting says how backslashes and dollars are read.
+// A quoting says which backslashes the shell removes.
 type quoting int
 
 const (
 	bare quoting = iota
 	double
 	document // an unquoted here-document
-	raw
+	raw      // single quotes, or a quoted here-document
 )
 
-// literal turns source bytes into pieces, one for each line, without the
-// backslashes that the shell removes.
+// literal converts source text to pieces, one per line, and removes the backslashes
+// that the shell removes.
 func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
 	var out Value
 	var b strings.Builder
@@ -83,6 +84,7 @@ func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
 	return out
 }
 
+// A fieldList collects the words that a word of the source expands to.
 type fieldList struct {
 	out  []Value
 	cur  Value
@@ -101,7 +103,7 @@ func (l *fieldList) end() {
 	l.cur, l.open = nil, false
 }
 
-// split adds v as an unquoted expansion: its blanks end words.
+// split adds v as an unquoted expansion: blanks in v separate words.
 func (l *fieldList) split(v Value) {
 	for _, p := range v {
 		if p.Ref != nil {
@@ -125,7 +127,7 @@ func (l *fieldList) split(v Value) {
 	}
 }
 
-// list adds the elements of an array as words of their own.
+// list adds the elements of an array, each as a separate word.
 func (l *fieldList) list(vs []Value, quoted bool) {
 	for i, v := range vs {
 		if i > 0 {
@@ -139,10 +141,10 @@ func (l *fieldList) list(vs []Value, quoted bool) {
 	}
 }
 
-// word expands w into the words that the command gets.
+// word expands w to the words that the command receives.
 func (r *reader) word(w *syntax.Word, f frame) []Value {
 	var l fieldList
-	if w == nil || r.spent() {
+	if w == nil || r.exhausted() {
 		return nil
 	}
 	whole := len(w.Parts) == 1
@@ -179,7 +181,7 @@ func (r *reader) word(w *syntax.Word, f frame) []Value {
 	return l.out
 }
 
-// cost counts what v takes.
+// cost adds the size of v to the cost of the reading.
 func (r *reader) cost(v Value) {
 	r.bytes += 8 * len(v)
 	for _, p := range v {
@@ -220,7 +222,7 @@ func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
 	return r.literal(f.text.src[off:end], off, raw, f)
 }
 
-// other expands what is neither text nor a variable.
+// other expands a part that is neither text nor a variable.
 func (r *reader) other(part syntax.WordPart, f frame) Value {
 	line := f.text.at(part.Pos().Offset())
 	source := f.text.slice(part.Pos(), part.End())
@@ -235,8 +237,8 @@ func (r *reader) other(part syntax.WordPart, f frame) Value {
 	return r.literal(source, part.Pos().Offset(), bare, f)
 }
 
-// substitute runs the commands of $( … ) for the record; what they print is
-// not known, but for plain text given to echo.
+// substitute evaluates the commands of $( … ). Their output is unknown, except that of
+// a single echo.
 func (r *reader) substitute(stmts []*syntax.Stmt, f frame, line int, source string) Value {
 	inner := f
 	inner.substitution = true
@@ -255,14 +257,14 @@ func (r *reader) substitute(stmts []*syntax.Stmt, f frame, line int, source stri
 		}
 		return v
 	}
-	if r.settles && len(cmds) == 1 && cmds[0].Name() == "pwd" {
-		return f.sh.here(line)
+	if r.settling && len(cmds) == 1 && cmds[0].Name() == "pwd" {
+		return f.sh.workdir(line)
 	}
 	return refValue(&Ref{Kind: Output, Commands: cmds, Shell: f.sh, Line: line, Source: source})
 }
 
-// param expands ${…}. multi is true for "${A[@]}" and "$@", whose values are
-// words of their own.
+// param expands ${…}. multi is true for expansions such as "${A[@]}" and "$@", which
+// give one word per value.
 func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Value, multi bool) {
 	if p.Param == nil {
 		return []Value{nil}, false
@@ -274,7 +276,7 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 	if p.Index != nil {
 		index = f.text.slice(p.Index.Pos(), p.Index.End())
 		if index != "@" && index != "*" {
-			if s, ok := joinFields(r.indexValue(p.Index, f)).Literal(); ok {
+			if s, ok := joinWords(r.indexValue(p.Index, f)).Literal(); ok {
 				index = s
 			}
 		}
@@ -339,15 +341,15 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 			if err == nil && i >= 0 && i < len(v.Elems) {
 				value = v.Elems[i]
 				if r := value.Only(); r != nil && r.Kind == Output {
-					// One word of what a command prints: which one matters, and -1 is the last.
+					// One word of the output of a command. The index tells which one; -1 is the last.
 					value, ref.Index = nil, cmp.Or(index, "0")
 				}
 			}
 		}
 	case found:
 		value = v.Value
-	case r.settles && name == "PWD":
-		return []Value{f.sh.here(line)}, false
+	case r.settling && name == "PWD":
+		return []Value{f.sh.workdir(line)}, false
 	}
 	return []Value{r.operate(p, op, value, found, ref, f)}, false
 }
@@ -362,7 +364,7 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 		}
 		return refValue(ref)
 	case ":-", "-", ":=", "=":
-		def := joinFields(r.word(p.Exp.Word, f))
+		def := joinWords(r.word(p.Exp.Word, f))
 		if s, ok := value.Literal(); found && ok && s != "" || found && !ok {
 			either, changed := value.withDefault(def, op, 0)
 			if changed && strings.HasSuffix(op, "=") {
@@ -370,11 +372,11 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 			}
 			return either
 		}
-		if found && ref.Of == nil && op[0] != ':' { // it is set, if only to nothing
+		if found && ref.Of == nil && op[0] != ':' { // the variable is set, although it is empty
 			return value
 		}
 		ref.Default = def
-		if r.settles && value == nil && !strings.HasPrefix(ref.Name, "SLURM_") {
+		if r.settling && value == nil && !strings.HasPrefix(ref.Name, "SLURM_") {
 			r.choose(Choice{Name: ref.Name, Line: ref.Line, Taken: def, Default: true})
 			if op == ":=" || op == "=" {
 				r.assign(ref.Name, def, f, ref.Line)
@@ -396,11 +398,11 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 			return textValue(strconv.Itoa(len(s)), ref.Line)
 		}
 	case ":+", "+":
-		other := joinFields(r.word(p.Exp.Word, f))
-		if r.settles && unknown {
+		other := joinWords(r.word(p.Exp.Word, f))
+		if r.settling && unknown {
 			return nil
 		}
-		if s, ok := value.Literal(); r.settles && ok && s != "" {
+		if s, ok := value.Literal(); r.settling && ok && s != "" {
 			return other
 		}
 	default:
@@ -460,6 +462,7 @@ func operator(p *syntax.ParamExp) string {
 	return ""
 }
 
+// isPositional reports whether name is a positional or special parameter, such as 1 or @.
 func isPositional(name string) bool {
 	switch name {
 	case "@", "*", "#", "?", "$", "!", "-":
@@ -486,7 +489,7 @@ func (r *reader) indexValue(x syntax.ArithmExpr, f frame) []Value {
 	return []Value{sumValue(r.arith(x, f), f, f.text.at(x.Pos().Offset()), "")}
 }
 
-// variable is the value of $name without an expansion being noted as such.
+// variable returns the value of a variable that arithmetic names without a dollar.
 func (r *reader) variable(name string, f frame, line int, source string) Value {
 	if v, ok := f.sh.vars[name]; ok && !v.Array {
 		return v.Value
@@ -497,8 +500,7 @@ func (r *reader) variable(name string, f frame, line int, source string) Value {
 	return refValue(&Ref{Name: name, Line: line, Shell: f.sh, Source: source})
 }
 
-func joinFields(vs []Value) Value { return joinWords(vs) }
-
+// joinWords joins words with blanks.
 func joinWords(vs []Value) Value {
 	var out Value
 	for i, v := range vs {

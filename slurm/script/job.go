@@ -11,35 +11,34 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Script is the reading of one file.
+// A Script is what Read knows about one file.
 type Script struct {
 	Name string
-	// BOM is true for a byte order mark, CRLF is the first line with a DOS line
-	// end, or 0.
+	// BOM is true if the file starts with a byte order mark. CRLF is the first line with
+	// a DOS line end, or 0.
 	BOM  bool
 	CRLF int
 	// Lines are the lines of the file, without line ends.
 	Lines []string
-	// Jobs are the job of the file itself, and those that it submits as
-	// here-documents.
+	// Jobs are the job of the file itself, and then the jobs that it writes and submits.
 	Jobs []*Job
 }
 
-// A Job is one batch or launch script: the file, or one that it writes and
-// submits.
+// A Job is one batch or launch script: the file itself, or a script that the file
+// writes and submits.
 type Job struct {
 	Script *Script
 	// Inner is true for a job that the file writes; Wrapped for sbatch --wrap.
 	Inner, Wrapped bool
 	Shebang        string
-	// FirstLine is the line of the file that its first line is.
+	// FirstLine is the line of the file on which the job's script begins.
 	FirstLine  int
 	Directives []Directive
-	// Options are those of the directives that sbatch reads, then those of the
-	// command that submits.
+	// Options are the options of the directives that sbatch reads, and then those of
+	// the command that submits the job.
 	Options Options
 	Shell   *Shell
-	// Commands are in the order in which they run.
+	// Commands are the commands in the order in which they run.
 	Commands    []*Command
 	Starts      []*Start
 	Steps       []*Step
@@ -47,17 +46,17 @@ type Job struct {
 	Containers  []*Container
 	Handlers    []Handler
 	Assignments []Assignment
-	// Assigned are the names that anything assigns.
+	// Assigned are the names of all variables that the script assigns.
 	Assigned    map[string]bool
-	Written     []Written
+	Written     []WrittenFile
 	Submissions []*Submission
-	Functions   map[string]bool // whether each is called
-	Refusals    []Refusal
+	Functions   map[string]bool // whether each function is called
+	Refusals    []SyntaxError
 	Breaks      []Break
 	Sources     []Source
-	// Comments are those of the file, as they stand.
-	Comments []Comment
-	// Choices are what Settle took where the file leaves a choice.
+	// Comments are the texts of all comments, without the #.
+	Comments []string
+	// Choices are the values that Settle chose.
 	Choices []Choice
 }
 
@@ -72,56 +71,50 @@ type Assignment struct {
 	Trap   bool
 }
 
-// A Written is a file that the script writes from a here-document.
-type Written struct {
+// A WrittenFile is a file that the script writes from a here-document.
+type WrittenFile struct {
 	Name     string
 	Document *Document
 }
 
-// A Submission is one sbatch.
+// A Submission is one sbatch command.
 type Submission struct {
 	Command *Command
 	Options Options
 	File    string
-	Job     *Job // nil where the script is not shown
+	Job     *Job // nil if the text of the submitted script is unknown
 }
 
-// A Refusal is text that bash does not take.
-type Refusal struct{ SyntaxError }
-
-// A Source is text that a shell reads, with its syntax.
+// A Source is text that a shell reads, with its syntax tree.
 type Source struct {
 	Syntax *syntax.File
 	text   text
 }
 
-// Line is the line of the file that a position of the syntax is on.
+// Line returns the line of the file for a position in the syntax tree.
 func (s Source) Line(p syntax.Pos) int { return s.text.at(p.Offset()) }
 
-// Slice is the source between two positions.
+// Slice returns the source between two positions.
 func (s Source) Slice(from, to syntax.Pos) string { return s.text.slice(from, to) }
 
-// Text is all of the source.
+// Text returns all of the source.
 func (s Source) Text() string { return s.text.src }
 
-// A Comment is one comment of the file.
-type Comment struct{ Text string }
-
-// reader is the state of one reading.
+// A reader holds the state of one Read or Settle.
 type reader struct {
-	script  *Script
-	job     *Job
-	refs    []*Ref
-	files   map[string]text
-	later   []func()
-	settles bool
-	// What the reading has cost: see spent.
+	script   *Script
+	job      *Job
+	refs     []*Ref
+	files    map[string]text
+	deferred []func() // run at the end of the job
+	settling bool
+	// The cost so far, in commands, statements and bytes; see exhausted.
 	count, steps, bytes int
 }
 
 var setLine = lazy.New(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
 
-// Read reads a script. It takes any bytes.
+// Read reads a script. It accepts any bytes.
 func Read(name string, src []byte) *Script { return (&reader{}).file(name, src) }
 
 func (r *reader) file(name string, src []byte) *Script {
@@ -150,7 +143,8 @@ func (r *reader) file(name string, src []byte) *Script {
 	return s
 }
 
-// readJob reads t as a script of its own.
+// readJob reads t as a separate script. cli are the options of the command that
+// submits it.
 func (r *reader) readJob(t text, cli Options) *Job {
 	j := &Job{Script: r.script, Inner: len(r.script.Jobs) > 0, Assigned: map[string]bool{}, Functions: map[string]bool{}, FirstLine: t.at(0)}
 	r.script.Jobs = append(r.script.Jobs, j)
@@ -178,12 +172,12 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	j.Sources = append(j.Sources, Source{file, parsed})
 	j.comments(file)
 	if len(j.Refusals) > 0 {
-		// What could not be read may still have set something.
+		// The text that could not be parsed may contain assignments.
 		for _, m := range setLine.FindAllStringSubmatch(t.src, -1) {
 			j.Assigned[m[1]] = true
 		}
 	}
-	docs := hereDocuments(file)
+	docs := quotedRanges(file)
 	j.Directives = r.directives(t, func(off int) bool {
 		return slices.ContainsFunc(docs, func(d [2]uint) bool { return uint(off) >= d[0] && uint(off) < d[1] })
 	})
@@ -194,37 +188,38 @@ func (r *reader) readJob(t text, cli Options) *Job {
 	}
 	j.Options = append(j.Options, cli...)
 	r.stmts(file.Stmts, frame{sh: sh, text: parsed})
-	for len(r.later) > 0 {
-		f := r.later[0]
-		r.later = r.later[1:]
+	for len(r.deferred) > 0 {
+		f := r.deferred[0]
+		r.deferred = r.deferred[1:]
 		f()
 	}
 	return j
 }
 
+// subjob reads t as a script that the current job submits.
 func (r *reader) subjob(t text, cli Options, f frame) *Job {
 	if f.depth > maxDepth || len(r.script.Jobs) > 8 {
 		return nil
 	}
-	later := r.later
-	r.later = nil
+	deferred := r.deferred
+	r.deferred = nil
 	j := r.readJob(t, cli)
-	r.later = later
+	r.deferred = deferred
 	return j
 }
 
 func (j *Job) comments(file *syntax.File) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.Comment); ok {
-			j.Comments = append(j.Comments, Comment{c.Text})
+			j.Comments = append(j.Comments, c.Text)
 		}
 		return true
 	})
 }
 
-// hereDocuments are the offsets of the bodies of here-documents and of strings
-// over several lines: lines that are no lines of the script.
-func hereDocuments(file *syntax.File) [][2]uint {
+// quotedRanges returns the offsets of quoted strings and of the bodies of
+// here-documents. Lines in these ranges are text, not lines of the script.
+func quotedRanges(file *syntax.File) [][2]uint {
 	var out [][2]uint
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -242,11 +237,11 @@ func hereDocuments(file *syntax.File) [][2]uint {
 	return out
 }
 
-// Batch reports whether the job is meant for sbatch: it has directives.
+// Batch reports whether the job has directives, and so is intended for sbatch.
 func (j *Job) Batch() bool { return len(j.Directives) > 0 }
 
-// Nodes is the number of nodes that the job asks for; ok is false where the
-// script does not say. Of a range it is the least, with exact false.
+// Nodes returns the number of nodes that the job requests; ok is false if the script
+// does not tell. For a range, it returns the minimum, and exact is false.
 func (j *Job) Nodes() (n int, exact, ok bool) {
 	if o, has := j.Options.Get("nodes"); has {
 		return nodeCount(o.Value)
@@ -287,14 +282,14 @@ func intOption(o Options, name string) (int, bool) {
 	return n, known && err == nil
 }
 
-// Several reports whether the job surely has more than one node.
+// Several reports whether the job certainly has more than one node.
 func (j *Job) Several() bool {
 	n, _, ok := j.Nodes()
 	return ok && n > 1
 }
 
-// GPUs is the number of GPUs on each node, by options; ok is false where they
-// do not say.
+// GPUs returns the number of GPUs per node and the option that sets it; ok is false if
+// the options do not tell.
 func (j *Job) GPUs() (n int, o Option, ok bool) { return j.gpus(j.Options) }
 
 func (j *Job) gpus(opts Options) (n int, o Option, ok bool) {
@@ -330,19 +325,26 @@ func (j *Job) gpus(opts Options) (n int, o Option, ok bool) {
 	return 0, Option{}, false
 }
 
-// gpuNumber reads [type:]N, with what may follow such as (S:0).
+// gpuNumber parses [type:]N, which a suffix such as (S:0) may follow.
 func gpuNumber(s string) (int, bool) {
 	if n, ok := leadingInt(s); ok && (len(s) == len(strconv.Itoa(n)) || s[len(strconv.Itoa(n))] == '(') {
 		return n, true
 	}
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
-		return 1, s != "" && !strings.ContainsAny(s, "$") && s[0] > '9' // a type alone is one
+		return 1, s != "" && !strings.ContainsAny(s, "$") && s[0] > '9' // a type without a number means one GPU
 	}
 	return leadingInt(s[i+1:])
 }
 
-// TasksPerNode is the number of tasks on each node by opts, or by the job's.
+// leadingInt parses the number at the start of s, such as 8 in "8(S:0)".
+func leadingInt(s string) (int, bool) {
+	n, err := strconv.Atoi(s[:len(s)-len(strings.TrimLeft(s, "0123456789"))])
+	return n, err == nil
+}
+
+// TasksPerNode returns the number of tasks per node that opts give; ok is false if
+// opts do not tell.
 func (j *Job) TasksPerNode(opts Options) (int, bool) {
 	if n, ok := intOption(opts, "ntasks-per-node"); ok {
 		return n, true
@@ -358,7 +360,8 @@ func (j *Job) TasksPerNode(opts Options) (int, bool) {
 	return 0, false
 }
 
-// Int is v as a number, with what Slurm sets filled in from the options.
+// Int returns v as a number. Variables that Slurm sets have the values that follow
+// from the job's options.
 func (j *Job) Int(v Value) (int, bool) {
 	s, ok := (&Expr{Leaf: v}).Span(j.span)
 	if !ok || s.Lo != s.Hi {
@@ -367,7 +370,7 @@ func (j *Job) Int(v Value) (int, bool) {
 	return int(s.Lo), true
 }
 
-// Span is the smallest and largest number that v can be.
+// Span returns the range of numbers that v can be.
 func (j *Job) Span(v Value) (Span, bool) { return (&Expr{Leaf: v}).Span(j.span) }
 
 func (j *Job) span(v Value) (Span, bool) {
@@ -414,7 +417,7 @@ func (j *Job) span(v Value) (Span, bool) {
 	return Span{}, false
 }
 
-// lastIndex is the largest index of the job's array.
+// lastIndex returns the largest index of the job's array, or 0.
 func (j *Job) lastIndex() int64 {
 	last := int64(0)
 	if o, ok := j.Options.Get("array"); ok {

@@ -1,8 +1,11 @@
 package script
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// An argument says whether an option takes one.
+// An argument says whether an option takes an argument.
 type argument int
 
 const (
@@ -11,9 +14,9 @@ const (
 	optional
 )
 
-// longOptions are the options of sbatch, srun and salloc of Slurm 20.11 to
-// 25.05 (their manual pages), with the old spellings that still work. Those of
-// srun alone are in stepOptions.
+// longOptions are the options of sbatch, srun and salloc in the manual pages of Slurm
+// 20.11 to 25.05, including old spellings that still work. Options that sbatch does not
+// have are in stepOptions.
 var longOptions = map[string]argument{
 	"account": required, "acctg-freq": required, "array": required, "batch": required, "bb": required, "bbf": required,
 	"begin": required, "chdir": required, "cluster": required, "cluster-constraint": required, "clusters": required, "comment": required,
@@ -48,9 +51,9 @@ var stepOptions = map[string]argument{
 	"preserve-env": none, "preserve-slurm-env": none, "prolog": required, "pty": optional, "quit-on-interrupt": none, "relative": required,
 	"send-libs": optional, "slurmd-debug": required, "task-epilog": required, "task-prolog": required, "threads": required,
 	"unbuffered": none, "wait": required, "whole": none, "external-launcher": optional, "treewidth": required,
-	// salloc's own.
+	// Options of salloc alone.
 	"x11": optional, "bell": none, "no-bell": none, "no-shell": none, "kill-command": optional,
-	// pyxis, the container plugin.
+	// Options of the container plugin pyxis.
 	"container-image": required, "container-mounts": required, "container-workdir": required, "container-name": required,
 	"container-save": required, "container-mount-home": none, "no-container-mount-home": none, "container-remap-root": none,
 	"no-container-remap-root": none, "container-entrypoint": none, "no-container-entrypoint": none, "container-writable": none,
@@ -70,50 +73,49 @@ var stepShort = map[byte]string{
 	'r': "relative", 'T': "threads", 'u': "unbuffered",
 }
 
-// optionalShort are the short options whose argument must be joined.
+// optionalShort are the short options with an optional argument, which must be in the
+// same word.
 const optionalShort = "IKk"
 
-// aliases are old spellings of options, with what they are called now.
+// aliases maps old spellings of options to the current ones.
 var aliases = map[string]string{
 	"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "mem_bind": "mem-bind", "cluster": "clusters",
 }
 
 // An Option is one option of sbatch, srun or salloc.
 type Option struct {
-	Name  string // the long name, without dashes
+	Name  string // long name, without dashes
 	Given string // as written, with dashes
 	Value Value
-	// Has is true where it has an argument.
+	// Has is true if the option has an argument.
 	Has  bool
 	Line int
 }
 
-// Text is the option's argument as text, with unknown parts as written.
+// Text returns the option's argument, with unknown parts as written.
 func (o Option) Text() string { return o.Value.String() }
 
-// Options are those of one command line, or of all directives of a script.
+// Options are the options of one command line, or of all directives of a script.
 type Options []Option
 
-// Get is the last option of that name, since the last one counts.
+// Get returns the last option that has one of the names. The last one takes effect.
 func (o Options) Get(names ...string) (Option, bool) {
-	for i := len(o) - 1; i >= 0; i-- {
-		for _, n := range names {
-			if o[i].Name == n {
-				return o[i], true
-			}
+	for _, option := range slices.Backward(o) {
+		if slices.Contains(names, option.Name) {
+			return option, true
 		}
 	}
 	return Option{}, false
 }
 
-// Has reports whether one of the names is given.
+// Has reports whether o has an option with one of the names.
 func (o Options) Has(names ...string) bool {
 	_, ok := o.Get(names...)
 	return ok
 }
 
-// known finds an option by its long name, or by a beginning that only it has. Of
-// several with that beginning full is the shortest.
+// known finds an option by its long name or by an unambiguous beginning of it. If
+// several options have that beginning, full is the shortest one and ok is false.
 func known(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
 	n := 0
 	for _, t := range tables {
@@ -139,7 +141,7 @@ func canonical(name string) string {
 	return name
 }
 
-// stepArgs reads the options of srun or salloc; rest is the command.
+// stepArgs parses the options of srun, salloc or sbatch; rest is the command.
 func stepArgs(args []Arg) (opts Options, rest []Arg) {
 	for len(args) > 0 {
 		a := args[0]
@@ -162,7 +164,7 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 				o.Name = strings.TrimPrefix(name, "--")
 			}
 			if full == "wait" {
-				arg = required // srun's -W takes seconds
+				arg = required // srun --wait takes seconds, sbatch --wait takes no value
 			}
 			args = args[1:]
 			if ok && arg == required && !has && len(args) > 0 {
@@ -173,7 +175,7 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 			args = args[1:]
 			opts, args = shortArgs(a, args, opts)
 		case s != "" && len(a.Value) == 1 && a.Value[0].Ref != nil && (!a.Value[0].Quoted || manyWords(a.Value[0].Ref)) && len(args) > 1:
-			// $SRUN_ARGS or "$@": options that the file does not show.
+			// $SRUN_ARGS or "$@" holds options that the file does not show.
 			opts = append(opts, Option{Name: "", Given: s, Line: a.Line})
 			args = args[1:]
 		default:
@@ -183,10 +185,11 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 	return opts, nil
 }
 
-// manyWords reports whether r stands for as many words as there are: "$@", "${A[@]}".
+// manyWords reports whether r expands to one word per element even in quotes, such as
+// "$@" and "${A[@]}".
 func manyWords(r *Ref) bool { return r.Op == "" && (r.Name == "@" || r.Index == "@") }
 
-// shortArgs reads a cluster of short options such as -N2 or -lu.
+// shortArgs parses a word of short options such as -N2 or -lu.
 func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
 	v := a.Value
 	text := v[0].Text
@@ -219,7 +222,8 @@ func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
 	return opts, args
 }
 
-// AfterEquals is what an option's word says after its =, and any other word itself.
+// AfterEquals returns the value after the = of an option's word, or any other word
+// itself.
 func (a Arg) AfterEquals() Value {
 	if !strings.HasPrefix(a.Text(), "-") {
 		return a.Value
@@ -228,7 +232,8 @@ func (a Arg) AfterEquals() Value {
 	return val
 }
 
-// cutValue cuts a word at its first =.
+// cutValue splits a word at its first = in a known part. name has unknown parts as
+// written.
 func cutValue(v Value) (name string, val Value, has bool) {
 	var b strings.Builder
 	for i, p := range v {
@@ -249,22 +254,24 @@ func cutValue(v Value) (name string, val Value, has bool) {
 	return b.String(), nil, false
 }
 
-// An OptionForm says how an option of sbatch is written: its full name, and
-// whether it must or may have a value.
+// An OptionForm is the full name of an option of sbatch. NeedsValue says that the
+// option requires a value; Alone says that it takes none.
 type OptionForm struct {
 	Name              string
 	NeedsValue, Alone bool
 }
 
-// SbatchOption is the option that a name stands for: itself, an old spelling, or
-// a beginning of it. ok is false for a name that sbatch is not known to have.
+// SbatchOption returns the option with the given name. The name may also be an old
+// spelling or a beginning of the option's name. ok is false for a name that sbatch is
+// not known to have.
 func SbatchOption(name string) (form OptionForm, ok bool) {
 	full, arg, ok := known(name, longOptions)
 	return OptionForm{Name: full, NeedsValue: arg == required, Alone: arg == none}, ok || full != ""
 }
 
-// NearestOption is the option of sbatch that a misspelt name, without dashes,
-// was surely meant to be: it differs by one letter, or by - for _.
+// NearestOption returns the option of sbatch that a misspelt name, given without
+// leading dashes, was most likely intended to be: the only option that differs by one
+// edit, or by dashes for underscores.
 func NearestOption(name string) (string, bool) {
 	if _, _, ok := known(name, longOptions); ok || len(name) < 4 {
 		return "", false
@@ -285,8 +292,8 @@ func NearestOption(name string) (string, bool) {
 	return best, best != ""
 }
 
-// oneEdit reports whether a becomes b by one letter more, less, other, or by
-// two that change places.
+// oneEdit reports whether one edit changes a to b: one letter inserted, deleted or
+// replaced, or two adjacent letters swapped.
 func oneEdit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -9,12 +9,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// valueForms are the options whose argument sbatch itself checks, and what it
-// takes (measured with sbatch 22.05 and 24.11).
-var valueForms = map[string]struct {
+// A valueForm is the form of an option's argument.
+type valueForm struct {
 	form  *lazy.Pattern
-	takes string
-}{
+	takes string // the form in words
+}
+
+// valueForms are the options whose argument sbatch itself checks, with the forms that
+// it accepts (measured with sbatch 22.05 and 24.11).
+var valueForms = map[string]valueForm{
 	"nodes":             {lazy.New(`^\d+[kKmM]?(-\d+[kKmM]?)?$|^\d+(-\d+)?(:\d+)?(,\d+(-\d+)?(:\d+)?)+$`), "a number or a range such as 2-4"},
 	"ntasks":            count,
 	"ntasks-per-node":   count,
@@ -48,16 +51,11 @@ var valueForms = map[string]struct {
 	"distribution":      {lazy.New(`^(?i)(\*|block|cyclic|arbitrary|plane|fcyclic|pack|nopack|none)`), "block, cyclic, plane=N or arbitrary"},
 }
 
-type form = struct {
-	form  *lazy.Pattern
-	takes string
-}
-
 var (
-	count    = form{lazy.New(`^0*[1-9]\d*$`), "a whole number from 1 on"}
-	duration = form{lazy.New(`^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|(?i)infinite|unlimited)$`), "minutes, MM:SS, HH:MM:SS or D-HH:MM:SS"}
-	size     = form{lazy.New(`^\d+([kKmMgGtT][bB]?)?$`), "a number with K, M, G or T"}
-	gpuCount = form{lazy.New(`^([^=:,]+:)?\d+(,[^=:,]+:\d+)*$`), "N or TYPE:N"}
+	count    = valueForm{lazy.New(`^0*[1-9]\d*$`), "a whole number from 1 on"}
+	duration = valueForm{lazy.New(`^(\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|-1|(?i)infinite|unlimited)$`), "minutes, MM:SS, HH:MM:SS or D-HH:MM:SS"}
+	size     = valueForm{lazy.New(`^\d+([kKmMgGtT][bB]?)?$`), "a number with K, M, G or T"}
+	gpuCount = valueForm{lazy.New(`^([^=:,]+:)?\d+(,[^=:,]+:\d+)*$`), "N or TYPE:N"}
 )
 
 var mailTypes = []string{
@@ -65,7 +63,7 @@ var mailTypes = []string{
 	"TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS",
 }
 
-// badValue says why sbatch refuses the value of an option, or "".
+// badValue returns why sbatch rejects the value of an option, or "".
 func badValue(option, val string) string {
 	f, ok := valueForms[option]
 	switch {

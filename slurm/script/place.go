@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// A Place is where a command runs.
+// A Place says where a command runs.
 type Place struct {
-	// Step is the srun step, nil in the batch shell.
+	// Step is the srun step, or nil in the batch shell.
 	Step *Step
-	// Container is nil on the host itself.
+	// Container is nil outside of containers.
 	Container *Container
-	// Remote is true where another starter brought it to a node: ssh, pdsh,
-	// mpirun.
+	// Remote is the command that runs it on another node without srun, such as ssh,
+	// pdsh or mpirun, or nil.
 	Remote *Command
-	// Allocation is the salloc command around it.
+	// Allocation is the salloc command that runs it, or nil.
 	Allocation *Step
 }
 
-// A Step is one srun, or salloc with a command.
+// A Step is one srun command, or one salloc command.
 type Step struct {
 	Options Options
 	Line    int
 	Command *Command
-	// OptionsUnknown is true where a variable hides some of the options.
+	// OptionsUnknown is true if a variable holds some of the options.
 	OptionsUnknown bool
 }
 
-// A Container is one start of a container.
+// A Container is one container that a command starts.
 type Container struct {
 	// Runtime is docker, podman, pyxis, enroot, singularity or apptainer.
 	Runtime string
@@ -35,38 +35,40 @@ type Container struct {
 	Options []Option
 	Line    int
 	Command *Command
-	// PassesEnv is true where the environment outside is seen inside.
+	// PassesEnv is true if the container inherits the environment.
 	PassesEnv bool
-	// EnvFile is true where a file that is not shown sets variables.
+	// EnvFile is true if a file whose text is unknown sets variables.
 	EnvFile bool
-	// Env are the variables that the options set; nil takes it from outside.
+	// Env are the variables that the options set. A nil value means that the variable
+	// is passed from the environment outside.
 	Env    map[string]*Var
 	Mounts []Mount
-	// MountsUnknown is true where a mount cannot be read.
+	// MountsUnknown is true if some mounts are unknown.
 	MountsUnknown bool
 	Workdir       Value
 }
 
-// A Mount makes a path of the host visible inside.
+// A Mount makes a path of the host visible in the container.
 type Mount struct {
 	Host, Inside Value
 	Line         int
 }
 
-// Docker reports whether c is docker or works like it.
+// Docker reports whether the runtime is docker or podman.
 func (c *Container) Docker() bool { return c.Runtime == "docker" || c.Runtime == "podman" }
 
-// Get is the last option of one of the names.
+// Get returns the last option that has one of the names.
 func (c *Container) Get(names ...string) (Option, bool) { return Options(c.Options).Get(names...) }
 
 // dockerSwitches are the options of docker run and exec that take no value.
 var dockerSwitches = strings.Fields("rm it ti i t d interactive tty detach init privileged read-only no-healthcheck oom-kill-disable publish-all P sig-proxy disable-content-trust help q quiet env-host no-hosts replace rmi systemd tls-verify http-proxy")
 
-// singularitySwitches are those of singularity and apptainer exec and run.
+// singularitySwitches are the options of singularity and apptainer exec and run that
+// take no value.
 var singularitySwitches = strings.Fields("nv rocm nvccli cleanenv e contain c containall C no-home no-init fakeroot f writable w writable-tmpfs compat net n ipc i pid p uts u userns U keep-privs no-privs unsquash disable-cache vm allow-setuid no-eval nohttps no-https underlay no-umask")
 
-// containerOptions reads options until the image; letters says how single
-// dashes bundle.
+// containerOptions parses the options before the image. switches are the options that
+// take no value.
 func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg) {
 	for len(args) > 0 {
 		a := args[0]
@@ -75,7 +77,7 @@ func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg)
 		}
 		lead := a.Value[0].Text
 		if a.Value[0].Ref != nil {
-			if len(a.Value) == 1 && !a.Value[0].Quoted && len(args) > 1 && moreOptions(args[1:]) {
+			if len(a.Value) == 1 && !a.Value[0].Quoted && len(args) > 1 && strings.HasPrefix(args[1].Text(), "-") {
 				opts = append(opts, Option{Given: a.Text(), Line: a.Line, Value: a.Value})
 				args = args[1:]
 				continue
@@ -116,11 +118,6 @@ func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg)
 	return opts, nil
 }
 
-// moreOptions reports whether the next word is an option again.
-func moreOptions(args []Arg) bool {
-	return strings.HasPrefix(args[0].Text(), "-")
-}
-
 func (c *Container) setEnv(v Value, line int) {
 	name, val, has := cutValue(v)
 	if c.Env == nil {
@@ -133,7 +130,7 @@ func (c *Container) setEnv(v Value, line int) {
 	c.Env[name] = &Var{Value: val, Exported: true, Line: line}
 }
 
-// mount reads host:inside[:flags].
+// mount adds a mount of the form host:inside[:flags].
 func (c *Container) mount(v Value, line int) {
 	parts := splitValue(v, ':')
 	m := Mount{Host: parts[0], Inside: parts[0], Line: line}
@@ -146,7 +143,7 @@ func (c *Container) mount(v Value, line int) {
 	c.Mounts = append(c.Mounts, m)
 }
 
-// splitValue cuts v at sep, outside of unknown parts.
+// splitValue splits v at each sep in its known parts.
 func splitValue(v Value, sep byte) []Value {
 	out := []Value{nil}
 	for _, p := range v {
@@ -242,7 +239,8 @@ func singularityContainer(name string, opts []Option, sh *Shell) *Container {
 	return c
 }
 
-// pyxisContainer is the container of an srun with --container-image, or nil.
+// pyxisContainer returns the container of an srun with --container-image or
+// --container-name, or nil.
 func pyxisContainer(opts Options) *Container {
 	img, ok := opts.Get("container-image", "container-name")
 	if !ok {

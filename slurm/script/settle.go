@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// A Choice is a value that Settle took where the environment or a branch
-// decides when the script runs.
+// A Choice is the value that Settle chose for a variable which the environment or a
+// branch decides when the script runs.
 type Choice struct {
 	Name  string
 	Line  int
 	Taken Value
-	// Default is true for the default of an expansion such as ${TP:-2}, false
-	// for one of several values that branches leave.
+	// Default is true for the default of an expansion such as ${TP:-2}, and false for
+	// one of several values that branches assign.
 	Default bool
 }
 
-// Settle reads a script as Read does, for a planner, who wants one answer: a
-// variable that the file does not set has its default, and one that a branch
-// changes has the value it has without that branch, if that is not empty. What
-// was taken is among the job's Choices.
-func Settle(name string, src []byte) *Script { return (&reader{settles: true}).file(name, src) }
+// Settle reads a script like Read, but chooses one value for each variable, as callers
+// that plan a job need. A variable that the file does not set has its default. A
+// variable that a branch changes has its value from before the branch, unless that is
+// empty. The job's Choices list the chosen values.
+func Settle(name string, src []byte) *Script { return (&reader{settling: true}).file(name, src) }
 
-// settled is the one of two values of a variable that is taken; either may be
-// nil, for a variable that is not set that way.
+// settled chooses one of two states of a variable, preferring the first that is not
+// blank. Either may be nil, for a variable that is unset.
 func (r *reader) settled(name string, first, second *Var) *Var {
 	v := first
 	if v.blank() {
@@ -53,7 +53,7 @@ func (r *reader) choose(c Choice) {
 	}
 }
 
-// blank reports whether v holds nothing.
+// blank reports whether v is unset or has no text.
 func (v *Var) blank() bool {
 	switch {
 	case v == nil || v.Empty:
@@ -65,17 +65,17 @@ func (v *Var) blank() bool {
 	return ok && strings.TrimSpace(s) == ""
 }
 
-// here is where sh stands, as pwd prints it; "." where it has not moved.
-func (sh *Shell) here(line int) Value {
+// workdir returns the working directory of sh, or "." if sh has not changed it.
+func (sh *Shell) workdir(line int) Value {
 	if len(sh.Dir) == 0 {
 		return textValue(".", line)
 	}
 	return sh.Dir
 }
 
-// Training is the start that the job is about: the last whose program is one of
-// the caller's own, else the last that a launcher starts, else the last; nil where
-// nothing is started.
+// Training returns the start of the job's main program: the last one whose program own
+// accepts, else the last one by a launcher, else the last one. It returns nil if the job
+// starts nothing.
 func (j *Job) Training(own func(program string) bool) *Start {
 	var best *Start
 	score := func(s *Start) int {
@@ -102,9 +102,8 @@ func (j *Job) Training(own func(program string) bool) *Start {
 	return best
 }
 
-// Filled is v as text, with what Slurm sets filled in from the job's options;
-// ok is false, and unknown parts are as written, where the file does not show
-// all of it.
+// Filled returns v as text. Variables that Slurm sets have the values that follow from
+// the job's options. If other parts are unknown, they appear as written and ok is false.
 func (j *Job) Filled(v Value) (s string, ok bool) {
 	var b strings.Builder
 	ok = true

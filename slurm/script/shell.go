@@ -13,26 +13,26 @@ type Shell struct {
 	Place
 	// Parent is the shell that started this one.
 	Parent *Shell
-	// Kind says what it reads.
+	// Kind says where its commands come from.
 	Kind ShellKind
 	Line int
 	// Login is true for a shell that reads the user's profile.
 	Login bool
-	// Sourced is true once a file was read in that this file does not show.
+	// Sourced is true once the shell has sourced a file whose text is unknown.
 	Sourced bool
-	// ErrExit, PipeFail, NoUnset and AllExport are its options, so far.
+	// ErrExit, PipeFail, NoUnset and AllExport are the options set so far.
 	ErrExit, PipeFail, NoUnset, AllExport bool
-	// Dir is where it stands: the last cd, nil at the start.
+	// Dir is the working directory, from the last cd; nil at the start.
 	Dir Value
 
 	vars  map[string]*Var
 	funcs map[string]function
 	ended bool // exit was reached
-	// whole is the shell that this one is a subshell of.
-	whole *Shell
+	// subshellOf is the shell that this subshell was forked from, or nil.
+	subshellOf *Shell
 }
 
-// A ShellKind says what a shell reads.
+// A ShellKind says where the commands of a shell come from.
 type ShellKind string
 
 // The kinds of shells.
@@ -41,10 +41,10 @@ const (
 	CommandText ShellKind = "bash -c"
 	HereDoc     ShellKind = "here-document"
 	File        ShellKind = "file"
-	Direct      ShellKind = "direct" // no shell: the environment of one command
+	Direct      ShellKind = "direct" // not a shell, but the environment of one command
 )
 
-// A Var is a variable as a shell has it.
+// A Var is the state of a variable in a shell.
 type Var struct {
 	Value    Value
 	Elems    []Value
@@ -60,11 +60,11 @@ type function struct {
 	text text
 }
 
-// Lookup is the variable name of sh, whether exported or not.
+// Lookup returns the variable name of sh, exported or not, or nil.
 func (sh *Shell) Lookup(name string) *Var { return sh.vars[name] }
 
-// Env is the value that a program started by sh finds under name; ok is false
-// where the file does not set it.
+// Env returns the value of name in the environment of programs that sh starts; ok is
+// false if the file does not export the variable.
 func (sh *Shell) Env(name string) (v Value, ok bool) {
 	if x := sh.vars[name]; x != nil && x.Exported && !x.Array && !x.Empty {
 		return x.Value, true
@@ -72,7 +72,8 @@ func (sh *Shell) Env(name string) (v Value, ok bool) {
 	return nil, false
 }
 
-// unexport keeps the variable name from programs that sh starts from now on.
+// unexport removes the variable name from the environment of programs that sh starts
+// from now on.
 func (sh *Shell) unexport(name string) {
 	if v := sh.vars[name]; v != nil {
 		own := *v
@@ -81,7 +82,7 @@ func (sh *Shell) unexport(name string) {
 	}
 }
 
-// Names are the variables of sh that it exports.
+// Names returns the names of the variables that sh exports, sorted.
 func (sh *Shell) Names() []string {
 	var out []string
 	for n, v := range sh.vars {
@@ -93,7 +94,7 @@ func (sh *Shell) Names() []string {
 	return out
 }
 
-// outer is the variable name where a shell around sh has it without export.
+// outer returns the variable name of the nearest parent shell that has it, or nil.
 func (sh *Shell) outer(name string) *Var {
 	for s := sh.Parent; s != nil; s = s.Parent {
 		if v := s.vars[name]; v != nil && !v.Empty {
@@ -103,26 +104,30 @@ func (sh *Shell) outer(name string) *Var {
 	return nil
 }
 
-// fork is a subshell: the same variables, and none of its changes come back.
+// fork returns a subshell of sh. It has the same variables, and its changes do not
+// affect sh.
 func (sh *Shell) fork() *Shell {
 	c := *sh
 	c.vars = maps.Clone(sh.vars)
-	c.whole = sh.top()
+	c.subshellOf = sh.forkedFrom()
 	return &c
 }
 
-func (sh *Shell) top() *Shell {
-	if sh.whole != nil {
-		return sh.whole
+// forkedFrom returns the shell that sh was forked from, directly or through further
+// subshells, or sh itself.
+func (sh *Shell) forkedFrom() *Shell {
+	if sh.subshellOf != nil {
+		return sh.subshellOf
 	}
 	return sh
 }
 
-// Same reports whether two shells read the same text: one may be a subshell of
-// the other, such as a part of a pipe.
-func (sh *Shell) Same(other *Shell) bool { return sh.top() == other.top() }
+// Same reports whether two shells read the same text. One may be a subshell of the
+// other, such as a part of a pipeline.
+func (sh *Shell) Same(other *Shell) bool { return sh.forkedFrom() == other.forkedFrom() }
 
-// spawn is a new process of sh in place: it sees what is exported.
+// spawn returns a new process that sh starts in p. The process has the variables that
+// sh exports, unless it runs in a container that does not pass them.
 func (sh *Shell) spawn(p Place, kind ShellKind, line int) *Shell {
 	c := &Shell{Place: p, Parent: sh, Kind: kind, Line: line, vars: map[string]*Var{}, funcs: sh.funcs, Sourced: sh.Sourced, Dir: sh.Dir}
 	if p.Container != sh.Container && p.Container != nil {
@@ -154,35 +159,35 @@ func (sh *Shell) spawn(p Place, kind ShellKind, line int) *Shell {
 	return c
 }
 
-// A Loop is a for or while that a command stands in.
+// A Loop is a for or while loop that contains a command.
 type Loop struct {
-	Name  string // of the variable
+	Name  string // variable of a for loop
 	Items []Value
 }
 
-// An Arm is one branch of an if, a case or an && list that a command stands in.
+// An Arm is one branch of an if, a case, an && or an || that contains a command.
 type Arm struct {
 	Node syntax.Node
-	Arm  int
+	Arm  int // number of the branch in Node
 }
 
-// A Pipe is what reads the output of a command.
+// A Pipe is the reading end of the pipe after a command.
 type Pipe struct {
-	Reader string // the command that reads, or ""
+	Reader string // name of the reading command, or ""
 	Safe   bool   // pipefail was set
 }
 
-// frame are the circumstances of a statement.
+// A frame is the context in which a statement runs.
 type frame struct {
 	sh           *Shell
 	text         text
-	args         *params // positional parameters; nil where unknown
-	background   int     // line of the & around it, or 0
+	args         *params // positional parameters; nil if unknown
+	background   int     // line of the & after the statement or a statement around it, or 0
 	pipe         *Pipe
 	pipedInto    bool // reads from a pipe
 	masked       int  // line of `|| true`
-	checked      bool // its status is looked at: if, &&, ||, !
-	condition    bool // it is what an if asks
+	checked      bool // the script tests its status: if, &&, ||, !
+	condition    bool // it is the condition of an if
 	branch       []Arm
 	loop         *Loop
 	trap         bool
@@ -205,9 +210,9 @@ func (f frame) wordIndex() int {
 	return *f.words
 }
 
-// These bound what a script that calls itself, or doubles its variables, can
-// cost: the depth of shells and functions, the commands, the statements, and
-// the bytes that its words expand to.
+// These limits bound the cost of a script that calls itself or doubles its variables:
+// the depth of shells and functions, the number of commands and statements, and the
+// bytes that words expand to.
 const (
 	maxDepth    = 24
 	maxCommands = 4000
@@ -215,8 +220,8 @@ const (
 	maxBytes    = 8 << 20
 )
 
-// spent reports whether the reading has cost enough.
-func (r *reader) spent() bool {
+// exhausted reports whether the reading has reached one of the limits.
+func (r *reader) exhausted() bool {
 	return r.count > maxCommands || r.steps > maxStmts || r.bytes > maxBytes
 }
 
@@ -230,7 +235,7 @@ func (r *reader) stmts(list []*syntax.Stmt, f frame) {
 }
 
 func (r *reader) stmt(s *syntax.Stmt, f frame) {
-	if f.depth > maxDepth || r.spent() {
+	if f.depth > maxDepth || r.exhausted() {
 		return
 	}
 	r.steps++
@@ -298,7 +303,7 @@ func (r *reader) stmt(s *syntax.Stmt, f frame) {
 	}
 }
 
-// assign sets a variable of the frame's shell.
+// assign sets a variable in the frame's shell. A nil value is the empty text.
 func (r *reader) assign(name string, v Value, f frame, line int) {
 	if name == "" {
 		return
@@ -353,9 +358,9 @@ func (r *reader) assignment(a *syntax.Assign, f frame, export bool) {
 			v = &c
 		}
 		v.Array = true
-		v.Elems = append(slices.Clone(v.Elems), joinFields(r.word(a.Value, f)))
+		v.Elems = append(slices.Clone(v.Elems), joinWords(r.word(a.Value, f)))
 	default:
-		// An assignment is not split into words, whatever its quotes.
+		// Bash does not split the value of an assignment into words.
 		val := r.unsplit(a.Value, f)
 		if a.Append && old != nil {
 			if old.Array {
@@ -375,7 +380,8 @@ func (r *reader) assignment(a *syntax.Assign, f frame, export bool) {
 	r.noteAssignment(name, v, f)
 }
 
-// unsplit expands a word as the right side of an assignment does.
+// unsplit expands a word as bash expands the right side of an assignment: without
+// splitting it into words.
 func (r *reader) unsplit(w *syntax.Word, f frame) Value {
 	if w == nil {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A text is shell source with the line of the file that each of its bytes
-// comes from. A here-document or the argument of `bash -c` is a text too, so
-// that a finding deep inside names a line that the reader can see.
+// A text is shell source, with the line of the file that each byte comes from. A
+// here-document or the argument of `bash -c` is a text too, so that a finding in it
+// names a line of the file.
 type text struct {
 	src  string
-	line []int32 // of each byte; one entry more than src
+	line []int32 // line of each byte, and of the end of src
 }
 
 func fileText(src string) text {
@@ -29,7 +29,7 @@ func fileText(src string) text {
 	return t
 }
 
-// at is the line of the byte at offset.
+// at returns the line of the byte at offset.
 func (t text) at(offset uint) int {
 	if len(t.line) == 0 {
 		return 1
@@ -37,7 +37,7 @@ func (t text) at(offset uint) int {
 	return int(t.line[min(int(offset), len(t.line)-1)])
 }
 
-// slice is the source between two positions of its syntax tree.
+// slice returns the source between two positions of the syntax tree.
 func (t text) slice(from, to syntax.Pos) string {
 	a, b := int(from.Offset()), int(to.Offset())
 	if a > b || b > len(t.src) {
@@ -46,7 +46,7 @@ func (t text) slice(from, to syntax.Pos) string {
 	return t.src[a:b]
 }
 
-// byteAt is the byte at offset, or 0.
+// byteAt returns the byte at offset, or 0 after the end.
 func (t text) byteAt(offset uint) byte {
 	if offset < uint(len(t.src)) {
 		return t.src[offset]
@@ -56,34 +56,29 @@ func (t text) byteAt(offset uint) byte {
 
 func (t text) lines() []textLine {
 	var out []textLine
-	for start := 0; start < len(t.src); {
-		end := strings.IndexByte(t.src[start:], '\n')
-		if end < 0 {
-			end = len(t.src)
-		} else {
-			end += start
-		}
-		out = append(out, textLine{t.src[start:end], t.at(uint(start)), start})
-		start = end + 1
+	start := 0
+	for line := range strings.Lines(t.src) {
+		out = append(out, textLine{strings.TrimSuffix(line, "\n"), t.at(uint(start)), start})
+		start += len(line)
 	}
 	return out
 }
 
 type textLine struct {
-	text  string
+	text  string // without the line end
 	line  int
-	start int // offset of its first byte
+	start int // offset of the first byte
 }
 
-// A SyntaxError is a place where bash refuses the script.
+// A SyntaxError is a place at which bash would reject the script.
 type SyntaxError struct {
 	Line    int
 	Message string
 }
 
-// parse reads t as bash. Where bash would refuse it, it is mended as little as
-// needed to read the rest, and the first refusal is reported. The text that
-// comes back is the one that the positions of the syntax tree count in.
+// parse parses t as bash. If bash would reject t, parse repairs as little of t as is
+// needed to read the rest, and returns the first syntax error. The positions of the
+// syntax tree refer to the returned text, which has the repairs.
 func parse(t text) (*syntax.File, text, *SyntaxError) {
 	var first *SyntaxError
 	for range 64 {
@@ -105,7 +100,7 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 		if first == nil {
 			first = &SyntaxError{Line: t.at(pos.Offset()), Message: msg}
 		}
-		next := mend(t.src, pos, msg)
+		next := repair(t.src, pos, msg)
 		if next == t.src {
 			break
 		}
@@ -114,15 +109,14 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 	return &syntax.File{}, t, first
 }
 
-// Bytes that stand for [ and $ where bash takes them for text and the parser
-// does not.
+// These bytes replace [ and $ where bash reads plain text but the parser does not.
 const (
 	plainBracket = '\x01'
 	plainDollar  = '\x02'
 )
 
-// tolerate changes what the parser refuses and bash reads: a word such as
-// [0]*3+[1] in an array, and an expansion that is only refused when it runs.
+// tolerate changes source that bash accepts and the parser rejects: a word such as
+// [0]*3+[1] in an array, and an expansion that bash rejects only when it runs.
 func tolerate(src string, pos syntax.Pos, msg string) string {
 	at := int(pos.Offset())
 	switch {
@@ -137,37 +131,32 @@ func tolerate(src string, pos syntax.Pos, msg string) string {
 	return src
 }
 
-// endComments blanks the backslash at the end of a comment. Bash ends the
-// comment, and with it the command, at the newline all the same; the parser
-// would go on with the command of the line before.
+// endComments replaces a backslash at the end of a comment by a blank. Bash ends the
+// comment and the command at the newline in spite of the backslash, but the parser
+// would continue the command of the previous line.
 func endComments(file *syntax.File, src string) string {
 	if !strings.Contains(src, "\\\n") {
 		return src
 	}
 	var quoted [][2]uint
 	out := []byte(src)
-	for start := 0; start < len(src); {
-		end := strings.IndexByte(src[start:], '\n')
-		if end < 0 {
-			break
-		}
-		end += start
-		line := src[start:end]
-		if strings.HasSuffix(line, "\\") && strings.Contains(line, "#") {
+	start := 0
+	for line := range strings.Lines(src) {
+		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
 			if quoted == nil {
-				quoted = hereDocuments(file)
+				quoted = quotedRanges(file)
 			}
 			if commentAt(line, uint(start), quoted) {
-				out[end-1] = ' '
+				out[start+len(line)-2] = ' '
 			}
 		}
-		start = end + 1
+		start += len(line)
 	}
 	return string(out)
 }
 
-// commentAt reports whether the line at offset start has a comment: a # at the
-// start of a word, outside of all quotes.
+// commentAt reports whether the line at offset start has a comment: a # at the start
+// of a word, outside the quoted ranges.
 func commentAt(line string, start uint, quoted [][2]uint) bool {
 	for i := range len(line) {
 		if line[i] != '#' || i > 0 && !strings.ContainsRune(" \t;&|()", rune(line[i-1])) {
@@ -182,24 +171,23 @@ func commentAt(line string, start uint, quoted [][2]uint) bool {
 }
 
 func errorAt(err error) (syntax.Pos, string) {
-	var pe syntax.ParseError
-	if errors.As(err, &pe) {
-		return pe.Pos, pe.Text
+	if e, ok := errors.AsType[syntax.ParseError](err); ok {
+		return e.Pos, e.Text
 	}
-	var le syntax.LangError
-	if errors.As(err, &le) {
-		return le.Pos, le.Feature + " is not bash"
+	if e, ok := errors.AsType[syntax.LangError](err); ok {
+		return e.Pos, e.Feature + " is not bash"
 	}
 	return syntax.Pos{}, err.Error()
 }
 
-// openEnded are the messages of the parser for what the end of the file left
-// open; what would close it is the last word of each in backquotes.
+// openEnded are parts of the parser's messages for a construct that is still open at
+// the end of the file. In each message, the last word in backquotes would close the
+// construct.
 var openEnded = []string{"without closing quote", "without matching", "must end with", "unclosed here-document"}
 
-// mend closes what is open at the end of src, or blanks the line that cannot
-// be read; it never moves what comes before.
-func mend(src string, pos syntax.Pos, msg string) string {
+// repair closes a construct that is open at the end of src, or else replaces the line
+// that cannot be parsed by blanks. It never moves the text before the error.
+func repair(src string, pos syntax.Pos, msg string) string {
 	for _, says := range openEnded {
 		if !strings.Contains(msg, says) {
 			continue

@@ -7,26 +7,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Start is one start of a training program: by a launcher, by Python itself,
-// or through a script that the file does not show.
+// A Start is one command that starts a training program: a launcher, Python itself, or
+// a script whose text is unknown.
 type Start struct {
 	*Command
-	// Launcher is one of the Launchers.
 	Launcher Launcher
-	// Flags are the launcher's own options, underscores written as dashes.
+	// Flags are the launcher's own options. Their names have dashes for underscores.
 	Flags Options
-	// FlagsUnknown is true where some of them are not shown.
+	// FlagsUnknown is true if a variable may hold some of the flags.
 	FlagsUnknown bool
-	// Program is the script or module that is trained; Module is true for -m.
+	// Program is the script or module that runs; Module is true for -m.
 	Program Arg
 	Module  bool
 	// ProgramArgs are the program's own arguments.
 	ProgramArgs []Arg
-	// Python is the interpreter, where there is one.
+	// Python is the interpreter, if the command names one.
 	Python Arg
 }
 
-// A Launcher is what starts the workers.
+// A Launcher is the program that starts the workers.
 type Launcher string
 
 // The launchers.
@@ -37,29 +36,29 @@ const (
 	Accelerate Launcher = "accelerate"
 	DeepSpeed  Launcher = "deepspeed"
 	Python     Launcher = "python"
-	Wrapper    Launcher = "script" // a script or program that the file does not show
+	Wrapper    Launcher = "script" // a script or program whose text is unknown
 )
 
 // Elastic reports whether l is torchrun under one of its names.
 func (l Launcher) Elastic() bool { return l == Torchrun || l == RunModule || l == OldModule }
 
-// Forks reports whether l starts one worker for each GPU of its node.
+// Forks reports whether l itself starts one worker per GPU of its node.
 func (l Launcher) Forks() bool { return l.Elastic() || l == Accelerate || l == DeepSpeed }
 
-// launcherSwitches are the launchers' options that take no value.
+// launcherSwitches are the options of all launchers that take no value.
 var launcherSwitches = strings.Fields("standalone no-python run-path h help use-env " +
 	"multi-gpu cpu tpu mps use-deepspeed use-fsdp use-megatron-lm use-xpu debug quiet q same-network use-cpu ipex " +
 	"no-ssh no-local-rank force-multi save-pid no-ssh-check bind-cores-to-rank no-tpu-cluster tpu-use-sudo enable-cpu-affinity")
 
 var pythonName = lazy.New(`^python[0-9.]*$`)
 
-// modules are the names of -m that are launchers.
+// modules maps the Python modules that are launchers, as -m names them.
 var modules = map[string]Launcher{
 	"torch.distributed.run": RunModule, "torch.distributed.launch": OldModule,
 	"accelerate.commands.launch": Accelerate, "deepspeed.launcher.runner": DeepSpeed, "deepspeed": DeepSpeed,
 }
 
-// launch records c where it starts a program worth speaking of.
+// launch records c as a Start if c starts a training program.
 func (r *reader) launch(c *Command) {
 	name := c.Name()
 	s := &Start{Command: c}
@@ -85,10 +84,7 @@ func (r *reader) launch(c *Command) {
 		if !s.python(args) {
 			return
 		}
-	case name == "ray" || strings.HasSuffix(name, ".py"):
-		if name == "ray" {
-			return
-		}
+	case strings.HasSuffix(name, ".py"):
 		s.Launcher = Python
 		s.Program, s.ProgramArgs = c.Args[0], args
 	default:
@@ -100,11 +96,11 @@ func (r *reader) launch(c *Command) {
 	r.job.Starts = append(r.job.Starts, s)
 }
 
-// helpers are commands that are run on nodes beside a training.
+// helpers are commands that scripts run on nodes and that start no training.
 var helpers = strings.Fields("hostname nvidia-smi echo printf mkdir cp rsync rm mv ls df du free sleep true false date cat tee uname env printenv " +
 	"sbcast pkill killall kill ulimit which id lscpu lspci ibstat ibv_devinfo ibstatus dcgmi nvcc module tar unzip git chmod chown ln touch head tail grep sed awk wc sort uptime top ps ip ifconfig ping nc curl wget find test [ sh.exe sync numactl taskset pip pip3 uv conda mamba docker podman enroot singularity apptainer pgrep dmesg sysctl nproc lsof fuser stat readlink realpath basename dirname seq ray scontrol squeue sacct sinfo sstat scancel sattach sbatch wandb huggingface-cli hf aws gsutil rclone dstat sar nvtop gpustat iostat vmstat mpstat dool telegraf node_exporter dcgm-exporter prometheus")
 
-// wrapper records a program of unknown content that is started on nodes.
+// wrapper records a program of unknown text that runs on nodes, unless it is a helper.
 func (r *reader) wrapper(c *Command) {
 	if slices.Contains(helpers, c.Name()) {
 		return
@@ -120,11 +116,11 @@ func (r *reader) wrapper(c *Command) {
 	r.job.Starts = append(r.job.Starts, s)
 }
 
-// pythonValues are the interpreter's options with a value.
+// pythonValues are the options of the Python interpreter that take a value.
 var pythonValues = []string{"-W", "-X", "--check-hash-based-pycs"}
 
-// python reads the interpreter's arguments; ok is false where no program is
-// started that way (python -c, python -V).
+// python parses the interpreter's arguments. It reports false if they start no training
+// program, such as python -c or python -V.
 func (s *Start) python(args []Arg) bool {
 	for len(args) > 0 {
 		t := args[0].Text()
@@ -158,13 +154,13 @@ func (s *Start) python(args []Arg) bool {
 	return false
 }
 
-// flagName is the name of a launcher's option: no leading dashes, no
-// underscores.
+// flagName returns the name of a launcher's option without leading dashes and with
+// dashes for underscores.
 func flagName(s string) string {
 	return strings.ReplaceAll(strings.TrimLeft(s, "-"), "_", "-")
 }
 
-// elastic reads the options of a launcher and the program after them.
+// elastic parses the options of a launcher and the program after them.
 func (s *Start) elastic(args []Arg) {
 	for len(args) > 0 {
 		a := args[0]
@@ -175,7 +171,7 @@ func (s *Start) elastic(args []Arg) {
 		if p := a.Value[0]; p.Ref != nil {
 			one := !p.Ref.list() && (p.Quoted || p.Ref.Positional && plainWord(args[1:]))
 			if len(a.Value) > 1 || one || len(args) == 1 && programLike(p.Ref) {
-				s.program(a, args[1:])
+				s.Program, s.ProgramArgs = a, args[1:]
 				return
 			}
 			// An unquoted variable may hold options, the program, or both.
@@ -185,7 +181,7 @@ func (s *Start) elastic(args []Arg) {
 		}
 		text := a.Text()
 		if !strings.HasPrefix(text, "-") {
-			s.program(a, args[1:])
+			s.Program, s.ProgramArgs = a, args[1:]
 			return
 		}
 		args = args[1:]
@@ -203,15 +199,11 @@ func (s *Start) elastic(args []Arg) {
 	}
 }
 
-func (s *Start) program(a Arg, rest []Arg) {
-	s.Program, s.ProgramArgs = a, rest
-}
-
 // list reports whether r is an array or the positional parameters.
 func (r *Ref) list() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
 
-// plainWord reports whether args begin with a word that is neither an option
-// nor a file: the argument of a program that stands before it.
+// plainWord reports whether args begin with a word that is neither an option nor a
+// file. Such a word is an argument of the program before it.
 func plainWord(args []Arg) bool {
 	if len(args) == 0 {
 		return false
@@ -229,10 +221,11 @@ func startsOption(a Arg) bool {
 	return len(a.Value) > 0 && a.Value[0].Ref == nil && strings.HasPrefix(a.Value[0].Text, "--")
 }
 
-// Flag is the launcher's option of one of the names, with dashes.
+// Flag returns the last option of the launcher that has one of the names.
 func (s *Start) Flag(names ...string) (Option, bool) { return s.Flags.Get(names...) }
 
-// ProgramFlag is the program's option name, such as "--save"; the last one counts.
+// ProgramFlag returns the last option of the program that has one of the names, such
+// as "--save".
 func (s *Start) ProgramFlag(names ...string) (Option, bool) {
 	for _, o := range slices.Backward(s.ProgramFlags()) {
 		if slices.Contains(names, o.Given) {
@@ -242,7 +235,7 @@ func (s *Start) ProgramFlag(names ...string) (Option, bool) {
 	return Option{}, false
 }
 
-// ProgramFlags are the program's options as given.
+// ProgramFlags returns the program's options in the order of the command line.
 func (s *Start) ProgramFlags() Options {
 	var out Options
 	for i, a := range s.ProgramArgs {
@@ -259,7 +252,7 @@ func (s *Start) ProgramFlags() Options {
 	return out
 }
 
-// Chain is the command and those that start it, innermost first.
+// Chain returns c and the commands that start it, innermost first.
 func (c *Command) Chain() []*Command {
 	var out []*Command
 	for x := c; x != nil && len(out) < maxDepth; x = x.By {
@@ -268,7 +261,7 @@ func (c *Command) Chain() []*Command {
 	return out
 }
 
-// NodesFlag is the launcher's option for the number of nodes.
+// NodesFlag returns the launcher's option for the number of nodes.
 func (l Launcher) NodesFlag() string {
 	switch l {
 	case Accelerate:

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// A Value is what a word expands to: text that the file shows, and references
-// to what it does not show.
+// A Value is the expansion of a word: text that the file shows, and references to
+// parts that the file does not show.
 type Value []Piece
 
-// A Piece is a part of a Value: text of one line, or a reference.
+// A Piece is one part of a Value: text from one line, or a reference.
 type Piece struct {
 	Text string
 	Ref  *Ref
@@ -18,7 +18,7 @@ type Piece struct {
 	Quoted bool
 }
 
-// A RefKind says what a reference refers to.
+// A RefKind is the kind of a reference.
 type RefKind int
 
 // The kinds of references.
@@ -31,33 +31,35 @@ const (
 // A Ref is a part of a value that the file does not show.
 type Ref struct {
 	Kind RefKind
-	Name string // of a variable
+	Name string // name of a variable
 	Line int
-	// Shell is the shell that expands it: the batch shell, a task, a container.
+	// Shell is the shell that expands the reference: the batch shell, or the shell of a
+	// task or in a container.
 	Shell *Shell
-	// Op is the operator of an expansion such as ${X%%,*}: "%%"; "!" for
-	// indirection, "slice", "replace", "length".
+	// Op is the operator of an expansion: "%%" for ${X%%,*}, "!" for indirection,
+	// "slice", "replace" or "length".
 	Op    string
-	Index string // of an array
-	// Default is the value of ${X:-default}; Guarded is true for it and for ${X:?}.
+	Index string // index of an array
+	// Default is the value of ${X:-default}. Guarded is true for expansions that handle
+	// an unset variable, such as ${X:-default} and ${X:?}.
 	Default Value
 	Guarded bool
-	// Positional is true for $1 and its like, Loop for the variable of a loop.
+	// Positional is true for parameters such as $1, Loop for the variable of a loop.
 	Positional, Loop bool
-	// Commands are those of a command substitution.
+	// Commands are the commands of a command substitution.
 	Commands []*Command
-	// Expr is the arithmetic of a Sum.
+	// Expr is the expression of a Sum.
 	Expr *Expr
-	// Of is the value that Op is applied to, where the variable is assigned.
+	// Of is the variable's value, to which Op applies, if the file assigns one.
 	Of Value
-	// Alt are the values that the variable may have, of which the file does not
-	// show the one.
+	// Alt are the alternative values of the variable, if branches or a loop decide its
+	// value. A variable that only one branch sets has one alternative, and may be unset.
 	Alt []Value
 	// Source is the expansion as written.
 	Source string
 }
 
-// Literal is the text of v; ok is false where a part of it is unknown.
+// Literal returns the text of v; ok is false if a part of v is unknown.
 func (v Value) Literal() (s string, ok bool) {
 	var b strings.Builder
 	for _, p := range v {
@@ -69,7 +71,7 @@ func (v Value) Literal() (s string, ok bool) {
 	return b.String(), true
 }
 
-// String is v as a shell user would read it: unknown parts as they are written.
+// String returns the text of v, with unknown parts as written in the source.
 func (v Value) String() string {
 	var b strings.Builder
 	for _, p := range v {
@@ -82,7 +84,7 @@ func (v Value) String() string {
 	return b.String()
 }
 
-// Refs are the unknown parts of v, and those that they are made from.
+// Refs returns the references in v, and the references that these depend on.
 func (v Value) Refs() []*Ref {
 	var out []*Ref
 	v.eachRef(func(r *Ref) { out = append(out, r) }, 0)
@@ -106,7 +108,7 @@ func (v Value) eachRef(f func(*Ref), depth int) {
 	}
 }
 
-// Only is the single reference that v consists of, or nil.
+// Only returns the reference that v consists of, or nil if v is anything else.
 func (v Value) Only() *Ref {
 	if len(v) == 1 {
 		return v[0].Ref
@@ -114,7 +116,7 @@ func (v Value) Only() *Ref {
 	return nil
 }
 
-// Line is the line of the first part of v, or 0.
+// Line returns the line of the first part of v, or 0 if it is unknown.
 func (v Value) Line() int {
 	for _, p := range v {
 		if p.Line > 0 {
@@ -124,7 +126,7 @@ func (v Value) Line() int {
 	return 0
 }
 
-// Unknown reports whether a part of v is not shown by the file.
+// Unknown reports whether v has a part that the file does not show.
 func (v Value) Unknown() bool {
 	return slices.ContainsFunc(v, func(p Piece) bool { return p.Ref != nil })
 }
@@ -152,23 +154,15 @@ func sameValue(a, b Value) bool {
 	if okx || oky {
 		return okx && oky && x == y
 	}
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Text != b[i].Text || a[i].Ref != b[i].Ref {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(p, q Piece) bool { return p.Text == q.Text && p.Ref == q.Ref })
 }
 
-// A reference that stands inside text to be read again, such as the argument
-// of `bash -c`, is one rune of a private plane, which the parser takes for an
-// ordinary letter.
+// refRune is the first of the runes that encode references in text that is parsed
+// again, such as the argument of `bash -c`. The runes lie in a private use plane, and
+// the parser reads them as ordinary letters.
 const refRune = 0xF0000
 
-// flatten is v as source text.
+// flatten returns v as source text, with one rune in place of each reference.
 func (r *reader) flatten(v Value) text {
 	var b strings.Builder
 	var lines []int32
@@ -191,7 +185,7 @@ func (r *reader) flatten(v Value) text {
 	return text{src: b.String(), line: append(lines, int32(last))}
 }
 
-// decode turns the runes of flatten back into references.
+// decode replaces the runes that flatten wrote by their references.
 func (r *reader) decode(s string, line int) Value {
 	start := 0
 	var out Value

@@ -2,17 +2,15 @@ package script
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A prefix is a command that runs the command after it, here and as it is.
+// A prefix is a command that runs the command after it on the same machine, with the
+// words unchanged.
 type prefix struct {
-	sub      []string // the subcommand that does so, such as run
-	values   []string // its options that take a word
-	operands int      // words before the command
+	sub      []string // subcommands that run a command, such as run
+	values   []string // options that take the next word as their value
+	operands int      // number of words before the command
 }
 
 var prefixes = map[string]prefix{
@@ -34,8 +32,8 @@ var prefixes = map[string]prefix{
 	"gdb":        {sub: []string{"--args"}},
 }
 
-// run does what a command does to the rest of the script: a builtin changes
-// the shell, a wrapper starts another command, a launcher is a Start.
+// run evaluates the effect of a command: a builtin changes the shell, a wrapper starts
+// another command, and a launcher is recorded as a Start.
 func (r *reader) run(c *Command, f frame) {
 	name := c.Name()
 	if name == "" {
@@ -77,11 +75,10 @@ func (r *reader) run(c *Command, f frame) {
 	r.launch(c)
 }
 
-// A handler reads a command that is not the last: one that changes the shell, or
-// one that starts another command.
+// A handler evaluates a command that changes the shell or starts another command.
 type handler = func(r *reader, c *Command, f frame)
 
-// builtin is how a command that changes the shell is read; nil for any other.
+// builtin returns the handler of a command that changes the shell, or nil.
 func builtin(name string) handler {
 	switch name {
 	case "set":
@@ -112,7 +109,7 @@ func builtin(name string) handler {
 	return nil
 }
 
-// wrapper is how a command that starts another is read; nil for any other.
+// wrapper returns the handler of a command that starts another command, or nil.
 func wrapper(name string) handler {
 	switch name {
 	case "srun":
@@ -141,7 +138,8 @@ func wrapper(name string) handler {
 	return nil
 }
 
-// skipOptions drops options; those of values take the next word too.
+// skipOptions returns args without the leading options. Options in values have the
+// next word as their value.
 func skipOptions(args []Arg, values []string) []Arg {
 	for len(args) > 0 {
 		s := args[0].Text()
@@ -197,34 +195,32 @@ func (r *reader) salloc(c *Command, f frame) {
 	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
 }
 
-// sbatch reads the batch script that a here-document gives, or a file that
-// this one wrote.
+// sbatch records a submission. It also reads the submitted script, if that is a
+// here-document or a file that this script wrote.
 func (r *reader) sbatch(c *Command, f frame) {
 	opts, rest := stepArgs(c.Args[1:])
 	sub := &Submission{Command: c, Options: opts}
 	r.job.Submissions = append(r.job.Submissions, sub)
 	for _, red := range c.Redirects {
 		if red.Doc != nil && len(rest) == 0 {
-			r.later = append(r.later, func() { sub.Job = r.subjob(red.Doc.text, opts, f) })
+			r.deferred = append(r.deferred, func() { sub.Job = r.subjob(red.Doc.text, opts, f) })
 			return
 		}
 	}
 	if len(rest) > 0 {
 		sub.File = rest[0].Text()
 		if t, ok := r.written(sub.File); ok {
-			r.later = append(r.later, func() { sub.Job = r.subjob(t, opts, f) })
+			r.deferred = append(r.deferred, func() { sub.Job = r.subjob(t, opts, f) })
 		}
 	}
 }
-
-var assignmentWord = lazy.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (r *reader) env(c *Command, f frame) {
 	args := skipOptions(c.Args[1:], []string{"-u", "--unset", "-C", "--chdir", "-S"})
 	env := c.Env.spawn(c.Place, Direct, c.Line)
 	for len(args) > 0 {
 		name, val, has := cutValue(args[0].Value)
-		if !has || !assignmentWord.MatchString(name) {
+		if !has || !isName(name) {
 			break
 		}
 		env.vars[name] = &Var{Value: val, Exported: true, Line: args[0].Line}
@@ -246,8 +242,8 @@ func values(args []Arg) []Value {
 	return out
 }
 
-// bash reads the text of -c, a here-document, or a script that this file
-// wrote; another script is a Start of unknown content.
+// bash evaluates the text of -c, a here-document, or a file that this script wrote. Any
+// other script is recorded as a Start of unknown text.
 func (r *reader) bash(c *Command, f frame) {
 	sh := c.Env.spawn(c.Place, CommandText, c.Line)
 	args := c.Args[1:]
@@ -340,11 +336,11 @@ func (r *reader) docker(c *Command, f frame) {
 	if sub == "exec" {
 		box.MountsUnknown = true
 	}
-	r.inside(c, box, rest, f)
+	r.inContainer(c, box, rest, f)
 }
 
-// inside starts the command in a container; the image comes first.
-func (r *reader) inside(c *Command, box *Container, rest []Arg, f frame) {
+// inContainer evaluates a command in a container. rest is the image and the command.
+func (r *reader) inContainer(c *Command, box *Container, rest []Arg, f frame) {
 	box.Line, box.Command = c.Line, c
 	r.job.Containers = append(r.job.Containers, box)
 	if len(rest) == 0 {
@@ -373,9 +369,9 @@ func (r *reader) singularity(c *Command, f frame) {
 		opts, rest := containerOptions(args[1:], singularitySwitches)
 		name, wrapped := strings.CutSuffix(c.Name(), "_wrapper")
 		if wrapped {
-			rest = append([]Arg{{}}, rest...) // CSC's wrappers know the image themselves
+			rest = append([]Arg{{}}, rest...) // the wrappers of the site CSC supply the image themselves
 		}
-		r.inside(c, singularityContainer(name, opts, c.Env), rest, f)
+		r.inContainer(c, singularityContainer(name, opts, c.Env), rest, f)
 	}
 }
 
@@ -395,7 +391,7 @@ func (r *reader) enroot(c *Command, f frame) {
 		}
 	}
 	box.PassesEnv = true
-	r.inside(c, box, rest, f)
+	r.inContainer(c, box, rest, f)
 }
 
 func (r *reader) shifter(c *Command, f frame) {
@@ -407,7 +403,7 @@ func (r *reader) shifter(c *Command, f frame) {
 	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
 }
 
-// ssh reads what a remote shell is given: the words joined by blanks.
+// ssh evaluates the words of a remote command, which the remote shell joins by blanks.
 func (r *reader) ssh(c *Command, f frame) {
 	rest := skipOptions(c.Args[1:], strings.Fields("-p -i -l -o -J -F -w -h -H -t -f -u -g -x -b"))
 	if c.Name() == "ssh" {
@@ -436,7 +432,7 @@ func (r *reader) ssh(c *Command, f frame) {
 	r.nested(c, sh, r.flatten(joinWords(values(rest))), nil, f)
 }
 
-// mpiOne and mpiTwo are the options of mpirun with one and with two words.
+// mpiOne and mpiTwo are the options of mpirun that take one and two values.
 var (
 	mpiOne = strings.Fields("-np -n -c -N -npernode --npernode -x -H -host --host -hostfile --hostfile -machinefile --machinefile --map-by -map-by --bind-to -bind-to -ppn -wdir --wdir --rank-by -bootstrap -f -genvlist -iface -hosts -perhost --output-filename --timeout --prefix --tune -am --ppr -p --np -launcher --num-proc --hosts")
 	mpiTwo = strings.Fields("--mca -mca -genv -env --pmca --gmca -gmca")
@@ -466,14 +462,4 @@ func (r *reader) mpirun(c *Command, f frame) {
 		args = args[min(n, len(args)):]
 	}
 	r.start(c, args, env, f)
-}
-
-// leadingInt reads the number at the start of s, such as 8 of "8(S:0)".
-func leadingInt(s string) (int, bool) {
-	i := 0
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		i++
-	}
-	n, err := strconv.Atoi(s[:i])
-	return n, err == nil
 }

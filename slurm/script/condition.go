@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// decide answers a condition where the file shows both sides of it. A count
-// that Slurm sets is known from the directives.
+// decide evaluates a condition if both of its sides are known. A number that Slurm sets
+// is known from the directives.
 func (r *reader) decide(cond []*syntax.Stmt, f frame) (yes, known bool) {
 	if len(cond) != 1 || cond[0].Negated || cond[0].Background {
 		return false, false
@@ -29,7 +29,7 @@ func (r *reader) decide(cond []*syntax.Stmt, f frame) (yes, known bool) {
 		}
 		var vs []Value
 		for _, w := range c.Args[1:] {
-			vs = append(vs, joinFields(r.word(w, quiet)))
+			vs = append(vs, joinWords(r.word(w, quiet)))
 		}
 		if len(vs) > 0 && vs[len(vs)-1].String() == "]" {
 			vs = vs[:len(vs)-1]
@@ -42,7 +42,7 @@ func (r *reader) decide(cond []*syntax.Stmt, f frame) (yes, known bool) {
 			x, okx := b.X.(*syntax.Word)
 			y, oky := b.Y.(*syntax.Word)
 			if okx && oky {
-				return r.compare(joinFields(r.word(x, quiet)), b.Op.String(), joinFields(r.word(y, quiet)))
+				return r.compare(joinWords(r.word(x, quiet)), b.Op.String(), joinWords(r.word(y, quiet)))
 			}
 		}
 	case *syntax.ArithmCmd:
@@ -90,7 +90,7 @@ func (r *reader) compareSpans(x *Expr, op string, y *Expr) (yes, known bool) {
 	return false, false
 }
 
-// test runs [[ … ]] for the record.
+// test records [[ … ]] as a command.
 func (r *reader) test(c *syntax.TestClause, f frame) {
 	var exps []Expansion
 	f.expansions = &exps
@@ -101,7 +101,7 @@ func (r *reader) test(c *syntax.TestClause, f frame) {
 	walk = func(x syntax.TestExpr) {
 		switch x := x.(type) {
 		case *syntax.Word:
-			cmd.Args = append(cmd.Args, Arg{Value: joinFields(r.word(x, f)), Line: line})
+			cmd.Args = append(cmd.Args, Arg{Value: joinWords(r.word(x, f)), Line: line})
 		case *syntax.UnaryTest:
 			walk(x.X)
 		case *syntax.ParenTest:
@@ -120,7 +120,8 @@ func (r *reader) test(c *syntax.TestClause, f frame) {
 	r.record(cmd)
 }
 
-// text is v as text, with what Slurm sets filled in.
+// text returns v as text. Variables that Slurm sets have the values that follow from
+// the job's options. ok is false if a part of v is unknown.
 func (j *Job) text(v Value) (string, bool) {
 	if s, ok := v.Literal(); ok {
 		return s, true
