@@ -12,8 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// An endpoint is a value that the workers take for the address or the port of
-// rank 0.
+// An endpoint is a value that the workers use as the address or the port of rank 0.
 type endpoint struct {
 	value script.Value
 	line  int
@@ -21,7 +20,7 @@ type endpoint struct {
 	start *script.Start
 }
 
-// cutPort cuts host:port.
+// cutPort splits host:port.
 func cutPort(v script.Value) (host, port script.Value) {
 	for i := len(v) - 1; i >= 0; i-- {
 		if v[i].Ref != nil {
@@ -43,7 +42,7 @@ func cutPort(v script.Value) (host, port script.Value) {
 	return v, nil
 }
 
-// endpoints are the addresses and the ports that the job's starts use.
+// endpoints returns the addresses and ports that the job's starts use.
 func (c *checker) endpoints() (hosts, ports []endpoint) {
 	for _, s := range c.job.Starts {
 		both := func(v script.Value, line int, name string) {
@@ -69,7 +68,7 @@ func (c *checker) endpoints() (hosts, ports []endpoint) {
 		}
 		for _, prefix := range []string{"PET_", ""} {
 			if prefix == "" && s.Launcher != script.Python && s.Launcher != script.Wrapper {
-				break // a launcher does not read its workers' variables
+				break // a launcher does not read MASTER_ADDR and MASTER_PORT
 			}
 			if v, ok := s.Env.Env(prefix + "MASTER_ADDR"); ok {
 				hosts = append(hosts, endpoint{v, v.Line(), prefix + "MASTER_ADDR", s})
@@ -85,8 +84,8 @@ func (c *checker) endpoints() (hosts, ports []endpoint) {
 func masterAddr(c *checker) {
 	hosts, _ := c.endpoints()
 	for _, h := range hosts {
-		many := c.spread(h.start) || c.several() && c.writtenNodes(h.start) > 1
-		if many && !c.alone(h.start) && c.badHost(h.value) {
+		many := c.onSeveralNodes(h.start) || c.job.Several() && c.writtenNodes(h.start) > 1
+		if many && !c.singleNode(h.start) && c.badHost(h.value) {
 			c.report(cmp.Or(h.value.Line(), h.line), h.name+"="+h.value.String())
 		}
 	}
@@ -99,15 +98,15 @@ var (
 	listVar = lazy.New(`SLURM_(JOB_)?NODELIST`)
 )
 
-// badHost reports whether v is surely no address of the first node that every
-// task agrees on.
+// badHost reports whether v is certainly not an address of the first node that is the
+// same for every task.
 func (c *checker) badHost(v script.Value) bool {
 	if s, ok := v.Literal(); ok {
 		return local.MatchString(s) || c.notFirst(s)
 	}
 	r := v.Only()
 	if r == nil {
-		// A name put together from pieces of the compressed list.
+		// The name is composed of parts of the compressed hostlist.
 		return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool { return r.Kind == script.Variable && listVar.MatchString(r.Name) })
 	}
 	switch r.Kind {
@@ -119,7 +118,7 @@ func (c *checker) badHost(v script.Value) bool {
 	return false
 }
 
-// notFirst reports whether --nodelist names the nodes and s is not the first.
+// notFirst reports whether --nodelist names the nodes and s is not the first of them.
 func (c *checker) notFirst(s string) bool {
 	o, has := c.job.Options.Get("nodelist")
 	if !has {
@@ -132,29 +131,30 @@ func (c *checker) notFirst(s string) bool {
 func badHostVariable(r *script.Ref) bool {
 	switch {
 	case listVar.MatchString(r.Name):
-		return true // the compressed list, or a cut of it
+		return true // the compressed hostlist, or a part of it
 	case r.Name == "HOSTNAME" || r.Name == "SLURMD_NODENAME" || r.Name == "SLURM_TOPOLOGY_ADDR":
 		return r.Shell != nil && r.Shell.Step != nil
 	case otherIndex.MatchString(r.Index):
 		return listsHosts(r.Of)
 	case r.Op != "" && !r.Guarded:
-		// ${LIST%%,*} of a copy of the compressed list.
+		// ${LIST%%,*} of a copy of the compressed hostlist.
 		inner := r.Of.Only()
 		return inner != nil && listVar.MatchString(inner.Name)
 	}
 	return false
 }
 
-// otherIndex matches the index of an array's element that is not the first.
+// otherIndex matches an index other than that of the first element.
 var otherIndex = lazy.New(`^0*[1-9]\d*$|- ?1`)
 
+// listsHosts reports whether v is the output of a command that prints the hostlist.
 func listsHosts(v script.Value) bool {
 	return slices.ContainsFunc(v.Refs(), func(r *script.Ref) bool {
 		return r.Kind == script.Output && (hostTools.MatchString(r.Source) || listVar.MatchString(r.Source))
 	})
 }
 
-// hostTools matches the commands that write a list's names out.
+// hostTools matches commands that expand a hostlist.
 var hostTools = lazy.New(`\b(scontrol|hostnames?|nodeset|hostlist)\b`)
 
 func badHostOutput(r *script.Ref) bool {
@@ -183,17 +183,17 @@ func badHostOutput(r *script.Ref) bool {
 	}
 	switch {
 	case len(r.Commands) == 1 && first.Name() == "scontrol":
-		return true // all names, one a line
+		return true // the output has all names, one per line
 	case hostTools.MatchString(src) && strings.Contains(src, "head"):
 		return wrongHead(src)
 	case hostTools.MatchString(src):
 		return otherLine.MatchString(src)
 	}
-	// echo $SLURM_JOB_NODELIST | cut …: a cut of the compressed list.
+	// echo $SLURM_JOB_NODELIST | cut … gives a part of the compressed hostlist.
 	return listVar.MatchString(src) && slices.Contains([]string{"echo", "printf", "cut", "sed", "awk", "tr", "head"}, first.Name())
 }
 
-// otherField matches what takes another word than the first of a list.
+// otherField matches a command that selects a word other than the first of a list.
 var otherField = lazy.New(`\$NF|print\s+\$([2-9]|1\d)|-f\s*([2-9]|1\d)|\btail\b|\bshuf\b|\btac\b|NR\s*==\s*([02-9]|1\d)|\brev\b`)
 
 func oneNode(r *script.Ref) bool {
@@ -204,7 +204,7 @@ func oneNode(r *script.Ref) bool {
 
 var headCount = lazy.New(`head\s+(?:-n\s*|-)(\d+)`)
 
-// wrongHead reports whether the line that head and tail leave is not the first.
+// wrongHead reports whether head and tail together select a line other than the first.
 func wrongHead(src string) bool {
 	at := strings.Index(src, "head")
 	tail := strings.Index(src, "tail")
@@ -222,7 +222,7 @@ func wrongHead(src string) bool {
 func masterPort(c *checker) {
 	_, ports := c.endpoints()
 	for _, a := range c.job.Assignments {
-		if a.Name == "MASTER_PORT" && len(c.job.Starts) > 0 && !a.Trap { // a launcher that is not known may be told of it
+		if a.Name == "MASTER_PORT" && len(c.job.Starts) > 0 && !a.Trap { // an unknown launcher may use it
 			ports = append(ports, endpoint{a.Var.Value, a.Line, a.Name, nil})
 		}
 	}
@@ -233,21 +233,21 @@ func masterPort(c *checker) {
 	}
 }
 
-// search are words of a command that finds another port each time it is run.
-var search = lazy.New(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
+// portSearch matches a command that finds a different port each time it runs.
+var portSearch = lazy.New(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
 
-// badPort reports whether the port is refused, or differs from task to task.
+// badPort reports whether the port is out of range or differs between tasks.
 func (c *checker) badPort(p endpoint) bool {
 	if s, ok := p.value.Literal(); ok {
 		n, err := strconv.Atoi(s)
 		return err == nil && (n < 1024 && n != 0 || n > 65535)
 	}
-	several := p.start != nil && c.spread(p.start)
+	several := p.start != nil && c.onSeveralNodes(p.start)
 	for _, r := range p.value.Refs() {
 		inTask := r.Shell != nil && r.Shell.Step != nil && r.Shell.Remote == nil && several
 		switch r.Kind {
 		case script.Output:
-			if inTask && search.MatchString(r.Source) {
+			if inTask && portSearch.MatchString(r.Source) {
 				return true
 			}
 		case script.Variable:

@@ -26,11 +26,11 @@ type fault struct {
 	Message string `json:"message"`
 }
 
-// Batch answers one line of a batch, {"id","path"}, with {"id","findings"} or
-// {"id","error"}. A relative path counts from the working directory.
+// Batch answers one line of `lint --batch`: {"id","path"} in, {"id","findings"} or
+// {"id","error"} out. A relative path starts at the working directory.
 func Batch(line []byte) []byte {
 	var q request
-	bad := json.Unmarshal(line, &q) // the id is read where another field is wrong
+	bad := json.Unmarshal(line, &q) // Unmarshal sets the id even if another field is wrong
 	a := answer{ID: q.ID}
 	switch {
 	case bad != nil:
@@ -49,11 +49,11 @@ func Batch(line []byte) []byte {
 			a.Findings = &found
 		}
 	}
-	out, _ := json.Marshal(a) // every field can be written
+	out, _ := json.Marshal(a) // cannot fail for these types
 	return out
 }
 
-// maxScript bounds what is read of a file: no batch script is larger.
+// maxScript is the largest file that Batch reads, in bytes. No batch script is larger.
 const maxScript = 4 << 20
 
 func readFile(path string) ([]byte, error) {

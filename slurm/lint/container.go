@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// containerRules are about what a container sees of the host.
+// containerRules are about the parts of the host that a container can use.
 var containerRules = []Rule{
 	{
 		ID: "scontrol-in-container", Severity: rules.Error, check: scontrolInContainer,
@@ -70,7 +70,7 @@ func scontrolInContainer(c *checker) {
 	}
 }
 
-// bringsSlurm reports whether Slurm's configuration or clients are mounted.
+// bringsSlurm reports whether the container mounts Slurm's configuration or clients.
 func (c *checker) bringsSlurm(box *script.Container) bool {
 	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool {
 		h := m.Host.String()
@@ -78,24 +78,24 @@ func (c *checker) bringsSlurm(box *script.Container) bool {
 	})
 }
 
-// carried are the variables of the host that a training in a container needs.
-var carried = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|` +
+// trainingVariables matches variables of the host that a training in a container needs.
+var trainingVariables = lazy.New(`^(CUDA_DEVICE_MAX_CONNECTIONS|NCCL_\w+|TORCH_NCCL_\w+|TORCH_DISTRIBUTED_\w+|GLOO_\w+|UCX_\w+|MASTER_ADDR|` +
 	`MASTER_PORT|WORLD_SIZE|RANK|LOCAL_RANK|NODE_RANK|NVTE_\w+|WANDB_API_KEY|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HF_HOME|` +
 	`PYTORCH_CUDA_ALLOC_CONF)$`)
 
-// rendezvousNames are read by a program without a launcher only.
+// rendezvousNames are variables that only programs without a launcher read.
 var rendezvousNames = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "NODE_RANK"}
 
 func containerEnvMissing(c *checker) {
 	report := func(x *script.Command, line int, name string) {
 		fix := lang.Text{EN: "-e " + name, ZH: "加上 -e " + name}
-		if x != nil && slices.Contains(x.Assigns, "WORLD_SIZE") && slices.Contains(counts, name) {
-			// The name is odd and, as the launcher's node count, right; filled in it
-			// would still be taken for the number of ranks.
+		if x != nil && slices.Contains(x.Assigns, "WORLD_SIZE") && slices.Contains(slurmCounts, name) {
+			// The script uses WORLD_SIZE as the launcher's number of nodes, which is right.
+			// But a program that reads WORLD_SIZE expects the number of ranks.
 			fix.EN += ", and name it NNODES: it counts tasks or nodes, and the launcher sets WORLD_SIZE itself"
 			fix.ZH += "，并改名为 NNODES：它数的是任务或节点，WORLD_SIZE 由启动器设置"
 		}
-		c.say(line, "$"+name, fix)
+		c.reportWithFix(line, "$"+name, fix)
 	}
 	for _, x := range c.job.Commands {
 		box := x.Container
@@ -118,32 +118,32 @@ func containerEnvMissing(c *checker) {
 			continue
 		}
 		for _, n := range box.Command.Env.Names() {
-			if carried.MatchString(n) && !env(s, n) && (s.Launcher == script.Python || !slices.Contains(rendezvousNames, n)) {
+			if trainingVariables.MatchString(n) && !hasEnv(s, n) && (s.Launcher == script.Python || !slices.Contains(rendezvousNames, n)) {
 				report(nil, box.Line, n)
 			}
 		}
 	}
 }
 
-// counts are Slurm's counts of nodes and tasks.
-var counts = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS"}
+// slurmCounts are the variables in which Slurm sets the numbers of nodes and tasks.
+var slurmCounts = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS"}
 
 func slurmOrRendezvous(name string) bool {
 	return strings.HasPrefix(name, "SLURM_") || slices.Contains([]string{"MASTER_ADDR", "MASTER_PORT", "CUDA_DEVICE_MAX_CONNECTIONS", "NODE_RANK"}, name)
 }
 
-// setInside reports whether a shell inside the container sets name.
+// setInside reports whether a shell in the container of x assigns name.
 func (c *checker) setInside(x *script.Command, name string) bool {
 	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool { return a.Name == name && a.Shell.Container == x.Container })
 }
 
-// sharedRoots are the first folders that are a cluster's own.
+// sharedRoots matches paths in top folders that are usually shared file systems.
 var sharedRoots = lazy.New(`^/(home\w*|gpfs\w*|lustre\w*|fsx|efs|nfs\w*|share\w*|shared|scratch\w*|work\w{0,2}|works|proj\w*|projects?|p|` +
 	`nas\w*|ceph\w*|beegfs|weka\w*|vast\w*|storage\w*|users?|fs\w*|lfs\w*|mnt|cluster|group\w*|store|archive|hpc\w*|` +
 	`iopsstor|capstor|ssd\w*|data\d+|pfs|cfs|public|nvme\w*|raid|hdd\w*|blob|s3|afs|cpfs|oss|jfs|juicefs|volume\w*|` +
 	`large_storage)(/|$)`)
 
-// covered reports whether a mount of the container makes the path v visible.
+// covered reports whether a mount of the container covers the path v.
 func covered(box *script.Container, v script.Value) bool {
 	p := path.Clean(v.String())
 	for _, m := range box.Mounts {
@@ -155,7 +155,7 @@ func covered(box *script.Container, v script.Value) bool {
 	return false
 }
 
-// defaultMount reports whether the runtime mounts p without being asked.
+// defaultMount reports whether the runtime mounts p by default.
 func (c *checker) defaultMount(box *script.Container, p string) bool {
 	if box.Docker() {
 		return false
@@ -177,13 +177,13 @@ func (c *checker) defaultMount(box *script.Container, p string) bool {
 	return ok && dir != "" && (p == dir || strings.HasPrefix(p, strings.TrimRight(dir, "/")+"/"))
 }
 
-// hostPath reports whether p, used inside box, is surely meant on the host.
+// hostPath reports whether p, used in box, certainly means a path of the host.
 func (c *checker) hostPath(box *script.Container, p string) bool {
 	return path.IsAbs(p) && !c.defaultMount(box, p) && (sharedRoots.MatchString(p) || c.namesOnHost(box, p))
 }
 
-// namesOnHost reports whether the script uses the top of p outside of the
-// container: as a folder to go to, or as the host's side of a mount.
+// namesOnHost reports whether the script uses the top folder of p outside the container,
+// in a command such as cd or as the host's side of a mount.
 func (c *checker) namesOnHost(box *script.Container, p string) bool {
 	first, _, below := strings.Cut(strings.TrimPrefix(p, "/"), "/")
 	if !below {
@@ -219,11 +219,11 @@ func (c *checker) mountMissing(box *script.Container) {
 		return
 	}
 	if _, has := box.Get("container-name"); has && len(box.Mounts) == 0 {
-		return // a container made before, with its mounts
+		return // the container may exist already, with its mounts
 	}
 	missing := func(v script.Value, line int) bool {
 		p := v.String()
-		// A path below an unknown root cannot be compared.
+		// A path that is not fully known cannot be compared with the mounts.
 		if v.Unknown() || strings.ContainsAny(p, ",;|()<>=: ") || !c.hostPath(box, p) || covered(box, v) || anyUnknown(box) {
 			return false
 		}
@@ -234,7 +234,7 @@ func (c *checker) mountMissing(box *script.Container) {
 		return
 	}
 	for _, x := range c.job.Commands {
-		if x.Container != box || x.Env.Container != box || len(x.Starts) > 0 && commandText(x) >= 0 { // text that is read as commands
+		if x.Container != box || x.Env.Container != box || len(x.Starts) > 0 && commandText(x) >= 0 { // the commands in the text are checked themselves
 			continue
 		}
 		for _, a := range x.Args {
@@ -245,7 +245,7 @@ func (c *checker) mountMissing(box *script.Container) {
 	}
 }
 
-// anyUnknown reports whether a mount's inside cannot be read.
+// anyUnknown reports whether the inside path of a mount is unknown.
 func anyUnknown(box *script.Container) bool {
 	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool { return m.Inside.Unknown() })
 }

@@ -88,11 +88,11 @@ func sbatchIgnored(c *checker) {
 		if d.Ignored != script.Late {
 			fix = lang.Text{EN: "begin the line with #SBATCH, without blanks before it", ZH: "让该行以 #SBATCH 开头，前面不要有空白"}
 		}
-		c.say(d.Line, given+" ("+string(d.Ignored)+")", fix)
+		c.reportWithFix(d.Line, given+" ("+string(d.Ignored)+")", fix)
 	}
 }
 
-// uncommented is a directive's text without the comment at its end.
+// uncommented returns a directive's text without the comment at its end.
 func uncommented(s string) string {
 	s, _, _ = strings.Cut(s, " #")
 	return s
@@ -131,8 +131,8 @@ func crlf(c *checker) {
 	}
 }
 
-// shownSubmission reports whether a comment shows an sbatch line with one of
-// the options.
+// shownSubmission reports whether a comment shows an sbatch command line that matches
+// options.
 func (c *checker) shownSubmission(options *lazy.Pattern) bool {
 	return slices.ContainsFunc(c.job.Comments, func(comment string) bool {
 		return strings.Contains(comment, "sbatch ") && options.MatchString(comment)
@@ -147,10 +147,10 @@ func noTimeLimit(c *checker) {
 	}
 	for _, d := range c.job.Directives {
 		if near, _ := script.NearestOption(d.FaultOption); d.Options.Has("time") || d.FaultOption == "time" || near == "time" {
-			return // given, though ignored or bad: that is said already
+			return // the limit is given; another rule reports that the directive is ignored or wrong
 		}
 	}
-	c.report(c.head(), "")
+	c.report(c.headLine(), "")
 }
 
 var (
@@ -185,13 +185,13 @@ func noGPURequest(c *checker) {
 		if cpuOnly.MatchString(c.comments()) {
 			return
 		}
-		c.report(c.head(), "")
+		c.report(c.headLine(), "")
 		return
 	}
 }
 
-// keeps are words of arguments that name where a training is kept.
-var keeps = lazy.New(`(?i)^--?(save|load|resume|ckpt|checkpoint|output[-_]dir|restore|from[-_]checkpoint)`)
+// checkpointFlag matches arguments that name a checkpoint or an output folder.
+var checkpointFlag = lazy.New(`(?i)^--?(save|load|resume|ckpt|checkpoint|output[-_]dir|restore|from[-_]checkpoint)`)
 
 func arrayLimit(c *checker) {
 	o, has := c.job.Options.Get("array")
@@ -204,18 +204,19 @@ func arrayLimit(c *checker) {
 		return
 	}
 	for _, s := range c.starts {
-		if slices.ContainsFunc(argTexts(s.ProgramArgs), keeps.MatchString) {
-			c.report(optionLine(o), "--array="+text)
+		if slices.ContainsFunc(argTexts(s.ProgramArgs), checkpointFlag.MatchString) {
+			c.report(o.Line, "--array="+text)
 			return
 		}
 	}
 }
 
-// usesIndex reports whether a command looks at the index of its array task.
+// usesIndex reports whether the script uses the index of its array task, other than to
+// print it.
 func (c *checker) usesIndex() bool {
 	const index = "SLURM_ARRAY_TASK"
 	if c.anyCommand(func(x *script.Command) bool {
-		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return strings.HasPrefix(e.Name, index) }) && !logs(x)
+		return slices.ContainsFunc(x.Expansions, func(e script.Expansion) bool { return strings.HasPrefix(e.Name, index) }) && !onlyPrints(x)
 	}) {
 		return true
 	}
@@ -224,7 +225,7 @@ func (c *checker) usesIndex() bool {
 	})
 }
 
-// bareID is a job's number, or several, or a word that stands for one.
+// bareID matches one or several job ids, or a word that stands for a job id.
 var bareID = lazy.New(`(?i)^\d+([,:?]\d+)*$|^\w*job_?id\w*$`)
 
 func dependencyBareID(c *checker) {
@@ -239,7 +240,7 @@ func dependencyBareID(c *checker) {
 		return submits(r)
 	}
 	if o, has := c.job.Options.Get("dependency"); has && o.Has && len(o.Value) > 0 && bare(o.Value) {
-		c.report(optionLine(o), "--dependency="+o.Text())
+		c.report(o.Line, "--dependency="+o.Text())
 	}
 	for _, s := range c.job.Submissions {
 		if o, has := s.Options.Get("dependency"); has && s.Job == nil && (len(o.Value) > 0 && bare(o.Value) || c.laterID(s, o)) {
@@ -248,8 +249,8 @@ func dependencyBareID(c *checker) {
 	}
 }
 
-// laterID reports whether the dependency is a variable that holds nothing yet,
-// and the number of a job once its loop goes round again.
+// laterID reports whether the dependency is a variable that is still empty here, and
+// that holds a job id from the second round of its loop on.
 func (c *checker) laterID(s *script.Submission, o script.Option) bool {
 	if o.Value.Only() == nil && o.Text() != "" {
 		return false
@@ -262,7 +263,7 @@ func (c *checker) laterID(s *script.Submission, o script.Option) bool {
 	})
 }
 
-// submits reports whether r is the number that an sbatch prints.
+// submits reports whether r is the job id in the output of an sbatch.
 func submits(r *script.Ref) bool {
 	if slices.ContainsFunc(r.Commands, func(x *script.Command) bool { return x.Name() == "sbatch" }) {
 		return true
@@ -273,6 +274,7 @@ func submits(r *script.Ref) bool {
 	})
 }
 
+// withoutAll reports whether v is a value of --export that does not include ALL.
 func withoutAll(v string) bool {
 	return v != "" && !strings.HasPrefix(v, "$") && !slices.Contains(strings.Split(strings.ToUpper(v), ","), "ALL")
 }
@@ -284,7 +286,7 @@ func exportNone(c *checker) {
 				continue
 			}
 			if len(st.Command.Starts) > 0 {
-				c.report(optionLine(o), "--export="+o.Text())
+				c.report(o.Line, "--export="+o.Text())
 				break
 			}
 		}
@@ -293,14 +295,14 @@ func exportNone(c *checker) {
 		if s.Step == nil {
 			continue
 		}
-		needs := s.Container == nil || len(c.job.Shell.Names()) > 0 // an image has a PATH of its own
+		needs := s.Container == nil || len(c.job.Shell.Names()) > 0 // an image has its own PATH
 		if e, has := s.Step.Options.Get("export"); has && withoutAll(e.Text()) && needs {
 			c.report(e.Line, "srun --export="+e.Text())
 		}
 	}
 }
 
-// restoresEnv reports whether the script lifts what --export=NONE leaves behind.
+// restoresEnv reports whether the script undoes the effect of --export=NONE on srun.
 func (c *checker) restoresEnv() bool {
 	return c.anyCommand(func(x *script.Command) bool {
 		return x.Name() == "unset" && slices.Contains(argTexts(x.Args), "SLURM_EXPORT_ENV")

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// endRules are about how the job ends: its status and its signals.
+// endRules are about the exit status of a job and the signals it receives.
 var endRules = []Rule{
 	{
 		ID: "missing-pipefail", Severity: rules.Warning, check: missingPipefail,
@@ -77,11 +77,10 @@ func exitStatusLost(c *checker) {
 	if !c.job.Batch() || len(c.job.Refusals) > 0 {
 		return
 	}
-	starts := c.starts
-	if len(starts) == 0 {
+	if len(c.starts) == 0 {
 		return
 	}
-	for _, s := range starts {
+	for _, s := range c.starts {
 		for _, x := range s.Chain() {
 			if x.Masked > 0 {
 				c.report(x.Masked, "|| …")
@@ -89,10 +88,10 @@ func exitStatusLost(c *checker) {
 			}
 		}
 	}
-	last := starts[len(starts)-1]
+	last := c.starts[len(c.starts)-1]
 	for _, x := range last.Chain() {
 		if x.By != nil && sameShell(x.By, x) {
-			continue // started by a command of the same shell
+			continue // a command of the same shell starts x
 		}
 		if line, what := c.lostAfter(x); line > 0 {
 			c.report(line, what)
@@ -101,14 +100,14 @@ func exitStatusLost(c *checker) {
 	}
 }
 
-// lostAfter is the later command of the same shell that ends the script in
-// place of x, or 0.
+// lostAfter returns the later command of the same shell whose status replaces that of x
+// as the status of the script, or 0.
 func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 	if x.Condition && x.Loop == nil && !x.ErrExit && !c.endsBadly(x) {
 		last := c.job.Commands[len(c.job.Commands)-1]
 		return last.Line, "if " + x.Name()
 	}
-	if x.Loop != nil || x.Checked || x.ErrExit || x.Name() == "exec" || slices.ContainsFunc(x.Starts, func(*script.Command) bool { return x.Name() == "exec" }) {
+	if x.Loop != nil || x.Checked || x.ErrExit || x.Name() == "exec" {
 		return 0, ""
 	}
 	background := x.Background > 0
@@ -120,7 +119,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 		switch y.Name() {
 		case "wait":
 			waited = background
-			continue // its own status is not asked for
+			continue // the status of wait is that of x
 		case "exit", "return":
 			if len(y.Args) > 1 {
 				t := y.Args[1].Text()
@@ -133,16 +132,16 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			}
 			continue
 		case "declare", "local", "export", "typeset":
-			if saves(y) && line == 0 {
+			if savesStatus(y) && line == 0 {
 				return 0, ""
 			}
 		case "":
-			// A saved status: rc=$?.
-			if saves(y) && c.statusUsed(y) {
+			// An assignment may save the status: rc=$?.
+			if savesStatus(y) && c.statusUsed(y) {
 				return 0, ""
 			}
 			continue
-		case "[", "[[", "test", "(( ":
+		case "[", "[[", "test":
 			continue
 		}
 		if background && !waited {
@@ -153,13 +152,13 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 	return line, what
 }
 
-// saves reports whether an assignment keeps $?.
-func saves(y *script.Command) bool {
+// savesStatus reports whether y uses $? or PIPESTATUS, as an assignment does to save it.
+func savesStatus(y *script.Command) bool {
 	return slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" || e.Name == "PIPESTATUS" })
 }
 
-// statusUsed reports whether one of the names that y assigns is used to end
-// the script or to decide something.
+// statusUsed reports whether the script later uses a variable that y assigns as its exit
+// status, or in a condition before an exit.
 func (c *checker) statusUsed(y *script.Command) bool {
 	return c.anyCommand(func(z *script.Command) bool {
 		if z.Seq <= y.Seq {
@@ -176,8 +175,8 @@ func (c *checker) statusUsed(y *script.Command) bool {
 	})
 }
 
-// endsBadly reports whether the script ends with a status other than 0
-// somewhere after y, or is queued again.
+// endsBadly reports whether the script may exit with a status other than 0 after y, or
+// requeue or cancel the job.
 func (c *checker) endsBadly(y *script.Command) bool {
 	return c.anyCommand(func(z *script.Command) bool {
 		switch z.Name() {
@@ -190,7 +189,8 @@ func (c *checker) endsBadly(y *script.Command) bool {
 	})
 }
 
-// signal is what --signal asks for.
+// signal returns the option --signal, the signal's name, and whether it goes to the
+// batch shell alone.
 func (c *checker) signal() (o script.Option, name string, toBatch, has bool) {
 	o, has = c.job.Options.Get("signal")
 	if !has {
@@ -205,10 +205,11 @@ func (c *checker) signal() (o script.Option, name string, toBatch, has bool) {
 	return o, script.SignalName(text), toBatch, true
 }
 
-// signalHandlers are the arguments with which programs handle signals.
+// signalHandlers matches arguments that make programs handle signals.
 var signalHandlers = lazy.New(`(?i)exit[-_]signal|signal[-_]handler|preempt|graceful|sigusr|sigterm|interruptible|stop[-_]file`)
 
-// handlesSignals reports whether the program, or a word about it, says so.
+// handlesSignals reports whether the program probably handles signals, according to its
+// arguments or its framework.
 func (c *checker) handlesSignals(s *script.Start) bool {
 	return slices.ContainsFunc(argTexts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s)
 }
@@ -227,23 +228,23 @@ func signalWithoutHandler(c *checker) {
 	}
 	if toBatch {
 		if !trapped(true) && !c.execs() && !c.job.Shell.Sourced {
-			c.report(optionLine(o), "--signal="+o.Text())
+			c.report(o.Line, "--signal="+o.Text())
 		}
 		return
 	}
 	if trapped(false) {
 		return
 	}
-	// A wrapper's handlers are not shown, and a comment may say who has one.
+	// The handlers of a wrapper are unknown, and a comment may tell who handles the signal.
 	handled := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Launcher == script.Wrapper || c.handlesSignals(s) })
 	megatron := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
 	if len(c.starts) == 0 || handled || !megatron && !trapped(true) && aboutSignals.MatchString(c.comments()) {
 		return
 	}
-	c.report(optionLine(o), "--signal="+o.Text())
+	c.report(o.Line, "--signal="+o.Text())
 }
 
-// execs reports whether the batch shell is replaced by the launch.
+// execs reports whether the batch shell runs exec with a command, which replaces it.
 func (c *checker) execs() bool {
 	return c.anyCommand(func(x *script.Command) bool { return x.Name() == "exec" && len(x.Args) > 1 && x.Shell == c.job.Shell })
 }
@@ -266,7 +267,8 @@ func trapBlocked(c *checker) {
 	}
 }
 
-// catchable reports whether a trap on name is about a signal.
+// catchable reports whether name is a signal, unlike the names EXIT, ERR, DEBUG and
+// RETURN of trap.
 func catchable(name string) bool {
 	return !slices.Contains([]string{"EXIT", "ERR", "DEBUG", "RETURN"}, name)
 }

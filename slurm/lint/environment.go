@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// environmentRules are about the environment that a training starts with.
+// environmentRules are about the environment of a training.
 var environmentRules = []Rule{
 	{
 		ID: "uv-sync-in-job", Severity: rules.Warning, check: uvSync,
@@ -55,10 +55,10 @@ var environmentRules = []Rule{
 	},
 }
 
-// tries matches the options with which such a command changes nothing.
-var tries = lazy.New(`--(?:dry-run|help|check)\b`)
+// changesNothing matches options with which an installing command changes nothing.
+var changesNothing = lazy.New(`--(?:dry-run|help|check)\b`)
 
-// installs matches the commands that change an environment.
+// installs matches commands that install packages.
 var installs = lazy.New(`^(?:uv (?:sync|add|pip (?:install|sync))|(?:python[\d.]* -m )?pip[\d.]* (?:\S+ )*install` +
 	`|(?:conda|mamba|micromamba) (?:install|create|update|env (?:create|update))|(?:poetry|pipenv|pdm|pixi) (?:install|sync)` +
 	`|(?:apt|apt-get|yum|dnf) (?:\S+ )*install)(?: |$)`)
@@ -71,9 +71,9 @@ func uvSync(c *checker) {
 		if x.Trap || len(x.Args) == 0 || !c.job.Batch() && x.Step == nil {
 			continue
 		}
-		said := strings.Join(append([]string{x.Name()}, argTexts(x.Args[1:])...), " ")
-		if installs.MatchString(said) && !tries.MatchString(said) {
-			c.report(x.Line, said)
+		command := strings.Join(append([]string{x.Name()}, argTexts(x.Args[1:])...), " ")
+		if installs.MatchString(command) && !changesNothing.MatchString(command) {
+			c.report(x.Line, command)
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func condaActivate(c *checker) {
 			continue
 		}
 		if !c.job.Batch() && x.Shell.Kind == script.Batch {
-			continue // typed, or sourced, in a shell of its own
+			continue // the user may source the script in a shell that has conda's function
 		}
 		if x.Shell.Login || x.Sourced || c.hasConda(x) {
 			continue
@@ -98,7 +98,7 @@ func condaActivate(c *checker) {
 var condaHook = lazy.New(`conda\.sh|mamba\.sh|\.bashrc|\.bash_profile|\.profile|\.zshrc|shell\.bash|shell\.posix|shell hook|hook\b|` +
 	`/bin/activate|conda_init|miniconda|anaconda|miniforge|mambaforge`)
 
-// hasConda reports whether something before x in its shell brings conda's
+// hasConda reports whether a command before x, in the same shell, defines conda's shell
 // function.
 func (c *checker) hasConda(x *script.Command) bool {
 	return c.commandBefore(x.Seq, func(y *script.Command) bool {
@@ -119,7 +119,7 @@ func (c *checker) hasConda(x *script.Command) bool {
 var (
 	secretName = lazy.New(`(?i)(^|_)(token|api_?key|secret|passwd|password|pwd|access_key|secret_key|private_key|auth_?key|credentials?|` +
 		`apikey|pat)(_id)?$|(?i)(wandb|hf|openai|aws|github|gitlab|swanlab|comet|neptune|mlflow)\w*(key|token|password)$`)
-	// secretForms are texts that are secrets wherever they stand.
+	// secretForms matches text that is a secret in any context.
 	secretForms = lazy.New(`\b(hf_[A-Za-z0-9]{24,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,}|glpat-[\w-]{16,}|` +
 		`xox[abpr]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{16,}\.eyJ[\w-]{10,}\.[\w-]+|local-[0-9a-f]{40}|` +
 		`[Bb]earer\s+[A-Za-z0-9._-]{20,})`)
@@ -127,9 +127,9 @@ var (
 	placeholder = lazy.New(`(?i)^$|<|>|x{4,}|\*{3,}|\.{3}|your|change_?me|replace|placeholder|\bexample\b|dummy|todo|insert|fill|` +
 		`secret_?here|_here$|token_?here|^(none|null|true|false|offline|disabled|online|test|password|token|secret|key)$|` +
 		`my_?(token|key|secret)|0{8,}|^[a-z_-]*0?1234567\d*$|在此|你的|填写|替换`)
-	// tokenNames are names of a tokenizer's tokens.
+	// tokenNames matches names of a tokenizer's tokens, which are not secrets.
 	tokenNames = lazy.New(`(?i)(^|_)(bos|eos|pad|unk|cls|mask|sep|special|class|image|video|stop|end|start|eod|vision|max|num|min|new|per|sample|begin)_?token`)
-	// variableName is the form of values that name another variable.
+	// variableName matches values that are names of variables.
 	variableName = lazy.New(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(=[A-Z][A-Z0-9_]*)?$`)
 )
 
@@ -186,7 +186,7 @@ func argAt(t []string, i int) string {
 	return ""
 }
 
-// secretValue reports whether val, given to name, is a real secret.
+// secretValue reports whether val, as the value of name, is probably a real secret.
 func secretValue(name, val string) bool {
 	val = strings.Trim(val, `"'`)
 	lower := strings.ToLower(name)
@@ -219,8 +219,8 @@ func noSuchTimeout(c *checker) {
 	})
 }
 
-// eachSetting hands out the variables that assignments and words such as
-// --export=ALL,A=1 set.
+// eachSetting calls f for each variable that an assignment or a word such as
+// --export=ALL,A=1 sets.
 func (c *checker) eachSetting(f func(name, val string, line int, branch []script.Arm)) {
 	for _, a := range c.job.Assignments {
 		f(a.Name, a.Var.Value.String(), a.Line, a.Branch)
@@ -236,8 +236,8 @@ func (c *checker) eachSetting(f func(name, val string, line int, branch []script
 	}
 }
 
-// aboutTimeout reports whether a comment on the line, or one alone on the line
-// before, speaks of a timeout.
+// aboutTimeout reports whether a comment mentions a timeout, either on the line itself
+// or alone on the line before.
 func (c *checker) aboutTimeout(line int) bool {
 	lines := c.job.Script.Lines
 	if line < 1 || line > len(lines) {
@@ -263,7 +263,8 @@ func debugLeftOn(c *checker) {
 	})
 }
 
-// debugJob reports whether the script says that it debugs.
+// debugJob reports whether the job is for debugging, according to its options and
+// comments.
 func (c *checker) debugJob() bool {
 	for _, n := range []string{"job-name", "partition", "qos", "comment"} {
 		if o, has := c.job.Options.Get(n); has && debugWords.MatchString(o.Text()) {
@@ -277,5 +278,5 @@ func (c *checker) debugJob() bool {
 	return has && shortLimit.MatchString(o.Text())
 }
 
-// shortLimit is a time limit of half an hour or less.
+// shortLimit matches a time limit of half an hour or less.
 var shortLimit = lazy.New(`^(0?0:)?0?([12]?\d|30)(:\d+)?$`)

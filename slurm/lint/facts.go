@@ -9,10 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// several reports whether the job surely has more than one node.
-func (c *checker) several() bool { return c.job.Several() }
-
-// trainings are the starts of trainings that really run: not those in handlers.
+// trainings returns the starts of trainings, except those in the handlers of traps and
+// in command substitutions.
 func trainings(j *script.Job) []*script.Start {
 	var out, others []*script.Start
 	for _, s := range j.Starts {
@@ -25,7 +23,7 @@ func trainings(j *script.Job) []*script.Start {
 		}
 	}
 	if _, _, gpus := j.GPUs(); gpus && len(out) == 0 && len(others) == 1 {
-		return others // whatever its name is: the job asks for GPUs, and nothing else uses them
+		return others // the job requests GPUs, and only this program can use them
 	}
 	return out
 }
@@ -37,8 +35,8 @@ var (
 		`router|infer|generat|chat|demo|setup|create_|_env`)
 )
 
-// training reports whether s trains: a launcher does, plain Python where the
-// program's name says so.
+// training reports whether s is a training. A launcher always starts one; plain Python
+// does if the program's name suggests it.
 func training(s *script.Start) bool {
 	name := programName(s)
 	switch s.Launcher {
@@ -54,14 +52,14 @@ func training(s *script.Start) bool {
 	return true
 }
 
-// programName is the last part of the program's path.
+// programName returns the program's path without its folder.
 func programName(s *script.Start) string {
 	t := s.Program.Text()
 	return t[strings.LastIndexByte(t, '/')+1:]
 }
 
-// nodesOf is the number of nodes that s runs on; ok is false where the script
-// does not say.
+// nodesOf returns the number of nodes that cmd runs on; ok is false if the script does
+// not tell.
 func (c *checker) nodesOf(cmd *script.Command) (int, bool) {
 	if cmd.Step == nil {
 		return 1, cmd.Remote == nil
@@ -92,19 +90,19 @@ func (c *checker) nodesOf(cmd *script.Command) (int, bool) {
 	return n, ok
 }
 
-// isNodeCount reports whether v is Slurm's own count of the nodes.
+// isNodeCount reports whether v is a variable in which Slurm sets the number of nodes.
 func isNodeCount(v script.Value) bool {
 	r := v.Only()
 	return r != nil && (r.Name == "SLURM_NNODES" || r.Name == "SLURM_JOB_NUM_NODES")
 }
 
-// isTaskCount reports whether v is Slurm's own count of the tasks.
+// isTaskCount reports whether v is a variable in which Slurm sets the number of tasks.
 func isTaskCount(v script.Value) bool {
 	r := v.Only()
 	return r != nil && (r.Name == "SLURM_NTASKS" || r.Name == "SLURM_NPROCS")
 }
 
-// tasksPerNode is the number of tasks that a step has on each node.
+// tasksPerNode returns the number of tasks per node of the step that runs cmd.
 func (c *checker) tasksPerNode(cmd *script.Command) (int, bool) {
 	if cmd.Step == nil {
 		return 1, true
@@ -136,7 +134,7 @@ func (c *checker) tasksPerNode(cmd *script.Command) (int, bool) {
 	return 0, false
 }
 
-// tasks is the number of tasks of a step.
+// tasks returns the number of tasks of the step that runs cmd.
 func (c *checker) tasks(cmd *script.Command) (int, bool) {
 	if cmd.Step == nil {
 		return 1, true
@@ -149,8 +147,9 @@ func (c *checker) tasks(cmd *script.Command) (int, bool) {
 	return per * nodes, ok && okN
 }
 
-// workers is the number of workers that a launcher forks on each node: n where
-// it is written, auto where the launcher counts the GPUs itself.
+// workers returns the number of workers n that a launcher forks on each node, and the
+// line that sets it. auto is true if the launcher counts the GPUs itself; ok is false
+// if the script does not tell.
 func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
 	line = s.Line
 	read := func(v script.Value, l int) (int, bool, bool, int) {
@@ -209,7 +208,7 @@ func (c *checker) commandBefore(seq int, match func(*script.Command) bool) bool 
 	return slices.ContainsFunc(c.job.Commands, func(x *script.Command) bool { return x.Seq < seq && match(x) })
 }
 
-// anyCommand reports whether a command that matches is in the job.
+// anyCommand reports whether the job has a command that matches.
 func (c *checker) anyCommand(match func(*script.Command) bool) bool {
 	return slices.ContainsFunc(c.job.Commands, match)
 }
@@ -217,8 +216,8 @@ func (c *checker) anyCommand(match func(*script.Command) bool) bool {
 // comments returns the text of all comments in small letters, one per line.
 func (c *checker) comments() string { return strings.ToLower(strings.Join(c.job.Comments, "\n")) }
 
-// head is a line of the head of the script for what is missing there.
-func (c *checker) head() int {
+// headLine returns the line at which to report an option that the script lacks.
+func (c *checker) headLine() int {
 	for _, d := range c.job.Directives {
 		if d.Ignored == "" {
 			return d.Line
@@ -227,10 +226,7 @@ func (c *checker) head() int {
 	return c.job.FirstLine
 }
 
-// optionLine is the line of an option of the job.
-func optionLine(o script.Option) int { return max(o.Line, 1) }
-
-// argTexts are the words of a command as text.
+// argTexts returns the words of a command as text.
 func argTexts(args []script.Arg) []string {
 	out := make([]string, len(args))
 	for i, a := range args {

@@ -12,30 +12,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// A mend changes the lines of a script so that a finding goes away; ok is
-// false where it does not know how. Lines of a finding count from 1.
-type mend func(lines []string, f Finding) (out []string, ok bool)
+// A fixer changes the lines of a script to remove a finding; ok is false if it cannot.
+type fixer func(lines []string, f Finding) (out []string, ok bool)
 
-// Fix mends what can be mended without knowing what the author meant, and says
-// what it mended and what is left. A change is kept only where a second
-// reading finds that the fault is gone and no other has come. The findings are told in l.
-func Fix(src []byte, l lang.Lang) (mended []byte, applied, left []Finding) {
-	mended = src
-	found := CheckIn("", mended, l)
-	known, tried := mends(), map[string]bool{}
+// Fix corrects the faults that can be corrected without knowing the author's intention.
+// It returns the corrected script, the findings that it corrected and those that are
+// left, with messages in l. Fix keeps a change only if a new check shows that the fault
+// is gone and that there is no new one.
+func Fix(src []byte, l lang.Lang) (fixed []byte, applied, left []Finding) {
+	fixed = src
+	found := CheckIn("", fixed, l)
+	known, tried := fixers(), map[string]bool{}
 	for range 100 {
-		next, f, ok := improve(mended, found, known, tried, l)
+		next, f, ok := improve(fixed, found, known, tried, l)
 		if !ok {
-			return mended, applied, found
+			break
 		}
-		mended, applied = next, append(applied, f)
-		found = CheckIn("", mended, l)
+		fixed, applied = next, append(applied, f)
+		found = CheckIn("", fixed, l)
 	}
-	return mended, applied, found
+	return fixed, applied, found
 }
 
-// improve applies the first of the known mends that helps.
-func improve(src []byte, found []Finding, known map[string]mend, tried map[string]bool, l lang.Lang) ([]byte, Finding, bool) {
+// improve applies the first fixer that removes a finding.
+func improve(src []byte, found []Finding, known map[string]fixer, tried map[string]bool, l lang.Lang) ([]byte, Finding, bool) {
 	for _, f := range found {
 		m, ok := known[f.Rule]
 		key := f.Rule + ":" + strconv.Itoa(f.Line) + ":" + f.Message
@@ -69,29 +69,30 @@ func count(fs []Finding, rule string) int {
 	return n
 }
 
-// noneNew reports whether no rule has more findings after than before. What
-// hid behind a fault that stopped the reading may come to light.
+// noneNew reports whether no rule has more findings after than before. It allows new
+// findings if a fault before may have hidden them.
 func noneNew(before, after []Finding) bool {
 	return !slices.ContainsFunc(after, func(f Finding) bool {
 		return count(after, f.Rule) > count(before, f.Rule) && (f.Rule == "syntax-error" || !hides(before))
 	})
 }
 
+// hides reports whether one of the findings may hide others.
 func hides(fs []Finding) bool {
 	return slices.ContainsFunc(fs, func(f Finding) bool {
 		return slices.Contains([]string{"syntax-error", "broken-continuation", "no-shebang", "crlf", "bad-assignment", "sbatch-ignored", "bad-directive"}, f.Rule)
 	})
 }
 
-// mends are what is known to mend a finding, by its rule.
-func mends() map[string]mend {
-	return map[string]mend{
-		"crlf":                  mendCRLF,
-		"no-shebang":            mendShebang,
+// fixers returns the fixers by the rules whose findings they remove.
+func fixers() map[string]fixer {
+	return map[string]fixer{
+		"crlf":                  fixCRLF,
+		"no-shebang":            fixShebang,
 		"bash-in-sh":            replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),
-		"sbatch-ignored":        mendIgnored,
-		"sbatch-variable":       inLine(mendVariable),
-		"bad-directive":         inLine(mendDirective),
+		"sbatch-ignored":        fixIgnored,
+		"sbatch-variable":       inLine(fixVariable),
+		"bad-directive":         inLine(fixDirective),
 		"tasks-per-node":        replaceIn(regexp.MustCompile(`--n?tasks-per-node[= ]\d+`), "--ntasks-per-node=1"),
 		"tty-in-batch":          firstOf(` --pty`, ``, ` -(it|ti)\b`, ` -i`, ` (-t|--tty)\b`, ``),
 		"array-without-limit":   replaceIn(regexp.MustCompile(`(--array=|--array |-a )([\d,:-]+)(%\d+)?`), "${1}${2}%1"),
@@ -102,15 +103,15 @@ func mends() map[string]mend {
 		"missing-pipefail":      insertAfterHead("set -o pipefail"),
 		"background-no-wait":    appendLine("wait"),
 		"docker-privileged":     replaceIn(regexp.MustCompile(` --privileged(=true)?`), ""),
-		"docker-network-ipc":    mendDocker,
+		"docker-network-ipc":    fixDocker,
 		"bad-assignment": firstOf(
 			`^(\s*(?:export\s+)?[A-Za-z_]\w*)\s*=\s*`, `${1}=`,
 			`^(\s*(?:export\s+)?)\$\{?([A-Za-z_]\w*)\}?=`, `${1}${2}=`,
 			`^(\s*)set\s+([A-Za-z_]\w*)\s*=\s*`, `${1}${2}=`,
 			`^(\s*)setenv\s+([A-Za-z_]\w*)\s+`, `${1}export ${2}=`,
 		),
-		"broken-continuation":      mendContinuation,
-		"unexported-variable":      mendExported,
+		"broken-continuation":      fixContinuation,
+		"unexported-variable":      fixExported,
 		"early-rank-interpolation": inLine(func(l string) string { return rankExpansion.ReplaceAllString(l, `${1}\$$${2}`) }),
 		"nnodes-mismatch":          replaceIn(regexp.MustCompile(`((?:NNODES|NUM_NODES|N_NODES)=|--nnodes[= ])"?\d+"?`), "${1}$$SLURM_NNODES"),
 		"cdmc-missing":             insertAfterHead("export CUDA_DEVICE_MAX_CONNECTIONS=1"),
@@ -118,15 +119,15 @@ func mends() map[string]mend {
 		"no-such-timeout":          dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
 		"debug-left-on":            dropLine(regexp.MustCompile(`^\s*export\s+\w+=\S*\s*(#.*)?$`)),
 		"step-without-overlap":     replaceIn(regexp.MustCompile(`\bsrun\b`), "srun --overlap --gres=gpu:0"),
-		"args-splitting":           mendArguments,
+		"args-splitting":           fixArguments,
 		"conda-activate":           insertBefore(`source "$(conda info --base)/etc/profile.d/conda.sh"`),
-		"heredoc-expansion":        mendHereDoc,
+		"heredoc-expansion":        fixHereDoc,
 		"bare-torchrun":            replaceIn(regexp.MustCompile(`\btorchrun\b`), "python -m torch.distributed.run"),
-		"exit-status-lost":         mendStatus,
+		"exit-status-lost":         fixStatus,
 	}
 }
 
-// changed is lines with another text in line i; ok is false where it is the same.
+// changed returns lines with text as line i; ok is false if the line already is text.
 func changed(lines []string, i int, text string) (out []string, ok bool) {
 	if text == lines[i] {
 		return nil, false
@@ -136,16 +137,16 @@ func changed(lines []string, i int, text string) (out []string, ok bool) {
 	return out, true
 }
 
-// inLine changes the finding's line.
-func inLine(change func(string) string) mend {
+// inLine applies change to the finding's line.
+func inLine(change func(string) string) fixer {
 	return func(lines []string, f Finding) ([]string, bool) {
 		return changed(lines, f.Line-1, change(lines[f.Line-1]))
 	}
 }
 
-// firstOf is the first of the replacements that changes something: expressions, each
-// with what stands in its place.
-func firstOf(pairs ...string) mend {
+// firstOf applies the first of several replacements that matches. pairs are regular
+// expressions, each followed by its replacement.
+func firstOf(pairs ...string) fixer {
 	return func(lines []string, f Finding) (out []string, ok bool) {
 		for p := range slices.Chunk(pairs, 2) {
 			if out, ok = replaceIn(regexp.MustCompile(p[0]), p[1])(lines, f); ok {
@@ -156,17 +157,17 @@ func firstOf(pairs ...string) mend {
 	}
 }
 
-// replaceAt replaces in one line of the file.
-func replaceAt(re *regexp.Regexp, with string, line int) mend {
+// replaceAt replaces the first match in the given line of the file, counted from 1.
+func replaceAt(re *regexp.Regexp, with string, line int) fixer {
 	return func(lines []string, f Finding) ([]string, bool) {
 		f.Line = line
 		return replaceIn(re, with)(lines, f)
 	}
 }
 
-// replaceIn replaces the first match in the finding's line, or in the lines of
-// the same command after it.
-func replaceIn(re *regexp.Regexp, with string) mend {
+// replaceIn replaces the first match in the finding's line or in the lines that continue
+// it.
+func replaceIn(re *regexp.Regexp, with string) fixer {
 	return func(lines []string, f Finding) ([]string, bool) {
 		for i := f.Line - 1; i < len(lines); i++ {
 			if loc := re.FindStringSubmatchIndex(lines[i]); loc != nil {
@@ -181,7 +182,7 @@ func replaceIn(re *regexp.Regexp, with string) mend {
 	}
 }
 
-// headEnd is the index after the last #SBATCH line of the head.
+// headEnd returns the index after the last #SBATCH line before the first command.
 func headEnd(lines []string) int {
 	end := 0
 	for i, l := range lines {
@@ -200,11 +201,11 @@ func insertAt(lines []string, i int, s string) []string {
 	return slices.Insert(slices.Clone(lines), i, s)
 }
 
-func insertAfterHead(s string) mend {
+func insertAfterHead(s string) fixer {
 	return func(lines []string, _ Finding) ([]string, bool) { return insertAt(lines, headEnd(lines), s), true }
 }
 
-func insertBefore(s string) mend {
+func insertBefore(s string) fixer {
 	return func(lines []string, f Finding) ([]string, bool) {
 		i := f.Line - 1
 		indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
@@ -212,7 +213,7 @@ func insertBefore(s string) mend {
 	}
 }
 
-func appendLine(s string) mend {
+func appendLine(s string) fixer {
 	return func(lines []string, _ Finding) ([]string, bool) {
 		if n := len(lines); n > 0 && lines[n-1] == "" {
 			return insertAt(lines, n-1, s), true
@@ -221,7 +222,7 @@ func appendLine(s string) mend {
 	}
 }
 
-func dropLine(re *regexp.Regexp) mend {
+func dropLine(re *regexp.Regexp) fixer {
 	return func(lines []string, f Finding) ([]string, bool) {
 		i := f.Line - 1
 		if !re.MatchString(lines[i]) {
@@ -231,7 +232,7 @@ func dropLine(re *regexp.Regexp) mend {
 	}
 }
 
-func mendCRLF(lines []string, _ Finding) ([]string, bool) {
+func fixCRLF(lines []string, _ Finding) ([]string, bool) {
 	out := slices.Clone(lines)
 	for i := range out {
 		out[i] = strings.TrimSuffix(out[i], "\r")
@@ -239,24 +240,24 @@ func mendCRLF(lines []string, _ Finding) ([]string, bool) {
 	return out, true
 }
 
-func mendShebang(lines []string, _ Finding) ([]string, bool) {
+func fixShebang(lines []string, _ Finding) ([]string, bool) {
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) != "" })
 	if i >= 0 && strings.HasPrefix(lines[i], "#!") {
-		return lines[i:], true // the byte order mark, or blank lines, are gone
+		return lines[i:], true // without the byte order mark, or the blank lines before
 	}
 	return insertAt(lines, 0, "#!/bin/bash"), true
 }
 
 var sbatchWord = lazy.New(`(?i)^\s*#SBATCH`)
 
-func mendIgnored(lines []string, f Finding) ([]string, bool) {
+func fixIgnored(lines []string, f Finding) ([]string, bool) {
 	i := f.Line - 1
 	fixed := sbatchWord.ReplaceAllString(lines[i], "#SBATCH")
 	out := slices.Delete(slices.Clone(lines), i, i+1)
 	return insertAt(out, min(headEnd(out), i), fixed), true
 }
 
-func mendVariable(l string) string {
+func fixVariable(l string) string {
 	if !logOption.MatchString(l) {
 		return l
 	}
@@ -275,7 +276,7 @@ var (
 	longName    = lazy.New(`--[A-Za-z_-]+`)
 )
 
-func mendDirective(l string) string {
+func fixDirective(l string) string {
 	l = strings.ReplaceAll(strings.ReplaceAll(l, "—", "--"), "–", "--")
 	l = blankEquals.ReplaceAllString(l, "$1=")
 	l = shortEquals.ReplaceAllString(l, "$1 ")
@@ -298,7 +299,7 @@ func mendDirective(l string) string {
 	})
 }
 
-func mendDocker(lines []string, f Finding) ([]string, bool) {
+func fixDocker(lines []string, f Finding) ([]string, bool) {
 	add := ""
 	command := commandLines(lines, f)
 	if !regexp.MustCompile(`--net(work)?[= ]`).MatchString(command) {
@@ -310,7 +311,7 @@ func mendDocker(lines []string, f Finding) ([]string, bool) {
 	return replaceIn(regexp.MustCompile(`\b(docker|podman) run\b`), "${0}"+add)(lines, f)
 }
 
-// commandLines is the finding's line and those that continue it.
+// commandLines returns the finding's line and the lines that continue it.
 func commandLines(lines []string, f Finding) string {
 	i := f.Line - 1
 	for end := i; ; end++ {
@@ -322,12 +323,12 @@ func commandLines(lines []string, f Finding) string {
 
 var blankOrComment = lazy.New(`^\s*(#|$)`)
 
-func mendContinuation(lines []string, f Finding) ([]string, bool) {
+func fixContinuation(lines []string, f Finding) ([]string, bool) {
 	i := f.Line - 1
 	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
 		return changed(lines, i, t)
 	}
-	// The line stands alone: take what is between it and its command away.
+	// Remove the lines between the separated line and its command.
 	command := i - 1
 	for command >= 0 && blankOrComment.MatchString(lines[command]) {
 		command--
@@ -342,7 +343,7 @@ func mendContinuation(lines []string, f Finding) ([]string, bool) {
 	return out, true
 }
 
-func mendExported(lines []string, f Finding) ([]string, bool) {
+func fixExported(lines []string, f Finding) ([]string, bool) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(f.Message, "$"), ":")
 	re := regexp.MustCompile(`^(\s*)` + regexp.QuoteMeta(name) + `(\+?=)`)
 	for i, l := range lines {
@@ -355,7 +356,7 @@ func mendExported(lines []string, f Finding) ([]string, bool) {
 
 var rankExpansion = lazy.New(`([^\\$]|^)\$(\{?SLURM_(?:PROCID|NODEID|LOCALID)\}?)`)
 
-func mendArguments(lines []string, f Finding) ([]string, bool) {
+func fixArguments(lines []string, f Finding) ([]string, bool) {
 	for _, r := range [][2]string{
 		{`"\$\{?([A-Za-z_]\w*)\}?"`, `$$${1}`},
 		{`\$([A-Za-z_]\w*)\b`, `"$${${1}[@]}"`},
@@ -371,9 +372,9 @@ func mendArguments(lines []string, f Finding) ([]string, bool) {
 	return nil, false
 }
 
-// mendHereDoc quotes the word of the here-document where nothing in it is
-// meant to be filled in; the second reading decides.
-func mendHereDoc(lines []string, f Finding) ([]string, bool) {
+// fixHereDoc quotes the delimiter of the here-document. The new check shows whether the
+// document needs expansion.
+func fixHereDoc(lines []string, f Finding) ([]string, bool) {
 	re := regexp.MustCompile(`<<(-?)\s*([A-Za-z_]\w*)`)
 	for i := min(f.Line, len(lines)) - 1; i >= 0; i-- {
 		if re.MatchString(lines[i]) {
@@ -383,7 +384,7 @@ func mendHereDoc(lines []string, f Finding) ([]string, bool) {
 	return nil, false
 }
 
-func mendStatus(lines []string, f Finding) ([]string, bool) {
+func fixStatus(lines []string, f Finding) ([]string, bool) {
 	if out, ok := replaceIn(regexp.MustCompile(`\s*\|\|\s*(true|:)\s*$`), "")(lines, f); ok {
 		return out, true
 	}

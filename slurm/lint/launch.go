@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// launchRules are about who starts how many workers on which nodes.
+// launchRules are about the number of workers and the nodes that they run on.
 var launchRules = []Rule{
 	{
 		ID: "missing-srun", Severity: rules.Error, check: missingSrun,
@@ -79,7 +79,8 @@ var launchRules = []Rule{
 	},
 }
 
-// reachesNodes reports whether the start brings itself to the other nodes.
+// reachesNodes reports whether the launcher starts its workers on other nodes without
+// srun.
 func (c *checker) reachesNodes(s *script.Start) bool {
 	if s.Launcher == script.DeepSpeed && hasFlag(s, "hostfile", "H") || s.Launcher == script.Accelerate && hasFlag(s, "deepspeed-hostfile") {
 		return true
@@ -88,7 +89,7 @@ func (c *checker) reachesNodes(s *script.Start) bool {
 }
 
 func missingSrun(c *checker) {
-	if !c.several() {
+	if !c.job.Several() {
 		return
 	}
 	steps := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Step != nil || s.Remote != nil })
@@ -97,15 +98,15 @@ func missingSrun(c *checker) {
 		case s.Step != nil, s.Remote != nil, s.Launcher == script.Wrapper, c.reachesNodes(s):
 			continue
 		case slices.ContainsFunc(c.starts, func(o *script.Start) bool { return o.Step != nil && exclusive(o.Command, s.Command) }):
-			continue // another branch goes through srun, so the branch says where this one runs
-		case steps && (!s.Launcher.Forks() || c.alone(s)):
-			continue // a helper beside the real launch
+			continue // another branch uses srun, so this branch is for a case without it
+		case steps && (!s.Launcher.Forks() || c.singleNode(s)):
+			continue // a helper next to the training
 		}
 		c.report(s.Line, s.Args[0].Text())
 	}
 }
 
-// writtenNodes is the number of nodes that the launcher is told, or 0.
+// writtenNodes returns the number of nodes in the launcher's flags, or 0.
 func (c *checker) writtenNodes(s *script.Start) int {
 	if o, has := s.Flag("nnodes", "num-machines", "num-nodes"); has {
 		n, _ := c.job.Int(o.Value)
@@ -128,13 +129,13 @@ func tasksPerNode(c *checker) {
 		}
 		line := s.Line
 		if o, has := c.job.Options.Get("ntasks-per-node"); has && !s.Step.Options.Has("ntasks-per-node", "ntasks") {
-			line = optionLine(o)
+			line = o.Line
 		}
 		c.report(line, fmt.Sprintf("--ntasks-per-node=%d", per))
 	}
 }
 
-// environments are the commands that run another one inside an environment.
+// environments are commands that run another command in a Python environment.
 var environments = []string{"uv", "poetry", "pixi", "conda", "mamba", "micromamba", "rye", "hatch", "pipenv"}
 
 func bareTorchrun(c *checker) {
@@ -152,7 +153,7 @@ func bareTorchrun(c *checker) {
 	}
 }
 
-// activates reports whether x puts an environment's programs on the PATH.
+// activates reports whether x puts the programs of an environment on the PATH.
 func activates(x *script.Command) bool {
 	switch x.Name() {
 	case "source", ".":
@@ -185,10 +186,10 @@ func nnodesMismatch(c *checker) {
 		if said, ok := c.job.Int(value); given && ok && said != n && said > 1 {
 			per, _ := c.tasksPerNode(s.Command)
 			if t, ok := c.tasks(s.Command); ok && t == said && per > 1 {
-				continue // every task is a node of its own to the launcher
+				continue // the launcher counts every task as a node
 			}
 			if s.Step != nil && onKnown && on == said && on < n && len(c.starts) > 1 {
-				continue // a side step, or one of several that share the nodes
+				continue // a helper step, or one of several steps that share the nodes
 			}
 			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said))
 			continue
@@ -202,7 +203,7 @@ func nnodesMismatch(c *checker) {
 	}
 	for _, a := range c.job.Assignments {
 		lit, _ := a.Var.Value.Literal()
-		// One node is independent-groups.
+		// The rule independent-groups reports a single node.
 		if said, err := strconv.Atoi(lit); err == nil && said != n && said > 1 && nodeCountName.MatchString(a.Name) && len(a.Branch) == 0 {
 			say(a.Line, a.Name+"="+lit)
 		}
@@ -211,7 +212,8 @@ func nnodesMismatch(c *checker) {
 
 var nodeCountName = lazy.New(`^(NNODES|N_NODES|NUM_NODES|NUM_MACHINES|PET_NNODES)$`)
 
-// nodeFlag is the value that tells a launcher the number of nodes.
+// nodeFlag returns the value from which the launcher takes the number of nodes, and its
+// line.
 func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {
 	if o, has := s.Flag("nnodes", "num-machines", "num-nodes"); has && o.Has {
 		return o.Value, cmp.Or(o.Value.Line(), o.Line), true
@@ -222,8 +224,8 @@ func (c *checker) nodeFlag(s *script.Start) (script.Value, int, bool) {
 	return nil, 0, false
 }
 
-// comparesNodes reports whether the script itself compares a count with the
-// allocation.
+// comparesNodes reports whether the script itself compares a number with the number of
+// allocated nodes.
 func (c *checker) comparesNodes() bool {
 	return c.anyCommand(func(x *script.Command) bool {
 		n := x.Name()
@@ -252,15 +254,15 @@ func nprocMismatch(c *checker) {
 				continue
 			}
 			if o, has := c.job.Options.Get("ntasks-per-node"); has {
-				line = optionLine(o)
+				line = o.Line
 			}
 		} else if s.Launcher.Forks() {
 			if per, okT := c.tasksPerNode(s.Command); okT && per > 1 {
-				continue // tasks-per-node, or one worker for each task
+				continue // the rule tasks-per-node reports it, or there is one worker per task
 			}
 		}
 		if o, has := s.Flag("num-processes"); has && (isNodeCount(o.Value) || isTaskCount(o.Value)) {
-			continue // world-size-from-ntasks
+			continue // the rule world-size-from-ntasks reports it
 		}
 		if auto || !ok || s.Launcher == script.Wrapper {
 			full = full || auto
@@ -283,12 +285,13 @@ func nprocMismatch(c *checker) {
 	}
 }
 
-// chainBackground reports whether the command runs beside the script.
+// chainBackground reports whether cmd, or a command that starts it, runs in the
+// background.
 func chainBackground(cmd *script.Command) bool {
 	return slices.ContainsFunc(cmd.Chain(), func(x *script.Command) bool { return x.Background > 0 })
 }
 
-// gpusFor is the number of GPUs on each node that a start sees.
+// gpusFor returns the number of GPUs per node that a start can use.
 func (c *checker) gpusFor(s *script.Start) (int, bool) {
 	if v, has := s.Env.Env("CUDA_VISIBLE_DEVICES"); has {
 		lit, ok := v.Literal()
@@ -316,7 +319,7 @@ func (c *checker) gpusFor(s *script.Start) (int, bool) {
 	return n, ok
 }
 
-// gpuCount reads gpu:type:8, type:8 or 8.
+// gpuCount parses gpu:type:8, type:8 or 8.
 func gpuCount(s string) (int, bool) {
 	s, _, _ = strings.Cut(s, "(")
 	n, err := strconv.Atoi(s[strings.LastIndexByte(s, ':')+1:])
@@ -362,8 +365,8 @@ func worldSize(c *checker) {
 
 var nodesNamedWorld = lazy.New(`(nnodes|num[-_]machines|num_nodes)[= ]"?\\?\$\{?WORLD_SIZE\b`)
 
-// worldSizeIsNodes reports whether the launcher's node count is what the script
-// calls WORLD_SIZE: an odd name, rightly used.
+// worldSizeIsNodes reports whether the script uses WORLD_SIZE as the launcher's number
+// of nodes. The name is unusual, but the value is right.
 func (c *checker) worldSizeIsNodes() bool {
 	return slices.ContainsFunc(c.job.Sources, func(x script.Source) bool { return nodesNamedWorld.MatchString(x.Text()) }) ||
 		c.anyCommand(func(x *script.Command) bool { return slices.Contains(x.Assigns, "NNODES") })

@@ -1,9 +1,9 @@
-// Package lint judges somebody's batch or launch script: which lines make
-// Slurm refuse the job, or make the training fail, hang or do another thing
-// than what is written. It reads the script through slurm/script and never
-// greps it; what a script does not show is no fault.
+// Package lint finds faults in batch and launch scripts: lines that make Slurm reject
+// the job, or that make the training fail, hang or do something else than the author
+// intended. It uses the reading of slurm/script instead of searching the text. Facts
+// that a script does not show never count as faults.
 //
-// Check gives the findings, Fix mends what can be mended without thinking.
+// Check returns the findings. Fix corrects the faults that have only one correction.
 package lint
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// A Rule is one row of the table of faults.
+// A Rule describes one kind of fault.
 type Rule struct {
-	// ID is stable, such as "missing-srun".
+	// ID is a stable name, such as "missing-srun".
 	ID       string
 	Severity rules.Severity
-	// Why says what goes wrong, Fix the smallest change that mends it.
+	// Why says what goes wrong. Fix is the smallest change that corrects it.
 	Why, Fix lang.Text
 	check    func(c *checker)
 }
 
-// A Finding is one fault of a script.
+// A Finding is one fault in a script.
 type Finding struct {
 	Rule     string         `json:"rule"`
 	Line     int            `json:"line"`
@@ -34,7 +34,7 @@ type Finding struct {
 	Fix      string         `json:"fix"`
 }
 
-// Rules is the table of faults, by topic.
+// Rules returns all rules, grouped by topic.
 func Rules() []Rule {
 	return slices.Concat(
 		launchRules,
@@ -51,10 +51,10 @@ func Rules() []Rule {
 	)
 }
 
-// Check finds the faults of a script, told in English.
+// Check finds the faults in a script, with messages in English.
 func Check(name string, src []byte) []Finding { return CheckIn(name, src, lang.EN) }
 
-// CheckIn finds the faults of a script, told in l, by line.
+// CheckIn finds the faults in a script, sorted by line, with messages in l.
 func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	s := script.Read(name, src)
 	table := Rules()
@@ -73,21 +73,22 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Line == b.Line && a.Rule == b.Rule })
 }
 
-// A checker is one job under one rule.
+// A checker applies the rules to one job.
 type checker struct {
 	job    *script.Job
-	starts []*script.Start // of trainings
+	starts []*script.Start // starts of trainings
 	lang   lang.Lang
-	rule   *Rule
+	rule   *Rule // the current rule
 	out    []Finding
 }
 
-// report adds a finding; what is the part of the script that is at fault, as
+// report adds a finding of the current rule. what is the faulty part of the script, as
 // written, or "".
-func (c *checker) report(line int, what string) { c.say(line, what, lang.Text{}) }
+func (c *checker) report(line int, what string) { c.reportWithFix(line, what, lang.Text{}) }
 
-// say is report with a fix for this case.
-func (c *checker) say(line int, what string, fix lang.Text) {
+// reportWithFix is report with a fix that replaces the rule's own. An empty fix keeps
+// the rule's.
+func (c *checker) reportWithFix(line int, what string, fix lang.Text) {
 	if fix.EN == "" {
 		fix = c.rule.Fix
 	}
@@ -98,12 +99,12 @@ func (c *checker) say(line int, what string, fix lang.Text) {
 	c.out = append(c.out, Finding{c.rule.ID, max(line, 1), c.rule.Severity, msg, fix.In(c.lang)})
 }
 
-// found reports whether a rule has found something in this job.
+// found reports whether a rule already has a finding in this job.
 func (c *checker) found(id string) bool {
 	return slices.ContainsFunc(c.out, func(f Finding) bool { return f.Rule == id })
 }
 
-// clip keeps a quotation of the script short and on one line.
+// clip shortens a quotation of the script and puts it on one line.
 func clip(s string) string {
 	const most = 80
 	out := make([]rune, 0, most)
@@ -118,7 +119,7 @@ func clip(s string) string {
 	return string(out)
 }
 
-// warn is report for a case of the rule that does not stop the job.
+// warn is report for a case that does not stop the job, with severity warning.
 func (c *checker) warn(line int, what string) {
 	c.report(line, what)
 	c.out[len(c.out)-1].Severity = rules.Warning

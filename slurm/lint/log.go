@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// logRules are about where a job leaves what it writes.
+// logRules are about the files that a job writes.
 var logRules = []Rule{
 	{
 		ID: "log-dir-missing", Severity: rules.Warning, check: logDirMissing,
@@ -54,7 +54,7 @@ func (c *checker) appends() bool {
 	return has && strings.HasPrefix(o.Text(), "a")
 }
 
-// outputs are the log options of the job.
+// outputs returns the options --output and --error of the job.
 func (c *checker) outputs() []script.Option {
 	var out []script.Option
 	for _, n := range []string{"output", "error"} {
@@ -80,8 +80,8 @@ func logDirMissing(c *checker) {
 				continue
 			}
 			for _, a := range x.Args[1:] {
-				if makes(a.Value, dir) {
-					c.report(optionLine(o), o.Given+"="+text+", mkdir "+a.Text())
+				if creates(a.Value, dir) {
+					c.report(o.Line, o.Given+"="+text+", mkdir "+a.Text())
 					return
 				}
 			}
@@ -89,7 +89,7 @@ func logDirMissing(c *checker) {
 	}
 }
 
-// fixedFolder is the part of a folder before Slurm fills in a name or number.
+// fixedFolder returns the part of a folder before the first pattern such as %j.
 func fixedFolder(dir string) string {
 	if before, _, ok := strings.Cut(dir, "%"); ok {
 		return strings.TrimRight(dir[:strings.LastIndexByte(before, '/')+1], "/")
@@ -97,8 +97,8 @@ func fixedFolder(dir string) string {
 	return dir
 }
 
-// makes reports whether mkdir of v makes dir.
-func makes(v script.Value, dir string) bool {
+// creates reports whether mkdir -p of v creates dir.
+func creates(v script.Value, dir string) bool {
 	made := path.Clean(strings.ReplaceAll(v.String(), "${USER}", "$USER"))
 	if made == dir || strings.HasPrefix(made, dir+"/") {
 		return true
@@ -123,7 +123,7 @@ func logNameFixed(c *checker) {
 			continue
 		}
 		if array && !arrayNumber.MatchString(text) || !jobNumber.MatchString(text) {
-			c.report(optionLine(o), o.Given+"="+text)
+			c.report(o.Line, o.Given+"="+text)
 			return
 		}
 	}
@@ -132,7 +132,7 @@ func logNameFixed(c *checker) {
 var localPath = lazy.New(`^(/tmp|/var/tmp|/dev/shm|/local|/localscratch|/local_scratch|/local-scratch|/scratch/local|/scratch_local|` +
 	`/lscratch|/nvme|/ssd|/mnt/nvme\w*|/mnt/local\w*|/raid/local|/run/user|/run/shm|/temp)(/|$)`)
 
-// nodeLocal reports whether v is a path on a node's own disk.
+// nodeLocal reports whether v is a path on a local disk of the node.
 func nodeLocal(v script.Value) bool {
 	if len(v) == 0 {
 		return false
@@ -147,12 +147,12 @@ func nodeLocal(v script.Value) bool {
 	return localPath.MatchString(v.String())
 }
 
-// keptFlags are the program's options that name what must outlive the job.
+// keptFlags matches the program's options for files that must outlive the job.
 var keptFlags = lazy.New(`(?i)^--?(save|load|save[-_]dir|checkpoint[-_]?dir|checkpoint[-_]?path|ckpt[-_]?(dir|path)?|output|output[-_]dir|` +
 	`out[-_]dir|log[-_]dir|logging[-_]dir|tensorboard[-_]dir|tb[-_]dir|tensorboard[-_]logdir|wandb[-_]save[-_]dir|` +
 	`wandb[-_]dir|logdir|logs?|results?[-_]?dir|default[-_]root[-_]dir|save[-_]path|async[-_]save[-_]dir)$`)
 
-// keptVariables are names of variables with the like.
+// keptVariables matches variables for files that must outlive the job.
 var keptVariables = lazy.New(`(?i)(^|_)(ckpt|checkpoint|save|tensorboard|tb|log|logs|output)s?(_?(dir|path|root|folder))?$|^(ckpt|checkpoint|` +
 	`save|tensorboard|log|output)_?(dir|path|root|folder)$`)
 
@@ -163,7 +163,7 @@ func nodeLocalPath(c *checker) {
 	}
 	for _, o := range options {
 		if nodeLocal(o.Value) {
-			c.report(optionLine(o), o.Given+"="+o.Text())
+			c.report(o.Line, o.Given+"="+o.Text())
 		}
 	}
 	for _, s := range c.job.Starts {
@@ -176,7 +176,7 @@ func nodeLocalPath(c *checker) {
 			}
 		}
 		if s.Container != nil {
-			continue // a path of the container's
+			continue // the folder is a path in the container
 		}
 		if dir := s.Env.Dir; nodeLocal(dir) && relative(s.Program.Value) && !c.staged(dir) && !c.savedFrom(dir) {
 			c.report(dir.Line(), "cd "+dir.String())
@@ -214,7 +214,7 @@ func nodeLocalPath(c *checker) {
 
 var copies = []string{"cp", "rsync", "mv", "tar", "sbcast", "sgather", "rclone", "dcp", "mpifileutils", "aws", "gsutil", "hf", "scp"}
 
-// copiesFrom reports whether something copies v, a part of it, or a folder that it is in.
+// copiesFrom reports whether a command copies v, a part of v, or a folder that has v.
 func (c *checker) copiesFrom(v script.Value) bool {
 	from := strings.TrimRight(v.String(), "/")
 	return c.anyCommand(func(x *script.Command) bool {
@@ -225,14 +225,14 @@ func (c *checker) copiesFrom(v script.Value) bool {
 	})
 }
 
-// savedFrom reports whether a job on one node copies v back before it ends.
-func (c *checker) savedFrom(v script.Value) bool { return !c.several() && c.copiesFrom(v) }
+// savedFrom reports whether the job has one node and copies v to another place.
+func (c *checker) savedFrom(v script.Value) bool { return !c.job.Several() && c.copiesFrom(v) }
 
-// staged reports whether a step on every node brings the folder there.
+// staged reports whether a step on every node copies files to dir.
 func (c *checker) staged(dir script.Value) bool {
 	d := strings.TrimRight(dir.String(), "/")
 	return c.anyCommand(func(x *script.Command) bool {
-		if x.Step == nil && c.several() || !slices.Contains(copies, x.Name()) && x.Name() != "git" && x.Name() != "unzip" {
+		if x.Step == nil && c.job.Several() || !slices.Contains(copies, x.Name()) && x.Name() != "git" && x.Name() != "unzip" {
 			return false
 		}
 		last := strings.TrimRight(x.Args[len(x.Args)-1].Text(), "/")
@@ -240,11 +240,10 @@ func (c *checker) staged(dir script.Value) bool {
 	})
 }
 
-// requeues reports whether the job is put back into the queue, and where that
-// is said.
+// requeues returns the line and the text that request a requeue of the job, or 0.
 func (c *checker) requeues() (line int, what string) {
 	if o, has := c.job.Options.Get("requeue", "no-requeue"); has && o.Name == "requeue" {
-		return optionLine(o), "--requeue"
+		return o.Line, "--requeue"
 	}
 	for _, x := range c.job.Commands {
 		if x.Name() == "scontrol" && len(x.Args) > 1 && strings.HasPrefix(x.Args[1].Text(), "requeue") {
@@ -260,7 +259,7 @@ func requeueLog(c *checker) {
 	}
 }
 
-// loads are the options with which programs take up a training again.
+// loads matches options with which programs continue a training.
 var loads = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|` +
 	`use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
 
@@ -290,8 +289,7 @@ func restartWithoutLoad(c *checker) {
 	}
 }
 
-// hiddenWords reports whether a variable that the script does not set may hold
-// arguments of the program.
+// hiddenWords reports whether an unknown variable may hold arguments of the program.
 func hiddenWords(s *script.Start) bool {
 	return slices.ContainsFunc(s.ProgramArgs, func(a script.Arg) bool {
 		r := a.Value.Only()

@@ -13,7 +13,7 @@ import (
 
 const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
-// megatronRules are Megatron-LM's own, for its own pretrain scripts.
+// megatronRules are the rules of Megatron-LM, for its own pretrain scripts.
 var megatronRules = []Rule{
 	{
 		ID: "cdmc-missing", Severity: rules.Error, check: connectionsMissing,
@@ -48,14 +48,15 @@ var megatronRules = []Rule{
 	},
 }
 
-// run is what is known of a start for Megatron's own rules.
-func (c *checker) run(t trainer) (run megatron.Run, world bool) {
+// run returns the known facts of a start as input of Megatron's rules. world is false
+// if the world size is unknown.
+func (c *checker) run(t megatronStart) (run megatron.Run, world bool) {
 	run = megatron.Run{Entry: t.entry, Arch: 10, Env: map[string]string{}}
 	if a, ok := c.arch(t.start); ok {
 		run.Arch = a
 	}
 	for _, f := range t.flags {
-		if f.ok && !f.unread() {
+		if f.ok && !f.valueUnknown() {
 			run.Argv = append(append(run.Argv, f.name), f.values...)
 		}
 	}
@@ -68,7 +69,7 @@ func (c *checker) run(t trainer) (run megatron.Run, world bool) {
 	return run, world
 }
 
-// worldSize is the number of ranks of a start.
+// worldSize returns the number of ranks of a start.
 func (c *checker) worldSize(s *script.Start) (int, bool) {
 	if s.Launcher == script.Python {
 		n, ok := c.tasks(s.Command)
@@ -102,13 +103,13 @@ func (c *checker) worldSize(s *script.Start) (int, bool) {
 	return nodes * per, per > 0
 }
 
-// modelSize is a number of ranks that the layout divides, for where the
-// script does not show the number.
+// modelSize returns a number of ranks that fits the layout, for scripts that do not
+// show the number.
 func modelSize(c *megatron.Config) int {
 	return max(1, c.TP) * max(1, c.PP) * max(1, c.CP) * max(1, c.EP)
 }
 
-// arch is the compute capability of the GPUs that the script names.
+// arch returns the major compute capability of the GPUs that the script names.
 func (c *checker) arch(s *script.Start) (int, bool) {
 	var words []string
 	opts := c.job.Options
@@ -134,8 +135,8 @@ func (c *checker) arch(s *script.Start) (int, bool) {
 	return arch, found
 }
 
-// gpuFamilies are names of accelerators that are sold under others, and of
-// their families, by architecture.
+// gpuFamilies matches further names of GPUs and names of GPU families, by the major
+// compute capability.
 var gpuFamilies = map[int]*lazy.Pattern{
 	7:  lazy.New(`(?:^|[^a-z])volta(?:$|\D)`),
 	8:  lazy.New(`(?:^|[^a-z])(a800|a6000|a30|a5000|3090|4090|l20|ampere)(?:$|\D)`),
@@ -155,8 +156,8 @@ func gpuWord(w string) (int, bool) {
 	return 0, false
 }
 
-// rowFlags are the flags that each rule of the core looks at.
-func rowFlags() map[string][]string {
+// flagsOfRules returns the flags that each of Megatron's rules depends on, by rule id.
+func flagsOfRules() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range rules.Table() {
 		out[r.ID] = r.Flags
@@ -165,7 +166,7 @@ func rowFlags() map[string][]string {
 }
 
 func illegalLayout(c *checker) {
-	for _, t := range c.trainers() {
+	for _, t := range c.megatronStarts() {
 		run, world := c.run(t)
 		args, _ := megatron.Parse(run)
 		if !world {
@@ -175,7 +176,7 @@ func illegalLayout(c *checker) {
 		if verdict.OK {
 			continue
 		}
-		flags := rowFlags()
+		flags := flagsOfRules()
 		line := 0
 		var messages, fixes []string
 		for _, p := range verdict.Problems {
@@ -187,14 +188,14 @@ func illegalLayout(c *checker) {
 			}
 			messages, fixes = append(messages, strings.Join(strings.Fields(p.Message), " ")), append(fixes, p.Fix)
 		}
-		if len(messages) > 0 { // all at once: whoever mends one would wait in the queue for the next
+		if len(messages) > 0 { // one finding for all: a user who fixes only one would wait in the queue again
 			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, strings.Join(messages, "; ") + ": " + c.rule.Why.In(c.lang), strings.Join(fixes, "; ")})
 		}
 	}
 }
 
-// certain reports whether everything that a rule looks at is shown.
-func (c *checker) certain(t trainer, names []string, world bool) bool {
+// certain reports whether the script shows everything that a rule depends on.
+func (c *checker) certain(t megatronStart, names []string, world bool) bool {
 	if len(names) == 0 {
 		return false
 	}
@@ -212,7 +213,7 @@ func (c *checker) certain(t trainer, names []string, world bool) bool {
 			}
 		default:
 			for _, f := range t.flags {
-				if f.ok && f.known.Name == n && f.unread() || !f.ok && f.means(n) {
+				if f.ok && f.known.Name == n && f.valueUnknown() || !f.ok && f.means(n) {
 					return false
 				}
 			}
@@ -221,23 +222,24 @@ func (c *checker) certain(t trainer, names []string, world bool) bool {
 			}
 		}
 	}
-	// How many replicas there are depends on every size of the layout.
+	// The number of replicas depends on every size of the layout.
 	if t.partial && slices.Contains(names, "DP") && !(t.given("--tensor-model-parallel-size") && t.given("--pipeline-model-parallel-size")) {
 		return false
 	}
 	return !slices.ContainsFunc(t.flags, func(f flagUse) bool {
-		return f.ok && f.unread() && sizes[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE"))
+		return f.ok && f.valueUnknown() && layoutFlags[f.known.Name] && (slices.Contains(names, "DP") || slices.Contains(names, "WORLD_SIZE"))
 	})
 }
 
-// sizes are the flags that decide how ranks are divided.
-var sizes = map[string]bool{
+// layoutFlags are the flags that divide the ranks into groups.
+var layoutFlags = map[string]bool{
 	"--tensor-model-parallel-size": true, "--pipeline-model-parallel-size": true, "--context-parallel-size": true,
 	"--expert-model-parallel-size": true, "--expert-tensor-parallel-size": true,
 }
 
-// flagLine is the line of the first of the flags that is given.
-func (c *checker) flagLine(t trainer, names []string) int {
+// flagLine returns the line of the first of the flags that the start has, or else the
+// line of the start.
+func (c *checker) flagLine(t megatronStart, names []string) int {
 	for _, n := range names {
 		for _, f := range t.flags {
 			if f.name == n || f.ok && f.known.Name == n {
@@ -248,13 +250,13 @@ func (c *checker) flagLine(t trainer, names []string) int {
 	return t.start.Line
 }
 
-// layout is what the connections variable depends on.
+// A layout has the facts that the value of CUDA_DEVICE_MAX_CONNECTIONS depends on.
 type layout struct {
 	parallel, fsdp, overlap bool
 	line                    int
 }
 
-func (t trainer) layout() layout {
+func (t megatronStart) layout() layout {
 	l := layout{line: t.start.Line}
 	for _, f := range t.flags {
 		if !f.ok || f.hidden {
@@ -275,7 +277,7 @@ func (t trainer) layout() layout {
 }
 
 func connectionsMissing(c *checker) {
-	for _, t := range c.trainers() {
+	for _, t := range c.megatronStarts() {
 		l := t.layout()
 		arch, ok := c.arch(t.start)
 		if !ok || arch >= 10 || !l.parallel || l.fsdp || l.overlap || t.start.Sourced || c.found("container-env-missing") {
@@ -290,7 +292,7 @@ func connectionsMissing(c *checker) {
 }
 
 func connectionsWrong(c *checker) {
-	for _, t := range c.trainers() {
+	for _, t := range c.megatronStarts() {
 		v, set := t.start.Env.Env(connections)
 		value, shown := v.Literal()
 		if !set || !shown {

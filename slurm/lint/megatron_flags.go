@@ -11,59 +11,58 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// A flagUse is one flag of a Megatron command line, as far as it is shown.
+// A flagUse is one flag on a Megatron command line.
 type flagUse struct {
 	name   string
 	line   int
 	values []string
-	lines  []int
-	// hidden is true where a value, or whether there is one, is not shown.
+	lines  []int // lines of the values
+	// hidden is true if the script does not show a value, or whether there is one.
 	hidden bool
 	known  megatron.Flag
-	ok     bool
+	ok     bool // Megatron has the flag, which is known
 }
 
-// A trainer is one start of Megatron, with its arguments as far as the script
-// shows them.
-type trainer struct {
+// A megatronStart is one start of Megatron, with the arguments that the script shows.
+type megatronStart struct {
 	start *script.Start
 	entry string
 	flags []flagUse
-	stray []script.Arg
-	// partial is true where words are hidden that may be flags.
+	// partial is true if unknown words may be flags.
 	partial bool
 }
 
-// trainers are the starts of Megatron's own scripts.
-func (c *checker) trainers() []trainer {
-	var out []trainer
+// megatronStarts returns the starts of Megatron's own scripts.
+func (c *checker) megatronStarts() []megatronStart {
+	var out []megatronStart
 	for _, s := range c.job.Starts {
 		entry, ok := megatron.OwnEntry(programName(s))
-		if !ok || s.Trap || s.Subst || fork(s) {
+		if !ok || s.Trap || s.Subst || ofOtherProject(s) {
 			continue
 		}
-		out = append(out, read(s, entry))
+		out = append(out, readFlags(s, entry))
 	}
 	return out
 }
 
-// otherProject are projects that took the names over, with flags of their own.
+// otherProject matches projects that have scripts of the same names with other flags.
 var otherProject = lazy.New(`(?i)deepspeed|gpt-neox|mindspeed|pai-megatron|bigscience|bigcode|epfllm|modellink`)
 
-// fork reports whether the program is of Megatron-DeepSpeed or its like.
-func fork(s *script.Start) bool {
+// ofOtherProject reports whether the program belongs to another project, such as
+// Megatron-DeepSpeed.
+func ofOtherProject(s *script.Start) bool {
 	return s.Launcher == script.DeepSpeed || otherProject.MatchString(s.Program.Text()+" "+s.Env.Dir.String()) ||
 		slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool { return strings.HasPrefix(a, "--deepspeed") })
 }
 
-// read takes the words after the program apart as argparse does.
-func read(s *script.Start, entry string) trainer {
-	t := trainer{start: s, entry: entry}
+// readFlags parses the program's arguments as argparse does.
+func readFlags(s *script.Start, entry string) megatronStart {
+	t := megatronStart{start: s, entry: entry}
 	for _, a := range s.ProgramArgs {
 		text, shown := a.Value.Literal()
 		switch {
 		case !shown && wholeWord(a.Value):
-			// --flag=$X or a value with an unknown part.
+			// --flag=$X, or a value with an unknown part.
 			if name, ok := flagBefore(a.Value); ok {
 				t.add(name, a.Line)
 				t.flags[len(t.flags)-1].hidden = true
@@ -72,7 +71,7 @@ func read(s *script.Start, entry string) trainer {
 			}
 		case !shown:
 			t.partial = true
-			if len(t.flags) > 0 && t.flags[len(t.flags)-1].wants() {
+			if len(t.flags) > 0 && t.flags[len(t.flags)-1].takesMore() {
 				t.flags[len(t.flags)-1].hidden = true
 			}
 		case strings.HasPrefix(text, "-") && len(text) > 1 && !number(text):
@@ -84,23 +83,21 @@ func read(s *script.Start, entry string) trainer {
 			t.add(name, a.Line)
 			f := &t.flags[len(t.flags)-1]
 			f.values, f.lines = append(f.values, val), append(f.lines, a.Line)
-		case len(t.flags) == 0:
-			t.stray = append(t.stray, a)
-		default:
+		case len(t.flags) > 0:
 			f := &t.flags[len(t.flags)-1]
 			f.values, f.lines = append(f.values, text), append(f.lines, a.Line)
 		}
 	}
-	// A command line that shows no model at all is cut short.
+	// Without any of these flags, the script does not show the whole command line.
 	if !t.given("--num-layers") && !t.given("--hybrid-layer-pattern") && !t.given("--hybrid-override-pattern") {
 		t.partial = true
 	}
 	return t
 }
 
-// unread reports whether the flag's value is not shown, or is one that the
-// parser refuses: what follows from it is not known then.
-func (f flagUse) unread() bool {
+// valueUnknown reports whether the script does not show the flag's value, or Megatron's
+// parser rejects the value.
+func (f flagUse) valueUnknown() bool {
 	if f.hidden {
 		return true
 	}
@@ -108,14 +105,14 @@ func (f flagUse) unread() bool {
 	return len(errs) > 0
 }
 
-// means reports whether an unknown flag was likely meant to be the named one.
+// means reports whether an unknown flag was probably intended as the named flag.
 func (f flagUse) means(name string) bool {
 	to, _ := megatron.Renamed(f.name)
 	return to == name || slices.Contains(megatron.Nearest(f.name), name)
 }
 
-// wants reports whether the flag may take another value.
-func (f flagUse) wants() bool {
+// takesMore reports whether the flag can take a further value.
+func (f flagUse) takesMore() bool {
 	switch {
 	case !f.ok:
 		return true
@@ -128,7 +125,7 @@ func (f flagUse) wants() bool {
 	return err != nil || len(f.values) < n
 }
 
-func (t *trainer) add(name string, line int) {
+func (t *megatronStart) add(name string, line int) {
 	f := flagUse{name: name, line: line}
 	f.known, f.ok = megatron.LookupFlag(name)
 	if !strings.HasPrefix(name, "--") {
@@ -137,27 +134,23 @@ func (t *trainer) add(name string, line int) {
 	t.flags = append(t.flags, f)
 }
 
-func (t *trainer) given(name string) bool {
+func (t *megatronStart) given(name string) bool {
 	return slices.ContainsFunc(t.flags, func(f flagUse) bool { return f.name == name || f.ok && f.known.Name == name })
 }
 
 func number(s string) bool { return len(s) > 1 && (s[1] >= '0' && s[1] <= '9' || s[1] == '.') }
 
-// wholeWord reports whether an unknown value is surely one word: it is quoted,
-// or only a part of it is unknown.
+// wholeWord reports whether an unknown value is certainly one word: it is quoted, only a
+// part of it is unknown, or it is a number or the variable of a loop.
 func wholeWord(v script.Value) bool {
-	for _, p := range v {
-		if p.Ref != nil && len(v) == 1 && (p.Ref.Index == "@" || p.Ref.Index == "*" || p.Ref.Name == "@" || p.Ref.Name == "*") {
-			return false
-		}
-		if p.Ref != nil && !p.Quoted && len(v) == 1 {
-			// $X of a name that is one word by its use: SLURM_*, a loop's variable,
-			// a positional parameter.
-			r := p.Ref
-			return strings.HasPrefix(r.Name, "SLURM_") || r.Loop || r.Kind == script.Sum
-		}
+	r := v.Only()
+	switch {
+	case r == nil:
+		return true
+	case r.List():
+		return false
 	}
-	return true
+	return v[0].Quoted || strings.HasPrefix(r.Name, "SLURM_") || r.Loop || r.Kind == script.Sum
 }
 
 func flagBefore(v script.Value) (string, bool) {
@@ -170,7 +163,7 @@ func flagBefore(v script.Value) (string, bool) {
 
 func unknownFlag(c *checker) {
 	seen := map[string]bool{}
-	for _, t := range c.trainers() {
+	for _, t := range c.megatronStarts() {
 		for _, f := range t.flags {
 			if f.ok || seen[f.name] || f.name == "--" || f.name == "-h" || f.name == "--help" || strings.Contains(f.name, "$") {
 				continue
@@ -183,13 +176,13 @@ func unknownFlag(c *checker) {
 			if to, ok := megatron.Renamed(f.name); ok {
 				fix = lang.Text{EN: "use " + to, ZH: "改用 " + to}
 			}
-			c.say(f.line, f.name, fix)
+			c.reportWithFix(f.line, f.name, fix)
 		}
 	}
 }
 
 func flagType(c *checker) {
-	for _, t := range c.trainers() {
+	for _, t := range c.megatronStarts() {
 		for _, f := range t.flags {
 			if !f.ok || f.hidden {
 				continue

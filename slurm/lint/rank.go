@@ -7,16 +7,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// rankNames are the variables that Slurm sets for each task; in the batch
-// shell they are those of its first one.
+// rankNames are variables with a rank that Slurm or MPI sets for each task. In the batch
+// shell they have the values of the first task.
 var rankNames = []string{"SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK"}
 
-// rankVariables are those that programs read their rank from.
+// rankVariables are the variables from which programs read their rank.
 var rankVariables = []string{"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "PET_NODE_RANK", "MACHINE_RANK", "NODE_ID", "SLURM_NODEID"}
 
-// early is a reference in v to a task's own number that the batch shell
-// expands, or nil.
-func early(v script.Value) *script.Ref {
+// rankInBatchShell returns a reference in v to a rank that the batch shell expands, or
+// nil.
+func rankInBatchShell(v script.Value) *script.Ref {
 	for _, r := range v.Refs() {
 		if r.Kind == script.Variable && slices.Contains(rankNames, r.Name) && r.Shell != nil && r.Shell.Step == nil && r.Shell.Remote == nil {
 			return r
@@ -25,8 +25,9 @@ func early(v script.Value) *script.Ref {
 	return nil
 }
 
-// earlyHost is the output of hostname taken in the batch shell, or nil.
-func earlyHost(v script.Value) *script.Ref {
+// hostInBatchShell returns a reference in v to the host's name that the batch shell
+// expands, or nil.
+func hostInBatchShell(v script.Value) *script.Ref {
 	for _, r := range v.Refs() {
 		if r.Shell == nil || r.Shell.Step != nil {
 			continue
@@ -41,12 +42,12 @@ func earlyHost(v script.Value) *script.Ref {
 	return nil
 }
 
-// hostFlags take a name or rank that each task has of its own.
+// hostFlags are launcher flags whose value must differ between tasks.
 var hostFlags = []string{"role", "node-rank", "machine-rank", "local-addr"}
 
 func earlyRank(c *checker) {
 	check := func(v script.Value, line int, name string) {
-		if r := early(v); r != nil {
+		if r := rankInBatchShell(v); r != nil {
 			c.report(cmp.Or(line, r.Line), name+r.Source)
 		}
 	}
@@ -56,8 +57,8 @@ func earlyRank(c *checker) {
 		return x.Step != nil && (ok && n > 1 || okN && nodes > 1)
 	}
 	for _, x := range c.job.Commands {
-		if len(x.Starts) > 0 || x.Remote != nil || logs(x) || !parallel(x) {
-			continue // what it starts is judged by itself
+		if len(x.Starts) > 0 || x.Remote != nil || onlyPrints(x) || !parallel(x) {
+			continue // the commands that x starts are checked themselves
 		}
 		for _, a := range x.Args {
 			check(a.Value, 0, "")
@@ -89,7 +90,7 @@ func earlyRank(c *checker) {
 		}
 		for _, f := range s.Flags {
 			if slices.Contains(hostFlags, f.Name) {
-				if r := earlyHost(f.Value); r != nil {
+				if r := hostInBatchShell(f.Value); r != nil {
 					c.report(f.Line, f.Given+" "+r.Source)
 				}
 			}
@@ -97,8 +98,8 @@ func earlyRank(c *checker) {
 	}
 }
 
-// logs reports whether x only says something.
-func logs(x *script.Command) bool {
+// onlyPrints reports whether x only prints or tests something.
+func onlyPrints(x *script.Command) bool {
 	switch x.Name() {
 	case "echo", "printf", "logger", "date", "[", "[[", "test":
 		return true

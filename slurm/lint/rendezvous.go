@@ -79,9 +79,8 @@ var rendezvousRules = []Rule{
 	},
 }
 
-// spread reports whether s is one of several copies on several nodes, and
-// surely so.
-func (c *checker) spread(s *script.Start) bool {
+// onSeveralNodes reports whether srun certainly starts s on several nodes.
+func (c *checker) onSeveralNodes(s *script.Start) bool {
 	if s.Step == nil || s.Remote != nil {
 		return false
 	}
@@ -89,19 +88,20 @@ func (c *checker) spread(s *script.Start) bool {
 	return ok && n > 1
 }
 
-func env(s *script.Start, names ...string) bool {
+// hasEnv reports whether the environment of s has one of the variables.
+func hasEnv(s *script.Start, names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
 		_, ok := s.Env.Env(n)
 		return ok
 	})
 }
 
-// alone reports whether the launcher is told to form a group of one node.
-func (c *checker) alone(s *script.Start) bool {
+// singleNode reports whether the launcher's flags make it a group of one node.
+func (c *checker) singleNode(s *script.Start) bool {
 	return hasFlag(s, "standalone") || c.writtenNodes(s) == 1
 }
 
-// dynamic reports whether the rendezvous back end hands out the ranks.
+// dynamic reports whether the rendezvous backend assigns the ranks.
 func dynamic(s *script.Start) bool {
 	v, has := s.Flag("rdzv-backend")
 	text := v.Text()
@@ -115,13 +115,13 @@ func dynamic(s *script.Start) bool {
 
 func missingNodeRank(c *checker) {
 	for _, s := range c.job.Starts {
-		if !c.spread(s) || s.FlagsUnknown || c.alone(s) {
+		if !c.onSeveralNodes(s) || s.FlagsUnknown || c.singleNode(s) {
 			continue
 		}
 		switch {
 		case s.Launcher.Elastic():
-			address := hasFlag(s, "master-addr", "rdzv-endpoint", "rdzv-conf") || env(s, "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
-			if !address || dynamic(s) || hasFlag(s, "node-rank") || env(s, "GROUP_RANK", "PET_NODE_RANK") {
+			address := hasFlag(s, "master-addr", "rdzv-endpoint", "rdzv-conf") || hasEnv(s, "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
+			if !address || dynamic(s) || hasFlag(s, "node-rank") || hasEnv(s, "GROUP_RANK", "PET_NODE_RANK") {
 				continue
 			}
 		case s.Launcher == script.Accelerate:
@@ -141,13 +141,13 @@ func missingNodeRank(c *checker) {
 
 func missingRendezvous(c *checker) {
 	for _, s := range c.job.Starts {
-		if !c.spread(s) || s.FlagsUnknown || c.alone(s) {
+		if !c.onSeveralNodes(s) || s.FlagsUnknown || c.singleNode(s) {
 			continue
 		}
 		switch {
 		case s.Launcher.Elastic():
-			endpoint := hasFlag(s, "rdzv-endpoint") || env(s, "PET_RDZV_ENDPOINT")
-			if endpoint || !dynamic(s) && (hasFlag(s, "master-addr") || env(s, "PET_MASTER_ADDR")) {
+			endpoint := hasFlag(s, "rdzv-endpoint") || hasEnv(s, "PET_RDZV_ENDPOINT")
+			if endpoint || !dynamic(s) && (hasFlag(s, "master-addr") || hasEnv(s, "PET_MASTER_ADDR")) {
 				continue
 			}
 		case s.Launcher == script.Accelerate:
@@ -163,7 +163,7 @@ func missingRendezvous(c *checker) {
 
 func independentGroups(c *checker) {
 	for _, s := range c.job.Starts {
-		if !c.spread(s) || !s.Launcher.Forks() {
+		if !c.onSeveralNodes(s) || !s.Launcher.Forks() {
 			continue
 		}
 		if o, has := s.Flag("standalone"); has {
@@ -177,7 +177,7 @@ func independentGroups(c *checker) {
 			continue
 		}
 		address := hasFlag(s, "master-addr", "rdzv-endpoint")
-		if s.Launcher.Elastic() && address && !s.FlagsUnknown && !env(s, "PET_NNODES") {
+		if s.Launcher.Elastic() && address && !s.FlagsUnknown && !hasEnv(s, "PET_NNODES") {
 			c.report(s.Line, lang.Text{EN: "no --nnodes, which means one node", ZH: "没有 --nnodes，即只有一个节点"}.In(c.lang))
 		}
 		if s.Launcher == script.DeepSpeed && !s.FlagsUnknown && !hasFlag(s, "hostfile", "H", "no-ssh", "node-rank", "num-nodes", "launcher", "include") {
@@ -186,8 +186,8 @@ func independentGroups(c *checker) {
 	}
 }
 
-// reachers start the program on all nodes themselves.
-var reachers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "pdsh", "clush"}
+// multiNodeStarters are commands that start the program on all nodes by themselves.
+var multiNodeStarters = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "pdsh", "clush"}
 
 func launcherNested(c *checker) {
 	for _, x := range c.job.Commands {
@@ -197,7 +197,7 @@ func launcherNested(c *checker) {
 		if n, ok := c.tasks(x); !ok || n < 2 {
 			continue
 		}
-		if slices.Contains(reachers, x.Name()) || x.Name() == "ray" && len(x.Args) > 1 && x.Args[1].Text() == "up" {
+		if slices.Contains(multiNodeStarters, x.Name()) || x.Name() == "ray" && len(x.Args) > 1 && x.Args[1].Text() == "up" {
 			c.report(x.Line, x.Name())
 		}
 	}
@@ -212,13 +212,14 @@ func launcherNested(c *checker) {
 }
 
 var (
-	// slurmAware are words of programs that read SLURM_* themselves, or that MPI tells their rank.
+	// slurmAware matches words of programs that read SLURM_* themselves or get their rank from MPI.
 	slurmAware = lazy.New(`lightning|nemo|trainer\.|--launcher[ =]slurm|mmdet|mmengine|pl_|submitit|composer|litgpt|jax|slurm_launch|--dist-backend slurm|` +
 		`hydra/launcher|open_clip|open_lm|open_flamingo|--deepspeed|mpi4py|horovod|tensorflow`)
-	// saysSlurmAware are words of a comment that says so.
+	// saysSlurmAware matches words of a comment which says that the program reads SLURM_*.
 	saysSlurmAware = lazy.New(`lightning|nemo|slurm_procid|slurmenvironment|reads? slurm|from slurm|slurm variables|slurm_\*|自己读取|读取 slurm|slurm ?变量`)
 )
 
+// slurmAware reports whether the program probably gets its rank from Slurm or MPI.
 func (c *checker) slurmAware(s *script.Start) bool {
 	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(argTexts(s.ProgramArgs), " "))
 	return slurmAware.MatchString(words) || saysSlurmAware.MatchString(words+"\n"+c.comments())
@@ -234,25 +235,25 @@ func rankEnvMissing(c *checker) {
 			continue
 		}
 		if s.Container != nil && (s.Container.Runtime == "pyxis" || s.Container.Runtime == "enroot") {
-			continue // their hook for PyTorch sets them
+			continue // enroot's hook for PyTorch sets the variables
 		}
 		if _, has := s.ProgramFlag("--rank", "--node_rank", "--node-rank", "--global_rank", "--global-rank", "--local_rank", "--local-rank", "--world-size", "--world_size"); has {
 			continue
 		}
 		per, _ := c.tasksPerNode(s.Command)
-		if env(s, "RANK") && env(s, "WORLD_SIZE") && (per <= 1 || env(s, "LOCAL_RANK", "CUDA_VISIBLE_DEVICES")) {
+		if hasEnv(s, "RANK") && hasEnv(s, "WORLD_SIZE") && (per <= 1 || hasEnv(s, "LOCAL_RANK", "CUDA_VISIBLE_DEVICES")) {
 			continue
 		}
-		if env(s, "LOCAL_RANK", "RANK") && unknownProgram(s) || c.slurmAware(s) {
+		if hasEnv(s, "LOCAL_RANK", "RANK") && unknownProgram(s) || c.slurmAware(s) {
 			continue
 		}
 		if strings.HasPrefix(programName(s), "pretrain_") {
 			c.report(s.Line, s.Program.Text())
 			continue
 		}
-		c.warn(s.Line, s.Program.Text()) // what others read is not shown
+		c.warn(s.Line, s.Program.Text()) // other programs may read SLURM_PROCID
 	}
 }
 
-// unknownProgram reports whether the program's name is not shown.
+// unknownProgram reports whether the script does not show the program's name.
 func unknownProgram(s *script.Start) bool { return s.Program.Value.Unknown() && programName(s) == "" }

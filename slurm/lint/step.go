@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// stepRules are about the srun steps and what stands around them.
+// stepRules are about srun steps and the commands around them.
 var stepRules = []Rule{
 	{
 		ID: "no-worktree-cd", Severity: rules.Warning, check: noWorktree,
@@ -62,7 +62,7 @@ func noWorktree(c *checker) {
 			continue
 		}
 		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
-			continue // a program on the PATH
+			continue // the PATH has the program
 		}
 		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
 			continue
@@ -72,7 +72,7 @@ func noWorktree(c *checker) {
 	}
 }
 
-// relative reports whether v is surely a relative path.
+// relative reports whether v is certainly a relative path.
 func relative(v script.Value) bool {
 	s, ok := v.Literal()
 	if !ok {
@@ -81,7 +81,7 @@ func relative(v script.Value) bool {
 	return s != "" && s[0] != '/' && s[0] != '~' && s[0] != '-'
 }
 
-// waits reports whether x waits for what runs in the background.
+// waits reports whether x waits for background processes.
 func waits(x *script.Command) bool {
 	return waiting.MatchString(strings.Join(argTexts(x.Args), " "))
 }
@@ -103,7 +103,7 @@ func backgroundNoWait(c *checker) {
 	}
 }
 
-// sameShell reports whether both commands stand in the same text.
+// sameShell reports whether both commands are in the text of one shell.
 func sameShell(a, b *script.Command) bool { return a.Shell.Same(b.Shell) }
 
 func stepWithoutOverlap(c *checker) {
@@ -120,8 +120,8 @@ func stepWithoutOverlap(c *checker) {
 		if !chainBackground(a) || a.Subst {
 			continue
 		}
-		if a.Loop != nil && a.Loop.Name != "" && len(a.Loop.Items) != 1 && c.clash(a, a) && a.Step.Options.Has("nodes") == c.several() && !c.waitsIn(a) {
-			if n, ok := c.nodesOf(a); !ok || n > 1 || !c.several() {
+		if a.Loop != nil && a.Loop.Name != "" && len(a.Loop.Items) != 1 && c.clash(a, a) && a.Step.Options.Has("nodes") == c.job.Several() && !c.waitsIn(a) {
+			if n, ok := c.nodesOf(a); !ok || n > 1 || !c.job.Several() {
 				c.report(a.Line, "srun")
 			}
 		}
@@ -148,7 +148,7 @@ func chainTop(x *script.Command) *script.Command {
 	return ch[len(ch)-1]
 }
 
-// exclusive reports whether two commands stand in different branches of one if.
+// exclusive reports whether two commands are in different branches of one if or case.
 func exclusive(a, b *script.Command) bool {
 	for _, x := range a.Branch {
 		for _, y := range b.Branch {
@@ -160,7 +160,7 @@ func exclusive(a, b *script.Command) bool {
 	return false
 }
 
-// helper is the one of two steps that does not train, else the second.
+// helper returns the one of two steps that does not train, or else the second.
 func (c *checker) helper(a, b *script.Command) *script.Command {
 	trains := func(x *script.Command) bool {
 		return slices.ContainsFunc(c.starts, func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
@@ -171,7 +171,7 @@ func (c *checker) helper(a, b *script.Command) *script.Command {
 	return b
 }
 
-// clash reports whether two steps surely want the same resources.
+// clash reports whether two steps certainly need the same resources.
 func (c *checker) clash(a, b *script.Command) bool {
 	for _, x := range []*script.Command{a, b} {
 		o := x.Step.Options
@@ -194,12 +194,13 @@ func (c *checker) clash(a, b *script.Command) bool {
 	if n, _, ok := c.job.Nodes(); ok && n > 1 && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
 		return false
 	}
-	if a == b && c.several() && okA && na == 1 {
+	if a == b && c.job.Several() && okA && na == 1 {
 		return false
 	}
 	return true
 }
 
+// noGPUs reports whether the options explicitly request no GPU.
 func noGPUs(o script.Options) bool {
 	for _, n := range []string{"gres", "gpus", "gpus-per-node", "gpus-per-task"} {
 		if x, has := o.Get(n); has {

@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// syntaxRules are about text that bash reads otherwise than it looks.
+// syntaxRules are about text that bash parses differently than the author intended.
 var syntaxRules = []Rule{
 	{
 		ID: "broken-continuation", Severity: rules.Error, check: brokenContinuation,
@@ -47,7 +47,7 @@ func brokenContinuation(c *checker) {
 
 var shShebang = lazy.New(`^#!\s*(/usr)?/bin/(env\s+)?(sh|dash)(\s|$)`)
 
-// bashInSh looks for what dash does not have.
+// bashInSh finds the first use of syntax or commands that dash does not have.
 func bashInSh(c *checker) {
 	if !shShebang.MatchString(c.job.Shebang) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// valueRules are about what variables and words expand to.
+// valueRules are about the values of variables and words.
 var valueRules = []Rule{
 	{
 		ID: "unexported-variable", Severity: rules.Error, check: unexported,
@@ -55,14 +55,14 @@ var valueRules = []Rule{
 	},
 }
 
-// reserved are variables that bash, Slurm, the launcher or the site sets.
+// reserved matches variables that bash, Slurm, the launcher or the site sets.
 var reserved = lazy.New(`^(_|PATH|HOME|USER|LOGNAME|PWD|OLDPWD|HOSTNAME|HOSTTYPE|SHELL|SHLVL|LANG|LC_\w+|TERM|TZ|UID|EUID|PPID|RANDOM|SRANDOM|SECONDS|LINENO|EPOCHSECONDS|` +
 	`EPOCHREALTIME|IFS|REPLY|OPTARG|OPTIND|BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS|TMPDIR|TMP|TEMP|EDITOR|MAIL|DISPLAY|SLURM\w*|SBATCH_\w+|SRUN_\w+|` +
 	`CUDA_\w+|NVIDIA_\w+|NCCL_\w+|LD_\w+|PYTHON\w*|VIRTUAL_ENV|CONDA_\w+|MAMBA_\w+|LMOD_\w+|MODULE\w*|LOADEDMODULES|EBROOT\w*|EB\w+|OMPI_\w+|PMIX?_\w+|` +
 	`MPI_\w+|I_MPI_\w+|PBS_\w+|LSB_\w+|SSH_\w+|XDG_\w+|HF_\w+|WANDB_\w+|PROXY|HTTPS?_PROXY|https?_proxy|no_proxy|NO_PROXY|RANK|LOCAL_RANK|` +
 	`GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|HIP_\w+|\w*(WORK|SCRATCH|STORE|PROJECT|HOME|ROOT|FAST|LUSTRE|GPFS|DSDIR|JOBSCRATCH)\w*)$`)
 
-// slurmNeeds are the variables that Slurm sets only where an option is given.
+// slurmNeeds maps variables to the options without which Slurm does not set them.
 var slurmNeeds = map[string][]string{
 	"SLURM_GPUS_PER_NODE":   {"gpus-per-node"},
 	"SLURM_NTASKS_PER_NODE": {"ntasks-per-node"},
@@ -74,7 +74,7 @@ var slurmNeeds = map[string][]string{
 	"SLURM_MEM_PER_CPU":     {"mem-per-cpu"},
 }
 
-// inTask reports whether x runs where srun or bash -c brought its text.
+// inTask reports whether x runs in a shell that srun or bash -c starts.
 func inTask(x *script.Command) bool { return x.Shell.Kind != script.Batch && x.Remote == nil }
 
 func unexported(c *checker) {
@@ -91,24 +91,24 @@ func unexported(c *checker) {
 				continue
 			}
 			if e.Outer.Array || reassigned(c, x, e.Name) {
-				continue // args-splitting; or set here on another way
+				continue // args-splitting reports arrays; or this shell sets the variable elsewhere
 			}
 			if !seen[e.Name] {
 				seen[e.Name] = true
-				c.say(e.Line, "$"+e.Name, lang.Text{EN: "export " + e.Name + " before srun", ZH: "在 srun 之前 export " + e.Name})
+				c.reportWithFix(e.Line, "$"+e.Name, lang.Text{EN: "export " + e.Name + " before srun", ZH: "在 srun 之前 export " + e.Name})
 			}
 		}
 	}
 }
 
-// reassigned reports whether the shell of x sets name itself somewhere.
+// reassigned reports whether a shell with the text of x's shell assigns name.
 func reassigned(c *checker, x *script.Command, name string) bool {
 	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
 		return a.Name == name && a.Shell != c.job.Shell && a.Shell.Line == x.Shell.Line && a.Shell.Kind == x.Shell.Kind
 	})
 }
 
-// launches reports whether x starts a program, by itself or through others.
+// launches reports whether x starts a program, directly or through other commands.
 func (c *checker) launches(x *script.Command) bool {
 	return slices.ContainsFunc(c.job.Starts, func(s *script.Start) bool { return s.Command == x || slices.Contains(s.Chain(), x) })
 }
@@ -121,13 +121,13 @@ func unset(c *checker) {
 		}
 		launch := c.launches(x)
 		for _, e := range x.Expansions {
-			if e.Var != nil || e.Guarded || e.Outer != nil || e.Op == "length" || seen[e.Name] || c.job.Assigned[e.Name] || positionalName(e.Name) {
+			if e.Var != nil || e.Guarded || e.Outer != nil || e.Op == "length" || seen[e.Name] || c.job.Assigned[e.Name] || !plainName.MatchString(e.Name) {
 				continue
 			}
 			needs, slurm := slurmNeeds[e.Name]
 			switch {
 			case slurm:
-				if logs(x) && !e.Shell.NoUnset || !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) ||
+				if onlyPrints(x) && !e.Shell.NoUnset || !c.job.Batch() || c.job.Options.Has(needs...) || x.Step != nil && x.Step.Options.Has(needs...) ||
 					e.Shell.Step != nil && e.Shell.Step.Options.Has(needs...) {
 					continue
 				}
@@ -139,8 +139,8 @@ func unset(c *checker) {
 			case badlyAssigned(c, e.Name):
 				continue
 			default:
-				if c.speaksOf(e.Name) || !valueOf(x, e.Name, 0) {
-					continue // the script says who sets it; or a site's own folder
+				if c.mentions(e.Name) || !valueOf(x, e.Name, 0) {
+					continue // the script mentions the variable, or it may be a folder of the site
 				}
 			}
 			seen[e.Name] = true
@@ -149,18 +149,18 @@ func unset(c *checker) {
 	}
 }
 
-// speaksOf reports whether the script names the variable other than by
-// expanding it: in a check, a list of what must be set, a usage text.
-func (c *checker) speaksOf(name string) bool {
+// mentions reports whether the script names the variable without expanding it, as in a
+// check, a list of required variables or a usage text.
+func (c *checker) mentions(name string) bool {
 	re := lazy.New(`(^|[^$\w{])` + regexp.QuoteMeta(name) + `\b`)
 	return slices.ContainsFunc(c.job.Script.Lines, func(l string) bool {
 		return re.MatchString(l) && !strings.Contains(l, "--"+name)
 	})
 }
 
-// valueOf reports whether a word of x, or of what it starts, is the variable
-// and nothing else: $X, --flag=$X, $HOST:29500. A part of a path or of a list
-// of mounts may be a folder that the user's own environment names.
+// valueOf reports whether the variable is a complete value in a word of x or of a
+// command that x starts: $X, --flag=$X or $HOST:29500. A variable that is only a part
+// of a path or of a list of mounts may be a folder that the user's environment sets.
 func valueOf(x *script.Command, name string, depth int) bool {
 	for _, a := range x.Args {
 		i := slices.IndexFunc(a.Value, func(p script.Piece) bool { return p.Ref != nil && p.Ref.Name == name })
@@ -173,15 +173,13 @@ func valueOf(x *script.Command, name string, depth int) bool {
 
 var port = lazy.New(`^:\d*$`)
 
-func positionalName(s string) bool { return !plainName.MatchString(s) }
-
-// badlyAssigned reports whether the script tries to set name and bash does not
-// take it so.
+// badlyAssigned reports whether the script tries to assign name in a form that is not
+// an assignment in bash.
 func badlyAssigned(c *checker, name string) bool {
 	return slices.ContainsFunc(badAssignments(c), func(b badAssign) bool { return b.name == name })
 }
 
-// scriptName is the form of the names that scripts are written to.
+// scriptName matches file names of scripts.
 var scriptName = lazy.New(`\.(sh|bash|slurm|sbatch|job|run)$|^[\w/.-]*(run|entry|launch|train|job)[\w-]*$`)
 
 func heredocExpansion(c *checker) {
@@ -224,7 +222,7 @@ func heredocExpansion(c *checker) {
 	}
 }
 
-// special are the parameters that only the script itself knows when it runs.
+// special are the parameters that have a value only while the written script runs.
 var special = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": true}
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -232,7 +230,7 @@ func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 var ownName = lazy.New(`(?m)(?:^|;|&&|\b(?:export|local|declare|readonly)\s)\s*([A-Za-z_]\w*)\+?=|\bfor\s+([A-Za-z_]\w*)\s+in|` +
 	`\bread\s+(?:-\w+\s+)*([A-Za-z_]\w*)`)
 
-// ownNames are the variables that the text of a script sets itself.
+// ownNames returns the variables that the text of a script assigns.
 func ownNames(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range ownName.FindAllStringSubmatch(text, -1) {
@@ -245,7 +243,8 @@ func ownNames(text string) map[string]bool {
 	return out
 }
 
-// manyOptions reports several options in one string: it has blanks, and one of its words is a flag.
+// manyOptions reports whether v holds several options in one string: v has blanks, and
+// one of its words is a flag.
 func manyOptions(v script.Value) bool {
 	var b strings.Builder
 	for _, p := range v {
@@ -270,7 +269,7 @@ func argsSplitting(c *checker) {
 			switch {
 			case e.Word < 0 || e.Guarded && e.Op != "" || e.Op != "":
 			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
-				// An array does not reach another shell.
+				// Bash does not pass arrays to another shell.
 				c.report(e.Line, "${"+e.Name+"[…]}")
 			case v == nil:
 			case v.Array && e.Index == "" && len(v.Elems) > 1:
@@ -279,22 +278,22 @@ func argsSplitting(c *checker) {
 				c.report(e.Line, "${"+e.Name+"[@]}")
 			case v.Array && e.Index == "*" && e.Quoted && e.Whole && len(v.Elems) > 1 && text != e.Word && x.Name() != "eval":
 				c.report(e.Line, "${"+e.Name+"[*]}")
-			case !v.Array && e.Quoted && e.Whole && text != e.Word && manyOptions(v.Value) && !isText(x, e):
+			case !v.Array && e.Quoted && e.Whole && text != e.Word && manyOptions(v.Value) && !isTextOption(x, e):
 				c.report(e.Line, `"$`+e.Name+`"`)
 			}
 		}
 	}
 }
 
-// declares reports whether the shell that reads the array declares it itself.
+// declares reports whether the shell that expands the array also declares it.
 func (c *checker) declares(e script.Expansion) bool {
 	return slices.ContainsFunc(c.job.Assignments, func(a script.Assignment) bool {
 		return a.Name == e.Name && a.Shell != nil && a.Shell.Line == e.Shell.Line && a.Shell.Kind == e.Shell.Kind && a.Shell.Kind != script.Batch
 	})
 }
 
-// commandText is the number of the word, as written, that is text for another shell
-// (bash -c TEXT, ssh host TEXT), or -1.
+// commandText returns the number, in the source, of the word that is a command text for
+// another shell, as in bash -c TEXT and ssh host TEXT, or -1.
 func commandText(x *script.Command) int {
 	for i, a := range x.Args {
 		t := a.Text()
@@ -316,9 +315,9 @@ func commandText(x *script.Command) int {
 	return -1
 }
 
-// isText reports whether the word of e is the value of an option that takes
-// blanks, such as --wrap or --comment.
-func isText(x *script.Command, e script.Expansion) bool {
+// isTextOption reports whether the word of e is the value of an option that is text,
+// such as --wrap or --comment.
+func isTextOption(x *script.Command, e script.Expansion) bool {
 	i := slices.IndexFunc(x.Args, func(a script.Arg) bool { return a.Word == e.Word })
 	if i < 1 {
 		return false
@@ -341,7 +340,7 @@ var (
 	plainValue = lazy.New(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
 )
 
-// takesEquals are commands that may have a word that begins with =.
+// takesEquals are commands that may have an argument that begins with =.
 var takesEquals = strings.Fields("test expr export let declare local readonly typeset printf echo print grep egrep awk seq yes sed cut tr sort alias set eval env")
 
 func badAssignments(c *checker) []badAssign {
@@ -380,17 +379,17 @@ func badAssignments(c *checker) []badAssign {
 	return out
 }
 
-// emptyAssign reports whether the assignment before a command is empty: X= 1.
+// emptyAssign reports whether the assignment before a command is empty, as in X= 1.
 func emptyAssign(x *script.Command) bool {
 	v := x.Env.Lookup(x.Assigns[0])
-	s, ok := "", false
-	if v != nil {
-		s, ok = v.Value.Literal()
+	if v == nil {
+		return false
 	}
+	s, ok := v.Value.Literal()
 	return ok && s == ""
 }
 
-// dollarWord is the name where the i-th word is $NAME=value, as written.
+// dollarWord returns NAME if word i of x is written as $NAME=value, else "".
 func dollarWord(x *script.Command, i int) string {
 	v := x.Args[i].Value
 	if len(v) > 1 && v[0].Ref != nil && v[0].Ref.Kind == script.Variable &&
@@ -399,7 +398,7 @@ func dollarWord(x *script.Command, i int) string {
 		!v[0].Quoted {
 		return v[0].Ref.Name
 	}
-	// A variable that has a value: $X=1 where X=8 runs "8=1".
+	// The variable has a value: with X=8, $X=1 runs "8=1".
 	for _, e := range x.Expansions {
 		if e.Word == x.Args[i].Word && e.Var != nil && !e.Quoted && !e.Var.Array && e.Op == "" {
 			if s, ok := e.Var.Value.Literal(); ok && !plainName.MatchString(s) && strings.HasPrefix(x.Args[i].Text(), s+"=") {

@@ -315,7 +315,7 @@ const maxReadings = 8
 // reading per value of the variable.
 func (r *reader) readings(args []Arg, branch []Arm) []reading {
 	ref := args[0].Value.Only()
-	if ref == nil || args[0].Value[0].Quoted || ref.list() || len(ref.Alt) == 0 {
+	if ref == nil || args[0].Value[0].Quoted || ref.List() || len(ref.Alt) == 0 {
 		return []reading{{args, branch}}
 	}
 	values := ref.Alt

@@ -428,7 +428,7 @@ func (v Value) withDefault(def Value, op string, depth int) (either Value, chang
 		return v, false
 	}
 	ref := v.Only()
-	if ref == nil || len(ref.Alt) == 0 || ref.list() || ref.Loop || depth > maxReadings {
+	if ref == nil || len(ref.Alt) == 0 || ref.List() || ref.Loop || depth > maxReadings {
 		return v, false
 	}
 	own := *ref

@@ -169,7 +169,7 @@ func (s *Start) elastic(args []Arg) {
 			continue
 		}
 		if p := a.Value[0]; p.Ref != nil {
-			one := !p.Ref.list() && (p.Quoted || p.Ref.Positional && plainWord(args[1:]))
+			one := !p.Ref.List() && (p.Quoted || p.Ref.Positional && plainWord(args[1:]))
 			if len(a.Value) > 1 || one || len(args) == 1 && programLike(p.Ref) {
 				s.Program, s.ProgramArgs = a, args[1:]
 				return
@@ -199,8 +199,8 @@ func (s *Start) elastic(args []Arg) {
 	}
 }
 
-// list reports whether r is an array or the positional parameters.
-func (r *Ref) list() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
+// List reports whether r stands for all elements of an array or all positional parameters.
+func (r *Ref) List() bool { return r.Index == "@" || r.Index == "*" || r.Name == "@" || r.Name == "*" }
 
 // plainWord reports whether args begin with a word that is neither an option nor a
 // file. Such a word is an argument of the program before it.
