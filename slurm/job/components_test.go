@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// What each component cannot be is told by its number, all of it at once.
+// Validate reports all faults of all components at once, each with the component's number.
 func TestComponentsThatMakeNoJob(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"components":["nodes=2"]}`:                                                               {"components"},
@@ -45,7 +45,7 @@ func TestComponentsThatMakeNoJob(t *testing.T) {
 	require.ErrorContains(t, err, "components")
 }
 
-// A component has what it says of its own, and the rest from the job.
+// A component has its own fields, and the job's values in all other fields.
 func TestPartsOfAJob(t *testing.T) {
 	s, err := job.Decode([]byte("{worktree: /lustre/a, partition: p, qos: normal, components: [{nodes: 2, gpus_per_node: 4, partition: q}, nodes=3 gpus_per_node=4 exclusive=true]}"))
 	require.NoError(t, err)
@@ -65,10 +65,11 @@ func TestPartsOfAJob(t *testing.T) {
 	require.Equal(t, s, again)
 }
 
-// The ranks run on all components, whatever CPUs each has: from 25.11 on srun
-// stops at those of one component alone unless the script unsets them.
+// The ranks run on all components, even if the components have different numbers of CPUs:
+// from 25.11 on, srun refuses the CPUs of the first component unless the script unsets
+// their variables.
 func TestComponentsRunAsOneOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	s := d.spec("mixed", func(s *job.Spec) {
 		s.Nodes = nil
 		s.Components = []string{"nodes=1 constraint=a100 cpus_per_task=4", "nodes=2 constraint=h100"}
@@ -82,7 +83,7 @@ func TestComponentsRunAsOneOnSlurm(t *testing.T) {
 	require.Regexp(t, `2: rank 2 of 3, 1 of 3, at gpu[13], on gpu4\n`, out)
 }
 
-// Somebody's script of several components keeps them.
+// Import keeps the components of a heterogeneous script.
 func TestImportKeepsComponents(t *testing.T) {
 	spec, notes := job.Import("het.sh", []byte(`#!/bin/bash
 #SBATCH --job-name=het --nodes=2 --partition=a --gpus-per-node=8 --time=60

@@ -124,7 +124,7 @@ func FuzzDecodeNeverPanics(f *testing.F) {
 	})
 }
 
-// JSON is YAML: one reader takes both, and reads JSON as encoding/json does.
+// Decode reads JSON with the YAML parser, and gets the same values as encoding/json.
 func FuzzJSONIsReadAsItIsMeant(f *testing.F) {
 	for _, s := range append([]string{"\x00", "a\u2028b", "\"\\/'#: -&*!%@`{}[],?|>~", "null", "1e5", "0x1F"}, hostile...) {
 		f.Add(s, s)
@@ -150,8 +150,8 @@ func FuzzJSONIsReadAsItIsMeant(f *testing.F) {
 	})
 }
 
-// escaped is JSON with every character beyond ASCII as \u and four digits, as
-// other languages write it.
+// escaped returns JSON with every character beyond ASCII as \u and four digits, which is
+// how other languages write it.
 func escaped(text string) []byte {
 	var b []byte
 	for _, r := range text {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Every testdata/NAME.yaml is a specification, and NAME.sh the script that an
-// expert would have written for it. NAME.minimal.yaml is rendered bare.
+// Every testdata/NAME.yaml is a specification, and NAME.sh is the script that an expert
+// would write for it. NAME.minimal.yaml is rendered with the option Minimal.
 func TestScriptsAreWhatAnExpertWouldWrite(t *testing.T) {
 	t.Parallel()
 	specs, err := filepath.Glob("testdata/*.yaml")
@@ -69,8 +69,8 @@ func compareGolden(t *testing.T, file, got string) {
 	require.Equal(t, string(want), got, "run go test ./slurm/job -update and read the difference")
 }
 
-// requireClean says that script parses as bash and that shellcheck, where it
-// is installed, finds nothing.
+// requireClean requires that script parses as bash and, without -short, that shellcheck
+// finds nothing in it if shellcheck is installed.
 func requireClean(t *testing.T, script string) {
 	t.Helper()
 	_, err := parsed(script)
@@ -91,7 +91,7 @@ func requireClean(t *testing.T, script string) {
 	require.NoError(t, err, "%s\n%s", out, script)
 }
 
-// parsed reads script as bash does.
+// parsed returns the syntax tree of a bash script.
 func parsed(script string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "script")
 }

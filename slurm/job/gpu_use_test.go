@@ -13,11 +13,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// watched is a job whose ranks run until shell, on their node, is true.
-func watched(gpus int, shell string) job.Spec {
+// watched returns a job with the preset gpu-use. Its ranks run until the shell condition
+// is true on their node.
+func watched(gpus int, condition string) job.Spec {
 	s := twoNodes()
 	s.GPUsPerNode, s.Guards, s.Preset = ptr(gpus), ptr(false), []string{"gpu-use"}
-	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", "until " + shell + "; do /bin/sleep 0.1; done", "_"}
+	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", "until " + condition + "; do /bin/sleep 0.1; done", "_"}
 	return s
 }
 
@@ -53,7 +54,7 @@ func TestEveryNodeNotesHowBusyItsGPUsAre(t *testing.T) {
 	}
 }
 
-// What nvidia-smi cannot say is one warning; the job runs as it would without.
+// If nvidia-smi gives no usable answer, each node prints one warning and the job goes on.
 func TestGPUsOfWhichNothingIsSaidAreNotWatched(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{
@@ -91,9 +92,9 @@ func TestGPUsAreOnlyWatchedWhereTracesAreLeft(t *testing.T) {
 	}
 }
 
-// The looks go on beside the ranks of each node, and end with them.
+// The watch runs next to the ranks of each node, and ends with them.
 func TestGPUsAreWatchedOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	d.file("bin/nvidia-smi", "#!/bin/sh\nprintf '0, 97, 70000\\n1, 0, 3\\n'\n")
 	id := d.submit(d.spec("watched", func(s *job.Spec) {
 		s.Nodes, s.GPUsPerNode, s.Monitor, s.Preset, s.Path = ptr(2), ptr(2), nil, []string{"gpu-use"}, []string{filepath.Join(d.tree, "bin")}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,23 +13,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// tools are the programs of the system that a rendered script uses; without one
-// that is not needed to start the ranks, they start all the same.
+// tools are the system programs that a rendered script uses. The ranks start even if a
+// program is missing that the launch itself does not need.
 var tools = strings.Fields("bash sh env stat mkdir tee grep sort cut sha256sum head cat sleep date find sed rm mv git tail timeout")
 
-// pathWithout is a PATH with the stand-ins and all tools but those named.
+// pathWithout returns a PATH with the stand-ins and tools, except the missing ones.
 func pathWithout(t *testing.T, missing ...string) string {
 	t.Helper()
 	bin := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	link := func(from, name string) {
-		for _, m := range missing {
-			if m == name {
-				return
-			}
+		if !slices.Contains(missing, name) {
+			require.NoError(t, os.Symlink(from, filepath.Join(bin, name)))
 		}
-		require.NoError(t, os.Symlink(from, filepath.Join(bin, name)))
 	}
 	for _, name := range standIns {
 		link(self, name)
@@ -41,7 +39,7 @@ func pathWithout(t *testing.T, missing ...string) string {
 	return "PATH=" + bin
 }
 
-// noSleep puts a sleep that returns at once into a folder of the PATH.
+// noSleep adds a sleep that returns at once to a folder of the PATH.
 func noSleep(t *testing.T, bin string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
@@ -65,7 +63,7 @@ func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
 		missing string
 		change  func(*job.Spec)
 		says    string
-		each    bool // a line for each node
+		each    bool // every node prints the line
 	}{
 		"nvidia-smi": {"nvidia-smi", python, "nvidia-smi does not say which GPUs are free", true},
 		"getent":     {"getent", python, "does not resolve, or getent is missing", false},
@@ -78,7 +76,7 @@ func TestAMissingToolIsOneWarningAndTheJobGoesOn(t *testing.T) {
 			c.change(&s)
 			settings := []string{pathWithout(t, c.missing)}
 			if c.missing == "uv" {
-				// The rest of the node's shell goes on; what it starts is not there.
+				// The node's shell goes on after the warning, but cannot start uv.
 				r := execute(t, s, job.Options{}, settings...)
 				require.Equal(t, 127, r.code, r.output)
 				require.Equal(t, 2, strings.Count(r.output, c.says), r.output)
@@ -112,7 +110,7 @@ func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
 	s.Monitor = ptr(false)
 	// The ranks of the node that cannot reach the first one run until the warning.
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", `[[ $SLURM_NODEID == 0 ]] || until grep -q "no answer" "$HOME/output"; do /bin/sleep 0.1; done`, "_"}
-	s.MasterPort = ptr(19541) // below those that tests and the system hand out
+	s.MasterPort = ptr(19541) // below the ports that tests and the system assign
 	path := pathWithout(t, "sleep", "scontrol")
 	bin := strings.TrimPrefix(path, "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "scontrol"), []byte("#!/bin/sh\necho localhost\n"), 0o755))
@@ -136,8 +134,8 @@ func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {
 	require.NotContains(t, execute(t, s, job.Options{}, "PATH="+bin).output, "looks local")
 }
 
-// What the first node sees and another does not stops the job there: the data,
-// the checkpoint, the tokenizer, and a file just written beside the logs.
+// The job stops on a node that does not see a path which the first node sees: the data,
+// the checkpoint, the tokenizer, or a file that the script has just written to the logs.
 func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -165,7 +163,7 @@ func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 			script, err := job.Render(s, job.Options{})
 			require.NoError(t, err)
 			path := "PATH=" + filepath.Join(root, "hide") + ":" + strings.TrimPrefix(pathWithout(t), "PATH=")
-			// The second node's shell starts where the path is no more.
+			// The path is gone when the second node's shell starts.
 			require.NoError(t, os.MkdirAll(filepath.Join(root, "hide"), 0o755))
 			noSleep(t, filepath.Join(root, "hide"))
 			hidden := c.hide(root)
@@ -180,15 +178,15 @@ func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 	}
 }
 
-// srunWords is where the command begins among the words of the launch.
+// srunWords returns the position of the command among the words of the launch.
 func srunWords(script string) string {
 	line := script[strings.LastIndex(script, "\nsrun ")+1:]
 	line, _, _ = strings.Cut(line, "\n")
 	return string(rune('0' + strings.Count(line, "--") + 1))
 }
 
-// The image is looked for on every node: pulled where a node lacks it, and the
-// job ends before any rank where it is neither there nor can be had.
+// The script looks for the image on every node and pulls a missing image. The job ends
+// before any rank starts if a node neither has the image nor can pull it.
 func TestTheImageIsThereOnEveryNodeOrTheJobStops(t *testing.T) {
 	t.Parallel()
 	docker := func(answers string) string {

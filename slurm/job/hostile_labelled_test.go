@@ -14,18 +14,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A labelledValue is a tricky value of one field, and what must become of it:
-// refuse; refuse_or_inert, where it may also be plain text; or intact.
+// A labelledValue is a hostile or unusual value of one field, with the expected outcome:
+// refuse; refuse_or_inert, if the value may also be kept as plain text; or intact.
 type labelledValue struct {
 	ID, Field, Why, Expect string
 	Value                  any
 }
 
-// fieldOf is where a labelled value stands in a specification.
+// fieldOf maps a label's field to its path in a specification, where the two differ.
 var fieldOf = map[string]string{"job_name": "name", "container_image": "container.image", "container_mounts": "container.mounts"}
 
-// with is a specification with the labelled value in its field, as JSON would
-// bring it.
+// with returns a specification that has value in the label's field, as decoded JSON.
 func (v labelledValue) with(value any) map[string]any {
 	spec := map[string]any{"name": "gpt", "nodes": 2, "gpus_per_node": 8, "worktree": "/shared/tree", "mem": "0"}
 	field := v.Field
@@ -40,9 +39,9 @@ func (v labelledValue) with(value any) map[string]any {
 	return spec
 }
 
-// Each labelled value ends as its label says: named in a refusal, or whole where
-// it belongs, with no other directive changed and nothing of it executed. What
-// becomes of each is pinned, one value a line.
+// Each labelled value has the outcome of its label: an error names its field, or the
+// value arrives whole, changes no other directive, and is not executed. The golden file
+// has the outcome of each value, one per line.
 func TestLabelledValuesEndAsTheyMust(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/hostile.jsonl")
@@ -53,14 +52,15 @@ func TestLabelledValuesEndAsTheyMust(t *testing.T) {
 		var v labelledValue
 		require.NoError(t, json.Unmarshal(line, &v))
 		n++
-		fmt.Fprintf(&verdicts, "%s %s: %s\n", v.ID, v.Field, becomes(t, v, !testing.Short() || n%4 == 0))
+		fmt.Fprintf(&verdicts, "%s %s: %s\n", v.ID, v.Field, outcome(t, v, !testing.Short() || n%4 == 0))
 	}
 	require.Equal(t, 80, n)
 	compareGolden(t, "testdata/hostile.golden", verdicts.String())
 }
 
-// becomes tells what becomes of a value; one that is taken is run where run says so.
-func becomes(t *testing.T, v labelledValue, run bool) string {
+// outcome returns the outcome of a value. If run is true, it also runs the script of a
+// value that is accepted.
+func outcome(t *testing.T, v labelledValue, run bool) string {
 	t.Helper()
 	given, err := json.Marshal(v.with(v.Value))
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func becomes(t *testing.T, v labelledValue, run bool) string {
 	return "whole"
 }
 
-// directivesOf are the options of a script as sbatch reads them.
+// directivesOf returns the options of a script as sbatch reads them.
 func directivesOf(t *testing.T, script string) map[string]string {
 	t.Helper()
 	options, err := slurm.ReadDirectives(script)

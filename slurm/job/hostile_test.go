@@ -16,15 +16,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// hostile are values with which somebody would make a shell, sbatch or a
-// container's command line do more than carry text. Those with a command would
-// touch the canary. The last ones only look so, and are what people write.
+// hostile are values that try to make a shell, sbatch or a container's command line do
+// more than pass on text. A value that is executed creates the canary file. The last
+// values are harmless ones that people write.
 var hostile = []string{
 	// substitutions
 	`$(touch "$CANARY")`, "`touch \"$CANARY\"`", `$(<"$CANARY")`, `x$(touch "$CANARY")y`, `$( touch "$CANARY" )`, `$(touch ${CANARY})`,
 	`${x:-$(touch "$CANARY")}`, `${x:=$(touch "$CANARY")}`, `${x:?$(touch "$CANARY")}`, `${x/$(touch "$CANARY")/}`, `${!x}$(touch "$CANARY")`,
 	`$((a[$(touch "$CANARY")]))`, `a[$(touch "$CANARY")]`, `$[a[$(touch "$CANARY")]]`, `x[0$(touch "$CANARY")]=1`, `<(touch "$CANARY")`, `>(touch "$CANARY")`,
-	// out of quotes
+	// escapes from quotes
 	`'; touch "$CANARY"; '`, `"; touch "$CANARY"; "`, `'$(touch "$CANARY")'`, `'"$(touch "$CANARY")"'`, `"'$(touch "$CANARY")'"`, `'\''; touch "$CANARY"; '\''`,
 	`\'; touch "$CANARY" #`, `\\'; touch "$CANARY" #`, `$'\'; touch "$CANARY" #'`, `\"; touch "$CANARY" #`, `" || touch "$CANARY" || "`, `')"; touch "$CANARY"; ("'`,
 	"'\n  ' _; touch \"$CANARY\"; '", `"}; touch "$CANARY"; {"`, `')' ; touch "$CANARY"`, `"` + "`touch \"$CANARY\"`" + `"`,
@@ -34,24 +34,24 @@ var hostile = []string{
 	`() { :; }; touch "$CANARY"`, `fi; touch "$CANARY"; if true`, `done; touch "$CANARY"`, `esac; touch "$CANARY"`, `trap 'touch "$CANARY"' EXIT`,
 	// here-documents and comments
 	"EOF\ntouch \"$CANARY\"\nEOF", "\nEOF\ntouch \"$CANARY\"\ncat <<EOF", "<<EOF\n$(touch \"$CANARY\")\nEOF", "<<<$(touch \"$CANARY\")", "# \ntouch \"$CANARY\"", "x # $(touch \"$CANARY\")",
-	// the scheduler's lines
+	// directives and options of the scheduler
 	"\n#SBATCH --wrap=touch", "x\n#SBATCH --output=/tmp/x\n", "#SBATCH --qos=urgent", "x --qos=urgent", "x\t--qos=urgent", "x\n#PBS -N y", "x\n#SBATCH hetjob\n#SBATCH --nodes=9", "x\" --qos=\"urgent", `x' --qos='urgent`, `x \ --qos=urgent`,
 	"--wrap=touch", "-w/etc/passwd", "--export=ALL,BASH_ENV=/x", "-", "--", "-x", "--help", "-c", "-e", "--entrypoint=sh", "-v=/:/host", "--privileged",
-	// the script's own names, and what a program fills in
+	// variables of the script, and placeholders
 	`$1`, `$@`, `"$@"`, `${@}`, `$*`, `$0`, `$$`, `$!`, `$-`, `$_`, `"${ARGS[@]}"`, `$GUARDS`, `$MARK$(touch "$CANARY")`, `$SLURM_JOB_ID`, `$HOME`, `~`, `~root`, `~+/x`,
 	`{node_rank}$(touch "$CANARY")`, `{master_addr}; touch "$CANARY"`, `{nnodes}{nnodes}`, `{hostfile}`, `{}`, `{a,b}`, `{1..9}`, `%j`, `%x-%N`, `%%`, `%n%s%p%d`, `\0`, `\x00`, `\n`, `\c`, `\u0000`,
 	// globs and history
 	`*`, `?`, `[a-z]*`, `**/*`, `@(a|b)`, `!(x)`, `!touch`, `!!`, `!$`, `^a^b`, `/*`, `./*`,
-	// letters that are not what they look like
+	// characters that look like others or are invisible
 	"\u202e$(touch \"$CANARY\")", "a\u2028touch \"$CANARY\"", "a\u0085touch \"$CANARY\"", "a\u00a0b", "a\u200bb", "\ufeffx", "е", "ａ；touch", "‘$(touch \"$CANARY\")’", "é", "e\u0301", "中文 参数", "🙂", "\x7f", "\x01\x02", "\x1b[31mred\x1b]0;x\a", "\t", " ", "  a  b  ",
 	"\v\f", "\\", "'", `"`, "`", "$", ";", "|", "&", "<", ">", "(", ")", "!", "#", "%", "=", ",", ":", "''", `""`,
-	// what people write
+	// harmless values that people write
 	"", "a b", "it's", `say "hi"`, "100%", "a=b", "k=v,w=x", "3e-4", "1.0", "-1", "[1, 2]", `{"a": [1, "b c"]}`, "s3://bucket/a?b=c&d=e", "C:\\dir\\new", "a/b:c@d", "50%\\50%", "$5", "R&D", "x*y", "a;b", "<pad>", "##", "~5%", "two\nlines",
 }
 
-// carries is where a whole value reaches the program: its arguments, its
-// environment and the words of a custom launcher.
-func carrying(s job.Spec) job.Spec {
+// withHostileValues adds every hostile value to s wherever the program must receive it
+// whole: its arguments, its environment and the words of a custom launcher.
+func withHostileValues(s job.Spec) job.Spec {
 	s.Env = map[string]string{}
 	for i, v := range hostile {
 		s.Args = append(s.Args, v)
@@ -69,8 +69,8 @@ func carrying(s job.Spec) job.Spec {
 	return s
 }
 
-// arrived says that what carrying gave reached the ranks whole.
-func arrived(t *testing.T, s job.Spec, c call) {
+// requireArrived requires that a rank received all values of withHostileValues whole.
+func requireArrived(t *testing.T, s job.Spec, c call) {
 	t.Helper()
 	require.Equal(t, append([]string{"pretrain_gpt.py"}, s.Args...), c.Argv[len(c.Argv)-len(s.Args)-1:])
 	for name, v := range s.Env {
@@ -96,7 +96,7 @@ func TestHostileValuesArriveWholeInEveryRuntimeAndLauncher(t *testing.T) {
 				if runtime != "" {
 					s.Container = job.Container{Runtime: runtime, Image: "/images/a.sqsh"}
 				}
-				s = carrying(s)
+				s = withHostileValues(s)
 				r := execute(t, s, job.Options{})
 				require.Zero(t, r.code, r.output)
 				ranks := r.of("python")
@@ -105,7 +105,7 @@ func TestHostileValuesArriveWholeInEveryRuntimeAndLauncher(t *testing.T) {
 				}
 				require.Len(t, ranks, 2, r.output)
 				for node, c := range ranks {
-					arrived(t, s, c)
+					requireArrived(t, s, c)
 					if launcher == job.Custom {
 						fill := strings.NewReplacer("{node_rank}", fmt.Sprint(node), "{nnodes}", "2", "{master_addr}", "node0", "{hostfile}", c.Env["HOSTFILE"])
 						for i, v := range hostile {
@@ -138,37 +138,37 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 			if testing.Short() && !slices.Contains([]string{"a signal", "a node check", "joined", "without guards"}, form) {
 				t.Skip("without -short: the ranks are started by the same words")
 			}
-			s := carrying(twoNodes())
+			s := withHostileValues(twoNodes())
 			change(&s)
 			r := execute(t, s, job.Options{})
 			require.Zero(t, r.code, r.output)
 			ranks := r.of("python")
 			require.GreaterOrEqual(t, len(ranks), 2)
 			for _, c := range ranks[len(ranks)-2:] {
-				if form == "a signal" || form == "a kill switch" { // the flags of the handler follow
+				if form == "a signal" || form == "a kill switch" { // drop the flags of the signal handler
 					c.Argv = c.Argv[:len(c.Argv)-3]
 				}
-				arrived(t, s, c)
+				requireArrived(t, s, c)
 			}
 		})
 	}
 	t.Run("a step", func(t *testing.T) {
 		t.Parallel()
 		root := t.TempDir()
-		s := carrying(twoNodes())
+		s := withHostileValues(twoNodes())
 		s.Worktree = filepath.Join(root, "tree")
 		script, err := job.IntoStep(s, job.Options{}, "4711")
 		require.NoError(t, err)
 		r := executeScript(t, root, script)
 		require.Zero(t, r.code, r.output)
 		require.Len(t, r.of("python"), 2)
-		arrived(t, s, r.of("python")[1])
+		requireArrived(t, s, r.of("python")[1])
 	})
 	t.Run("the bare skeleton", func(t *testing.T) {
 		t.Parallel()
-		s := carrying(twoNodes())
+		s := withHostileValues(twoNodes())
 		r := execute(t, s, job.Options{Minimal: true})
-		arrived(t, s, r.of("python")[1])
+		requireArrived(t, s, r.of("python")[1])
 	})
 	for _, runtime := range []string{"", job.Docker, job.Singularity, job.Enroot} {
 		t.Run("by hand/"+runtime, func(t *testing.T) {
@@ -177,20 +177,20 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 			if runtime != "" {
 				s.Container = job.Container{Runtime: runtime, Image: "/images/a.sqsh"}
 			}
-			s = carrying(s)
+			s = withHostileValues(s)
 			commands, err := job.ForShell(s, job.Options{}, job.Place{})
 			require.NoError(t, err)
 			canary := filepath.Join(t.TempDir(), "canary")
 			for _, command := range commands {
 				calls := typeIn(t, "export CANARY="+canary+"\n"+strings.ReplaceAll(command, "/shared/tree", t.TempDir()))
-				arrived(t, s, calls[len(calls)-1])
+				requireArrived(t, s, calls[len(calls)-1])
 				require.NoFileExists(t, canary)
 			}
 		})
 	}
 }
 
-// A path with such a name is refused by its field's name, or is a path.
+// A hostile path is used literally, or Render rejects it and names the field.
 func TestHostilePathsArePathsOrRefused(t *testing.T) {
 	t.Parallel()
 	fields := map[string]func(s *job.Spec, v string){
@@ -207,7 +207,7 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 			s.Container = job.Container{Runtime: job.Singularity, Image: "a", Mounts: job.Mounts{v}}
 		},
 	}
-	some := 29 // every one is judged and parsed, some are run
+	some := 29 // every value is validated and parsed, one of so many is run
 	if testing.Short() {
 		some *= 20
 	}
@@ -255,8 +255,8 @@ func TestHostilePathsArePathsOrRefused(t *testing.T) {
 	}
 }
 
-// A value of the scheduler's is refused by its field's name, or changes no other
-// directive.
+// A hostile value of a scheduler's field changes no other directive, or Render rejects it
+// and names the field.
 func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 	t.Parallel()
 	fields := map[string]func(s *job.Spec, v string){
@@ -294,7 +294,7 @@ func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 		}
 		return all, script.Text
 	}
-	accepted, some := 0, 8 // every one is judged and parsed, some are run
+	accepted, some := 0, 8 // every value is validated and parsed, one of so many is run
 	if testing.Short() {
 		some *= 16
 	}
@@ -339,9 +339,9 @@ func requireParses(t *testing.T, script string) {
 	require.NoError(t, err, script)
 }
 
-// What imports or encodes such values keeps them.
+// Encode, Decode and Import keep hostile values.
 func TestHostileValuesComeBackFromTheSpecification(t *testing.T) {
-	s := carrying(twoNodes())
+	s := withHostileValues(twoNodes())
 	for name, v := range s.Env {
 		if v == "" || strings.ContainsAny(v, "\ufeff") {
 			delete(s.Env, name)

@@ -88,14 +88,14 @@ func TestAnImageIsBroughtToEveryNode(t *testing.T) {
 	require.ErrorContains(t, err, "container.image")
 }
 
-// The environment lies in a mounted path, in the image itself, or is told to lie
-// in neither.
+// The environment lies in a mounted folder or in the image, or else a warning says that
+// it lies in neither.
 func TestTheEnvironmentLiesWhereTheContainerSeesIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		venv   string
 		mounts job.Mounts
 		warns  bool
-		sees   string // what the guard on the host looks at; empty: nothing
+		sees   string // path that the guard on the host checks, or ""
 	}{
 		"in the worktree":   {"", nil, false, ".venv/bin/python"},
 		"in the image":      {"/opt/venv", nil, false, ""},

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// What enroot 4 (over curl 7.88) and skopeo 1.9.3 say of Docker's registry 2.8.2.
+// Output of enroot 4 (with curl 7.88) and skopeo 1.9.3 for Docker's registry 2.8.2.
 const (
 	enrootGone     = "[INFO] Querying registry for permission grant\n[ERROR] URL http://127.0.0.1:5055/v2/team/megatron/manifests/no returned error code: 404 Not Found\n"
 	enrootDenied   = "[INFO] Authenticating with user: <anonymous>\n[ERROR] URL https://nvcr.io/v2/team/megatron/manifests/no returned error code: 401 Unauthorized\n"
@@ -22,8 +22,8 @@ const (
 	skopeoNoAnswer = `time="2026-01-20T14:47:03Z" level=fatal msg="Error parsing image name \"docker://127.0.0.1:1/x:y\": pinging container registry 127.0.0.1:1: Get \"http://127.0.0.1:1/v2/\": dial tcp 127.0.0.1:1: connect: connection refused"` + "\n"
 )
 
-// answering is a PATH on which prog, where it gets the word first, says what it
-// said elsewhere, and starts containers as the stand-in does.
+// answering returns a PATH on which prog prints recorded output and exits with code if
+// its first word is first. Otherwise prog starts containers like the stand-in.
 func answering(t *testing.T, prog, first, says string, code string) string {
 	t.Helper()
 	bin := strings.TrimPrefix(pathWithout(t, prog), "PATH=")
@@ -38,8 +38,8 @@ func answering(t *testing.T, prog, first, says string, code string) string {
 	return "PATH=" + bin
 }
 
-// A registry's name is asked for once; the job ends before any rank only where
-// the registry itself says that there is no such image, or not for this person.
+// The script asks the registry once. The job ends before any rank starts only if the
+// registry itself answers that the image does not exist, or that access is denied.
 func TestARegistrysImageIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	pyxis := job.Container{Runtime: job.Pyxis, Image: "127.0.0.1:5055#team/megatron:dev"}
@@ -49,7 +49,7 @@ func TestARegistrysImageIsAskedForOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		container job.Container
 		path      string
-		asks      string // what is asked of the tool, on the nodes that ask
+		asks      string // node and arguments of each call of the tool
 		stops     bool
 		says      string
 	}{

@@ -41,7 +41,7 @@ func TestAScriptBecomesASpecification(t *testing.T) {
 	}
 }
 
-// What was rendered carries its specification, whatever that holds.
+// Import gives back the specification of a rendered script, whatever its values are.
 func TestWhatWasRenderedIsReadBack(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestWhatWasRenderedIsReadBack(t *testing.T) {
 			back, notes := job.Import("x", []byte(script.Text))
 			again, err := job.Render(back, o)
 			require.NoError(t, err)
-			if o.Minimal { // the bare skeleton carries nothing, and is read as any script
+			if o.Minimal { // a minimal script has no embedded specification, and is imported like any script
 				require.Equal(t, unhashed(script.Text), unhashed(again.Text))
 				return
 			}
@@ -88,12 +88,12 @@ func TestRandomSpecificationsAreReadBack(t *testing.T) {
 		if runtime != "" {
 			s.Container = job.Container{Runtime: runtime, Image: "/images/a.sqsh"}
 		}
-		requireReadBack(t, carrying(s))
+		requireReadBack(t, withHostileValues(s))
 	}
 }
 
-// Whoever edits a script that was rendered has the edit in the specification, and
-// keeps what the script does not show.
+// Import keeps an edit that a person made to a rendered script, and the fields of the
+// specification that the script does not show.
 func TestAnEditOfARenderedScriptIsReadBack(t *testing.T) {
 	s := twoNodes("--lr", "3e-4")
 	s.Time, s.Signal, s.KillSwitch = "60", "USR1@300", "/stop"
@@ -126,9 +126,9 @@ func TestASpecificationThatWouldNotComeBackIsNotCarried(t *testing.T) {
 	}
 }
 
-// What a script carries is inert: no shell and no sbatch reads a word of it.
+// The embedded specification is inert: no shell and no sbatch reads a word of it.
 func TestWhatAScriptCarriesIsSkipped(t *testing.T) {
-	s := carrying(twoNodes())
+	s := withHostileValues(twoNodes())
 	script, err := job.Render(s, job.Options{})
 	require.NoError(t, err)
 	_, block, _ := strings.Cut(script.Text, "\n# The specification, ")
@@ -143,8 +143,8 @@ func TestWhatAScriptCarriesIsSkipped(t *testing.T) {
 	}
 }
 
-// unhashed is a script without the comments that tell its specification's hash
-// and why a variable is set, which differ where the variable is written out.
+// unhashed returns a script without the comments on the specification's hash and on the
+// reason for a variable. These differ if the specification sets the variable itself.
 func unhashed(script string) string {
 	var kept []string
 	for line := range strings.Lines(script) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A custom launcher's words may name the program: then no other follows them. Words that name none start the
-// specification's, unless they find a program by themselves.
+// If a custom launcher's words name a program, no other program follows them. Words that
+// name none start the specification's script, unless they find a program by themselves.
 func TestTheProgramThatACustomLauncherStarts(t *testing.T) {
 	for words, want := range map[string]struct{ own, program string }{
 		"python train.py":                            {"train.py", "train.py"},

@@ -8,8 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// One mapping serves both ways: what the ranks see of the node, and where on the
-// node a path of the ranks lies.
+// The mounts map paths of the host to paths in the container and back.
 func TestMountsAreOneMappingBothWays(t *testing.T) {
 	ms := job.Mounts{"/lustre", "/lustre/alice/code:/workspace", "/data:/mnt/data:ro", "/scratch/a:/lustre/alice/code/tmp"}
 	for host, inside := range map[string]string{

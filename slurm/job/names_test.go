@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A variable that the script uses for itself could change what it does, or
-// lose its value, so the specification may not set it.
+// A specification may not set a variable that the script uses internally: the script
+// could do something else, or the variable could lose its value.
 func TestNoVariableOfTheScriptsOwnCanBeSet(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.sh")
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestNoVariableOfTheScriptsOwnCanBeSet(t *testing.T) {
 		spec := twoNodes()
 		spec.Env = map[string]string{name: "x"}
 		_, err := job.Render(spec, job.Options{})
-		// What a preset or a trace sets is the user's to set; LC_ALL stands before one command only.
+		// The user may set the variables of presets and traces; LC_ALL is set for one command only.
 		if err == nil {
 			require.True(t, slices.ContainsFunc([]string{"NCCL_", "TORCH_", "PYTHONFAULT", "CUDA_", "T_", "HF_", "UV_", "GLOO_", "LC_ALL", "WANDB_", "MLFLOW_", "NVTE_"}, func(p string) bool {
 				return strings.HasPrefix(name, p)
@@ -38,19 +38,18 @@ func TestNoVariableOfTheScriptsOwnCanBeSet(t *testing.T) {
 	}
 }
 
-// assigned collects the variables that text assigns, and the texts inside its
-// single quotes, which other shells read.
+// assigned collects the variables that text assigns, including those in its single-quoted
+// strings, which other shells run.
 func assigned(t *testing.T, text string, names map[string]bool) {
 	t.Helper()
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		return // not a shell's text
+		return // the string is not shell code
 	}
-	local := 0
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.FuncDecl:
-			local++ // what a function declares is gone when it returns
+			// Variables that these two functions declare are local to them.
 			return n.Name.Value != "look" && n.Name.Value != "watch_gpus"
 		case *syntax.Assign:
 			if n.Name != nil {

@@ -65,7 +65,7 @@ func TestWarningsOfWhatAnExpertWouldNotDo(t *testing.T) {
 	}
 }
 
-// warned is what a script warns of, in English, one a line.
+// warned returns the warnings of a script in English, one per line.
 func warned(script job.Script) string {
 	var b strings.Builder
 	for _, w := range script.Warnings {

@@ -57,8 +57,8 @@ func TestMinimalIsTheBareSkeleton(t *testing.T) {
 	require.Equal(t, "pretrain_gpt.py", r.of("python")[1].Argv[7])
 }
 
-// startedElsewhere are the golden scripts of which the like is run by a test of its own:
-// of an image, a chain, a series, a signal, a node check, a sweep, of values that are hostile.
+// startedElsewhere are golden scripts whose features have tests of their own that run
+// them: an image, a chain, a series, a signal, a node check, a sweep, hostile values.
 var startedElsewhere = strings.Fields("apptainer.registry chain c10d custom enroot.named every gpu-use hostfile nodecheck plain plain.minimal pyxis.registry signal " +
 	"sweep tracked values")
 
@@ -162,8 +162,8 @@ func TestTheScriptEndsAsItsRanksDo(t *testing.T) {
 	}
 }
 
-// The guards and the start mark take their time, and a signal to save may come
-// before the ranks are there: then nothing begins, and nothing has failed.
+// A signal to save may arrive while the guards and the start mark still run. Then no rank
+// starts, and the job succeeds.
 func TestASignalBeforeTheRanksStartEndsTheJobInPeace(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*job.Spec){
@@ -182,8 +182,8 @@ func TestASignalBeforeTheRanksStartEndsTheJobInPeace(t *testing.T) {
 	}
 }
 
-// Ranks that are still starting ignore a signal: while the kill switch stands, it is sent
-// again, and not without an end.
+// Ranks that are still starting ignore a signal. While the kill switch exists, the script
+// sends the signal again, up to a limit.
 func TestAKillSwitchIsToldAgainToRanksThatDidNotHear(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ hears, code, most int }{"the second time": {2, 0, 2}, "never": {99, 7, 10}} {
@@ -191,7 +191,7 @@ func TestAKillSwitchIsToldAgainToRanksThatDidNotHear(t *testing.T) {
 			t.Parallel()
 			bin := t.TempDir()
 			for program, text := range map[string]string{
-				// Once the watch is over, which sends the last of its signals, nothing sleeps any more.
+				// The watch sleeps before each of its signals, so after 60 sleeps it has sent the last one.
 				"sleep": "until [[ -e STOP ]]; do /bin/sleep 0.01; done; echo >>slept; exec /bin/sleep 0.005",
 				"srun": fmt.Sprintf(`told=0; trap 'echo told; ((++told < %d)) || exit 0' USR1
 touch STOP
@@ -213,8 +213,8 @@ exit 7`, tt.hears),
 	}
 }
 
-// nasty are the pieces that values are made of below: everything that a shell,
-// sbatch or a container's command line could take for more than text.
+// nasty are the parts of random values: text that a shell, sbatch or a container's command
+// line could interpret.
 var nasty = []string{
 	"a", " ", "'", `"`, `\`, "$", "$(touch \"$CANARY\")", "`touch \"$CANARY\"`", ";touch \"$CANARY\";", "\n", "\r", "\t", "|", "&&",
 	"${x:-", "}", "$((", "))", "#", "!", "*", "?", "[", "]", "{a,b}", "~", "%", "-", "--", "=", ",", ":", "é", "中", "\u202e", "\u00a0",

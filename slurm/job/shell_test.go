@@ -57,7 +57,7 @@ func TestCommandsToTypeOnEachNode(t *testing.T) {
 	}
 }
 
-// typeIn runs a command as a person would, with stand-ins and without Slurm.
+// typeIn runs a command that a person would type, with stand-ins and without Slurm.
 func typeIn(t *testing.T, command string) []call {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "calls")
@@ -108,7 +108,7 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 	compareGolden(t, "testdata/shell/into.sh", script.Text)
 	requireClean(t, script.Text)
 
-	// The training alone has the name by which the step is found.
+	// The step of the training is found by its name, which no other step has.
 	checked := twoNodes()
 	checked.NodeCheck = ptr(true)
 	script, err = job.IntoStep(checked, job.Options{}, "4711")

@@ -18,25 +18,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// A desk is alice's worktree at a real Slurm, which this package's tests share.
-type desk struct {
+// A slurmUser is alice on a real Slurm cluster, with her worktree. The tests of this
+// package share the cluster.
+type slurmUser struct {
 	*slurmtest.Cluster
 	t    *testing.T
 	tree string
 }
 
-// mails is what the Slurm of these tests runs in place of mail(1).
+// mails is the program that Slurm runs in place of mail(1) in these tests.
 const mails = "/tmp/megatron-ops-test-mail"
 
-func atDesk(t *testing.T) desk {
+func onSlurm(t *testing.T) slurmUser {
 	t.Helper()
 	if slurmtest.Missing() == "" && !testing.Short() {
 		require.NoError(t, os.WriteFile(mails, []byte("#!/bin/sh\necho \"$@\" >>"+mails+".sent\n"), 0o755))
 	}
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "MailProg=" + mails + "\n"})
-	tree, err := os.MkdirTemp(real.Work, "desk-")
+	tree, err := os.MkdirTemp(real.Work, "alice-")
 	require.NoError(t, err)
-	d := desk{real, t, tree}
+	d := slurmUser{real, t, tree}
 	d.file("pretrain_gpt.py", trainer)
 	d.file(".venv/bin/python", "#!/bin/sh\nexec python3 \"$@\"\n")
 	_, err = real.Run(t.Context(), "chown", "-R", "alice", tree)
@@ -44,9 +45,9 @@ func atDesk(t *testing.T) desk {
 	return d
 }
 
-// trainer does what Megatron does of interest to Slurm: it goes on until it is
-// told to save and end, and it is told so by the signal of its flags. Who reads
-// its first line knows that it hears the signal.
+// trainer imitates Megatron as far as Slurm is concerned: it runs until it receives the
+// signal of its flags, and then saves and ends. Its first line of output shows that it now
+// handles the signal.
 const trainer = `import os, signal, sys, time
 asked = []
 if "--exit-signal-handler" in sys.argv:
@@ -61,14 +62,14 @@ while time.time() < end:
 sys.exit(int(os.environ.get("T_EXIT", "0")))
 `
 
-func (d desk) file(name, text string) {
+func (d slurmUser) file(name, text string) {
 	path := filepath.Join(d.tree, name)
 	require.NoError(d.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(d.t, os.WriteFile(path, []byte(text), 0o755))
 }
 
-// spec is a job of one node and no launcher but Python, to be changed.
-func (d desk) spec(name string, change ...func(*job.Spec)) job.Spec {
+// spec returns a job of one node that starts Python directly, with changes.
+func (d slurmUser) spec(name string, change ...func(*job.Spec)) job.Spec {
 	s := job.Spec{
 		Name: name, Worktree: d.tree, Nodes: ptr(1), GPUsPerNode: ptr(1), Time: "5", Partition: "prod", Guards: ptr(false), Monitor: ptr(false),
 		Launcher: job.Custom, LauncherArgv: []string{"python3"}, Env: map[string]string{},
@@ -79,15 +80,15 @@ func (d desk) spec(name string, change ...func(*job.Spec)) job.Spec {
 	return s
 }
 
-// submit renders a job and hands it to sbatch as alice.
-func (d desk) submit(s job.Spec, words ...string) string {
+// submit renders a job and submits it as alice.
+func (d slurmUser) submit(s job.Spec, words ...string) string {
 	d.t.Helper()
 	id, err := d.try(s, job.Options{}, words...)
 	require.NoError(d.t, err)
 	return id
 }
 
-func (d desk) try(s job.Spec, o job.Options, words ...string) (string, error) {
+func (d slurmUser) try(s job.Spec, o job.Options, words ...string) (string, error) {
 	d.t.Helper()
 	script, err := job.Render(s, o)
 	require.NoError(d.t, err)
@@ -102,8 +103,8 @@ func (d desk) try(s job.Spec, o job.Options, words ...string) (string, error) {
 	return out, err
 }
 
-// show is one field of a job, as scontrol has it.
-func (d desk) show(id, field string) string {
+// show returns one field of a job from scontrol.
+func (d slurmUser) show(id, field string) string {
 	d.t.Helper()
 	out, err := d.Run(d.t.Context(), "scontrol", "show", "job", "-o", id)
 	require.NoError(d.t, err)
@@ -114,7 +115,7 @@ func (d desk) show(id, field string) string {
 	return m[1]
 }
 
-func (d desk) becomes(id string, states ...string) {
+func (d slurmUser) becomes(id string, states ...string) {
 	d.t.Helper()
 	deadline := time.Now().Add(100 * time.Second)
 	for time.Now().Before(deadline) {
@@ -126,8 +127,8 @@ func (d desk) becomes(id string, states ...string) {
 	d.t.Fatalf("job %s is %s (%s), not %v\n%s", id, d.show(id, "JobState"), d.show(id, "Reason"), states, d.logs())
 }
 
-// log is what one log says, as soon as it holds want.
-func (d desk) log(name, want string) string {
+// log returns the text of one log, as soon as the text contains want.
+func (d slurmUser) log(name, want string) string {
 	d.t.Helper()
 	var text []byte
 	require.Eventually(d.t, func() bool {
@@ -137,7 +138,7 @@ func (d desk) log(name, want string) string {
 	return string(text)
 }
 
-func (d desk) logs() string {
+func (d slurmUser) logs() string {
 	var b strings.Builder
 	files, _ := filepath.Glob(filepath.Join(d.tree, "logs", "*.*"))
 	for _, f := range files {
@@ -147,7 +148,7 @@ func (d desk) logs() string {
 	return b.String()
 }
 
-func (d desk) as(words ...string) string {
+func (d slurmUser) as(words ...string) string {
 	d.t.Helper()
 	out, err := d.RunAs(d.t.Context(), "alice", words...)
 	require.NoError(d.t, err)
@@ -155,14 +156,14 @@ func (d desk) as(words ...string) string {
 }
 
 func TestSlurmTakesEveryDirectiveAsItWasMeant(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	_, err := d.Run(t.Context(), "scontrol", "create", "reservation", "ReservationName=maint", "Users=alice", "StartTime=now", "Duration=60", "Nodes=gpu4")
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = d.Run(context.Background(), "scontrol", "delete", "ReservationName=maint") })
 	for name, c := range map[string]struct {
 		change func(*job.Spec)
 		field  string
-		want   string // a pattern
+		want   string // regular expression
 	}{
 		"account":       {func(s *job.Spec) { s.Account = "infra" }, "Account", "infra"},
 		"partition":     {func(s *job.Spec) { s.Partition = "dev,prod" }, "Partition", "dev,prod"},
@@ -202,7 +203,7 @@ func TestSlurmTakesEveryDirectiveAsItWasMeant(t *testing.T) {
 }
 
 func TestSlurmTakesEveryFormOfBegin(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	for _, g := range grammars {
 		if g.field != "begin" {
 			continue
@@ -227,7 +228,7 @@ func TestSlurmTakesEveryFormOfBegin(t *testing.T) {
 }
 
 func TestSlurmWaitsForEveryKindOfDependency(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	quick := func(s *job.Spec) { s.Partition = "dev" }
 	good := d.submit(d.spec("good", quick), "--hold")
 	bad := d.submit(d.spec("bad", quick, func(s *job.Spec) { s.Env["T_EXIT"] = "3" }), "--hold")
@@ -271,7 +272,7 @@ func TestSlurmWaitsForEveryKindOfDependency(t *testing.T) {
 }
 
 func TestAChainRunsOneJobAfterTheOtherOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = ptr(3); s.Env["T_EXIT"] = "7" }))
 	require.Eventually(t, func() bool {
 		done, _ := filepath.Glob(filepath.Join(d.tree, "logs", "chain-*.out"))
@@ -288,7 +289,7 @@ func TestAChainRunsOneJobAfterTheOtherOnSlurm(t *testing.T) {
 }
 
 func TestAnArrayKeepsItsLimitAndItsLogsOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	id := d.submit(d.spec("elements", func(s *job.Spec) { s.Array = "1-4%2"; s.Env["T_SECONDS"] = "2" }))
 	most := 0
 	require.Eventually(t, func() bool {
@@ -302,10 +303,10 @@ func TestAnArrayKeepsItsLimitAndItsLogsOnSlurm(t *testing.T) {
 	}
 }
 
-// The train: the array is held, the file that its elements source is edited, and
-// the array goes on without having lost its place.
+// A person holds the array, edits the file that its elements source, and releases the
+// array, which keeps its place in the queue.
 func TestATrainIsEditedBetweenItsElementsOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	d.file("train-64.sh", "echo first edition; sleep 3\n")
 	id := d.submit(d.spec("train", func(s *job.Spec) { s.Train, s.Array, s.Launcher, s.LauncherArgv = "train-64.sh", "1-2%1", "", nil }))
 	d.log("train-"+id+"_1.out", "first edition")
@@ -314,12 +315,12 @@ func TestATrainIsEditedBetweenItsElementsOnSlurm(t *testing.T) {
 	time.Sleep(5 * time.Second)
 	require.Equal(t, "JobHeldUser", d.show(id+"_2", "Reason"))
 	require.NoFileExists(t, filepath.Join(d.tree, "logs", "train-"+id+"_2.out"))
-	_, _ = d.RunAs(t.Context(), "alice", "scontrol", "release", id) // it complains of the element that has ended
+	_, _ = d.RunAs(t.Context(), "alice", "scontrol", "release", id) // it reports an error for the element that has ended
 	require.NotContains(t, d.log("train-"+id+"_2.out", "second edition"), "first edition")
 }
 
 func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	ids := map[string]string{}
 	for _, signal := range []string{"USR1@280", "B:USR2@280"} {
 		name := strings.NewReplacer(":", "-", "@", "-").Replace(signal)
@@ -337,8 +338,8 @@ func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
 	}
 }
 
-// started waits until so many ranks hear a signal.
-func (d desk) started(name string, ranks int) {
+// started waits until the given number of ranks handle the signal.
+func (d slurmUser) started(name string, ranks int) {
 	d.t.Helper()
 	require.Eventually(d.t, func() bool {
 		text, _ := os.ReadFile(filepath.Join(d.tree, "logs", name))
@@ -346,25 +347,25 @@ func (d desk) started(name string, ranks int) {
 	}, 100*time.Second, 100*time.Millisecond, "%s", d.logs())
 }
 
-// endsSoon brings a job's time limit so near that Slurm sends the signal of 280
-// seconds before at its next look, which comes twice a minute: from the start on
-// it could come before the ranks are there.
-func (d desk) endsSoon(id string) {
+// endsSoon shortens a job's time limit, so that Slurm sends the signal, which is due 280
+// seconds before the limit, at its next check. Slurm checks twice a minute. With the short
+// limit from the start, the signal could arrive before the ranks handle it.
+func (d slurmUser) endsSoon(id string) {
 	d.t.Helper()
 	_, err := d.Run(d.t.Context(), "scontrol", "update", "JobId="+id, "TimeLimit=5")
 	require.NoError(d.t, err)
 }
 
-// The same below torch's own launcher, which must outlive the signal so that its
-// ranks have the time to save.
+// Ranks below torch's own launcher save too. The launcher must survive the signal, so that
+// its ranks have time to save.
 func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 	tools := slurmtest.Torch(t)
-	d := atDesk(t)
+	d := onSlurm(t)
 	below := func(s *job.Spec) {
 		s.Launcher, s.LauncherArgv, s.Nodes, s.GPUsPerNode, s.Monitor = job.UV, nil, ptr(2), ptr(2), nil
 		s.Env["T_SECONDS"] = "300"
 	}
-	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // where alice may go
+	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // to a folder that alice can read
 	require.NoError(t, err)
 	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":" + d.Bin() + ":/usr/bin:/bin"
 	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", ptr(d.Port(0)) }), path)
@@ -388,7 +389,7 @@ func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 }
 
 func TestTheKillSwitchEndsWhatRunsAndWhatWouldStartOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	id := d.submit(d.spec("switched", func(s *job.Spec) {
 		s.KillSwitch, s.Array = filepath.Join(d.tree, "STOP"), "1-3%1"
 		s.Env["T_SECONDS"] = "300"
@@ -406,14 +407,14 @@ func TestTheKillSwitchEndsWhatRunsAndWhatWouldStartOnSlurm(t *testing.T) {
 }
 
 func TestARequeuedJobKeepsItsLogAndStartsAnotherAttemptOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	id := d.submit(d.spec("again", func(s *job.Spec) {
 		s.Requeue, s.Monitor = ptr(true), ptr(true)
 		s.Env["T_SECONDS"] = "300"
 	}))
 	d.log("again-"+id+".out", "attempt=0")
 	d.as("scontrol", "requeue", id)
-	// Slurm waits for two minutes, and sets the time once the first run has ended.
+	// Slurm delays a requeued job by two minutes. It sets the start time when the first run has ended.
 	require.Eventually(t, func() bool {
 		_, _ = d.Run(t.Context(), "scontrol", "update", "JobId="+id, "StartTime=now")
 		return strings.Contains(d.logs(), "attempt=1")
@@ -426,7 +427,7 @@ func TestARequeuedJobKeepsItsLogAndStartsAnotherAttemptOnSlurm(t *testing.T) {
 }
 
 func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	d.file("logs/watchdog-1.out", "old")
 	d.file("logs/other-1.out", "old")
 	old := time.Now().AddDate(0, 0, -9)
@@ -462,7 +463,7 @@ func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
 }
 
 func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	apart := d.submit(d.spec("apart", func(s *job.Spec) { s.Nodes, s.Preset, s.Nodelist = ptr(2), []string{"per-node-logs"}, "gpu[1-2]" }))
 	elements := d.submit(d.spec("elements", func(s *job.Spec) { s.Array, s.Preset, s.Nodelist = "2", []string{"per-node-logs"}, "gpu3" }))
 	joined := d.submit(d.spec("joined", func(s *job.Spec) { s.Nodes, s.Preset = ptr(2), []string{"joined-log"} }))
@@ -481,7 +482,7 @@ func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
 }
 
 func TestEveryWayToAskForGPUsGivesThemOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	for _, form := range []string{"gpus-per-node", "gres", "gpus"} {
 		id := d.submit(d.spec(form, func(s *job.Spec) { s.Nodes, s.GPUsPerNode, s.GPURequest = ptr(2), ptr(3), form }))
 		d.becomes(id, "COMPLETED")
@@ -490,7 +491,7 @@ func TestEveryWayToAskForGPUsGivesThemOnSlurm(t *testing.T) {
 }
 
 func TestSlurmSendsTheMail(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	id := d.submit(d.spec("mailed", func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "BEGIN,END" }))
 	d.becomes(id, "COMPLETED")
 	require.Eventually(t, func() bool {
@@ -499,8 +500,8 @@ func TestSlurmSendsTheMail(t *testing.T) {
 	}, 90*time.Second, 500*time.Millisecond)
 }
 
-// guarded is a job of two nodes with its guards on.
-func (d desk) guarded(name string, change ...func(*job.Spec)) job.Spec {
+// guarded returns a job of two nodes with guards.
+func (d slurmUser) guarded(name string, change ...func(*job.Spec)) job.Spec {
 	return d.spec(name, append([]func(*job.Spec){func(s *job.Spec) {
 		s.Nodes, s.Nodelist, s.GPUsPerNode, s.Guards, s.Monitor = ptr(2), "gpu[1-2]", ptr(2), nil, nil
 		s.MasterPort = ptr(d.Port(2))
@@ -508,7 +509,7 @@ func (d desk) guarded(name string, change ...func(*job.Spec)) job.Spec {
 }
 
 func TestGuardsOnSlurm(t *testing.T) {
-	d := atDesk(t)
+	d := onSlurm(t)
 	d.file("ckpt/here", "")
 	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "bin") + ":" + d.Bin() + ":/usr/bin:/bin"
 	d.file("bin/nvidia-smi", "#!/bin/sh\ncat "+filepath.Join(d.tree, "gpus")+"\n")

@@ -18,12 +18,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// The test binary stands in for the programs that a script starts: a link with
-// such a name to the binary records its words, its folder and its environment
-// in $STANDIN_LOG and imitates the program just enough.
+// The test binary is a stand-in for the programs that a script starts. Started through a
+// link with the name of such a program, it records its arguments, working directory and
+// environment in $STANDIN_LOG, and imitates the program as far as the tests need.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); slices.Contains(standIns, name) {
-		syscall.Exit(standIn(name, os.Args[1:])) // past what -cover would print at the end of a test
+		syscall.Exit(standIn(name, os.Args[1:])) // skips the output of -cover at the end of a test
 	}
 	standInBin = linked()
 	code := m.Run()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// standInBin is the folder of the stand-ins, for the PATH of a script.
+// standInBin is the folder of the stand-ins, which the PATH of a script includes.
 var standInBin string
 
 func linked() string {
@@ -55,7 +55,7 @@ func linked() string {
 
 var standIns = []string{"srun", "scontrol", "sbatch", "uv", "python", "docker", "singularity", "apptainer", "enroot", "nvidia-smi", "mylauncher", "squeue", "getent"}
 
-// A call is one program that was started.
+// A call is one start of a stand-in.
 type call struct {
 	Prog string
 	Argv []string
@@ -90,7 +90,7 @@ func standIn(name string, argv []string) int {
 		return become(argv[1:], os.Environ())
 	case "squeue":
 		fmt.Println("2 node[0-1]")
-	case "getent": // without asking a name server, which may take its time
+	case "getent": // without asking a name server, which may be slow
 		if argv[len(argv)-1] != "localhost" {
 			return 2
 		}
@@ -111,7 +111,7 @@ func standIn(name string, argv []string) int {
 	return 0
 }
 
-// onEachNode runs srun's command once for each node, one after the other.
+// onEachNode runs srun's command once per node, one node after the other.
 func onEachNode(argv []string) int {
 	i := slices.IndexFunc(argv, func(a string) bool { return !strings.HasPrefix(a, "-") })
 	if i < 0 {
@@ -126,7 +126,7 @@ func onEachNode(argv []string) int {
 		cmd := exec.Command(argv[i], argv[i+1:]...)
 		cmd.Env = append(os.Environ(), fmt.Sprint("SLURM_NODEID=", n), fmt.Sprint("SLURM_PROCID=", n), fmt.Sprint("SLURMD_NODENAME=node", n))
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		// As a task of its own, so that it can be sent a signal with all that it started.
+		// A process group of its own can receive a signal with all of its processes.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Run(); err != nil {
 			worst = max(worst, exitStatus(cmd.ProcessState))
@@ -135,8 +135,8 @@ func onEachNode(argv []string) int {
 	return worst
 }
 
-// exitStatus is what a shell says of an ended process: 128 and the signal's
-// number of one that died of a signal.
+// exitStatus returns the status of an ended process as a shell reports it: 128 plus the
+// signal's number if a signal killed it.
 func exitStatus(p *os.ProcessState) int {
 	if p != nil {
 		if by, ok := p.Sys().(syscall.WaitStatus); ok && by.Signaled() {
@@ -146,8 +146,8 @@ func exitStatus(p *os.ProcessState) int {
 	return p.ExitCode()
 }
 
-// isolated runs a command as a runtime that passes on only the variables that
-// it is told to.
+// isolated runs a command like a container runtime that passes only the variables named
+// by options.
 func isolated(argv []string) int {
 	if slices.Contains([]string{"image", "pull", "load"}, argv[0]) {
 		return 0
@@ -178,7 +178,7 @@ func become(argv, env []string) int {
 	return 126
 }
 
-// A run is what came of executing a script.
+// A run is the result of executing a script.
 type run struct {
 	calls  []call
 	code   int
@@ -191,8 +191,8 @@ func (r run) of(prog string) []call {
 	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return c.Prog != prog })
 }
 
-// execute renders spec for a worktree of its own and runs the script as Slurm
-// would on two nodes, with stand-ins. Settings are further NAME=value pairs.
+// execute renders spec for a new worktree and runs the script with stand-ins, like Slurm
+// on two nodes. Settings are further NAME=value pairs for the environment.
 func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run {
 	t.Helper()
 	root := t.TempDir()
@@ -205,7 +205,7 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 	return executeScript(t, root, script, settings...)
 }
 
-// executeScript runs a script whose worktree lies below root.
+// executeScript runs a script whose worktree is inside root.
 func executeScript(t testing.TB, root string, script job.Script, settings ...string) run {
 	t.Helper()
 	tree, bin := script.WorkDir, standInBin
@@ -227,7 +227,7 @@ func executeScript(t testing.TB, root string, script job.Script, settings ...str
 		"STANDIN_GPUS=" + strings.Repeat("0, 3\n", 8),
 		"SLURM_JOB_ID=42", "SLURM_NNODES=2", "SLURM_JOB_NODELIST=node[0-1]", "SLURM_JOB_NAME=x", "SLURM_NODEID=0",
 	}, settings...)
-	// A file, not a pipe: what stays in the background must not hold up the test.
+	// A file, because processes left in the background would keep a pipe open.
 	out, err := os.Create(filepath.Join(root, "output"))
 	require.NoError(t, err)
 	defer out.Close()

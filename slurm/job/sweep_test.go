@@ -111,8 +111,8 @@ func TestASweepThatMakesNoSenseIsRefused(t *testing.T) {
 	require.Empty(t, s.Validate(), "an array of as many elements says how many run at once")
 }
 
-// A run that is tracked keeps its name over requeues, chains and the elements of
-// an array that follow one another.
+// A tracked run keeps its name across requeues, the jobs of a chain, and the elements of
+// an array that run one at a time.
 func TestATrackedRunKeepsItsName(t *testing.T) {
 	t.Parallel()
 	tracked := func(change func(*job.Spec), settings ...string) map[string]string {

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// set gives a specification one field by its path, through the decoder.
+// set decodes a specification with one field, given by its path.
 func set(t *testing.T, field, value string) (job.Spec, error) {
 	t.Helper()
 	tree := map[string]string{

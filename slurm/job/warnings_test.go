@@ -10,7 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// What works and an expert would not do is warned of, and what is close to it is not.
+// Render warns about choices that work but that an expert would avoid, and not about
+// similar choices that are fine.
 func TestWhatIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -65,7 +66,8 @@ func TestWhatIsWarnedOf(t *testing.T) {
 	compareGolden(t, "testdata/warnings.txt", b.String())
 }
 
-// What ends a job in time, by what its signal is and what it says itself.
+// The flags that make Megatron save and end depend on the job's signal and on its own
+// arguments.
 func TestTheFlagsThatEndAJobInTime(t *testing.T) {
 	t.Parallel()
 	for want, changes := range map[string][]func(*job.Spec){
@@ -94,7 +96,7 @@ func TestTheFlagsThatEndAJobInTime(t *testing.T) {
 	}
 }
 
-// exitWords are the words of a script's launch that have to do with the exit signal.
+// exitWords returns the words of a script's launch that concern the exit signal.
 func exitWords(script string) (words []string) {
 	for line := range strings.Lines(script) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && strings.Contains(line, "--exit-signal") {
@@ -104,7 +106,7 @@ func exitWords(script string) (words []string) {
 	return words
 }
 
-// A line of a batch is answered under its own id, or null, whatever it holds.
+// Every line of a batch gets an answer with its id, or null.
 func TestALineOfABatchIsAnswered(t *testing.T) {
 	t.Parallel()
 	good := `{"name":"gpt","nodes":1,"gpus_per_node":8,"worktree":"/w"}`
@@ -120,8 +122,8 @@ func TestALineOfABatchIsAnswered(t *testing.T) {
 	}
 }
 
-// The host of the rendezvous is the first node named, this machine where there is one
-// node, and a word to fill in where there are more.
+// Without node names, the host of the rendezvous is localhost for one node, and a
+// placeholder for several.
 func TestWhereRanksMeetByHand(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]job.Spec{
