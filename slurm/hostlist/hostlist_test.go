@@ -60,7 +60,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// Whatever a set of names is compressed to must give the same set back.
+// Expanding a compressed set of names gives the same set.
 func FuzzCompressThenExpand(f *testing.F) {
 	f.Add("gpu1 gpu2 gpu010 a b-3")
 	f.Add("n9 n10 n09 n010")

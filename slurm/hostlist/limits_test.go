@@ -9,11 +9,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A list names ten thousand nodes at the most, however they are written.
+// A list names at most ten thousand nodes, whatever its form.
 func TestAListHasALimit(t *testing.T) {
 	for _, tt := range []struct {
 		list  string
-		nodes int // 0 where there are too many
+		nodes int // 0 if there are too many
 	}{
 		{"n[0-9999]", 10_000},
 		{"n[1-10000]", 10_000},

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// document is a script that a document of the field shows its readers.
+// document reads a script that a published document shows as an example.
 func document(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "documents", name+".sh"))
@@ -18,10 +18,10 @@ func document(t *testing.T, name string) string {
 	return string(b)
 }
 
-// An expected finding is a rule and a part of the line that it must be found on.
+// An expected finding has a rule and a part of the line on which lint must report it.
 type expected struct{ rule, line, why string }
 
-// holds compares what lint finds in a script with its faults, no more and no less.
+// holds requires that lint finds exactly the expected faults in a script.
 func holds(t *testing.T, script string, faults []expected) {
 	t.Helper()
 	lines := strings.Split(script, "\n")
@@ -71,8 +71,8 @@ func TestEveryFaultOfTheTrainingGuidesScriptsIsFound(t *testing.T) {
 		}
 		holds(t, script, faults)
 	}
-	// Its advice on time-outs names a variable that is none, and one that is no
-	// time-out.
+	// For time-outs, the document recommends a variable that does not exist, and one that
+	// sets no time-out.
 	holds(t, document(t, "training-guide-timeouts"), []expected{
 		{"no-such-timeout", "NCCL_TIMEOUT", "NCCL has no such variable"}, {"no-such-timeout", "NCCL_SOCKET_NTHREADS", "a thread count"},
 	})

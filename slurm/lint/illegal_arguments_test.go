@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever mends one illegal argument must not wait in the queue for the next: one
-// finding, on the launch's line, names all that Megatron would refuse.
+// One finding, on the line of the launch, names all arguments that Megatron would reject:
+// a user who corrects only the first would wait in the queue to learn of the next.
 func TestIllegalArgumentsAreToldAllAtOnce(t *testing.T) {
 	got := Check("", []byte(`#!/bin/bash
 #SBATCH --nodes=1

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// A label is what a person who wrote a script of testdata/labelled says of it.
+// A label has the faults of a script in testdata/labelled, according to its author.
 type label struct {
 	ID       string
 	Findings []struct {
@@ -78,9 +78,8 @@ func TestAgreesWithTheLabelledScripts(t *testing.T) {
 	require.GreaterOrEqual(t, float64(hit), 0.95*float64(hit+alarms))
 }
 
-// Every verdict is pinned, one script a line: what is found, on which lines, and
-// what is left where lint --fix has mended it. A change of any shows as one
-// changed line.
+// The golden file has every verdict, one script per line: the findings with their lines,
+// and the findings that are left after lint --fix. Each changed verdict is one changed line.
 func TestVerdictsStayAsTheyAre(t *testing.T) {
 	var b strings.Builder
 	pin := func(name, script string) {

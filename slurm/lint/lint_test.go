@@ -66,30 +66,29 @@ func TestFindingsAreToldInChinese(t *testing.T) {
 	}
 }
 
-// What is mended must be read again without that fault, by bash too: no script
-// of the corpus that could be read becomes one that cannot.
+// A fixed script has fewer faults, and no syntax error unless it had one before.
 func TestFixLeavesAScriptThatIsReadAndHasFewerFaults(t *testing.T) {
-	mendedRules := map[string]bool{}
+	fixedRules := map[string]bool{}
 	for _, c := range corpus(t) {
 		before := Check("", []byte(c.script))
-		mended, applied, left := Fix([]byte(c.script), lang.EN)
+		fixed, applied, left := Fix([]byte(c.script), lang.EN)
 		for _, f := range applied {
-			mendedRules[f.Rule] = true
+			fixedRules[f.Rule] = true
 		}
-		after := Check("", mended)
+		after := Check("", fixed)
 		require.Equal(t, after, left, c.name)
 		if len(applied) > 0 {
-			require.NotEqual(t, c.script, string(mended), c.name)
+			require.NotEqual(t, c.script, string(fixed), c.name)
 			require.Less(t, len(slices.DeleteFunc(slices.Clone(after), func(f Finding) bool {
 				return !slices.ContainsFunc(before, func(g Finding) bool { return g.Rule == f.Rule })
-			})), len(before), "%s\n%s", c.name, mended)
+			})), len(before), "%s\n%s", c.name, fixed)
 		}
 		if !slices.ContainsFunc(before, func(f Finding) bool { return f.Rule == "syntax-error" }) {
-			require.False(t, slices.ContainsFunc(after, func(f Finding) bool { return f.Rule == "syntax-error" }), "%s\n%s", c.name, mended)
+			require.False(t, slices.ContainsFunc(after, func(f Finding) bool { return f.Rule == "syntax-error" }), "%s\n%s", c.name, fixed)
 		}
 	}
 	for _, rule := range []string{"crlf", "no-shebang", "sbatch-ignored", "bad-directive", "missing-pipefail", "background-no-wait", "unexported-variable", "early-rank-interpolation", "args-splitting", "bad-assignment", "broken-continuation", "docker-privileged", "export-none", "tty-in-batch"} {
-		require.True(t, mendedRules[rule], "nothing mended %s", rule)
+		require.True(t, fixedRules[rule], "nothing fixed %s", rule)
 	}
 }
 
@@ -98,8 +97,8 @@ func TestFixKeepsAScriptWithoutFaultsAsItIs(t *testing.T) {
 		if len(c.want) > 0 {
 			continue
 		}
-		mended, applied, left := Fix([]byte(c.script), lang.EN)
-		require.Equal(t, c.script, string(mended), c.name)
+		fixed, applied, left := Fix([]byte(c.script), lang.EN)
+		require.Equal(t, c.script, string(fixed), c.name)
 		require.Empty(t, applied)
 		require.Empty(t, left)
 	}
@@ -144,8 +143,8 @@ func TestFixWritesWhatAPersonWould(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			mended, _, _ := Fix([]byte(c.given), lang.EN)
-			require.Equal(t, c.want, string(mended))
+			fixed, _, _ := Fix([]byte(c.given), lang.EN)
+			require.Equal(t, c.want, string(fixed))
 		})
 	}
 }
@@ -182,24 +181,25 @@ func TestAScriptWithoutFaultsHasAnEmptyListInBatch(t *testing.T) {
 	require.JSONEq(t, `{"id":"a","findings":[]}`, string(got))
 }
 
-// FuzzFix holds that any bytes are judged and mended without end or panic.
+// FuzzFix requires that Fix ends without panic for any bytes, and returns the findings
+// that are left.
 func FuzzFix(f *testing.F) {
 	for i, c := range corpus(f) {
 		if testing.Short() && i%4 > 0 {
-			continue // what mending leaves of each is held above
+			continue // TestFixLeavesAScriptThatIsReadAndHasFewerFaults checks every script
 		}
 		f.Add([]byte(c.script))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		mended, _, left := Fix(src, lang.EN)
-		if len(left) != len(Check("", mended)) {
+		fixed, _, left := Fix(src, lang.EN)
+		if len(left) != len(Check("", fixed)) {
 			t.Fatal("what is left is not what a second reading finds")
 		}
 	})
 }
 
-// What a program that is not Megatron's reads is not shown: it may take its rank
-// from Slurm, as most that are started so do.
+// Lint does not know how a program other than Megatron's gets its rank. It may read
+// SLURM_PROCID, as most programs that srun starts directly do.
 func TestOnlyMegatronSurelyReadsRank(t *testing.T) {
 	for program, want := range map[string]rules.Severity{"pretrain_gpt.py": rules.Error, "train.py": rules.Warning} {
 		found := Check("", []byte("#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun python /lustre/"+program+" --bf16\n"))

@@ -12,9 +12,8 @@ import (
 )
 
 // TestMegatronsExamplesAreLeftAlone reads the checkout of Megatron-LM that MEGATRON_LM
-// names: go test -tags megatron ./slurm/lint. Those of its
-// examples that cannot start are told why; in the others nothing but the torchrun
-// of the PATH, and what is still to be filled in, is reported.
+// names: go test -tags megatron ./slurm/lint. Lint reports the faults of the examples that
+// cannot start. In all others it reports only torchrun from the PATH, and placeholders.
 func TestMegatronsExamplesAreLeftAlone(t *testing.T) {
 	root := os.Getenv("MEGATRON_LM")
 	require.NotEmpty(t, root, "set MEGATRON_LM to a checkout of Megatron-LM")
@@ -22,7 +21,7 @@ func TestMegatronsExamplesAreLeftAlone(t *testing.T) {
 		"gpt3/train_gpt3_175b_distributed.sh":        "megatron-flag-type", // a schedule of several words without quotes
 		"bert/train_bert_340m_distributed.sh":        "illegal-layout",     // 24 layers on 16 stages
 		"gptoss/02_train.sh":                         "illegal-layout",     // 12 layers on 8 stages
-		"megatron_fsdp/sbatch_checkpoint_convert.sh": "bad-directive",      // words to be filled in
+		"megatron_fsdp/sbatch_checkpoint_convert.sh": "bad-directive",      // placeholders
 		"megatron_fsdp/sbatch_mfsdp_deepseek_v3.sh":  "bad-directive",
 	}
 	n := 0
@@ -44,7 +43,7 @@ func TestMegatronsExamplesAreLeftAlone(t *testing.T) {
 		}
 		delete(got, "bare-torchrun")
 		if strings.HasPrefix(name, "academic_paper_scripts") {
-			delete(got, "syntax-error") // <words to be filled in>, which bash itself refuses
+			delete(got, "syntax-error") // placeholders such as <WORDS>, which bash itself rejects
 		}
 		if name == "mimo/scripts/run_mock_train.sh" {
 			delete(got, "node-local-path") // checkpoints of a trial, below /tmp

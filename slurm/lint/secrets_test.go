@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A secret that is written out is reported at its line, without being repeated, however
-// it is given; what only has the name of one is not.
+// Lint reports a literal secret at its line, in whatever form it is given, and does not
+// repeat the secret. It does not report values that only have the name of a secret.
 func TestSecretsInAScript(t *testing.T) {
 	const (
 		hex   = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"
 		plain = "Kq8zT3vLw9Xr2Yb7Nd5M" // twenty letters and digits
 		face  = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz"
 	)
-	for line, what := range map[string]string{ // what is said of it; empty: nothing
-		// Texts that are secrets wherever they stand.
+	for line, what := range map[string]string{ // a part of the message; empty: no finding
+		// Text that is a secret in any context.
 		"huggingface-cli download x --token " + face:               "hf_A",
 		"# my old one was " + face:                                 "hf_A",
 		"curl -H 'Authorization: Bearer Zx81Kq8zT3vLw9Xr2Yb7Nd5M'": "Bear",
@@ -40,13 +40,13 @@ func TestSecretsInAScript(t *testing.T) {
 		"export WANDB_API_KEY=":                        "",
 		"export WANDB_API_KEY=/home/me/.wandb-key-01":  "",
 		"export WANDB_API_KEY=~/keys/wandb-0123456789": "",
-		"export HF_TOKEN=HF_TOKEN_OF_THE_TEAM":         "", // names another variable
+		"export HF_TOKEN=HF_TOKEN_OF_THE_TEAM":         "", // the name of another variable
 		"export WANDB_NAME=" + plain:                   "",
-		"export EOS_TOKEN=" + plain:                    "", // the tokenizer's
+		"export EOS_TOKEN=" + plain:                    "", // a token of the tokenizer
 		"export MAX_TOKENS=123456789012":               "",
 		"export API_KEY=12345678901":                   "", // a number
 		"export API_KEY=123450678901":                  "API_KEY",
-		"export API_KEY=abcdefg":                       "", // neither long nor with digits
+		"export API_KEY=abcdefg":                       "", // short and without digits
 		"export API_KEY=abcd3fg":                       "",
 		"export API_KEY=abcd3fgh":                      "API_KEY",
 		"export API_KEY=abcdefghijklmnopqrs":           "",
@@ -55,7 +55,7 @@ func TestSecretsInAScript(t *testing.T) {
 		"export DB_PASSWORD=abc":                       "",
 		"export DB_PWD=abcd":                           "DB_PWD",
 		"export AWS_SECRET_ACCESS_KEY=Kq8zT3vL/w9Xr2":  "AWS_SECRET_ACCESS_KEY",
-		"export ACCESS_KEY=Kq8zT3vL/w9Xr2":             "", // a path, by its look
+		"export ACCESS_KEY=Kq8zT3vL/w9Xr2":             "", // looks like a path
 		"export CLIENT_SECRET=Kq8zT3vL/w9Xr2":          "CLIENT_SECRET",
 		// Options of commands.
 		"python a.py --api-key " + plain:                      "api_key",

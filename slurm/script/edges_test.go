@@ -11,23 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edgeReadings say what is read of one input, by the first word of its line in
-// testdata/edges.txt.
+// edgeReadings are functions that describe the reading of one input, by the first word
+// of its line in testdata/edges.txt.
 var edgeReadings = map[string]func(in string) string{
-	// Which branch a condition takes in a job of four nodes.
+	// The branch that a condition selects in a job of four nodes.
 	"if": func(in string) string {
 		return given("#!/bin/bash\n#SBATCH -N 4\nif " + in + "; then prog then; else prog else; fi\n")
 	},
-	// Which branch a condition on what Slurm sets takes in an array of four jobs of 16 tasks.
+	// The branch that a condition on variables of Slurm selects in an array of four jobs of 16 tasks.
 	"task": func(in string) string {
 		return given("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --ntasks-per-node=4 --gpus-per-node=h100:8 --array=0-3\nif " + in + "; then prog then; else prog else; fi\n")
 	},
-	// Where the last program stands.
+	// The working directory of the last program.
 	"cd": func(in string) string {
 		commands := Read("", []byte(in+"; prog\n")).Jobs[0].Commands
 		return word(commands[len(commands)-1].Env.Dir)
 	},
-	// What the words of the programs named prog hang on.
+	// The references that the words of all commands depend on.
 	"refs": func(in string) string {
 		var names []string
 		for _, c := range Read("", []byte(in+"\n")).Jobs[0].Commands {
@@ -39,16 +39,16 @@ var edgeReadings = map[string]func(in string) string{
 		}
 		return strings.Join(names, " ")
 	},
-	// What the options of a directive ask for.
+	// The nodes, GPUs and tasks that the options of a directive request.
 	"count":  func(in string) string { return counts(Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]) },
 	"salloc": func(in string) string { return counts(Read("", []byte("salloc "+in+"\n")).Jobs[0]) },
-	// The options of a directive, and why sbatch refuses it.
+	// The options of a directive, and why sbatch rejects it.
 	"directive": func(in string) string {
 		j := Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]
 		d := j.Directives[0]
 		return strings.TrimSpace(options(j.Options) + " " + strings.TrimSpace(d.FaultOption+" "+d.Fault))
 	},
-	// Which lines at the head of a script are directives, and which sbatch passes over.
+	// The directives at the start of a script, and why sbatch ignores some.
 	"head": func(in string) string {
 		j := Read("", []byte("#!/bin/bash\n"+in+"\n")).Jobs[0]
 		var all []string
@@ -57,7 +57,7 @@ var edgeReadings = map[string]func(in string) string{
 		}
 		return strings.TrimSpace(strings.Join(all, ", ") + options(j.Options))
 	},
-	// What sbatch takes a name for, and what was meant by one that it does not have.
+	// The option that sbatch reads for a name, and the nearest option for an unknown name.
 	"option": func(in string) string {
 		form, known := SbatchOption(in)
 		near, found := NearestOption(in)
@@ -66,9 +66,9 @@ var edgeReadings = map[string]func(in string) string{
 		}
 		return strings.TrimSpace(fmt.Sprintf("%s %t %s", form.Name, known, near))
 	},
-	// What the programs named prog get.
+	// The arguments of the programs named prog.
 	"words": given,
-	// What is started: launcher, program, options, arguments, environment, container.
+	// The starts: launcher, program, options, arguments, environment, container.
 	"start": func(in string) string {
 		j := Read("", []byte(in+"\n")).Jobs[0]
 		var all []string
@@ -118,7 +118,7 @@ func started(s *Start) string {
 	return text
 }
 
-// Each line is one input and, behind the arrow, what is read of it.
+// Each line of the file has an input and, after the arrow, its reading.
 func TestEdgesAreReadAsTheyAre(t *testing.T) {
 	const file, arrow = "testdata/edges.txt", " =>"
 	want, err := os.ReadFile(file)

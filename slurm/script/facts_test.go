@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// given is what the programs named prog get, one a line.
+// given returns the arguments of the programs named prog, one program per line.
 func given(src string) string {
 	var lines []string
 	for _, c := range Read("", []byte(src)).Jobs[0].Commands {
@@ -23,7 +23,7 @@ func given(src string) string {
 	return strings.Join(lines, "\n")
 }
 
-// What export -n takes back no program is given.
+// Programs do not get a variable after export -n.
 func TestExportIsTakenBack(t *testing.T) {
 	for src, want := range map[string]bool{
 		"export X=1; prog": true, "export X=1; export -n X; prog": false, "X=1; export X; export -n X=2; prog": false, "export X=1; export -n X; export X; prog": true,
@@ -35,8 +35,8 @@ func TestExportIsTakenBack(t *testing.T) {
 	}
 }
 
-// What builtins and expansions leave behind is what a later command gets; a mark of
-// a question stands before what the file does not show.
+// A command gets the values that builtins and expansions before it set. A question mark
+// precedes a value that the file does not show.
 func TestACommandGetsWhatBashGivesIt(t *testing.T) {
 	for src, want := range map[string]string{
 		`X=1; printf '%s' X; prog $X`:                                      `"1"`,
@@ -138,7 +138,7 @@ func TestOnlyExportedVariablesReachAProgram(t *testing.T) {
 	require.False(t, ok, "bash exports no array")
 }
 
-// What set turns on holds from there, and what stands behind -- are words alone.
+// Options that set turns on stay on. Words after -- are not options.
 func TestWhatSetTurnsOn(t *testing.T) {
 	for src, want := range map[string][2]bool{ // errexit, pipefail
 		"set -e": {true, false}, "set -eo pipefail": {true, true}, "set -e; set +e": {false, false}, "set -o pipefail -o errexit": {true, true},
@@ -149,7 +149,7 @@ func TestWhatSetTurnsOn(t *testing.T) {
 	}
 }
 
-// A failure is hidden where what stands behind || succeeds whatever happened.
+// A failure is hidden if the command after || always succeeds.
 func TestWhatHidesAFailureIsKnown(t *testing.T) {
 	for after, hidden := range map[string]bool{
 		"true": true, ":": true, "echo failed": true, "printf x": true, "date": true, "/bin/true": true, "exit 0": true, "{ sync; true; }": true,
@@ -162,8 +162,8 @@ func TestWhatHidesAFailureIsKnown(t *testing.T) {
 	}
 }
 
-// Each way of starting a container says what is seen inside: the environment, the
-// mounts, and where the program begins.
+// For each container runtime, the reading has the environment, the mounts and the
+// working directory inside.
 func TestContainersAreReadAsTheirRuntimesDo(t *testing.T) {
 	for line, want := range map[string]string{
 		"docker run --rm -v /a:/b -w /b img prog x":           `docker "img" passes=false unknown=false in "/b" /a:/b; prog x`,
@@ -223,7 +223,7 @@ func texts(args []Arg) (all []string) {
 	return all
 }
 
-// A sum of which a part is known only as a range is a range.
+// Arithmetic on operands with known ranges gives a range.
 func TestSumsAreRanges(t *testing.T) {
 	for sum, want := range map[string]Span{
 		"7":                            {7, 7},
@@ -260,8 +260,8 @@ func TestSumsAreRanges(t *testing.T) {
 	}
 }
 
-// A command whose continuation is broken is read as it was meant, and where it broke
-// is said.
+// A command with a broken line continuation is read as its author intended, and the
+// reading has the line of the break.
 func TestBrokenContinuationsAreJoined(t *testing.T) {
 	for src, want := range map[string]struct {
 		line int
@@ -284,7 +284,7 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 	}
 }
 
-// Every comment is read, wherever it stands: lint's own words are among them.
+// The reading has every comment, wherever it is. Lint searches the comments.
 func TestCommentsAreReadEverywhere(t *testing.T) {
 	got := Read("", []byte("#!/bin/bash\n# a\nif true; then\n  # b\n  prog # c\nfi\nf() {\n  # d\n  prog\n}\n")).Jobs[0].Comments
 	require.Subset(t, got, []string{" a", " b", " c", " d"})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzRead holds that any bytes are read, and that every line that is named is
-// a line of the file.
+// FuzzRead requires that Read and Settle accept any bytes, and that the line of every
+// command is a line of the file.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"#!/bin/bash\n#SBATCH -N 2\nsrun bash -c 'torchrun --nnodes $SLURM_NNODES train.py' &\nwait\n",

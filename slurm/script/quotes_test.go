@@ -2,20 +2,24 @@ package script
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestEscapesAreUndoneAsBashDoes(t *testing.T) {
-	for _, text := range []string{
+	texts := []string{
 		`a\nb`, `\t\r\a\b\e\E\f\v\\\'\"\?`, `\x41\x4`, `\x`, `\xg`, `\101\60\7`, `\u4e2d\u00e9\U0001f642`, `\u`, `\q`, `100%s`, `$HOME`, `\xc3\xa9`,
-	} {
-		out, err := exec.Command("bash", "-c", "LC_ALL=C.UTF-8; printf %s $'"+text+"'").Output()
-		require.NoError(t, err)
+	}
+	out, err := exec.Command("bash", "-c", `LC_ALL=C.UTF-8; printf '%s\0' $'`+strings.Join(texts, "' $'")+"'").Output()
+	require.NoError(t, err)
+	want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Len(t, want, len(texts))
+	for i, text := range texts {
 		job := Read("x", []byte("#!/bin/bash\nsrun python a.py --title $'"+text+"' 'a\\nb'\n")).Jobs[0]
 		require.Len(t, job.Starts, 1)
-		require.Equal(t, string(out), job.Starts[0].ProgramArgs[1].Text())
+		require.Equal(t, want[i], job.Starts[0].ProgramArgs[1].Text(), text)
 		require.Equal(t, `a\nb`, job.Starts[0].ProgramArgs[2].Text())
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What is read from each script is pinned: directives, commands in the order in which
-// they run with the words that they get, and what they start. The scripts are those
-// that lint is judged by, and one of many constructs.
+// The golden file has the reading of each script: its directives, its commands in the
+// order in which they run with their words, and what they start. The scripts are those of
+// lint's tests, and one with many constructs.
 func TestReadingsStayAsTheyAre(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"testdata/*.sh", "../lint/testdata/labelled/*.sh", "../lint/testdata/documents/*.sh"} {
@@ -56,7 +56,7 @@ func TestReadingsStayAsTheyAre(t *testing.T) {
 	require.Equal(t, strings.Split(string(want), "\n"), strings.Split(b.String(), "\n"), "run go test ./slurm/script -update and read the difference")
 }
 
-// mark is text as one word, with a question mark where the file does not show it.
+// mark returns text as one word, after a question mark if the file does not show it.
 func mark(text string, known bool) string {
 	if !known {
 		return fmt.Sprintf("?%q", text)
@@ -80,8 +80,8 @@ func options(all Options) string {
 	return text
 }
 
-// bits are the names of those that are set.
-func bits(all map[string]bool) string {
+// trueNames returns the names that are true, sorted.
+func trueNames(all map[string]bool) string {
 	var set []string
 	for name, on := range all {
 		if on {
@@ -150,7 +150,7 @@ func command(b *strings.Builder, c *Command) {
 	for _, a := range c.Args {
 		fmt.Fprintf(b, " %s", word(a.Value))
 	}
-	set := bits(map[string]bool{
+	set := trueNames(map[string]bool{
 		"checked": c.Checked, "condition": c.Condition, "trap": c.Trap, "subst": c.Subst, "errexit": c.ErrExit, "sourced": c.Sourced,
 		"piped": c.PipedInto, "step": c.Step != nil, "container": c.Container != nil, "remote": c.Remote != nil, "allocation": c.Allocation != nil,
 		"background": c.Background > 0, "masked": c.Masked > 0, "loop": c.Loop != nil, "by": c.By != nil, "branch": len(c.Branch) > 0,
@@ -181,8 +181,8 @@ func command(b *strings.Builder, c *Command) {
 	b.WriteByte('\n')
 }
 
-// Words are expanded as bash does it. What takes more than the file shows, or an
-// operator that cuts a value, stays unknown: that is no answer, and no wrong one.
+// The reader expands words as bash does. A word stays unknown if its value depends on
+// facts outside the file, or on an operator that cuts a value; unknown is never wrong.
 func TestWordsAreExpandedAsBashDoes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	require.NoError(t, err)
@@ -201,16 +201,23 @@ func TestWordsAreExpandedAsBashDoes(t *testing.T) {
 		}
 		return strings.Join(got, " "), known
 	}
-	for _, word := range []string{
+	words := []string{
 		`"${#a}"`, `"${#e}"`, `"${e:-d}"`, `"${e-d}"`, `"${n:-d}"`, `"${n-d}"`, `"${n:=d}"`, `"${n:?d}"`, `"${arr[1]}"`, `"${arr[@]}"`, `"${#arr[@]}"`,
 		`"${arr[*]}"`, `"${arr}"`, `"${arr[0]}"`, `$((n+m))`, `$((n/2))`, `$((n%3))`, `$((0x1f))`, `$((010))`, `$(((n+1)*2))`, `$[n+1]`, `$'a\tb\x41\101'`,
 		`'$n'`, `"\$n \"q\" \\ \z"`, `a\ b\$`, `$n$m"$e"`, `"$list"`, `$list`, `${n}0`, `"$e"$n`, `$(echo hi)`,
-	} {
-		out, err := exec.Command(bash, "-c", set+"echo "+word).Output()
-		require.NoError(t, err, word)
+	}
+	program := set // one bash prints all words, each in a subshell of its own
+	for _, word := range words {
+		program += "(echo " + word + ") && printf '\\0' || exit\n"
+	}
+	out, err := exec.Command(bash, "-c", program).Output()
+	require.NoError(t, err)
+	want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Len(t, want, len(words))
+	for i, word := range words {
 		text, known := expanded(word)
 		require.True(t, known, word)
-		require.Equal(t, strings.TrimSuffix(string(out), "\n"), text, word)
+		require.Equal(t, strings.TrimSuffix(want[i], "\n"), text, word)
 	}
 	for _, word := range []string{
 		`"${a%.*}"`, `"${a%%.*}"`, `"${a#*/}"`, `"${a##*/}"`, `"${a/x/z}"`, `"${a//\//_}"`, `"${a:1}"`, `"${a:1:3}"`, `"${up,,}"`, `"${up^^}"`, `"${!i}"`,

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pretrains knows a program of Megatron's by its name.
+// pretrains reports whether a program is one of Megatron's, by its name.
 func pretrains(program string) bool { return strings.Contains(program, "pretrain_") }
 
-// training is what the training of a script gets, with what Slurm sets filled in.
+// training returns the training of a script and its arguments, with the values of
+// variables that Slurm sets.
 func training(t *testing.T, src string) (st *Start, argv []string) {
 	t.Helper()
 	j := Settle("", []byte(src)).Jobs[0]
@@ -52,8 +53,8 @@ srun bash -c "torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 --node_rank \$S
 	require.Equal(t, "1", v.String())
 }
 
-// A list of words that a branch makes longer is read as it is without it, where
-// the program stands in the list too.
+// A list of words that a branch extends is read without the extension, even if the list
+// includes the program.
 func TestSettleTakesOneOfWhatBranchesLeave(t *testing.T) {
 	st, argv := training(t, `
 ARGS="--num-layers 12 --save $OUT/ckpt"

@@ -65,8 +65,8 @@ func TestASiteIsReadFromWhatSlurmPrints(t *testing.T) {
 	}
 }
 
-// What several values would do for, or nothing tells, is asked for, and an answer
-// decides what else is looked at.
+// Site asks for a field that has several acceptable values or none. An answer decides how
+// later fields are derived.
 func TestWhatIsOpenIsAskedFor(t *testing.T) {
 	output := map[string]string{
 		"nodes":      "cpu|up|4|(null)|64|1|1:00:00|(null)\nbig|up|40|gpu:8|64|1|7-00:00:00|ib\nmixed|up|2|gpu:h100:4|96|2|1:00:00|ib\nmixed|up|1|gpu:a100:8|128|2|1:00:00|ib\ndown|down|1|gpu:8|1|1|1|x\n",
