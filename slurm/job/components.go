@@ -80,10 +80,7 @@ func (v *validator) components(s Spec) {
 				own.row(r)
 			}
 		}
-		own.number("nodes", part.Nodes, 1, 100_000)
-		own.number("gpus_per_node", part.GPUsPerNode, 0, 1024)
-		own.number("cpus_per_task", part.CPUsPerTask, 1, 65_536)
-		own.number("segment", part.Segment, 1, 100_000)
+		own.sizes(part)
 		for _, e := range own.errs {
 			if !slices.ContainsFunc(
 				v.errs,

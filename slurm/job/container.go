@@ -127,7 +127,7 @@ func (r *rendering) containerWords() []string {
 		if slices.Contains(r.Preset, privileged) {
 			add("--privileged")
 		}
-		for _, m := range r.mounts() {
+		for _, m := range r.mounts().Split() {
 			add("-v " + quote(bind(m)))
 		}
 		add("-w "+quote(r.workdir()), r.passed("-e"), quote(c.Image))
@@ -137,13 +137,13 @@ func (r *rendering) containerWords() []string {
 			exec += " --nv"
 		}
 		add(exec)
-		for _, m := range r.mounts() {
+		for _, m := range r.mounts().Split() {
 			add("--bind " + quote(bind(m)))
 		}
 		add("--pwd "+quote(r.workdir()), quote(c.Image))
 	case Enroot:
 		add("enroot start --rw")
-		for _, m := range r.mounts() {
+		for _, m := range r.mounts().Split() {
 			add("--mount " + quote(enrootMount(m)))
 		}
 		add(r.passed("--env"), quote(c.Image), "env --chdir="+quote(r.workdir()))
@@ -160,20 +160,17 @@ func (r *rendering) containerWords() []string {
 }
 
 // bind returns a mount in the form host:inside[:flags].
-func bind(mount string) string {
-	m := Mounts{mount}.Split()[0]
-	out := m.Host + ":" + m.Inside
+func bind(m Mount) string {
 	if m.Flags != "" {
-		out += ":" + m.Flags
+		m.Flags = ":" + m.Flags
 	}
-	return out
+	return m.Host + ":" + m.Inside + m.Flags
 }
 
 // enrootMount returns a mount in enroot's form, whose flags are fstab options. Once
 // flags are given, enroot binds the folder and creates the target only if the flags
 // say so.
-func enrootMount(mount string) string {
-	m := Mounts{mount}.Split()[0]
+func enrootMount(m Mount) string {
 	if m.Flags != "" {
 		m.Flags = ":rbind,x-create=auto," + strings.ReplaceAll(m.Flags, "+", ",")
 	}

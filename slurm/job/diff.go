@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -45,13 +46,9 @@ func diffStruct(out *[]Change, a, b reflect.Value, prefix string) {
 }
 
 func diffMaps(out *[]Change, a, b map[string]string, name string) {
-	all := map[string]bool{}
-	for k := range a {
-		all[k] = true
-	}
-	for k := range b {
-		all[k] = true
-	}
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
 	for _, k := range sorted(all) {
 		was, had := a[k]
 		is, has := b[k]

@@ -1,6 +1,9 @@
 package job
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A Site is a cluster's profile: values for fields that a specification leaves out,
 // and facts about the nodes.
@@ -41,30 +44,26 @@ type Site struct {
 // Fill returns s with the site's values in the fields that s leaves out. It also sets
 // the array of a sweep.
 func (site Site) Fill(s Spec) Spec {
-	or := func(p *string, v string) {
-		if *p == "" {
-			*p = v
+	known := func(n int) *int { // 0 is an unknown number
+		if n == 0 {
+			return nil
 		}
+		return &n
 	}
-	orInt := func(p **int, v int) {
-		if *p == nil && v != 0 {
-			*p = &v
-		}
-	}
-	or(&s.Account, site.Account)
+	s.Account = cmp.Or(s.Account, site.Account)
 	if s.GPUsPerNode != nil && *s.GPUsPerNode == 0 {
-		or(&s.Partition, site.CPUPartition)
+		s.Partition = cmp.Or(s.Partition, site.CPUPartition)
 	}
-	or(&s.Partition, site.Partition)
-	orInt(&s.GPUsPerNode, site.GPUsPerNode)
-	or(&s.GPU, site.GPU)
-	or(&s.GPURequest, site.GPURequest)
+	s.Partition = cmp.Or(s.Partition, site.Partition)
+	s.GPUsPerNode = cmp.Or(s.GPUsPerNode, known(site.GPUsPerNode))
+	s.GPU = cmp.Or(s.GPU, site.GPU)
+	s.GPURequest = cmp.Or(s.GPURequest, site.GPURequest)
 	if s.GPUsPerNode == nil || *s.GPUsPerNode > 0 {
-		orInt(&s.CPUsPerTask, site.CPUsPerTask)
+		s.CPUsPerTask = cmp.Or(s.CPUsPerTask, known(site.CPUsPerTask))
 	}
-	or(&s.Time, site.Time)
+	s.Time = cmp.Or(s.Time, site.Time)
 	if points := s.Points(); len(points) > 0 {
-		or(&s.Array, arrayOf(len(points)))
+		s.Array = cmp.Or(s.Array, arrayOf(len(points)))
 	}
 	for _, f := range site.ExtraFlags {
 		if !slices.Contains(s.ExtraFlags, f) {

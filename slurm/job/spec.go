@@ -4,6 +4,8 @@
 // clock, no files and no cluster.
 package job
 
+import "cmp"
+
 // A Spec is one job as a person describes it. The same struct is decoded from YAML
 // and JSON, and its tags define the command-line flags: name is the flag, help and
 // zh document the field, ex is an example value. Fields lists all fields. A nil
@@ -127,48 +129,31 @@ const (
 // WithDefaults returns s with the fixed default in every field that was left out.
 // It does not fill in the site's defaults; see Site.Fill.
 func (s Spec) WithDefaults() Spec {
-	or := func(p *string, v string) {
-		if *p == "" {
-			*p = v
-		}
-	}
-	orInt := func(p **int, v int) {
-		if *p == nil {
-			*p = &v
-		}
-	}
-	orBool := func(p **bool, v bool) {
-		if *p == nil {
-			*p = &v
-		}
-	}
-	or(&s.Name, "megatron")
+	s.Name = cmp.Or(s.Name, "megatron")
 	if parts := s.Parts(); len(parts) > 1 {
 		nodes := 0
 		for _, p := range parts {
 			nodes += *p.Nodes
 		}
-		orInt(&s.Nodes, nodes)
-		if parts[0].GPUsPerNode != nil {
-			orInt(&s.GPUsPerNode, *parts[0].GPUsPerNode)
-		}
+		s.Nodes = cmp.Or(s.Nodes, &nodes)
+		s.GPUsPerNode = cmp.Or(s.GPUsPerNode, parts[0].GPUsPerNode)
 	}
-	orInt(&s.Nodes, 1)
-	orInt(&s.GPUsPerNode, 8)
-	or(&s.GPURequest, "gpus-per-node")
-	or(&s.Launcher, UV)
+	s.Nodes = cmp.Or(s.Nodes, new(1))
+	s.GPUsPerNode = cmp.Or(s.GPUsPerNode, new(8))
+	s.GPURequest = cmp.Or(s.GPURequest, "gpus-per-node")
+	s.Launcher = cmp.Or(s.Launcher, UV)
 	if s.OwnProgram() == "" {
-		or(&s.Script, TrainingProgram)
+		s.Script = cmp.Or(s.Script, TrainingProgram)
 	}
 	if s.Launcher == UV {
-		or(&s.Venv, ".venv")
+		s.Venv = cmp.Or(s.Venv, ".venv")
 	}
-	or(&s.Rdzv.Backend, "static")
-	or(&s.Container.Runtime, NoContainer)
-	or(&s.LogDir, "logs")
-	orBool(&s.Guards, true)
-	orBool(&s.Monitor, true)
-	orBool(&s.NodeCheck, false)
+	s.Rdzv.Backend = cmp.Or(s.Rdzv.Backend, "static")
+	s.Container.Runtime = cmp.Or(s.Container.Runtime, NoContainer)
+	s.LogDir = cmp.Or(s.LogDir, "logs")
+	s.Guards = cmp.Or(s.Guards, new(true))
+	s.Monitor = cmp.Or(s.Monitor, new(true))
+	s.NodeCheck = cmp.Or(s.NodeCheck, new(false))
 	return s
 }
 

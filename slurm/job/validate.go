@@ -138,12 +138,15 @@ func (v *validator) program(s Spec) {
 	case path.Clean(s.Worktree) == "/":
 		v.add("worktree", s.Worktree, phrase("is the root directory", "是根目录"), phrase("give the Megatron-LM checkout", "请给出 Megatron-LM 代码目录"))
 	}
-	if s.contained() && path.IsAbs(s.LogDir) && strings.ContainsAny(s.LogDir, ":,") {
-		v.add("log_dir", s.LogDir, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
+	unmountable := func(field, dir string) {
+		if s.contained() && strings.ContainsAny(dir, ":,") {
+			v.add(field, dir, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
+		}
 	}
-	if s.contained() && strings.ContainsAny(s.Worktree, ":,") {
-		v.add("worktree", s.Worktree, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
+	if path.IsAbs(s.LogDir) {
+		unmountable("log_dir", s.LogDir)
 	}
+	unmountable("worktree", s.Worktree)
 	if path.IsAbs(s.Script) && checkPath(s.Script) == fine && !insideJob(s, s.Script) {
 		v.add("script", s.Script, phrase("lies outside the worktree", "位于工作树之外"), phrase("give a path relative to the worktree, such as pretrain_gpt.py", "请给出相对于工作树的路径，例如 pretrain_gpt.py"))
 	}
@@ -154,14 +157,19 @@ func (v *validator) program(s Spec) {
 			v.add("srun_args", w, phrase("is not one long option of srun", "不是一个 srun 长选项"), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
 		}
 	}
-	v.number("nodes", s.Nodes, 1, 100_000)
-	v.number("gpus_per_node", s.GPUsPerNode, 0, 1024)
-	v.number("cpus_per_task", s.CPUsPerTask, 1, 65_536)
-	v.number("segment", s.Segment, 1, 100_000)
+	v.sizes(s)
 	v.number("nice", s.Nice, -maxNice, maxNice)
 	v.number("master_port", s.MasterPort, 1, 65_535)
 	v.number("retry.max", s.Retry.Max, 0, 100)
 	v.number("chain", s.Chain, 1, 1000)
+}
+
+// sizes validates the numbers that each component of a job can set for itself.
+func (v *validator) sizes(s Spec) {
+	v.number("nodes", s.Nodes, 1, 100_000)
+	v.number("gpus_per_node", s.GPUsPerNode, 0, 1024)
+	v.number("cpus_per_task", s.CPUsPerTask, 1, 65_536)
+	v.number("segment", s.Segment, 1, 100_000)
 }
 
 // maxNice is the largest value of Slurm's --nice.

@@ -91,26 +91,19 @@ func containerOptions(args []Arg, switches []string) (opts []Option, rest []Arg)
 		name, val, has := cutValue(a.Value)
 		o := Option{Name: strings.TrimLeft(name, "-"), Given: name, Value: val, Has: has, Line: a.Line}
 		single := !strings.HasPrefix(name, "--")
-		if single && len(o.Name) > 1 && !slices.Contains(switches, o.Name) {
-			if strings.Trim(o.Name, "itdPq") == "" {
-				for _, c := range o.Name {
-					opts = append(opts, Option{Name: string(c), Given: name, Line: a.Line})
-				}
-				continue
+		switch {
+		case slices.Contains(switches, o.Name):
+		case single && len(o.Name) > 1 && strings.Trim(o.Name, "itdPq") == "": // several switches, such as -dit
+			for _, c := range o.Name {
+				opts = append(opts, Option{Name: string(c), Given: name, Line: a.Line})
 			}
-			// -v/a:/b, -eNAME=x
+			continue
+		case single && len(o.Name) > 1: // -v/a:/b, -eNAME=x
 			p := a.Value[0]
 			p.Text = p.Text[2:]
 			o.Name = o.Name[:1]
 			o.Value, o.Has = append(Value{p}, a.Value[1:]...), true
-			opts = append(opts, o)
-			continue
-		}
-		if has || slices.Contains(switches, o.Name) {
-			opts = append(opts, o)
-			continue
-		}
-		if len(args) > 0 {
+		case !has && len(args) > 0:
 			o.Value, o.Has, args = args[0].Value, true, args[1:]
 		}
 		opts = append(opts, o)

@@ -46,12 +46,8 @@ func (r *reader) run(c *Command, f frame) {
 		r.functionCall(fn, c, f)
 		return
 	}
-	if b := builtin(name); b != nil {
-		b(r, c, f)
-		return
-	}
-	if w := wrapper(name); w != nil {
-		w(r, c, f)
+	if h := handlerOf(name); h != nil {
+		h(r, c, f)
 		return
 	}
 	if p, ok := prefixes[name]; ok {
@@ -78,8 +74,8 @@ func (r *reader) run(c *Command, f frame) {
 // A handler evaluates a command that changes the shell or starts another command.
 type handler = func(r *reader, c *Command, f frame)
 
-// builtin returns the handler of a command that changes the shell, or nil.
-func builtin(name string) handler {
+// handlerOf returns the handler of a command, or nil if the command has none.
+func handlerOf(name string) handler {
 	switch name {
 	case "set":
 		return (*reader).set
@@ -105,13 +101,6 @@ func builtin(name string) handler {
 		return (*reader).exit
 	case "cat", "tee":
 		return (*reader).write
-	}
-	return nil
-}
-
-// wrapper returns the handler of a command that starts another command, or nil.
-func wrapper(name string) handler {
-	switch name {
 	case "srun":
 		return (*reader).srun
 	case "salloc":
@@ -201,11 +190,8 @@ func (r *reader) sbatch(c *Command, f frame) {
 	opts, rest := stepArgs(c.Args[1:])
 	sub := &Submission{Command: c, Options: opts}
 	r.job.Submissions = append(r.job.Submissions, sub)
-	for _, red := range c.Redirects {
-		if red.Doc != nil && len(rest) == 0 {
-			r.deferred = append(r.deferred, func() { sub.Job = r.subjob(red.Doc.text, opts, f) })
-			return
-		}
+	if doc := c.hereDoc(); doc != nil && len(rest) == 0 {
+		r.deferred = append(r.deferred, func() { sub.Job = r.subjob(doc.text, opts, f) })
 	}
 	if len(rest) > 0 {
 		sub.File = rest[0].Text()
@@ -213,6 +199,15 @@ func (r *reader) sbatch(c *Command, f frame) {
 			r.deferred = append(r.deferred, func() { sub.Job = r.subjob(t, opts, f) })
 		}
 	}
+}
+
+// hereDoc returns the first here-document or here-string of c, or nil.
+func (c *Command) hereDoc() *Document {
+	i := slices.IndexFunc(c.Redirects, func(red Redirect) bool { return red.Doc != nil })
+	if i < 0 {
+		return nil
+	}
+	return c.Redirects[i].Doc
 }
 
 func (r *reader) env(c *Command, f frame) {
@@ -295,12 +290,9 @@ func (r *reader) bash(c *Command, f frame) {
 		}
 		r.nested(c, sh, r.flatten(args[0].Value), values(pos), f)
 	case len(args) == 0 || args[0].Text() == "-s" || args[0].Text() == "-":
-		for _, red := range c.Redirects {
-			if red.Doc != nil {
-				sh.Kind = HereDoc
-				r.nested(c, sh, red.Doc.text, nil, f)
-				return
-			}
+		if doc := c.hereDoc(); doc != nil {
+			sh.Kind = HereDoc
+			r.nested(c, sh, doc.text, nil, f)
 		}
 	default:
 		if t, ok := r.written(args[0].Text()); ok {
@@ -313,13 +305,10 @@ func (r *reader) bash(c *Command, f frame) {
 }
 
 func (r *reader) docker(c *Command, f frame) {
-	args := c.Args[1:]
+	args := skipOptions(c.Args[1:], nil)
 	name := strings.TrimPrefix(c.Name(), "nvidia-")
 	if name == "podman-hpc" {
 		name = "podman"
-	}
-	for len(args) > 0 && strings.HasPrefix(args[0].Text(), "-") {
-		args = args[1:]
 	}
 	if len(args) > 0 && args[0].Text() == "container" {
 		args = args[1:]
@@ -357,10 +346,7 @@ func (r *reader) inContainer(c *Command, box *Container, rest []Arg, f frame) {
 }
 
 func (r *reader) singularity(c *Command, f frame) {
-	args := c.Args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0].Text(), "-") {
-		args = args[1:]
-	}
+	args := skipOptions(c.Args[1:], nil)
 	if len(args) == 0 {
 		return
 	}
@@ -417,11 +403,9 @@ func (r *reader) ssh(c *Command, f frame) {
 	sh := c.Env.spawn(p, CommandText, c.Line)
 	sh.vars = map[string]*Var{}
 	if len(rest) == 0 {
-		for _, red := range c.Redirects {
-			if red.Doc != nil {
-				sh.Kind = HereDoc
-				r.nested(c, sh, red.Doc.text, nil, f)
-			}
+		if doc := c.hereDoc(); doc != nil {
+			sh.Kind = HereDoc
+			r.nested(c, sh, doc.text, nil, f)
 		}
 		return
 	}
