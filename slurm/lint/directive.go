@@ -117,10 +117,7 @@ func badDirective(c *checker) {
 }
 
 func noShebang(c *checker) {
-	if !c.job.Batch() || c.job.Wrapped {
-		return
-	}
-	if c.job.Shebang == "" || !c.job.Inner && c.job.Script.BOM {
+	if c.job.Batch() && (c.job.Shebang == "" || !c.job.Inner && c.job.Script.BOM) {
 		c.report(c.job.FirstLine, "")
 	}
 }

@@ -272,9 +272,7 @@ func (r *reader) written(name string) (text, bool) {
 
 // functionCall evaluates the body of a function of the script.
 func (r *reader) functionCall(fn function, c *Command, f frame) {
-	r.job.Functions[c.Name()] = true
 	f.text = fn.text
-	f.function = c.Name()
 	f.callLine = c.Line
 	f.redirs = c.Redirects
 	f.args = &params{values(c.Args[1:])}

@@ -37,9 +37,8 @@ type Command struct {
 	Loop       *Loop
 	Trap       bool // it is in the handler of a trap
 	Subst      bool // it is in $( … )
-	Function   string
-	CallLine   int // line of the call of Function
-	Seq        int // position in the order in which commands run
+	CallLine   int  // line of the call of the function that contains it, or 0
+	Seq        int  // position in the order in which commands run
 	ErrExit    bool
 	Sourced    bool // the shell has sourced a file whose text is unknown
 }
@@ -233,7 +232,7 @@ func (r *reader) command(f frame, line, end int) *Command {
 	return &Command{
 		Shell: f.sh, Env: f.sh, Place: f.sh.Place, Line: line, End: end,
 		Background: f.background, Pipe: f.pipe, PipedInto: f.pipedInto, Masked: f.masked, Checked: f.checked, Condition: f.condition,
-		Branch: f.branch, Loop: f.loop, Trap: f.trap, Subst: f.substitution, Function: f.function, CallLine: f.callLine,
+		Branch: f.branch, Loop: f.loop, Trap: f.trap, Subst: f.substitution, CallLine: f.callLine,
 		ErrExit: f.sh.ErrExit, Sourced: f.sh.Sourced, Redirects: f.redirs,
 	}
 }

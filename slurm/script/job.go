@@ -28,9 +28,9 @@ type Script struct {
 // writes and submits.
 type Job struct {
 	Script *Script
-	// Inner is true for a job that the file writes; Wrapped for sbatch --wrap.
-	Inner, Wrapped bool
-	Shebang        string
+	// Inner is true for a job that the file writes.
+	Inner   bool
+	Shebang string
 	// FirstLine is the line of the file on which the job's script begins.
 	FirstLine  int
 	Directives []Directive
@@ -50,7 +50,6 @@ type Job struct {
 	Assigned    map[string]bool
 	Written     []WrittenFile
 	Submissions []*Submission
-	Functions   map[string]bool // whether each function is called
 	Refusals    []SyntaxError
 	Breaks      []Break
 	Sources     []Source
@@ -146,7 +145,7 @@ func (r *reader) file(name string, src []byte) *Script {
 // readJob reads t as a separate script. cli are the options of the command that
 // submits it.
 func (r *reader) readJob(t text, cli Options) *Job {
-	j := &Job{Script: r.script, Inner: len(r.script.Jobs) > 0, Assigned: map[string]bool{}, Functions: map[string]bool{}, FirstLine: t.at(0)}
+	j := &Job{Script: r.script, Inner: len(r.script.Jobs) > 0, Assigned: map[string]bool{}, FirstLine: t.at(0)}
 	r.script.Jobs = append(r.script.Jobs, j)
 	saved := r.job
 	r.job = j

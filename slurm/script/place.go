@@ -14,8 +14,6 @@ type Place struct {
 	// Remote is the command that runs it on another node without srun, such as ssh,
 	// pdsh or mpirun, or nil.
 	Remote *Command
-	// Allocation is the salloc command that runs it, or nil.
-	Allocation *Step
 }
 
 // A Step is one srun command, or one salloc command.

@@ -3,7 +3,6 @@ package script
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,9 +126,6 @@ func dump(b *strings.Builder, s *Script) {
 			fmt.Fprintf(b, "trap %d %v %q ignores=%t resets=%t\n", h.Line, h.Signals, h.Text, h.Ignores, h.Resets)
 		}
 		fmt.Fprintf(b, "written %d submitted %d\n", len(j.Written), len(j.Submissions))
-		for _, f := range slices.Sorted(maps.Keys(j.Functions)) {
-			fmt.Fprintf(b, "function %s called=%t\n", f, j.Functions[f])
-		}
 		for _, r := range j.Refusals {
 			fmt.Fprintf(b, "refused %d %s\n", r.Line, r.Message)
 		}
@@ -152,7 +148,7 @@ func command(b *strings.Builder, c *Command) {
 	}
 	set := trueNames(map[string]bool{
 		"checked": c.Checked, "condition": c.Condition, "trap": c.Trap, "subst": c.Subst, "errexit": c.ErrExit, "sourced": c.Sourced,
-		"piped": c.PipedInto, "step": c.Step != nil, "container": c.Container != nil, "remote": c.Remote != nil, "allocation": c.Allocation != nil,
+		"piped": c.PipedInto, "step": c.Step != nil, "container": c.Container != nil, "remote": c.Remote != nil,
 		"background": c.Background > 0, "masked": c.Masked > 0, "loop": c.Loop != nil, "by": c.By != nil, "branch": len(c.Branch) > 0,
 	})
 	if set != "" {
@@ -175,8 +171,8 @@ func command(b *strings.Builder, c *Command) {
 			fmt.Fprintf(b, " $%s%s:%t:%t", e.Name, e.Op, e.Guarded, e.Quoted)
 		}
 	}
-	if c.Function != "" {
-		fmt.Fprintf(b, " in %s from %d", c.Function, c.CallLine)
+	if c.CallLine > 0 {
+		fmt.Fprintf(b, " called from %d", c.CallLine)
 	}
 	b.WriteByte('\n')
 }

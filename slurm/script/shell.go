@@ -194,7 +194,6 @@ type frame struct {
 	substitution bool
 	document     bool
 	depth        int
-	function     string
 	callLine     int
 	redirs       []Redirect
 	expansions   *[]Expansion
@@ -283,7 +282,6 @@ func (r *reader) stmt(s *syntax.Stmt, f frame) {
 	case *syntax.FuncDecl:
 		if c.Name != nil {
 			f.sh.funcs[c.Name.Value] = function{c.Body, f.text}
-			r.job.Functions[c.Name.Value] = false
 		}
 	case *syntax.ArithmCmd:
 		r.arith(c.X, f)

@@ -178,10 +178,8 @@ func (r *reader) srun(c *Command, f frame) {
 
 func (r *reader) salloc(c *Command, f frame) {
 	opts, rest := stepArgs(c.Args[1:])
-	p := c.Place
-	p.Allocation = &Step{Options: opts, Line: c.Line, Command: c}
-	r.job.Allocations = append(r.job.Allocations, p.Allocation)
-	r.start(c, rest, c.Env.spawn(p, Direct, c.Line), f)
+	r.job.Allocations = append(r.job.Allocations, &Step{Options: opts, Line: c.Line, Command: c})
+	r.start(c, rest, c.Env.spawn(c.Place, Direct, c.Line), f)
 }
 
 // sbatch records a submission. It also reads the submitted script, if that is a
