@@ -41,7 +41,7 @@ func (s Spec) part(i int) (Spec, FieldErrors) {
 		key = strings.ReplaceAll(key, "-", "_")
 		if !given || value == "" || !slices.Contains(componentFields, key) {
 			d.errs = append(d.errs, &FieldError{
-				Field: at, Value: word, Msg: phrase("is not what a component can have of its own", "不是组成部分可以单独设置的内容"),
+				Field: at, Value: word, Msg: phrase("is not a field that a component can set", "不是组成部分可以单独设置的内容"),
 				Fix: phrase("name=value, with one of %s", "写成 name=value，字段为 %s 之一", strings.Join(componentFields, ", ")),
 			})
 			continue
@@ -65,7 +65,7 @@ func (v *validator) components(s Spec) {
 		return
 	}
 	if len(s.Components) == 1 {
-		v.add("components", "", phrase("is one component, which is no heterogeneous job", "只有一个组成部分，不是异构作业"), phrase("give two or more, or leave it out", "请给出两个或更多，或去掉它"))
+		v.add("components", "", phrase("has only one component, so the job is not heterogeneous", "只有一个组成部分，不是异构作业"), phrase("give two or more, or leave it out", "请给出两个或更多，或去掉它"))
 	}
 	total := 0
 	var gpus *int
@@ -97,11 +97,11 @@ func (v *validator) components(s Spec) {
 			gpus = part.GPUsPerNode
 		}
 		if n := part.GPUsPerNode; (n == nil) != (gpus == nil) || n != nil && *n != *gpus {
-			v.add(at+".gpus_per_node", "", phrase("differs from the other components'", "与其他部分不同"), phrase("the same number in all: every node starts as many ranks", "所有部分相同：每个节点启动同样多的 rank"))
+			v.add(at+".gpus_per_node", "", phrase("differs from the other components'", "与其他部分不同"), phrase("give all components the same number: every node starts the same number of ranks", "所有部分相同：每个节点启动同样多的 rank"))
 		}
 	}
 	if s.Nodes != nil && *s.Nodes != total {
-		v.add("nodes", strconv.Itoa(*s.Nodes), phrase("is not what the components have together: %d", "与各组成部分的合计 %d 不同", total), phrase("leave it out, or give the total", "请去掉，或写合计数"))
+		v.add("nodes", strconv.Itoa(*s.Nodes), phrase("differs from the total of the components: %d", "与各组成部分的合计 %d 不同", total), phrase("leave it out, or give the total", "请去掉，或写合计数"))
 	}
 	for _, f := range []struct {
 		field string

@@ -43,7 +43,7 @@ func form(re string, fix lang.Text) grammar {
 		if why := unprintable(v); why != fine {
 			return why
 		}
-		return phrase("has another form", "格式不符")
+		return phrase("does not have the expected form", "格式不符")
 	}, fix}
 }
 
@@ -54,9 +54,9 @@ func oneOf(words ...string) grammar {
 			return fine
 		}
 		if meant := nearest(v, words); meant != "" {
-			return phrase("is not one of the words it may be; did you mean %s?", "不在可选值之列；是否想写 %s？", meant)
+			return phrase("is not one of the allowed words; did you mean %s?", "不在可选值之列；是否想写 %s？", meant)
 		}
-		return phrase("is not one of the words it may be", "不在可选值之列")
+		return phrase("is not one of the allowed words", "不在可选值之列")
 	}, oneOfThese(words)}
 }
 
@@ -67,7 +67,7 @@ func unprintable(v string) lang.Text {
 	}
 	for _, r := range v {
 		if shellword.Invisible(r) {
-			return phrase("holds the character %U, which does not show", "含有不可见字符 %U", r)
+			return phrase("contains the invisible character %U", "含有不可见字符 %U", r)
 		}
 	}
 	return fine
@@ -163,11 +163,11 @@ var signalForm = lazy.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@(
 func checkSignal(v string) lang.Text {
 	m := signalForm.FindStringSubmatch(v)
 	if m == nil {
-		return cmp.Or(unprintable(v), phrase("has another form", "格式不符"))
+		return cmp.Or(unprintable(v), phrase("does not have the expected form", "格式不符"))
 	}
 	n, err := strconv.Atoi(m[1])
 	if isNumber := err == nil && n >= 1 && n <= 64; !isNumber && !slices.Contains(signals, strings.ToUpper(m[1])) {
-		return phrase("names no signal that Slurm knows", "不是 Slurm 认识的信号")
+		return phrase("is not a signal that Slurm knows", "不是 Slurm 认识的信号")
 	}
 	if seconds, _ := strconv.Atoi(m[2]); seconds > 65535 {
 		return phrase("is more than 65535 seconds early", "提前量超过 65535 秒")
@@ -189,7 +189,7 @@ func checkDependency(v string) lang.Text {
 		one = strings.TrimSuffix(one, " ")
 		switch {
 		case bareID.MatchString(one):
-			return phrase("does not say which end to wait for (Slurm would take afterany)", "没有说明等待哪种结束（Slurm 会当作 afterany）")
+			return phrase("does not say which end to wait for (Slurm would use afterany)", "没有说明等待哪种结束（Slurm 会当作 afterany）")
 		case strings.HasPrefix(one, "expand"):
 			return phrase("would change another job", "会改变另一个作业")
 		case !dependencyForm.MatchString(one):
@@ -197,7 +197,7 @@ func checkDependency(v string) lang.Text {
 		}
 	}
 	if strings.Trim(v, ",?") != v || v == "" {
-		return phrase("ends in the middle", "不完整")
+		return phrase("is incomplete", "不完整")
 	}
 	return fine
 }
@@ -211,7 +211,7 @@ func checkArray(v string) lang.Text {
 	list, most, limited := strings.Cut(v, "%")
 	if limited {
 		if n, err := strconv.Atoi(most); err != nil || n < 1 || most[0] == '+' {
-			return phrase("lets no element run: a number of at least 1 follows %", "不允许任何元素运行：% 之后须为至少 1 的数")
+			return phrase("lets no element run: % needs a number of at least 1 after it", "不允许任何元素运行：% 之后须为至少 1 的数")
 		}
 	}
 	for _, s := range strings.Split(list, ",") {
@@ -242,7 +242,7 @@ var uncounted = lazy.New(`\*(?:0|[^0-9]|$)`)
 
 func checkConstraint(v string) lang.Text {
 	if !constraintForm.MatchString(v) {
-		return cmp.Or(unprintable(v), phrase("has a character that features do not have", "含有节点特性不会有的字符"))
+		return cmp.Or(unprintable(v), phrase("has a character that is not allowed in features", "含有节点特性不会有的字符"))
 	}
 	var open []byte
 	for i := range len(v) {
@@ -292,7 +292,7 @@ func checkBegin(v string) lang.Text {
 	}
 	if d := isoDate.FindString(v); d != "" {
 		if _, err := time.Parse(time.DateOnly, d); err != nil {
-			return phrase("names a day that no month has", "日期不存在")
+			return phrase("names a date that does not exist", "日期不存在")
 		}
 	}
 	return fine
@@ -322,7 +322,7 @@ func checkPath(v string) lang.Text {
 	case strings.HasPrefix(v, "~"):
 		return phrase("starts with '~', which is not expanded", "以 '~' 开头，而此处不会展开")
 	case slices.Contains(strings.Split(v, "/"), ".."):
-		return phrase("goes up with '..'", "用 '..' 指向了上级目录")
+		return phrase("contains '..', which leads to a parent folder", "用 '..' 指向了上级目录")
 	}
 	return fine
 }
@@ -386,7 +386,7 @@ var mountFlags = lazy.New(`^[A-Za-z0-9_=+,-]{1,128}$`)
 func checkMount(v string) lang.Text {
 	parts := strings.Split(v, ":")
 	if len(parts) > 3 {
-		return phrase("has more than host:inside:flags", "多于 host:inside:flags 三段")
+		return phrase("has more parts than host:inside:flags", "多于 host:inside:flags 三段")
 	}
 	for _, p := range parts[:min(2, len(parts))] {
 		if why := checkAbsolute(p); why != fine {
@@ -400,7 +400,7 @@ func checkMount(v string) lang.Text {
 		return phrase("would hide the whole image", "会遮住整个镜像")
 	}
 	if len(parts) == 3 && !mountFlags.MatchString(parts[2]) {
-		return phrase("has flags that no runtime knows", "含有任何容器运行时都不认识的标志")
+		return phrase("has flags that no container runtime knows", "含有任何容器运行时都不认识的标志")
 	}
 	return fine
 }

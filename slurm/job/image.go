@@ -40,7 +40,7 @@ type Image struct {
 func Images(in Image) ([]Step, error) {
 	in.Variant = cmp.Or(in.Variant, "dev")
 	if in.Variant != "dev" && in.Variant != "lts" {
-		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: phrase("is not an image of Megatron-LM's", "不是 Megatron-LM 的镜像"), Fix: phrase("dev or lts", "dev 或 lts")}
+		return nil, &FieldError{Field: "variant", Value: in.Variant, Msg: phrase("is not a Megatron-LM image", "不是 Megatron-LM 的镜像"), Fix: phrase("dev or lts", "dev 或 lts")}
 	}
 	tree := "."
 	if in.Worktree != "" {

@@ -115,12 +115,12 @@ func (m *importer) start() {
 	}
 	st := m.job.Training(ownProgram)
 	if len(m.job.Starts) > 1 {
-		m.note(st.Line, st.Name(), "the training among several starts: the others are not carried", "有多条启动命令，只取训练这一条，其余未导入")
+		m.note(st.Line, st.Name(), "one of several starts: only the training is imported", "有多条启动命令，只取训练这一条，其余未导入")
 	}
 	for _, c := range st.Chain() {
 		m.imported[c] = true
 		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(wrappers, name) {
-			m.note(c.Line, name, "it stands before the program and is not carried: launcher: custom takes any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
+			m.note(c.Line, name, "this command before the program is not imported: launcher: custom accepts any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
 		}
 	}
 	m.launcher(st)
@@ -174,7 +174,7 @@ func (m *importer) launcher(st *script.Start) {
 		m.launcherFlag(f)
 	}
 	if st.FlagsUnknown {
-		m.note(st.Line, st.Name(), "some of the launcher's options are not shown by the file", "启动器的部分选项文件中没有给出")
+		m.note(st.Line, st.Name(), "the file does not show some of the launcher's options", "启动器的部分选项文件中没有给出")
 	}
 }
 
@@ -218,7 +218,7 @@ func (m *importer) launcherFlag(f script.Option) {
 	case "tee", "log-dir", "redirects", "role":
 		m.note(f.Line, "--"+f.Name, "monitor sets it", "由 monitor 设置")
 	default:
-		m.note(f.Line, "--"+f.Name, "an option of the launcher that the specification does not carry", "规格不包含的启动器选项")
+		m.note(f.Line, "--"+f.Name, "a launcher option that the specification does not have", "规格不包含的启动器选项")
 	}
 }
 
@@ -243,7 +243,7 @@ func (m *importer) step(s *script.Step) {
 		m.srun(o, "")
 	}
 	if s.OptionsUnknown {
-		m.note(s.Line, "srun", "some of its options are not shown by the file", "部分选项文件中没有给出")
+		m.note(s.Line, "srun", "the file does not show some of its options", "部分选项文件中没有给出")
 	}
 }
 
@@ -278,11 +278,11 @@ func (m *importer) container(c *script.Container) {
 		m.spec.Container.Mounts = append(m.spec.Container.Mounts, text)
 	}
 	if c.MountsUnknown {
-		m.note(c.Line, c.Runtime, "some mounts are not shown by the file", "部分挂载文件中没有给出")
+		m.note(c.Line, c.Runtime, "the file does not show some mounts", "部分挂载文件中没有给出")
 	}
 	m.spec.Container.Workdir, _ = c.Workdir.Literal()
 	if c.EnvFile {
-		m.note(c.Line, "--env-file", "what that file sets is not carried", "该文件设置的变量没有导入")
+		m.note(c.Line, "--env-file", "the variables that this file sets are not imported", "该文件设置的变量没有导入")
 	}
 }
 
@@ -307,7 +307,7 @@ func (m *importer) worktree(st *script.Start) {
 		m.note(st.Line, dir, "the file does not show this folder, where the code lies: give worktree", "文件没有给出代码所在的这个目录：请填写 worktree")
 		return
 	}
-	m.note(0, "worktree", "the script does not say where the code lies: give worktree", "脚本没有说明代码目录：请填写 worktree")
+	m.note(0, "worktree", "the script does not show the folder of the code: give worktree", "脚本没有说明代码目录：请填写 worktree")
 }
 
 // hiddenFolder returns the folder of the program, or else the working directory, as
@@ -359,10 +359,10 @@ func (m *importer) noteOtherCommands() {
 		if m.activates(words) {
 			continue
 		}
-		m.note(c.Line, strings.Join(words, " "), "this command is not carried: do it before submitting, in the image, or in the environment", "该命令没有导入：请在提交前、镜像内或环境中完成")
+		m.note(c.Line, strings.Join(words, " "), "this command is not imported: run it before submitting, in the image, or in the environment", "该命令没有导入：请在提交前、镜像内或环境中完成")
 	}
 	for _, h := range m.job.Handlers {
-		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a handler of signals is not carried: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
+		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a signal handler is not imported: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
 	}
 }
 

@@ -64,9 +64,9 @@ func (m *importer) choices(words string) {
 			value = string(r[:60]) + "…"
 		}
 		if c.Default {
-			m.mark(Taken, c.Line, c.Name+"="+value, "its default is taken: the environment may set it otherwise", "取其默认值：环境可能另有设置")
+			m.mark(Taken, c.Line, c.Name+"="+value, "its default is used: the environment may set another value", "取其默认值：环境可能另有设置")
 		} else {
-			m.mark(Taken, c.Line, c.Name+"="+value, "a branch sets it otherwise: this one of its values is taken", "分支中另有取值：这里取此值")
+			m.mark(Taken, c.Line, c.Name+"="+value, "branches set several values: this one is used", "分支中另有取值：这里取此值")
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (m *importer) variables(st *script.Start) {
 			m.note(v.Line(), name, "a secret stays out of the specification: export it before submitting, or use the secrets file", "密钥不写入规格：请在提交前导出，或使用密钥文件")
 		case name == "PATH" && m.addsToPath(v):
 		case isDenied(name):
-			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not carried", "该变量会改变 shell 或 Slurm 本身，不导入")
+			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not imported", "该变量会改变 shell 或 Slurm 本身，不导入")
 		case !literal:
 			m.note(v.Line(), name+"="+v.String(), "the file does not show this value", "文件没有给出该值")
 		default:

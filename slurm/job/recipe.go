@@ -170,7 +170,7 @@ func fromRecipe(values map[string]string) (Spec, []Note) {
 		tell("build: "+build, "the image that CI builds: give container.image", "CI 构建的镜像：请填写 container.image")
 	}
 	if values["script_setup"] != "" {
-		tell("script_setup", "prepares the container in CI and is not carried", "在 CI 中准备容器的步骤，没有导入")
+		tell("script_setup", "prepares the container in CI and is not imported", "在 CI 中准备容器的步骤，没有导入")
 	}
 	if n := values["n_repeat"]; n != "" && n != "1" {
 		tell("n_repeat: "+n, "CI runs it so often: submit it again, or use an array", "CI 会重复运行这么多次：请重复提交，或使用数组")

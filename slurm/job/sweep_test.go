@@ -81,7 +81,7 @@ func TestASweepThatMakesNoSenseIsRefused(t *testing.T) {
 		"env.HF_TOKEN=x":            "looks like a secret",
 		"seed=1..1001":              "makes more than 1000 points",
 		"seed=1..999999999":         "makes more than 1000 points",
-		"lr=1\n2":                   "which does not show",
+		"lr=1\n2":                   "contains the invisible character",
 		"seed=1..999999999..999999": "makes more than 1000 points",
 	} {
 		s := twoNodes()

@@ -140,7 +140,7 @@ func (v *validator) program(s Spec) {
 	}
 	unmountable := func(field, dir string) {
 		if s.contained() && strings.ContainsAny(dir, ":,") {
-			v.add(field, dir, phrase("has a ':' or a ',', which no container's mount can carry", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
+			v.add(field, dir, phrase("has a ':' or a ',', which a container mount cannot contain", "含有 ':' 或 ','，容器挂载无法表示"), phrase("give a path without them", "请给出不含它们的路径"))
 		}
 	}
 	if path.IsAbs(s.LogDir) {
@@ -183,10 +183,10 @@ func (v *validator) words(field string, words []string) {
 	for _, w := range words {
 		switch {
 		case strings.ContainsRune(w, 0):
-			v.add(field, w, phrase("holds a NUL byte, which no argument can carry", "含有 NUL 字节，参数无法携带"), phrase("leave it out", "请去掉"))
+			v.add(field, w, phrase("contains a NUL byte, which an argument cannot contain", "含有 NUL 字节，参数无法携带"), phrase("leave it out", "请去掉"))
 			return
 		case len(w) >= maxWord:
-			v.add(field, w, phrase("is longer than the system takes as one argument", "超过系统允许的单个参数长度"), phrase("put it in a file", "请放入文件"))
+			v.add(field, w, phrase("is longer than the system allows for one argument", "超过系统允许的单个参数长度"), phrase("put it in a file", "请放入文件"))
 			return
 		}
 	}
@@ -234,7 +234,7 @@ func (v *validator) environment(field string, env map[string]string) {
 		case envNameGrammar.check(name) != fine:
 			v.add(field, name, phrase("is not a variable's name", "不是有效的变量名"), give(envNameGrammar.fix))
 		case name == "PATH":
-			v.add(at, "", phrase("may not be set: the launch itself needs what it names", "不允许设置：启动本身要用到其中的程序"), use("path"))
+			v.add(at, "", phrase("may not be set: the launch itself needs the programs on it", "不允许设置：启动本身要用到其中的程序"), use("path"))
 		case isDenied(name):
 			v.add(at, "", phrase("may not be set: it changes how the shell, the loader or Slurm works", "不允许设置：它会改变 shell、加载器或 Slurm 的行为"), phrase("leave it out", "请去掉"))
 		case slices.Contains(taken, name):
@@ -244,9 +244,9 @@ func (v *validator) environment(field string, env map[string]string) {
 		case secretName.MatchString(name) && value != "":
 			v.add(at, "", phrase("looks like a secret, and a specification is stored and shown", "像是密钥，而规格会被保存和显示"), phrase("leave it out: export it before submitting, or put it in the secrets file (mode 600)", "请去掉：在提交前 export，或放入密钥文件（权限 600）"))
 		case strings.ContainsRune(value, 0):
-			v.add(at, value, phrase("holds a NUL byte, which no variable can carry", "含有 NUL 字节，环境变量无法携带"), phrase("leave it out", "请去掉"))
+			v.add(at, value, phrase("contains a NUL byte, which a variable cannot contain", "含有 NUL 字节，环境变量无法携带"), phrase("leave it out", "请去掉"))
 		case len(name)+len(value)+2 > maxWord:
-			v.add(at, "", phrase("is longer than the system takes", "超过系统允许的长度"), phrase("put it in a file", "请放入文件"))
+			v.add(at, "", phrase("is longer than the system allows", "超过系统允许的长度"), phrase("put it in a file", "请放入文件"))
 		}
 	}
 }
