@@ -16,7 +16,7 @@ var containerRules = []Rule{
 	{
 		ID: "scontrol-in-container", Severity: rules.Error, check: scontrolInContainer,
 		Why: lang.Text{
-			EN: "a Slurm command runs inside the container: the image has no Slurm client, or not its configuration",
+			EN: "a Slurm command runs inside the container: the image has no Slurm client or no Slurm configuration",
 			ZH: "在容器内执行 Slurm 命令：镜像里没有 Slurm 客户端或其配置",
 		},
 		Fix: lang.Text{

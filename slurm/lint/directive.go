@@ -19,13 +19,13 @@ var directiveRules = []Rule{
 	},
 	{
 		ID: "sbatch-variable", Severity: rules.Error, check: sbatchVariable,
-		Why: lang.Text{EN: "sbatch does not expand variables in a directive: the text is taken as it stands", ZH: "sbatch 不会展开指令中的变量：文本原样使用"},
+		Why: lang.Text{EN: "sbatch does not expand variables in a directive: it uses the text literally", ZH: "sbatch 不会展开指令中的变量：文本原样使用"},
 		Fix: lang.Text{EN: "use %u, %j or %x in file names, or give the option on the sbatch command line", ZH: "文件名中用 %u、%j、%x，或在 sbatch 命令行上给出该选项"},
 	},
 	{
 		ID: "bad-directive", Severity: rules.Error, check: badDirective,
 		Why: lang.Text{EN: "sbatch refuses the script", ZH: "sbatch 会拒绝这个脚本"},
-		Fix: lang.Text{EN: "mend the directive (man sbatch names the options)", ZH: "改正这条指令（选项见 man sbatch）"},
+		Fix: lang.Text{EN: "correct the directive (man sbatch lists the options)", ZH: "改正这条指令（选项见 man sbatch）"},
 	},
 	{
 		ID: "no-shebang", Severity: rules.Error, check: noShebang,
@@ -56,7 +56,7 @@ var directiveRules = []Rule{
 	},
 	{
 		ID: "no-gpu-request", Severity: rules.Warning, check: noGPURequest,
-		Why: lang.Text{EN: "no option asks for GPUs: where Slurm schedules them, the training sees none", ZH: "没有申请 GPU 的选项：在由 Slurm 调度 GPU 的集群上，训练看不到任何 GPU"},
+		Why: lang.Text{EN: "no option requests GPUs: if Slurm schedules GPUs, the training sees none", ZH: "没有申请 GPU 的选项：在由 Slurm 调度 GPU 的集群上，训练看不到任何 GPU"},
 		Fix: lang.Text{EN: "#SBATCH --gpus-per-node=N", ZH: "加上 #SBATCH --gpus-per-node=N"},
 	},
 	{

@@ -23,7 +23,7 @@ var endRules = []Rule{
 	{
 		ID: "exit-status-lost", Severity: rules.Warning, check: exitStatusLost,
 		Why: lang.Text{
-			EN: "this gives the job its status, and that of the training is thrown away: a failed training looks COMPLETED, and afterok goes on",
+			EN: "this command sets the job's exit status, and the status of the training is lost: a failed training looks COMPLETED, and afterok jobs start",
 			ZH: "作业的返回值由它决定，训练的返回值被丢弃：失败的训练看起来是 COMPLETED，afterok 的作业也会继续",
 		},
 		Fix: lang.Text{EN: "set -e, or rc=$? after the launch and exit $rc at the end", ZH: "使用 set -e，或在启动后 rc=$?，最后 exit $rc"},
@@ -31,7 +31,7 @@ var endRules = []Rule{
 	{
 		ID: "signal-without-handler", Severity: rules.Warning, check: signalWithoutHandler,
 		Why: lang.Text{
-			EN: "nobody handles the signal of --signal where it is sent: the job is killed early, or nothing happens",
+			EN: "nothing handles the signal of --signal where Slurm sends it: the job is killed early, or nothing happens",
 			ZH: "--signal 指定的信号没有人处理：作业会被提前杀掉，或什么也不发生",
 		},
 		Fix: lang.Text{

@@ -34,15 +34,15 @@ var environmentRules = []Rule{
 	},
 	{
 		ID: "secrets-in-script", Severity: rules.Error, check: secrets,
-		Why: lang.Text{EN: "a secret is written out: others can read it in scontrol, in git and in logs", ZH: "密钥明文写在脚本里：别人可以通过 scontrol、git 或日志读到"},
+		Why: lang.Text{EN: "the script contains a secret as plain text: others can read it in scontrol, in git and in logs", ZH: "密钥明文写在脚本里：别人可以通过 scontrol、git 或日志读到"},
 		Fix: lang.Text{
-			EN: `read it from a file that only you can read: export NAME="$(cat ~/.secrets/name)", and withdraw this one`,
+			EN: `read it from a file that only you can read: export NAME="$(cat ~/.secrets/name)", and revoke this one`,
 			ZH: `从权限 600 的文件读取：export NAME="$(cat ~/.secrets/name)"，并作废当前这个密钥`,
 		},
 	},
 	{
 		ID: "no-such-timeout", Severity: rules.Warning, check: noSuchTimeout,
-		Why: lang.Text{EN: "this variable sets no timeout: nothing gets longer", ZH: "这个变量并不设置超时：不会有任何超时变长"},
+		Why: lang.Text{EN: "this variable does not set a timeout: no timeout gets longer", ZH: "这个变量并不设置超时：不会有任何超时变长"},
 		Fix: lang.Text{
 			EN: "--distributed-timeout-minutes of Megatron, or timeout= of torch.distributed.init_process_group",
 			ZH: "改用 Megatron 的 --distributed-timeout-minutes，或 torch.distributed.init_process_group 的 timeout=",

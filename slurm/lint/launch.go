@@ -41,7 +41,7 @@ var launchRules = []Rule{
 			ZH: "torchrun 从 PATH 中查找，用到的 Python 可能看不到项目的虚拟环境",
 		},
 		Fix: lang.Text{
-			EN: "uv run python -m torch.distributed.run (or python -m torch.distributed.run of the wanted environment)",
+			EN: "uv run python -m torch.distributed.run (or python -m torch.distributed.run in the right environment)",
 			ZH: "改用 uv run python -m torch.distributed.run（或目标环境里的 python -m torch.distributed.run）",
 		},
 	},
@@ -56,7 +56,7 @@ var launchRules = []Rule{
 	{
 		ID: "nnodes-mismatch", Severity: rules.Error, check: nnodesMismatch,
 		Why: lang.Text{
-			EN: "the written number of nodes differs from the allocation: the launch waits for nodes that never come, or leaves some out",
+			EN: "the hard-coded number of nodes differs from the allocation: the launch waits for nodes that never come, or leaves some out",
 			ZH: "写死的节点数与申请的节点数不一致：要么一直等待不存在的节点，要么有节点被漏掉",
 		},
 		Fix: lang.Text{EN: "use $SLURM_NNODES", ZH: "改用 $SLURM_NNODES"},

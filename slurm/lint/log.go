@@ -36,13 +36,13 @@ var logRules = []Rule{
 	},
 	{
 		ID: "requeue-log-truncated", Severity: rules.Warning, check: requeueLog,
-		Why: lang.Text{EN: "a requeued job writes to the same log and truncates it: what the failed run said is lost", ZH: "重新排队的作业会写同一个日志并把它清空：失败那一次的输出就丢了"},
+		Why: lang.Text{EN: "a requeued job writes to the same log and truncates it: the output of the failed run is lost", ZH: "重新排队的作业会写同一个日志并把它清空：失败那一次的输出就丢了"},
 		Fix: lang.Text{EN: "#SBATCH --open-mode=append", ZH: "加上 #SBATCH --open-mode=append"},
 	},
 	{
 		ID: "restart-without-load", Severity: rules.Warning, check: restartWithoutLoad,
 		Why: lang.Text{
-			EN: "the job is meant to go on after a restart, but saves without loading: every part starts from step 0 and overwrites",
+			EN: "the job continues after a restart, but saves without loading: every part starts from step 0 and overwrites the checkpoints",
 			ZH: "作业会重启接力，却只有 --save 没有 --load：每一段都从第 0 步开始并覆盖之前的结果",
 		},
 		Fix: lang.Text{EN: "add --load with the folder of --save", ZH: "加上 --load，指向与 --save 相同的目录"},

@@ -38,13 +38,13 @@ var megatronRules = []Rule{
 	},
 	{
 		ID: "unknown-megatron-flag", Severity: rules.Error, check: unknownFlag,
-		Why: lang.Text{EN: "Megatron's parser does not know this flag (abbreviations are off) and ends", ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出"},
-		Fix: lang.Text{EN: "remove it, or give its right name", ZH: "删掉它，或改成正确的名字"},
+		Why: lang.Text{EN: "Megatron's parser does not know this flag (abbreviations are off) and exits", ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出"},
+		Fix: lang.Text{EN: "remove it, or use its correct name", ZH: "删掉它，或改成正确的名字"},
 	},
 	{
 		ID: "megatron-flag-type", Severity: rules.Error, check: flagType,
 		Why: lang.Text{EN: "Megatron's parser refuses the value", ZH: "Megatron 的解析器会拒绝这个取值"},
-		Fix: lang.Text{EN: "mend the value", ZH: "改正取值"},
+		Fix: lang.Text{EN: "correct the value", ZH: "改正取值"},
 	},
 }
 

@@ -23,7 +23,7 @@ var rendezvousRules = []Rule{
 	{
 		ID: "missing-rendezvous", Severity: rules.Error, check: missingRendezvous,
 		Why: lang.Text{
-			EN: "the launcher on several nodes is told no master address and no rendezvous endpoint; it does not read MASTER_ADDR and falls back to 127.0.0.1",
+			EN: "the launcher runs on several nodes without a master address or a rendezvous endpoint; it does not read MASTER_ADDR and falls back to 127.0.0.1",
 			ZH: "多节点启动时没有给 launcher 主节点地址或 rendezvous endpoint；它不读取 MASTER_ADDR，默认使用 127.0.0.1",
 		},
 		Fix: lang.Text{EN: "pass --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT", ZH: "传入 --master-addr=$MASTER_ADDR --master-port=$MASTER_PORT"},
@@ -52,7 +52,7 @@ var rendezvousRules = []Rule{
 	},
 	{
 		ID: "independent-groups", Severity: rules.Error, check: independentGroups,
-		Why: lang.Text{EN: "every node trains alone in a group of its own, and they overwrite one another's checkpoints", ZH: "每个节点各自成组、单独训练，并互相覆盖检查点"},
+		Why: lang.Text{EN: "every node trains in a separate group, and they overwrite one another's checkpoints", ZH: "每个节点各自成组、单独训练，并互相覆盖检查点"},
 		Fix: lang.Text{
 			EN: "one group: --nnodes=$SLURM_NNODES with a rendezvous, without --standalone",
 			ZH: "组成一个整体：去掉 --standalone，使用 --nnodes=$SLURM_NNODES 和 rendezvous 参数",
@@ -61,7 +61,7 @@ var rendezvousRules = []Rule{
 	{
 		ID: "launcher-nested", Severity: rules.Error, check: launcherNested,
 		Why: lang.Text{
-			EN: "this starter reaches all nodes by itself, and srun starts it on every node: the job runs once per node",
+			EN: "this command starts processes on all nodes by itself, and srun starts it on every node: the job runs once per node",
 			ZH: "这个启动器自己会到达所有节点，而 srun 又在每个节点上各启动一次：整个作业会被重复启动",
 		},
 		Fix: lang.Text{EN: "start it once, without srun", ZH: "只启动一次，不要用 srun"},
@@ -69,7 +69,7 @@ var rendezvousRules = []Rule{
 	{
 		ID: "rank-env-missing", Severity: rules.Error, check: rankEnvMissing,
 		Why: lang.Text{
-			EN: "several tasks of a torch program without a launcher and without RANK, WORLD_SIZE and LOCAL_RANK: unless it reads SLURM_PROCID itself, every process takes itself for rank 0 of 1",
+			EN: "several tasks run a torch program without a launcher and without RANK, WORLD_SIZE and LOCAL_RANK: unless the program reads SLURM_PROCID itself, every process acts as rank 0 of 1",
 			ZH: "直接用 srun 启动多个 torch 进程，却没有设置 RANK、WORLD_SIZE、LOCAL_RANK：除非程序自己读取 SLURM_PROCID，否则每个进程都以为自己是唯一的 rank 0",
 		},
 		Fix: lang.Text{

@@ -32,11 +32,11 @@ var stepRules = []Rule{
 	{
 		ID: "step-without-overlap", Severity: rules.Error, check: stepWithoutOverlap,
 		Why: lang.Text{
-			EN: "a second step beside a running one wants the same resources, so it waits until the first one ends",
+			EN: "a second step needs the same resources as a running step, so it waits until that one ends",
 			ZH: "另一个 step 与正在运行的 step 抢同一份资源，会一直等到前者结束才启动",
 		},
 		Fix: lang.Text{
-			EN: "srun --overlap --gres=gpu:0 for a helper step; steps that all need GPUs get each its share, --exact --gpus-per-node=N, or run one after the other",
+			EN: "srun --overlap --gres=gpu:0 for a helper step; give steps that all need GPUs a share each (--exact --gpus-per-node=N), or run them one after the other",
 			ZH: "给辅助 step 加上 srun --overlap --gres=gpu:0；都要用 GPU 的 step 各取一份（--exact --gpus-per-node=N），或依次运行",
 		},
 	},

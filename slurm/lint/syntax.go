@@ -21,12 +21,12 @@ var syntaxRules = []Rule{
 	{
 		ID: "syntax-error", Severity: rules.Error, check: syntaxError,
 		Why: lang.Text{EN: "bash refuses the script here", ZH: "bash 在这里拒绝该脚本"},
-		Fix: lang.Text{EN: "close or mend it (bash -n names the place)", ZH: "补全或改正此处（bash -n 可检查）"},
+		Fix: lang.Text{EN: "close or correct it (bash -n shows the place)", ZH: "补全或改正此处（bash -n 可检查）"},
 	},
 	{
 		ID: "bash-in-sh", Severity: rules.Error, check: bashInSh,
 		Why: lang.Text{
-			EN: "the first line asks for sh, and this is bash: where sh is dash the script fails",
+			EN: "the first line asks for sh, but this is bash syntax: the script fails if sh is dash",
 			ZH: "首行指定的是 sh，而这里用了 bash 语法：在 sh 为 dash 的系统上会失败",
 		},
 		Fix: lang.Text{EN: "#!/bin/bash", ZH: "首行改为 #!/bin/bash"},

@@ -50,7 +50,7 @@ var valueRules = []Rule{
 	},
 	{
 		ID: "bad-assignment", Severity: rules.Error, check: badAssignment,
-		Why: lang.Text{EN: "this is no assignment in bash: the value stays unset", ZH: "这不是 bash 的赋值写法：变量不会被设置"},
+		Why: lang.Text{EN: "bash does not read this as an assignment: the variable stays unset", ZH: "这不是 bash 的赋值写法：变量不会被设置"},
 		Fix: lang.Text{EN: "NAME=value, without blanks, $ or set", ZH: "写成 NAME=value：不要空格，不要 $，不要 set"},
 	},
 }
