@@ -12,7 +12,7 @@ func TestDiffSaysWhatChangedInARun(t *testing.T) {
 	a := twoNodes("--lr", "3e-4", "--bf16", "--data-path", "1", "/a")
 	a.Env = map[string]string{"A": "1", "B": "2"}
 	b := twoNodes("--bf16", "--data-path", "1", "/b c", "--lr=1e-4", "--fp8")
-	b.Nodes, b.Time, b.Env, b.Guards = ptr(4), "60", map[string]string{"B": "3", "C": ""}, ptr(false)
+	b.Nodes, b.Time, b.Env, b.Guards = new(4), "60", map[string]string{"B": "3", "C": ""}, new(false)
 	b.Container = job.Container{Runtime: job.Pyxis, Image: "/i.sqsh"}
 	require.Equal(t, []job.Change{
 		{"nodes", "2", "4"},

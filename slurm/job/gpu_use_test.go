@@ -17,7 +17,7 @@ import (
 // is true on their node.
 func watched(gpus int, condition string) job.Spec {
 	s := twoNodes()
-	s.GPUsPerNode, s.Guards, s.Preset = ptr(gpus), ptr(false), []string{"gpu-use"}
+	s.GPUsPerNode, s.Guards, s.Preset = new(gpus), new(false), []string{"gpu-use"}
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", "until " + condition + "; do /bin/sleep 0.1; done", "_"}
 	return s
 }
@@ -80,8 +80,8 @@ func TestGPUsAreOnlyWatchedWhereTracesAreLeft(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*job.Spec){
 		"not asked for": func(s *job.Spec) { s.Preset = nil },
-		"no GPUs":       func(s *job.Spec) { s.GPUsPerNode = ptr(0) },
-		"no traces":     func(s *job.Spec) { s.Monitor = ptr(false) },
+		"no GPUs":       func(s *job.Spec) { s.GPUsPerNode = new(0) },
+		"no traces":     func(s *job.Spec) { s.Monitor = new(false) },
 	} {
 		s := watched(2, "true")
 		change(&s)
@@ -97,7 +97,7 @@ func TestGPUsAreWatchedOnSlurm(t *testing.T) {
 	d := onSlurm(t)
 	d.file("bin/nvidia-smi", "#!/bin/sh\nprintf '0, 97, 70000\\n1, 0, 3\\n'\n")
 	id := d.submit(d.spec("watched", func(s *job.Spec) {
-		s.Nodes, s.GPUsPerNode, s.Monitor, s.Preset, s.Path = ptr(2), ptr(2), nil, []string{"gpu-use"}, []string{filepath.Join(d.tree, "bin")}
+		s.Nodes, s.GPUsPerNode, s.Monitor, s.Preset, s.Path = new(2), new(2), nil, []string{"gpu-use"}, []string{filepath.Join(d.tree, "bin")}
 		s.LauncherArgv = []string{"bash", "-c", "until [[ -e go ]]; do sleep 0.2; done", "_"}
 	}))
 	var files []string

@@ -107,10 +107,10 @@ func TestAnUnresolvableNameIsOneWarningAndTheJobGoesOn(t *testing.T) {
 func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
 	t.Parallel()
 	s := twoNodes()
-	s.Monitor = ptr(false)
+	s.Monitor = new(false)
 	// The ranks of the node that cannot reach the first one run until the warning.
 	s.Launcher, s.LauncherArgv = job.Custom, []string{"bash", "-c", `[[ $SLURM_NODEID == 0 ]] || until grep -q "no answer" "$HOME/output"; do /bin/sleep 0.1; done`, "_"}
-	s.MasterPort = ptr(19541) // below the ports that tests and the system assign
+	s.MasterPort = new(19541) // below the ports that tests and the system assign
 	path := pathWithout(t, "sleep", "scontrol")
 	bin := strings.TrimPrefix(path, "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "scontrol"), []byte("#!/bin/sh\necho localhost\n"), 0o755))
@@ -123,7 +123,7 @@ func TestAFirstNodeOutOfReachIsOneWarning(t *testing.T) {
 func TestAPathThatOnlyLooksLocalIsAWarning(t *testing.T) {
 	t.Parallel()
 	s := twoNodes()
-	s.Monitor = ptr(false)
+	s.Monitor = new(false)
 	bin := strings.TrimPrefix(pathWithout(t, "stat"), "PATH=")
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "stat"), []byte("#!/bin/sh\necho tmpfs\n"), 0o755))
 	r := execute(t, s, job.Options{}, "PATH="+bin)
@@ -155,7 +155,7 @@ func TestWhatOneNodeDoesNotSeeStopsTheJob(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(root, f), nil, 0o644))
 			}
 			s := twoNodes()
-			s.Monitor = ptr(name == "logs")
+			s.Monitor = new(name == "logs")
 			for _, a := range c.args {
 				s.Args = append(s.Args, strings.ReplaceAll(a, "@", root))
 			}
@@ -196,7 +196,7 @@ func TestTheImageIsThereOnEveryNodeOrTheJobStops(t *testing.T) {
 		return "PATH=" + bin
 	}
 	s := twoNodes()
-	s.Launcher, s.Monitor = job.Python, ptr(false)
+	s.Launcher, s.Monitor = job.Python, new(false)
 	s.Container = job.Container{Runtime: job.Docker, Image: "megatron:dev"}
 	for name, c := range map[string]struct {
 		path string

@@ -121,17 +121,17 @@ func TestHostileValuesArriveWholeInEveryRuntimeAndLauncher(t *testing.T) {
 func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 	t.Parallel()
 	for form, change := range map[string]func(*job.Spec){
-		"a chain":        func(s *job.Spec) { s.Chain = ptr(3) },
+		"a chain":        func(s *job.Spec) { s.Chain = new(3) },
 		"a series":       func(s *job.Spec) { s.Every = "daily" },
 		"an array":       func(s *job.Spec) { s.Array = "1-3%1" },
 		"a signal":       func(s *job.Spec) { s.Signal = "B:USR1@60" },
 		"a kill switch":  func(s *job.Spec) { s.KillSwitch = "STOP" },
-		"a node check":   func(s *job.Spec) { s.NodeCheck = ptr(true) },
+		"a node check":   func(s *job.Spec) { s.NodeCheck = new(true) },
 		"c10d":           func(s *job.Spec) { s.Rdzv.Backend = "c10d" },
 		"joined":         func(s *job.Spec) { s.Preset = []string{"joined-log", "debug-nccl"} },
 		"apart":          func(s *job.Spec) { s.Preset = []string{"per-node-logs"} },
-		"without guards": func(s *job.Spec) { s.Guards, s.Monitor = ptr(false), ptr(false) },
-		"without GPUs":   func(s *job.Spec) { s.GPUsPerNode = ptr(0) },
+		"without guards": func(s *job.Spec) { s.Guards, s.Monitor = new(false), new(false) },
+		"without GPUs":   func(s *job.Spec) { s.GPUsPerNode = new(0) },
 	} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()

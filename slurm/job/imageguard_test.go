@@ -72,7 +72,7 @@ func TestARegistrysImageIsAskedForOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := twoNodes()
-			s.Launcher, s.Monitor, s.Container = job.Python, ptr(false), c.container
+			s.Launcher, s.Monitor, s.Container = job.Python, new(false), c.container
 			r := execute(t, s, job.Options{}, c.path)
 			if c.stops {
 				require.Equal(t, 3, r.code, r.output)

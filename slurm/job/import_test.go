@@ -97,7 +97,7 @@ func TestRandomSpecificationsAreReadBack(t *testing.T) {
 func TestAnEditOfARenderedScriptIsReadBack(t *testing.T) {
 	s := twoNodes("--lr", "3e-4")
 	s.Time, s.Signal, s.KillSwitch = "60", "USR1@300", "/stop"
-	s.Retry = job.Retry{Max: ptr(2), On: []string{"node-failure"}}
+	s.Retry = job.Retry{Max: new(2), On: []string{"node-failure"}}
 	s.Env = map[string]string{"T_A": "1", "T_B": "2"}
 	s.Preset = []string{"debug-nccl"}
 	script, err := job.Render(s, job.Options{})
@@ -207,8 +207,8 @@ func FuzzEncodedSpecificationsDecodeToThemselves(f *testing.F) {
 			Args:      []string{a, b, c, ""},
 			Env:       map[string]string{b: c},
 			Container: job.Container{Image: c},
-			Nodes:     ptr(3),
-			Guards:    ptr(false),
+			Nodes:     new(3),
+			Guards:    new(false),
 		}
 		again, err := job.Decode(job.Encode(spec))
 		require.NoError(t, err, "%s", job.Encode(spec))

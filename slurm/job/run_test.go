@@ -14,17 +14,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func twoNodes(args ...string) job.Spec {
-	return job.Spec{Name: "gpt", Nodes: ptr(2), GPUsPerNode: ptr(8), Worktree: "/shared/tree", Args: args}
+	return job.Spec{Name: "gpt", Nodes: new(2), GPUsPerNode: new(8), Worktree: "/shared/tree", Args: args}
 }
 
 // bareLaunch is twoNodes without guards and traces, started by Python. Its script runs
 // a third of the processes: it is for tests that are about another part of the script.
 func bareLaunch(args ...string) job.Spec {
 	s := twoNodes(args...)
-	s.Launcher, s.Guards, s.Monitor = job.Python, ptr(false), ptr(false)
+	s.Launcher, s.Guards, s.Monitor = job.Python, new(false), new(false)
 	return s
 }
 
@@ -133,7 +131,7 @@ func TestGuardsOnlyWarnOfWhatTheyCannotSee(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := twoNodes()
-			s.Monitor = ptr(false)
+			s.Monitor = new(false)
 			r := execute(t, s, job.Options{}, "STANDIN_GPUS="+gpus)
 			require.Zero(t, r.code, r.output)
 			require.Contains(t, r.output, "guard: warning: node1: nvidia-smi does not say which GPUs are free")
@@ -202,7 +200,7 @@ exit 7`, tt.hears),
 				require.NoError(t, os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
 			}
 			s := twoNodes()
-			s.KillSwitch, s.Guards, s.Monitor = "STOP", ptr(false), ptr(false)
+			s.KillSwitch, s.Guards, s.Monitor = "STOP", new(false), new(false)
 			r := execute(t, s, job.Options{}, "PATH="+bin+":"+standInBin+":/usr/bin:/bin")
 			require.Equal(t, tt.code, r.code, r.output)
 			told := strings.Count(r.output, "told\n")
@@ -313,7 +311,7 @@ func TestConnectionsOnlyWhereTheMatrixAsks(t *testing.T) {
 func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 	t.Parallel()
 	s := bareLaunch("--lr", "1")
-	s.NodeCheck = ptr(true)
+	s.NodeCheck = new(true)
 	r := execute(t, s, job.Options{}, "STANDIN_EXIT=1")
 	require.Equal(t, 3, r.code, r.output)
 	require.Contains(t, r.output, "node check: stop: a node is bad")
@@ -326,7 +324,7 @@ func TestABadNodeEndsTheJobBeforeTraining(t *testing.T) {
 func TestEachJobOfAChainQueuesTheNext(t *testing.T) {
 	t.Parallel()
 	s := bareLaunch()
-	s.Chain = ptr(3)
+	s.Chain = new(3)
 	for link, next := range map[string]string{"": "2", "2": "3", "3": "", "x[$(touch \"$CANARY\")]": "2"} {
 		r := execute(t, s, job.Options{}, "LINK="+link)
 		require.Zero(t, r.code, r.output)

@@ -25,7 +25,7 @@ func byHand() map[string]job.Spec {
 	custom := plain
 	custom.Launcher, custom.LauncherArgv = job.Custom, []string{"mylauncher", "{node_rank}", "{master_addr}"}
 	single := plain
-	single.Nodes = ptr(1)
+	single.Nodes = new(1)
 	return map[string]job.Spec{"plain": plain, "docker": docker, "singularity": singularity, "c10d": elastic, "custom": custom, "single": single}
 }
 
@@ -82,7 +82,7 @@ func TestCommandsToTypeSayWhatIsMissing(t *testing.T) {
 
 func TestASessionIsAskedForLikeTheJob(t *testing.T) {
 	spec := twoNodes()
-	spec.Partition, spec.Time, spec.CPUsPerTask, spec.GPURequest = "dev", "6:00:00", ptr(96), "gres"
+	spec.Partition, spec.Time, spec.CPUsPerTask, spec.GPURequest = "dev", "6:00:00", new(96), "gres"
 	spec.Begin = "16:00 12/24/30"
 	got, err := job.ForSession(spec, job.Options{})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestAStepInAnAllocationThatOneHolds(t *testing.T) {
 
 	// The step of the training is found by its name, which no other step has.
 	checked := twoNodes()
-	checked.NodeCheck = ptr(true)
+	checked.NodeCheck = new(true)
 	script, err = job.IntoStep(checked, job.Options{}, "4711")
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(script.Text, `--job-name="$SLURM_JOB_NAME"`))

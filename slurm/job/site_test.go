@@ -18,13 +18,13 @@ func TestASiteFillsWhatIsLeftOut(t *testing.T) {
 	require.Equal(t, 4, *full.GPUsPerNode)
 	require.Equal(t, job.Spec{Worktree: "/w"}.Container, full.Container, "no container unless one is asked for")
 
-	own := job.Spec{Worktree: "/w", Partition: "mine", GPUsPerNode: ptr(2), Time: "5"}
+	own := job.Spec{Worktree: "/w", Partition: "mine", GPUsPerNode: new(2), Time: "5"}
 	full = site.Fill(own)
 	require.Equal(t, "mine", full.Partition)
 	require.Equal(t, 2, *full.GPUsPerNode)
 	require.Equal(t, "5", full.Time)
 
-	cpu := site.Fill(job.Spec{Worktree: "/w", GPUsPerNode: ptr(0)})
+	cpu := site.Fill(job.Spec{Worktree: "/w", GPUsPerNode: new(0)})
 	require.Equal(t, "cpu", cpu.Partition)
 	require.Nil(t, cpu.CPUsPerTask, "the CPUs of a GPU node are not those of another")
 

@@ -71,7 +71,7 @@ func (d slurmUser) file(name, text string) {
 // spec returns a job of one node that starts Python directly, with changes.
 func (d slurmUser) spec(name string, change ...func(*job.Spec)) job.Spec {
 	s := job.Spec{
-		Name: name, Worktree: d.tree, Nodes: ptr(1), GPUsPerNode: ptr(1), Time: "5", Partition: "prod", Guards: ptr(false), Monitor: ptr(false),
+		Name: name, Worktree: d.tree, Nodes: new(1), GPUsPerNode: new(1), Time: "5", Partition: "prod", Guards: new(false), Monitor: new(false),
 		Launcher: job.Custom, LauncherArgv: []string{"python3"}, Env: map[string]string{},
 	}
 	for _, c := range change {
@@ -171,25 +171,25 @@ func TestSlurmTakesEveryDirectiveAsItWasMeant(t *testing.T) {
 		"reservation":   {func(s *job.Spec) { s.Reservation = "maint" }, "Reservation", "maint"},
 		"constraint":    {func(s *job.Spec) { s.Constraint = "h100&nvlink" }, "Features", "h100&nvlink"},
 		"one of":        {func(s *job.Spec) { s.Constraint = "[a100|h100]" }, "Features", regexp.QuoteMeta("[a100|h100]")},
-		"nodelist":      {func(s *job.Spec) { s.Nodes = ptr(2); s.Nodelist = "gpu[1-2]" }, "ReqNodeList", regexp.QuoteMeta("gpu[1-2]")},
+		"nodelist":      {func(s *job.Spec) { s.Nodes = new(2); s.Nodelist = "gpu[1-2]" }, "ReqNodeList", regexp.QuoteMeta("gpu[1-2]")},
 		"exclude":       {func(s *job.Spec) { s.Exclude = "gpu[1,3]" }, "ExcNodeList", regexp.QuoteMeta("gpu[1,3]")},
-		"nodes":         {func(s *job.Spec) { s.Nodes = ptr(3) }, "NumNodes", "3.*"},
-		"cpus_per_task": {func(s *job.Spec) { s.CPUsPerTask = ptr(32) }, "CPUs/Task", "32"},
+		"nodes":         {func(s *job.Spec) { s.Nodes = new(3) }, "NumNodes", "3.*"},
+		"cpus_per_task": {func(s *job.Spec) { s.CPUsPerTask = new(32) }, "CPUs/Task", "32"},
 		"mem":           {func(s *job.Spec) { s.Mem = "64G" }, "MinMemoryNode", "64G"},
 		"all memory":    {func(s *job.Spec) { s.Mem = "0" }, "MinMemoryNode", "0"},
 		"time":          {func(s *job.Spec) { s.Time = "1-02:03:00" }, "TimeLimit", "1-02:03:00"},
 		"minutes":       {func(s *job.Spec) { s.Time = "90" }, "TimeLimit", "01:30:00"},
-		"exclusive":     {func(s *job.Spec) { s.Exclusive = ptr(true) }, "OverSubscribe", "NO"},
+		"exclusive":     {func(s *job.Spec) { s.Exclusive = new(true) }, "OverSubscribe", "NO"},
 		"hint":          {func(s *job.Spec) { s.Hint = "nomultithread" }, "ReqB:S:C:T", `0:0:\*:1`},
-		"gres":          {func(s *job.Spec) { s.GPURequest = "gres"; s.GPUsPerNode = ptr(4) }, "TresPerNode", "gres[:/]gpu:4"},
-		"gpus-per-node": {func(s *job.Spec) { s.GPUsPerNode = ptr(4) }, "TresPerNode", "gres[:/]gpu:4"},
-		"gpus":          {func(s *job.Spec) { s.GPURequest = "gpus"; s.Nodes = ptr(2); s.GPUsPerNode = ptr(4) }, "TresPerJob", "gres[:/]gpu:8"},
-		"no GPU":        {func(s *job.Spec) { s.GPUsPerNode = ptr(0) }, "TresPerNode", ""},
+		"gres":          {func(s *job.Spec) { s.GPURequest = "gres"; s.GPUsPerNode = new(4) }, "TresPerNode", "gres[:/]gpu:4"},
+		"gpus-per-node": {func(s *job.Spec) { s.GPUsPerNode = new(4) }, "TresPerNode", "gres[:/]gpu:4"},
+		"gpus":          {func(s *job.Spec) { s.GPURequest = "gpus"; s.Nodes = new(2); s.GPUsPerNode = new(4) }, "TresPerJob", "gres[:/]gpu:8"},
+		"no GPU":        {func(s *job.Spec) { s.GPUsPerNode = new(0) }, "TresPerNode", ""},
 		"comment":       {func(s *job.Spec) { s.Comment = `said"go",it's100%#x$HOME` }, "Comment", regexp.QuoteMeta(`said"go",it's100%#x$HOME`)},
 		"mail_user":     {func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "END,FAIL" }, "MailUser", "alice@example.org"},
 		"mail_type":     {func(s *job.Spec) { s.MailUser, s.MailType = "alice@example.org", "END,FAIL" }, "MailType", ".*END,FAIL"},
-		"requeue":       {func(s *job.Spec) { s.Requeue = ptr(true) }, "Requeue", "1"},
-		"no requeue":    {func(s *job.Spec) { s.Requeue = ptr(false) }, "Requeue", "0"},
+		"requeue":       {func(s *job.Spec) { s.Requeue = new(true) }, "Requeue", "1"},
+		"no requeue":    {func(s *job.Spec) { s.Requeue = new(false) }, "Requeue", "0"},
 		"array":         {func(s *job.Spec) { s.Array = "1-9:2%2" }, "ArrayTaskThrottle", "2"},
 		"log":           {func(*job.Spec) {}, "StdOut", ".*/logs/directives-[0-9]+.out"},
 	} {
@@ -273,7 +273,7 @@ func TestSlurmWaitsForEveryKindOfDependency(t *testing.T) {
 
 func TestAChainRunsOneJobAfterTheOtherOnSlurm(t *testing.T) {
 	d := onSlurm(t)
-	d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = ptr(3); s.Env["T_EXIT"] = "7" }))
+	d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = new(3); s.Env["T_EXIT"] = "7" }))
 	require.Eventually(t, func() bool {
 		done, _ := filepath.Glob(filepath.Join(d.tree, "logs", "chain-*.out"))
 		return len(done) == 3 && strings.Contains(d.logs(), "link 3 of 3")
@@ -282,7 +282,7 @@ func TestAChainRunsOneJobAfterTheOtherOnSlurm(t *testing.T) {
 	require.Empty(t, d.as("squeue", "--me", "--noheader", "--name=chain", "--states=PENDING"))
 
 	d.file("logs/chain.stop", "")
-	id := d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = ptr(3) }))
+	id := d.submit(d.spec("chain", func(s *job.Spec) { s.Chain = new(3) }))
 	d.becomes(id, "COMPLETED")
 	d.log("chain-"+id+".err", "chain.stop is there: the chain ends")
 	require.Empty(t, d.as("squeue", "--me", "--noheader", "--name=chain", "--states=PENDING"))
@@ -324,7 +324,7 @@ func TestMegatronIsAskedToSaveBeforeTheTimeLimitOnSlurm(t *testing.T) {
 	ids := map[string]string{}
 	for _, signal := range []string{"USR1@280", "B:USR2@280"} {
 		name := strings.NewReplacer(":", "-", "@", "-").Replace(signal)
-		ids[name] = d.submit(d.spec(name, func(s *job.Spec) { s.Signal, s.Time, s.Nodes = signal, "60", ptr(2); s.Env["T_SECONDS"] = "300" }))
+		ids[name] = d.submit(d.spec(name, func(s *job.Spec) { s.Signal, s.Time, s.Nodes = signal, "60", new(2); s.Env["T_SECONDS"] = "300" }))
 	}
 	for name, id := range ids {
 		d.started(name+"-"+id+".out", 2)
@@ -362,14 +362,14 @@ func TestRanksBelowTorchsLauncherSaveOnSlurm(t *testing.T) {
 	tools := slurmtest.Torch(t)
 	d := onSlurm(t)
 	below := func(s *job.Spec) {
-		s.Launcher, s.LauncherArgv, s.Nodes, s.GPUsPerNode, s.Monitor = job.UV, nil, ptr(2), ptr(2), nil
+		s.Launcher, s.LauncherArgv, s.Nodes, s.GPUsPerNode, s.Monitor = job.UV, nil, new(2), new(2), nil
 		s.Env["T_SECONDS"] = "300"
 	}
 	_, err := d.Run(t.Context(), "cp", "-r", tools, filepath.Join(d.tree, "tools")) // to a folder that alice can read
 	require.NoError(t, err)
 	path := "--export=ALL,PATH=" + filepath.Join(d.tree, "tools") + ":" + d.Bin() + ":/usr/bin:/bin"
-	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", ptr(d.Port(0)) }), path)
-	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", ptr(d.Port(1)) }), path)
+	signalled := d.submit(d.spec("below", below, func(s *job.Spec) { s.Signal, s.Time, s.MasterPort = "USR1@280", "60", new(d.Port(0)) }), path)
+	switched := d.submit(d.spec("switch", below, func(s *job.Spec) { s.KillSwitch, s.MasterPort = "STOP", new(d.Port(1)) }), path)
 	d.started("switch-"+switched+".out", 4)
 	d.file("STOP", "")
 	d.started("below-"+signalled+".out", 4)
@@ -409,7 +409,7 @@ func TestTheKillSwitchEndsWhatRunsAndWhatWouldStartOnSlurm(t *testing.T) {
 func TestARequeuedJobKeepsItsLogAndStartsAnotherAttemptOnSlurm(t *testing.T) {
 	d := onSlurm(t)
 	id := d.submit(d.spec("again", func(s *job.Spec) {
-		s.Requeue, s.Monitor = ptr(true), ptr(true)
+		s.Requeue, s.Monitor = new(true), new(true)
 		s.Env["T_SECONDS"] = "300"
 	}))
 	d.log("again-"+id+".out", "attempt=0")
@@ -437,7 +437,7 @@ func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
 	_, err := d.Run(t.Context(), "chown", "-R", "alice", d.tree)
 	require.NoError(t, err)
 	site := job.Site{Partition: "prod", CPUPartition: "dev"}
-	id, err := d.try(d.spec("watchdog", func(s *job.Spec) { s.Every, s.GPUsPerNode, s.Partition = "12h", ptr(0), ""; s.Env["T_EXIT"] = "5" }), job.Options{Site: site})
+	id, err := d.try(d.spec("watchdog", func(s *job.Spec) { s.Every, s.GPUsPerNode, s.Partition = "12h", new(0), ""; s.Env["T_EXIT"] = "5" }), job.Options{Site: site})
 	require.NoError(t, err)
 	d.becomes(id, "FAILED")
 	require.Equal(t, "dev", d.show(id, "Partition"), "a job without GPUs goes to the CPU partition")
@@ -464,9 +464,9 @@ func TestASeriesGoesOnIsListedStopsAndTidiesUpOnSlurm(t *testing.T) {
 
 func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
 	d := onSlurm(t)
-	apart := d.submit(d.spec("apart", func(s *job.Spec) { s.Nodes, s.Preset, s.Nodelist = ptr(2), []string{"per-node-logs"}, "gpu[1-2]" }))
+	apart := d.submit(d.spec("apart", func(s *job.Spec) { s.Nodes, s.Preset, s.Nodelist = new(2), []string{"per-node-logs"}, "gpu[1-2]" }))
 	elements := d.submit(d.spec("elements", func(s *job.Spec) { s.Array, s.Preset, s.Nodelist = "2", []string{"per-node-logs"}, "gpu3" }))
-	joined := d.submit(d.spec("joined", func(s *job.Spec) { s.Nodes, s.Preset = ptr(2), []string{"joined-log"} }))
+	joined := d.submit(d.spec("joined", func(s *job.Spec) { s.Nodes, s.Preset = new(2), []string{"joined-log"} }))
 	failed := d.submit(d.spec("failed", func(s *job.Spec) { s.Preset = []string{"joined-log"}; s.Env["T_EXIT"] = "7" }))
 	d.becomes(apart, "COMPLETED")
 	for _, node := range []string{"gpu1", "gpu2"} {
@@ -484,7 +484,7 @@ func TestLogsOfEachNodeAndOneOfAllOnSlurm(t *testing.T) {
 func TestEveryWayToAskForGPUsGivesThemOnSlurm(t *testing.T) {
 	d := onSlurm(t)
 	for _, form := range []string{"gpus-per-node", "gres", "gpus"} {
-		id := d.submit(d.spec(form, func(s *job.Spec) { s.Nodes, s.GPUsPerNode, s.GPURequest = ptr(2), ptr(3), form }))
+		id := d.submit(d.spec(form, func(s *job.Spec) { s.Nodes, s.GPUsPerNode, s.GPURequest = new(2), new(3), form }))
 		d.becomes(id, "COMPLETED")
 		require.Equal(t, 2, strings.Count(d.log(form+"-"+id+".out", "sees"), "sees 0,1,2"), "%s: %s", form, d.logs())
 	}
@@ -503,8 +503,8 @@ func TestSlurmSendsTheMail(t *testing.T) {
 // guarded returns a job of two nodes with guards.
 func (d slurmUser) guarded(name string, change ...func(*job.Spec)) job.Spec {
 	return d.spec(name, append([]func(*job.Spec){func(s *job.Spec) {
-		s.Nodes, s.Nodelist, s.GPUsPerNode, s.Guards, s.Monitor = ptr(2), "gpu[1-2]", ptr(2), nil, nil
-		s.MasterPort = ptr(d.Port(2))
+		s.Nodes, s.Nodelist, s.GPUsPerNode, s.Guards, s.Monitor = new(2), "gpu[1-2]", new(2), nil, nil
+		s.MasterPort = new(d.Port(2))
 	}}, change...)...)
 }
 
@@ -540,7 +540,7 @@ func TestGuardsOnSlurm(t *testing.T) {
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", d.Port(3)))
 		require.NoError(t, err)
 		defer l.Close()
-		id := d.submit(d.guarded("port", func(s *job.Spec) { s.MasterPort = ptr(d.Port(3)) }))
+		id := d.submit(d.guarded("port", func(s *job.Spec) { s.MasterPort = new(d.Port(3)) }))
 		d.becomes(id, "FAILED")
 		d.log("port-"+id+".err", fmt.Sprintf("guard: stop: gpu1: port %d is taken on gpu1", d.Port(3)))
 	})

@@ -95,7 +95,7 @@ func TestASweepThatMakesNoSenseIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*job.Spec){
 		"sweep": func(s *job.Spec) { s.Sweep = []string{"lr=1,2", "--lr=3"} },
 		"array": func(s *job.Spec) { s.Array = "0-5" },
-		"chain": func(s *job.Spec) { s.Chain = ptr(2) },
+		"chain": func(s *job.Spec) { s.Chain = new(2) },
 		"every": func(s *job.Spec) { s.Every = "daily" },
 		"train": func(s *job.Spec) { s.Train = "a.sh" },
 	} {
@@ -136,7 +136,7 @@ func TestATrackedRunKeepsItsName(t *testing.T) {
 	require.Equal(t, "gpt-42", tracked(func(s *job.Spec) { s.Env = map[string]string{"MLFLOW_TRACKING_URI": "x"} })["MLFLOW_RUN_NAME"])
 
 	s := bareLaunch("--wandb-project", "p")
-	s.Chain = ptr(3)
+	s.Chain = new(3)
 	r := execute(t, s, job.Options{})
 	require.Equal(t, "gpt-42", r.of("sbatch")[0].Env["WANDB_RUN_ID"], "the next job of the chain inherits it")
 }

@@ -20,10 +20,10 @@ func TestWhatIsWarnedOf(t *testing.T) {
 		change func(*job.Spec)
 	}{
 		{"two nodes", func(*job.Spec) {}},
-		{"CPUs", func(s *job.Spec) { s.CPUsPerTask = ptr(8) }},
-		{"whole nodes", func(s *job.Spec) { s.Exclusive = ptr(true) }},
-		{"shared nodes", func(s *job.Spec) { s.Exclusive = ptr(false) }},
-		{"no GPUs", func(s *job.Spec) { s.GPUsPerNode = ptr(0) }},
+		{"CPUs", func(s *job.Spec) { s.CPUsPerTask = new(8) }},
+		{"whole nodes", func(s *job.Spec) { s.Exclusive = new(true) }},
+		{"shared nodes", func(s *job.Spec) { s.Exclusive = new(false) }},
+		{"no GPUs", func(s *job.Spec) { s.GPUsPerNode = new(0) }},
 		{"a time limit", func(s *job.Spec) { s.Time = "1:00:00" }},
 		{"a time limit of another program", func(s *job.Spec) { s.Time, s.Script = "1:00:00", "train.py" }},
 		{"a time limit that it knows", func(s *job.Spec) { s.Time, s.Args = "1:00:00", []string{"--exit-duration-in-mins", "50"} }},
@@ -46,12 +46,12 @@ func TestWhatIsWarnedOf(t *testing.T) {
 		{"enroot of a file", func(s *job.Spec) { s.Container = job.Container{Runtime: job.Enroot, Image: "/a/b.sqsh"} }},
 		{"both logs", func(s *job.Spec) { s.Preset = []string{"per-node-logs", "joined-log"} }},
 		{"one log", func(s *job.Spec) { s.Preset = []string{"joined-log"} }},
-		{"GPU use without traces", func(s *job.Spec) { s.Preset, s.Monitor = []string{"gpu-use"}, ptr(false) }},
-		{"GPU use", func(s *job.Spec) { s.Preset, s.Monitor = []string{"gpu-use"}, ptr(true) }},
+		{"GPU use without traces", func(s *job.Spec) { s.Preset, s.Monitor = []string{"gpu-use"}, new(false) }},
+		{"GPU use", func(s *job.Spec) { s.Preset, s.Monitor = []string{"gpu-use"}, new(true) }},
 		{"logs of each node", func(s *job.Spec) { s.LogDir = "/tmp/logs" }},
-		{"logs of one node", func(s *job.Spec) { s.Nodes, s.LogDir = ptr(1), "/tmp/logs" }},
+		{"logs of one node", func(s *job.Spec) { s.Nodes, s.LogDir = new(1), "/tmp/logs" }},
 		{"code of each node", func(s *job.Spec) { s.Worktree = "/dev/shm/tree" }},
-		{"code of one node", func(s *job.Spec) { s.Nodes, s.Worktree = ptr(1), "/dev/shm/tree" }},
+		{"code of one node", func(s *job.Spec) { s.Nodes, s.Worktree = new(1), "/dev/shm/tree" }},
 		{"code beside", func(s *job.Spec) { s.Worktree = "/tmpfs/tree" }},
 	} {
 		s := twoNodes()
@@ -128,7 +128,7 @@ func TestWhereRanksMeetByHand(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]job.Spec{
 		"--master-addr=NODE0":     twoNodes(),
-		"--master-addr=localhost": {Name: "gpt", Nodes: ptr(1), GPUsPerNode: ptr(8), Worktree: "/w", MasterPort: ptr(2500)},
+		"--master-addr=localhost": {Name: "gpt", Nodes: new(1), GPUsPerNode: new(8), Worktree: "/w", MasterPort: new(2500)},
 	} {
 		commands, err := job.ForShell(s, job.Options{}, job.Place{})
 		require.NoError(t, err)

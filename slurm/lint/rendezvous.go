@@ -113,52 +113,37 @@ func dynamic(s *script.Start) bool {
 	return has && text != "static"
 }
 
-func missingNodeRank(c *checker) {
+// reportGroups reports each launcher that forms a group over several nodes, and for which
+// lacking returns true.
+func (c *checker) reportGroups(lacking func(*script.Start) bool) {
 	for _, s := range c.job.Starts {
-		if !c.onSeveralNodes(s) || s.FlagsUnknown || c.singleNode(s) {
-			continue
+		if c.onSeveralNodes(s) && !s.FlagsUnknown && !c.singleNode(s) && lacking(s) {
+			c.report(s.Line, string(s.Launcher))
 		}
-		switch {
-		case s.Launcher.Elastic():
-			address := hasFlag(s, "master-addr", "rdzv-endpoint", "rdzv-conf") || hasEnv(s, "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
-			if !address || dynamic(s) || hasFlag(s, "node-rank") || hasEnv(s, "GROUP_RANK", "PET_NODE_RANK") {
-				continue
-			}
-		case s.Launcher == script.Accelerate:
-			if !hasFlag(s, "main-process-ip", "num-machines") || hasFlag(s, "machine-rank", "config-file") || dynamic(s) {
-				continue
-			}
-		case s.Launcher == script.DeepSpeed:
-			if !hasFlag(s, "no-ssh") || hasFlag(s, "node-rank") {
-				continue
-			}
-		default:
-			continue
-		}
-		c.report(s.Line, string(s.Launcher))
 	}
 }
 
-func missingRendezvous(c *checker) {
-	for _, s := range c.job.Starts {
-		if !c.onSeveralNodes(s) || s.FlagsUnknown || c.singleNode(s) {
-			continue
-		}
+func missingNodeRank(c *checker) {
+	c.reportGroups(func(s *script.Start) bool {
 		switch {
 		case s.Launcher.Elastic():
-			endpoint := hasFlag(s, "rdzv-endpoint") || hasEnv(s, "PET_RDZV_ENDPOINT")
-			if endpoint || !dynamic(s) && (hasFlag(s, "master-addr") || hasEnv(s, "PET_MASTER_ADDR")) {
-				continue
-			}
+			address := hasFlag(s, "master-addr", "rdzv-endpoint", "rdzv-conf") || hasEnv(s, "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
+			return address && !dynamic(s) && !hasFlag(s, "node-rank") && !hasEnv(s, "GROUP_RANK", "PET_NODE_RANK")
 		case s.Launcher == script.Accelerate:
-			if hasFlag(s, "main-process-ip", "config-file", "deepspeed-hostfile") || !hasFlag(s, "num-machines") {
-				continue
-			}
-		default:
-			continue
+			return hasFlag(s, "main-process-ip", "num-machines") && !hasFlag(s, "machine-rank", "config-file") && !dynamic(s)
 		}
-		c.report(s.Line, string(s.Launcher))
-	}
+		return s.Launcher == script.DeepSpeed && hasFlag(s, "no-ssh") && !hasFlag(s, "node-rank")
+	})
+}
+
+func missingRendezvous(c *checker) {
+	c.reportGroups(func(s *script.Start) bool {
+		if s.Launcher.Elastic() {
+			endpoint := hasFlag(s, "rdzv-endpoint") || hasEnv(s, "PET_RDZV_ENDPOINT")
+			return !endpoint && (dynamic(s) || !hasFlag(s, "master-addr") && !hasEnv(s, "PET_MASTER_ADDR"))
+		}
+		return s.Launcher == script.Accelerate && hasFlag(s, "num-machines") && !hasFlag(s, "main-process-ip", "config-file", "deepspeed-hostfile")
+	})
 }
 
 func independentGroups(c *checker) {

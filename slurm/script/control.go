@@ -191,14 +191,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 				y.branch = append(slices.Clip(f.branch), Arm{c, 1})
 			}
 		}
-		before := maps.Clone(f.sh.vars)
-		r.stmt(c.Y, y)
-		if f.sh.ended {
-			f.sh.ended = false
-			f.sh.vars = before
-		} else if isTest(c.X) {
-			f.sh.vars = r.merge(f.sh, before, f.sh.vars)
-		}
+		r.maybe(c.Y, y, isTest(c.X))
 	case syntax.OrStmt:
 		x.checked = true
 		if succeeds(c.Y) {
@@ -206,14 +199,7 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 		}
 		r.stmt(c.X, x)
 		y.branch = append(slices.Clip(f.branch), Arm{c, 1})
-		before := maps.Clone(f.sh.vars)
-		r.stmt(c.Y, y)
-		if f.sh.ended {
-			f.sh.ended = false
-			f.sh.vars = before
-		} else {
-			f.sh.vars = r.merge(f.sh, before, f.sh.vars)
-		}
+		r.maybe(c.Y, y, true)
 	default:
 		p := &Pipe{Safe: f.sh.PipeFail}
 		if call, ok := c.Y.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
@@ -229,6 +215,20 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 		r.stmt(c.X, x)
 		y.sh = sh.fork()
 		r.stmt(c.Y, y)
+	}
+}
+
+// maybe evaluates a statement after && or ||. If the statement ends the shell, the script
+// goes on with the variables from before. Otherwise, uncertain says whether the statement
+// may be skipped, so that its variables may have their values from before.
+func (r *reader) maybe(s *syntax.Stmt, f frame, uncertain bool) {
+	before := maps.Clone(f.sh.vars)
+	r.stmt(s, f)
+	if f.sh.ended {
+		f.sh.ended = false
+		f.sh.vars = before
+	} else if uncertain {
+		f.sh.vars = r.merge(f.sh, before, f.sh.vars)
 	}
 }
 

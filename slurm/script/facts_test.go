@@ -1,6 +1,7 @@
 package script
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -193,7 +194,7 @@ func TestContainersAreReadAsTheirRuntimesDo(t *testing.T) {
 			if image == "" {
 				image = "?"
 			}
-			got = c.Runtime + " " + image + " passes=" + yes(c.PassesEnv) + " unknown=" + yes(c.MountsUnknown) + " in " + text(c.Workdir)
+			got = c.Runtime + " " + image + " passes=" + strconv.FormatBool(c.PassesEnv) + " unknown=" + strconv.FormatBool(c.MountsUnknown) + " in " + text(c.Workdir)
 			for _, m := range c.Mounts {
 				got += " " + m.Host.String() + ":" + m.Inside.String()
 			}
@@ -207,13 +208,6 @@ func TestContainersAreReadAsTheirRuntimesDo(t *testing.T) {
 		}
 		require.Equal(t, want, got, line)
 	}
-}
-
-func yes(b bool) string {
-	if b {
-		return "true"
-	}
-	return "false"
 }
 
 func texts(args []Arg) (all []string) {
