@@ -73,9 +73,9 @@ func TestEveryRefusalIsSaidInChineseToo(t *testing.T) {
 	}
 	pyxis := twoNodes()
 	pyxis.Container = job.Container{Runtime: job.Pyxis, Image: "/a.sqsh"}
-	_, err := job.ForShell(pyxis, job.Options{}, job.Place{})
+	_, err := job.ForShell(pyxis, job.Options{}, nil)
 	inChinese(t, err)
-	_, err = job.ForShell(twoNodes(), job.Options{}, job.Place{Nodes: []string{"a"}})
+	_, err = job.ForShell(twoNodes(), job.Options{}, []string{"a"})
 	inChinese(t, err)
 	_, err = job.IntoStep(twoNodes(), job.Options{}, "x")
 	inChinese(t, err)

@@ -178,7 +178,7 @@ func TestHostileValuesArriveWholeInEveryForm(t *testing.T) {
 				s.Container = job.Container{Runtime: runtime, Image: "/images/a.sqsh"}
 			}
 			s = withHostileValues(s)
-			commands, err := job.ForShell(s, job.Options{}, job.Place{})
+			commands, err := job.ForShell(s, job.Options{}, nil)
 			require.NoError(t, err)
 			canary := filepath.Join(t.TempDir(), "canary")
 			for _, command := range commands {

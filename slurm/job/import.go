@@ -59,8 +59,8 @@ func readScript(name, text string) (Spec, []Note) {
 	return m.spec, m.notes
 }
 
-// training returns the first job that starts a training. jobs has the job of the file
-// itself, and the jobs that the file writes and submits.
+// training returns the first job that starts a training, or else the first job. jobs has
+// the job of the file itself, and the jobs that the file writes and submits.
 func training(jobs []*script.Job) *script.Job {
 	for _, j := range jobs {
 		if st := j.Training(ownProgram); st != nil && st.Launcher != script.Wrapper {
@@ -311,8 +311,8 @@ func (m *importer) worktree(st *script.Start) {
 }
 
 // hiddenFolder returns the folder of the program, or else the working directory, as
-// the file writes it. The text contains a variable whose value the file does not show.
-// hiddenFolder also makes the program relative to the folder of the program.
+// the file writes it. The text contains a variable whose value the file does not show. If
+// it is the folder of the program, the program's path becomes relative to it.
 func (m *importer) hiddenFolder(st *script.Start) string {
 	program, dir := st.Program.Text(), st.Shell.Dir.String()
 	if rest, ok := strings.CutPrefix(program, dir+"/"); ok && dir != "" {

@@ -8,15 +8,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Place names the nodes of a launch by hand, in rank order. If there are no names,
-// the commands contain the placeholder NODE0.
-type Place struct {
-	Nodes []string
-}
-
 // ForShell returns the launch as commands to type without Slurm, one per node. The
-// commands start the container too, and every value is quoted.
-func ForShell(s Spec, o Options, where Place) ([]string, error) {
+// commands start the container too, and every value is quoted. nodes are the names of the
+// nodes in rank order; without names, the commands contain the placeholder NODE0.
+func ForShell(s Spec, o Options, nodes []string) ([]string, error) {
 	s = o.Site.Fill(s)
 	if errs := s.Validate(); len(errs) > 0 {
 		return nil, FieldErrors(errs)
@@ -30,22 +25,22 @@ func ForShell(s Spec, o Options, where Place) ([]string, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	if len(where.Nodes) > 0 && len(where.Nodes) != *s.Nodes {
-		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: phrase("does not match the %d nodes named", "与给出的 %d 个节点名不一致", len(where.Nodes)), Fix: phrase("name as many nodes", "请给出同样数目的节点名")}}
+	if len(nodes) > 0 && len(nodes) != *s.Nodes {
+		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: phrase("does not match the %d nodes named", "与给出的 %d 个节点名不一致", len(nodes)), Fix: phrase("name as many nodes", "请给出同样数目的节点名")}}
 	}
 	commands := make([]string, *s.Nodes)
 	for node := range commands {
-		commands[node] = r.byHand(node, where)
+		commands[node] = r.byHand(node, nodes)
 	}
 	return commands, nil
 }
 
 // byHand returns the command for one node.
-func (r *rendering) byHand(node int, where Place) string {
+func (r *rendering) byHand(node int, nodes []string) string {
 	master := "NODE0"
 	switch {
-	case len(where.Nodes) > 0:
-		master = where.Nodes[0]
+	case len(nodes) > 0:
+		master = nodes[0]
 	case *r.Nodes == 1:
 		master = "localhost"
 	}

@@ -34,7 +34,7 @@ func TestCommandsToTypeOnEachNode(t *testing.T) {
 	for name, spec := range byHand() {
 		t.Run(name, func(t *testing.T) {
 			nodes := []string{"gpu1", "gpu2"}[:*spec.Nodes]
-			commands, err := job.ForShell(spec, job.Options{}, job.Place{Nodes: nodes})
+			commands, err := job.ForShell(spec, job.Options{}, nodes)
 			require.NoError(t, err)
 			require.Len(t, commands, *spec.Nodes)
 			text := strings.Join(commands, "\n\n") + "\n"
@@ -70,13 +70,13 @@ func typeIn(t *testing.T, command string) []call {
 
 func TestCommandsToTypeSayWhatIsMissing(t *testing.T) {
 	spec := byHand()["plain"]
-	_, err := job.ForShell(spec, job.Options{}, job.Place{Nodes: []string{"gpu1"}})
+	_, err := job.ForShell(spec, job.Options{}, []string{"gpu1"})
 	require.ErrorContains(t, err, "does not match the 1 nodes named")
 	spec.Container = job.Container{Runtime: job.Pyxis, Image: "/a.sqsh"}
-	_, err = job.ForShell(spec, job.Options{}, job.Place{})
+	_, err = job.ForShell(spec, job.Options{}, nil)
 	require.ErrorContains(t, err, "use enroot")
 	spec.Name = "a b"
-	_, err = job.ForShell(spec, job.Options{}, job.Place{})
+	_, err = job.ForShell(spec, job.Options{}, nil)
 	require.ErrorContains(t, err, "name: ")
 }
 

@@ -130,7 +130,7 @@ func TestWhereRanksMeetByHand(t *testing.T) {
 		"--master-addr=NODE0":     twoNodes(),
 		"--master-addr=localhost": {Name: "gpt", Nodes: new(1), GPUsPerNode: new(8), Worktree: "/w", MasterPort: new(2500)},
 	} {
-		commands, err := job.ForShell(s, job.Options{}, job.Place{})
+		commands, err := job.ForShell(s, job.Options{}, nil)
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(commands, "\n"), want)
 	}

@@ -51,26 +51,26 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		return RenderOut{}, err
 	}
 	opts := job.Options{Minimal: in.Minimal, Version: c.Version, Site: c.SiteOf(s)}
-	var place job.Place
+	var nodes []string
 	if in.On != "" {
-		if place.Nodes, err = hostlist.Expand(in.On); err != nil {
+		if nodes, err = hostlist.Expand(in.On); err != nil {
 			return RenderOut{}, ops.InputError("on_nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-02]", ZH: "例如 gpu[01-02]"})
 		}
 	}
 	switch in.For {
 	case "shell":
-		lines, err := job.ForShell(s, opts, place)
+		lines, err := job.ForShell(s, opts, nodes)
 		if err != nil {
 			return RenderOut{}, ops.FieldErrors(err)
 		}
-		return RenderOut{Script: byHand(lines, place)}, nil
+		return RenderOut{Script: byHand(lines, nodes)}, nil
 	case "hostfile":
-		if len(place.Nodes) == 0 {
+		if len(nodes) == 0 {
 			return RenderOut{}, ops.InputError("on_nodes",
 				lang.Text{EN: "a hostfile needs the nodes' names", ZH: "hostfile 需要节点名"},
 				lang.Same("--on-nodes gpu[01-02]"))
 		}
-		return RenderOut{Script: job.Hostfile(place.Nodes, *s.WithDefaults().GPUsPerNode)}, nil
+		return RenderOut{Script: job.Hostfile(nodes, *s.WithDefaults().GPUsPerNode)}, nil
 	case "distribute":
 		sc, err := job.Distribute(s, opts, "")
 		if err != nil {
@@ -105,12 +105,12 @@ func warnings(c *ops.Call, sc job.Script) []string {
 }
 
 // byHand puts the node before each command that is typed on it.
-func byHand(commands []string, place job.Place) string {
+func byHand(commands []string, nodes []string) string {
 	var b strings.Builder
 	for i, c := range commands {
 		name := fmt.Sprintf("node %d", i)
-		if len(place.Nodes) > 0 {
-			name = place.Nodes[i]
+		if len(nodes) > 0 {
+			name = nodes[i]
 		}
 		fmt.Fprintf(&b, "# on %s\n%s\n", name, c)
 	}
