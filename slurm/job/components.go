@@ -75,9 +75,9 @@ func (v *validator) components(s Spec) {
 		v.errs = append(v.errs, errs...)
 		total += *part.Nodes
 		own := validator{}
-		for _, r := range rows(part) {
+		for _, r := range fieldChecks(part) {
 			if slices.Contains(componentFields, r.field) {
-				own.row(r)
+				own.field(r)
 			}
 		}
 		own.sizes(part)
@@ -117,9 +117,9 @@ func (v *validator) components(s Spec) {
 	}
 }
 
-// groups returns the numbers of the components, as srun's --het-group and Slurm's
+// componentNumbers returns the numbers of the components, as srun's --het-group and Slurm's
 // variables count them.
-func (r *rendering) groups() []string {
+func (r *rendering) componentNumbers() []string {
 	numbers := make([]string, len(r.Components))
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)
@@ -130,7 +130,7 @@ func (r *rendering) groups() []string {
 // everyNode returns srun's options for one task on every node of the job.
 func (r *rendering) everyNode() string {
 	if len(r.Components) > 0 {
-		return "--het-group=" + strings.Join(r.groups(), ",") + " --ntasks-per-node=1"
+		return "--het-group=" + strings.Join(r.componentNumbers(), ",") + " --ntasks-per-node=1"
 	}
 	return `--ntasks="$NNODES" --ntasks-per-node=1`
 }
@@ -138,7 +138,7 @@ func (r *rendering) everyNode() string {
 // groupVariables returns references to one Slurm variable of every component, joined
 // by sep.
 func (r *rendering) groupVariables(variable, sep string) string {
-	words := r.groups()
+	words := r.componentNumbers()
 	for i, n := range words {
 		words[i] = "$" + variable + "_HET_GROUP_" + n
 	}

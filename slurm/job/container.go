@@ -130,7 +130,7 @@ func (r *rendering) containerWords() []string {
 		for _, m := range r.mounts().Split() {
 			add("-v " + quote(bind(m)))
 		}
-		add("-w "+quote(r.workdir()), r.passed("-e"), quote(c.Image))
+		add("-w "+quote(r.workdir()), r.passOptions("-e"), quote(c.Image))
 	case Singularity, Apptainer:
 		exec := c.Runtime + " exec"
 		if *r.GPUsPerNode > 0 {
@@ -146,7 +146,7 @@ func (r *rendering) containerWords() []string {
 		for _, m := range r.mounts().Split() {
 			add("--mount " + quote(enrootMount(m)))
 		}
-		add(r.passed("--env"), quote(c.Image), "env --chdir="+quote(r.workdir()))
+		add(r.passOptions("--env"), quote(c.Image), "env --chdir="+quote(r.workdir()))
 	}
 	if len(r.insideEnv()) > 0 {
 		if c.Runtime != Enroot {
@@ -220,9 +220,9 @@ func (r *rendering) ownNames() []string {
 	return names
 }
 
-// passed returns options that pass variables by name to a runtime that starts the
+// passOptions returns options that pass variables by name to a runtime that starts the
 // container with an empty environment. The runtime reads the values on the node.
-func (r *rendering) passed(option string) string {
+func (r *rendering) passOptions(option string) string {
 	names := slices.Clone(launchNames)
 	if r.traced() {
 		names = append(names, "RUN_DIR", "DIRTY")

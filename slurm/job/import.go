@@ -196,11 +196,11 @@ func (m *importer) launcherFlag(f script.Option) {
 	switch strings.ReplaceAll(f.Name, "_", "-") {
 	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "num-processes", "main-process-ip":
 	case "nproc-per-node":
-		if n := whole(value); n != nil && m.spec.GPUsPerNode == nil {
+		if n := wholeNumber(value); n != nil && m.spec.GPUsPerNode == nil {
 			m.spec.GPUsPerNode = n
 		}
 	case "master-port", "main-process-port":
-		if n := whole(value); n != nil && !(*n == 29500 && m.isDefault("MASTER_PORT")) {
+		if n := wholeNumber(value); n != nil && !(*n == 29500 && m.isDefault("MASTER_PORT")) {
 			m.spec.MasterPort = n
 		}
 	case "rdzv-backend":
@@ -250,10 +250,10 @@ func (m *importer) step(s *script.Step) {
 // srun adds an option to srun_args, unless its value is the one that Render writes.
 func (m *importer) srun(o script.Option, rendered string) {
 	value, literal := o.Value.Literal()
-	w := "--" + o.Name + eq(o, value)
+	w := "--" + o.Name + valueSuffix(o, value)
 	switch {
 	case !literal || !srunWord.MatchString(w):
-		m.note(o.Line, "srun --"+o.Name+eq(o, o.Text()), "the file does not show this value", "文件没有给出该值")
+		m.note(o.Line, "srun --"+o.Name+valueSuffix(o, o.Text()), "the file does not show this value", "文件没有给出该值")
 	case value != rendered || !o.Has:
 		m.spec.SrunArgs = append(m.spec.SrunArgs, w)
 	}
@@ -336,7 +336,7 @@ func (m *importer) onHost(dir string) string {
 
 // relativeProgram makes the program's path relative if it lies in the worktree.
 func (m *importer) relativeProgram() {
-	if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
+	if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
 		m.spec.Script = rest
 	}
 }
@@ -376,7 +376,7 @@ func (m *importer) activates(words []string) bool {
 	if !ok || checkPath(dir) != fine || strings.ContainsAny(dir, "$`") {
 		return false
 	}
-	if rest, in := below(path.Clean(m.spec.Worktree), path.Clean(dir)); in && path.IsAbs(dir) {
+	if rest, in := relativeTo(path.Clean(m.spec.Worktree), path.Clean(dir)); in && path.IsAbs(dir) {
 		dir = rest
 	}
 	m.spec.Venv = dir
@@ -388,7 +388,7 @@ func (m *importer) logs() {
 	for _, p := range m.patterns {
 		dir, base := path.Split(p)
 		dir = strings.TrimSuffix(dir, "/")
-		if rest, ok := below(path.Clean(m.spec.Worktree), path.Clean(dir)); ok && path.IsAbs(dir) {
+		if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(dir)); ok && path.IsAbs(dir) {
 			dir = rest
 		}
 		if dir != "" && checkLogDir(dir) == fine {

@@ -36,7 +36,7 @@ func (m *importer) splitComponents(options script.Options) script.Options {
 			case at == 0:
 				rest = append(rest, o)
 			case o.Name != "ntasks-per-node":
-				m.note(o.Line, o.Given+eq(o, o.Text()), "is taken from the first component", "以第一个组成部分的为准")
+				m.note(o.Line, o.Given+valueSuffix(o, o.Text()), "is taken from the first component", "以第一个组成部分的为准")
 			}
 		}
 		m.spec.Components = append(m.spec.Components, cmp.Or(strings.Join(words, " "), "nodes=1"))

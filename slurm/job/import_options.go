@@ -28,11 +28,11 @@ func (m *importer) options(options script.Options) {
 		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
 			m.gpus(o, value)
 		case o.Name == "cpus-per-task":
-			m.spec.CPUsPerTask = m.perNode(whole(value))
+			m.spec.CPUsPerTask = m.perNode(wholeNumber(value))
 		case o.Name == "segment":
-			m.spec.Segment = whole(value)
+			m.spec.Segment = wholeNumber(value)
 		case o.Name == "nice" && o.Has:
-			m.spec.Nice = whole(value)
+			m.spec.Nice = wholeNumber(value)
 		case o.Name == "exclusive" && o.Has:
 			m.keepOption(o, value)
 		case o.Name == "exclusive":
@@ -53,19 +53,19 @@ func (m *importer) options(options script.Options) {
 
 // keepOption adds an option that has no field of its own to the field sbatch.
 func (m *importer) keepOption(o script.Option, value string) {
-	m.spec.Sbatch = append(m.spec.Sbatch, "--"+o.Name+eq(o, value))
+	m.spec.Sbatch = append(m.spec.Sbatch, "--"+o.Name+valueSuffix(o, value))
 }
 
-// eq returns "=value" if the script gives the option a value, else "".
-func eq(o script.Option, value string) string {
+// valueSuffix returns "=value" if the script gives the option a value, else "".
+func valueSuffix(o script.Option, value string) string {
 	if o.Has {
 		return "=" + value
 	}
 	return ""
 }
 
-// whole returns the integer in s, or nil if s is not an integer.
-func whole(s string) *int {
+// wholeNumber returns the integer in s, or nil if s is not an integer.
+func wholeNumber(s string) *int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
 		return nil
@@ -83,9 +83,9 @@ func (m *importer) perNode(n *int) *int {
 }
 
 func (m *importer) nodes(o script.Option, value string) {
-	m.spec.Nodes = whole(value)
+	m.spec.Nodes = wholeNumber(value)
 	if lo, _, isRange := strings.Cut(value, "-"); isRange {
-		m.spec.Nodes = whole(lo)
+		m.spec.Nodes = wholeNumber(lo)
 		m.note(o.Line, "--nodes="+value, "the layout of the ranks needs one number of nodes: the smaller one is taken", "rank 布局需要确定的节点数：取较小值")
 	}
 }

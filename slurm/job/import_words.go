@@ -80,11 +80,11 @@ func (m *importer) variables(st *script.Start) {
 		}
 		value, literal := m.job.Filled(v)
 		switch {
-		case ours[name] != fine:
-			if n := whole(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
+		case setByScript[name] != fine:
+			if n := wholeNumber(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
 				m.spec.MasterPort = n
 			}
-			if n := whole(value); name == "GPUS_PER_NODE" && n != nil && m.spec.GPUsPerNode == nil {
+			if n := wholeNumber(value); name == "GPUS_PER_NODE" && n != nil && m.spec.GPUsPerNode == nil {
 				m.spec.GPUsPerNode = n
 			}
 		case secretName.MatchString(name):
@@ -118,7 +118,7 @@ func (m *importer) addsToPath(v script.Value) bool {
 // does not get.
 func (m *importer) noteOutsideContainer(st *script.Start) {
 	for _, name := range m.job.Shell.Names() {
-		if _, inside := st.Env.Env(name); inside || ours[name] != fine {
+		if _, inside := st.Env.Env(name); inside || setByScript[name] != fine {
 			continue
 		}
 		if v, ok := m.job.Shell.Env(name); ok {

@@ -173,7 +173,7 @@ func (r *rendering) launcher() []string {
 	if r.Launcher == UV {
 		run[0] = "uv run " + run[0]
 	}
-	run = append(run, `--nnodes="$NNODES"`, "--nproc-per-node="+r.procs())
+	run = append(run, `--nnodes="$NNODES"`, "--nproc-per-node="+r.ranksPerNode())
 	if r.Rdzv.Backend == "c10d" {
 		run = append(run, "--rdzv-backend=c10d", `--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"`, `--rdzv-id="$SLURM_JOB_ID"`)
 		// Agents cannot find out which of them hosts the store if several agents share a
@@ -214,8 +214,8 @@ func (r *rendering) ownPython() bool {
 	return r.Venv != "" && (r.Launcher == Python || r.Launcher == Accelerate)
 }
 
-// procs returns the number of ranks per node, as a shell word.
-func (r *rendering) procs() string {
+// ranksPerNode returns the number of ranks per node, as a shell word.
+func (r *rendering) ranksPerNode() string {
 	if *r.GPUsPerNode == 0 {
 		return "1"
 	}

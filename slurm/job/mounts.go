@@ -78,15 +78,15 @@ func translate(ms []Mount, p string, sides func(Mount) (from, to string)) (strin
 	p = path.Clean(p)
 	for _, m := range ms {
 		from, to := sides(m)
-		if rest, ok := below(path.Clean(from), p); ok {
+		if rest, ok := relativeTo(path.Clean(from), p); ok {
 			return path.Join(to, rest), true
 		}
 	}
 	return "", false
 }
 
-// below returns p relative to dir; ok is false if p is not dir and not inside it.
-func below(dir, p string) (rest string, ok bool) {
+// relativeTo returns p relative to dir; ok is false if p is not dir and not inside it.
+func relativeTo(dir, p string) (rest string, ok bool) {
 	if p == dir {
 		return "", true
 	}

@@ -93,7 +93,7 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 		if own, is := site.Presets[n]; is {
 			set, ok = nil, true
 			for _, k := range sorted(own) {
-				if envNameGrammar.check(k) != fine || isDenied(k) || slices.Contains(taken, k) || ours[k] != fine {
+				if envNameGrammar.check(k) != fine || isDenied(k) || slices.Contains(internalNames, k) || setByScript[k] != fine {
 					return nil, FieldErrors{{Field: "preset", Value: n, Msg: phrase("sets %q, which a script may not set", "设置了脚本不允许设置的 %q", k), Fix: phrase("mend the preset in the configuration", "请修正配置中的 preset")}}
 				}
 				set = append(set, setting{name: k, value: own[k]})

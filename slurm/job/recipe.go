@@ -146,10 +146,10 @@ func fromRecipe(values map[string]string) (Spec, []Note) {
 	s := m.spec
 	name := strings.Trim(badInName.ReplaceAllString(fill(values["name"], values), "-"), "-")
 	s.Name = name[:min(len(name), 64)]
-	if n := whole(values["nodes"]); n != nil {
+	if n := wholeNumber(values["nodes"]); n != nil {
 		s.Nodes = n
 	}
-	if n := whole(values["gpus"]); n != nil {
+	if n := wholeNumber(values["gpus"]); n != nil {
 		s.GPUsPerNode = n
 	}
 	if secs, _ := strconv.Atoi(values["time_limit"]); secs > 0 && secs < 1e8 {

@@ -156,7 +156,7 @@ func (r *rendering) guarded() bool { return *r.Guards && !r.Minimal }
 func (r *rendering) sections() {
 	r.block("set -euo pipefail\n" + r.path() + "cd " + quote(r.Worktree))
 	if r.into != "" {
-		r.block(into(r.into, r.Name))
+		r.block(stepPreamble(r.into, r.Name))
 	}
 	r.block(r.beforeStart())
 	r.block(r.series())

@@ -249,9 +249,9 @@ func StepTraces(s Spec, id slurm.JobID, mark string) string {
 	return s.absolute(path.Join(s.WithDefaults().LogDir, string(id), "attempt-"+mark))
 }
 
-// into returns the commands that ask Slurm for the variables which a batch shell would
+// stepPreamble returns the commands that ask Slurm for the variables which a batch shell would
 // have in its environment.
-func into(id, name string) string {
+func stepPreamble(id, name string) string {
 	return `# A step in a job that runs already. srun reads the job from here, and shares with the job's other steps.
 export SLURM_JOB_ID=` + quote(id) + ` SLURM_OVERLAP=1
 IFS=' ' read -r SLURM_NNODES SLURM_JOB_NODELIST <<<"$(squeue --noheader --job="$SLURM_JOB_ID" --states=RUNNING --format='%D %N')"

@@ -15,8 +15,8 @@ import (
 // faults. It does not check files, the cluster or Megatron's own rules.
 func (s Spec) Validate() []*FieldError {
 	v := validator{}
-	for _, r := range rows(s) {
-		v.row(r)
+	for _, r := range fieldChecks(s) {
+		v.field(r)
 	}
 	v.program(s)
 	v.environment("env", s.Env)
@@ -30,18 +30,18 @@ func (s Spec) Validate() []*FieldError {
 	return v.errs
 }
 
-// A row is the value of a field that its grammar checks. An empty value is a field
+// A fieldCheck is the value of a field that its grammar checks. An empty value is a field
 // that was left out.
-type row struct {
+type fieldCheck struct {
 	field, value string
 	grammar      grammar
 }
 
-func rows(s Spec) []row {
+func fieldChecks(s Spec) []fieldCheck {
 	pathFix := phrase("a path of printable characters, without '..'; nothing in it is expanded", "由可见字符组成、不含 '..' 的路径；其中不做任何展开")
 	file := grammar{checkPath, pathFix}
 	absolute := grammar{checkAbsolute, phrase("an absolute path of printable characters, without '..'; nothing in it is expanded", "由可见字符组成、不含 '..' 的绝对路径；其中不做任何展开")}
-	rs := []row{
+	rs := []fieldCheck{
 		{"name", s.Name, nameGrammar},
 		{"cluster", s.Cluster, wordGrammar},
 		{"team", s.Team, wordGrammar},
@@ -82,19 +82,19 @@ func rows(s Spec) []row {
 		{"kill_switch", s.KillSwitch, file},
 	}
 	for _, m := range s.Container.Mounts.separate() {
-		rs = append(rs, row{"container.mounts", m, grammar{checkMount, phrase("host:inside or host:inside:flags, both absolute", "host:inside 或 host:inside:flags，两侧都是绝对路径")}})
+		rs = append(rs, fieldCheck{"container.mounts", m, grammar{checkMount, phrase("host:inside or host:inside:flags, both absolute", "host:inside 或 host:inside:flags，两侧都是绝对路径")}})
 	}
 	for _, p := range s.Path {
-		rs = append(rs, row{"path", p, pathEntryGrammar})
+		rs = append(rs, fieldCheck{"path", p, pathEntryGrammar})
 	}
 	for _, f := range s.ExtraFlags {
-		rs = append(rs, row{"extra_flags", f, extraFlagGrammar})
+		rs = append(rs, fieldCheck{"extra_flags", f, extraFlagGrammar})
 	}
 	for _, p := range s.Preset {
-		rs = append(rs, row{"preset", p, wordGrammar})
+		rs = append(rs, fieldCheck{"preset", p, wordGrammar})
 	}
 	for _, c := range s.Retry.On {
-		rs = append(rs, row{"retry.on", c, wordGrammar})
+		rs = append(rs, fieldCheck{"retry.on", c, wordGrammar})
 	}
 	return rs
 }
@@ -115,7 +115,7 @@ func (v *validator) add(field, value string, msg, fix lang.Text) {
 	v.errs = append(v.errs, &FieldError{Field: field, Value: value, Msg: msg, Fix: fix})
 }
 
-func (v *validator) row(r row) {
+func (v *validator) field(r fieldCheck) {
 	if r.value == "" {
 		return
 	}
@@ -200,17 +200,17 @@ func insideJob(s Spec, p string) bool {
 	if s.contained() {
 		return true
 	}
-	_, ok := below(path.Clean(s.Worktree), path.Clean(p))
+	_, ok := relativeTo(path.Clean(s.Worktree), path.Clean(p))
 	return ok
 }
 
-// denied are variables that change how bash, the dynamic loader or another program
+// deniedNames are variables that change how bash, the dynamic loader or another program
 // works. Quoting their values would not make them safe.
 var (
-	denied         = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
+	deniedNames    = strings.Fields("ENV PATH IFS PS0 PS1 PS2 PS4 PROMPT_COMMAND SHELLOPTS CDPATH GLOBIGNORE POSIXLY_CORRECT PYTHONSTARTUP PYTHONINSPECT PYTHONHOME PERL5OPT PERL5LIB RUBYOPT NODE_OPTIONS GCONV_PATH GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_CONFIG_COUNT")
 	deniedPrefixes = strings.Fields("BASH LD_ SLURM_ SBATCH_ SRUN_ SALLOC_ ops_")
-	// ours are the variables that the script sets itself, with what to use instead.
-	ours = map[string]lang.Text{
+	// setByScript are the variables that the script sets itself, with what to use instead.
+	setByScript = map[string]lang.Text{
 		"MASTER_ADDR":      phrase("it is the job's first node", "它是作业的首个节点"),
 		"MASTER_PORT":      use("master_port"),
 		"NNODES":           use("nodes"),
@@ -221,8 +221,8 @@ var (
 		"LOCAL_RANK":       phrase("torch sets it", "由 torch 设置"),
 		"LOCAL_WORLD_SIZE": phrase("torch sets it", "由 torch 设置"),
 	}
-	// taken are names of variables that the script or bash uses internally.
-	taken = strings.Fields("ARGS CODE DIRTY GPU_USE GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP TOLD VENV WATCH " +
+	// internalNames are names of variables that the script or bash uses internally.
+	internalNames = strings.Fields("ARGS CODE DIRTY GPU_USE GUARDS HOSTFILE KILL_SWITCH LINK MARK NODE_CHECK RUN_DIR RUN_DIR_HERE SAID SECRET SECRETS SEEN SHARED STEP TOLD VENV WATCH " +
 		"_ COMP_WORDBREAKS DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTNAME LINENO OLDPWD OPTARG OPTERR OPTIND PIPESTATUS PPID PWD RANDOM REPLY SECONDS SHLVL SRANDOM UID")
 	secretName = lazy.New(`(?i)(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|JWT)$`)
 )
@@ -237,10 +237,10 @@ func (v *validator) environment(field string, env map[string]string) {
 			v.add(at, "", phrase("may not be set: the launch itself needs the programs on it", "不允许设置：启动本身要用到其中的程序"), use("path"))
 		case isDenied(name):
 			v.add(at, "", phrase("may not be set: it changes how the shell, the loader or Slurm works", "不允许设置：它会改变 shell、加载器或 Slurm 的行为"), phrase("leave it out", "请去掉"))
-		case slices.Contains(taken, name):
+		case slices.Contains(internalNames, name):
 			v.add(at, "", phrase("is a name that bash or the script uses for itself", "是 bash 或脚本自用的名称"), phrase("choose another name", "请换一个名称"))
-		case ours[name] != fine:
-			v.add(at, "", phrase("is set by the script", "由脚本设置"), ours[name])
+		case setByScript[name] != fine:
+			v.add(at, "", phrase("is set by the script", "由脚本设置"), setByScript[name])
 		case secretName.MatchString(name) && value != "":
 			v.add(at, "", phrase("looks like a secret, and a specification is stored and shown", "像是密钥，而规格会被保存和显示"), phrase("leave it out: export it before submitting, or put it in the secrets file (mode 600)", "请去掉：在提交前 export，或放入密钥文件（权限 600）"))
 		case strings.ContainsRune(value, 0):
@@ -252,7 +252,7 @@ func (v *validator) environment(field string, env map[string]string) {
 }
 
 func isDenied(name string) bool {
-	return slices.Contains(denied, name) || slices.ContainsFunc(deniedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(deniedNames, name) || slices.ContainsFunc(deniedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -265,8 +265,8 @@ func (v *validator) launch(s Spec) {
 		v.add("launcher_argv", s.LauncherArgv[0], phrase("is only for the launcher custom", "只用于 custom 启动器"), phrase("set launcher: custom, or leave it out", "请设置 launcher: custom，或去掉它"))
 	}
 	for _, key := range sorted(s.Rdzv.Conf) {
-		v.row(row{"rdzv.conf", key, rdzvKeyGrammar})
-		v.row(row{"rdzv.conf." + key, s.Rdzv.Conf[key], form(`[A-Za-z0-9._/:-]{1,128}`, phrase("a plain value, without commas", "普通的值，不含逗号"))})
+		v.field(fieldCheck{"rdzv.conf", key, rdzvKeyGrammar})
+		v.field(fieldCheck{"rdzv.conf." + key, s.Rdzv.Conf[key], form(`[A-Za-z0-9._/:-]{1,128}`, phrase("a plain value, without commas", "普通的值，不含逗号"))})
 	}
 }
 

@@ -31,9 +31,9 @@ func (r *rendering) warn() {
 	add(r.Time != "" && !r.signalled() && !saves && strings.HasPrefix(path.Base(r.Script), "pretrain_"),
 		phrase("nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins", "作业到达时间上限前不会保存：请设置 signal: USR1@300，或给出 --exit-duration-in-mins"))
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		_, logs := below(dir, path.Clean(r.LogDir))
+		_, logs := relativeTo(dir, path.Clean(r.LogDir))
 		add(logs && *r.Nodes > 1, phrase("log_dir: %s is local to each node on most clusters", "log_dir：在多数集群上 %s 是各节点本地的目录", dir))
-		_, local := below(dir, path.Clean(r.Worktree))
+		_, local := relativeTo(dir, path.Clean(r.Worktree))
 		add(local && *r.Nodes > 1, phrase("worktree: %s is local to each node on most clusters", "worktree：在多数集群上 %s 是各节点本地的目录", dir))
 	}
 }
@@ -42,7 +42,7 @@ func (r *rendering) warn() {
 // shared file system of the site, or in a home folder.
 func (r *rendering) inShared(p string) bool {
 	return slices.ContainsFunc(append([]string{"/home", "/lustre", "/mnt", path.Dir(path.Clean(r.Worktree))}, r.Site.Shared...), func(dir string) bool {
-		_, in := below(path.Clean(dir), path.Clean(p))
+		_, in := relativeTo(path.Clean(dir), path.Clean(p))
 		return in
 	})
 }

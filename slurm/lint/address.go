@@ -92,8 +92,8 @@ func masterAddr(c *checker) {
 }
 
 var (
-	local     = lazy.New(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
-	otherLine = lazy.New(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|` +
+	localAddress = lazy.New(`^(localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1|\[::1\]|localhost\.localdomain)$`)
+	otherLine    = lazy.New(`tail\s+-n?\s*1\b|tail\s+-1\b|\btail\s*$|sed\s+-n\s+['"]?([02-9]|1\d|\$)\d*p|NR\s*==\s*([02-9]|1\d)|` +
 		`sort\s+-[a-zA-Z]*[rR]|\bshuf\b|\btac\b|\bEND\s*\{`)
 	listVar = lazy.New(`SLURM_(JOB_)?NODELIST`)
 )
@@ -102,7 +102,7 @@ var (
 // same for every task.
 func (c *checker) badHost(v script.Value) bool {
 	if s, ok := v.Literal(); ok {
-		return local.MatchString(s) || c.notFirst(s)
+		return localAddress.MatchString(s) || c.notFirst(s)
 	}
 	r := v.Only()
 	if r == nil {

@@ -212,13 +212,13 @@ func nodeLocalPath(c *checker) {
 	}
 }
 
-var copies = []string{"cp", "rsync", "mv", "tar", "sbcast", "sgather", "rclone", "dcp", "mpifileutils", "aws", "gsutil", "hf", "scp"}
+var copyCommands = []string{"cp", "rsync", "mv", "tar", "sbcast", "sgather", "rclone", "dcp", "mpifileutils", "aws", "gsutil", "hf", "scp"}
 
 // copiesFrom reports whether a command copies v, a part of v, or a folder that has v.
 func (c *checker) copiesFrom(v script.Value) bool {
 	from := strings.TrimRight(v.String(), "/")
 	return c.anyCommand(func(x *script.Command) bool {
-		return slices.Contains(copies, x.Name()) && slices.ContainsFunc(x.Args[:len(x.Args)-1], func(a script.Arg) bool {
+		return slices.Contains(copyCommands, x.Name()) && slices.ContainsFunc(x.Args[:len(x.Args)-1], func(a script.Arg) bool {
 			t := strings.TrimRight(a.Text(), "/.*")
 			return strings.HasPrefix(t, from) || len(t) > len("/tmp") && strings.HasPrefix(from, t)
 		})
@@ -232,7 +232,7 @@ func (c *checker) savedFrom(v script.Value) bool { return !c.job.Several() && c.
 func (c *checker) staged(dir script.Value) bool {
 	d := strings.TrimRight(dir.String(), "/")
 	return c.anyCommand(func(x *script.Command) bool {
-		if x.Step == nil && c.job.Several() || !slices.Contains(copies, x.Name()) && x.Name() != "git" && x.Name() != "unzip" {
+		if x.Step == nil && c.job.Several() || !slices.Contains(copyCommands, x.Name()) && x.Name() != "git" && x.Name() != "unzip" {
 			return false
 		}
 		last := strings.TrimRight(x.Args[len(x.Args)-1].Text(), "/")
@@ -259,8 +259,8 @@ func requeueLog(c *checker) {
 	}
 }
 
-// loads matches options with which programs continue a training.
-var loads = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|` +
+// resumeFlags matches options with which programs continue a training.
+var resumeFlags = lazy.New(`(?i)^--?(load|resume|restore|auto[-_]?resume|from[-_]checkpoint|init[-_]from|continue|ckpt[-_]path|` +
 	`use[-_]checkpoint|load[-_]\w+|resume[-_]\w+)|resume|(^|\.)load`)
 
 func restartWithoutLoad(c *checker) {
@@ -281,7 +281,7 @@ func restartWithoutLoad(c *checker) {
 		save, has := s.ProgramFlag("--save", "--save-dir", "--save_dir")
 		if !has || slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool {
 			name, _, _ := strings.Cut(a, "=")
-			return loads.MatchString(name)
+			return resumeFlags.MatchString(name)
 		}) || hiddenWords(s) {
 			continue
 		}

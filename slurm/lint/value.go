@@ -213,7 +213,7 @@ func heredocExpansion(c *checker) {
 				continue
 			}
 			known := e.Var != nil || e.Guarded && e.Op != "" && e.Op != "!"
-			late := special[e.Name] || e.Name != "0" && isDigits(e.Name) && c.job.Batch()
+			late := scriptParameters[e.Name] || e.Name != "0" && isDigits(e.Name) && c.job.Batch()
 			if own[e.Name] && !known || late && !known || d.submits && !c.job.Batch() && strings.HasPrefix(e.Name, "SLURM_") && !known {
 				c.report(e.Line, "$"+e.Name)
 				break
@@ -222,8 +222,8 @@ func heredocExpansion(c *checker) {
 	}
 }
 
-// special are the parameters that have a value only while the written script runs.
-var special = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": true}
+// scriptParameters are the parameters that have a value only while the written script runs.
+var scriptParameters = map[string]bool{"@": true, "*": true, "?": true, "!": true, "#": true}
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 

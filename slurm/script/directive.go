@@ -129,7 +129,7 @@ func (r *reader) readDirective(d *Directive) {
 		switch {
 		case strings.HasPrefix(w, "--") && len(w) > 2:
 			given, val, has := strings.Cut(w, "=")
-			name, arg, ok := known(given[2:], longOptions)
+			name, arg, ok := lookupOption(given[2:], longOptions)
 			if !ok {
 				if plugin(given[2:]) {
 					d.Options = append(d.Options, Option{Name: given[2:], Given: given, Value: r.decode(val, d.Line), Has: has, Line: d.Line})

@@ -156,7 +156,7 @@ func (r *reader) word(w *syntax.Word, f frame) []Value {
 				l.add(v)
 			}
 		case *syntax.SglQuoted:
-			l.add(r.single(p, f))
+			l.add(r.singleQuoted(p, f))
 		case *syntax.DblQuoted:
 			l.open = true
 			for _, q := range p.Parts {
@@ -204,7 +204,7 @@ func (r *reader) quotedPart(q syntax.WordPart, f frame, l *fieldList, whole bool
 	}
 }
 
-func (r *reader) single(p *syntax.SglQuoted, f frame) Value {
+func (r *reader) singleQuoted(p *syntax.SglQuoted, f frame) Value {
 	off := p.Left.Offset() + 1
 	if p.Dollar {
 		if strings.Contains(p.Value, `\`) {

@@ -114,9 +114,9 @@ func (o Options) Has(names ...string) bool {
 	return ok
 }
 
-// known finds an option by its long name or by an unambiguous beginning of it. If
+// lookupOption finds an option by its long name or by an unambiguous beginning of it. If
 // several options have that beginning, full is the shortest one and ok is false.
-func known(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
+func lookupOption(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
 	n := 0
 	for _, t := range tables {
 		if a, ok := t[name]; ok {
@@ -158,7 +158,7 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 			args = args[1:]
 		case strings.HasPrefix(lead, "--"):
 			name, val, has := cutValue(a.Value)
-			full, arg, ok := known(strings.TrimPrefix(name, "--"), longOptions, stepOptions)
+			full, arg, ok := lookupOption(strings.TrimPrefix(name, "--"), longOptions, stepOptions)
 			o := Option{Name: full, Given: name, Value: val, Has: has, Line: a.Line}
 			if !ok {
 				o.Name = strings.TrimPrefix(name, "--")
@@ -265,7 +265,7 @@ type OptionForm struct {
 // spelling or a beginning of the option's name. ok is false for a name that sbatch is
 // not known to have.
 func SbatchOption(name string) (form OptionForm, ok bool) {
-	full, arg, ok := known(name, longOptions)
+	full, arg, ok := lookupOption(name, longOptions)
 	return OptionForm{Name: full, NeedsValue: arg == required, Alone: arg == none}, ok || full != ""
 }
 
@@ -273,7 +273,7 @@ func SbatchOption(name string) (form OptionForm, ok bool) {
 // leading dashes, was most likely intended to be: the only option that differs by one
 // edit, or by dashes for underscores.
 func NearestOption(name string) (string, bool) {
-	if _, _, ok := known(name, longOptions); ok || len(name) < 4 {
+	if _, _, ok := lookupOption(name, longOptions); ok || len(name) < 4 {
 		return "", false
 	}
 	plain := strings.ReplaceAll(name, "_", "-")
