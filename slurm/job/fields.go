@@ -16,8 +16,8 @@ type Field struct {
 	Default string
 }
 
-// Fields lists the fields of the specification, in the order of Spec. The documents
-// and the help texts are generated from this list.
+// Fields lists the fields of the specification, in the order of Spec. The documents, the
+// answers about fields and the hints of MCP use this list.
 func Fields() []Field { return fieldsOf(reflect.TypeFor[Spec](), "") }
 
 func fieldsOf(t reflect.Type, prefix string) []Field {

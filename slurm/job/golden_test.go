@@ -20,26 +20,35 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // would write for it. NAME.minimal.yaml is rendered with the option Minimal.
 func TestScriptsAreWhatAnExpertWouldWrite(t *testing.T) {
 	t.Parallel()
-	specs, err := filepath.Glob("testdata/*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, specs)
-	for _, file := range specs {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	for name, spec := range goldenSpecs(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			spec, err := job.Decode(text)
-			require.NoError(t, err)
 			script, err := job.Render(spec, optionsFor(name))
 			require.NoError(t, err)
-			compareGolden(t, strings.TrimSuffix(file, ".yaml")+".sh", script.Text)
+			compareGolden(t, "testdata/"+name+".sh", script.Text)
 			requireClean(t, script.Text)
 			again, err := job.Render(spec, optionsFor(name))
 			require.NoError(t, err)
 			require.Equal(t, script, again, "the same specification gives the same bytes")
 		})
 	}
+}
+
+// goldenSpecs decodes testdata/NAME.yaml for every NAME.
+func goldenSpecs(t *testing.T) map[string]job.Spec {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	specs := map[string]job.Spec{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		spec, err := job.Decode(text)
+		require.NoError(t, err, file)
+		specs[strings.TrimSuffix(filepath.Base(file), ".yaml")] = spec
+	}
+	return specs
 }
 
 func optionsFor(name string) job.Options {

@@ -43,15 +43,8 @@ func TestAScriptBecomesASpecification(t *testing.T) {
 
 // Import gives back the specification of a rendered script, whatever its values are.
 func TestWhatWasRenderedIsReadBack(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	require.NoError(t, err)
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	for name, spec := range goldenSpecs(t) {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			spec, err := job.Decode(text)
-			require.NoError(t, err)
 			o := optionsFor(name)
 			script, err := job.Render(spec, o)
 			require.NoError(t, err)

@@ -62,16 +62,9 @@ var startedElsewhere = strings.Fields("apptainer.registry chain c10d custom enro
 
 func TestEveryGoldenScriptStartsItsProgramOnEveryNode(t *testing.T) {
 	t.Parallel()
-	specs, err := filepath.Glob("testdata/*.yaml")
-	require.NoError(t, err)
-	for _, file := range specs {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	for name, spec := range goldenSpecs(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			spec, err := job.Decode(text)
-			require.NoError(t, err)
 			if spec.Train != "" {
 				t.Log("the sourced script starts the program")
 				return
