@@ -119,7 +119,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 		switch y.Name() {
 		case "wait":
 			waited = background
-			continue // the status of wait is that of x
+			continue // wait does not replace the status of the launch
 		case "exit", "return":
 			if len(y.Args) > 1 {
 				t := y.Args[1].Text()
