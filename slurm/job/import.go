@@ -141,10 +141,8 @@ func (m *importer) start() {
 var wrappers = strings.Fields("srun bash sh env exec uv time docker podman singularity apptainer enroot")
 
 func (m *importer) launcher(st *script.Start) {
-	for _, c := range st.Chain() {
-		if c.Name() == "uv" {
-			m.spec.Launcher = UV
-		}
+	if slices.ContainsFunc(st.Chain(), func(c *script.Command) bool { return c.Name() == "uv" }) {
+		m.spec.Launcher = UV
 	}
 	switch {
 	case m.spec.Launcher == UV && st.Launcher.Elastic():
@@ -352,10 +350,7 @@ func (m *importer) noteOtherCommands() {
 		if m.imported[c] || c.By != nil || c.Subst || name == "" || slices.Contains(unnoted, name) || c.Trap {
 			continue
 		}
-		var words []string
-		for _, a := range c.Args {
-			words = append(words, a.Text())
-		}
+		words := script.Texts(c.Args)
 		if m.activates(words) {
 			continue
 		}

@@ -261,10 +261,7 @@ func dockerPrivileged(c *checker) {
 func dockerNetwork(c *checker) {
 	for _, s := range c.job.Starts {
 		box := s.Container
-		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || c.job.Script == nil {
-			continue
-		}
-		if box.MountsUnknown || isExec(box) {
+		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || box.MountsUnknown || isExec(box) {
 			continue
 		}
 		net, hasNet := box.Get("network", "net")
@@ -286,5 +283,5 @@ func shmMounted(box *script.Container) bool {
 }
 
 func isExec(box *script.Container) bool {
-	return slices.Contains(argTexts(box.Command.Args[:min(4, len(box.Command.Args))]), "exec")
+	return slices.Contains(script.Texts(box.Command.Args[:min(4, len(box.Command.Args))]), "exec")
 }

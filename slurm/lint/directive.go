@@ -176,7 +176,7 @@ func noGPURequest(c *checker) {
 		}
 	}
 	for _, s := range c.starts {
-		if s.Launcher == script.Wrapper || cpuOnly.MatchString(strings.Join(argTexts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")) {
+		if s.Launcher == script.Wrapper || cpuOnly.MatchString(strings.Join(script.Texts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")) {
 			continue
 		}
 		if cpuOnly.MatchString(c.comments()) {
@@ -201,7 +201,7 @@ func arrayLimit(c *checker) {
 		return
 	}
 	for _, s := range c.starts {
-		if slices.ContainsFunc(argTexts(s.ProgramArgs), checkpointFlag.MatchString) {
+		if slices.ContainsFunc(script.Texts(s.ProgramArgs), checkpointFlag.MatchString) {
 			c.report(o.Line, "--array="+text)
 			return
 		}
@@ -302,6 +302,6 @@ func exportNone(c *checker) {
 // restoresEnv reports whether the script undoes the effect of --export=NONE on srun.
 func (c *checker) restoresEnv() bool {
 	return c.anyCommand(func(x *script.Command) bool {
-		return x.Name() == "unset" && slices.Contains(argTexts(x.Args), "SLURM_EXPORT_ENV")
+		return x.Name() == "unset" && slices.Contains(script.Texts(x.Args), "SLURM_EXPORT_ENV")
 	}) || c.job.Assigned["SLURM_EXPORT_ENV"]
 }

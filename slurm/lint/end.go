@@ -211,7 +211,7 @@ var signalHandlers = lazy.New(`(?i)exit[-_]signal|signal[-_]handler|preempt|grac
 // handlesSignals reports whether the program probably handles signals, according to its
 // arguments or its framework.
 func (c *checker) handlesSignals(s *script.Start) bool {
-	return slices.ContainsFunc(argTexts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s)
+	return slices.ContainsFunc(script.Texts(s.ProgramArgs), signalHandlers.MatchString) || c.slurmAware(s)
 }
 
 var aboutSignals = lazy.New(`(?i)signal|usr1|sigterm|信号`)

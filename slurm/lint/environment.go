@@ -71,7 +71,7 @@ func uvSync(c *checker) {
 		if x.Trap || len(x.Args) == 0 || !c.job.Batch() && x.Step == nil {
 			continue
 		}
-		command := strings.Join(append([]string{x.Name()}, argTexts(x.Args[1:])...), " ")
+		command := strings.Join(append([]string{x.Name()}, script.Texts(x.Args[1:])...), " ")
 		if installs.MatchString(command) && !changesNothing.MatchString(command) {
 			c.report(x.Line, command)
 			return
@@ -105,7 +105,7 @@ func (c *checker) hasConda(x *script.Command) bool {
 		if !sameShell(y, x) {
 			return false
 		}
-		t := strings.Join(argTexts(y.Args), " ")
+		t := strings.Join(script.Texts(y.Args), " ")
 		switch y.Name() {
 		case "source", ".", "eval":
 			return condaHook.MatchString(t)
@@ -158,7 +158,7 @@ func secrets(c *checker) {
 		}
 	}
 	for _, x := range c.job.Commands {
-		t := argTexts(x.Args)
+		t := script.Texts(x.Args)
 		for i, a := range t {
 			if strings.HasPrefix(a, "--") {
 				check(a, argAt(t, i+1), x.Args[i].Line, nil)

@@ -225,12 +225,3 @@ func (c *checker) headLine() int {
 	}
 	return c.job.FirstLine
 }
-
-// argTexts returns the words of a command as text.
-func argTexts(args []script.Arg) []string {
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = a.Text()
-	}
-	return out
-}

@@ -338,20 +338,14 @@ func worldSize(c *checker) {
 			continue
 		}
 		n, auto, okW, _ := c.workers(s)
-		forks := s.Launcher.Forks() && (auto || okW && n > 1 || !okW)
-		if !forks {
+		o, has := s.ProgramFlag("--world-size", "--world_size")
+		if !has || !s.Launcher.Forks() || okW && !auto && n <= 1 {
 			continue
 		}
-		if o, has := s.ProgramFlag("--world-size", "--world_size"); has {
-			if counts(o.Value) {
-				c.report(o.Line, o.Given+" "+o.Text())
-				continue
-			}
-			nodes, exact, okN := c.job.Nodes()
-			if size, ok := c.job.Int(o.Value); ok && okN && exact && okW && !auto && size != nodes*n && size < nodes*n {
-				c.report(o.Line, o.Given+" "+o.Text())
-				continue
-			}
+		nodes, exact, okN := c.job.Nodes()
+		size, okS := c.job.Int(o.Value)
+		if counts(o.Value) || okS && okN && exact && okW && !auto && size < nodes*n {
+			c.report(o.Line, o.Given+" "+o.Text())
 		}
 	}
 	forks := func(s *script.Start) bool { return s.Launcher.Forks() }

@@ -279,7 +279,7 @@ func restartWithoutLoad(c *checker) {
 			continue
 		}
 		save, has := s.ProgramFlag("--save", "--save-dir", "--save_dir")
-		if !has || slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool {
+		if !has || slices.ContainsFunc(script.Texts(s.ProgramArgs), func(a string) bool {
 			name, _, _ := strings.Cut(a, "=")
 			return resumeFlags.MatchString(name)
 		}) || hiddenWords(s) {

@@ -52,7 +52,7 @@ var otherProject = lazy.New(`(?i)deepspeed|gpt-neox|mindspeed|pai-megatron|bigsc
 // Megatron-DeepSpeed.
 func ofOtherProject(s *script.Start) bool {
 	return s.Launcher == script.DeepSpeed || otherProject.MatchString(s.Program.Text()+" "+s.Env.Dir.String()) ||
-		slices.ContainsFunc(argTexts(s.ProgramArgs), func(a string) bool { return strings.HasPrefix(a, "--deepspeed") })
+		slices.ContainsFunc(script.Texts(s.ProgramArgs), func(a string) bool { return strings.HasPrefix(a, "--deepspeed") })
 }
 
 // readFlags parses the program's arguments as argparse does.

@@ -206,7 +206,7 @@ var (
 
 // slurmAware reports whether the program probably gets its rank from Slurm or MPI.
 func (c *checker) slurmAware(s *script.Start) bool {
-	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(argTexts(s.ProgramArgs), " "))
+	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(script.Texts(s.ProgramArgs), " "))
 	return slurmAware.MatchString(words) || saysSlurmAware.MatchString(words+"\n"+c.comments())
 }
 

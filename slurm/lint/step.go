@@ -58,7 +58,7 @@ func noWorktree(c *checker) {
 		if s.Module || !relative(s.Program.Value) || s.Env.Dir != nil {
 			continue
 		}
-		if s.Step != nil && s.Step.Options.Has("chdir", "container-workdir") || s.Remote != nil && strings.Contains(strings.Join(argTexts(s.Remote.Args), " "), "wdir") {
+		if s.Step != nil && s.Step.Options.Has("chdir", "container-workdir") || s.Remote != nil && strings.Contains(strings.Join(script.Texts(s.Remote.Args), " "), "wdir") {
 			continue
 		}
 		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
@@ -83,7 +83,7 @@ func relative(v script.Value) bool {
 
 // waits reports whether x waits for background processes.
 func waits(x *script.Command) bool {
-	return waiting.MatchString(strings.Join(argTexts(x.Args), " "))
+	return waiting.MatchString(strings.Join(script.Texts(x.Args), " "))
 }
 
 var waiting = lazy.New(`^(wait|fg|tail .*--pid|kill -0|sleep inf(inity)?)\b`)

@@ -346,7 +346,7 @@ var takesEquals = strings.Fields("test expr export let declare local readonly ty
 func badAssignments(c *checker) []badAssign {
 	var out []badAssign
 	for _, x := range c.job.Commands {
-		t := argTexts(x.Args)
+		t := script.Texts(x.Args)
 		if len(t) == 0 {
 			continue
 		}

@@ -54,6 +54,15 @@ type Arg struct {
 // Text returns the word's text, with unknown parts as written in the source.
 func (a Arg) Text() string { return a.Value.String() }
 
+// Texts returns the texts of several words.
+func Texts(args []Arg) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = a.Text()
+	}
+	return out
+}
+
 // Name returns the first word without its folder, or "" if it is unknown.
 func (c *Command) Name() string {
 	if len(c.Args) == 0 {

@@ -202,19 +202,12 @@ func TestContainersAreReadAsTheirRuntimesDo(t *testing.T) {
 			for _, x := range j.Commands {
 				if x.Name() == "prog" {
 					require.Same(t, c, x.Container, line)
-					got += strings.Join(append([]string{"prog"}, texts(x.Args[1:])...), " ")
+					got += strings.Join(append([]string{"prog"}, Texts(x.Args[1:])...), " ")
 				}
 			}
 		}
 		require.Equal(t, want, got, line)
 	}
-}
-
-func texts(args []Arg) (all []string) {
-	for _, a := range args {
-		all = append(all, a.Text())
-	}
-	return all
 }
 
 // Arithmetic on operands with known ranges gives a range.
