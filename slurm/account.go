@@ -9,16 +9,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// An accountField is one column asked of sacct --format.
-type accountField struct {
-	name string
-	set  func(j *Job, value string)
-}
-
-// accountFields are the columns of an accounting query. The first cannot hold a
-// line break, which ParseAccounts rests on; what a user can write freely comes
-// last. Restarts and the output paths are left out: 22.05 does not have them.
-var accountFields = []accountField{
+// accountFields are the columns of an accounting query. ParseAccounts relies on the
+// first column having no line break. Columns with free text of the user come last.
+// Restarts and the output paths are missing because Slurm 22.05 has no such columns.
+var accountFields = []column[Job]{
 	{"JobID", func(j *Job, v string) { j.ID = JobID(v) }},
 	{"JobIDRaw", func(j *Job, v string) {
 		if v != string(j.ID) {
@@ -39,11 +33,11 @@ var accountFields = []accountField{
 	{"User", func(j *Job, v string) { j.User = v }},
 	{"Account", func(j *Job, v string) { j.Account = v }},
 	{"Partition", func(j *Job, v string) { j.Partition = v }},
-	{"QOS", func(j *Job, v string) { j.QOS = none(v) }},
+	{"QOS", func(j *Job, v string) { j.QOS = emptyIfNone(v) }},
 	{"NNodes", func(j *Job, v string) { j.NumNodes = parseCount(v) }},
 	{"NodeList", func(j *Job, v string) { j.Nodes = nodesOf(v) }},
 	{"ElapsedRaw", func(j *Job, v string) { j.ElapsedS, _ = strconv.ParseInt(v, 10, 64) }},
-	{"TimelimitRaw", func(j *Job, v string) { j.TimeLimitS = parseLimit(v) }}, // minutes
+	{"TimelimitRaw", func(j *Job, v string) { j.TimeLimitS = parseLimit(v) }}, // in minutes
 	{"Submit", func(j *Job, v string) { j.SubmittedAt = ParseTime(v) }},
 	{"Start", func(j *Job, v string) { j.StartedAt = ParseTime(v) }},
 	{"End", func(j *Job, v string) {
@@ -59,7 +53,7 @@ var accountFields = []accountField{
 	{"AllocTRES", func(j *Job, v string) { j.GPUs = gpusInTRES(v) }},
 	{"Reason", func(j *Job, v string) {
 		if j.Reason == "" {
-			j.Reason = none(v)
+			j.Reason = emptyIfNone(v)
 		}
 	}},
 	{"WorkDir", func(j *Job, v string) { j.WorkDir = v }},
@@ -67,19 +61,19 @@ var accountFields = []accountField{
 	{"Comment", func(j *Job, v string) { j.Comment = v }},
 }
 
-// AccountFormat is the --format to give sacct for ParseAccounts.
+// AccountFormat is the value of sacct --format that ParseAccounts expects.
 func AccountFormat() string {
 	names := make([]string, len(accountFields))
 	for i, f := range accountFields {
-		names[i] = f.name
+		names[i] = f.code
 	}
 	return strings.Join(names, ",")
 }
 
-// ParseAccounts reads what sacct --parsable2 --noheader --allocations
-// --duplicates --delimiter=sep printed in AccountFormat, with
-// SLURM_TIME_FORMAT=%s in its environment. The records of a requeued job are
-// folded into one. As with QueueFormat, sep must be unforeseeable.
+// ParseAccounts reads the output of sacct --parsable2 --noheader --allocations
+// --duplicates --delimiter=sep --format=AccountFormat(), run with SLURM_TIME_FORMAT=%s.
+// It folds the records of a requeued job into one. As with QueueFormat, sep must be
+// unpredictable.
 func ParseAccounts(out, sep string) ([]Job, error) {
 	out = strings.TrimSuffix(out, "\n")
 	if out == "" {
@@ -101,8 +95,9 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 		for i := 1; i < width; i++ {
 			accountFields[i].set(&j, pieces[p+i-1])
 		}
-		// Between two records stands the last field, which may hold line breaks, a
-		// line break, and the next record's job id, which cannot.
+		// The piece between two records holds the last field, which may contain line
+		// breaks, then a line break, then the next record's job id, which contains
+		// none.
 		last := pieces[p+width-1]
 		if p+width < len(pieces) {
 			cut := strings.LastIndexByte(last, '\n')
@@ -117,8 +112,8 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 	return FoldRuns(jobs), nil
 }
 
-// FoldRuns makes one job of the records of each requeued job, which the accounts give
-// oldest first.
+// FoldRuns merges the records of each requeued job into one job. The records of a job
+// come oldest first, as sacct lists them.
 func FoldRuns(records []Job) []Job {
 	var jobs []Job
 	at := map[JobID]int{}
@@ -133,8 +128,8 @@ func FoldRuns(records []Job) []Job {
 	return jobs
 }
 
-// afterRequeue is the record of a job's next run, with how the runs before
-// ended.
+// afterRequeue returns the record of a job's next run, extended by the ends of the runs
+// before it.
 func afterRequeue(before, now Job) Job {
 	now.Requeues = append(slices.Clone(before.Requeues), before.State)
 	now.Earlier = append(slices.Clone(before.Earlier), before.Last())
@@ -142,12 +137,12 @@ func afterRequeue(before, now Job) Job {
 	return now
 }
 
-// PathFormat is the --format to give sacct for AddPaths.
+// PathFormat is the value of sacct --format that AddPaths expects.
 const PathFormat = "JobID,StdOut,StdErr"
 
-// AddPaths fills in the names of j's output files from what sacct --parsable2
-// --noheader --delimiter=sep printed in PathFormat: of j itself, or of its first
-// part.
+// AddPaths sets the paths of j's output files from the output of sacct --parsable2
+// --noheader --delimiter=sep --format=PathFormat: from j's own line, or else from the
+// first line of its array or heterogeneous job.
 func AddPaths(j *Job, out, sep string) {
 	for line := range strings.Lines(out) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), sep)

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// A ControllerLoad is what sdiag tells of how busy the controller is.
+// A ControllerLoad holds the figures of sdiag that tell how busy the controller is.
 type ControllerLoad struct {
-	Threads    int // that serve requests now
-	AgentQueue int // messages that wait to be sent to nodes
-	DBDQueue   int // records that wait for the accounts
-	Pending    int // jobs
-	Running    int
-	CycleMicro int // of the last scheduling cycle
+	Threads    int // serving requests now
+	AgentQueue int // messages waiting to be sent to nodes
+	DBDQueue   int // records waiting to be sent to slurmdbd
+	Pending    int // pending jobs
+	Running    int // running jobs
+	CycleMicro int // length of the last scheduling cycle, in microseconds
 }
 
-// maxThreads is the most that slurmctld serves at a time (MAX_SERVER_THREADS).
+// maxThreads is the number of requests that slurmctld serves at a time
+// (MAX_SERVER_THREADS).
 const maxThreads = 256
 
-// Busy reports that the controller has hardly a thread left, or that its messages
+// Busy reports whether the controller has hardly a free thread left or its messages
 // pile up.
 func (l ControllerLoad) Busy() bool { return l.Threads >= maxThreads*4/5 || l.AgentQueue >= 10000 }
 
-// LoadFromJSON reads the statistics of slurmrestd's diag.
+// LoadFromJSON reads the statistics object of slurmrestd's diag.
 func LoadFromJSON(m map[string]any) ControllerLoad {
 	o := jsonObject(m)
 	return ControllerLoad{
@@ -31,8 +32,8 @@ func LoadFromJSON(m map[string]any) ControllerLoad {
 	}
 }
 
-// ParseLoad reads what sdiag printed. The first of two lines of a name is the main
-// scheduler's, the second the backfill's.
+// ParseLoad reads the output of sdiag. Where a name occurs twice, the first line is the
+// main scheduler's and the second the backfill scheduler's; ParseLoad takes the first.
 func ParseLoad(out string) (l ControllerLoad) {
 	fields := map[string]*int{
 		"Server thread count": &l.Threads, "Agent queue size": &l.AgentQueue, "DBD Agent queue size": &l.DBDQueue,

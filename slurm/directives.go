@@ -7,15 +7,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// An Option is one option of sbatch, by its long name without dashes.
+// An Option is one option of sbatch, under its long name without dashes.
 type Option struct {
 	Name  string
 	Value string
-	// Line is the script's line that it stands on, from 1; 0 on a command line.
+	// Line is the number of the script line that holds the option, from 1; 0 for an
+	// option of the command line.
 	Line int
 }
 
-// Options are the options of one submission, in order: later ones win.
+// Options are the options of one submission in order: a later option overrides an
+// earlier one.
 type Options []Option
 
 // Value returns the value of the last option called name, or "".
@@ -24,8 +26,8 @@ func (o Options) Value(name string) string {
 	return v
 }
 
-// Lookup returns the value of the last option called name, and whether there is
-// one.
+// Lookup returns the value of the last option called name, and whether there is such an
+// option.
 func (o Options) Lookup(name string) (string, bool) {
 	for i := len(o) - 1; i >= 0; i-- {
 		if o[i].Name == name {
@@ -46,7 +48,7 @@ var shortOptions = map[byte]string{
 	'w': "nodelist", 'W': "wait", 'x': "exclude",
 }
 
-// flagOptions take no value, or one only behind "=".
+// flagOptions take no value, or take one only after "=".
 var flagOptions = map[string]bool{
 	"hold": true, "help": true, "immediate": true, "no-kill": true, "overcommit": true, "quiet": true,
 	"oversubscribe": true, "usage": true, "verbose": true, "version": true, "wait": true,
@@ -56,18 +58,18 @@ var flagOptions = map[string]bool{
 	"enable-epilog": true, "stepmgr": true,
 }
 
-// ReadDirectives returns the options of a script's #SBATCH lines as sbatch takes
-// them: up to the first command, only where "#SBATCH" is at the very start of
-// the line, several to a line, quotes as in a shell, " #" starting a comment,
-// and nothing expanded. Of a heterogeneous job they are the first component's,
-// which has what holds for all.
+// ReadDirectives returns the options of a script's #SBATCH lines by sbatch's own rules:
+// sbatch stops at the first command, wants "#SBATCH" at the very start of the line,
+// accepts several options on a line, reads quotes as a shell does, takes " #" as the
+// start of a comment, and expands nothing. For a heterogeneous job it returns the
+// options of the first component, which include those that hold for all components.
 func ReadDirectives(script string) (Options, error) {
 	components, err := ReadComponents(script)
 	return components[0], err
 }
 
-// ReadComponents returns the options of each component of a heterogeneous job, as
-// "#SBATCH hetjob" parts them; of any other job there is one.
+// ReadComponents returns the options of each component of a heterogeneous job,
+// separated by "#SBATCH hetjob" lines. Any other job has one component.
 func ReadComponents(script string) ([]Options, error) {
 	all := []Options{nil}
 	number := 0
@@ -104,10 +106,11 @@ func ReadComponents(script string) ([]Options, error) {
 	return all, nil
 }
 
-// hetWords part the components of a heterogeneous job, today and before 20.02.
+// hetWords separate the components of a heterogeneous job: hetjob today, packjob before
+// 20.02.
 var hetWords = []string{"hetjob", "packjob"}
 
-// ReadOptions reads sbatch arguments.
+// ReadOptions reads command-line arguments of sbatch.
 func ReadOptions(args []string) (Options, error) {
 	var opts Options
 	for i := 0; i < len(args); i++ {
@@ -167,7 +170,7 @@ func splitDirective(line string) ([]string, error) {
 				inWord = false
 			}
 		case c == '#':
-			// sbatch takes what follows as a comment even inside a word.
+			// sbatch takes # as the start of a comment even inside a word.
 			i = len(line)
 		default:
 			word.WriteByte(c)

@@ -2,17 +2,18 @@ package slurm
 
 import "strings"
 
-// endReasons are the known reasons that tell how a job ended, in the words of
-// Reasons; the others tell why one waits. Slurm leaves the last of those in the
-// record of a job that has ended, also of one that was cancelled as it waited.
+// endReasons are the patterns of Reasons that say how a job ended; all other reasons
+// say why a job waits. Slurm leaves the last waiting reason in the record of a job that
+// has ended, even if the job was cancelled while it waited.
 var endReasons = []string{
 	"TimeLimit", "InactiveLimit", "NonZeroExitCode", "RaisedSignal*", "OutOfMemory", "JobLaunchFailure", "SystemFailure", "PrologFailed", "NodeDown",
 	"BootFailure", "NetworkError", "DependencyNeverSatisfied", "DeadLine", "Unable to load job *", "MaxRequeue",
 	"Reservation *, which this job was running under, has ended", "Job is at or exceeds *", ReasonUnsettled, ReasonVanished,
 }
 
-// Why is the reason why the job waits or how it ended; empty where none is given,
-// or where a job that has ended only has the one that it once waited for.
+// Why returns the reason why the job waits or how it ended. It is empty where Slurm
+// gives no reason, or where a job that has ended still carries only the reason for
+// which it once waited.
 func (j Job) Why() string {
 	if j.Reason == "None" {
 		return ""
@@ -22,7 +23,7 @@ func (j Job) Why() string {
 	}
 	word, _, _ := strings.Cut(j.Reason, ",")
 	for _, end := range endReasons {
-		if fits(end, j.Reason) || end == word {
+		if matchesPattern(end, j.Reason) || end == word {
 			return j.Reason
 		}
 	}

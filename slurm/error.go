@@ -8,12 +8,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// An ErrorKind says what sort of no a cluster gave.
+// An ErrorKind classifies a cluster's refusal or failure.
 type ErrorKind string
 
-// The kinds of error. Unknown is the answer of a command that was cut off: what
-// it should have done may have happened. Missing is a command that is not there:
-// nothing was started.
+// The kinds of error. Unknown means that a command was cut off, so its effect may have
+// happened. Missing means that the command does not exist, so nothing was started.
 const (
 	Rejected    ErrorKind = "rejected"
 	Denied      ErrorKind = "denied"
@@ -23,7 +22,7 @@ const (
 	Unknown     ErrorKind = "unknown"
 	Unsupported ErrorKind = "not supported"
 	Missing     ErrorKind = "missing"
-	Broken      ErrorKind = "broken" // an answer that cannot be read
+	Broken      ErrorKind = "broken" // the answer cannot be read
 )
 
 // Errors to compare with errors.Is; every *Error of the kind matches.
@@ -37,31 +36,31 @@ var (
 	ErrUnknown     = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
 )
 
-// An Error is a cluster's refusal, or that it could not be asked.
+// An Error is a cluster's refusal, or a failure to reach the cluster.
 type Error struct {
-	Op   string    // what was tried, such as "submit" or "cancel 4711"
-	Msg  lang.Text // Slurm's own words as they came, alike in both languages, or ours
+	Op   string    // the operation, such as "submit" or "cancel 4711"
+	Msg  lang.Text // Slurm's own words, the same in both languages, or a text of this program
 	Kind ErrorKind
-	Fix  lang.Text // what to do about it; may be empty
+	Fix  lang.Text // what the person can do; may be empty
 }
 
-// Error gives what was tried and Slurm's own words.
+// Error returns the operation and the message in English.
 func (e *Error) Error() string { return e.Said().EN }
 
-// Said is e in both languages. What is alike in both is Slurm's or the system's:
-// the Chinese quotes it.
+// Said returns e in both languages. A message that is the same English in both
+// languages comes from Slurm or from the operating system; the Chinese text quotes it.
 func (e *Error) Said() lang.Text {
-	theirs := e.Msg.ZH == e.Msg.EN && lang.Of(e.Msg.EN) == lang.EN
-	switch tried := attempt(e.Op); {
-	case theirs && tried.ZH == "":
+	quoted := e.Msg.ZH == e.Msg.EN && lang.Of(e.Msg.EN) == lang.EN
+	switch op := operationName(e.Op); {
+	case quoted && op.ZH == "":
 		return lang.Text{EN: "%s", ZH: "操作失败，原文：“%s”"}.With(e.Msg)
-	case theirs:
-		return lang.Text{EN: "%s: %s", ZH: "%s失败，原文：“%s”"}.With(tried, e.Msg)
-	case tried.ZH == "":
+	case quoted:
+		return lang.Text{EN: "%s: %s", ZH: "%s失败，原文：“%s”"}.With(op, e.Msg)
+	case op.ZH == "":
 		return e.Msg
 	default:
-		tried.ZH = strings.TrimSpace(tried.ZH)
-		return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(tried, e.Msg)
+		op.ZH = strings.TrimSpace(op.ZH)
+		return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(op, e.Msg)
 	}
 }
 
@@ -71,11 +70,11 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Kind == e.Kind
 }
 
-// Retryable reports whether asking again later may help with no one doing
-// anything. It is false for Unknown, where asking again may do a thing twice.
+// Retryable reports whether a later retry may help without anybody doing anything. It
+// is false for Unknown, where a retry may repeat an effect.
 func (e *Error) Retryable() bool { return e.Kind == Unreachable || e.Kind == RateLimited }
 
-// FixOf returns what to do about err where a cluster said so.
+// FixOf returns the Fix of err where err is an *Error.
 func FixOf(err error) lang.Text {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Fix
@@ -83,7 +82,7 @@ func FixOf(err error) lang.Text {
 	return lang.Text{}
 }
 
-// JobNotFound is the error for a job that no part of a cluster knows.
+// JobNotFound returns the error for a job that neither the queue nor the accounts know.
 func JobNotFound(id JobID) *Error {
 	return &Error{
 		Op: "job " + string(id), Msg: lang.Text{EN: "not known to Slurm", ZH: "Slurm 中没有该作业"}, Kind: NotFound,
@@ -94,8 +93,8 @@ func JobNotFound(id JobID) *Error {
 	}
 }
 
-// FromStderr reads what a Slurm command said on standard error. It gives the
-// kind and the advice of the first row of Rejections that matches.
+// FromStderr turns the standard error of a Slurm command into an *Error, with the kind
+// and the advice of the first row of Rejections that matches.
 func FromStderr(op, stderr string) *Error {
 	e := &Error{Op: op, Msg: lang.Same(tidyStderr(stderr)), Kind: Rejected}
 	for _, r := range Rejections() {
@@ -107,18 +106,18 @@ func FromStderr(op, stderr string) *Error {
 	return e
 }
 
-// Refused is the error of a request that Slurm would refuse as err says: its kind
-// and advice are those of the same words from Slurm.
+// Refused returns the error of a request that this program refuses because Slurm would
+// refuse it. err holds Slurm's words, which determine the kind and the advice.
 func Refused(op string, err error) *Error {
 	e := FromStderr(op, err.Error())
-	if said := lang.Said(err); said.ZH != said.EN { // words of ours
+	if said := lang.Said(err); said.ZH != said.EN { // a text of this program
 		e.Msg = said
 	}
 	return e
 }
 
-// tidyStderr keeps the message and leaves out what only shells need: the
-// command's name before each line, and lines that are only usage.
+// tidyStderr keeps the message and drops what only a shell user needs: the command's
+// name before each line, and usage lines.
 func tidyStderr(stderr string) string {
 	var said []string
 	for line := range strings.Lines(stderr) {
@@ -137,12 +136,12 @@ func tidyStderr(stderr string) string {
 	return strings.Join(said, "; ")
 }
 
-// Words are an error in Slurm's own words, kept as Slurm writes them so that
-// FromStderr knows them again.
+// Words is an error in Slurm's own words, spelled as Slurm spells them so that
+// FromStderr recognizes them.
 type Words string
 
-// Error gives the words.
+// Error returns the words.
 func (w Words) Error() string { return string(w) }
 
-// Sayf is an error in Slurm's own words.
+// Sayf returns a formatted error in Slurm's own words.
 func Sayf(format string, args ...any) error { return Words(fmt.Sprintf(format, args...)) }

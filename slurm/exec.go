@@ -10,29 +10,31 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// An Exec is a command to be run once on each node of a running job, beside what
-// runs there.
+// An Exec is a command to run once on each node of a running job, beside the job's own
+// processes.
 type Exec struct {
 	Job   JobID
-	Nodes []string // empty: all of the job's
+	Nodes []string // empty: all nodes of the job
 	Argv  []string
-	// GPUs lets the command see the job's GPUs; without, it cannot disturb them.
+	// GPUs lets the command see the job's GPUs. Without it the command cannot disturb
+	// them.
 	GPUs bool
 	// HetGroup is the component of a heterogeneous job, such as "1"; Job is then the
-	// whole. Empty: the job is none.
+	// whole job. Empty for any other job.
 	HetGroup string
-	// Limit is how long it may take; zero: one minute.
+	// Limit bounds the command's run time; zero means one minute.
 	Limit time.Duration
 }
 
-// A NodeOutput is what a command said on one node, both streams together.
+// A NodeOutput is the output of a command on one node, standard output and standard
+// error together.
 type NodeOutput struct {
 	Node string `json:"node"`
 	Text string `json:"text"`
 }
 
-// Args is the command line of e after "srun". Without --overlap the step would
-// wait until the job's own steps have ended.
+// Args returns the arguments of srun for e. Without --overlap the step would wait until
+// the job's own steps have ended.
 func (e Exec) Args(nodes []string) []string {
 	n := strconv.Itoa(len(nodes))
 	args := []string{
@@ -46,13 +48,13 @@ func (e Exec) Args(nodes []string) []string {
 		args = append(args, "--gres=gpu:0")
 	}
 	args = append(args, "--")
-	if e.Limit > 0 { // on the node itself: a step outlives an srun that is killed
+	if e.Limit > 0 { // timeout(1) runs on the node because a step outlives a killed srun
 		args = append(args, "timeout", "--kill-after=5", strconv.FormatFloat(e.Limit.Seconds(), 'f', -1, 64))
 	}
 	return append(args, e.Argv...)
 }
 
-// OutOfTime is the error of a command that was ended at its limit.
+// OutOfTime returns the error of a command that was ended at its limit.
 func (e Exec) OutOfTime() *Error {
 	return &Error{
 		Op: "run on " + string(e.Job), Kind: Rejected, Msg: lang.Text{EN: "the command was ended after %s, which is its limit", ZH: "命令运行 %s 后因超过上限而被终止"}.With(e.Limit),
@@ -60,8 +62,8 @@ func (e Exec) OutOfTime() *Error {
 	}
 }
 
-// Outputs sorts labelled lines of srun out by node; tasks are numbered in the
-// order of nodes. What has no label comes under the node "".
+// Outputs groups the labelled output lines of srun by node. srun numbers the tasks in
+// the order of nodes. Lines without a label come under the node "".
 func Outputs(labelled string, nodes []string) []NodeOutput {
 	texts := make([]strings.Builder, len(nodes))
 	var rest strings.Builder
@@ -89,8 +91,8 @@ func Outputs(labelled string, nodes []string) []NodeOutput {
 	return all
 }
 
-// ExecNodes returns the nodes of j to run on: those wanted, or all. Only a
-// running job has nodes to run on.
+// ExecNodes returns the nodes of j to run on: wanted, or all nodes where wanted is
+// empty. It fails for a job that is not running, because that job has no nodes.
 func ExecNodes(j Job, wanted []string) ([]string, error) {
 	op := "run on " + string(j.ID)
 	if j.State != Running || len(j.Nodes) == 0 {

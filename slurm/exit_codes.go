@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// A Signal is one that ends processes of a training job, with what sends it.
+// A Signal is a signal that can end processes of a training job, with its usual
+// senders.
 type Signal struct {
 	Number int
 	Meaning
 }
 
-// What to do about what only the log explains.
+// The advice for ends that only the log explains.
 const (
 	diagnoseEN = "`megatron-ops diagnose JOB` names the rank that died first and of what"
 	diagnoseZH = "`megatron-ops diagnose JOB` 会指出最先失败的 rank 及原因"
 )
 
-// signals are in the order of their numbers: signal(7), of x86 and ARM.
+// signals are in the order of their numbers, as signal(7) lists them for x86 and ARM.
 var signals = []Signal{
 	{1, reason("SIGHUP", "the terminal or the ssh session that it belonged to was closed", "所属终端或 ssh 会话已关闭", "submit it as a batch job, or run it in tmux",
 		"用批处理作业提交，或在 tmux 中运行")},
@@ -58,22 +59,23 @@ var signals = []Signal{
 		"设置 ulimit -f unlimited，或减小文件")},
 }
 
-// noFile is told by 0:53, and by 53 where only the number is handed on.
+// noFile explains 0:53, and 53 where only the number is handed on.
 var noFile = reason("", "of Slurm: the log file or the work directory could not be opened", "由 Slurm 返回：无法打开日志文件或工作目录",
 	"make the folder of --output before sbatch", "在 sbatch 之前创建 --output 所在目录")
 
-// programsOwn explains the exit codes that no convention knows.
+// programsOwn explains the exit codes without a conventional meaning.
 var programsOwn = reason("", "a number of the program's own: it failed, and its log says why", "程序自定义的退出码：运行失败，原因见其日志", diagnoseEN, diagnoseZH)
 
-// signalMarks stand where a signal would in the ExitCode of Slurm, 0:53: they are
-// Slurm's own, 181 and 253 less the 128 of a signal.
+// signalMarks explains numbers that Slurm itself writes in the signal's place of
+// ExitCode, as in 0:53. The numbers are Slurm's exit codes 181 and 253 less 128, the
+// offset of a signal.
 var signalMarks = map[int]Meaning{
 	53: noFile,
 	125: reason("", "of Slurm: OUT_OF_MEMORY, the job or a step went over its host memory", "由 Slurm 返回：OUT_OF_MEMORY，作业或作业步超出了主机内存",
 		"raise mem, or lower data workers; GPU memory has nothing to do with it", "增大 mem，或减少数据加载进程；与显存无关"),
 }
 
-// exitCodes are the exit codes that mean something of their own.
+// exitCodes are the exit codes with a meaning of their own.
 var exitCodes = map[int]Meaning{
 	53: noFile,
 	0:  reason("", "ended well", "正常结束", "", ""),
@@ -92,7 +94,7 @@ var exitCodes = map[int]Meaning{
 	255: reason("", "ssh could not connect, or the program returned -1", "ssh 连接失败，或程序返回 -1", "", ""),
 }
 
-// KnownSignal returns the signal of a number.
+// KnownSignal returns the signal with that number.
 func KnownSignal(number int) (Signal, bool) {
 	i := slices.IndexFunc(signals, func(s Signal) bool { return s.Number == number })
 	if i < 0 {
@@ -101,7 +103,7 @@ func KnownSignal(number int) (Signal, bool) {
 	return signals[i], true
 }
 
-// SignalNamed returns the signal of a name or a number: "SIGKILL", "kill", "9".
+// SignalNamed returns the signal for a name or a number: "SIGKILL", "kill", "9".
 func SignalNamed(word string) (Signal, bool) {
 	if number, err := strconv.Atoi(word); err == nil {
 		return KnownSignal(number)
@@ -114,16 +116,16 @@ func SignalNamed(word string) (Signal, bool) {
 	return signals[i], true
 }
 
-// KnownSignalMark explains what Slurm writes where a signal would stand, as the
-// 125 of 0:125, which is none of the program's.
+// KnownSignalMark explains a number that Slurm writes in the signal's place and that is
+// no signal of the program, such as the 125 of 0:125.
 func KnownSignalMark(number int) (Meaning, bool) {
 	m, ok := signalMarks[number]
 	return m, ok
 }
 
-// ExplainExitCode explains an exit code of 0 to 255. Where a shell says by it that
-// a signal ended the program, the signal is what explains it: KnownSignal of the
-// code less 128.
+// ExplainExitCode explains an exit code of 0 to 255. Where a shell uses the code to say
+// that a signal ended the program (128 plus the signal's number), ExplainExitCode
+// returns that number for KnownSignal, and no meaning.
 func ExplainExitCode(code int) (m Meaning, signal int) {
 	if m, known := exitCodes[code]; known {
 		return m, 0

@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// ParseTime reads a time as Slurm prints it under SLURM_TIME_FORMAT=%s, or in
-// its usual local form; nil where Slurm has none.
+// ParseTime reads a time as Slurm prints it under SLURM_TIME_FORMAT=%s, or in its usual
+// local form. It returns nil for a word that is no time, such as N/A.
 func ParseTime(s string) *time.Time {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n <= 0 {
@@ -18,7 +18,7 @@ func ParseTime(s string) *time.Time {
 		t := time.Unix(n, 0)
 		return &t
 	}
-	// Times without a zone are those of the machine that printed them.
+	// A time without a zone is in the zone of the machine that printed it.
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", s, time.Local)
 	if err != nil {
 		return nil // N/A, None, Unknown, (null)
@@ -26,15 +26,18 @@ func ParseTime(s string) *time.Time {
 	return &t
 }
 
-// farthestStart is how far ahead a start can be that Slurm has worked out. Behind a
-// job without a time limit it says a year after that one began, which is no estimate.
-const farthestStart = 180 * 24 * time.Hour
+// maxEstimate bounds how far ahead an estimated start can lie. For a job behind one
+// without a time limit, Slurm reports a start one year after that job began, which is
+// no estimate.
+const maxEstimate = 180 * 24 * time.Hour
 
-// IsEstimate reports whether t, as Slurm's estimate of a job's start, is one.
-func IsEstimate(t time.Time) bool { return !t.IsZero() && time.Until(t) < farthestStart }
+// IsEstimate reports whether t, a start time that Slurm reports for a pending job, is a
+// real estimate.
+func IsEstimate(t time.Time) bool { return !t.IsZero() && time.Until(t) < maxEstimate }
 
-// estimated is t where it is an estimate of j's start. A time that was asked for is
-// none, and is kept however far it is.
+// estimated returns t where t is a real estimate of j's start, else nil. A start that
+// the user asked for (--begin) is no estimate; estimated keeps it however far ahead it
+// lies.
 func (j *Job) estimated(t *time.Time) *time.Time {
 	if t == nil || !IsEstimate(*t) && !strings.HasPrefix(j.Reason, "BeginTime") {
 		return nil
@@ -42,9 +45,9 @@ func (j *Job) estimated(t *time.Time) *time.Time {
 	return t
 }
 
-// ParseDuration reads a span as Slurm writes and takes it: "30" is minutes,
-// "MM:SS", "HH:MM:SS", "D-HH", "D-HH:MM", "D-HH:MM:SS". ok is false for
-// UNLIMITED and for what is no span.
+// ParseDuration reads a time span as Slurm writes and accepts it: "30" is minutes; the
+// other forms are "MM:SS", "HH:MM:SS", "D-HH", "D-HH:MM" and "D-HH:MM:SS". ok is false
+// for UNLIMITED and for anything else that is no time span.
 func ParseDuration(s string) (d time.Duration, ok bool) {
 	days, clock, hasDays := strings.Cut(s, "-")
 	if !hasDays {
@@ -77,7 +80,7 @@ func ParseDuration(s string) (d time.Duration, ok bool) {
 	return time.Duration(seconds) * time.Second, true
 }
 
-// parseLimit reads a time limit in seconds; nil for none.
+// parseLimit reads a time limit and returns it in seconds; nil where there is none.
 func parseLimit(s string) *int64 {
 	d, ok := ParseDuration(s)
 	if !ok {
@@ -87,7 +90,8 @@ func parseLimit(s string) *int64 {
 	return &n
 }
 
-// parseCount reads a plain or shortened number, such as "16" or "2K".
+// parseCount reads a plain or abbreviated number, such as "16" or "2K"; 0 where s is no
+// number.
 func parseCount(s string) int {
 	scale := 1
 	if k, ok := strings.CutSuffix(s, "K"); ok {
@@ -100,9 +104,9 @@ func parseCount(s string) int {
 	return int(n * float64(scale))
 }
 
-// gpusInTRES counts the GPUs of a TRES list such as
-// "billing=2,cpu=2,gres/gpu=16,gres/gpu:h100=16,node=2". The untyped count, where
-// there is one, includes the typed ones.
+// gpusInTRES returns the number of GPUs in a TRES list such as
+// "billing=2,cpu=2,gres/gpu=16,gres/gpu:h100=16,node=2". The count without a type,
+// where present, includes those with a type.
 func gpusInTRES(tres string) int {
 	typed := 0
 	for item := range strings.SplitSeq(tres, ",") {
@@ -117,7 +121,7 @@ func gpusInTRES(tres string) int {
 	return typed
 }
 
-// gpusPerNode counts the GPUs of a GRES request such as "gres:gpu:8",
+// gpusPerNode returns the number of GPUs in a GRES request such as "gres:gpu:8",
 // "gres/gpu:h100:8" or "gpu:a100:4(S:0-1)".
 func gpusPerNode(gres string) int {
 	gpus := 0
@@ -131,13 +135,13 @@ func gpusPerNode(gres string) int {
 		if n, err := strconv.Atoi(words[len(words)-1]); err == nil {
 			gpus += n
 		} else {
-			gpus++ // "gres:gpu" alone asks for one
+			gpus++ // "gres:gpu" without a count means one
 		}
 	}
 	return gpus
 }
 
-// nodesOf expands a node list; one that cannot be read is kept as it came.
+// nodesOf expands a hostlist. A list that cannot be read becomes one name.
 func nodesOf(list string) []string {
 	nodes, err := hostlist.Expand(list)
 	if err != nil {
@@ -146,8 +150,8 @@ func nodesOf(list string) []string {
 	return nodes
 }
 
-// none turns Slurm's words for nothing into the empty string.
-func none(s string) string {
+// emptyIfNone turns Slurm's words for a missing value into the empty string.
+func emptyIfNone(s string) string {
 	switch s {
 	case "(null)", "None", "N/A", "NONE", "Unknown":
 		return ""
@@ -155,18 +159,19 @@ func none(s string) string {
 	return s
 }
 
-// pairs reads the Key=Value words of a line of scontrol --oneliner, in which nothing
-// is a user's.
-func pairs(line string) map[string]string {
+// keyValues reads the Key=Value words of one line of scontrol --oneliner. It suits only
+// listings without user text, in which a value has no blanks.
+func keyValues(line string) map[string]string {
 	v := map[string]string{}
 	for word := range strings.FieldsSeq(line) {
 		key, value, _ := strings.Cut(word, "=")
-		v[key] = none(value)
+		v[key] = emptyIfNone(value)
 	}
 	return v
 }
 
-// exitCode reads "3:0", or a raw wait status as squeue 22.05 prints it.
+// exitCode reads an exit code such as "3:0", or a raw wait status as squeue of 22.05
+// prints it; nil for anything else.
 func exitCode(s string) *string {
 	if strings.Contains(s, ":") {
 		return &s
@@ -179,8 +184,8 @@ func exitCode(s string) *string {
 	return &code
 }
 
-// ParseState reads a state as any Slurm command prints it: sacct's "CANCELLED by
-// 1001" and a list such as "RUNNING,COMPLETING" give their first word.
+// ParseState reads a state as any Slurm command prints it. From sacct's "CANCELLED by
+// 1001" and from a list such as "RUNNING,COMPLETING" it takes the first word.
 func ParseState(s string) State {
 	if i := strings.IndexAny(s, " ,+"); i > 0 {
 		s = s[:i]
@@ -188,8 +193,8 @@ func ParseState(s string) State {
 	return State(strings.ToUpper(s))
 }
 
-// ParseMemory reads --mem in megabytes: "512", "64G", "1T"; K, M, G and T count
-// in 1024, M where there is none.
+// ParseMemory reads a value of --mem and returns it in MiB: "512", "64G", "1T". K, M, G
+// and T are powers of 1024; a number without a unit is in M.
 func ParseMemory(s string) (mb int64, ok bool) {
 	if s == "" {
 		return 0, false
@@ -211,8 +216,8 @@ func ParseMemory(s string) (mb int64, ok bool) {
 	return n, true
 }
 
-// ParseBegin reads the forms of --begin that people use: now, now+N[unit], a
-// clock time, a date, or both, in the zone of now.
+// ParseBegin reads the common forms of --begin: now, now+N[unit], a clock time, a date,
+// or a date with a time, in the time zone of now.
 func ParseBegin(v string, now time.Time) (time.Time, error) {
 	if rest, ok := strings.CutPrefix(v, "now"); ok {
 		if rest == "" {

@@ -9,13 +9,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// Fold returns the one job that id means among rows: the row itself, or, for an
-// array or a heterogeneous job asked for as a whole, a summary of its elements.
-// ok is false when no row belongs to id.
+// Fold returns the job with that id from rows. Where id names a whole array or a whole
+// heterogeneous job, Fold returns a summary of its elements or components. ok is false
+// where no row belongs to id.
 func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	var parts []Job
 	array := id.Array() == id
-	for i := range rows { // by pointer: an array may have thousands
+	for i := range rows { // by pointer, because an array may have thousands of rows
 		r := &rows[i]
 		if r.ID == id {
 			return r.withLeader(rows), true
@@ -35,13 +35,14 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	if len(parts) == 0 {
 		return Job{}, false
 	}
-	// The part that a person would look at first speaks for the whole.
+	// The state that a person would look at first represents the whole job.
 	j = parts[0]
 	nodes, held, gpus, asked, tasks, limit := []string{}, map[string]bool{}, 0, 0, map[State]int{}, 0
 	for _, p := range parts {
 		limit = max(limit, p.ArrayLimit, ArrayLimit(string(p.ID)))
-		// Of components that are in the same state the first does: it has the log.
-		if weight(p.State) > weight(j.State) || weight(p.State) == weight(j.State) && p.ID == id+"+0" {
+		// Among components in the same state the first represents the job, because it
+		// has the log.
+		if precedence(p.State) > precedence(j.State) || precedence(p.State) == precedence(j.State) && p.ID == id+"+0" {
 			j = p
 		}
 		if strings.Contains(string(p.ID), "+") {
@@ -54,15 +55,15 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 				held[n], nodes = true, append(nodes, n)
 			}
 		}
-		// The components of a heterogeneous job run together; of an array, those
-		// elements that run now.
+		// All components of a heterogeneous job run together; of an array only the
+		// elements in state RUNNING hold GPUs.
 		if strings.Contains(string(p.ID), "+") || p.State == Running {
 			gpus += p.GPUs
 		}
 	}
 	j.ID, j.RawID, j.ArrayLimit = id, "", limit
 	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
-	if len(tasks) > 0 { // each writes a log of its own
+	if len(tasks) > 0 { // each element writes its own log, so the path becomes a pattern
 		each := regexp.MustCompile(`\b` + regexp.QuoteMeta(string(id)) + `_[0-9]+`)
 		j.Tasks = tasks
 		j.Stdout, j.Stderr = each.ReplaceAllString(j.Stdout, string(id)+"_%a"), each.ReplaceAllString(j.Stderr, string(id)+"_%a")
@@ -71,8 +72,9 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	return j, true
 }
 
-// withLeader returns a part of a heterogeneous job with the log of its first
-// component, where that is among rows: only there does the batch script run.
+// withLeader returns j. Where j belongs to a heterogeneous job and rows hold its first
+// component, the copy has that component's log paths, because the batch script runs
+// only there.
 func (j *Job) withLeader(rows []Job) Job {
 	part := *j
 	if whole := j.ID.Array(); whole != j.ID && !strings.Contains(string(j.ID), "+") {
@@ -86,9 +88,10 @@ func (j *Job) withLeader(rows []Job) Job {
 	return part
 }
 
-// weight orders the states of an array's elements: while one runs the array
-// runs, while one waits it waits, and when all have ended the worst end counts.
-func weight(s State) int {
+// precedence orders the states of an array's elements. While one element runs, the
+// array counts as running; while one waits, as waiting; once all have ended, the worst
+// end counts.
+func precedence(s State) int {
 	switch s {
 	case Running, Completing:
 		return 5
@@ -105,8 +108,9 @@ func weight(s State) int {
 
 var arrayLimit = regexp.MustCompile(`%([0-9]+)\]`)
 
-// ArrayLimit is how many elements of an array may run at a time, by the ids that
-// squeue and sacct print of those that wait, such as "34_[1-4%2]"; 0: all of them.
+// ArrayLimit returns how many elements of an array may run at a time, read from the ids
+// that squeue and sacct print for its waiting elements, such as "34_[1-4%2]"; 0 means
+// no limit.
 func ArrayLimit(ids string) int {
 	if m := arrayLimit.FindStringSubmatch(ids); m != nil {
 		return parseCount(m[1])
@@ -114,14 +118,14 @@ func ArrayLimit(ids string) int {
 	return 0
 }
 
-// covers reports whether j is the one line for elements of an array that have
-// not been split off it, such as "34_[1-4%1]", and id is among them.
+// covers reports whether j is the one row for several waiting elements of an array,
+// such as "34_[1-4%1]", and id is one of them.
 func (j *Job) covers(id JobID) bool {
 	return strings.Contains(string(j.ID), "_[") && slices.Contains(j.ID.elements(), string(id))
 }
 
-// elements are the tasks of an array that id stands for: itself, or those that
-// have not been split off, such as "34_[1-4%1]".
+// elements returns the array tasks that id stands for: id itself, or each waiting task
+// of an id such as "34_[1-4%1]".
 func (id JobID) elements() []string {
 	if !strings.Contains(string(id), "_[") {
 		return []string{string(id)}
@@ -133,10 +137,10 @@ func (id JobID) elements() []string {
 	return elements
 }
 
-// Vanished makes the job of an array's element that neither the queue nor the
-// accounts have, from what they have of its array: Slurm forgets an element that
-// is cancelled before it starts (seen in 22.05). ok is false where the array is
-// not known either, or has no other element.
+// Vanished makes up a job for an array element that neither the queue nor the accounts
+// list, from the rows of its array. Slurm keeps no record of an element that is
+// cancelled before it starts (seen in 22.05). ok is false where array has no other
+// element.
 func Vanished(id JobID, array []Job) (j Job, ok bool) {
 	_, word, isElement := strings.Cut(string(id), "_")
 	if _, err := strconv.Atoi(word); !isElement || err != nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Slurm's JSON changes shape from release to release (data_parser v0.0.38 of
-// 22.05 to v0.0.45 of 26.05): a number becomes {"set","infinite","number"}, a
-// state a list of states. These readers take every form, by shape.
+// Slurm's JSON changes its shape between releases (data_parser v0.0.38 of 22.05 to
+// v0.0.45 of 26.05): a number may be {"set","infinite","number"}, a state may be a list
+// of states. The readers below accept every form and decide by its shape.
 
-// A jsonObject is an object of which a field may be missing.
+// A jsonObject is a JSON object. Its readers return zero values for missing fields.
 type jsonObject map[string]any
 
 func (o jsonObject) object(names ...string) jsonObject {
@@ -24,7 +24,7 @@ func (o jsonObject) object(names ...string) jsonObject {
 	return o
 }
 
-// number reads a number in any form; ok is false for one that is unset, null or
+// number reads a number in any form; ok is false for a number that is unset, null or
 // infinite.
 func number(v any) (n int64, ok bool) {
 	switch v := v.(type) {
@@ -84,15 +84,15 @@ func (o jsonObject) list(name string) []string {
 	return nil
 }
 
-// stateFlags are what a job's state is besides its base, those first that squeue
-// shows in its place (job_state_string of slurm_protocol_defs.c).
+// stateFlags are the state flags of a job, ordered as squeue prefers them over the base
+// state (job_state_string of slurm_protocol_defs.c).
 var stateFlags = []string{
 	"COMPLETING", "STAGE_OUT", "CONFIGURING", "EXPEDITING", "RESIZING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD",
 	"SPECIAL_EXIT", "STOPPED", "REVOKED", "RESV_DEL_HOLD", "SIGNALING",
 }
 
-// state reads a job's state: a word, or a list of the base and its flags, of
-// which the one counts that squeue shows.
+// state reads a job's state: one word, or a list of the base state and its flags. From
+// a list it returns the word that squeue would show.
 func (o jsonObject) state(name string) State {
 	all := o.list(name)
 	for _, flag := range stateFlags {
@@ -115,18 +115,18 @@ func (o jsonObject) time(name string) *time.Time {
 	return &t
 }
 
-// limit reads a time limit in minutes.
+// limit reads a time limit in minutes and returns it in seconds; nil where there is
+// none.
 func (o jsonObject) limit(name string) *int64 {
 	n, ok := number(o[name])
-	if !ok || n >= 1<<32-2 { // INFINITE and NO_VAL of Slurm
+	if !ok || n >= 1<<32-2 { // Slurm's INFINITE and NO_VAL
 		return nil
 	}
 	n *= 60
 	return &n
 }
 
-// exit reads an exit code: a wait status, or an object with return_code and
-// signal.
+// exit reads an exit code: a wait status, or an object with return_code and signal.
 func (o jsonObject) exit(name string) *string {
 	switch v := o[name].(type) {
 	case float64:
@@ -151,8 +151,8 @@ func (o jsonObject) exit(name string) *string {
 	return nil
 }
 
-// arrayID makes the id of an array's element, or of its elements that have not
-// been split off.
+// arrayID returns the id of a job, of an array element, or of the waiting elements rest
+// that Slurm lists as one row.
 func arrayID(id, array int64, element any, rest string) JobID {
 	if array == 0 {
 		return JobID(strconv.FormatInt(id, 10))
@@ -166,8 +166,8 @@ func arrayID(id, array int64, element any, rest string) JobID {
 	return JobID(strconv.FormatInt(array, 10))
 }
 
-// hetID is the id of a component of a heterogeneous job, such as 12+1, or id where
-// it is none.
+// hetID returns the id of a component of a heterogeneous job, such as 12+1, or id for
+// any other job. job and offset are the field names in o.
 func hetID(id JobID, o jsonObject, job, offset string) JobID {
 	whole := o.number(job)
 	if whole <= 0 {
@@ -176,8 +176,8 @@ func hetID(id JobID, o jsonObject, job, offset string) JobID {
 	return JobID(fmt.Sprintf("%d+%d", whole, o.number(offset)))
 }
 
-// JobsFromJSON reads one job of squeue --json or of slurmrestd's jobs; elements
-// of an array that Slurm gives as one come as one job each.
+// JobsFromJSON reads one job of squeue --json or of slurmrestd's jobs. Array elements
+// that Slurm lists as one row become one job each.
 func JobsFromJSON(m map[string]any) []Job {
 	o := jsonObject(m)
 	id := o.number("job_id")
@@ -185,7 +185,7 @@ func JobsFromJSON(m map[string]any) []Job {
 		ID:   arrayID(id, o.number("array_job_id"), o["array_task_id"], o.text("array_task_string")),
 		Name: o.text("name"), User: o.text("user_name"), Account: o.text("account"),
 		Partition: o.text("partition"), QOS: o.text("qos"),
-		State: o.state("job_state"), Reason: none(o.text("state_reason")),
+		State: o.state("job_state"), Reason: emptyIfNone(o.text("state_reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("node_count")),
 		TimeLimitS: o.limit("time_limit"), SubmittedAt: o.time("submit_time"),
 		Restarts: int(o.number("restart_cnt")), WorkDir: o.text("current_working_directory"), Comment: o.text("comment"),
@@ -223,7 +223,7 @@ func JobsFromJSON(m map[string]any) []Job {
 	return []Job{withPaths(j, o)}
 }
 
-// eachElement makes one job of each element of an array that comes as one.
+// eachElement returns one job for each array element of a row for several elements.
 func eachElement(j Job, o jsonObject) []Job {
 	var all []Job
 	for _, id := range nodesOf(arrayLimit.ReplaceAllString(string(j.ID), "]")) {
@@ -251,12 +251,12 @@ func withPaths(j Job, o jsonObject) Job {
 func AccountFromJSON(m map[string]any) Job {
 	o := jsonObject(m)
 	times, array := o.object("time"), o.object("array")
-	rest := array.text("task") // null, or the elements not split off
+	rest := array.text("task") // null, or the waiting elements that share this row
 	j := Job{
 		ID:   arrayID(o.number("job_id"), array.number("job_id"), array["task_id"], rest),
 		Name: o.text("name"), User: cmp.Or(o.text("user"), o.object("association").text("user")),
 		Account: o.text("account"), Partition: o.text("partition"), QOS: o.text("qos"),
-		State: o.object("state").state("current"), Reason: none(o.object("state").text("reason")),
+		State: o.object("state").state("current"), Reason: emptyIfNone(o.object("state").text("reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("allocation_nodes")),
 		ElapsedS: times.number("elapsed"), TimeLimitS: times.limit("limit"),
 		SubmittedAt: times.time("submission"), StartedAt: times.time("start"),
@@ -272,7 +272,7 @@ func AccountFromJSON(m map[string]any) Job {
 	if j.State.Ended() {
 		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
 	}
-	if out := o.text("stdout"); out != "" { // from 24.05 on
+	if out := o.text("stdout"); out != "" { // since 24.05
 		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(cmp.Or(o.text("stderr"), out), j)
 	}
 	if n, ok := number(o["priority"]); ok {
@@ -311,13 +311,14 @@ func NodeFromJSON(m map[string]any) Node {
 	return n
 }
 
-// PartitionFromJSON reads one partition of slurmrestd; nodes are the cluster's.
+// PartitionFromJSON reads one partition of slurmrestd. nodes are all nodes of the
+// cluster.
 func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	o := jsonObject(m)
 	state := strings.ToLower(cmp.Or(o.text("state"), o.object("partition").text("state")))
-	p := Partition{Name: o.text("name"), State: state, Up: state == "up" || state == ""} // v0.0.39 does not tell
+	p := Partition{Name: o.text("name"), State: state, Up: state == "up" || state == ""} // v0.0.39 has no state
 	p.Default = slices.ContainsFunc(o.list("flags"), func(f string) bool { return strings.EqualFold(f, "default") })
-	p.TimeLimitS = o.limit("max_time_limit") // 22.05; newer:
+	p.TimeLimitS = o.limit("max_time_limit") // 22.05; newer releases:
 	if p.TimeLimitS == nil {
 		p.TimeLimitS = o.object("maximums").limit("time")
 	}
@@ -325,7 +326,7 @@ func PartitionFromJSON(m map[string]any, nodes []Node) Partition {
 	if !ok {
 		most, ok = number(o.object("maximums")["nodes"])
 	}
-	if ok && most > 0 && most < 1<<31 { // -1 of 22.05: no limit
+	if ok && most > 0 && most < 1<<31 { // 22.05 writes -1 for no limit
 		p.MaxNodes = int(most)
 	}
 	p.Nodes = cmp.Or(o.text("nodes"), o.object("nodes").text("configured"))

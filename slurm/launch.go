@@ -1,17 +1,17 @@
 package slurm
 
-// A Launch is a script that starts steps in a job that runs already, from the
-// machine on which Slurm's commands are typed. It goes on by itself: nobody
-// waits for it.
+// A Launch is a script that starts steps inside a running job. The script runs on the
+// machine where Slurm's commands run, and nobody waits for its end.
 type Launch struct {
 	Job JobID
-	// Step is the name that the script gives to its step, which no other step of
-	// the job has.
+	// Step is the name that the script gives its step. No other step of the job has
+	// that name.
 	Step string
-	// Script is a bash script, Args are its arguments.
+	// Script is a bash script; Args are its arguments.
 	Script string
 	Args   []string
-	// Dir is where it starts; absolute. Base, relative to it, is the path of its
-	// files without what follows the dot: the script .sh, and its words .out and .err.
+	// Dir is the absolute directory in which the script starts. Base, relative to Dir,
+	// is the common path of the launch's files without extension: .sh is the script,
+	// .out and .err are its output.
 	Dir, Base string
 }

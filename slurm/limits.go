@@ -9,24 +9,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Limit bounds what an account, a user or a QOS may have (resource_limits.html
-// of Slurm's documentation).
+// A Limit bounds the resources or jobs of an account, a user or a QOS
+// (resource_limits.html of Slurm's documentation).
 type Limit struct {
-	// Of says whose it is: "account research", "alice in research", "QOS short",
-	// "alice under QOS short".
+	// Of is the owner of the limit: "account research", "alice in research", "QOS
+	// short", "alice under QOS short".
 	Of string `json:"of"`
-	// Name is Slurm's own, such as GrpTRES, MaxTRESPU or MaxWallPJ.
+	// Name is Slurm's name of the limit, such as GrpTRES, MaxTRESPU or MaxWallPJ.
 	Name string `json:"limit"`
-	// TRES is what is counted, such as "gres/gpu"; "" for jobs and minutes.
+	// TRES is the resource that is counted, such as "gres/gpu"; "" where jobs or
+	// minutes are counted.
 	TRES string `json:"tres,omitempty"`
 	Max  int64  `json:"max"`
 	Used int64  `json:"used"`
 }
 
-// Left is how much of the limit is left.
+// Left returns the part of the limit that is not used, at least 0.
 func (l Limit) Left() int64 { return max(l.Max-l.Used, 0) }
 
-// String is the limit as a person would say it.
+// String returns the limit as a phrase for people.
 func (l Limit) String() string {
 	what := l.Name
 	if l.TRES != "" {
@@ -35,24 +36,24 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%s of %s: %d, %d taken", what, l.Of, l.Max, l.Used)
 }
 
-// An Ask is what a job would take, in Slurm's own units.
+// An Ask is the resources that a job asks for, in Slurm's own units.
 type Ask struct {
-	// TRES counts what it takes: "node", "gres/gpu", "cpu".
+	// TRES maps a resource ("node", "gres/gpu", "cpu") to its amount.
 	TRES    map[string]int64
-	Minutes int64 // 0: not known
+	Minutes int64 // time limit; 0: not known
 }
 
-// A Breach is a limit that a request does not fit in.
+// A Breach is a limit that a request exceeds.
 type Breach struct {
 	Limit
-	// Asked is what the request would take of it.
+	// Asked is the request's share of the limited resource.
 	Asked int64 `json:"asked"`
-	// Never reports that waiting does not help: it is more than the whole limit,
-	// or the submission itself is refused.
+	// Never reports that waiting does not help: the request exceeds the whole limit, or
+	// Slurm refuses the submission.
 	Never bool `json:"never"`
 }
 
-// Breach tells whether a job that asks for a would break the limit.
+// Breach reports whether a job that asks for a exceeds the limit, and by what.
 func (l Limit) Breach(a Ask) (Breach, bool) {
 	b := Breach{Limit: l}
 	switch {
@@ -64,7 +65,7 @@ func (l Limit) Breach(a Ask) (Breach, bool) {
 	case strings.Contains(l.Name, "SubmitJobs"):
 		b.Asked, b.Never = 1, true
 	case strings.Contains(l.Name, "JobsAccrue"):
-		return b, false // it slows the ageing of jobs and stops none
+		return b, false // this limit slows the ageing of jobs but stops none
 	case strings.Contains(l.Name, "Jobs"):
 		b.Asked = 1
 	case strings.Contains(l.Name, "TRESMins"), strings.Contains(l.Name, "TRESRunMins"):
@@ -80,25 +81,25 @@ func (l Limit) Breach(a Ask) (Breach, bool) {
 	return b, b.Asked > 0 && l.Used+b.Asked > l.Max
 }
 
-// What scontrol show assoc_mgr prints.
+// The words of scontrol show assoc_mgr.
 var (
-	limitWord   = lazy.New(`((?:Grp|Max)[A-Za-z]+)=(\S*)`)
-	namedByID   = lazy.New(`^(.*)\((\d+)\)$`)
-	apiece      = lazy.New(`([^\s{]+)=\{([^}]*)\}`)
-	boundAndUse = lazy.New(`^(\d+)(?:\.\d+)?(?:\((\d+)(?:\.\d+)?\))?$`)
+	limitWord  = lazy.New(`((?:Grp|Max)[A-Za-z]+)=(\S*)`)
+	nameAndID  = lazy.New(`^(.*)\((\d+)\)$`)
+	perOwner   = lazy.New(`([^\s{]+)=\{([^}]*)\}`)
+	maxAndUsed = lazy.New(`^(\d+)(?:\.\d+)?(?:\((\d+)(?:\.\d+)?\))?$`)
 )
 
-// ParseLimits reads what scontrol --oneliner show assoc_mgr flags=assoc,qos
-// printed, as far as it binds user's jobs in account under qos; "" for account
-// is the user's default. Limits that are not set are left out.
+// ParseLimits reads the output of scontrol --oneliner show assoc_mgr flags=assoc,qos
+// and returns the limits that bind user's jobs in account under qos. An empty account
+// means the user's default account. Limits without a value are left out.
 func ParseLimits(out, user, account, qos string) []Limit {
 	type record struct {
 		account, user, parent string
-		usual                 bool
+		isDefault             bool
 		line                  string
 	}
 	name := func(s string) string {
-		if m := namedByID.FindStringSubmatch(s); m != nil {
+		if m := nameAndID.FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
 		return s
@@ -116,7 +117,7 @@ func ParseLimits(out, user, account, qos string) []Limit {
 		switch {
 		case v["ClusterName"] != "":
 			r := record{v["Account"], name(v["UserName"]), name(v["ParentAccount"]), v["DefAssoc"] == "Yes", line}
-			if m := namedByID.FindStringSubmatch(v["UserName"]); m != nil && r.user == user {
+			if m := nameAndID.FindStringSubmatch(v["UserName"]); m != nil && r.user == user {
 				uid = m[2]
 			}
 			if r.user == "" || r.user == user {
@@ -126,7 +127,7 @@ func ParseLimits(out, user, account, qos string) []Limit {
 			qosLine = line
 		}
 	}
-	if i := slices.IndexFunc(records, func(r record) bool { return r.user == user && r.usual }); account == "" && i >= 0 {
+	if i := slices.IndexFunc(records, func(r record) bool { return r.user == user && r.isDefault }); account == "" && i >= 0 {
 		account = records[i].account
 	}
 	var all []Limit
@@ -146,13 +147,13 @@ func ParseLimits(out, user, account, qos string) []Limit {
 	shared, apart, _ := strings.Cut(qosLine, "Account Limits=")
 	all = append(all, limitsIn(shared, "QOS "+qos)...)
 	accounts, users, _ := strings.Cut(apart, "User Limits=")
-	for _, m := range apiece.FindAllStringSubmatch(accounts, -1) {
+	for _, m := range perOwner.FindAllStringSubmatch(accounts, -1) {
 		if m[1] == account {
 			all = append(all, limitsIn(m[2], "account "+account+" under QOS "+qos)...)
 		}
 	}
-	// A user goes by the number in 22.05, as name(number) from 23.11 on.
-	for _, m := range apiece.FindAllStringSubmatch(users, -1) {
+	// 22.05 writes a user as a number, 23.11 and later as name(number).
+	for _, m := range perOwner.FindAllStringSubmatch(users, -1) {
 		if m[1] == uid || name(m[1]) == user {
 			all = append(all, limitsIn(m[2], user+" under QOS "+qos)...)
 		}
@@ -160,11 +161,11 @@ func ParseLimits(out, user, account, qos string) []Limit {
 	return all
 }
 
-// limitsIn are the limits that are set in a record.
+// limitsIn returns the limits with a value in one record, owned by of.
 func limitsIn(record, of string) []Limit {
 	var all []Limit
 	add := func(name, tres, value string) {
-		m := boundAndUse.FindStringSubmatch(value)
+		m := maxAndUsed.FindStringSubmatch(value)
 		if m == nil {
 			return
 		}

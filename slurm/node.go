@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -8,10 +9,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Node is what a cluster says of one node.
+// A Node is a cluster's information on one node.
 type Node struct {
 	Name       string     `json:"node"`
-	State      string     `json:"state"` // as sinfo %T has it, such as "mixed" or "drained*"
+	State      string     `json:"state"` // as sinfo %T prints it, such as "mixed" or "drained*"
 	Partitions []string   `json:"partitions"`
 	GPUs       int        `json:"gpus"`
 	GPUType    string     `json:"gpu_type,omitempty"`
@@ -25,12 +26,12 @@ type Node struct {
 	ReasonAt   *time.Time `json:"reason_at,omitempty"`
 }
 
-// Embedded is the feature of nodes that one machine stands in for, without
-// Slurm.
+// Embedded is the feature of the embedded back end's nodes, which one machine without
+// Slurm simulates.
 const Embedded = "embedded"
 
-// A Partition is what a cluster says of one partition. Nodes are counted as
-// sinfo does: allocated, idle, other (down, drained), total.
+// A Partition is a cluster's information on one partition. Its nodes are counted as
+// sinfo counts them: allocated, idle, other (down, drained), total.
 type Partition struct {
 	Name       string   `json:"partition"`
 	Default    bool     `json:"default"`
@@ -47,11 +48,8 @@ type Partition struct {
 	Nodes      string   `json:"nodes"` // hostlist
 }
 
-// nodeFields are the columns asked of sinfo for nodes; the free text is last.
-var nodeFields = []struct {
-	code string
-	set  func(n *Node, v string)
-}{
+// nodeFields are the columns of a node listing by sinfo. Free text comes last.
+var nodeFields = []column[Node]{
 	{"%N", func(n *Node, v string) { n.Name = v }},
 	{"%T", func(n *Node, v string) { n.State = v }},
 	{"%R", func(n *Node, v string) { n.Partitions = []string{v} }},
@@ -64,7 +62,7 @@ var nodeFields = []struct {
 	{"%m", func(n *Node, v string) { n.MemoryMB, _ = strconv.ParseInt(strings.TrimSuffix(v, "+"), 10, 64) }},
 	{"%f", func(n *Node, v string) { n.Features = features(v) }},
 	{"%H", func(n *Node, v string) { n.ReasonAt = ParseTime(v) }},
-	{"%u", func(n *Node, v string) { n.ReasonBy = none(v) }},
+	{"%u", func(n *Node, v string) { n.ReasonBy = emptyIfNone(v) }},
 	{"%E", func(n *Node, v string) {
 		if v != "none" {
 			n.Reason = v
@@ -72,29 +70,19 @@ var nodeFields = []struct {
 	}},
 }
 
-// NodeFormat is the --format to give sinfo --Node for ParseNodes.
-func NodeFormat(sep string) string {
-	codes := make([]string, len(nodeFields))
-	for i, f := range nodeFields {
-		codes[i] = f.code
-	}
-	return sep + strings.Join(codes, sep) + sep
-}
+// NodeFormat returns the value of sinfo --Node --format that ParseNodes expects.
+func NodeFormat(sep string) string { return columnFormat(nodeFields, sep) }
 
-// ParseNodes reads what sinfo --noheader --Node printed in NodeFormat(sep). A
-// node that is in several partitions comes once.
+// ParseNodes reads the output of sinfo --noheader --Node --format=NodeFormat(sep). A
+// node of several partitions comes once.
 func ParseNodes(out, sep string) ([]Node, error) {
-	records, err := split(out, sep, len(nodeFields))
+	rows, err := parseColumns(nodeFields, out, sep)
 	if err != nil {
 		return nil, lang.Text{EN: "sinfo's answer: %s", ZH: "sinfo 的输出：%s"}.Err(err)
 	}
 	var nodes []Node
 	at := map[string]int{}
-	for _, values := range records {
-		var n Node
-		for i, f := range nodeFields {
-			f.set(&n, values[i])
-		}
+	for _, n := range rows {
 		if n.State == "" || n.Name == "" {
 			continue
 		}
@@ -108,7 +96,8 @@ func ParseNodes(out, sep string) ([]Node, error) {
 	return nodes, nil
 }
 
-// AddGPUsUsed fills in what sinfo --Format=NodeList:128,GresUsed:256 printed.
+// AddGPUsUsed sets GPUsUsed of each node from the output of sinfo
+// --Format=NodeList:128,GresUsed:256.
 func AddGPUsUsed(nodes []Node, out string) {
 	used := map[string]int{}
 	for line := range strings.Lines(out) {
@@ -121,11 +110,8 @@ func AddGPUsUsed(nodes []Node, out string) {
 	}
 }
 
-// partitionFields are the columns asked of sinfo --summarize-like listings.
-var partitionFields = []struct {
-	code string
-	set  func(p *Partition, v string)
-}{
+// partitionFields are the columns of a partition listing by sinfo.
+var partitionFields = []column[Partition]{
 	{"%P", func(p *Partition, v string) {
 		p.Name, p.Default = strings.TrimSuffix(v, "*"), strings.HasSuffix(v, "*")
 	}},
@@ -145,29 +131,20 @@ var partitionFields = []struct {
 	{"%N", func(p *Partition, v string) { p.Nodes = v }},
 }
 
-// PartitionFormat is the --format to give sinfo for ParsePartitions.
-func PartitionFormat(sep string) string {
-	codes := make([]string, len(partitionFields))
-	for i, f := range partitionFields {
-		codes[i] = f.code
-	}
-	return sep + strings.Join(codes, sep) + sep
-}
+// PartitionFormat returns the value of sinfo --format that ParsePartitions expects.
+func PartitionFormat(sep string) string { return columnFormat(partitionFields, sep) }
 
-// ParsePartitions reads what sinfo --noheader printed in PartitionFormat(sep).
-// sinfo writes a line for each kind of node; they are added up.
+// ParsePartitions reads the output of sinfo --noheader --format=PartitionFormat(sep).
+// sinfo prints one line for each kind of node of a partition; ParsePartitions adds
+// these up.
 func ParsePartitions(out, sep string) ([]Partition, error) {
-	records, err := split(out, sep, len(partitionFields))
+	rows, err := parseColumns(partitionFields, out, sep)
 	if err != nil {
 		return nil, lang.Text{EN: "sinfo's answer: %s", ZH: "sinfo 的输出：%s"}.Err(err)
 	}
 	var all []Partition
 	at := map[string]int{}
-	for _, values := range records {
-		var p Partition
-		for i, f := range partitionFields {
-			f.set(&p, values[i])
-		}
+	for _, p := range rows {
 		i, seen := at[p.Name]
 		if !seen {
 			at[p.Name] = len(all)
@@ -182,7 +159,7 @@ func ParsePartitions(out, sep string) ([]Partition, error) {
 		q.GPUs = max(q.GPUs, p.GPUs)
 		q.Nodes += "," + p.Nodes
 		for _, f := range p.Features {
-			if !strings.Contains(","+strings.Join(q.Features, ",")+",", ","+f+",") {
+			if !slices.Contains(q.Features, f) {
 				q.Features = append(q.Features, f)
 			}
 		}
@@ -190,7 +167,7 @@ func ParsePartitions(out, sep string) ([]Partition, error) {
 	return all, nil
 }
 
-// gpuType reads the type out of a GRES list such as "gpu:h100:8(S:0-1)".
+// gpuType returns the GPU type in a GRES list such as "gpu:h100:8(S:0-1)", or "".
 func gpuType(gres string) string {
 	for item := range strings.SplitSeq(gres, ",") {
 		item, _, _ = strings.Cut(item, "(")
@@ -202,7 +179,7 @@ func gpuType(gres string) string {
 }
 
 func features(v string) []string {
-	if none(v) == "" {
+	if emptyIfNone(v) == "" {
 		return nil
 	}
 	return strings.Split(v, ",")

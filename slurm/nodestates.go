@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// nodeSuffixes are the marks that sinfo puts behind a node's state (sinfo(1),
-// "NODE STATE CODES").
+// nodeSuffixes explain the marks that sinfo appends to a node's state (sinfo(1), "NODE
+// STATE CODES").
 var nodeSuffixes = []Meaning{
 	reason("+", "some of its jobs are ending", "部分作业正在收尾", "", ""),
 	reason("*", "does not answer", "没有响应", "it takes no new work; tell the operators if it lasts", "不会接受新作业；若持续请告知管理员"),
@@ -59,35 +59,36 @@ var nodeStates = []Meaning{
 	reason("unknown", "has not reported since the controller started", "控制器启动后尚未上报", "", ""),
 }
 
-// nodeShort are sinfo's short codes (%t).
+// nodeShort maps sinfo's short codes (%t) to the long words.
 var nodeShort = map[string]string{
 	"alloc": "allocated", "mix": "mixed", "comp": "completing", "drain": "drained", "drng": "draining",
 	"failg": "failing", "futr": "future", "npc": "perfctrs", "plnd": "planned", "pow_dn": "powered_down",
 	"pow_up": "powering_up", "resv": "reserved", "unk": "unknown", "block": "blocked",
 }
 
-// marks are the characters that sinfo puts behind a state.
-const marks = "*~#!%$@^-+"
+// nodeMarks are the characters that sinfo may append to a state.
+const nodeMarks = "*~#!%$@^-+"
 
-// stateWord is a node's state in one word without marks: of a short code the long
-// word, of several states joined by "+", as scontrol writes them, the one that
-// sinfo would show.
+// stateWord splits a node's state into its word and its marks. It turns a short code
+// into the long word, and several states joined by "+", as scontrol writes them, into
+// the one that sinfo would show.
 func stateWord(state string) (word, mark string) {
 	state = strings.ToLower(state)
-	if base, flags, several := strings.Cut(strings.TrimRight(state, marks), "+"); several {
-		mark := state[len(strings.TrimRight(state, marks)):]
+	if base, flags, several := strings.Cut(strings.TrimRight(state, nodeMarks), "+"); several {
+		mark := state[len(strings.TrimRight(state, nodeMarks)):]
 		word, more := stateWord(nodeState(base, strings.Split(flags, "+")))
 		return word, more + mark
 	}
-	word = strings.TrimRight(state, marks)
+	word = strings.TrimRight(state, nodeMarks)
 	if long := nodeShort[word]; long != "" {
 		word = long
 	}
-	return word, state[len(strings.TrimRight(state, marks)):]
+	return word, state[len(strings.TrimRight(state, nodeMarks)):]
 }
 
-// Usable reports whether the node is in service: it takes or runs jobs, or is kept
-// from it only for a while and on purpose, as by a maintenance or to save power.
+// Usable reports whether the node is in service: it runs or accepts jobs, or is kept
+// from accepting them only temporarily and on purpose, as by maintenance or power
+// saving.
 func (n Node) Usable() bool {
 	word, mark := stateWord(n.State)
 	if strings.Contains(mark, "*") {
@@ -101,9 +102,9 @@ func (n Node) Usable() bool {
 	return false
 }
 
-// Free reports whether a job could start on the node, or on a part of it, now: one
-// that is powered down boots for it; one that is reserved, in a maintenance, to be
-// rebooted or powered down, or draining takes none.
+// Free reports whether a job could start now on the node or on a part of it. A node
+// that is powered down counts, because it boots for a job. A node that is reserved, in
+// maintenance, draining, or about to reboot or power down does not count.
 func (n Node) Free() bool {
 	word, mark := stateWord(n.State)
 	if strings.ContainsAny(mark, "*#!%$@^") {
@@ -116,8 +117,8 @@ func (n Node) Free() bool {
 	return false
 }
 
-// share is how sinfo counts the node: "allocated", "idle" or "other"; but here
-// only what is free is idle.
+// share returns the count of a partition that the node belongs to: "allocated", "idle"
+// or "other", as sinfo counts, except that only a Free node counts as idle.
 func (n Node) share() string {
 	word, _ := stateWord(n.State)
 	switch {
@@ -129,8 +130,8 @@ func (n Node) share() string {
 	return "other"
 }
 
-// powerMarks are the flags that come as a mark behind the state, the first of them
-// that a node has (node_state_string of slurm_protocol_defs.c).
+// powerMarks are the flags that sinfo shows as a mark after the state. The first flag
+// that a node has wins (node_state_string of slurm_protocol_defs.c).
 var powerMarks = []struct{ flag, mark string }{
 	{"MAINTENANCE", "$"},
 	{"REBOOT_ISSUED", "^"},
@@ -142,8 +143,8 @@ var powerMarks = []struct{ flag, mark string }{
 	{"NOT_RESPONDING", "*"},
 }
 
-// nodeState puts a base state and flags, of any case, together as sinfo prints
-// them.
+// nodeState combines a base state and flags, in upper or lower case, into the word that
+// sinfo prints.
 func nodeState(base string, flags []string) string {
 	base = strings.ToLower(base)
 	has := map[string]bool{}
@@ -204,7 +205,7 @@ func nodeState(base string, flags []string) string {
 	return base
 }
 
-// ExplainNode returns what a node's state means, such as "down*" or "mix-".
+// ExplainNode explains a node's state, such as "down*" or "mix-".
 func ExplainNode(state string) Meaning {
 	word, marked := stateWord(state)
 	m := Meaning{Word: state, Says: lang.Text{EN: "a state that this version does not know", ZH: "当前版本不认识的状态"}}
@@ -213,7 +214,7 @@ func ExplainNode(state string) Meaning {
 			m.Says, m.Do = s.Says, s.Do
 		}
 	}
-	if word == "idle" && !(Node{State: state}).Free() { // no job may have it now
+	if word == "idle" && !(Node{State: state}).Free() { // no job can start on it now
 		m.Says = lang.Text{EN: "has no job", ZH: "没有作业"}
 	}
 	for _, mark := range marked {

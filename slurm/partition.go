@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// PartitionLimits is what a partition allows one job (scontrol show partition).
-// Empty fields are limits that the partition does not set.
+// PartitionLimits holds the limits of a partition for one job (scontrol show
+// partition). An empty field means that the partition sets no such limit.
 type PartitionLimits struct {
 	Name         string   `json:"partition"`
 	DefaultTimeS *int64   `json:"default_time_s,omitempty"`
@@ -18,26 +18,26 @@ type PartitionLimits struct {
 	MaxMemory    string   `json:"max_memory,omitempty"`
 	Accounts     []string `json:"accounts,omitempty"` // empty: all
 	Groups       []string `json:"groups,omitempty"`
-	QOS          []string `json:"qos,omitempty"` // that may be used; empty: all
+	QOS          []string `json:"qos,omitempty"` // the allowed ones; empty: all
 	OwnQOS       string   `json:"partition_qos,omitempty"`
 	Preempt      string   `json:"preempt_mode,omitempty"`
 	Exclusive    bool     `json:"exclusive,omitempty"`
 	RootOnly     bool     `json:"root_only,omitempty"`
 }
 
-// ParsePartitionLimits reads what scontrol --oneliner show partition printed.
-// Everything in it is an operator's, so Key=Value words can be trusted.
+// ParsePartitionLimits reads the output of scontrol --oneliner show partition. Only
+// operators write these texts, so splitting at blanks into Key=Value words is safe.
 func ParsePartitionLimits(out string) []PartitionLimits {
 	var all []PartitionLimits
 	for line := range strings.Lines(out) {
-		v := pairs(line)
+		v := keyValues(line)
 		if v["PartitionName"] == "" {
 			continue
 		}
 		p := PartitionLimits{
 			Name: v["PartitionName"], MinNodes: parseCount(v["MinNodes"]), MaxNodes: parseCount(v["MaxNodes"]),
 			MaxCPUs: parseCount(v["MaxCPUsPerNode"]), DefMemory: memoryLimit(v, "Def"), MaxMemory: memoryLimit(v, "Max"),
-			Accounts: open(v["AllowAccounts"]), Groups: open(v["AllowGroups"]), QOS: open(v["AllowQos"]),
+			Accounts: allowList(v["AllowAccounts"]), Groups: allowList(v["AllowGroups"]), QOS: allowList(v["AllowQos"]),
 			OwnQOS: v["QoS"], Exclusive: v["OverSubscribe"] == "EXCLUSIVE", RootOnly: v["RootOnly"] == "YES",
 		}
 		p.DefaultTimeS, p.MaxTimeS = parseLimit(v["DefaultTime"]), parseLimit(v["MaxTime"])
@@ -49,8 +49,9 @@ func ParsePartitionLimits(out string) []PartitionLimits {
 	return all
 }
 
-// open is a list of who may, nil where it is everybody.
-func open(list string) []string {
+// allowList returns the names on a list of allowed names; nil where everybody is
+// allowed.
+func allowList(list string) []string {
 	if list == "" || list == "ALL" {
 		return nil
 	}
@@ -66,8 +67,8 @@ func memoryLimit(v map[string]string, which string) string {
 	return ""
 }
 
-// A QOS is what a quality of service gives and takes (sacctmgr(1)). Empty limits
-// are none.
+// A QOS holds the privileges and limits of a quality of service (sacctmgr(1)). An empty
+// limit means no limit.
 type QOS struct {
 	Name       string   `json:"qos"`
 	Priority   int      `json:"priority"`
@@ -82,16 +83,17 @@ type QOS struct {
 	GraceTimeS int64    `json:"grace_time_s,omitempty"`
 }
 
-// QOSFormat is the format to give sacctmgr show qos for ParseQOS.
+// QOSFormat is the format= of sacctmgr show qos that ParseQOS expects.
 const QOSFormat = "Name,Priority,MaxWall,MaxTRESPerJob,MaxTRESPerUser,MaxJobsPerUser,MaxSubmitJobsPerUser,GrpTRES,Preempt,Flags,GraceTime"
 
-// ParseQOS reads what sacctmgr --parsable2 --noheader printed in QOSFormat.
+// ParseQOS reads the output of sacctmgr --parsable2 --noheader show qos
+// format=QOSFormat.
 func ParseQOS(out string) []QOS {
 	var all []QOS
-	for f := range records(out, 11) {
+	for f := range barRows(out, 11) {
 		q := QOS{
 			Name: f[0], Priority: parseCount(f[1]), MaxWall: f[2], MaxTRES: f[3], MaxTRESPU: f[4], MaxJobsPU: f[5],
-			MaxSubmit: f[6], GrpTRES: f[7], Preempts: open(f[8]), Flags: open(f[9]),
+			MaxSubmit: f[6], GrpTRES: f[7], Preempts: allowList(f[8]), Flags: allowList(f[9]),
 		}
 		if d, ok := ParseDuration(f[10]); ok {
 			q.GraceTimeS = int64(d / time.Second)

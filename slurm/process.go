@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// A Process runs on a node, for a person or in a state that nothing ends.
+// A Process is a process that a job may have left on a node.
 type Process struct {
 	User     string `json:"user"`
 	PID      int    `json:"pid"`
-	State    string `json:"state"` // as ps has it; "D" waits in the kernel and cannot be killed
+	State    string `json:"state"` // as ps prints it; "D" waits in the kernel and cannot be killed
 	ElapsedS int64  `json:"elapsed_s"`
 	Command  string `json:"command"`
 }
 
-// ProcessFormat is the -eo to give ps for ParseProcesses.
+// ProcessFormat is the value of ps -eo that ParseProcesses expects.
 const ProcessFormat = "uid=,user:32=,pid=,stat=,etimes=,args="
 
-// firstPerson is the least user id that people have (UID_MIN of login.defs), and
-// nobodyID the one that nobody has.
+// firstPerson is the lowest user id of a person (UID_MIN of login.defs); nobodyID is
+// the id of the user nobody.
 const (
 	firstPerson = 1000
 	nobodyID    = 65534
 )
 
-// ParseProcesses reads what ps printed in ProcessFormat and keeps what a job may
-// have left: processes of people, and those that hang in the kernel. The listing
-// itself, and the login that it takes, are left out.
+// ParseProcesses reads the output of ps -eo ProcessFormat and keeps what a job may have
+// left behind: processes of people, and processes that hang in the kernel. It leaves
+// out the ps command and its ssh login.
 func ParseProcesses(out string) []Process {
 	var all []Process
 	for line := range strings.Lines(out) {

@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// A Quota is how much a person or group may keep on a file system.
+// A Quota is the space that a person or a group may use on a file system.
 type Quota struct {
-	// Of is "user" or "group".
+	// Of is the kind of owner: "user" or "group".
 	Of string `json:"of"`
-	// Mount is where the file system is mounted.
+	// Mount is the mount point of the file system.
 	Mount string `json:"mount"`
-	// Used and Limit are bytes. The limit is the hard one, or the soft one where
-	// there is no other.
+	// Used and Limit are in bytes. Limit is the hard limit, or the soft one where there
+	// is no hard one.
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
 }
 
-// Left is how many bytes may still be written.
+// Left returns the number of bytes that may still be written.
 func (q Quota) Left() int64 { return max(q.Limit-q.Used, 0) }
 
-// Over reports whether the file system of q holds dir.
+// Over reports whether dir lies on the file system of q.
 func (q Quota) Over(dir string) bool {
 	m := path.Clean(q.Mount)
 	return m == "/" || dir == m || strings.HasPrefix(dir, m+"/")
 }
 
-// ParseQuotas reads what quota(1) printed with --no-wrap --raw-grace and
-// --show-mntpoint, or lfs-quota(1) with -q: after the file system come the
-// blocks in use, the soft and the hard limit, in KiB; 0 is no limit. A "*"
-// behind the use says that it is over, brackets that a server did not answer.
+// ParseQuotas reads the output of quota(1) with --no-wrap --raw-grace --show-mntpoint,
+// or of lfs-quota(1) with -q. After the file system come the used blocks, the soft
+// limit and the hard limit, in KiB; 0 means no limit. A "*" after the used blocks means
+// that the limit is exceeded; brackets mean that a server did not answer.
 func ParseQuotas(out, of string) []Quota {
 	var all []Quota
 	var head []string
@@ -50,7 +50,7 @@ func ParseQuotas(out, of string) []Quota {
 			continue
 		case name == len(f):
 			if strings.Contains(f[0], "/") {
-				head = f // a long name stands on a line of its own
+				head = f // a long name has a line of its own
 			}
 			continue
 		}
@@ -74,7 +74,7 @@ func isBlocks(word string) bool {
 	return err == nil
 }
 
-// blocks is a count of KiB as bytes.
+// blocks converts a count of KiB into bytes.
 func blocks(word string) int64 {
 	n, err := strconv.ParseInt(strings.Trim(word, "[]*"), 10, 64)
 	if err != nil || n < 0 || n > 1<<52 {

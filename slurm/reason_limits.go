@@ -5,14 +5,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Slurm has some hundred and fifty reasons that name a limit, put together from
-// whose it is, of what, and for whom: QOSMaxGRESPerUser, AssocGrpCPUMinutesLimit,
-// MaxNodeRunMinsPerAccount. They are read apart in the same way.
+// limitReason matches the roughly hundred and fifty reasons of Slurm that name a limit.
+// Each is composed of the limit's owner, the resource and the scope: QOSMaxGRESPerUser,
+// AssocGrpCPUMinutesLimit, MaxNodeRunMinsPerAccount.
 var limitReason = lazy.New(`^(QOS|Assoc|)(Grp|Max|Min)` +
 	`(SubmitJobs?|Jobs|WallDuration|Wall|Cpu|CPU|Memory|Mem|Node|GRES|License|BB|Billing|Energy|Unknown)` +
 	`(RunMinutes|RunMins|Minutes|)(PerJob|PerUser|PerNode|PerAccount|)(?:NotSatisfied)?(?:Limit)?$`)
 
-// resources are what a limit counts.
+// resources name what a limit counts.
 var resources = map[string]lang.Text{
 	"Cpu": {EN: "CPUs", ZH: "CPU"}, "CPU": {EN: "CPUs", ZH: "CPU"},
 	"Mem": {EN: "memory", ZH: "内存"}, "Memory": {EN: "memory", ZH: "内存"},
@@ -21,13 +21,13 @@ var resources = map[string]lang.Text{
 	"Energy": {EN: "energy", ZH: "能耗"}, "Unknown": {EN: "a resource", ZH: "某项资源"},
 }
 
-// owners are whose limit it is.
+// owners name the owner of a limit.
 var owners = map[string]lang.Text{
 	"QOS": {EN: "the QOS", ZH: "该 QOS"}, "Assoc": {EN: "your account", ZH: "您的账户"}, "": {EN: "the site", ZH: "站点"},
 }
 
-// others are what a person could use in place of the owner of the limit.
-var others = map[string]lang.Text{
+// alternatives name what a person could use in place of the limit's owner.
+var alternatives = map[string]lang.Text{
 	"QOS": {EN: "use another QOS", ZH: "更换 QOS"}, "Assoc": {EN: "use another account", ZH: "更换账户"},
 	"": {EN: "use another account or QOS", ZH: "更换账户或 QOS"},
 }
@@ -38,9 +38,9 @@ func explainLimit(word string) (Meaning, bool) {
 	if m == nil {
 		return Meaning{}, false
 	}
-	owner, another := owners[m[1]], others[m[1]]
+	owner, another := owners[m[1]], alternatives[m[1]]
 	bound, what, minutes, per := m[2], m[3], m[4], m[5]
-	// What is counted: a resource, or its minutes.
+	// counted is the resource, or the minutes of its use.
 	counted, isResource := resources[what]
 	switch minutes {
 	case "Minutes":

@@ -6,21 +6,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Reasons lists why a job waits or how it ended, in Slurm's words: its reasons of
-// 22.05 to 26.05 that name no limit, and the sentences that it writes in their
-// place. A "*" in a word stands for anything; the first row that fits holds.
+// Reasons of this program, not of Slurm.
+const (
+	// ReasonUnsettled is the reason of a job that has left the queue and whose end is
+	// not in the accounts yet. The job has neither failed nor completed: ask again.
+	ReasonUnsettled = "AccountingPending"
+	// ReasonVanished is the reason of an array element without a record in Slurm, as
+	// happens where the element is cancelled before it starts.
+	ReasonVanished = "NoRecord"
+)
+
+// Reasons lists the reasons with which Slurm 22.05 to 26.05 says why a job waits or how
+// it ended, except those that name a limit, and the sentences that Slurm writes in
+// their place. A "*" in a pattern matches any text; the first matching row applies.
 func Reasons() []Meaning { return reasons }
 
-// KnownReason returns what the reason of a job means. The reason may carry detail
-// behind a comma, as "ReqNodeNotAvail, UnavailableNodes:gpu2" does, and
-// parentheses around it.
+// KnownReason explains the reason of a job. The reason may be in parentheses and may
+// have details after a comma, as in "ReqNodeNotAvail, UnavailableNodes:gpu2".
 func KnownReason(reason string) (Meaning, bool) {
 	if after, ok := strings.CutPrefix(reason, "("); ok {
 		reason = strings.TrimSuffix(after, ")")
 	}
 	word, _, _ := strings.Cut(reason, ",")
 	for _, m := range reasons {
-		if fits(m.Word, reason) || m.Word == word {
+		if matchesPattern(m.Word, reason) || m.Word == word {
 			m.Word = reason
 			return m, true
 		}
@@ -30,15 +39,15 @@ func KnownReason(reason string) (Meaning, bool) {
 	return m, ok
 }
 
-// fits reports whether a word is what pattern stands for.
-func fits(pattern, word string) bool {
+// matchesPattern reports whether word matches pattern, in which "*" matches any text.
+func matchesPattern(pattern, word string) bool {
 	head, rest, open := strings.Cut(pattern, "*")
 	if !open {
 		return pattern == word
 	}
 	word, begins := strings.CutPrefix(word, head)
 	for begins {
-		if fits(rest, word) {
+		if matchesPattern(rest, word) {
 			return true
 		}
 		if word == "" {
@@ -49,8 +58,8 @@ func fits(pattern, word string) bool {
 	return false
 }
 
-// ExplainReason returns what the reason of a job means; one that this version does
-// not know is said to be one, and kept as it came.
+// ExplainReason explains the reason of a job. For an unknown reason it says so and
+// keeps the reason unchanged.
 func ExplainReason(reason string) Meaning {
 	if m, ok := KnownReason(reason); ok {
 		return m
@@ -152,7 +161,7 @@ var reasons = []Meaning{
 	reason(ReasonUnsettled, "has left the queue; the accounts do not have its end yet", "已离开队列，记账数据库尚无结束记录", "ask again in a minute", "一分钟后再查"),
 	reason(ReasonVanished, "Slurm kept no record of it: it was cancelled before it started, or the array has no such task", "Slurm 没有留下记录：启动前已被取消，或数组中没有该任务", "", ""),
 
-	// Limits that are not put together by the pattern of the others.
+	// Limits whose names do not follow the pattern of limitReason.
 	reason("QOSJobLimit", "the QOS runs as many jobs as it may", "该 QOS 的作业数已达上限", "wait", "请等待"),
 	reason("QOSResourceLimit", "the QOS has used up a resource", "该 QOS 的某项资源已达上限", "wait, or use another QOS", "等待或更换 QOS"),
 	reason("QOSTimeLimit", "the QOS has used up its time", "该 QOS 的时间已用完", "wait, or use another QOS", "等待或更换 QOS"),

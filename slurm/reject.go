@@ -6,28 +6,28 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Rejection is a sentence that Slurm says when it refuses, and what a person
-// can do about it.
+// A Rejection is a sentence with which Slurm refuses a request, and advice for the
+// person.
 type Rejection struct {
-	// Text is what to look for, without regard to case. Texts are those of
-	// slurm_errno.c, sbatch and slurmctld in versions 22.05 to 25.05.
+	// Text is a part of the sentence, compared without regard to case. The texts come
+	// from slurm_errno.c, sbatch and slurmctld of versions 22.05 to 25.05.
 	Text string
 	Kind ErrorKind
 	Fix  lang.Text
 }
 
-// Match reports whether said holds the rejection's text.
+// Match reports whether said contains the rejection's text.
 func (r Rejection) Match(said string) bool {
 	return strings.Contains(strings.ToLower(said), strings.ToLower(r.Text))
 }
 
-// Rejections lists what Slurm says no with, the more telling texts first:
-// "Requested node configuration is not available" often comes with a line that
-// says why.
+// Rejections lists the sentences with which Slurm refuses, the more specific ones
+// first: "Requested node configuration is not available" often comes together with a
+// line that gives the cause.
 func Rejections() []Rejection { return rejections }
 
 var rejections = []Rejection{
-	// The cluster could not be asked.
+	// The cluster could not be reached.
 	{"Unable to contact slurm controller", Unreachable, lang.Text{
 		EN: "the controller does not answer; try again in a minute, and tell the operators if it lasts",
 		ZH: "控制器没有响应；请一分钟后重试，若持续请联系管理员",
@@ -65,7 +65,7 @@ var rejections = []Rejection{
 		ZH: "找不到 slurm.conf；请设置 SLURM_CONF，或在登录节点上运行",
 	}},
 
-	// The person may not.
+	// The person lacks the right.
 	{"Access/permission denied", Denied, lang.Text{
 		EN: "only the job's owner or an operator may do this; lengthening a time limit needs an operator",
 		ZH: "只有作业所有者或管理员可以执行此操作；延长时限需要管理员",
@@ -180,7 +180,7 @@ var rejections = []Rejection{
 		ZH: "没有节点满足要求：请对照 `nodes` 检查 gpus_per_node、GPU 型号、constraint 与 mem",
 	}},
 
-	// Names of things that are not there.
+	// Names of things that do not exist.
 	{"Invalid feature specification", Rejected, lang.Text{
 		EN: "name a feature that `nodes` lists in `constraint`, or leave it out",
 		ZH: "`constraint` 请使用 `nodes` 列出的特性，或留空",

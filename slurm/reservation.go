@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Reservation holds nodes back for somebody's jobs. A list that is empty restricts
-// nothing; names behind a "-" are those that may not.
+// A Reservation reserves nodes for certain users' jobs. An empty list restricts
+// nothing. Names with a "-" in front are excluded.
 type Reservation struct {
 	Name     string     `json:"name"`
 	Nodes    string     `json:"nodes"`
@@ -18,11 +18,11 @@ type Reservation struct {
 	Groups   []string   `json:"groups,omitempty"`
 }
 
-// ParseReservations reads what scontrol --oneliner show reservation printed.
+// ParseReservations reads the output of scontrol --oneliner show reservation.
 func ParseReservations(out string) []Reservation {
 	var all []Reservation
 	for line := range strings.Lines(out) {
-		v := pairs(line)
+		v := keyValues(line)
 		if v["ReservationName"] == "" {
 			continue // "No reservations in the system"
 		}
@@ -47,17 +47,17 @@ func listed(csv string) []string {
 	return strings.FieldsFunc(csv, func(r rune) bool { return r == ',' })
 }
 
-// Open reports whether a user with those accounts may use it, by scontrol(1): where
-// users and accounts are named, a job must match both. inGroup says whether the user
-// is in a group.
+// Open reports whether a user with those accounts may use the reservation. By
+// scontrol(1), a job must match both lists where users and accounts are named. inGroup
+// reports whether the user is in a group.
 func (r Reservation) Open(user string, accounts []string, inGroup func(group string) bool) bool {
 	return allows(r.Users, func(name string) bool { return name == user }) &&
 		allows(r.Accounts, func(name string) bool { return slices.Contains(accounts, name) }) &&
 		allows(r.Groups, inGroup)
 }
 
-// allows reports whether a list lets somebody in: by naming them, or by naming others
-// behind a "-" only.
+// allows reports whether a list admits somebody: it names them, or it names only others
+// with a "-" in front.
 func allows(list []string, is func(name string) bool) bool {
 	if len(list) == 0 {
 		return true

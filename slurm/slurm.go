@@ -1,5 +1,5 @@
-// Package slurm is the vocabulary of Slurm: job ids, states, reasons, jobs and
-// nodes, and the reading of what Slurm prints. It starts nothing.
+// Package slurm is the vocabulary of Slurm: job ids, states, reasons, jobs and nodes,
+// and parsers for the output of Slurm's commands. It starts no process.
 package slurm
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A JobID is a job id as Slurm prints it: "4711", "4711_3" for an element of an
-// array, or "4711+1" for a component of a heterogeneous job.
+// A JobID is a job id as Slurm prints it: "4711", "4711_3" for an array element, or
+// "4711+1" for a component of a heterogeneous job.
 type JobID string
 
 var jobIDForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?$`)
@@ -22,14 +22,14 @@ var stepIDForm = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.[0-9]+$`)
 // IsStepID reports whether word names a step of a job, such as "4711.0".
 func IsStepID(word string) bool { return stepIDForm.MatchString(word) }
 
-// Job returns the id of the job that id is a step of, or id itself.
+// Job returns the id of the job that the step id belongs to, or id itself for a job.
 func (id JobID) Job() JobID {
 	job, _, _ := strings.Cut(string(id), ".")
 	return JobID(job)
 }
 
-// Array returns the id of the whole that id is a part of, an array or a
-// heterogeneous job, or id itself.
+// Array returns the id of the whole array or heterogeneous job that id is a part of, or
+// id itself.
 func (id JobID) Array() JobID {
 	if i := strings.IndexAny(string(id), "_+"); i >= 0 {
 		return id[:i]
@@ -37,11 +37,11 @@ func (id JobID) Array() JobID {
 	return id
 }
 
-// A State is a job's base state in Slurm's own words. A word this version does
-// not know is kept as it came.
+// A State is a job's state in Slurm's own words. A word that this version does not know
+// stays unchanged.
 type State string
 
-// The states that the product itself speaks of; States lists them all.
+// The states that this program treats by name; States lists all states.
 const (
 	Pending     State = "PENDING"
 	Running     State = "RUNNING"
@@ -58,11 +58,11 @@ const (
 	Requeued    State = "REQUEUED"
 )
 
-// Ended reports whether a job in state s will not run again by itself. It is
-// false for a state that this version does not know.
+// Ended reports whether a job in state s will not run again by itself. It is false for
+// an unknown state.
 func (s State) Ended() bool { return s.Explain().Ended }
 
-// A Run is a run of a job that is over: the job was put back into the queue.
+// A Run is one run of a job, such as a run before the job was requeued.
 type Run struct {
 	State     State      `json:"state"`
 	StartedAt *time.Time `json:"started_at"`
@@ -71,17 +71,17 @@ type Run struct {
 	GPUs      int        `json:"gpus,omitempty"`
 }
 
-// GPUHours is what the run held.
+// GPUHours returns the GPU hours that the run held.
 func (r Run) GPUHours() float64 { return float64(r.GPUs) * float64(r.ElapsedS) / 3600 }
 
-// Last is the job's newest run.
+// Last returns the job's newest run.
 func (j *Job) Last() Run { return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs} }
 
-// A Job is what a cluster says of one job. Times are zero and pointers nil
-// where the cluster does not say.
+// A Job is a cluster's information on one job. A field is zero or nil where the cluster
+// gives no value.
 type Job struct {
 	ID          JobID      `json:"job_id"`
-	RawID       JobID      `json:"raw_id,omitempty"` // of an array element: its own number
+	RawID       JobID      `json:"raw_id,omitempty"` // an array element's own job number
 	Cluster     string     `json:"cluster,omitempty"`
 	Name        string     `json:"name"`
 	User        string     `json:"user,omitempty"`
@@ -94,8 +94,8 @@ type Job struct {
 	NumNodes    int        `json:"num_nodes,omitempty"`
 	GPUs        int        `json:"gpus,omitempty"`
 	ElapsedS    int64      `json:"elapsed_s"`
-	TimeLimitS  *int64     `json:"time_limit_s"` // nil: none, or not known
-	ExitCode    *string    `json:"exit_code"`    // "code:signal", as sacct has it
+	TimeLimitS  *int64     `json:"time_limit_s"` // nil: none or not known
+	ExitCode    *string    `json:"exit_code"`    // "code:signal", as sacct prints it
 	SubmittedAt *time.Time `json:"submitted_at"`
 	StartedAt   *time.Time `json:"started_at"`
 	EndedAt     *time.Time `json:"ended_at"`
@@ -103,19 +103,22 @@ type Job struct {
 	Priority    *int64     `json:"priority,omitempty"`
 	Restarts    int        `json:"restarts,omitempty"`
 	WorkDir     string     `json:"work_dir,omitempty"`
-	Stdout      string     `json:"stdout,omitempty"` // expanded path
+	Stdout      string     `json:"stdout,omitempty"` // expanded path, as Stderr
 	Stderr      string     `json:"stderr,omitempty"`
 	Comment     string     `json:"comment,omitempty"`
-	// Requeues lists earlier ends of the same job, oldest first, such as PREEMPTED.
+	// Requeues lists the states in which earlier runs of the job ended, such as
+	// PREEMPTED, oldest first.
 	Requeues []State `json:"requeues,omitempty"`
-	// Earlier are those runs with what they held, as far as the accounts tell.
+	// Earlier lists the same runs with their times and GPUs, as far as the accounts
+	// know them.
 	Earlier []Run `json:"-"`
-	// Tasks is how many tasks of an array are in which state, as far as the cluster
-	// still lists them; only of an array as a whole.
+	// Tasks counts the tasks of a whole array by state, as far as the cluster still
+	// lists them. It is set only for the array as a whole.
 	Tasks map[State]int `json:"tasks,omitempty"`
-	// ArrayLimit is how many tasks of an array may run at a time (%N), while some of
-	// them wait; 0: all of them.
+	// ArrayLimit is how many tasks of an array may run at a time (%N), known while some
+	// of them wait; 0 means no limit.
 	ArrayLimit int `json:"array_limit,omitempty"`
-	// SeenAt is set where the cluster does not answer: all of this is as it was then.
+	// SeenAt is set where the cluster does not answer: the job is then shown as it was
+	// at that time.
 	SeenAt *time.Time `json:"seen_at,omitempty"`
 }

@@ -2,19 +2,19 @@ package slurm
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
 
-// A Meaning is what a word of Slurm's says, and what a person can do.
+// A Meaning explains a word of Slurm, with advice for a person.
 type Meaning struct {
 	Word string
 	Says lang.Text
-	Do   lang.Text // empty: nothing needs doing
+	Do   lang.Text // advice; empty where nothing needs doing
 }
 
-// A StateMeaning is a job state explained.
+// A StateMeaning explains a job state.
 type StateMeaning struct {
 	Meaning
 	// Short is squeue's two-letter code.
 	Short string
-	// Ended reports that a job in the state does not run again by itself.
+	// Ended reports whether a job in the state does not run again by itself.
 	Ended bool
 }
 
@@ -22,8 +22,7 @@ type StateMeaning struct {
 // CODES"; sacct(1)).
 func States() []StateMeaning { return states }
 
-// Explain returns what s means; a word that this version does not know is said
-// to be one.
+// Explain explains s. For a word that this version does not know it says so.
 func (s State) Explain() StateMeaning {
 	for _, m := range states {
 		if m.Word == string(s) {

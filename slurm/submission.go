@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// A Submission is one script on its way to a cluster.
+// A Submission is one script to be submitted to a cluster.
 type Submission struct {
 	// Script is the whole batch script, its #SBATCH lines included.
 	Script string
-	// Dir is the directory that the job starts in; absolute.
+	// Dir is the absolute directory in which the job starts.
 	Dir string
-	// Name is the job's name, for back ends that keep tokens there; empty: the
-	// script's own.
+	// Name is the job's name, for back ends that keep tokens in the name; empty: the
+	// name in the script.
 	Name string
-	// Token, [a-z0-9] only, names this submission for ever: it travels with the
-	// job, so that a lost answer can be found again.
+	// Token, [a-z0-9] only, identifies this submission forever. The job carries it, so
+	// that the job can be found where the answer to the submission was lost.
 	Token string
-	// At is when the submission was asked for; zero where nobody needs it.
+	// At is the time of the request to submit; zero where nobody needs it.
 	At time.Time
-	// LogDir is made before the script is handed over, relative to Dir; Slurm does
-	// not make it, and the job then dies without a word.
+	// LogDir, relative to Dir, is created before the submission. Slurm does not create
+	// it, and without it the job dies without a message.
 	LogDir string
-	// Args are further sbatch arguments, each one element, such as "--hold"; Env
-	// replaces the environment that the job inherits where it is not nil.
+	// Args are further sbatch arguments, such as "--hold". Env, where not nil, replaces
+	// the environment that the job inherits.
 	Args []string
 	Env  []string
-	// Lock, where it is not nil, is inherited by the process that submits, so that
-	// a lock on it lasts for as long as the request may still go through.
+	// Lock, where not nil, is an open file that the submitting process inherits. A lock
+	// on the file therefore lasts for as long as the request may still take effect.
 	Lock *os.File
 }
 
-// A Filter chooses jobs; the zero Filter means everything that is queued or
-// running. Every field set narrows it, but for Since and All.
+// A Filter selects jobs; the zero Filter selects everything queued or running. Each
+// field narrows the selection, except Since and All.
 type Filter struct {
 	User      string
 	Partition string
 	States    []State
 	IDs       []JobID
-	// Since adds jobs that ended after it.
+	// Since adds the jobs that ended after it.
 	Since time.Time
-	// All adds ended jobs that the controller still remembers.
+	// All adds the ended jobs that the controller still remembers.
 	All bool
 }
 
@@ -63,15 +63,16 @@ func (f Filter) Matcher() func(j Job) bool {
 	}
 }
 
-// Match reports whether j passes f. For many jobs, take the Matcher.
+// Match reports whether j passes f. For many jobs, use Matcher.
 func (f Filter) Match(j Job) bool { return f.Matcher()(j) }
 
-// An Estimate is Slurm's answer to a submission that is only tried.
+// An Estimate is Slurm's answer to a test submission.
 type Estimate struct {
 	Start time.Time // zero where the cluster gives none
 }
 
-// An Update changes a job that has not ended. Nil and zero fields stay.
+// An Update is a change of a job that has not ended. Nil and zero fields stay
+// unchanged.
 type Update struct {
 	NumNodes  int
 	Partition string

@@ -6,15 +6,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A VariableMeaning is one of the variables that Slurm sets for a job, explained.
+// A VariableMeaning explains a variable that Slurm sets for a job.
 type VariableMeaning struct {
 	Name string
-	// With is the option without which Slurm does not set it, or "".
+	// With is the option without which Slurm does not set the variable, or "".
 	With string
 	Says lang.Text
 }
 
-// ExplainVariable returns what a variable holds.
+// ExplainVariable explains the variable called name.
 func ExplainVariable(name string) (VariableMeaning, bool) {
 	if now, old := oldVariables[name]; old {
 		name = now

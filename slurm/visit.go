@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A Visit is a short job of its own on named nodes, to look at them or to tidy
-// up: a command that runs once on each.
+// A Visit is a short job of this program on named nodes, to inspect or clean them: a
+// command that runs once on each node.
 type Visit struct {
 	Nodes     []string
-	Partition string // empty: the default one
+	Partition string // empty: the default partition
 	Argv      []string
-	// GPUs and CPUs are of each node, Memory as --mem has it; zero: none of the
-	// first, one, 100M.
+	// GPUs and CPUs are per node, Memory is a value of --mem. The zero values mean no
+	// GPU, one CPU and 100M.
 	GPUs   int
 	CPUs   int
 	Memory string
-	// Limit is how long it may take to get the nodes and to run; zero: one minute.
+	// Limit bounds the time to get the nodes and to run; zero means one minute.
 	Limit time.Duration
 }
 
-// Args is the command line of v after "srun". It asks for next to nothing, so
-// that it fits beside other jobs, and does not queue.
+// Args returns the arguments of srun for v. The visit asks for very little so that it
+// fits beside other jobs, and gives up after 20 seconds instead of queueing.
 func (v Visit) Args() []string {
 	n := strconv.Itoa(len(v.Nodes))
 	limit := max(2, int(math.Ceil(v.Limit.Minutes()))+1)

@@ -37,7 +37,7 @@ func TestOptionsAreFoundUnderTheirNames(t *testing.T) {
 	} {
 		o, ok := ExplainOption(word)
 		require.True(t, ok, word)
-		require.Equal(t, want, o.Given(), word)
+		require.Equal(t, want, o.Usage(), word)
 	}
 	for _, word := range []string{"-", "--", "N", "nodes", "-Nn", ""} {
 		_, ok := ExplainOption(word)

@@ -170,7 +170,7 @@ func explainOption(c *ops.Call, word string) (ExplainOut, bool) {
 	if !ok {
 		return ExplainOut{}, false
 	}
-	out := ExplainOut{Word: o.Given(), Kind: "option of sbatch or srun", Says: o.Says.In(c.Lang)}
+	out := ExplainOut{Word: o.Usage(), Kind: "option of sbatch or srun", Says: o.Says.In(c.Lang)}
 	for _, f := range job.Fields() {
 		if f.Name == strings.ReplaceAll(o.Long, "-", "_") {
 			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "in a specification", ZH: "在作业规格中"}.In(c.Lang), Value: f.Name})

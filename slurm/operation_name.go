@@ -6,25 +6,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// attempt is what was tried, in both languages: a verb, and what it was about, such
-// as "cancel 4711"; or the program that was started, such as "squeue".
-func attempt(op string) lang.Text {
+// operationName returns an operation in both languages. op is a verb and its object,
+// such as "cancel 4711", or the program that was started, such as "squeue".
+func operationName(op string) lang.Text {
 	if op == "" {
 		return lang.Text{}
 	}
-	if zh, ok := attempts[op]; ok {
+	if zh, ok := operations[op]; ok {
 		return lang.Text{EN: op, ZH: zh}
 	}
 	if i := strings.LastIndexByte(op, ' '); i > 0 {
-		if zh, ok := attempts[op[:i]+" %s"]; ok {
+		if zh, ok := operations[op[:i]+" %s"]; ok {
 			return lang.Text{EN: op, ZH: strings.ReplaceAll(zh, "%s", op[i+1:])}
 		}
 	}
 	return lang.Text{EN: op, ZH: op + " "}
 }
 
-// attempts are the verbs; %s stands for what the attempt was about.
-var attempts = map[string]string{
+// operations translates the verbs; %s stands for the object.
+var operations = map[string]string{
 	"licenses":             "查询许可证",
 	"reservations":         "查询预留",
 	"usage":                "查询用量",

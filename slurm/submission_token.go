@@ -5,31 +5,30 @@ import (
 	"strings"
 )
 
-// tokenMark stands before a token in a job's comment.
+// tokenMark precedes the token in a job's comment.
 const tokenMark = "mops:"
 
-// TagComment returns the comment that carries token beside what the user wrote.
+// TagComment returns the user's comment with token appended.
 func TagComment(comment, token string) string {
 	return strings.TrimSpace(comment + " " + tokenMark + token)
 }
 
-// TagName returns the job name that carries token, for clusters that do not keep
-// comments.
+// TagName returns name with token appended, for clusters that keep no comments.
 func TagName(name, token string) string { return name + "-" + token }
 
-// HasToken reports whether j carries token, in its comment or its name.
+// HasToken reports whether j carries token in its comment or its name.
 func HasToken(j Job, token string) bool {
 	return token != "" &&
 		(slices.Contains(strings.Fields(j.Comment), tokenMark+token) || strings.HasSuffix(j.Name, "-"+token))
 }
 
-// TokenFormat is the --format to give sacct for FindToken: free text first, and
-// last what can hold no line break.
+// TokenFormat is the value of sacct --format that FindToken expects. The last column is
+// the one that holds no line break.
 const TokenFormat = "SubmitLine,Comment,JobName,JobID"
 
-// FindToken returns the job that carries token in what sacct --parsable2
-// --noheader --allocations --delimiter=sep printed in TokenFormat; an array's
-// elements stand for their array.
+// FindToken returns the job that carries token, from the output of sacct --parsable2
+// --noheader --allocations --delimiter=sep --format=TokenFormat. For an element it
+// returns the id of the array.
 func FindToken(out, sep, token string) (JobID, bool) {
 	fields := strings.Split(out, sep)
 	for i := 0; i+3 < len(fields); i += 3 {
@@ -43,7 +42,7 @@ func FindToken(out, sep, token string) (JobID, bool) {
 	return "", false
 }
 
-// UserComment returns what the user wrote in a comment, without our token.
+// UserComment returns comment without the token, as the user wrote it.
 func UserComment(comment string) string {
 	words := strings.Fields(comment)
 	if len(words) > 0 && strings.HasPrefix(words[len(words)-1], tokenMark) {

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// noElement is what Slurm writes for %a outside an array; and, from 23.11 to 24.11,
-// in the already expanded name for all elements that have no number of their own.
+// noElement is the number that Slurm writes for %a outside an array. From 23.11 to
+// 24.11 Slurm also writes it in already expanded names for all elements that have no
+// job number of their own yet.
 const noElement = "4294967294"
 
-// ExpandPattern writes the name of j's output file: sbatch's filename pattern
-// with %x %j %J %A %a %u %N %n %t %s %b %% replaced as Slurm does (sbatch(1),
-// "filename pattern"), a number between % and letter padding with zeros. A name
-// that is not absolute is relative to the job's directory. Per-task letters are
-// those of the batch step. What nobody knows yet, as the number of an element that
-// waits, stays as it is. A component of a heterogeneous job writes to the file of
-// the first, where the batch script runs.
+// ExpandPattern returns the path of j's output file. It replaces %x %j %J %A %a %u %N
+// %n %t %s %b %% in sbatch's filename pattern as Slurm does (sbatch(1), "filename
+// pattern"); a number between % and the letter pads with zeros. A relative path is
+// taken from the job's directory. Letters that differ between tasks get the values of
+// the batch step. A letter without a known value, such as the job number of a waiting
+// array element, stays in the path. A component of a heterogeneous job writes to the
+// first component's file, because the batch script runs there.
 func ExpandPattern(pattern string, j Job) string {
 	if pattern == "" {
 		return ""
@@ -68,9 +69,9 @@ func ExpandPattern(pattern string, j Job) string {
 	return name
 }
 
-// ExpandLetters replaces each %letter of a filename pattern by what value gives
-// for it, and leaves alone what value does not know. A backslash anywhere
-// switches all replacing off, as in Slurm.
+// ExpandLetters replaces each %letter of a filename pattern by the result of value, and
+// keeps the letters for which value returns false. As in Slurm, a backslash anywhere in
+// the pattern turns all replacement off.
 func ExpandLetters(pattern string, value func(letter byte) (string, bool)) string {
 	if strings.Contains(pattern, `\`) {
 		return strings.ReplaceAll(pattern, `\`, "")

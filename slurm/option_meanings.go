@@ -6,17 +6,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// An OptionMeaning is an option of sbatch or srun, explained.
+// An OptionMeaning explains an option of sbatch or srun.
 type OptionMeaning struct {
-	// Long and Short are without dashes; Short is "" where there is none.
+	// Long and Short are the option's names without dashes; Short may be "".
 	Long, Short string
-	// Takes is its argument, "" for a switch.
+	// Takes names the option's argument; "" for a switch.
 	Takes string
 	Says  lang.Text
 }
 
-// ExplainOption returns what an option of sbatch or srun does, under either of
-// its names and with or without a value: "--nodes=2", "-N".
+// ExplainOption explains an option of sbatch or srun. word is either of its names, with
+// or without a value: "--nodes=2", "-N".
 func ExplainOption(word string) (OptionMeaning, bool) {
 	long, isLong := strings.CutPrefix(word, "--")
 	long, _, _ = strings.Cut(long, "=")
@@ -28,8 +28,8 @@ func ExplainOption(word string) (OptionMeaning, bool) {
 	return OptionMeaning{}, false
 }
 
-// Given is the option as it is written.
-func (o OptionMeaning) Given() string {
+// Usage returns the option as a usage text writes it, such as "--nodes=MIN[-MAX], -N".
+func (o OptionMeaning) Usage() string {
 	given := "--" + o.Long
 	if o.Takes != "" {
 		given += "=" + o.Takes
@@ -43,8 +43,8 @@ func (o OptionMeaning) Given() string {
 // optionAliases are old spellings that still work.
 var optionAliases = map[string]string{"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "cluster": "clusters", "workdir": "chdir", "share": "oversubscribe"}
 
-// optionMeanings are the options that people ask about (sbatch(1), srun(1), and
-// pyxis's own help).
+// optionMeanings are the options that people ask about, after sbatch(1), srun(1) and
+// pyxis's own help.
 var optionMeanings = []OptionMeaning{
 	{"account", "A", "NAME", lang.Text{EN: "charges the job to this account; sacctmgr show assoc user=$USER lists yours", ZH: "作业计入该账户；sacctmgr show assoc user=$USER 可列出你的账户"}},
 	{"array", "a", "RANGE[%N]", lang.Text{EN: "submits one job for each index, such as 0-9; %N lets at most N run at once, %1 one after the other", ZH: "按索引提交一组作业，如 0-9；%N 限制同时运行 N 个，%1 表示依次运行"}},
