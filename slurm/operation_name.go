@@ -60,6 +60,7 @@ var operations = map[string]string{
 	"fair share":           "查询公平共享",
 	"configuration":        "读取配置",
 	"topology":             "查询网络拓扑",
+	"read files":           "读取文件",
 	"connect":              "连接",
 	"act as %s":            "以 %s 的身份执行",
 	"ssh %s":               "ssh %s ",

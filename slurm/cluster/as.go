@@ -9,15 +9,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// As returns the same cluster for another of its users: over ssh as that login,
-// here by sudo. Whether this process may act for the user is the caller's to
-// know; that the user is no administrator is checked.
+// As returns the same cluster for another user: over ssh under that login, on this
+// machine through sudo. The caller must know that this process may act for the user. As
+// itself refuses administrators.
 func (c *CLI) As(login string) (*CLI, error) {
 	if err := checkLogin(c.name, login); err != nil {
 		return nil, err
 	}
 	other := *c
-	if t, far := c.runner.(*there); far {
+	if t, far := c.runner.(*sshRunner); far {
 		o := t.SSHOptions
 		o.User = login
 		ssh, err := NewSSH(c.name, o)
@@ -30,19 +30,13 @@ func (c *CLI) As(login string) (*CLI, error) {
 	if me, err := account.Current(context.Background()); err == nil && me.Name == login {
 		return &other, nil
 	}
-	r := &sudo{inner: c.runner, login: login, helper: c.Helper}
+	r := &sudoRunner{inner: c.runner, login: login, helper: c.Helper}
 	other.runner = r
-	other.mkdir = func(ctx context.Context, dir string) error {
-		res, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}})
-		if err == nil && res.code != 0 {
-			err = slurm.Words(strings.TrimSpace(res.stderr))
-		}
-		return err
-	}
+	other.mkdir = mkdirBy(r)
 	return &other, nil
 }
 
-// As returns the same cluster for another of its users, with that user's tokens.
+// As returns the same cluster for another user, with that user's tokens.
 func (r *REST) As(login string, token func(context.Context) (string, error)) (*REST, error) {
 	if err := checkLogin(r.name, login); err != nil {
 		return nil, err
@@ -55,8 +49,8 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	return other, err
 }
 
-// checkLogin refuses what is no login, and root: no job runs as an
-// administrator because somebody asked for one.
+// checkLogin refuses a word that is no login name, and refuses root and slurm: no job
+// runs as an administrator on somebody's request.
 func checkLogin(cluster, login string) error {
 	if !userForm.MatchString(login) || strings.Contains(login, "@") {
 		return lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(cluster, login)

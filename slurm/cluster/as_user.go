@@ -21,21 +21,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// AsUserWord is the command by which this program, started by sudo, runs one of
-// Slurm's commands as another user.
+// AsUserWord is the subcommand of this program that sudo starts to run one Slurm
+// command as another user.
 const AsUserWord = "as-user"
 
-// A Helper is how a server runs Slurm's commands as another user: this program,
-// by sudo. Its words stand in the rule of sudo's, and sudo takes no others, so
-// that what decides which code runs is the administrator's: the folder of
-// Slurm's commands and its configuration, whose plugins the commands load.
+// A Helper is the command line with which a server runs Slurm's commands as another
+// user: sudo starts this program with AsUserWord. The sudoers rule fixes all arguments,
+// so the administrator alone decides which code runs: the folder of Slurm's commands,
+// and the configuration whose plugins the commands load.
 type Helper struct {
 	Program   string // absolute; only root may write it
 	SlurmBin  string // the folder of Slurm's commands; empty: /usr/bin
 	SlurmConf string // empty: Slurm's own default
 }
 
-// words are the helper's command line.
+// words returns the helper's command line.
 func (h Helper) words() []string {
 	words := []string{h.Program, AsUserWord}
 	if h.SlurmBin != "" && h.SlurmBin != "/usr/bin" {
@@ -47,12 +47,12 @@ func (h Helper) words() []string {
 	return words
 }
 
-// plainPath is a path that sudoers reads as it stands.
+// plainPath matches a path that sudoers reads without any escaping.
 var plainPath = lazy.New(`^/[A-Za-z0-9._/+@-]*$`)
 
-// Sudoers is the rule that lets the login act for the users of a group, by the
-// helpers and nothing else; it goes into /etc/sudoers.d. A helper that others
-// than root could change is refused: sudo would run what they put there.
+// Sudoers returns a rule for /etc/sudoers.d that lets login act for the users of group,
+// only through the helpers. It refuses a helper that anybody but root could change,
+// because sudo would run the changed program.
 func Sudoers(login, group string, helpers []Helper) (string, error) {
 	var commands []string
 	for _, h := range helpers {
@@ -76,8 +76,8 @@ func Sudoers(login, group string, helpers []Helper) (string, error) {
 		alias, strings.Join(commands, ", "), login, group), nil
 }
 
-// rootsOwn refuses a file that somebody besides root could change or put
-// another in the place of.
+// rootsOwn returns an error where somebody other than root could change the file or
+// replace it.
 func rootsOwn(file string) error {
 	for at := filepath.Clean(file); ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)
@@ -98,7 +98,7 @@ func rootsOwn(file string) error {
 	}
 }
 
-// A userRequest is what the helper reads from its standard input.
+// A userRequest is the JSON document that the helper reads from standard input.
 type userRequest struct {
 	Argv  []string `json:"argv"`
 	Env   []string `json:"env,omitempty"`
@@ -106,19 +106,20 @@ type userRequest struct {
 	Stdin string   `json:"stdin,omitempty"`
 }
 
-// longestRequest bounds one request: a script has 4 MiB at most.
+// longestRequest bounds one request in bytes; a script has at most 4 MiB.
 const longestRequest = 16 << 20
 
-// userCommands are what the helper runs, and mkdir for a job's log folder.
+// userCommands are the commands that the helper runs. It also runs mkdir, for a job's
+// log folder.
 var userCommands = []string{"sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "sprio", "sshare", "sacctmgr"}
 
-// userVariables are what a request may set for a command: nothing by which a
-// command would load code or another configuration.
+// userVariables are the variables that a request may set. None of them makes a command
+// load code or another configuration.
 var userVariables = []string{"TZ", "LC_ALL", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"}
 
-// AsUser is the helper: it reads one request and runs the command that it names,
-// by its absolute path and in an environment of its own. It returns the
-// command's exit code, and 126 for what it refuses.
+// AsUser is the helper's main function: it reads one request and runs the command in it
+// by its absolute path, in an environment that it builds itself. It returns the
+// command's exit code, or 126 for a request that it refuses.
 func AsUser(words []string, in io.Reader, stdout, stderr io.Writer) int {
 	refuse := func(format string, args ...any) int {
 		fmt.Fprintf(stderr, "megatron-ops "+AsUserWord+": "+format+"\n", args...)
@@ -148,7 +149,7 @@ func AsUser(words []string, in io.Reader, stdout, stderr io.Writer) int {
 		return refuse("%q is not one of Slurm's commands", name)
 	}
 	env := []string{"PATH=" + *bin + ":/usr/local/bin:/usr/bin:/bin"}
-	for _, name := range []string{"HOME", "USER", "LOGNAME", "SHELL"} { // as sudo has set them
+	for _, name := range []string{"HOME", "USER", "LOGNAME", "SHELL"} { // as sudo set them
 		env = append(env, name+"="+os.Getenv(name))
 	}
 	for _, entry := range r.Env {
@@ -174,20 +175,20 @@ func AsUser(words []string, in io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// sudo runs commands as another user of this machine, by the helper.
-type sudo struct {
+// A sudoRunner runs commands as another user of this machine through the helper.
+type sudoRunner struct {
 	inner  runner
 	login  string
 	helper Helper
 }
 
-func (s *sudo) run(ctx context.Context, c command) (result, error) {
+func (s *sudoRunner) run(ctx context.Context, c command) (result, error) {
 	var err error
 	if c, err = s.wrapped(c); err != nil {
 		return result{}, err
 	}
 	r, err := s.inner.run(ctx, c)
-	ours, theirs := sudoSaid(r.stderr)
+	ours, theirs := splitSudoLines(r.stderr)
 	r.stderr = theirs
 	if err == nil && r.code == 1 && ours != "" && theirs == "" {
 		return r, &slurm.Error{Op: "act as " + s.login, Kind: slurm.Denied, Msg: lang.Same(ours)}
@@ -195,9 +196,9 @@ func (s *sudo) run(ctx context.Context, c command) (result, error) {
 	return r, err
 }
 
-// wrapped is c as it is given to sudo: everything but the helper's own words
-// travels on standard input.
-func (s *sudo) wrapped(c command) (command, error) {
+// wrapped returns the sudo command that carries out c. The command line holds only the
+// helper's fixed words; all of c travels on standard input.
+func (s *sudoRunner) wrapped(c command) (command, error) {
 	request, err := json.Marshal(userRequest{Argv: c.argv, Env: c.env, Dir: c.dir, Stdin: c.stdin})
 	if err != nil {
 		return c, err
@@ -207,10 +208,10 @@ func (s *sudo) wrapped(c command) (command, error) {
 	return c, nil
 }
 
-// sudoSaid parts sudo's own lines from the command's. sudo also warns and goes
-// on ("unable to resolve host"): only where the command said nothing was it
-// refused.
-func sudoSaid(stderr string) (ours, theirs string) {
+// splitSudoLines separates sudo's own lines from the command's. sudo may warn and still
+// run the command ("unable to resolve host"), so sudo has refused only where the
+// command printed nothing.
+func splitSudoLines(stderr string) (ours, theirs string) {
 	for line := range strings.Lines(stderr) {
 		if strings.HasPrefix(line, "sudo: ") {
 			ours += line

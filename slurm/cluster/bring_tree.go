@@ -21,33 +21,37 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A TreeChange is one file that differs between a tree here and there.
+// A TreeChange is one file that differs between the tree on this machine and the tree
+// on the cluster.
 type TreeChange struct {
 	Path  string
 	Bytes int64
-	// EditedThere reports that the file there is not as it was brought.
+	// EditedThere reports that somebody changed the file on the cluster since the last
+	// sync.
 	EditedThere bool
 }
 
-// A TreeDifference is what bringing a tree to a cluster would change there. What was
-// never brought, such as logs and checkpoints, is not looked at.
+// A TreeDifference lists the changes that a sync would make on the cluster. Files that
+// no sync brought, such as logs and checkpoints, are not part of it.
 type TreeDifference struct {
 	Added, Changed, Deleted []TreeChange
 	Same                    int
-	// Bytes are those of what is added and changed.
+	// Bytes is the size of the added and changed files.
 	Bytes int64
-	// Unfinished says who was putting files in place when that broke off.
+	// Unfinished is the person whose sync broke off while it put files in place; else
+	// empty.
 	Unfinished string
 
 	rsync  bool
-	brings []SourceFile
+	toSend []SourceFile
 }
 
-// ErrOther is the error of a tree that is not brought, since the difference is not the
-// one that was agreed to.
+// ErrOther is the error of a sync that stops because the difference is no longer the
+// one that the person agreed to.
 var ErrOther = lang.Text{EN: "the difference has changed since it was shown", ZH: "差异在显示之后又有变化"}.Err()
 
-// Digest names the difference: which files would be changed there, and to what.
+// Digest identifies the difference: which files would change on the cluster, and to
+// which content.
 func (d TreeDifference) Digest() string {
 	h := sha256.New()
 	for _, kind := range [][]TreeChange{d.Added, d.Changed, d.Deleted} {
@@ -56,34 +60,35 @@ func (d TreeDifference) Digest() string {
 		}
 		fmt.Fprintln(h)
 	}
-	for _, f := range d.brings {
-		fmt.Fprintf(h, "%q %v %q\n", f.Path, f.Exec, f.mark())
+	for _, f := range d.toSend {
+		fmt.Fprintf(h, "%q %v %q\n", f.Path, f.Exec, f.fingerprint())
 	}
 	fmt.Fprintf(h, "%q\n", d.Unfinished)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// None reports that the tree there is as it is here.
+// None reports whether the tree on the cluster equals the local one.
 func (d TreeDifference) None() bool { return len(d.Added)+len(d.Changed)+len(d.Deleted) == 0 }
 
-// A broughtTree is what lies beside a tree there: what was brought, so that it can be
-// told from what jobs have written.
-type broughtTree struct {
+// A syncRecord is kept beside a tree on the cluster. It lists the files that a sync
+// brought, to distinguish them from files that jobs wrote.
+type syncRecord struct {
 	By    string            `json:"by"`
-	Files map[string]string `json:"files"` // base64 of the path → SHA-256, or the link
+	Files map[string]string `json:"files"` // base64 of the path → SHA-256, or "link " and the target
 }
 
-// SyncDefaults are the folder there that trees are brought into, and what stays here.
+// SyncDefaults returns the configured target folder of a sync and the patterns of files
+// that it leaves out; both are empty for a cluster that is not reached by ssh.
 func (c *CLI) SyncDefaults() (to string, excludes []string) {
-	if t, ok := c.runner.(*there); ok {
+	if t, ok := c.runner.(*sshRunner); ok {
 		return t.SyncTo, t.SyncExclude
 	}
 	return "", nil
 }
 
-// remote is the host that trees are brought to.
-func (c *CLI) remote() (*there, error) {
-	t, ok := c.runner.(*there)
+// remote returns the runner of the host that receives trees.
+func (c *CLI) remote() (*sshRunner, error) {
+	t, ok := c.runner.(*sshRunner)
 	if !ok {
 		return nil, &slurm.Error{
 			Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "cluster %s is not reached by ssh: its files are this machine's", ZH: "集群 %s 不是通过 ssh 访问：其文件就在本机"}.With(c.name),
@@ -93,10 +98,10 @@ func (c *CLI) remote() (*there, error) {
 	return t, nil
 }
 
-// lookThere tells of each path on standard input, base64 of paths that end in NUL,
-// what it is, and then the SHA-256 of those that are files. Nothing behind a link is
-// looked at: a link in the place of a folder is told as one.
-const lookThere = `cd -- "$1" 2>/dev/null || { if [ -e "$1" ] || [ -L "$1" ]; then echo "$1: is no folder that can be entered" >&2; exit 74; fi; printf 'tools\0%s\0\0' "$(command -v rsync)"; exit 0; }
+// inspectScript reads NUL-terminated paths, base64-encoded, from standard input. It
+// prints the kind of each path, and then the SHA-256 of each regular file. It does not
+// follow links: a link in place of a folder is printed as "behind".
+const inspectScript = `cd -- "$1" 2>/dev/null || { if [ -e "$1" ] || [ -L "$1" ]; then echo "$1: is no folder that can be entered" >&2; exit 74; fi; printf 'tools\0%s\0\0' "$(command -v rsync)"; exit 0; }
 printf 'tools\0%s\0\0' "$(command -v rsync)"
 for f in .megatron-ops .megatron-ops/brought .megatron-ops/bringing .megatron-ops/incoming; do
   if [ -L "$f" ]; then printf 'behind\0%s\0\0' "$f"; exit 0; fi
@@ -117,10 +122,11 @@ done < <(base64 -d)
   printf 'sum\0%s\0%s\0' "${l:66+2}" "${l:0:64}"
 done`
 
-// putThere puts what lies in .megatron-ops/incoming in its place, file by file, each
-// at once, and takes away what is to go. It goes on where the connection breaks off.
-// Its standard input holds m or d and the path, base64 of words that end in NUL.
-const putThere = `trap '' HUP PIPE INT
+// installScript moves the files in .megatron-ops/incoming to their places, each by an
+// atomic rename, and removes the deleted files. It goes on where the connection breaks
+// off. It reads pairs of m (move) or d (delete) and a path, NUL-terminated and
+// base64-encoded, from standard input.
+const installScript = `trap '' HUP PIPE INT
 cd -- "$1" || exit 74
 [ -L .megatron-ops ] && exit 74
 rm -f .megatron-ops/source
@@ -138,11 +144,12 @@ while IFS= read -r -d '' op && IFS= read -r -d '' f; do
 done < <(base64 -d)
 mv -f .megatron-ops/bringing .megatron-ops/brought && rm -rf .megatron-ops/incoming && echo "$n"`
 
-// bash runs a script of bash there, with those arguments and that on standard input.
+// bash runs a bash script on the cluster with args as its arguments and stdin as its
+// standard input.
 func (c *CLI) bash(ctx context.Context, script, stdin string, limit time.Duration, args ...string) (string, error) {
 	r, err := c.run(ctx, command{argv: append([]string{"bash", "-c", script, "bash"}, args...), stdin: cmp.Or(stdin, "\n"), limit: limit})
 	if err != nil {
-		return "", named("sync", err)
+		return "", withOp("sync", err)
 	}
 	if r.code != 0 {
 		return "", &slurm.Error{Op: "sync", Kind: slurm.Rejected, Msg: lang.Same(cmp.Or(strings.TrimSpace(r.stderr), "exit status "+strconv.Itoa(r.code)))}
@@ -150,20 +157,22 @@ func (c *CLI) bash(ctx context.Context, script, stdin string, limit time.Duratio
 	return r.stdout, nil
 }
 
-// transferLimit is how long one step of bringing a tree may take.
+// transferLimit bounds the time of one step of a sync.
 const transferLimit = 2 * time.Hour
 
-// stands is what a path there is.
-type stands struct{ kind, more, sum string }
+// A remoteEntry is the state of one path on the cluster: its kind as inspectScript
+// prints it, the link target or the executable mark, and the SHA-256.
+type remoteEntry struct{ kind, more, sum string }
 
-// look asks what lies below dir there under those paths.
-func (c *CLI) look(ctx context.Context, dir string, paths []string) (rsync bool, notes map[string]string, found map[string]stands, err error) {
-	said, err := c.bash(ctx, lookThere, wrapped(paths...), transferLimit, dir)
+// inspect returns the state of paths below dir on the cluster, the sync records found
+// there by name, and whether the host has rsync.
+func (c *CLI) inspect(ctx context.Context, dir string, paths []string) (rsync bool, notes map[string]string, found map[string]remoteEntry, err error) {
+	said, err := c.bash(ctx, inspectScript, nulBase64(paths...), transferLimit, dir)
 	if err != nil {
 		return false, nil, nil, err
 	}
 	words := strings.Split(said, "\x00")
-	notes, found = map[string]string{}, map[string]stands{}
+	notes, found = map[string]string{}, map[string]remoteEntry{}
 	for len(words) > 3 {
 		kind, name, more := words[0], words[1], words[2]
 		words = words[3:]
@@ -182,24 +191,24 @@ func (c *CLI) look(ctx context.Context, dir string, paths []string) (rsync bool,
 				Fix: lang.Text{EN: "name another folder, or take it away there", ZH: "请改用其他目录，或在那边移走它"},
 			}
 		default:
-			found[name] = stands{kind: kind, more: more}
+			found[name] = remoteEntry{kind: kind, more: more}
 		}
 	}
 	return rsync, notes, found, nil
 }
 
-// wrapped is words for a script's standard input, which takes no NUL.
-func wrapped(words ...string) string {
+// nulBase64 encodes words for a script's standard input, which carries no NUL.
+func nulBase64(words ...string) string {
 	var b strings.Builder
 	for _, w := range words {
 		b.WriteString(w)
 		b.WriteByte(0)
 	}
-	return wrap([]byte(b.String()))
+	return base64Lines([]byte(b.String()))
 }
 
-// wrap is base64 in lines.
-func wrap(raw []byte) string {
+// base64Lines encodes raw in lines of 76 characters.
+func base64Lines(raw []byte) string {
 	var b strings.Builder
 	text := base64.StdEncoding.EncodeToString(raw)
 	for len(text) > 76 {
@@ -209,35 +218,35 @@ func wrap(raw []byte) string {
 	return b.String() + text + "\n"
 }
 
-// is reports whether what stands there is f.
-func (f SourceFile) is(s stands) bool {
+// matches reports whether the remote entry e equals f.
+func (f SourceFile) matches(e remoteEntry) bool {
 	if f.Link != "" {
-		return s.kind == "link" && s.more == f.Link
+		return e.kind == "link" && e.more == f.Link
 	}
-	return s.kind == "file" && s.sum == f.sum && (s.more == "x") == f.Exec
+	return e.kind == "file" && e.sum == f.sum && (e.more == "x") == f.Exec
 }
 
-// mark is what is kept of f.
-func (f SourceFile) mark() string { return cmp.Or(f.sum, "link "+f.Link) }
+// fingerprint identifies the content of f in a sync record.
+func (f SourceFile) fingerprint() string { return cmp.Or(f.sum, "link "+f.Link) }
 
-// CompareTree says what bringing the tree to the folder to would change there.
+// CompareTree returns the changes that a sync of the tree to the folder to would make.
 func (c *CLI) CompareTree(ctx context.Context, t *SourceTree, to string) (TreeDifference, error) {
 	d, _, err := c.compare(ctx, t, to)
 	return d, err
 }
 
-func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDifference, was broughtTree, err error) {
+func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDifference, was syncRecord, err error) {
 	if _, err := c.remote(); err != nil {
 		return d, was, err
 	}
-	_, notes, _, err := c.look(ctx, to, nil)
+	_, notes, _, err := c.inspect(ctx, to, nil)
 	if err != nil {
 		return d, was, err
 	}
 	was.Files = map[string]string{}
-	for _, name := range []string{"brought", "bringing"} { // what was on its way may be there
+	for _, name := range []string{"brought", "bringing"} { // a sync that broke off may have installed files of "bringing"
 		raw, err := base64.StdEncoding.DecodeString(notes[name])
-		var b broughtTree
+		var b syncRecord
 		if err == nil && len(raw) > 0 && json.Unmarshal(raw, &b) == nil {
 			maps.Copy(was.Files, b.Files)
 			was.By = b.By
@@ -257,11 +266,11 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 		}
 	}
 	slices.Sort(paths)
-	var found map[string]stands
-	if d.rsync, _, found, err = c.look(ctx, to, paths); err != nil {
+	var found map[string]remoteEntry
+	if d.rsync, _, found, err = c.inspect(ctx, to, paths); err != nil {
 		return d, was, err
 	}
-	edited := func(p string, s stands) bool {
+	edited := func(p string, s remoteEntry) bool {
 		mark, known := was.Files[base64.StdEncoding.EncodeToString([]byte(p))]
 		return known && mark != cmp.Or(s.sum, "link "+s.more)
 	}
@@ -271,7 +280,7 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 		switch {
 		case !there:
 			d.Added = append(d.Added, change)
-		case f.is(s):
+		case f.matches(s):
 			d.Same++
 			continue
 		case s.kind == "other":
@@ -284,7 +293,7 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 			d.Changed = append(d.Changed, change)
 		}
 		d.Bytes += f.Bytes
-		d.brings = append(d.brings, f)
+		d.toSend = append(d.toSend, f)
 	}
 	for _, p := range paths {
 		if s, there := found[p]; there && !here[p] && s.kind != "other" {
@@ -294,20 +303,21 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 	return d, was, nil
 }
 
-// localName reports whether a path that was read there stays within the tree.
+// localName reports whether a path read from a sync record stays within the tree.
 func localName(p string) bool {
-	return !path.IsAbs(p) && path.Clean(p) == p && p != "." && p != ".." && !strings.HasPrefix(p, "../") && !strings.HasPrefix(p, keptThere+"/")
+	return !path.IsAbs(p) && path.Clean(p) == p && p != "." && p != ".." && !strings.HasPrefix(p, "../") && !strings.HasPrefix(p, syncFolder+"/")
 }
 
-// BringTree brings the tree to the folder to: under a lock there, into a folder beside
-// it first, where every file is checked, and only then into its place. A transfer that
-// breaks off leaves what was there as it was. It returns what was changed.
+// BringTree copies the tree to the folder to on the cluster and returns the changes
+// that it made. It holds a lock there, copies the files into a staging folder, checks
+// every file, and only then moves them into place. A transfer that breaks off leaves
+// the old tree unchanged.
 func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of GitSource) (TreeDifference, error) {
 	r, err := c.remote()
 	if err != nil {
 		return TreeDifference{}, err
 	}
-	release, err := r.hold(ctx, to, by)
+	release, err := r.lockTree(ctx, to, by)
 	if err != nil {
 		return TreeDifference{}, err
 	}
@@ -319,34 +329,34 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 	if t.Agreed != "" && t.Agreed != d.Digest() {
 		return d, ErrOther
 	}
-	stage := path.Join(to, keptThere, "incoming")
-	if len(d.brings) > 0 {
+	stage := path.Join(to, syncFolder, "incoming")
+	if len(d.toSend) > 0 {
 		if err := c.mkdir(ctx, stage); err != nil {
-			return d, named("sync", err)
+			return d, withOp("sync", err)
 		}
 		if d.rsync && lookIn(os.Environ(), "rsync") != "" {
-			err = r.byRsync(ctx, t, d.brings, stage)
+			err = r.sendByRsync(ctx, t, d.toSend, stage)
 		} else {
-			err = r.byTar(ctx, t, d.brings, stage)
+			err = r.sendByTar(ctx, t, d.toSend, stage)
 		}
 		if err == nil {
-			err = c.checkStage(ctx, d.brings, stage)
+			err = c.checkStage(ctx, d.toSend, stage)
 		}
 		if err != nil {
 			return d, err
 		}
 	}
-	will := broughtTree{By: by, Files: map[string]string{}}
+	will := syncRecord{By: by, Files: map[string]string{}}
 	for _, f := range t.Files {
-		will.Files[base64.StdEncoding.EncodeToString([]byte(f.Path))] = f.mark()
+		will.Files[base64.StdEncoding.EncodeToString([]byte(f.Path))] = f.fingerprint()
 	}
 	pending := will
-	if !d.None() { // what is to go is known as ours until it is gone
+	if !d.None() { // a file that is to be deleted stays in the record until it is gone
 		pending.Files = was.Files
 		maps.Copy(pending.Files, will.Files)
 	}
 	var orders []string
-	for _, f := range d.brings {
+	for _, f := range d.toSend {
 		orders = append(orders, "m", f.Path)
 	}
 	for _, f := range d.Deleted {
@@ -356,20 +366,21 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 	return d, c.put(ctx, to, pending, will, of, orders)
 }
 
-// put writes down what is about to be there, and puts it there.
-func (c *CLI) put(ctx context.Context, to string, pending, will broughtTree, of GitSource, orders []string) error {
+// install writes the sync records on the cluster and runs installScript: it stores
+// pending before the first change and will after the last.
+func (c *CLI) put(ctx context.Context, to string, pending, will syncRecord, of GitSource, orders []string) error {
 	write := func(name string, b any) error {
 		raw, err := json.Marshal(b)
 		if err != nil {
 			return err
 		}
-		_, err = c.bash(ctx, `cd -- "$1" && mkdir -p .megatron-ops && echo '*' >.megatron-ops/.gitignore && base64 -d >".megatron-ops/$2.new" && mv -f ".megatron-ops/$2.new" ".megatron-ops/$2"`, wrap(raw), 0, to, name)
+		_, err = c.bash(ctx, `cd -- "$1" && mkdir -p .megatron-ops && echo '*' >.megatron-ops/.gitignore && base64 -d >".megatron-ops/$2.new" && mv -f ".megatron-ops/$2.new" ".megatron-ops/$2"`, base64Lines(raw), 0, to, name)
 		return err
 	}
 	if err := write("bringing", pending); err != nil {
 		return err
 	}
-	if _, err := c.bash(context.WithoutCancel(ctx), putThere, wrapped(orders...), transferLimit, to); err != nil {
+	if _, err := c.bash(context.WithoutCancel(ctx), installScript, nulBase64(orders...), transferLimit, to); err != nil {
 		e := slurm.Error{Op: "sync", Kind: slurm.Rejected, Msg: lang.Said(err)}
 		if known, ok := errors.AsType[*slurm.Error](err); ok {
 			e = *known

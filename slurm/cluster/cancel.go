@@ -2,30 +2,22 @@ package cluster
 
 import (
 	"context"
-	"strings"
+	"errors"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// CancelStep ends one step of a job, such as "4711.0", and leaves the job. The
-// step is always named: scancel never runs without an id.
+// CancelStep ends one step of a job, such as "4711.0", and leaves the job running. It
+// always names the step, so scancel never runs without an id.
 func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	op := "cancel " + step
 	if !slurm.IsStepID(step) {
 		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is no step; a step is like 4711.0", ZH: "%q 不是作业步骤；步骤的写法如 4711.0"}.With(step)}
 	}
-	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", step}, env: queryEnviron(c.Environ())})
-	if err != nil {
-		return named(op, err)
-	}
-	errs := errorLines(r.stderr)
-	switch {
-	case errs == "" && r.code == 0, strings.Contains(errs, "already completing or completed"):
-		return nil
-	case strings.Contains(errs, "Invalid job id specified"):
+	err := c.scancel(ctx, op, step)
+	if errors.Is(err, slurm.ErrNotFound) {
 		return &slurm.Error{Op: op, Kind: slurm.NotFound, Msg: lang.Text{EN: "job %s has no such step", ZH: "作业 %s 没有该步骤"}.With(slurm.JobID(step).Job())}
 	}
-	r.stderr = errs
-	return refusal(op, r)
+	return err
 }

@@ -39,9 +39,10 @@ func (c *CLI) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error 
 	return c.control(ctx, "update", id, args...)
 }
 
-// sizeArgs ask for n nodes with as many tasks and CPUs on each as the job has
-// now. Without them Slurm keeps the old numbers: the change is not made, or the
-// job can never start.
+// sizeArgs returns arguments that request n nodes with as many tasks and CPUs per node
+// as the job has now. shown is the output of scontrol show job. Without these arguments
+// Slurm keeps the old numbers, and then it refuses the change or the job can never
+// start.
 func sizeArgs(shown string, n int) []string {
 	args := []string{fmt.Sprintf("NumNodes=%d", n)}
 	had := map[string]int{}
@@ -65,7 +66,7 @@ func sizeArgs(shown string, n int) []string {
 	return args
 }
 
-// updateArgs is the command line after "scontrol".
+// updateArgs returns the arguments of scontrol.
 func updateArgs(id slurm.JobID, u slurm.Update) []string {
 	args := []string{"update", "JobId=" + string(id)}
 	if u.NumNodes > 0 {
@@ -99,18 +100,18 @@ func (c *CLI) control(ctx context.Context, op string, id slurm.JobID, args ...st
 	op = fmt.Sprintf("%s %s", op, id)
 	r, err := c.run(ctx, command{argv: append([]string{"scontrol"}, args...), env: queryEnviron(c.Environ())})
 	if err != nil {
-		return named(op, err)
+		return withOp(op, err)
 	}
-	if r.code == 0 || allLeftDone(r.stderr) {
+	if r.code == 0 || allUnfinishedDone(r.stderr) {
 		return nil
 	}
 	return refusal(op, r)
 }
 
-// allLeftDone reports whether scontrol changed every element of an array that
-// has not ended. It then exits with 1 all the same, and says a line for each
-// kind: "6_1: Job has already finished", "6_2-3: No error".
-func allLeftDone(stderr string) bool {
+// allUnfinishedDone reports whether scontrol changed every element of an array that has
+// not ended. scontrol exits with 1 even then, and prints one line for each kind of
+// result: "6_1: Job has already finished", "6_2-3: No error".
+func allUnfinishedDone(stderr string) bool {
 	done := false
 	for line := range strings.Lines(stderr) {
 		switch line = strings.TrimSpace(line); {
@@ -124,10 +125,10 @@ func allLeftDone(stderr string) bool {
 	return done
 }
 
-// estimate is the form of what sbatch --test-only says of a job that could run.
+// estimate matches the output of sbatch --test-only for a job that could run.
 var estimate = lazy.New(`Job [0-9]+ to start at (\S+)(?: a)? using [0-9]+ processors on `)
 
-// Test asks Slurm what it would do with s. Nothing is queued.
+// Test asks Slurm when it would start s. It queues nothing.
 func (c *CLI) Test(ctx context.Context, s slurm.Submission) (slurm.Estimate, error) {
 	s.LogDir, s.Lock = "", nil
 	if s.Env == nil {

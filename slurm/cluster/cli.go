@@ -1,7 +1,6 @@
-// Package cluster is the back ends: Slurm by its commands here or over ssh, and
-// by its REST service. They answer in the words of package slurm; what to make
-// of the answers is left to others. Package local, below, is the back end that
-// needs no Slurm.
+// Package cluster holds the back ends for a real Slurm: its commands on this machine or
+// over ssh, and its REST service. They return values of package slurm; their callers
+// interpret them. Package local, below, is the back end that needs no Slurm.
 package cluster
 
 import (
@@ -22,17 +21,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A CLI is a Slurm reached by its commands: sbatch, squeue, sacct, scancel,
-// scontrol, sinfo. Arguments go as lists; nothing meets a shell.
+// A CLI is a Slurm reached by its commands: sbatch, squeue, sacct, scancel, scontrol,
+// sinfo. It passes arguments as lists, so no shell interprets them.
 type CLI struct {
 	name string
 	kind string
-	// Environ is what commands inherit: os.Environ, or a test's.
+	// Environ returns the environment that commands inherit: os.Environ, or a test's.
 	Environ func() []string
-	// TokenInName puts a submission's token behind the job's name, for clusters
-	// that keep no comments.
+	// TokenInName puts a submission's token into the job's name, for clusters that keep
+	// no comments.
 	TokenInName bool
-	// Helper is how commands are run as another user.
+	// Helper is the program that runs commands as another user.
 	Helper Helper
 
 	meter  *Meter
@@ -44,7 +43,7 @@ type CLI struct {
 // SLURM_CONF.
 func NewCLI(name string) *CLI {
 	return &CLI{
-		name: name, kind: "cli", Environ: os.Environ, meter: new(Meter), runner: here{},
+		name: name, kind: "cli", Environ: os.Environ, meter: new(Meter), runner: localRunner{},
 		mkdir: func(_ context.Context, dir string) error { return os.MkdirAll(dir, 0o777) },
 	}
 }
@@ -55,16 +54,12 @@ func (c *CLI) Name() string { return c.name }
 // Kind is "cli" or "ssh".
 func (c *CLI) Kind() string { return c.kind }
 
-// ask runs a command that changes nothing, and returns its standard output.
+// ask runs a Slurm command in queryEnviron and returns its standard output. Where the
+// command fails, the error is an *slurm.Error.
 func (c *CLI) ask(ctx context.Context, op string, argv ...string) (string, error) {
-	return c.order(ctx, op, queryEnviron(c.Environ()), argv...)
-}
-
-// order runs a command and turns a refusal into an *slurm.Error.
-func (c *CLI) order(ctx context.Context, op string, env []string, argv ...string) (string, error) {
-	r, err := c.run(ctx, command{argv: argv, env: env})
+	r, err := c.run(ctx, command{argv: argv, env: queryEnviron(c.Environ())})
 	if err != nil {
-		return r.stdout, named(op, err)
+		return r.stdout, withOp(op, err)
 	}
 	if r.code != 0 {
 		return r.stdout, refusal(op, r)
@@ -72,7 +67,7 @@ func (c *CLI) order(ctx context.Context, op string, env []string, argv ...string
 	return r.stdout, nil
 }
 
-// refusal is the error of a command that said no.
+// refusal returns the error of a command that exited with a code other than 0.
 func refusal(op string, r result) *slurm.Error {
 	e := slurm.FromStderr(op, r.stderr)
 	if e.Msg.EN == "" {
@@ -82,8 +77,8 @@ func refusal(op string, r result) *slurm.Error {
 	return e
 }
 
-// named puts op on err.
-func named(op string, err error) error {
+// withOp returns err with its operation set to op.
+func withOp(op string, err error) error {
 	if e, ok := errors.AsType[*slurm.Error](err); ok {
 		named := *e
 		named.Op = op
@@ -92,12 +87,13 @@ func named(op string, err error) error {
 	return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(op, err)
 }
 
-// separator is a string that no job's name can have been made to hold.
+// separator returns a random string for separating fields: no job's name can contain it
+// on purpose.
 func separator() string { return "\x1f" + rand.Text()[:12] + "\x1f" }
 
-// Job asks squeue and then sacct. A job that has left the queue and whose end is
-// not in the accounts yet comes as the accounts have it, with
-// slurm.ReasonUnsettled: absence is never an end.
+// Job asks squeue and then sacct. A job that has left the queue and whose end is not in
+// the accounts yet gets slurm.ReasonUnsettled as its reason: a job's absence from the
+// queue is never taken for its end.
 func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	op := fmt.Sprintf("job %s", id)
 	if !slurm.IsJobID(string(id)) {
@@ -130,8 +126,8 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	return j, nil
 }
 
-// addPaths fills in where the output of a job that has left the queue is. The
-// accounts of 22.05 and 23.11 do not tell, and refuse the question.
+// addPaths sets the output paths of a job that has left the queue. The accounts of
+// 22.05 and 23.11 have no such columns and refuse the query.
 func (c *CLI) addPaths(ctx context.Context, j *slurm.Job) {
 	sep := separator()
 	asked := j.ID
@@ -144,7 +140,8 @@ func (c *CLI) addPaths(ctx context.Context, j *slurm.Job) {
 	}
 }
 
-// vanished answers for an array's element that is nowhere, from its array.
+// vanished makes up an array element that neither the queue nor the accounts list, from
+// its array.
 func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Job, error) {
 	array, err := c.queue(ctx, op, "--jobs="+string(id.Array()))
 	if err == nil && len(array) == 0 {
@@ -159,8 +156,8 @@ func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Jo
 	return slurm.Job{}, slurm.JobNotFound(id)
 }
 
-// queue asks squeue. An id that the controller does not know is no error here:
-// with one id squeue fails, with two it does not.
+// queue runs squeue. An id that the controller does not know is no error here: squeue
+// fails for one unknown id, but not for two.
 func (c *CLI) queue(ctx context.Context, op string, args ...string) ([]slurm.Job, error) {
 	sep := separator()
 	argv := append([]string{"squeue", "--noheader", "--array", "--states=all", "--format=" + slurm.QueueFormat(sep)}, args...)
@@ -172,10 +169,10 @@ func (c *CLI) queue(ctx context.Context, op string, args ...string) ([]slurm.Job
 		return nil, err
 	}
 	jobs, err := slurm.ParseQueue(out, sep)
-	return claim(c.name, jobs), broken(op, err)
+	return setCluster(c.name, jobs), unparsable(op, err)
 }
 
-// accounts asks sacct, requeued runs included.
+// accounts runs sacct, earlier runs of requeued jobs included.
 func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.Job, error) {
 	sep := separator()
 	argv := append([]string{
@@ -190,31 +187,32 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 		return nil, err
 	}
 	jobs, err := slurm.ParseAccounts(out, sep)
-	return claim(c.name, jobs), broken(op, err)
+	return setCluster(c.name, jobs), unparsable(op, err)
 }
 
-// claim names the jobs' cluster.
-func claim(cluster string, jobs []slurm.Job) []slurm.Job {
+// setCluster sets the cluster's name in jobs.
+func setCluster(cluster string, jobs []slurm.Job) []slurm.Job {
 	for i := range jobs {
 		jobs[i].Cluster = cluster
 	}
 	return jobs
 }
 
-// broken wraps an answer that could not be read.
-func broken(op string, err error) error {
+// unparsable wraps the error of an answer that could not be parsed.
+func unparsable(op string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &slurm.Error{Op: op, Msg: lang.Said(err), Kind: slurm.Broken}
 }
 
-// manyIDs is from where on asking for everything is cheaper for the controller
-// than asking by id, and safe from the limit on a command line's length.
+// manyIDs is the number of ids above which a query for all jobs is cheaper for the
+// controller than a query by id. It also keeps the command line below the system's
+// limit.
 const manyIDs = 200
 
-// Jobs lists jobs: one squeue, and one sacct where ended ones are asked for. If
-// only the accounts fail, the queue's jobs come with the error.
+// Jobs lists jobs with one squeue, and with one sacct where f asks for ended jobs.
+// Where only the accounts fail, it returns the queue's jobs together with the error.
 func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	var args []string
 	if f.User != "" {
@@ -239,7 +237,8 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return withPast(jobs, past, match), err
 }
 
-// withPast adds to the jobs of the queue those of the accounts that have left it.
+// withPast adds to the queue's jobs those ended jobs of the accounts that have left the
+// queue.
 func withPast(jobs, past []slurm.Job, match func(slurm.Job) bool) []slurm.Job {
 	queued := map[slurm.JobID]bool{}
 	for _, j := range jobs {
@@ -253,8 +252,8 @@ func withPast(jobs, past []slurm.Job, match func(slurm.Job) bool) []slurm.Job {
 	return jobs
 }
 
-// Past asks the accounts alone for the jobs of f that began or ended after
-// f.Since; without Since, for those of f.IDs whenever they were.
+// Past asks only the accounts, for the jobs of f that started or ended after f.Since.
+// Without Since it asks for f.IDs at any time.
 func (c *CLI) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	var args []string
 	if !f.Since.IsZero() {
@@ -291,10 +290,10 @@ func joinIDs(ids []slurm.JobID) string {
 	return strings.Join(words, ",")
 }
 
-// Find looks for the job that carries token: in the queue, where a comment is
-// from the first second on, and then in the accounts. There a comment is written
-// when the job ends, and only where the site keeps comments; the submit line,
-// which holds it too, always.
+// Find searches the job that carries token, first in the queue, where the comment is
+// visible at once, then in the accounts. The accounts get the comment only when the job
+// ends, and only at sites that keep comments; they always have the submit line, which
+// contains the token too.
 func (c *CLI) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
 	op := "find submission " + token
 	rows, err := c.queue(ctx, op, "--me")
@@ -317,13 +316,13 @@ func (c *CLI) Find(ctx context.Context, token string, since time.Time) (slurm.Jo
 	return id, ok, nil
 }
 
-// noAccounts reports whether err says that the site keeps none.
+// noAccounts reports whether err says that the site keeps no accounts.
 func noAccounts(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "accounting storage is disabled")
 }
 
-// withToken returns the job among rows that carries token; an array's elements
-// stand for their array.
+// withToken returns the job among rows that carries token; for an array element, the id
+// of the array.
 func withToken(rows []slurm.Job, token string) (slurm.JobID, bool) {
 	for _, j := range rows {
 		if slurm.HasToken(j, token) {
@@ -333,36 +332,38 @@ func withToken(rows []slurm.Job, token string) (slurm.JobID, bool) {
 	return "", false
 }
 
-// Cancel ends a job, an array or an element of one. It is idempotent: a job that
-// has ended already is no error. That the job is cancelled is only known once
-// its state says so.
+// Cancel ends a job, an array or an array element. It is idempotent: a job that has
+// already ended is no error. The job is surely cancelled only once its state says so.
 func (c *CLI) Cancel(ctx context.Context, id slurm.JobID) error {
 	op := fmt.Sprintf("cancel %s", id)
 	if !slurm.IsJobID(string(id)) {
 		return slurm.JobNotFound(id)
 	}
-	// Without --verbose scancel is silent, with status 0, about a job that does
-	// not exist.
-	env := queryEnviron(c.Environ())
-	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", string(id)}, env: env})
-	if err != nil {
-		return named(op, err)
-	}
-	errs := errorLines(r.stderr)
-	switch {
-	case errs == "" && r.code == 0, strings.Contains(errs, "already completing or completed"):
-		return nil
-	case strings.Contains(errs, "Invalid job id specified"):
+	err := c.scancel(ctx, op, string(id))
+	if errors.Is(err, slurm.ErrNotFound) {
 		if j, err := c.Job(ctx, id); err == nil && j.State.Ended() {
 			return nil
 		}
 		return slurm.JobNotFound(id)
 	}
-	r.stderr = errs
+	return err
+}
+
+// scancel ends a job or a step. One that has already ended is no error.
+func (c *CLI) scancel(ctx context.Context, op, id string) error {
+	// Without --verbose scancel says nothing, and exits with 0, for a job that does not exist.
+	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", id}, env: queryEnviron(c.Environ())})
+	if err != nil {
+		return withOp(op, err)
+	}
+	r.stderr = errorLines(r.stderr)
+	if r.stderr == "" && r.code == 0 || strings.Contains(r.stderr, "already completing or completed") {
+		return nil
+	}
 	return refusal(op, r)
 }
 
-// errorLines keeps the lines that tell of an error.
+// errorLines keeps the lines of stderr that report an error.
 func errorLines(stderr string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(stderr) {
@@ -373,7 +374,8 @@ func errorLines(stderr string) string {
 	return kept.String()
 }
 
-// submitArgs is the command line of sbatch, whose script goes to standard input.
+// submitArgs returns the command line of sbatch, which reads the script from standard
+// input.
 func (c *CLI) submitArgs(s slurm.Submission) ([]string, error) {
 	argv := []string{"sbatch", "--parsable"}
 	if s.Token != "" {
@@ -390,19 +392,19 @@ func (c *CLI) submitArgs(s slurm.Submission) ([]string, error) {
 	return append(argv, s.Args...), nil
 }
 
-// submitID is the form of what sbatch --parsable prints: an id, and the cluster
-// where one was chosen.
+// submitID matches a line of sbatch --parsable: an id, and the cluster where one was
+// chosen.
 var submitID = lazy.New(`^([1-9][0-9]*)(;[^\s;]+)?$`)
 
-// Submit makes the log directory and hands the script to sbatch. An error of the
-// kind Unknown or Unreachable leaves open whether there is a job now: Find
-// tells.
+// Submit creates the log directory and hands the script to sbatch. An error of kind
+// Unknown or Unreachable leaves open whether a job exists now; Find answers that.
 func (c *CLI) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
 	r, err := c.sbatch(ctx, "submit", s)
 	if err != nil {
 		return "", err
 	}
-	// A site's wrapper may print more; only a line that is an id counts.
+	// A site's sbatch wrapper may print more, so Submit looks only at lines that are
+	// ids.
 	var ids []string
 	for line := range strings.Lines(r.stdout) {
 		if m := submitID.FindStringSubmatch(strings.TrimSpace(line)); m != nil && strings.HasSuffix(line, "\n") {
@@ -413,7 +415,7 @@ func (c *CLI) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, erro
 		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Text{
 			EN: "sbatch answered %s, which is no job id; there may be a job all the same",
 			ZH: "sbatch 返回了 %s，不是作业号；但作业可能已经提交",
-		}.With(strconv.Quote(cut(r.stdout, 200)))}
+		}.With(strconv.Quote(truncate(r.stdout, 200)))}
 	}
 	return slurm.JobID(ids[0]), nil
 }
@@ -425,21 +427,17 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		return result{}, err
 	}
 	if s.LogDir != "" {
-		dir := s.LogDir
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(s.Dir, dir)
-		}
-		if err := c.mkdir(ctx, dir); err != nil {
+		if err := c.mkdir(ctx, absolute(s.LogDir, s.Dir)); err != nil {
 			return result{}, &slurm.Error{Op: op, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Kind: slurm.Rejected}
 		}
 	}
 	env := s.Env
-	if _, other := c.runner.(*sudo); env == nil && !other {
-		env = c.Environ() // another user's job does not inherit what is ours
+	if _, other := c.runner.(*sudoRunner); env == nil && !other {
+		env = c.Environ() // another user's job does not inherit this process's environment
 	}
 	env = withDefaults(JobEnviron(env), c.Environ(), "PATH", "SLURM_CONF", "HOME", "USER")
 	if sbatch := lookIn(c.Environ(), "sbatch"); sbatch != "" {
-		env = WithFolder(env, filepath.Dir(sbatch)) // the job's own srun is found there too
+		env = WithFolder(env, filepath.Dir(sbatch)) // the job's own srun is found there as well
 	}
 	r, err := c.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})
 	switch {
@@ -448,7 +446,7 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		e, _ := errors.AsType[*slurm.Error](err)
 		return r, &slurm.Error{Op: op, Msg: e.Msg, Kind: slurm.Unknown, Fix: e.Fix}
 	case err != nil:
-		return r, named(op, err)
+		return r, withOp(op, err)
 	case r.code != 0:
 		e := refusal(op, r)
 		if strings.Contains(r.stderr, "Socket timed out") {
@@ -459,7 +457,16 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 	return r, nil
 }
 
-func cut(s string, n int) string {
+// absolute returns path, which is relative to dir unless it is absolute.
+func absolute(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// truncate shortens s to at most n bytes and an ellipsis.
+func truncate(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "…"
 	}

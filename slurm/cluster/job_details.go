@@ -9,15 +9,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// askDetails asks squeue for what its other listing does not tell.
+// askDetails runs squeue for the columns that its --format listing lacks.
 func (c *CLI) askDetails(ctx context.Context, op string, ids ...slurm.JobID) (string, error) {
 	return c.ask(ctx, op, "squeue", "--noheader", "--array", "--states=all", "--jobs="+joinIDs(ids), "--Format="+slurm.DetailFormat())
 }
 
-// Details fills into rows, which the queue has shown, what only a question for
-// single jobs tells, by one question for all of them. It returns the rows that were
-// told of, by their ids: the others have left the queue, or are parts of a job
-// whose files are another part's, and are to be asked for by Job.
+// Details adds to rows, taken from a queue listing, the columns that only --Format has,
+// with one query for up to manyIDs jobs. It returns the jobs that the answer contains,
+// by id. The other jobs have left the queue, or are components of a heterogeneous job
+// whose log is another component's; query these with Job.
 func (c *CLI) Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error) {
 	all := map[slurm.JobID]slurm.Job{}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(j slurm.Job) bool { return !slurm.IsJobID(string(j.ID)) || strings.Contains(string(j.ID), "+") })
@@ -40,21 +40,21 @@ func (c *CLI) Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]sl
 	return all, nil
 }
 
-// addDetail fills what only a question for one job can tell. Of an array the
-// element is asked for that speaks for the whole, and the files of a component are
-// those of the first, which has the log.
+// addDetail adds the columns that only a query for one job has. For an array it queries
+// the element that represents the whole. For a component of a heterogeneous job it
+// takes the output paths of the first component, which has the log.
 func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
-	speaks := j.ID
+	representative := j.ID
 	if i := slices.IndexFunc(rows, func(r slurm.Job) bool { return r.State == j.State }); j.ID == j.ID.Array() && i >= 0 {
-		speaks = rows[i].ID
+		representative = rows[i].ID
 	}
 	detail := func(id slurm.JobID, into *slurm.Job) {
 		if out, err := c.askDetails(ctx, "", id); err == nil {
 			slurm.AddDetail(into, out)
 		}
 	}
-	detail(speaks, j)
-	if whole, component, is := strings.Cut(string(speaks), "+"); is && component != "0" {
+	detail(representative, j)
+	if whole, component, is := strings.Cut(string(representative), "+"); is && component != "0" {
 		leader := *j
 		leader.ID, leader.Stdout, leader.Stderr = slurm.JobID(whole+"+0"), "", ""
 		if detail(leader.ID, &leader); leader.Stdout != "" {
@@ -63,8 +63,9 @@ func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 	}
 }
 
-// addArrayLimit fills how many tasks of an array may run at a time: only squeue's
-// one entry of those that wait tells that, which the list of all takes apart.
+// addArrayLimit sets how many tasks of an array may run at a time. squeue prints the
+// limit only in its single row for all waiting tasks, which the listing with --array
+// splits up.
 func (c *CLI) addArrayLimit(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 	waits := func(r slurm.Job) bool { return r.State == slurm.Pending && strings.Contains(string(r.ID), "_") }
 	if !slices.ContainsFunc(rows, waits) {
@@ -74,4 +75,13 @@ func (c *CLI) addArrayLimit(ctx context.Context, j *slurm.Job, rows []slurm.Job)
 	if err == nil {
 		j.ArrayLimit = slurm.ArrayLimit(out)
 	}
+}
+
+// BatchScript returns the script that a job was submitted with. Slurm shows it only to
+// the job's owner and to operators.
+func (c *CLI) BatchScript(ctx context.Context, id slurm.JobID) (string, error) {
+	if !slurm.IsJobID(string(id)) {
+		return "", slurm.JobNotFound(id)
+	}
+	return c.ask(ctx, "script of "+string(id), "scontrol", "write", "batch_script", string(id.Array()), "-")
 }

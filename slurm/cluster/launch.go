@@ -12,50 +12,48 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// apart keeps the script that comes on standard input beside its logs and
-// starts it in a session of its own, so that it outlives this process and the
-// login. It says the script's process id.
-const apart = `base=$1; shift
+// detachedLaunch is a shell script that saves the launch's script beside its logs and
+// starts it in a session of its own, so that it survives this process and the login. It
+// prints the process id.
+const detachedLaunch = `base=$1; shift
 cat >"$base.sh" && { setsid bash "$base.sh" "$@" </dev/null >"$base.out" 2>"$base.err" & } && echo $!`
 
-// launchWait is how long the step of a launch is waited for: a script may look
-// at its nodes first.
+// launchWait bounds the wait for the step of a launch. A script may check its nodes
+// first.
 const launchWait = 30 * time.Second
 
-// Launch starts a script that starts a step in a running job, and returns the
-// step's id once Slurm knows it. A script that is still at work before its step
-// when launchWait is over gives the job's own id.
+// Launch starts a script that starts a step in a running job, and returns the step's id
+// once Slurm knows it. Where the script has not started its step when launchWait is
+// over, Launch returns the job's own id.
 func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 	op := "launch in " + string(l.Job)
 	if !slurm.IsJobID(string(l.Job)) {
 		return "", slurm.JobNotFound(l.Job)
 	}
-	base := l.Base
-	if !filepath.IsAbs(base) {
-		base = filepath.Join(l.Dir, base)
-	}
+	base := absolute(l.Base, l.Dir)
 	if err := c.mkdir(ctx, filepath.Dir(base)); err != nil {
 		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err)}
 	}
-	p, err := c.begin(ctx, op, l, base)
+	p, err := c.startLaunch(ctx, op, l, base)
 	if err != nil {
 		return "", err
 	}
-	defer p.forget()
+	defer p.cleanup()
 	for end := time.Now().Add(launchWait); ; {
-		// The process first: one that has gone by now has had its step.
-		alive, err := p.by.run(ctx, command{argv: []string{"sh", "-c", `kill -0 "$1" 2>/dev/null`, "sh", p.pid}, env: c.Environ()})
+		// The process is checked before the queue: if it has ended by now, its step has
+		// already been in the queue.
+		alive, err := p.runner.run(ctx, command{argv: []string{"sh", "-c", `kill -0 "$1" 2>/dev/null`, "sh", p.pid}, env: c.Environ()})
 		if err != nil {
-			return "", named(op, err)
+			return "", withOp(op, err)
 		}
 		id, found, err := c.FindStep(ctx, l.Job, l.Step)
 		switch {
 		case err != nil:
-			return "", named(op, err)
+			return "", withOp(op, err)
 		case found:
 			return id, nil
 		case alive.code != 0:
-			return c.ended(ctx, op, l, base, p)
+			return c.resultAfterExit(ctx, op, l, base, p)
 		case time.Now().After(end):
 			return l.Job, nil
 		}
@@ -67,9 +65,10 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 	}
 }
 
-// ended is what became of a script that is over and whose step is not in the
-// queue: the accounts may know it a moment later, and if not, there was none.
-func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string, p begun) (slurm.JobID, error) {
+// resultAfterExit returns the step of a script that has ended and whose step is not in
+// the queue. The accounts may list the step a moment later; if they do not, the script
+// started none.
+func (c *CLI) resultAfterExit(ctx context.Context, op string, l slurm.Launch, base string, p launchProcess) (slurm.JobID, error) {
 	for range 5 {
 		select {
 		case <-ctx.Done():
@@ -81,7 +80,7 @@ func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string,
 		}
 	}
 	said := lang.Text{EN: "the script ended without a word", ZH: "脚本没有任何输出就结束了"}
-	if r, err := p.by.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.says}, env: c.Environ()}); err == nil && strings.TrimSpace(r.stdout) != "" {
+	if r, err := p.runner.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.stderr}, env: c.Environ()}); err == nil && strings.TrimSpace(r.stdout) != "" {
 		said = lang.Same(strings.TrimSpace(r.stdout))
 	}
 	return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "no step was started: %s", ZH: "没有启动步骤：%s"}.With(said), Fix: lang.Text{
@@ -89,45 +88,45 @@ func (c *CLI) ended(ctx context.Context, op string, l slurm.Launch, base string,
 	}}
 }
 
-// A begun launch is the process that carries a script out.
-type begun struct {
-	by   runner // who sees the process, and the file
-	pid  string
-	says string // the file in which its last words are
-	// forget lets go of what is needed no longer once the step is there.
-	forget func()
+// A launchProcess is the process that runs the script of a launch.
+type launchProcess struct {
+	runner runner // runs commands on the process's machine
+	pid    string
+	stderr string // the file with the process's error output
+	// cleanup removes what is not needed any more once the step exists.
+	cleanup func()
 }
 
-// begin starts the script where it is to run: here, or, for somebody whose
-// commands are run by sudo, on a node of the job.
-func (c *CLI) begin(ctx context.Context, op string, l slurm.Launch, base string) (begun, error) {
-	if s, other := c.runner.(*sudo); other {
-		return s.begin(ctx, op, l, base, launchEnviron(c.Environ()))
+// startLaunch starts the script on the machine where Slurm's commands run. For a user
+// whose commands run through sudo it starts the script on a node of the job.
+func (c *CLI) startLaunch(ctx context.Context, op string, l slurm.Launch, base string) (launchProcess, error) {
+	if s, other := c.runner.(*sudoRunner); other {
+		return s.startLaunch(ctx, op, l, base, launchEnviron(c.Environ()))
 	}
 	r, err := c.run(ctx, command{
-		argv: append([]string{"sh", "-c", apart, "sh", base}, l.Args...),
+		argv: append([]string{"sh", "-c", detachedLaunch, "sh", base}, l.Args...),
 		env:  launchEnviron(c.Environ()), dir: l.Dir, stdin: l.Script,
 	})
 	if err != nil {
-		return begun{}, named(op, err)
+		return launchProcess{}, withOp(op, err)
 	}
 	pid := strings.TrimSpace(r.stdout)
 	if r.code != 0 || pid == "" {
-		return begun{}, refusal(op, r)
+		return launchProcess{}, refusal(op, r)
 	}
-	return begun{c.runner, pid, base + ".err", func() {}}, nil
+	return launchProcess{c.runner, pid, base + ".err", func() {}}, nil
 }
 
-// launchEnviron is a job's environment without what a job's own shell would add:
-// the script says itself where it goes.
+// launchEnviron returns a job's environment without the variables of a job that this
+// process itself runs in. The script names its job explicitly.
 func launchEnviron(environ []string) []string {
 	return slices.DeleteFunc(JobEnviron(environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "SLURM_") && !strings.HasPrefix(entry, "SLURM_CONF=") && !strings.HasPrefix(entry, "SLURM_CLUSTERS=")
 	})
 }
 
-// FindStep looks for a job's step of that name: among those that run, and then
-// in the accounts.
+// FindStep searches the step of a job by its name, first among the running steps and
+// then in the accounts.
 func (c *CLI) FindStep(ctx context.Context, job slurm.JobID, name string) (slurm.JobID, bool, error) {
 	steps, err := c.stepsOf(ctx, job)
 	for _, s := range steps {
@@ -138,8 +137,8 @@ func (c *CLI) FindStep(ctx context.Context, job slurm.JobID, name string) (slurm
 	return "", false, err
 }
 
-// Step tells of one step of a job. What only the job has, such as its owner and
-// its time limit, is told of the job.
+// Step returns one step of a job. Fields that only the job has, such as its owner and
+// its time limit, come from the job.
 func (c *CLI) Step(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	if !slurm.IsStepID(string(id)) {
 		return slurm.Job{}, slurm.JobNotFound(id)
@@ -160,7 +159,7 @@ func (c *CLI) Step(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	return slurm.Job{}, slurm.JobNotFound(id)
 }
 
-// stepsOf are a job's steps: those that run, then those of the accounts, which
+// stepsOf returns a job's running steps, followed by the steps in the accounts, which
 // lag behind.
 func (c *CLI) stepsOf(ctx context.Context, job slurm.JobID) ([]slurm.Step, error) {
 	steps, err := c.runningSteps(ctx, "--jobs="+string(job))
@@ -168,7 +167,7 @@ func (c *CLI) stepsOf(ctx context.Context, job slurm.JobID) ([]slurm.Step, error
 		return nil, err
 	}
 	past, err := c.Steps(ctx, job)
-	if err != nil && strings.Contains(err.Error(), "accounting storage is disabled") {
+	if noAccounts(err) {
 		err = nil
 	}
 	return append(steps, past...), err

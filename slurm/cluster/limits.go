@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// PartitionLimits tells what the partitions allow one job.
+// PartitionLimits returns the limits of each partition for one job.
 func (c *CLI) PartitionLimits(ctx context.Context) ([]slurm.PartitionLimits, error) {
 	out, err := c.ask(ctx, "partition limits", "scontrol", "--oneliner", "show", "partition")
 	return slurm.ParsePartitionLimits(out), err
@@ -25,7 +25,8 @@ func (c *CLI) QOS(ctx context.Context) ([]slurm.QOS, error) {
 	return slurm.ParseQOS(out), err
 }
 
-// PriorityWeights tells the most that each part of a priority can count here.
+// PriorityWeights returns the largest value that each part of a priority can have on
+// this cluster.
 func (c *CLI) PriorityWeights(ctx context.Context) (slurm.Priority, error) {
 	out, err := c.ask(ctx, "priority weights", "sprio", "--noheader", "--weights", "--format="+slurm.PriorityFormat)
 	if all := slurm.ParsePriorities(out); err == nil && len(all) > 0 {
@@ -34,9 +35,9 @@ func (c *CLI) PriorityWeights(ctx context.Context) (slurm.Priority, error) {
 	return slurm.Priority{}, err
 }
 
-// Limits tells what binds a user's jobs in an account, "" for the default one,
-// under a QOS, with what is taken of it; none where the cluster does not enforce
-// limits.
+// Limits returns the limits on a user's jobs in an account under a QOS, with the
+// amounts in use. An empty account means the user's default account. The result is
+// empty where the cluster does not enforce limits.
 func (c *CLI) Limits(ctx context.Context, user, account, qos string) ([]slurm.Limit, error) {
 	config, err := c.ask(ctx, "configuration", "scontrol", "show", "config")
 	if err != nil || !enforcesLimits(config) {
@@ -46,8 +47,8 @@ func (c *CLI) Limits(ctx context.Context, user, account, qos string) ([]slurm.Li
 	return slurm.ParseLimits(out, user, account, qos), err
 }
 
-// enforcesLimits reports whether AccountingStorageEnforce holds jobs to their
-// limits (slurm.conf(5)): qos and safe imply it.
+// enforcesLimits reports whether AccountingStorageEnforce enforces limits. By
+// slurm.conf(5), qos and safe imply limits.
 func enforcesLimits(config string) bool {
 	for line := range strings.Lines(config) {
 		key, value, _ := strings.Cut(line, "=")

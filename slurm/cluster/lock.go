@@ -14,27 +14,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// tokenForm is the form of a submission's token: it names a file.
+// tokenForm is the form of a submission's token, which is used as a file name.
 var tokenForm = lazy.New(`^[a-z0-9]{8,64}$`)
 
-// lockPatience is how long a submission waits for an equal one that is under
-// way. sbatch itself ends after commandLimit at the latest.
+// lockPatience bounds the wait for another submission with the same token. The other
+// one's sbatch ends after commandLimit at the latest.
 const lockPatience = 2 * commandLimit
 
-// A Lock is the right to hand one submission over.
+// A Lock is the exclusive right to hand over one submission.
 type Lock struct {
-	// File, given as a Submission's Lock, is inherited by the sbatch that is
-	// started: while that lives, whoever started it, the lock is taken. Who has the
-	// lock therefore knows that nothing of an earlier attempt on this machine is
-	// still on its way to the controller.
+	// File, given as a Submission's Lock, is inherited by the sbatch that the holder
+	// starts. The lock is taken as long as that sbatch lives, even where its parent has
+	// died. Whoever holds the lock therefore knows that no earlier attempt of this
+	// machine can still reach the controller.
 	File *os.File
-	// owner is locked too, and not inherited: it tells whether the process that took
-	// the lock lives.
+	// owner is locked as well but not inherited: this lock tells whether the process
+	// that took the Lock lives.
 	owner *os.File
 }
 
-// TakeLock takes the lock on the submission with that token, in dir, a directory
-// on this machine. It waits for another that has it.
+// TakeLock takes the lock on the submission with that token, in dir, a directory on
+// this machine. It waits while another process holds the lock.
 func TakeLock(ctx context.Context, dir, token string) (*Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -63,22 +63,22 @@ func TakeLock(ctx context.Context, dir, token string) (*Lock, error) {
 	return l, nil
 }
 
-// Release gives the lock back. done says that the submission has its end, and
-// its files are of no more use.
+// Release releases the lock. done says that the submission has its result, so its lock
+// files are removed.
 func (l *Lock) Release(done bool) {
 	for _, f := range []*os.File{l.File, l.owner} {
 		if f == nil {
 			continue
 		}
 		if done {
-			os.Remove(f.Name()) // whoever waits for it reads the store first
+			os.Remove(f.Name()) // a waiter that gets the lock reads the store first
 		}
 		f.Close()
 	}
 }
 
-// Abandoned reports whether no process is at work on the submission with that
-// token; the sbatch of one that died may still be.
+// Abandoned reports whether no process works on the submission with that token. The
+// sbatch of a process that died may still run.
 func Abandoned(dir, token string) bool {
 	f, err := tryLock(dir, token, ownerSuffix)
 	if f != nil {
@@ -89,7 +89,7 @@ func Abandoned(dir, token string) bool {
 
 const ownerSuffix = ".owner"
 
-// tryLock locks a file; nil where it is locked.
+// tryLock opens and locks a file; it returns nil where another process holds the lock.
 func tryLock(dir, token, suffix string) (*os.File, error) {
 	if !tokenForm.MatchString(token) {
 		return nil, lang.Text{EN: "submission token %q: want 8 to 64 of a-z and 0-9", ZH: "提交标识 %q：须为 8 到 64 个 a-z 与 0-9 的字符"}.Err(token)
@@ -120,10 +120,10 @@ func tryLock(dir, token, suffix string) (*os.File, error) {
 	return nil, lang.Text{EN: "lock %s: %s", ZH: "锁 %s：%s"}.Err(f.Name(), err)
 }
 
-// ErrNoLocks says that the file system keeps no locks.
+// ErrNoLocks is the error of a file system without locks.
 var ErrNoLocks = lang.Text{EN: "the file system keeps no locks", ZH: "该文件系统不支持文件锁"}.Err()
 
-// AskAgain is what to do about a submission whose fate is not known yet.
+// AskAgain is the advice for a submission whose outcome is not known yet.
 var AskAgain = lang.Text{
 	EN: "submit again with the same key: it is looked for first, and never submitted twice",
 	ZH: "请用同一幂等键再次提交：系统会先查找，不会重复提交",

@@ -18,33 +18,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Request is one kind of request to a cluster and what became of it.
+// A Request is one kind of request to a cluster together with its outcome.
 type Request struct {
 	Name    string // the command, or method and resource: "squeue", "GET jobs"
 	Outcome string // "ok", "refused", "unreachable", "rate limited"
 }
 
-// A Meter counts the requests to one cluster and the time that they took, for all
-// who act on it, and keeps questions back while its controller is too busy. The
-// zero Meter is ready.
+// A Meter counts the requests to one cluster and their durations, for all users, and
+// delays queries while the cluster's controller is too busy. The zero Meter is ready to
+// use.
 type Meter struct {
 	mu    sync.Mutex
 	count map[Request]int
 	spent map[string]time.Duration
-	// delay is how long questions wait after the controller said, or showed, that
-	// it is too busy; 0 while it is not. until is when the next may go.
+	// delay is the current delay of queries, 0 while the controller is not busy. until
+	// is the time at which the next query may run.
 	delay time.Duration
 	until time.Time
 }
 
-// How long questions are kept back: at first, and at most. Each answer of a busy
-// controller doubles it, each good one halves it.
+// The first and the largest delay of queries. Each answer that shows a busy controller
+// doubles the delay, each good answer halves it.
 const (
 	firstDelay = time.Second
 	mostDelay  = 16 * time.Second
 )
 
-// wait keeps a question back while the controller is busy.
+// wait blocks a query while the controller is busy.
 func (m *Meter) wait(ctx context.Context) error {
 	m.mu.Lock()
 	left := time.Until(m.until)
@@ -60,7 +60,7 @@ func (m *Meter) wait(ctx context.Context) error {
 	}
 }
 
-// done counts a request and says how it ended.
+// done counts a request and returns its outcome.
 func (m *Meter) done(name string, took time.Duration, err error) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,13 +88,14 @@ func (m *Meter) done(name string, took time.Duration, err error) string {
 	return outcome
 }
 
+// busy raises the delay of the following queries.
 func (m *Meter) busy() {
 	m.delay = min(max(2*m.delay, firstDelay), mostDelay)
 	m.until = time.Now().Add(m.delay)
 }
 
-// Busy keeps questions back when the controller's own figures say that it has
-// hardly a thread left, or that its messages pile up.
+// Busy delays the following queries where the controller's own figures show that it has
+// hardly a free thread or that its messages pile up.
 func (m *Meter) Busy(l slurm.ControllerLoad) {
 	if !l.Busy() {
 		return
@@ -104,39 +105,41 @@ func (m *Meter) Busy(l slurm.ControllerLoad) {
 	m.busy()
 }
 
-// Counts are the requests so far, and Spent the time of each kind.
+// Counts returns the number of requests so far, and the time spent on each kind.
 func (m *Meter) Counts() (count map[Request]int, spent map[string]time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.count), maps.Clone(m.spent)
 }
 
-// Delay is how long questions are kept back now; 0: they are not.
+// Delay returns the current delay of queries; 0 means none.
 func (m *Meter) Delay() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.delay
 }
 
-// questions are the commands that change nothing but for the words that follow.
-var questions = map[string][]string{
+// queries are the commands that change nothing; where words are listed, only a command
+// line with one of them changes nothing.
+var queries = map[string][]string{
 	"squeue": nil, "sacct": nil, "sinfo": nil, "sprio": nil, "sshare": nil, "sdiag": nil,
 	"scontrol": {"show", "ping"}, "sacctmgr": {"show"},
 }
 
-// asks reports whether a command is a question to Slurm.
-func asks(argv []string) bool {
-	words, known := questions[argv[0]]
+// isQuery reports whether a command changes nothing in Slurm.
+func isQuery(argv []string) bool {
+	words, known := queries[argv[0]]
 	return known && (words == nil || slices.ContainsFunc(argv, func(w string) bool { return slices.Contains(words, w) }))
 }
 
-// run runs a command and counts it, if it is a request to Slurm.
+// run runs a command. It counts the requests to Slurm and delays queries while the
+// controller is busy.
 func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 	name := cmd.argv[0]
-	if _, known := questions[name]; !known && !slices.Contains([]string{"sbatch", "scancel", "srun"}, name) {
+	if _, known := queries[name]; !known && !slices.Contains([]string{"sbatch", "scancel", "srun"}, name) {
 		return c.runner.run(ctx, cmd)
 	}
-	if asks(cmd.argv) {
+	if isQuery(cmd.argv) {
 		if err := c.meter.wait(ctx); err != nil {
 			return result{}, tooBusy(name, err)
 		}
@@ -152,8 +155,7 @@ func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 	return r, err
 }
 
-// tooBusy is the error of a question that was kept back until nobody waited for it
-// any more.
+// tooBusy returns the error of a query whose caller gave up during the delay.
 func tooBusy(op string, err error) *slurm.Error {
 	return &slurm.Error{Op: op, Kind: slurm.Unreachable, Msg: lang.Text{EN: "the controller is too busy to be asked now: %s", ZH: "控制器当前过于繁忙，暂不查询：%s"}.With(err)}
 }
@@ -176,7 +178,7 @@ func (r *REST) Load(ctx context.Context) (slurm.ControllerLoad, error) {
 	return slurm.LoadFromJSON(a.Statistics), err
 }
 
-// resource is the kind of thing that a path of the API names: "jobs", "job".
+// resource returns the kind of object that a path of the API names: "jobs", "job".
 func resource(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	words := strings.Split(strings.Trim(path, "/"), "/")

@@ -96,7 +96,7 @@ func TestWhatIsCountedAndWhatIsAQuestion(t *testing.T) {
 		{[]string{"scancel", "7"}, false},
 		{[]string{"srun", "true"}, false},
 	} {
-		require.Equal(t, q.is, asks(q.argv), q.argv)
+		require.Equal(t, q.is, isQuery(q.argv), q.argv)
 	}
 	for path, want := range map[string]string{
 		"/slurm/v0.0.40/job/7": "job", "/slurmdb/v0.0.38/jobs?start_time=uts1": "jobs", "/openapi/v3": "openapi", "/slurm/v0.0.45/job/submit": "job",

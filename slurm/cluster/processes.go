@@ -11,8 +11,9 @@ import (
 
 var nodeForm = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// NodeProcesses lists what may have been left on a node, by ssh from where Slurm's
-// commands run: a drained node takes no job that could look.
+// NodeProcesses lists processes that jobs may have left on a node. It uses ssh from the
+// machine where Slurm's commands run, because a drained node accepts no job for the
+// inspection.
 func (c *CLI) NodeProcesses(ctx context.Context, node string) ([]slurm.Process, error) {
 	op := "processes of " + node
 	if !nodeForm.MatchString(node) {
@@ -24,7 +25,7 @@ func (c *CLI) NodeProcesses(ctx context.Context, node string) ([]slurm.Process, 
 		limit: 15 * time.Second,
 	})
 	if err != nil {
-		return nil, named(op, err)
+		return nil, withOp(op, err)
 	}
 	if r.code != 0 {
 		e := refusal(op, r)

@@ -13,15 +13,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// quotaLimit is how long a file server may take to tell of its quotas.
+// quotaLimit bounds the time that a file server may take to report quotas.
 const quotaLimit = 5 * time.Second
 
-// lustre is the magic number of Lustre's file systems, from its own header.
+// lustre is the magic number of Lustre file systems, from Lustre's header.
 const lustre = 0x0bd00bd0
 
-// Quotas tells what the user of this process may still write in dir: by
-// lfs quota on Lustre, else by quota. A machine without the command tells of
-// none, and neither does root, whom no quota binds.
+// Quotas returns the quotas that apply in dir to the user of this process: by lfs quota
+// on Lustre, else by quota. The result is empty where the command does not exist, and
+// for root, whom no quota binds.
 func Quotas(ctx context.Context, dir string) ([]slurm.Quota, error) {
 	me, err := account.Current(ctx)
 	if err != nil || me.UID == 0 {
@@ -31,7 +31,7 @@ func Quotas(ctx context.Context, dir string) ([]slurm.Quota, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil, err
 	}
-	return quotas(ctx, here{}, os.Environ(), me, dir, int64(st.Type) == lustre) //nolint:unconvert // int32 on some architectures
+	return quotas(ctx, localRunner{}, os.Environ(), me, dir, int64(st.Type) == lustre) //nolint:unconvert // int32 on some architectures
 }
 
 func quotas(ctx context.Context, r runner, env []string, me account.User, dir string, onLustre bool) ([]slurm.Quota, error) {
@@ -47,13 +47,14 @@ func quotas(ctx context.Context, r runner, env []string, me account.User, dir st
 	}
 	var all []slurm.Quota
 	for of, argv := range ask {
-		// quota ends with 1 where a limit is passed; what it printed counts.
+		// quota exits with 1 where a limit is exceeded; its output is valid all the
+		// same.
 		got, err := r.run(ctx, command{argv: argv, env: env, limit: quotaLimit})
 		if e, ok := errors.AsType[*slurm.Error](err); ok && (e.Kind == slurm.Missing || e.Kind == slurm.Broken) {
-			return nil, nil // there is no such command here
+			return nil, nil // this machine has no such command
 		}
 		if err != nil {
-			return nil, named("quotas of "+dir, err)
+			return nil, withOp("quotas of "+dir, err)
 		}
 		for _, q := range slurm.ParseQuotas(got.stdout, of) {
 			if q.Over(dir) {

@@ -12,8 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/recording"
 )
 
-// recorded are the questions to a Slurm by its commands; SINCE is a day ago.
-var recorded = []struct {
+// recordedQueries are the queries to a Slurm by its commands; SINCE stands for a day
+// ago.
+var recordedQueries = []struct {
 	name string
 	argv []string
 }{
@@ -32,20 +33,21 @@ var recorded = []struct {
 	{"partitions.json", []string{"scontrol", "show", "partitions", "--json"}},
 }
 
-// Record asks the site everything that is ever asked of one, and returns what it
-// answered. Names of people, accounts, machines, folders and jobs, and all other
-// free text, have been replaced by others.
+// Record runs every query that this program ever makes and returns the answers. All
+// names of people, accounts, machines, folders and jobs, and all other free text, are
+// replaced.
 func (c *CLI) Record(ctx context.Context) []recording.Answer {
 	since := "--starttime=" + time.Now().Add(-24*time.Hour).UTC().Format("2006-01-02T15:04:05")
 	var all []recording.Answer
-	for _, q := range recorded {
+	for _, q := range recordedQueries {
 		argv := make([]string, len(q.argv))
 		for i, word := range q.argv {
 			argv[i] = strings.ReplaceAll(word, "SINCE", since)
 		}
 		env := queryEnviron(c.Environ())
 		if strings.HasSuffix(q.name, ".json") {
-			// sacct 22.05 prints --starttime in this format for itself, and cannot read it.
+			// sacct 22.05 formats the time of --starttime for itself by
+			// SLURM_TIME_FORMAT, and then cannot read it.
 			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_TIME_FORMAT=") })
 		}
 		r, err := c.run(ctx, command{argv: argv, env: env})
@@ -59,7 +61,7 @@ func (c *CLI) Record(ctx context.Context) []recording.Answer {
 	return all
 }
 
-// Record asks slurmrestd everything that is ever asked of one; see CLI.Record.
+// Record sends slurmrestd every query that this program ever makes; see CLI.Record.
 func (r *REST) Record(ctx context.Context) []recording.Answer {
 	var all []recording.Answer
 	ask := func(name, path string) {

@@ -28,33 +28,33 @@ type REST struct {
 	name string
 	base string
 	user string
-	// Token gives a JSON web token that Slurm takes for the user's; it is asked for
-	// each request, so that one that has run out is replaced.
+	// Token returns a JSON web token for the user. It is called for each request, so
+	// that an expired token is replaced.
 	Token func(context.Context) (string, error)
-	// Client is how requests are made.
+	// Client sends the requests.
 	Client *http.Client
-	// DefaultEnv is a job's environment where a submission gives none: slurmrestd
-	// has none of the person's.
+	// DefaultEnv is a job's environment where a submission gives none, because
+	// slurmrestd has no environment of the user.
 	DefaultEnv []string
-	// Bin is the folder of Slurm's commands on the nodes, put before the PATH of every
-	// job; empty: it is in the PATH.
+	// Bin is the folder of Slurm's commands on the nodes. It is put in front of every
+	// job's PATH; empty: the PATH contains it already.
 	Bin string
-	// Environ is what Slurm's commands on this machine inherit, if it has any: they
-	// tell what the API does not. nil: os.Environ.
+	// Environ returns the environment for Slurm's commands on this machine, where it
+	// has any. They answer what the API does not. nil means os.Environ.
 	Environ func() []string
-	// DefaultPartition is the partition of jobs that name none, where the API does
-	// not tell; it may be empty.
+	// DefaultPartition is the partition of jobs that name none, where the API does not
+	// report it; may be empty.
 	DefaultPartition string
 
 	meter   *Meter
 	mu      sync.Mutex
-	version int   // of the API, such as 38 for v0.0.38; 0: not negotiated yet
-	served  []int // versions of the API whose shapes are known
+	version int   // API version, such as 38 for v0.0.38; 0: not negotiated yet
+	served  []int // API versions that both slurmrestd and this program support
 }
 
-// The API versions whose shapes are known: those of Slurm 22.05 to 26.05. Each
-// is served for about three releases (upstream's release notes), so any of these
-// releases serves one of them.
+// The API versions that this program supports: those of Slurm 22.05 to 26.05. By
+// upstream's release notes each version is served for about three releases, so any of
+// these releases serves one of them.
 const (
 	oldestAPI = 38
 	newestAPI = 45
@@ -86,7 +86,7 @@ func (r *REST) Kind() string { return "rest" }
 
 var servedAPI = lazy.New(`"/slurm/v0\.0\.([0-9]+)/`)
 
-// api returns the newest API version that both sides know.
+// api returns the newest API version that both sides support.
 func (r *REST) api(ctx context.Context) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +118,7 @@ func (r *REST) api(ctx context.Context) (int, error) {
 	return best, nil
 }
 
-// send makes one HTTP request; the body of what is answered is the caller's to
-// close.
+// send makes one HTTP request. The caller closes the body of the response.
 func (r *REST) send(ctx context.Context, op, method, path string, body any) (*http.Response, error) {
 	var payload io.Reader
 	if body != nil {
@@ -164,7 +163,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 	return res, nil
 }
 
-// exchange makes one HTTP request and returns the whole answer.
+// exchange makes one HTTP request and reads the whole response.
 func (r *REST) exchange(ctx context.Context, op, method, path string, body any) (text []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -213,14 +212,15 @@ func (r *REST) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	return j, nil
 }
 
-// queue asks the controller for jobs; one that it does not know is no error.
+// queue asks the controller for jobs. A job that the controller does not know is no
+// error.
 func (r *REST) queue(ctx context.Context, op, path string) ([]slurm.Job, error) {
 	var rows []slurm.Job
 	err := r.list(ctx, op, "slurm", path, func(m map[string]any) { rows = append(rows, slurm.JobsFromJSON(m)...) })
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
 	}
-	return claim(r.name, rows), nil
+	return setCluster(r.name, rows), nil
 }
 
 // accounts asks the accounts for jobs.
@@ -228,7 +228,8 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 	var rows []slurm.Job
 	err := r.list(ctx, op, "slurmdb", path, func(m map[string]any) {
 		j := slurm.AccountFromJSON(m)
-		// v0.0.38 of 22.05.8 tells exit code 0 of jobs that failed with another.
+		// v0.0.38 of 22.05.8 reports exit code 0 for jobs that failed with another
+		// code.
 		if j.State == slurm.Failed && j.ExitCode != nil && *j.ExitCode == "0:0" {
 			j.ExitCode = nil
 		}
@@ -237,11 +238,11 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err
 	}
-	return claim(r.name, slurm.FoldRuns(rows)), nil
+	return setCluster(r.name, slurm.FoldRuns(rows)), nil
 }
 
-// fewIDs is up to how many jobs are asked for one by one: slurmrestd has no
-// request for some of them, and the list of all is long.
+// fewIDs is the largest number of jobs that are queried one by one. slurmrestd has no
+// request for several jobs, and its list of all jobs is long.
 const fewIDs = 8
 
 // Jobs lists jobs.
@@ -268,7 +269,7 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return withPast(jobs, past, match), err
 }
 
-// Past asks the accounts alone; see CLI.Past.
+// Past asks only the accounts; see CLI.Past.
 func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if len(f.IDs) > 0 && len(f.IDs) <= 20 {
 		var jobs []slurm.Job
@@ -288,19 +289,18 @@ func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return r.since(ctx, "history", since)
 }
 
-// since asks the accounts for all jobs since t. Times go in the form that every
-// version takes, that of --begin and the like: from v0.0.39 to v0.0.41 a bare
-// number is refused.
+// since asks the accounts for all jobs since t. The time has the form of --begin, which
+// every API version accepts; v0.0.39 to v0.0.41 refuse a bare number.
 func (r *REST) since(ctx context.Context, op string, t time.Time) ([]slurm.Job, error) {
 	version, err := r.api(ctx)
 	if err != nil {
-		return nil, named(op, err)
+		return nil, withOp(op, err)
 	}
 	return r.accounts(ctx, op, sinceQuery(version, t))
 }
 
-// sinceQuery asks for the jobs since t. With skip_steps v0.0.40 of 23.11 gives no
-// jobs at all.
+// sinceQuery returns the request path for the jobs since t. With skip_steps, v0.0.40 of
+// 23.11 returns no jobs at all.
 func sinceQuery(version int, t time.Time) string {
 	query := "jobs?start_time=" + timestamp(t)
 	if version != 40 {
@@ -309,10 +309,10 @@ func sinceQuery(version int, t time.Time) string {
 	return query
 }
 
-// timestamp is a point in time as every API version takes it.
+// timestamp writes a time in the form that every API version accepts.
 func timestamp(t time.Time) string { return "uts" + strconv.FormatInt(t.Unix(), 10) }
 
-// Find looks for the job that carries token; see CLI.Find.
+// Find searches the job that carries token; see CLI.Find.
 func (r *REST) Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
 	op := "find submission " + token
 	rows, err := r.queue(ctx, op, "jobs")
@@ -340,22 +340,22 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 	return nodes, err
 }
 
-// cannot is the error of what slurmrestd has no request for.
-func (r *REST) cannot(op string) error {
+// unsupported returns the error of an operation that slurmrestd has no request for.
+func (r *REST) unsupported(op string) error {
 	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: lang.Text{EN: "slurmrestd has no request for this", ZH: "slurmrestd 没有对应的请求"}, Fix: lang.Text{
 		EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作",
 	}}
 }
 
-// Test cannot be done through slurmrestd.
+// Test is not possible through slurmrestd.
 func (r *REST) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
-	return slurm.Estimate{}, r.cannot("test")
+	return slurm.Estimate{}, r.unsupported("test")
 }
 
-// Exec cannot be done through slurmrestd.
+// Exec is not possible through slurmrestd.
 func (r *REST) Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error) {
-	return nil, r.cannot("run a command")
+	return nil, r.unsupported("run a command")
 }
 
-// Requeue cannot be done through slurmrestd.
-func (r *REST) Requeue(context.Context, slurm.JobID) error { return r.cannot("requeue") }
+// Requeue is not possible through slurmrestd.
+func (r *REST) Requeue(context.Context, slurm.JobID) error { return r.unsupported("requeue") }

@@ -18,22 +18,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An answer is what every request is answered with; each uses its own part.
+// An answer is the body of every slurmrestd response. Each request uses its own part.
 type answer struct {
 	Nodes      []map[string]any `json:"nodes"`
 	Partitions []map[string]any `json:"partitions"`
-	// Reservations are those that the token may see.
+	// Reservations are the reservations that the token's user may see.
 	Reservations []map[string]any `json:"reservations"`
-	// Statistics are the controller's own.
+	// Statistics are the controller's figures, as sdiag shows them.
 	Statistics map[string]any `json:"statistics"`
-	// JobID is a number after a submission, and "" after a change in v0.0.40.
+	// JobID is a number after a submission; after a change, v0.0.40 writes "".
 	JobID  any `json:"job_id"`
 	Errors []struct {
 		Error       string `json:"error"`
 		Description string `json:"description"`
 	} `json:"errors"`
-	// Status is what became of each job that was to be ended, from v0.0.42 on:
-	// there a refusal comes with HTTP 200 and no errors.
+	// Status is the result for each job of a cancellation, from v0.0.42 on. These
+	// versions report a refusal here, with HTTP status 200 and no errors.
 	Status []struct {
 		Error struct {
 			Text    string `json:"string"`
@@ -41,15 +41,18 @@ type answer struct {
 			Code    int    `json:"code"`
 		} `json:"error"`
 	} `json:"status"`
-	// Results is what became of each element of an array that was to be changed.
-	Results []struct {
-		Error string `json:"error"`
-		Code  int    `json:"error_code"`
-		Why   string `json:"why"`
-	} `json:"results"`
+	// Results is the result for each element of an array after a change.
+	Results []elementResult `json:"results"`
 }
 
-// submitted is the number of the job that a submission made, 0 for none.
+// An elementResult is the result of a change of one array element.
+type elementResult struct {
+	Error string `json:"error"`
+	Code  int    `json:"error_code"`
+	Why   string `json:"why"`
+}
+
+// submitted returns the id of the job that a submission created, 0 for none.
 func (a answer) submitted() int64 {
 	n, ok := a.JobID.(float64)
 	if !ok || n != float64(int64(n)) {
@@ -58,13 +61,13 @@ func (a answer) submitted() int64 {
 	return int64(n)
 }
 
-// Slurm's own numbers for what has been done already.
+// Slurm's error numbers for an effect that had already happened.
 const (
 	alreadyDone  = 2021 // ESLURM_ALREADY_DONE
 	alreadyEnded = 2022 // ESLURM_JOB_FINISHED
 )
 
-// refusals are the words of all that went wrong, each once.
+// refusals returns the distinct error texts of the answer.
 func (a answer) refusals() (said []string) {
 	add := func(words ...string) {
 		for _, w := range words {
@@ -83,15 +86,9 @@ func (a answer) refusals() (said []string) {
 			add(cmp.Or(s.Error.Message, s.Error.Text, fmt.Sprintf("Slurm's error %d", s.Error.Code)))
 		}
 	}
-	// An array some of whose elements have ended is changed all the same.
-	changed := slices.ContainsFunc(a.Results, func(r struct {
-		Error string `json:"error"`
-		Code  int    `json:"error_code"`
-		Why   string `json:"why"`
-	},
-	) bool {
-		return r.Code == 0
-	})
+	// The change of an array is successful where only elements that have ended refuse
+	// it.
+	changed := slices.ContainsFunc(a.Results, func(r elementResult) bool { return r.Code == 0 })
 	for _, r := range a.Results {
 		if r.Code != 0 && !(changed && r.Code == alreadyEnded) {
 			add(cmp.Or(r.Error, r.Why, fmt.Sprintf("Slurm's error %d", r.Code)))
@@ -100,11 +97,11 @@ func (a answer) refusals() (said []string) {
 	return said
 }
 
-// call makes a request of the API; path is behind the version.
+// call makes a request of the API; path is the part after the version.
 func (r *REST) call(ctx context.Context, op, method, path string, body any) (answer, error) {
 	version, err := r.api(ctx)
 	if err != nil {
-		return answer{}, named(op, err)
+		return answer{}, withOp(op, err)
 	}
 	return r.callVersion(ctx, version, op, method, path, body)
 }
@@ -115,12 +112,12 @@ func (r *REST) callVersion(ctx context.Context, version int, op, method, path st
 		return a, err
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
-		return a, unreadable(op, status, cut(string(text), 500), err)
+		return a, unreadable(op, status, truncate(string(text), 500), err)
 	}
-	return a, r.refused(ctx, op, method, status, a)
+	return a, r.answerError(ctx, op, method, status, a)
 }
 
-// unreadable is the error of an answer that is no JSON.
+// unreadable returns the error of a response that is no JSON.
 func unreadable(op string, status int, text string, err error) *slurm.Error {
 	if status >= 400 {
 		return slurm.FromStderr(op, strings.TrimSpace(text))
@@ -128,18 +125,18 @@ func unreadable(op string, status int, text string, err error) *slurm.Error {
 	return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "slurmrestd's answer cannot be read: %s", ZH: "无法读取 slurmrestd 的返回：%s"}.With(err)}
 }
 
-// Limits on a list of jobs: thirty thousand are some 200 MB, of which one job at a
-// time is held.
+// Limits on a list of jobs. Thirty thousand jobs take about 200 MB, of which only one
+// job at a time is in memory.
 const (
 	listLimit = time.Minute
 	maxList   = 2 << 30
 )
 
-// list asks for jobs and hands each on as it comes.
+// list requests jobs and passes each to the function each as it arrives.
 func (r *REST) list(ctx context.Context, op, area, path string, each func(map[string]any)) error {
 	version, err := r.api(ctx)
 	if err != nil {
-		return named(op, err)
+		return withOp(op, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
@@ -158,10 +155,10 @@ func (r *REST) list(ctx context.Context, op, area, path string, each func(map[st
 	case err != nil:
 		return unreadable(op, res.StatusCode, text, err)
 	}
-	return r.refused(ctx, op, http.MethodGet, res.StatusCode, a)
+	return r.answerError(ctx, op, http.MethodGet, res.StatusCode, a)
 }
 
-// decodeList reads an answer whose jobs are handed on one by one.
+// decodeList decodes an answer and passes its jobs to each one by one.
 func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error) {
 	dec := json.NewDecoder(body)
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -207,10 +204,10 @@ func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error)
 	return a, json.Unmarshal(text, &a)
 }
 
-// refused tells what an answer says went wrong.
-func (r *REST) refused(ctx context.Context, op, method string, status int, a answer) error {
-	// A status alone tells nothing: 22.05 says 500 for a job that does not exist,
-	// and lists an error beside a job that was accepted and is held.
+// answerError returns the error that an answer reports, or nil.
+func (r *REST) answerError(ctx context.Context, op, method string, status int, a answer) error {
+	// The HTTP status alone is not enough: 22.05 answers 500 for a job that does not
+	// exist, and lists an error beside a job that it accepted and holds.
 	if a.submitted() > 0 {
 		return nil
 	}
@@ -226,10 +223,10 @@ func (r *REST) refused(ctx context.Context, op, method string, status int, a ans
 	return nil
 }
 
-// badToken tells by what slurmrestd said whether it does not take the token; nil
-// where that is not so. No release says it plainly: 22.05 speaks of an unspecified
-// error, 23.11 of a database that it cannot open in our name, later ones of
-// authentication.
+// badToken returns an error where the texts said mean that slurmrestd does not accept
+// the token, else nil. No release says so plainly: 22.05 reports an unspecified error,
+// 23.11 a database that it cannot open for the user, later releases an authentication
+// error.
 func (r *REST) badToken(ctx context.Context, op, method string, said []string) *slurm.Error {
 	words := strings.Join(said, "; ")
 	switch {
@@ -250,8 +247,8 @@ func (r *REST) badToken(ctx context.Context, op, method string, said []string) *
 	return slurm.FromStderr(op, "Authentication failure: "+words)
 }
 
-// tokenFault tells what can be seen to be wrong with the token without the key
-// that it was signed with; "" where nothing can.
+// tokenFault returns what is visibly wrong with the token without knowing the signing
+// key, or "".
 func (r *REST) tokenFault(ctx context.Context) string {
 	token, err := r.Token(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Cancel ends a job, an array or an element of one; see CLI.Cancel.
+// Cancel ends a job, an array or an array element; see CLI.Cancel.
 func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
 	op := "cancel " + string(id)
 	if !slurm.IsJobID(string(id)) {
@@ -20,11 +20,11 @@ func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
 	}
 	version, err := r.api(ctx)
 	if err != nil {
-		return named(op, err)
+		return withOp(op, err)
 	}
 	asked := id
-	// These two versions are served by 23.11, which ends the whole array where one
-	// element is named.
+	// 23.11 serves these two versions, and it ends the whole array where one element is
+	// named.
 	if id != id.Array() && (version == 39 || version == 40) {
 		if asked, err = r.ownNumber(ctx, op, id); err != nil || asked == "" {
 			return err
@@ -33,7 +33,7 @@ func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
 	_, err = r.call(ctx, op, http.MethodDelete, "job/"+string(asked), nil)
 	switch {
 	case err == nil && version >= 39 && version < 42:
-		return r.left(ctx, op, id)
+		return r.confirmEnding(ctx, op, id)
 	case err == nil || strings.Contains(err.Error(), "already completing or completed"):
 		return nil
 	case errors.Is(err, slurm.ErrNotFound):
@@ -45,10 +45,10 @@ func (r *REST) Cancel(ctx context.Context, id slurm.JobID) error {
 	return err
 }
 
-// ownNumber is the number of an array's element, or of a component, by which it
-// alone is ended; "" where it has ended already. An element that waits in the
-// array's one entry has none, and the last to be split off goes by the array's
-// own, which would end them all.
+// ownNumber returns the job number that ends only this array element or component; ""
+// where it has already ended. An element that waits in the array's single row has no
+// number, and the last element to be split off has the number of the array, which would
+// end all elements.
 func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.JobID, error) {
 	rows, err := r.queue(ctx, op, "job/"+string(id.Array()))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.
 	}
 	switch {
 	case mine.ID == "":
-		// It may have ended, which is all that was asked for.
+		// The element may have ended, which is the goal of the request.
 		j, err := r.Job(ctx, id)
 		if err == nil && !j.State.Ended() {
 			err = &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "job %s is %s and has left the queue", ZH: "作业 %s 的状态为 %s，已离开队列"}.With(id, j.State)}
@@ -89,15 +89,15 @@ func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.
 	}
 }
 
-// How often, and how long apart, a job is looked at that was told to end.
+// How often, and at what interval, a cancelled job is checked.
 const (
 	leavingLooks = 6
 	leavingPause = 250 * time.Millisecond
 )
 
-// left looks whether a job that was told to end is ending: before v0.0.42 slurmrestd
-// answers to a refusal as to a success.
-func (r *REST) left(ctx context.Context, op string, id slurm.JobID) error {
+// confirmEnding checks that a cancelled job is really ending, because before v0.0.42
+// slurmrestd answers a refusal like a success.
+func (r *REST) confirmEnding(ctx context.Context, op string, id slurm.JobID) error {
 	var j slurm.Job
 	for look := range leavingLooks {
 		if look > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Partitions lists the cluster's partitions; how many nodes of each are in use
-// is counted from the nodes.
+// Partitions lists the cluster's partitions. It counts the nodes in use of each from
+// the list of nodes.
 func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 	a, err := r.call(ctx, "partitions", http.MethodGet, "partitions", nil)
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 	return all, err
 }
 
-// Reservations lists the reservations that this token may see.
+// Reservations lists the reservations that the token's user may see.
 func (r *REST) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
 	a, err := r.call(ctx, "reservations", http.MethodGet, "reservations", nil)
 	var all []slurm.Reservation
@@ -40,13 +40,13 @@ func (r *REST) Reservations(ctx context.Context) ([]slurm.Reservation, error) {
 	return all, err
 }
 
-// toldBy are the API versions that tell which partition is the default one.
-var toldBy = []int{38, 45}
+// versionsWithDefault are the API versions that report which partition is the default.
+var versionsWithDefault = []int{38, 45}
 
-// defaultPartition names the partition of jobs that name none where the API
-// version in use does not tell: as configured, else as another version that is
-// served has it, else as the scontrol of this machine has it, if that is the same
-// cluster's; "" where nobody knows.
+// defaultPartition returns the partition of jobs that name none, where the API version
+// in use does not report it. It takes the configured one, else the answer of another
+// API version that is served, else the answer of this machine's Slurm commands where
+// these reach the same partitions, else "".
 func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) string {
 	if r.DefaultPartition != "" {
 		return r.DefaultPartition
@@ -54,7 +54,7 @@ func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) stri
 	r.mu.Lock()
 	served := slices.Clone(r.served)
 	r.mu.Unlock()
-	for _, version := range toldBy {
+	for _, version := range versionsWithDefault {
 		if !slices.Contains(served, version) {
 			continue
 		}

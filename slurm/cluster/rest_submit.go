@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A description is a job as slurmrestd takes it. slurmrestd does not read
-// #SBATCH lines, so each option is turned into a field.
+// A description is a job's description for slurmrestd. slurmrestd does not read #SBATCH
+// lines, so each option becomes a field.
 type description struct {
 	version int
 	fields  map[string]any
@@ -32,7 +31,7 @@ type description struct {
 
 func (d *description) set(name string, v any) { d.fields[name] = v }
 
-// number is how the API version writes a number that may be unset.
+// number returns n in the API version's form for a number that may be unset.
 func (d *description) number(n int64) any {
 	if d.version < 39 {
 		return n
@@ -40,23 +39,23 @@ func (d *description) number(n int64) any {
 	return map[string]any{"set": true, "infinite": false, "number": n}
 }
 
-// restFields says how an sbatch option is said to slurmrestd.
+// restFields sets the fields of a description for an sbatch option.
 var restFields = map[string]func(d *description, v string) error{
-	"job-name":    text("name"),
-	"partition":   text("partition"),
-	"account":     text("account"),
-	"qos":         text("qos"),
-	"comment":     text("comment"),
-	"output":      text("standard_output"),
-	"error":       text("standard_error"),
-	"input":       text("standard_input"),
-	"chdir":       text("current_working_directory"),
-	"dependency":  text("dependency"),
-	"array":       text("array"),
-	"constraint":  text("constraints"),
-	"reservation": text("reservation"),
-	"licenses":    text("licenses"),
-	"mail-user":   text("mail_user"),
+	"job-name":    textField("name"),
+	"partition":   textField("partition"),
+	"account":     textField("account"),
+	"qos":         textField("qos"),
+	"comment":     textField("comment"),
+	"output":      textField("standard_output"),
+	"error":       textField("standard_error"),
+	"input":       textField("standard_input"),
+	"chdir":       textField("current_working_directory"),
+	"dependency":  textField("dependency"),
+	"array":       textField("array"),
+	"constraint":  textField("constraints"),
+	"reservation": textField("reservation"),
+	"licenses":    textField("licenses"),
+	"mail-user":   textField("mail_user"),
 	"open-mode": func(d *description, v string) error {
 		if d.version < 39 {
 			d.set("open_mode", v)
@@ -65,12 +64,12 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		return nil
 	},
-	"wckey":      text("wckey"),
+	"wckey":      textField("wckey"),
 	"hold":       func(d *description, _ string) error { d.set("hold", true); return nil },
 	"requeue":    func(d *description, _ string) error { d.set("requeue", true); return nil },
 	"no-requeue": func(d *description, _ string) error { d.set("requeue", false); return nil },
 	"parsable":   func(*description, string) error { return nil },
-	"export":     func(*description, string) error { return nil }, // the environment is given whole
+	"export":     func(*description, string) error { return nil }, // the description contains the whole environment
 	"get-user-env": func(d *description, _ string) error {
 		if d.version > 38 {
 			return slurm.Sayf("--get-user-env: slurmrestd ignores it from v0.0.39 on; name what the job needs in its environment")
@@ -97,12 +96,12 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		return nil
 	},
-	"ntasks":          whole(func(d *description, n int) { d.tasks = n }),
-	"ntasks-per-node": whole(func(d *description, n int) { d.perNode = n; d.set("tasks_per_node", n) }),
-	"cpus-per-task":   whole(func(d *description, n int) { d.set("cpus_per_task", n) }),
-	"gpus-per-node":   gpus("gpus_per_node", "tres_per_node"),
-	"gpus":            gpus("gpus", "tres_per_job"),
-	"gpus-per-task":   gpus("gpus_per_task", "tres_per_task"),
+	"ntasks":          countField(func(d *description, n int) { d.tasks = n }),
+	"ntasks-per-node": countField(func(d *description, n int) { d.perNode = n; d.set("tasks_per_node", n) }),
+	"cpus-per-task":   countField(func(d *description, n int) { d.set("cpus_per_task", n) }),
+	"gpus-per-node":   gpuField("gpus_per_node", "tres_per_node"),
+	"gpus":            gpuField("gpus", "tres_per_job"),
+	"gpus-per-task":   gpuField("gpus_per_task", "tres_per_task"),
 	"gres": func(d *description, v string) error {
 		if d.version < 39 {
 			d.set("gres", v)
@@ -149,8 +148,8 @@ var restFields = map[string]func(d *description, v string) error{
 		}
 		return nil
 	},
-	"nodelist": hosts("nodelist", "required_nodes"),
-	"exclude":  hosts("exclude", "excluded_nodes"),
+	"nodelist": nodesField("nodelist", "required_nodes"),
+	"exclude":  nodesField("exclude", "excluded_nodes"),
 	"mail-type": func(d *description, v string) error {
 		if d.version < 39 {
 			d.set("mail_type", v)
@@ -194,8 +193,8 @@ var restFields = map[string]func(d *description, v string) error{
 	},
 }
 
-// mailWords are sbatch's kinds of mail by slurmrestd's names for them from v0.0.39
-// on; it knows no ALL.
+// mailWords maps the mail types of sbatch to slurmrestd's names since v0.0.39, which
+// have no ALL.
 var mailWords = map[string][]string{
 	"NONE": nil, "BEGIN": {"BEGIN"}, "END": {"END"}, "FAIL": {"FAIL"}, "REQUEUE": {"REQUEUE"}, "STAGE_OUT": {"STAGE_OUT"},
 	"ALL":            {"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY"},
@@ -203,7 +202,7 @@ var mailWords = map[string][]string{
 	"TIME_LIMIT": {"TIME=100%"}, "TIME_LIMIT_90": {"TIME=90%"}, "TIME_LIMIT_80": {"TIME=80%"}, "TIME_LIMIT_50": {"TIME=50%"},
 }
 
-// mailFlags turns a list of sbatch's kinds of mail into slurmrestd's.
+// mailFlags translates a list of sbatch's mail types.
 func mailFlags(list string) (flags []string, err error) {
 	for word := range strings.SplitSeq(list, ",") {
 		names, known := mailWords[strings.ToUpper(strings.TrimSpace(word))]
@@ -219,11 +218,13 @@ func mailFlags(list string) (flags []string, err error) {
 	return flags, nil
 }
 
-func text(field string) func(*description, string) error {
+// textField copies the option's value into field.
+func textField(field string) func(*description, string) error {
 	return func(d *description, v string) error { d.set(field, v); return nil }
 }
 
-func whole(set func(*description, int)) func(*description, string) error {
+// countField passes the option's value to set where it is a whole number from 1 on.
+func countField(set func(*description, int)) func(*description, string) error {
 	return func(d *description, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
@@ -234,7 +235,8 @@ func whole(set func(*description, int)) func(*description, string) error {
 	}
 }
 
-func gpus(oldField, newField string) func(*description, string) error {
+// gpuField sets a count of GPUs, in oldField before v0.0.39 and in newField since.
+func gpuField(oldField, newField string) func(*description, string) error {
 	return func(d *description, v string) error {
 		if d.version < 39 {
 			d.set(oldField, v)
@@ -245,7 +247,8 @@ func gpus(oldField, newField string) func(*description, string) error {
 	}
 }
 
-func hosts(oldField, newField string) func(*description, string) error {
+// nodesField sets a hostlist, in oldField before v0.0.39 and as a list in newField since.
+func nodesField(oldField, newField string) func(*description, string) error {
 	return func(d *description, v string) error {
 		nodes, err := hostlist.Expand(v)
 		if err == nil && d.version < 39 {
@@ -257,8 +260,8 @@ func hosts(oldField, newField string) func(*description, string) error {
 	}
 }
 
-// describe turns a submission into what slurmrestd takes: a job, or the components
-// of a heterogeneous one.
+// describe returns the body of a submission request: one job, or the components of a
+// heterogeneous job.
 func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error) {
 	if !strings.HasPrefix(s.Script, "#!") {
 		return nil, slurm.Sayf("This does not look like a batch script: the first line must start with #!")
@@ -271,14 +274,14 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	name := cmp.Or(s.Name, "sbatch") // as sbatch names a script that comes on standard input
+	name := cmp.Or(s.Name, "sbatch") // sbatch's name for a script from standard input
 	components[0] = append(components[0], args...)
 	job, err := r.component(s, version, name, components[0])
 	if err != nil || len(components) == 1 {
 		return map[string]any{"script": s.Script, "job": job}, err
 	}
 	jobs := []map[string]any{job}
-	s.Token = "" // the first component's, by which all are found
+	s.Token = "" // only the first component carries the token, and it suffices to find the job
 	for _, options := range components[1:] {
 		one, err := r.component(s, version, components[0].Value("job-name"), options)
 		if err != nil {
@@ -289,23 +292,24 @@ func (r *REST) describe(s slurm.Submission, version int) (map[string]any, error)
 	return map[string]any{"script": s.Script, "jobs": jobs}, nil
 }
 
-// component describes a job, or one component of a heterogeneous job.
+// component returns the description of a job, or of one component of a heterogeneous
+// job.
 func (r *REST) component(s slurm.Submission, version int, name string, options slurm.Options) (map[string]any, error) {
 	d := description{version: version, fields: map[string]any{"current_working_directory": s.Dir}}
 	if name != "" {
 		d.set("name", name)
 	}
 	for _, o := range options {
-		say, known := restFields[o.Name]
+		setField, known := restFields[o.Name]
 		if !known {
 			return nil, lang.Text{EN: "unrecognized option '--%s': it cannot be said through slurmrestd", ZH: "选项 '--%s' 无法通过 slurmrestd 表达"}.Err(o.Name)
 		}
-		if err := say(&d, o.Value); err != nil {
+		if err := setField(&d, o.Value); err != nil {
 			return nil, err
 		}
 	}
-	// sbatch works the number of tasks out; slurmrestd 22.05 takes one task, and
-	// with it one node, where none is given.
+	// sbatch computes the number of tasks. slurmrestd 22.05 assumes one task, and with
+	// it one node, where none is given.
 	if d.tasks == 0 && d.nodes > 0 {
 		d.tasks = d.nodes * max(d.perNode, 1)
 	}
@@ -321,7 +325,7 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 		env = r.DefaultEnv
 	}
 	env = WithFolder(JobEnviron(env), r.Bin)
-	// 23.11 writes %x in the name of an output file as "(null)" without it.
+	// Without this variable 23.11 writes "(null)" for %x in the name of an output file.
 	if name, named := d.fields["name"].(string); named {
 		env = withDefaults(env, []string{"SLURM_JOB_NAME=" + name}, "SLURM_JOB_NAME")
 	}
@@ -338,23 +342,19 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 	return d.fields, nil
 }
 
-// Submit hands the script over; see CLI.Submit. The log directory is made on this
+// Submit submits the script; see CLI.Submit. It creates the log directory on this
 // machine, which must share the file system with the nodes.
 func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
 	version, err := r.api(ctx)
 	if err != nil {
-		return "", named("submit", err)
+		return "", withOp("submit", err)
 	}
 	job, err := r.describe(s, version)
 	if err != nil {
 		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
-		dir := s.LogDir
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(s.Dir, dir)
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := os.MkdirAll(absolute(s.LogDir, s.Dir), 0o777); err != nil {
 			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Fix: lang.Text{
 				EN: "through slurmrestd no directory can be made: make it on the cluster, or use a shared file system",
 				ZH: "通过 slurmrestd 无法创建目录：请在集群上创建，或使用共享文件系统",
@@ -375,7 +375,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 	return slurm.JobID(strconv.FormatInt(a.submitted(), 10)), nil
 }
 
-// change posts new values of a job's fields.
+// change sends new values of a job's fields.
 func (r *REST) change(ctx context.Context, op string, id slurm.JobID, fields map[string]any) error {
 	if !slurm.IsJobID(string(id)) {
 		return slurm.JobNotFound(id)
@@ -398,7 +398,7 @@ func (r *REST) Release(ctx context.Context, id slurm.JobID) error {
 func (r *REST) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {
 	version, err := r.api(ctx)
 	if err != nil {
-		return named("update", err)
+		return withOp("update", err)
 	}
 	d := description{version: version, fields: map[string]any{}}
 	if u.NumNodes > 0 {

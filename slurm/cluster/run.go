@@ -18,45 +18,57 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A command is one Slurm command to be run somewhere.
+// A command is one process to run on this machine or on another.
 type command struct {
 	argv  []string
-	env   []string // whole environment
+	env   []string // the whole environment
 	dir   string
 	stdin string
-	// input is read where stdin is empty; the caller closes it.
+	// input is the standard input where stdin is empty; the caller closes it.
 	input *os.File
-	// held is inherited by the process, so that a lock lasts as long as it does.
+	// held is inherited by the process, so that a lock on the file lasts as long as the
+	// process.
 	held *os.File
-	// limit is how long it may take.
+	// limit bounds the run time.
 	limit time.Duration
 }
 
-// A result is what a command that ran to its end left behind.
+// A result is the output of a command that ran to its end.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// A runner runs commands: on this machine or over ssh. Its error is an
-// *slurm.Error and means that the command did not run to its end; a command that
-// ended with a code other than 0 is a result.
+// A runner runs commands on this machine or over ssh. Its error is an *slurm.Error and
+// means that the command did not run to its end. A command that ended with a nonzero
+// code gives a result and no error.
 type runner interface {
 	run(ctx context.Context, c command) (result, error)
 }
 
-// Limits on what a command may take of us: the controller itself gives up after
-// 9 to 10 seconds (MessageTimeout), and sacct never does.
+// mkdirBy returns a function that creates a directory, and its parents, with mkdir(1).
+func mkdirBy(r runner) func(ctx context.Context, dir string) error {
+	return func(ctx context.Context, dir string) error {
+		done, err := r.run(ctx, command{argv: []string{"mkdir", "-p", "--", dir}})
+		if err == nil && done.code != 0 {
+			err = slurm.Words(strings.TrimSpace(done.stderr))
+		}
+		return err
+	}
+}
+
+// Limits on one command's time and output. The controller itself gives up after 9 to 10
+// seconds (MessageTimeout); sacct never does.
 const (
 	commandLimit = 15 * time.Second
 	maxStdout    = 32 << 20
 	maxStderr    = 64 << 10
 )
 
-// here runs commands on this machine.
-type here struct{}
+// localRunner runs commands on this machine.
+type localRunner struct{}
 
-func (here) run(ctx context.Context, c command) (result, error) {
+func (localRunner) run(ctx context.Context, c command) (result, error) {
 	name := c.argv[0]
 	c.limit = cmp.Or(c.limit, commandLimit)
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
@@ -70,7 +82,7 @@ func (here) run(ctx context.Context, c command) (result, error) {
 		cmd.Stdin = c.input
 	}
 	if c.stdin != "" {
-		f, err := wholeFile(c.stdin)
+		f, err := unnamedFile(c.stdin)
 		if err != nil {
 			return result{}, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
 		}
@@ -82,7 +94,7 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	}
 	stdout, stderr := &capped{left: maxStdout}, &capped{left: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	// The whole process group goes, or a wrapper script's child would live on.
+	// Kill the whole process group, because a wrapper script's child would live on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -113,9 +125,10 @@ func (here) run(ctx context.Context, c command) (result, error) {
 	return r, nil
 }
 
-// wholeFile returns a file without a name that holds text. A pipe would end in
-// the middle where this process does, and half a script be submitted.
-func wholeFile(text string) (*os.File, error) {
+// unnamedFile returns a file without a name that holds text. It replaces a pipe as
+// standard input: a pipe would end early where this process dies, and sbatch would
+// submit half a script.
+func unnamedFile(text string) (*os.File, error) {
 	f, err := os.CreateTemp("", "megatron-ops-")
 	if err != nil {
 		return nil, err
@@ -136,8 +149,8 @@ func write(f *os.File, text string) error {
 	return err
 }
 
-// noCommand tells a missing command from a missing directory, which the
-// operating system reports alike.
+// noCommand distinguishes a missing command from a missing directory, which the
+// operating system reports with the same error.
 func noCommand(name, dir string, err error) *slurm.Error {
 	if dir != "" {
 		if _, statErr := os.Stat(dir); statErr != nil {
@@ -160,8 +173,8 @@ func saidSoFar(stderr string) lang.Text {
 	return lang.Text{}
 }
 
-// A capped buffer keeps the first bytes written to it and drops the rest, so
-// that a command gone wild costs no memory.
+// A capped buffer keeps the first bytes written to it and drops the rest, so that a
+// runaway command costs no memory.
 type capped struct {
 	bytes.Buffer
 	left int
@@ -178,13 +191,13 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom is shadowed so that io.Copy cannot pass the cap by.
+// ReadFrom hides that of bytes.Buffer, so that io.Copy cannot bypass the cap.
 func (c *capped) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
-// lookIn finds a program in the PATH of env, which need not be ours; "" where
-// env has none or the program is not in it.
+// lookIn returns the path of a program on the PATH of env, which may differ from this
+// process's; "" where env has no PATH or the PATH lacks the program.
 func lookIn(env []string, name string) string {
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
 	if i < 0 || strings.Contains(name, "/") {

@@ -17,20 +17,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// ignoreFile names, beside .gitignore and in its form, what stays on this machine.
+// ignoreFile lists, in the form of .gitignore, further files that a sync leaves out.
 const ignoreFile = ".megatronopsignore"
 
-// keptThere is the folder of our own in a tree that was brought to a cluster.
-const keptThere = ".megatron-ops"
+// syncFolder is this program's folder within a tree on the cluster.
+const syncFolder = ".megatron-ops"
 
-// A SourceTree is a folder on this machine as it would be brought to a cluster.
+// A SourceTree is a folder on this machine that a sync may copy to a cluster.
 type SourceTree struct {
 	Dir   string
-	Files []SourceFile // by path
-	// Outside are links that lead out of the tree: they stay here.
+	Files []SourceFile // sorted by path
+	// Outside lists links that lead out of the tree; a sync leaves them out.
 	Outside []string
-	// Agreed is the digest of the difference that was agreed to, which alone is
-	// brought; empty: any.
+	// Agreed is the digest of the difference that the person agreed to: a sync with
+	// another difference fails. Empty allows any difference.
 	Agreed string
 	root   *os.Root
 }
@@ -38,25 +38,25 @@ type SourceTree struct {
 // A SourceFile is a regular file of a tree, or a link within it.
 type SourceFile struct {
 	Path  string
-	Link  string // where a link leads
+	Link  string // the target, for a link
 	Exec  bool
 	Bytes int64
 	sum   string
 }
 
-// Close lets go of the tree's folder.
+// Close closes the tree's folder.
 func (t *SourceTree) Close() error { return t.root.Close() }
 
-// ReadSourceTree reads the folder dir: what git would take of it, less what
-// .megatronopsignore and excludes name in the form of .gitignore. The folder need be
-// no repository. Links are not followed.
+// ReadSourceTree reads the folder dir: the files that git would track or show as
+// untracked, without those that .megatronopsignore and excludes match in the form of
+// .gitignore. The folder need not be a repository. Links are not followed.
 func ReadSourceTree(ctx context.Context, dir string, excludes []string) (*SourceTree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, unread(dir, lang.Said(err))
+		return nil, localError(dir, lang.Said(err))
 	}
 	t := &SourceTree{Dir: dir, root: root}
-	paths, err := listed(ctx, dir, excludes)
+	paths, err := listFiles(ctx, dir, excludes)
 	if err == nil {
 		err = t.read(ctx, paths)
 	}
@@ -66,8 +66,8 @@ func ReadSourceTree(ctx context.Context, dir string, excludes []string) (*Source
 	return t, nil
 }
 
-// read looks at each path. One that is gone, is no file, or lies behind a link is
-// left out.
+// read adds each path to the tree. It leaves out paths that are gone, that are neither
+// a regular file nor a link, or that lie behind a link.
 func (t *SourceTree) read(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		if ctx.Err() != nil {
@@ -92,15 +92,16 @@ func (t *SourceTree) read(ctx context.Context, paths []string) error {
 			continue
 		}
 		if err != nil {
-			return unread(p, lang.Said(err))
+			return localError(p, lang.Said(err))
 		}
 		t.Files = append(t.Files, f)
 	}
 	return nil
 }
 
-// unread is the error of something on this machine that could not be read.
-func unread(what string, why lang.Text) error {
+// localError returns the error of something on this machine that could not be read or
+// run.
+func localError(what string, why lang.Text) error {
 	return &slurm.Error{Op: what, Kind: slurm.Rejected, Msg: why}
 }
 
@@ -115,34 +116,34 @@ func (t *SourceTree) sumOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// harmless keeps git from starting anything that a repository's own configuration
-// names.
-var harmless = []string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}
+// safeGit is git with options that keep it from starting programs that a repository's
+// own configuration names.
+var safeGit = []string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}
 
-// gitLimit is how long git may take to read a tree.
+// gitLimit bounds the time that git may take to read a tree.
 const gitLimit = 5 * time.Minute
 
-// listed are the paths below dir that git would take, in order.
-func listed(ctx context.Context, dir string, excludes []string) ([]string, error) {
-	var at []string // the repository; a folder that is none is given an empty one
-	if r, err := (here{}).run(ctx, command{argv: append(slices.Clone(harmless), "rev-parse", "--is-inside-work-tree"), env: gitEnviron(), dir: dir}); err != nil {
+// listFiles returns the paths below dir that a sync copies, sorted.
+func listFiles(ctx context.Context, dir string, excludes []string) ([]string, error) {
+	var repository []string // options for a folder that is no repository: an empty one outside of it
+	if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "rev-parse", "--is-inside-work-tree"), env: gitEnviron(), dir: dir}); err != nil {
 		return nil, err
 	} else if strings.TrimSpace(r.stdout) != "true" {
 		empty, err := os.MkdirTemp("", "megatron-ops-")
 		if err != nil {
-			return nil, unread("git", lang.Said(err))
+			return nil, localError("git", lang.Said(err))
 		}
 		defer os.RemoveAll(empty)
-		if r, err := (here{}).run(ctx, command{argv: append(slices.Clone(harmless), "init", "--quiet", "--bare", empty), env: gitEnviron()}); err != nil || r.code != 0 {
-			return nil, errors.Join(err, unread("git", lang.Same(strings.TrimSpace(r.stderr))))
+		if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "init", "--quiet", "--bare", empty), env: gitEnviron()}); err != nil || r.code != 0 {
+			return nil, errors.Join(err, localError("git", lang.Same(strings.TrimSpace(r.stderr))))
 		}
-		at = []string{"--git-dir=" + empty, "--work-tree=" + dir}
+		repository = []string{"--git-dir=" + empty, "--work-tree=" + dir}
 	}
 	ls := func(words ...string) ([]string, error) {
-		argv := slices.Concat(harmless, at, []string{"ls-files", "-z"}, words)
-		r, err := here{}.run(ctx, command{argv: argv, env: gitEnviron(), dir: dir, limit: gitLimit})
+		argv := slices.Concat(safeGit, repository, []string{"ls-files", "-z"}, words)
+		r, err := localRunner{}.run(ctx, command{argv: argv, env: gitEnviron(), dir: dir, limit: gitLimit})
 		if err == nil && r.code != 0 {
-			err = unread("git ls-files", lang.Same(strings.TrimSpace(r.stderr)))
+			err = localError("git ls-files", lang.Same(strings.TrimSpace(r.stderr)))
 		}
 		return strings.FieldsFunc(r.stdout, func(c rune) bool { return c == 0 }), err
 	}
@@ -150,31 +151,29 @@ func listed(ctx context.Context, dir string, excludes []string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	left := []string{"--exclude=/" + keptThere + "/"}
+	ignore := []string{"--exclude=/" + syncFolder + "/"}
 	for _, e := range excludes {
-		left = append(left, "--exclude="+e)
+		ignore = append(ignore, "--exclude="+e)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ignoreFile)); err == nil {
-		left = append(left, "--exclude-from="+ignoreFile)
+		ignore = append(ignore, "--exclude-from="+ignoreFile)
 	}
-	var out []string
+	drop := map[string]bool{}
 	for _, kind := range []string{"--cached", "--others"} {
-		ignored, err := ls(append([]string{kind, "--ignored"}, left...)...)
+		ignored, err := ls(append([]string{kind, "--ignored"}, ignore...)...)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, ignored...)
-	}
-	drop := map[string]bool{}
-	for _, p := range out {
-		drop[p] = true
+		for _, p := range ignored {
+			drop[p] = true
+		}
 	}
 	var all []string
 	for _, p := range paths {
 		switch info, err := os.Lstat(filepath.Join(dir, p)); {
 		case drop[p] || err != nil:
-		case info.IsDir(): // a repository within this one
-			inner, err := listed(ctx, filepath.Join(dir, p), excludes)
+		case info.IsDir(): // a repository within the repository
+			inner, err := listFiles(ctx, filepath.Join(dir, p), excludes)
 			if err != nil {
 				return nil, err
 			}
@@ -189,8 +188,8 @@ func listed(ctx context.Context, dir string, excludes []string) ([]string, error
 	return slices.Compact(all), nil
 }
 
-// gitEnviron is git's environment without what a hook or an editor set for another
-// repository.
+// gitEnviron returns the environment for git, without the variables that a hook or an
+// editor set for another repository.
 func gitEnviron() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "GIT_") }), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0")
 }

@@ -78,16 +78,16 @@ func TestALaunchThroughSudoThatCannotBegin(t *testing.T) {
 		{stdout: "4711\n"}:                     "exit status 0 without a word",
 		{stdout: "4711 /tmp/said\n"}:           "",
 	} {
-		s := &sudo{inner: &answering{answers: []result{said}, errs: []error{nil}}, login: "alice", helper: Helper{Program: "/usr/bin/megatron-ops"}}
-		p, err := s.begin(t.Context(), "launch in 7", slurm.Launch{Job: "7", Dir: "/w"}, "/w/logs/x", nil)
+		s := &sudoRunner{inner: &answering{answers: []result{said}, errs: []error{nil}}, login: "alice", helper: Helper{Program: "/usr/bin/megatron-ops"}}
+		p, err := s.startLaunch(t.Context(), "launch in 7", slurm.Launch{Job: "7", Dir: "/w"}, "/w/logs/x", nil)
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			continue
 		}
 		require.NoError(t, err)
 		require.Equal(t, "4711", p.pid)
-		require.Equal(t, "/tmp/said", p.says)
+		require.Equal(t, "/tmp/said", p.stderr)
 		argv := s.inner.(*answering).asked[0] //nolint:forcetypeassert // made so
-		require.Equal(t, []string{"sh", "-c", besideUs, "sh", "sudo"}, argv[:5])
+		require.Equal(t, []string{"sh", "-c", startDetached, "sh", "sudo"}, argv[:5])
 	}
 }

@@ -20,38 +20,39 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// byRsync brings the files to the folder stage there. A transfer that broke off goes on.
-func (t *there) byRsync(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
+// sendByRsync copies the files to the folder stage on the host. A later call continues
+// a transfer that broke off.
+func (s *sshRunner) sendByRsync(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
 	var names strings.Builder
 	for _, f := range files {
 		names.WriteString("./" + f.Path + "\x00")
 	}
 	var rsh []string
-	for _, w := range t.options() {
-		if strings.ContainsAny(w, " '\"") { // as rsync reads its -e
+	for _, w := range s.options() {
+		if strings.ContainsAny(w, " '\"") { // the quoting that rsync's -e understands
 			w = "'" + strings.ReplaceAll(w, "'", "''") + "'"
 		}
 		rsh = append(rsh, w)
 	}
-	host := t.Host
+	host := s.Host
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	r, err := here{}.run(ctx, command{
+	r, err := localRunner{}.run(ctx, command{
 		argv: []string{
 			"rsync", "--links", "--times", "--executability", "--compress", "--partial", "--protect-args", "--from0", "--files-from=-",
 			"--rsh=" + strings.Join(rsh, " "), "--", tree.Dir + "/", host + ":" + stage + "/",
 		},
 		env: os.Environ(), stdin: names.String(), limit: transferLimit,
 	})
-	return brokenOff("rsync", r, err)
+	return transferError("rsync", r, err)
 }
 
-// byTar does the same where one of the ends has no rsync.
-func (t *there) byTar(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
-	archive, err := wholeFile(stage + "\n")
+// sendByTar copies the files as a tar archive, for hosts without rsync at one end.
+func (s *sshRunner) sendByTar(ctx context.Context, tree *SourceTree, files []SourceFile, stage string) error {
+	archive, err := unnamedFile(stage + "\n")
 	if err != nil {
-		return unread("tar", lang.Said(err))
+		return localError("tar", lang.Said(err))
 	}
 	defer archive.Close()
 	if _, err = archive.Seek(0, io.SeekEnd); err == nil {
@@ -61,14 +62,14 @@ func (t *there) byTar(ctx context.Context, tree *SourceTree, files []SourceFile,
 		_, err = archive.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return unread("tar", lang.Said(err))
+		return localError("tar", lang.Said(err))
 	}
 	const unpack = `exec /bin/sh -c 'IFS= read -r d && cd -- "$d" && exec tar --no-same-owner --no-same-permissions -xf -'`
-	r, err := here{}.run(ctx, command{argv: t.args(unpack), env: os.Environ(), input: archive, limit: transferLimit})
-	return brokenOff("tar", r, err)
+	r, err := localRunner{}.run(ctx, command{argv: s.args(unpack), env: os.Environ(), input: archive, limit: transferLimit})
+	return transferError("tar", r, err)
 }
 
-// archive writes the files as a tar.
+// archive writes the files as a tar archive.
 func (t *SourceTree) archive(to io.Writer, files []SourceFile) error {
 	w := tar.NewWriter(to)
 	for _, f := range files {
@@ -97,8 +98,8 @@ func (t *SourceTree) archive(to io.Writer, files []SourceFile) error {
 	return w.Close()
 }
 
-// brokenOff is the error of a transfer that did not come to its end.
-func brokenOff(by string, r result, err error) error {
+// transferError returns the error of a transfer that failed, or nil.
+func transferError(by string, r result, err error) error {
 	if err == nil && r.code == 0 {
 		return nil
 	}
@@ -113,18 +114,18 @@ func brokenOff(by string, r result, err error) error {
 	}
 }
 
-// checkStage compares what has arrived with what was to be brought.
+// checkStage verifies that the files in the folder stage equal the local ones.
 func (c *CLI) checkStage(ctx context.Context, files []SourceFile, stage string) error {
 	paths := make([]string, len(files))
 	for i, f := range files {
 		paths[i] = f.Path
 	}
-	_, _, found, err := c.look(ctx, stage, paths)
+	_, _, found, err := c.inspect(ctx, stage, paths)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if !f.is(found[f.Path]) {
+		if !f.matches(found[f.Path]) {
 			return &slurm.Error{
 				Op: "sync", Kind: slurm.Unreachable,
 				Msg: lang.Text{EN: "%s arrived otherwise than it was read, and the tree there is as it was: it was changed meanwhile, or the disk there is full", ZH: "%s 到达后与读取时不一致，那边的代码目录保持原样：期间文件被修改，或那边磁盘已满"}.With(strconv.Quote(f.Path)),
@@ -135,30 +136,32 @@ func (c *CLI) checkStage(ctx context.Context, files []SourceFile, stage string) 
 	return nil
 }
 
-// keepLock holds a lock on the tree there for as long as its standard input is open,
-// and says whose it is where somebody else has it. A file system without locks has none.
-const keepLock = `exec /bin/sh -c 'IFS= read -r d; IFS= read -r w; k="$d/.megatron-ops"; umask 022
+// lockScript holds a lock on the tree on the host for as long as its standard input is
+// open. Where another process holds the lock, it prints that holder's name. On a file
+// system without locks it locks nothing.
+const lockScript = `exec /bin/sh -c 'IFS= read -r d; IFS= read -r w; k="$d/.megatron-ops"; umask 022
 mkdir -p -- "$k" && ! [ -L "$k" ] && ! [ -L "$k/lock" ] && exec 9>>"$k/lock" || exit 74
 flock -n 9; case $? in 0) printf "%s\n" "$w" >"$k/lock";; 1) echo "busy $(head -n 1 "$k/lock")"; exit 0;; esac
 echo held; exec cat >/dev/null'`
 
-// hold takes the lock on a tree there, for this process's life at the most.
-func (t *there) hold(ctx context.Context, dir, by string) (release func(), err error) {
-	argv := t.args(keepLock)
+// lockTree takes the lock on a tree on the host. The lock ends with this process at the
+// latest.
+func (s *sshRunner) lockTree(ctx context.Context, dir, by string) (release func(), err error) {
+	argv := s.args(lockScript)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said := &capped{left: maxStderr}
 	cmd.Stderr = said
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, unread("ssh", lang.Said(err))
+		return nil, localError("ssh", lang.Said(err))
 	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, unread("ssh", lang.Said(err))
+		return nil, localError("ssh", lang.Said(err))
 	}
 	end := func() {
 		in.Close()
@@ -187,6 +190,6 @@ func (t *there) hold(ctx context.Context, dir, by string) (release func(), err e
 	why := strings.TrimSpace(said.String())
 	return nil, &slurm.Error{
 		Op: "sync", Kind: sshKind(why),
-		Msg: lang.Text{EN: "%s: no lock could be taken: %s", ZH: "%s：无法加锁：%s"}.With(filepath.Join(dir, keptThere), why),
+		Msg: lang.Text{EN: "%s: no lock could be taken: %s", ZH: "%s：无法加锁：%s"}.With(filepath.Join(dir, syncFolder), why),
 	}
 }

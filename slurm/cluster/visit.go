@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// Visit runs a command once on each of the named nodes, as a job of its own.
-// Whole lines that the nodes wrote come back in any order, even where the command
-// failed on some: the command says itself where it runs.
+// Visit runs a command once on each of the named nodes, as a job of its own. The
+// returned output consists of whole lines of the nodes in any order, even where the
+// command failed on some nodes, so the command itself must print its node's name.
 func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 	op := "visit " + hostlist.Compress(v.Nodes)
 	if len(v.Nodes) == 0 {
@@ -22,19 +22,15 @@ func (c *CLI) Visit(ctx context.Context, v slurm.Visit) (string, error) {
 	env := append(queryEnviron(JobEnviron(c.Environ())), "SLURM_EXPORT_ENV=ALL")
 	r, err := c.run(ctx, command{argv: append([]string{"srun"}, v.Args()...), env: env, limit: v.Limit})
 	if err != nil {
-		return r.stdout, named(op, err)
+		return r.stdout, withOp(op, err)
 	}
 	if r.code != 0 {
-		return r.stdout, &slurm.Error{
-			Op: op, Kind: slurm.Rejected, Msg: lang.Text{
-				EN: "exit status %d: %s",
-				ZH: "以状态 %d 退出：%s",
-			}.With(r.code, slurm.FromStderr("", errorLines(r.stderr)).Msg),
-			Fix: lang.Text{
-				EN: "a node that is drained, down or full takes no visit: log in there, or ask the operators",
-				ZH: "已排空、宕机或占满的节点无法访问：请登录该节点处理，或联系管理员",
-			},
+		failed := srunFailed(op, r)
+		failed.Fix = lang.Text{
+			EN: "a node that is drained, down or full takes no visit: log in there, or ask the operators",
+			ZH: "已排空、宕机或占满的节点无法访问：请登录该节点处理，或联系管理员",
 		}
+		return r.stdout, failed
 	}
 	return r.stdout, nil
 }

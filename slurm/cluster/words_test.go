@@ -43,6 +43,6 @@ func TestWhetherAllThatIsLeftWasChanged(t *testing.T) {
 		"": false, "6_2-3: No error\n": true, "6_1: Job has already finished\n": false, "6_1: Job has already finished\n\n6_2-3: No error\n": true,
 		"6_2: No error\n6_3: Access denied\n": false,
 	} {
-		require.Equal(t, done, allLeftDone(said), said)
+		require.Equal(t, done, allUnfinishedDone(said), said)
 	}
 }

@@ -59,7 +59,7 @@ func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Ch
 
 // A looker is a cluster on whose login node a shell can look at files.
 type looker interface {
-	Look(ctx context.Context, text string, args ...string) (string, error)
+	Look(ctx context.Context, script string, args ...string) (string, error)
 }
 
 // What was seen of checkpoints elsewhere counts for a while: a patrol comes often,

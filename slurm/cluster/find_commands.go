@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// usualPlaces are where Slurm's commands lie when they are not on the PATH of a
-// shell that has loaded no module: AWS ParallelCluster's and others' own prefix,
-// Bright's shared and local folders, and Slurm's own default.
+// usualPlaces are the folders of Slurm's commands where the PATH lacks them because the
+// shell has loaded no module: the prefix of AWS ParallelCluster and others, Bright's
+// shared and local folders, and Slurm's own default.
 var usualPlaces = []string{
 	"/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/opt/slurm/current/bin", "/opt/slurm/default/bin", "/usr/local/slurm/bin",
 	"/cm/shared/apps/slurm/current/bin", "/cm/local/apps/slurm/current/bin", "/opt/slurm*/bin", "/opt/slurm/*/bin",
 }
 
-// FindCommands tells the folder of Slurm's commands: where the PATH of environ has
-// sbatch, else the first of the usual places that has; "" where none has. onPath
-// reports the former.
+// FindCommands returns the folder of Slurm's commands: the folder of sbatch on the PATH
+// of environ, else the first of the usual places with an sbatch, else "". onPath
+// reports the first case.
 func FindCommands(environ []string) (folder string, onPath bool) {
 	if sbatch := lookIn(environ, "sbatch"); sbatch != "" {
 		return filepath.Dir(sbatch), true
 	}
 	for _, pattern := range usualPlaces {
 		found, _ := filepath.Glob(filepath.Join(pattern, "sbatch"))
-		for _, f := range slices.Backward(found) { // the newest version last
+		for _, f := range slices.Backward(found) { // the newest version sorts last
 			if info, err := os.Stat(f); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				return filepath.Dir(f), false
 			}
@@ -33,9 +33,9 @@ func FindCommands(environ []string) (folder string, onPath bool) {
 	return "", false
 }
 
-// WithFolder puts the folder of Slurm's commands before the PATH of environ, where
-// it is not in it already or another Slurm's commands come first; "" changes
-// nothing.
+// WithFolder puts the folder of Slurm's commands in front of the PATH of environ,
+// unless the PATH contains the folder and no other sbatch comes first. An empty folder
+// changes nothing.
 func WithFolder(environ []string, folder string) []string {
 	if folder == "" {
 		return environ
