@@ -37,7 +37,7 @@ func (f *far) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d
 func (f *far) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
 	d, err := f.CompareTree(ctx, t, to)
 	if t.Agreed != d.Digest() {
-		return d, cluster.ErrOther
+		return d, cluster.ErrDifferenceChanged
 	}
 	f.brought++
 	return d, err

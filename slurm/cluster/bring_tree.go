@@ -46,9 +46,9 @@ type TreeDifference struct {
 	toSend []SourceFile
 }
 
-// ErrOther is the error of a sync that stops because the difference is no longer the
+// ErrDifferenceChanged is the error of a sync that stops because the difference is no longer the
 // one that the person agreed to.
-var ErrOther = lang.Text{EN: "the difference has changed since it was shown", ZH: "差异在显示之后又有变化"}.Err()
+var ErrDifferenceChanged = lang.Text{EN: "the difference has changed since it was shown", ZH: "差异在显示之后又有变化"}.Err()
 
 // Digest identifies the difference: which files would change on the cluster, and to
 // which content.
@@ -327,7 +327,7 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 		return d, err
 	}
 	if t.Agreed != "" && t.Agreed != d.Digest() {
-		return d, ErrOther
+		return d, ErrDifferenceChanged
 	}
 	stage := path.Join(to, syncFolder, "incoming")
 	if len(d.toSend) > 0 {

@@ -2,9 +2,9 @@ package cluster
 
 import "context"
 
-// Look runs a shell script with arguments on the machine where Slurm's commands run,
+// RunShell runs a shell script with arguments on the machine where Slurm's commands run,
 // and returns its output. It serves to read files that this machine cannot see.
-func (c *CLI) Look(ctx context.Context, script string, args ...string) (string, error) {
+func (c *CLI) RunShell(ctx context.Context, script string, args ...string) (string, error) {
 	r, err := c.run(ctx, command{argv: append([]string{"sh", "-c", script, "sh"}, args...), env: c.Environ()})
 	if err != nil {
 		return "", withOp("read files", err)

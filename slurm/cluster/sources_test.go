@@ -110,7 +110,7 @@ func TestATreeIsBroughtAsAgreed(t *testing.T) {
 	require.False(t, d.None())
 	tree.Agreed = "another"
 	_, err = far.BringTree(t.Context(), tree, to, "alice@laptop", cluster.GitSource{})
-	require.ErrorIs(t, err, cluster.ErrOther)
+	require.ErrorIs(t, err, cluster.ErrDifferenceChanged)
 	tree.Agreed = d.Digest()
 	_, err = far.BringTree(t.Context(), tree, to, "alice@laptop", cluster.GitSource{})
 	require.NoError(t, err)

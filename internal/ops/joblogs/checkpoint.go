@@ -59,7 +59,7 @@ func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Ch
 
 // A looker is a cluster on whose login node a shell can look at files.
 type looker interface {
-	Look(ctx context.Context, script string, args ...string) (string, error)
+	RunShell(ctx context.Context, script string, args ...string) (string, error)
 }
 
 // What was seen of checkpoints elsewhere counts for a while: a patrol comes often,
@@ -101,7 +101,7 @@ func farCheckpoint(ctx context.Context, c *ops.Call, cluster, dir string) (last 
 		return s.Last, s.OK, s.Seen
 	}
 	s = farSave{At: now}
-	if said, err := far.Look(ctx, watch.Listing, dir); err == nil {
+	if said, err := far.RunShell(ctx, watch.Listing, dir); err == nil {
 		s.Last, s.OK, err = watch.ReadListing(said)
 		s.Seen = err == nil
 	}

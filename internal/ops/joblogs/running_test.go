@@ -128,7 +128,7 @@ type far struct {
 
 func (*far) Kind() string { return "ssh" }
 
-func (f *far) Look(context.Context, string, ...string) (string, error) {
+func (f *far) RunShell(context.Context, string, ...string) (string, error) {
 	f.looks++
 	if f.broken {
 		return "", errors.New("no route to host")

@@ -199,7 +199,7 @@ func (b bring) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTre
 	}
 	defer func() { _ = t.Close() }()
 	d, brought, err := do(t)
-	out.other = errors.Is(err, cluster.ErrOther)
+	out.other = errors.Is(err, cluster.ErrDifferenceChanged)
 	if err != nil && !out.other {
 		return out, c.SlurmError(err, "")
 	}
@@ -290,7 +290,7 @@ func (o SyncOut) sums() lang.Text {
 func (o SyncOut) would() lang.Text {
 	would := lang.Text{EN: "this brings %s to %s:%s: %s", ZH: "将把 %s 传到 %s:%s：%s"}.With(o.From, o.Cluster, o.To, o.sums())
 	if o.other {
-		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(lang.Said(cluster.ErrOther), would)
+		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(lang.Said(cluster.ErrDifferenceChanged), would)
 	}
 	return would
 }

@@ -35,7 +35,7 @@ func (*ship) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d 
 func (s *ship) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
 	d, err := s.CompareTree(ctx, t, to)
 	if t.Agreed != "" && t.Agreed != d.Digest() {
-		return d, cluster.ErrOther
+		return d, cluster.ErrDifferenceChanged
 	}
 	s.brought++
 	return d, err
