@@ -7,8 +7,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// dependencyKinds are the kinds of dependency and when a job that is waited for
-// satisfies each, or never will.
+// dependencyKinds maps a kind of dependency to a function of the job depended on. The
+// function returns whether that job satisfies the dependency now and, if it does not,
+// whether it never will.
 var dependencyKinds = map[string]func(j slurm.Job) (satisfied, never bool){
 	"after":      func(j slurm.Job) (bool, bool) { return j.State != slurm.Pending, false },
 	"afterany":   func(j slurm.Job) (bool, bool) { return j.State.Ended(), false },
@@ -17,7 +18,7 @@ var dependencyKinds = map[string]func(j slurm.Job) (satisfied, never bool){
 	"aftercorr":  func(j slurm.Job) (bool, bool) { return j.State == slurm.Completed, j.State.Ended() },
 }
 
-// readDependency checks the form; which jobs exist is known at submission only.
+// readDependency checks the form of --dependency, but not whether the jobs exist.
 func readDependency(r *request, v string) error {
 	for _, clause := range splitDependency(v) {
 		kind, ids, _ := strings.Cut(clause, ":")
@@ -38,39 +39,41 @@ func readDependency(r *request, v string) error {
 	return nil
 }
 
-// splitDependency splits at "," (all) or "?" (any); the two cannot be mixed.
+// splitDependency splits at "," (all clauses must hold) or "?" (one clause must hold);
+// the two cannot be mixed.
 func splitDependency(v string) []string {
 	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == '?' })
 }
 
-// dependencyMet reports whether the dependency of id is satisfied, and whether
-// it never will be. A job that is not known counts as ended well, as in Slurm.
+// dependencyMet reports whether the dependency of id is satisfied, and whether it never
+// will be. An unknown job counts as completed, as in Slurm.
 func (s store) dependencyMet(id slurm.JobID, sub submission) (met, never bool) {
 	anyOf := strings.Contains(sub.Request.Dependency, "?")
 	clauses := splitDependency(sub.Request.Dependency)
-	hopeless := 0
+	impossible := 0
 	for _, clause := range clauses {
-		ok, lost := s.clauseMet(id, sub, clause)
+		ok, never := s.clauseMet(id, sub, clause)
 		if ok && anyOf {
 			return true, false
 		}
 		if !ok && !anyOf {
-			return false, lost
+			return false, never
 		}
-		if lost {
-			hopeless++
+		if never {
+			impossible++
 		}
 	}
 	if anyOf && len(clauses) > 0 {
-		return false, hopeless == len(clauses)
+		return false, impossible == len(clauses)
 	}
 	return true, false
 }
 
+// clauseMet reports the same for one clause, such as "afterok:12:13".
 func (s store) clauseMet(id slurm.JobID, sub submission, clause string) (met, never bool) {
 	kind, list, _ := strings.Cut(clause, ":")
 	if kind == "singleton" {
-		return !s.twinBefore(id, sub), false
+		return !s.earlierOfSameName(id, sub), false
 	}
 	for word := range strings.SplitSeq(list, ":") {
 		word, delay, _ := strings.Cut(word, "+")
@@ -83,21 +86,21 @@ func (s store) clauseMet(id slurm.JobID, sub submission, clause string) (met, ne
 			if err != nil {
 				continue
 			}
-			ok, lost := dependencyKinds[kind](r.Job)
+			ok, impossible := dependencyKinds[kind](r.Job)
 			if ok && delay != "" && r.Job.StartedAt != nil {
-				wait, _ := slurm.ParseDuration(delay) // minutes
+				wait, _ := slurm.ParseDuration(delay) // a number alone is in minutes
 				ok = time.Since(*r.Job.StartedAt) >= wait
 			}
 			if !ok {
-				return false, lost
+				return false, impossible
 			}
 		}
 	}
 	return true, false
 }
 
-// twinBefore reports whether an earlier job of the same name has not ended.
-func (s store) twinBefore(id slurm.JobID, sub submission) bool {
+// earlierOfSameName reports whether an earlier job of the same name has not ended.
+func (s store) earlierOfSameName(id slurm.JobID, sub submission) bool {
 	ids, err := s.ids()
 	if err != nil {
 		return false

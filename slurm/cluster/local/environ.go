@@ -11,9 +11,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// hidden names what a job must not inherit: a whole name, or a prefix ending in
-// "_". Variables of a job around us are not those of the new one.
-var hidden = []string{
+// notInherited names variables that a job must not inherit: whole names, or prefixes
+// that end in "_". Where this process runs inside a job, that job's variables must not
+// reach the new one.
+var notInherited = []string{
 	"SLURM_JWT", "SLACK_", "OPENAI_", "MEGATRON_OPS_",
 	"SLURM_", "SBATCH_", "SLURMD_", "CUDA_VISIBLE_DEVICES",
 }
@@ -21,13 +22,13 @@ var hidden = []string{
 func jobEnviron(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.ContainsFunc(hidden, func(h string) bool {
+		return slices.ContainsFunc(notInherited, func(h string) bool {
 			return name == h || strings.HasSuffix(h, "_") && strings.HasPrefix(name, h)
 		})
 	})
 }
 
-// An environ is a set of variables in which a later value replaces an earlier.
+// An environ is a set of environment variables by name.
 type environ map[string]string
 
 func environOf(entries []string) environ {
@@ -73,7 +74,7 @@ func (e environ) export(list string) environ {
 		}
 	}
 	for k, v := range e {
-		// What Slurm itself sets always comes along.
+		// The variables that Slurm itself sets are always exported.
 		if strings.HasPrefix(k, "SLURM_") || strings.HasPrefix(k, storeVar) || k == "PATH" || k == "HOME" || k == "USER" {
 			if _, set := kept[k]; !set {
 				kept[k] = v
@@ -83,10 +84,11 @@ func (e environ) export(list string) environ {
 	return kept
 }
 
-// storeVar tells a job's stand-ins where their cluster's state is.
+// storeVar tells the stand-ins inside a job the directory of their cluster's state.
 const storeVar = "MEGATRON_LOCAL_DIR"
 
-// batchEnviron is the environment of the batch script, on the first node.
+// batchEnviron returns the environment of the batch script, which runs on the first
+// node.
 func batchEnviron(sub submission, rec record, s store, bin string) []string {
 	r, j := sub.Request, rec.Job
 	e := environOf(sub.Env).export(r.Export)
@@ -164,8 +166,8 @@ func batchEnviron(sub submission, rec record, s store, bin string) []string {
 	return e.entries()
 }
 
-// setGPUs sets what a program reads to know its GPUs; a job without any has no
-// variable at all, as under Slurm.
+// setGPUs sets the variables that tell a program its GPUs. Without GPUs it removes
+// them, as Slurm does.
 func setGPUs(e environ, n int) {
 	if n == 0 {
 		delete(e, "CUDA_VISIBLE_DEVICES")
@@ -185,7 +187,7 @@ func gpuList(n int) string {
 	return strings.Join(all, ",")
 }
 
-// perNode writes one number for each node as Slurm does: "8(x2)".
+// perNode writes a number that holds for each node in Slurm's form: "8(x2)".
 func perNode(n, nodes int) string {
 	if nodes == 1 {
 		return strconv.Itoa(n)

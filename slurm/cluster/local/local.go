@@ -1,16 +1,14 @@
-// Package local is the back end that needs no Slurm: it runs batch scripts for
-// real on this machine, which stands for a number of nodes. It reads #SBATCH
-// lines as sbatch does, sets the SLURM_ variables, and puts stand-ins for srun,
-// scontrol, sbatch and scancel first in a job's PATH. What Slurm does for a site
-// (accounts, limits, priorities, sharing nodes) it leaves out.
+// Package local is the back end that needs no Slurm. It runs batch scripts as real
+// processes on this machine, which stands for a number of nodes. It reads #SBATCH lines
+// as sbatch does, sets the SLURM_ variables, and puts stand-ins for srun, scontrol,
+// sbatch and scancel first in a job's PATH. It leaves out what Slurm does for a site:
+// accounts, limits, priorities, sharing of nodes.
 //
-// A job has a supervisor process of its own, so it outlives the process that
-// submitted it. The stand-ins and the supervisor are this same binary started
-// anew; a program that uses the package calls Standin first thing in main:
+// A supervisor process belongs to each job, so a job survives the process that
+// submitted it. The stand-ins and the supervisor are this same binary, started again: a
+// program that uses the package must call Standin first in main:
 //
-//	if code, ok := local.Standin(os.Args); ok {
-//		os.Exit(code)
-//	}
+// if code, ok := local.Standin(os.Args); ok { os.Exit(code) }
 package local
 
 import (
@@ -32,16 +30,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Cluster is this machine as a cluster. The zero value is not usable; see New.
+// A Cluster is this machine in the role of a cluster. Create it with New.
 type Cluster struct {
 	name string
-	// Size is how many nodes the machine stands for, and GPUs how many each has.
+	// Size is the number of nodes that the machine stands for; GPUs is the number of
+	// GPUs of each.
 	Size, GPUs int
 	store      store
 }
 
-// New returns the cluster whose state lies in dir, which must be absolute. Two
-// processes with the same directory share its jobs.
+// New returns the cluster with its state in dir, which must be absolute. Two processes
+// with the same directory share the cluster's jobs.
 func New(name, dir string) *Cluster {
 	return &Cluster{name: name, Size: 64, GPUs: 8, store: store{dir}}
 }
@@ -52,24 +51,25 @@ func (c *Cluster) Name() string { return c.name }
 // Kind is "local".
 func (c *Cluster) Kind() string { return "local" }
 
-// AskEvery is how often a wait may look: it is this process's own bookkeeping.
+// AskEvery is the interval at which a wait polls. It is short because polling only
+// reads local files.
 func (c *Cluster) AskEvery() time.Duration { return 300 * time.Millisecond }
 
-// Submit writes the job down and starts its supervisor.
+// Submit stores the job and starts its supervisor.
 func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
-	if !standing {
+	if !standinCalled {
 		return "", errors.New("local: this program's main does not call local.Standin, so it cannot run jobs")
 	}
 	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
 		return "", slurm.Refused("submit", err)
 	}
-	sub, err := c.describe(s, r)
+	sub, err := c.newSubmission(s, r)
 	if err != nil {
 		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
-		if err := os.MkdirAll(under(s.Dir, s.LogDir), 0o777); err != nil {
+		if err := os.MkdirAll(absolute(s.Dir, s.LogDir), 0o777); err != nil {
 			return "", slurm.Refused("submit", lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.Err(err))
 		}
 	}
@@ -77,19 +77,20 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 	if err != nil {
 		return "", err
 	}
-	return id, c.store.supervise(id)
+	return id, c.store.startSupervisor(id)
 }
 
-// under returns path below dir, unless it is absolute.
-func under(dir, path string) string {
+// absolute returns path, which is relative to dir unless it is absolute; an empty path
+// stays empty.
+func absolute(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// describe is the part of a submission that is kept.
-func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
+// newSubmission returns the part of a submission that is stored.
+func (c *Cluster) newSubmission(s slurm.Submission, r request) (submission, error) {
 	dir := s.Dir
 	if dir == "" {
 		var err error
@@ -114,7 +115,7 @@ func (c *Cluster) describe(s slurm.Submission, r request) (submission, error) {
 	return submission{Request: r, Dir: dir, Env: jobEnviron(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
 }
 
-// add writes a new job down. It appears whole or not at all.
+// add stores a new job. The job's directory appears complete or not at all.
 func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "jobs"), 0o755); err != nil {
 		return "", err
@@ -146,7 +147,7 @@ func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
 	return id, err
 }
 
-// newRecords are the first records of a job, one for each element of an array.
+// newRecords returns the initial records of a job, one for each array element.
 func newRecords(id slurm.JobID, number int, sub submission) []record {
 	r := sub.Request
 	job := slurm.Job{
@@ -154,7 +155,7 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 		State: slurm.Pending, Reason: "None", Nodes: []string{}, NumNodes: r.Nodes, GPUs: r.Nodes * r.GPUsPerNode,
 		SubmittedAt: &sub.At, WorkDir: cmp.Or(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
 	}
-	job.WorkDir = under(sub.Dir, job.WorkDir)
+	job.WorkDir = absolute(sub.Dir, job.WorkDir)
 	if r.TimeLimit > 0 {
 		seconds := int64(r.TimeLimit / time.Second)
 		job.TimeLimitS = &seconds
@@ -175,7 +176,7 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	return all
 }
 
-// withOutputs fills in the paths of j's output files.
+// withOutputs sets the paths of j's output files.
 func withOutputs(j slurm.Job, r request) slurm.Job {
 	pattern := r.Output
 	if pattern == "" {
@@ -185,21 +186,21 @@ func withOutputs(j slurm.Job, r request) slurm.Job {
 		}
 	}
 	numbered := j
-	numbered.State = slurm.Running // its own number is known before it starts
+	numbered.State = slurm.Running // the running state makes ExpandPattern use the element's own number
 	j.Stdout = slurm.ExpandPattern(pattern, numbered)
 	j.Stderr = slurm.ExpandPattern(cmp.Or(r.Error, pattern), numbered)
 	return j
 }
 
-// supervise starts the supervisor of id, detached from this process.
-func (s store) supervise(id slurm.JobID) error {
+// startSupervisor starts the supervisor of id, detached from this process.
+func (s store) startSupervisor(id slurm.JobID) error {
 	dir := s.jobDir(id)
 	log, err := os.OpenFile(filepath.Join(dir, "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd, err := again("supervise", s.dir, string(id))
+	cmd, err := selfCommand("supervise", s.dir, string(id))
 	if err != nil {
 		return err
 	}
@@ -208,12 +209,12 @@ func (s store) supervise(id slurm.JobID) error {
 	if err := cmd.Start(); err != nil {
 		return lang.Text{EN: "job %s: start its supervisor: %s", ZH: "作业 %s：启动其监管进程：%s"}.Err(id, err)
 	}
-	go func() { _ = cmd.Wait() }() // reaped while we live; init does it after
+	go func() { _ = cmd.Wait() }() // reaps the supervisor if it ends before this process
 	return nil
 }
 
-// again is a command that starts this binary anew as one of its stand-ins.
-func again(args ...string) (*exec.Cmd, error) {
+// selfCommand returns a command that starts this binary again as one of its stand-ins.
+func selfCommand(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -223,39 +224,45 @@ func again(args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// refresh returns the record of id. A job whose processes are gone, as after a
-// reboot, is told so here: a pending one gets a new supervisor, a running one has
-// lost its node.
+// refresh returns the record of id. It notices where a job's processes are gone, as
+// after a reboot: it starts a new supervisor for a pending job, and ends a running job
+// with NODE_FAIL.
 func (s store) refresh(id slurm.JobID) (record, error) {
 	r, err := s.record(id)
 	if err != nil || r.Job.State.Ended() || isHeld(s.supervisorLock(id)) {
 		return r, err
 	}
 	if time.Since(*r.Job.SubmittedAt) < 2*time.Second && r.Job.State == slurm.Pending {
-		return r, nil // the supervisor is on its way
+		return r, nil // the supervisor is starting
 	}
 	if r.Job.State == slurm.Pending {
-		return r, s.supervise(id)
+		return r, s.startSupervisor(id)
 	}
 	if isHeld(s.runLock(id)) {
 		return r, nil
 	}
-	// It may have ended between the two looks.
+	// The job may have ended between the two checks.
 	if r, err = s.record(id); err != nil || r.Job.State != slurm.Running {
 		return r, err
 	}
-	r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
-	s.free(id, r.Job.Nodes)
-	return r, s.setRecord(r)
+	err = s.nodeFailed(&r)
+	return r, err
 }
 
-// end writes into r that the job has ended.
+// nodeFailed ends a job whose processes are gone, and releases its nodes.
+func (s store) nodeFailed(r *record) error {
+	s.free(r.Job.ID, r.Job.Nodes)
+	r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
+	return s.setRecord(*r)
+}
+
+// end records in r that the job has ended.
 func (r *record) end(state slurm.State, reason, code string, at time.Time) {
 	r.Job.State, r.Job.Reason, r.Job.ExitCode, r.Job.EndedAt = state, reason, &code, &at
 	r.Batch = 0
 }
 
-// view is the job that a caller sees.
+// view returns the job as callers see it.
 func (c *Cluster) view(r record) slurm.Job {
 	j := r.Job
 	j.Cluster, j.Earlier = c.name, r.Earlier
@@ -283,7 +290,7 @@ func (c *Cluster) view(r record) slurm.Job {
 // Job returns one job, an array element, or a summary of an array.
 func (c *Cluster) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
-		return slurm.Job{}, notHere(id)
+		return slurm.Job{}, unknownJob(id)
 	}
 	ids, err := c.store.elements(id)
 	if err != nil {
@@ -329,7 +336,7 @@ func (c *Cluster) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
 	return c.Jobs(ctx, f)
 }
 
-// Find looks for the job that was submitted with token.
+// Find searches the job that was submitted with token.
 func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.JobID, bool, error) {
 	dirs, err := os.ReadDir(filepath.Join(c.store.dir, "jobs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -347,10 +354,10 @@ func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.
 	return "", false, nil
 }
 
-// each gives an order to every element that id names.
-func (c *Cluster) each(op string, id slurm.JobID, order func(r record) error) error {
+// forEachElement calls apply for the record of every element that id names.
+func (c *Cluster) forEachElement(op string, id slurm.JobID, order func(r record) error) error {
 	if !slurm.IsJobID(string(id)) {
-		return notHere(id)
+		return unknownJob(id)
 	}
 	ids, err := c.store.elements(id)
 	if err != nil {
@@ -368,18 +375,19 @@ func (c *Cluster) each(op string, id slurm.JobID, order func(r record) error) er
 	return nil
 }
 
-// Cancel ends a job, an array or an element of one; one that has ended already
-// is no error.
+// Cancel ends a job, an array or an array element; one that has already ended is no
+// error.
 func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
-	return c.each("cancel", id, func(r record) error {
+	return c.forEachElement("cancel", id, func(r record) error {
 		if r.Job.State.Ended() {
 			return nil
 		}
-		return c.store.order(r.Job.ID, func(ctl *control) { ctl.Cancel = true })
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Cancel = true })
 	})
 }
 
-// Test says what Submit would answer, and when the job would start.
+// Test returns the error that Submit would return, or the time at which the job would
+// start.
 func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
 	r, err := newRequest(s, c.Size, c.GPUs)
 	if err != nil {
@@ -392,7 +400,7 @@ func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, e
 		}
 	}
 	if free < r.Nodes {
-		return slurm.Estimate{}, nil // it starts when others end
+		return slurm.Estimate{}, nil // the job has to wait until others end
 	}
 	e := slurm.Estimate{Start: time.Now()}
 	if r.Begin.After(e.Start) {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,24 +28,20 @@ func descendants(pid int) []int {
 	return all
 }
 
-// signalAll sends sig to every process below pid but those in except, and
-// reports whether there was any.
+// signalAll sends sig to every process below pid except those in except, and reports
+// whether it reached any.
 func signalAll(pid int, sig syscall.Signal, except ...int) bool {
 	any := false
 	for _, p := range descendants(pid) {
-		skip := false
-		for _, e := range except {
-			skip = skip || p == e
-		}
-		if !skip && syscall.Kill(p, sig) == nil {
+		if !slices.Contains(except, p) && syscall.Kill(p, sig) == nil {
 			any = true
 		}
 	}
 	return any
 }
 
-// killAll ends every process below this one, those that fork meanwhile too, and
-// reaps the ones that it has adopted.
+// killAll ends every process below this one, including those forked meanwhile, and
+// reaps the orphans that this process has adopted.
 func killAll() {
 	for range 100 {
 		if !signalAll(os.Getpid(), syscall.SIGKILL) {
@@ -58,7 +55,7 @@ func killAll() {
 	}
 }
 
-// signalNumber reads a signal as sbatch takes it: "USR1", "SIGUSR1" or "10".
+// signalNumber reads a signal as sbatch accepts it: "USR1", "SIGUSR1" or "10".
 func signalNumber(name string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(name); err == nil {
 		return syscall.Signal(n), n > 0 && n < 65

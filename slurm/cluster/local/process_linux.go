@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of descendants whose own parent
-// dies, so that none gets away from descendants.
+// adoptOrphans makes this process the parent of descendants whose own parent dies, so
+// that descendants lists all of them.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // parents maps every process of the machine to its parent.
@@ -26,9 +26,9 @@ func parents() map[int]int {
 		}
 		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended meanwhile
 		}
-		// The command's name, in parentheses, may hold anything.
+		// The command's name, in parentheses, may contain any character.
 		rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
 		if f := strings.Fields(rest); len(f) > 1 && f[0] != "Z" {
 			ppid[pid], _ = strconv.Atoi(f[1])

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// adoptOrphans does nothing where the system cannot: a descendant whose parent
+// adoptOrphans does nothing on systems without such a call: a descendant whose parent
 // dies may then outlive its job.
 func adoptOrphans() error { return nil }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A request is what a script's directives and sbatch's arguments ask for, as far
-// as this machine can give it.
+// A request holds the options of a script's directives and of sbatch's arguments that
+// have a meaning on this machine.
 type request struct {
 	Name             string
 	Account          string
@@ -31,7 +31,7 @@ type request struct {
 	Requeue          bool
 	Append           bool // --open-mode=append
 	Dependency       string
-	KillOnInvalidDep bool // a job whose dependency can never be satisfied is cancelled
+	KillOnInvalidDep bool // cancels a job whose dependency can never be satisfied
 	Output, Error    string
 	Chdir            string
 	Export           string
@@ -47,8 +47,9 @@ type signalAhead struct {
 	Before    time.Duration
 }
 
-// accepted are the options that sbatch has and that have no meaning on one
-// machine. An option in neither table is refused, as sbatch does.
+// accepted are the options of sbatch that are ignored because they have no meaning on
+// one machine. An option that is neither here nor in readers is refused, as sbatch
+// does.
 var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
 	contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot distribution
 	exclude exclusive export-file get-user-env gid gpu-bind gpu-freq gres-flags hint ignore-pbs
@@ -60,7 +61,7 @@ var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint cl
 
 func words(s string) []string { return strings.Fields(s) }
 
-// readers read the options that count here.
+// readers set the fields of a request for the options that have a meaning here.
 var readers = map[string]func(r *request, v string) error{
 	"job-name":  func(r *request, v string) error { r.Name = v; return nil },
 	"account":   func(r *request, v string) error { r.Account = v; return nil },
@@ -97,7 +98,7 @@ var readers = map[string]func(r *request, v string) error{
 	},
 	"gpus": func(r *request, v string) error {
 		n, err := gpuCount(v)
-		r.GPUsPerNode = -n // divided among the nodes once their number is known
+		r.GPUsPerNode = -n // negative: deriveSizes divides it among the nodes
 		return err
 	},
 	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerTask, err = gpuCount(v); return err },
@@ -139,7 +140,7 @@ func count(name string, field func(*request) *int) func(*request, string) error 
 	}
 }
 
-// gpuCount reads "8", "h100:8" or "".
+// gpuCount reads "8", "h100:8" or "", which means 1.
 func gpuCount(v string) (int, error) {
 	if _, n, typed := strings.Cut(v, ":"); typed {
 		v = n
@@ -224,7 +225,7 @@ func readArray(r *request, v string) error {
 	return nil
 }
 
-// newRequest reads what s asks of a machine that stands for nodes nodes with
+// newRequest reads the options of s for a machine that stands for that many nodes with
 // gpus GPUs each.
 func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 	r := request{Name: "sbatch", Partition: "local", CPUsPerTask: 1, Requeue: true, Export: "ALL"}
@@ -257,7 +258,7 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 			return r, slurm.Sayf("unrecognized option '--%s'", o.Name)
 		}
 	}
-	r.settle()
+	r.deriveSizes()
 	if s.Name != "" && directives.Value("job-name") == "" && args.Value("job-name") == "" {
 		r.Name = s.Name
 	}
@@ -267,8 +268,8 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 	return r, nil
 }
 
-// settle works out the numbers that follow from others.
-func (r *request) settle() {
+// deriveSizes sets the numbers that follow from other numbers.
+func (r *request) deriveSizes() {
 	if r.Nodes == 0 {
 		r.Nodes = 1
 		if r.TasksPerNode > 0 && r.NTasks > 0 {
@@ -283,7 +284,7 @@ func (r *request) settle() {
 	}
 }
 
-// tasks is how many tasks an srun without numbers of its own starts.
+// tasks returns the number of tasks that an srun without a number of its own starts.
 func (r request) tasks() int {
 	switch {
 	case r.NTasks > 0:
@@ -294,7 +295,7 @@ func (r request) tasks() int {
 	return r.Nodes
 }
 
-// checkScript refuses what sbatch refuses to read as a script.
+// checkScript returns an error for a text that sbatch refuses as a script.
 func checkScript(script string) error {
 	switch {
 	case strings.TrimSpace(script) == "":

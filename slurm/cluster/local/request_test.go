@@ -118,21 +118,21 @@ func TestWhatIsKeptOfASubmission(t *testing.T) {
 	t.Parallel()
 	c := New("here", slurmtest.Dir(t))
 	dir := t.TempDir()
-	sub, err := c.describe(slurm.Submission{Dir: dir, Env: []string{"A=1"}}, request{Comment: "mine"})
+	sub, err := c.newSubmission(slurm.Submission{Dir: dir, Env: []string{"A=1"}}, request{Comment: "mine"})
 	require.NoError(t, err)
 	require.Equal(t, []string{dir, "mine", "64"}, []string{sub.Dir, sub.Request.Comment, strconv.Itoa(sub.Machine)})
 	require.Contains(t, sub.Env, "A=1")
-	sub, err = c.describe(slurm.Submission{Dir: dir, Token: "t1"}, request{Comment: "mine"})
+	sub, err = c.newSubmission(slurm.Submission{Dir: dir, Token: "t1"}, request{Comment: "mine"})
 	require.NoError(t, err)
 	require.Equal(t, slurm.TagComment("mine", "t1"), sub.Request.Comment)
 	require.Equal(t, "t1", sub.Token)
 	here, err := os.Getwd()
 	require.NoError(t, err)
-	sub, err = c.describe(slurm.Submission{}, request{})
+	sub, err = c.newSubmission(slurm.Submission{}, request{})
 	require.NoError(t, err)
 	require.Equal(t, here, sub.Dir)
 	for _, bad := range []string{dir + "/none", os.Args[0]} {
-		_, err = c.describe(slurm.Submission{Dir: bad}, request{})
+		_, err = c.newSubmission(slurm.Submission{Dir: bad}, request{})
 		require.ErrorContains(t, err, "does not exist")
 	}
 }
@@ -230,7 +230,7 @@ func TestEndedJobsAreFoundAndNotChanged(t *testing.T) {
 func supervised(t *testing.T, c *Cluster, ids ...slurm.JobID) {
 	t.Helper()
 	for _, id := range ids {
-		lock, ok, err := take(c.store.supervisorLock(id))
+		lock, ok, err := acquire(c.store.supervisorLock(id))
 		require.NoError(t, err)
 		require.True(t, ok)
 		t.Cleanup(func() { _ = lock.Close() })
@@ -290,7 +290,7 @@ func TestAJobWithoutProcessesHasLostItsNode(t *testing.T) {
 	c := kept(t, slurm.Running, slurm.Running)
 	runs := map[slurm.JobID]*os.File{}
 	for _, id := range []slurm.JobID{"1", "2"} {
-		lock, ok, err := take(c.store.runLock(id))
+		lock, ok, err := acquire(c.store.runLock(id))
 		require.NoError(t, err)
 		require.True(t, ok)
 		runs[id] = lock

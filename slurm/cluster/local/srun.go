@@ -22,13 +22,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-func parseLimit(v string) (time.Duration, bool) { return slurm.ParseDuration(v) }
-
-// An srun is one running step.
+// An srun runs one step.
 type srun struct {
 	step
 	env    environ
-	jobID  string // as SLURM_JOB_ID has it
+	jobID  string // value of SLURM_JOB_ID
 	stepID string
 	files  map[string]*os.File
 	mu     sync.Mutex // guards files, standard output and error
@@ -55,7 +53,7 @@ func srunMain(args []string) int {
 	return run.main()
 }
 
-// nextStep numbers the steps of a job.
+// nextStep returns the next free step number of a job.
 func nextStep(dir string, env environ) (string, error) {
 	id := env["SLURM_JOB_ID"]
 	if array := env["SLURM_ARRAY_JOB_ID"]; array != "" {
@@ -75,12 +73,13 @@ func nextStep(dir string, env environ) (string, error) {
 	return "", lang.Text{EN: "no step number is free", ZH: "没有空闲的步骤编号"}.Err()
 }
 
-// An outcome is how one task ended.
+// An outcome is the end of one task.
 type outcome struct {
 	task
 	err error
 }
 
+// main starts the tasks and returns the step's exit code.
 func (s *srun) main() int {
 	tasks := s.tasks()
 	input, err := s.input()
@@ -102,7 +101,7 @@ func (s *srun) main() int {
 		go func() { ended <- outcome{t, cmd.Wait()} }()
 	}
 	if input != s.Input {
-		os.Remove(input) // every task has it open
+		os.Remove(input) // every task has the file open
 	}
 	code := s.wait(len(tasks), running, ended)
 	pipes.Wait()
@@ -112,9 +111,9 @@ func (s *srun) main() int {
 	return code
 }
 
-// wait waits for all tasks. It ends the others after a bad exit where that was
-// asked for, or some time after the first end, or at the step's time limit, and
-// passes signals on.
+// wait waits for all tasks, passes signals on to them, and returns the highest exit
+// code. It stops the other tasks after a bad exit (--kill-on-bad-exit), some time after
+// the first end (--wait), or at the step's time limit.
 func (s *srun) wait(n int, running map[int]*exec.Cmd, ended <-chan outcome) (code int) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -165,30 +164,27 @@ func (s *srun) wait(n int, running map[int]*exec.Cmd, ended <-chan outcome) (cod
 	return code
 }
 
-// report tells of a bad end as srun does, and returns the task's exit code.
+// report prints srun's message about a task that failed, and returns the task's exit
+// code.
 func (s *srun) report(o outcome) int {
-	var code int
-	exit, isExit := errors.AsType[*exec.ExitError](o.err)
-	switch {
-	case o.err == nil:
+	if o.err == nil {
 		return 0
-	case !isExit:
-		code = 2 // could not be started
-		s.complain("srun: error: %s: task %d: Exited with exit code %d", o.Name, o.Proc, code)
-	default:
+	}
+	code := 2 // the task could not be started
+	if exit, isExit := errors.AsType[*exec.ExitError](o.err); isExit {
 		status := exit.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // always so on Unix
 		if status.Signaled() {
-			code = 128 + int(status.Signal())
-			said := status.Signal().String()
-			s.complain("srun: error: %s: task %d: %s%s", o.Name, o.Proc, strings.ToUpper(said[:1]), said[1:])
-			return code
+			name := status.Signal().String()
+			s.complain("srun: error: %s: task %d: %s%s", o.Name, o.Proc, strings.ToUpper(name[:1]), name[1:])
+			return 128 + int(status.Signal())
 		}
 		code = status.ExitStatus()
-		s.complain("srun: error: %s: task %d: Exited with exit code %d", o.Name, o.Proc, code)
 	}
+	s.complain("srun: error: %s: task %d: Exited with exit code %d", o.Name, o.Proc, code)
 	return code
 }
 
+// complain prints a message on standard error, unless --quiet is set.
 func (s *srun) complain(format string, args ...any) {
 	if s.Quiet {
 		return
@@ -198,8 +194,8 @@ func (s *srun) complain(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }
 
-// input returns the file that every task reads, or "" for none: what stands on
-// our standard input goes to all tasks.
+// input returns the file that every task reads, or "" for none. It copies srun's own
+// standard input into a file, because each task gets all of it.
 func (s *srun) input() (string, error) {
 	if s.Input == "none" {
 		return "", nil
@@ -252,7 +248,7 @@ func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, er
 	if s.Error == "" && s.Output != "" {
 		errs = out
 	}
-	var close []*os.File
+	var writeEnds []*os.File
 	connect := func(to *os.File) (*os.File, error) {
 		if !s.Label {
 			return to, nil
@@ -261,7 +257,7 @@ func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, er
 		if err != nil {
 			return nil, err
 		}
-		close = append(close, w)
+		writeEnds = append(writeEnds, w)
 		pipes.Go(func() { s.label(t, r, to) })
 		return w, nil
 	}
@@ -272,13 +268,13 @@ func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, er
 		return nil, err
 	}
 	err = cmd.Start()
-	for _, w := range close {
+	for _, w := range writeEnds {
 		w.Close()
 	}
 	return cmd, err
 }
 
-// lookIn finds a program in path, the job's own and not ours.
+// lookIn finds a program in path, the job's own PATH, or returns "".
 func lookIn(path, name string) string {
 	if strings.Contains(name, "/") {
 		return ""
@@ -292,7 +288,7 @@ func lookIn(path, name string) string {
 	return ""
 }
 
-// label copies lines with the task's number before each.
+// label copies lines and puts the task's number before each.
 func (s *srun) label(t task, from, to *os.File) {
 	defer from.Close()
 	width := len(strconv.Itoa(s.NTasks - 1))
@@ -313,8 +309,8 @@ func (s *srun) label(t task, from, to *os.File) {
 	}
 }
 
-// sink opens the file that a task's output goes to; tasks whose pattern gives
-// the same name share one.
+// sink opens the file for a task's output. Tasks whose patterns expand to the same name
+// share one file.
 func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error) {
 	switch pattern {
 	case "", "all":
@@ -342,7 +338,7 @@ func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error
 	return f, err
 }
 
-// taskEnviron is the environment of one task.
+// taskEnviron returns the environment of one task.
 func (s *srun) taskEnviron(t task) environ {
 	e := environ{}
 	maps.Copy(e, s.env)

@@ -9,19 +9,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// standinWord is the first argument, and standinMark the variable, by which this
-// binary knows that it is to be a stand-in. Both are needed: a person cannot
-// type the one by chance, nor a child inherit the other.
+// standinWord is the first argument, and standinMark the variable, that tell this
+// binary to be a stand-in. Both are needed: nobody types the word by chance, and a
+// child does not inherit the variable, because Standin unsets it.
 const (
 	standinWord = "__standin"
 	standinMark = "MEGATRON_OPS_STANDIN"
 )
 
-// standing reports that main has called Standin. Without the call a supervisor
-// would be the whole program again, and so on for ever.
-var standing bool
+// standinCalled reports that main has called Standin. Without that call a supervisor
+// would be the whole program again, and start further supervisors without end.
+var standinCalled bool
 
-// standins are what this binary can be besides itself.
+// standins maps the names of the stand-ins to their main functions.
 var standins = map[string]func(args []string) int{
 	"supervise": superviseMain,
 	"run":       runMain,
@@ -31,11 +31,10 @@ var standins = map[string]func(args []string) int{
 	"sbatch":    sbatchMain,
 }
 
-// Standin runs this process as a stand-in where it was started as one, and
-// returns its exit code; ok is false in every other process. It must be the
-// first thing that main, or TestMain, does.
+// Standin runs this process as a stand-in if it was started as one, and returns its
+// exit code; ok is false in every other process. main, or TestMain, must call it first.
 func Standin(argv []string) (code int, ok bool) {
-	standing = true
+	standinCalled = true
 	if len(argv) < 3 || argv[1] != standinWord || os.Getenv(standinMark) == "" {
 		return 0, false
 	}
@@ -48,10 +47,10 @@ func Standin(argv []string) (code int, ok bool) {
 	return f(argv[3:]), true
 }
 
-// commands are the stand-ins that a job finds in its PATH.
+// commands are the stand-ins in a job's PATH.
 var commands = []string{"srun", "scontrol", "scancel", "sbatch"}
 
-// writeCommands puts the stand-ins into dir, as scripts that start self.
+// writeCommands writes the stand-ins into dir, as shell scripts that start self.
 func writeCommands(dir, self string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -65,7 +64,7 @@ func writeCommands(dir, self string) error {
 	return nil
 }
 
-// self is a path to this binary that stays good while this process lives, even
+// self returns a path to this binary that stays valid while this process lives, even
 // where the file is replaced or removed meanwhile, as `go run` does.
 func self() string {
 	if proc := "/proc/" + strconv.Itoa(os.Getpid()) + "/exe"; isFile(proc) {

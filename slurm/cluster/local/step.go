@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A step is what one srun starts.
+// A step holds the options of one srun.
 type step struct {
 	Nodes        []string
 	NTasks       int
@@ -19,47 +19,31 @@ type step struct {
 	Argv         []string
 	Label        bool
 	KillOnBad    bool
-	Wait         time.Duration // 0: for ever
+	Wait         time.Duration // 0: without limit
 	Output       string
 	Error        string
 	Input        string
 	Chdir        string
 	Export       string
-	GPUs         int // -1: as the job has them
+	GPUs         int // -1: as many as the job has
 	CPUs         int
 	Limit        time.Duration
 	Quiet        bool
 	nodesSet     int
 }
 
-// stepFlags are srun's options without a value; stepIgnored those with one that
-// mean nothing on one machine.
+// stepFlags are srun's options without a value that have a meaning here.
+// stepFlagsIgnored are those without, and stepIgnored the options with a value that
+// have no meaning on one machine.
 var (
 	stepFlags = map[string]func(*step){
-		"label":             func(s *step) { s.Label = true },
-		"kill-on-bad-exit":  func(s *step) { s.KillOnBad = true },
-		"quiet":             func(s *step) { s.Quiet = true },
-		"unbuffered":        nil,
-		"overlap":           nil,
-		"exact":             nil,
-		"exclusive":         nil,
-		"overcommit":        nil,
-		"oversubscribe":     nil,
-		"verbose":           nil,
-		"pty":               nil,
-		"preserve-env":      nil,
-		"no-kill":           nil,
-		"disable-status":    nil,
-		"whole":             nil,
-		"interactive":       nil,
-		"propagate":         nil,
-		"spread-job":        nil,
-		"use-min-nodes":     nil,
-		"contiguous":        nil,
-		"no-allocate":       nil,
-		"send-libs":         nil,
-		"external-launcher": nil,
+		"label":            func(s *step) { s.Label = true },
+		"kill-on-bad-exit": func(s *step) { s.KillOnBad = true },
+		"quiet":            func(s *step) { s.Quiet = true },
 	}
+	stepFlagsIgnored = words(`unbuffered overlap exact exclusive overcommit oversubscribe verbose pty preserve-env
+		no-kill disable-status whole interactive propagate spread-job use-min-nodes contiguous
+		no-allocate send-libs external-launcher`)
 	stepIgnored = words(`account accel-bind acctg-freq bcast constraint core-spec cores-per-socket
 		cpu-bind cpu-freq cpus-per-gpu deadline dependency distribution epilog extra-node-info gpu-bind
 		gpu-freq gres-flags hint jobid licenses mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi
@@ -77,7 +61,7 @@ var (
 	}
 )
 
-// stepValues are srun's options with a value that count here.
+// stepValues set the fields of a step for srun's options with a value.
 var stepValues = map[string]func(s *step, v string) error{
 	"ntasks":          stepCount(func(s *step) *int { return &s.NTasks }),
 	"ntasks-per-node": stepCount(func(s *step) *int { return &s.TasksPerNode }),
@@ -128,7 +112,7 @@ var stepValues = map[string]func(s *step, v string) error{
 	"gpus-per-task": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
 	"gpus":          func(*step, string) error { return nil },
 	"time": func(s *step, v string) error {
-		d, ok := parseLimit(v)
+		d, ok := slurm.ParseDuration(v)
 		if !ok {
 			return slurm.Sayf("Invalid --time specification")
 		}
@@ -148,9 +132,15 @@ func stepCount(field func(*step) *int) func(*step, string) error {
 	}
 }
 
-// readStep reads an srun command line inside a job that has the nodes given.
+// isStepFlag reports whether an option takes no value.
+func isStepFlag(name string) bool {
+	return stepFlags[name] != nil || slices.Contains(stepFlagsIgnored, name)
+}
+
+// readStep reads the command line of an srun inside a job that holds the allocated
+// nodes.
 func readStep(args []string, env environ, allocated []string) (step, error) {
-	s := step{Export: "ALL", GPUs: -1, Wait: 0}
+	s := step{Export: "ALL", GPUs: -1}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
@@ -167,14 +157,14 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 				return s, slurm.Sayf("unrecognized option '%s'", arg)
 			}
 			value, has = arg[2:], len(arg) > 2
-			if _, isFlag := stepFlags[name]; isFlag && has && name != "kill-on-bad-exit" {
-				// Flags may be written together: -lu.
+			if isStepFlag(name) && has && name != "kill-on-bad-exit" {
+				// Flags may be joined, as in -lu.
 				args = slices.Insert(slices.Clone(args), i+1, "-"+value)
 			}
 		}
-		if f, isFlag := stepFlags[name]; isFlag {
-			if f != nil && value != "0" {
-				f(&s)
+		if isStepFlag(name) {
+			if set := stepFlags[name]; set != nil && value != "0" {
+				set(&s)
 			}
 			continue
 		}
@@ -197,12 +187,12 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 	if len(s.Argv) == 0 {
 		return s, slurm.Sayf("fatal: No command given to execute.")
 	}
-	return s, s.settle(env, allocated)
+	return s, s.place(env, allocated)
 }
 
-// settle works out how many tasks run on which nodes, from the options and then
-// from what the job was given.
-func (s *step) settle(env environ, allocated []string) error {
+// place determines the number of tasks and their nodes, first from the options and then
+// from the job's variables.
+func (s *step) place(env environ, allocated []string) error {
 	fromJob := func(name string) int {
 		n, _ := strconv.Atoi(env[name])
 		return n
@@ -256,11 +246,11 @@ func (s *step) settle(env environ, allocated []string) error {
 // A task is one process of a step.
 type task struct {
 	Proc, Node, Local int
-	Name              string // of its node
+	Name              string // the node's name
 }
 
-// tasks places the step's tasks in blocks: nodes in order, each filled before
-// the next, as even as can be.
+// tasks distributes the step's tasks in blocks: it fills the nodes in order, as evenly
+// as possible.
 func (s step) tasks() []task {
 	counts := make([]int, len(s.Nodes))
 	left := s.NTasks

@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A supervisor decides when the elements of one submission start, and starts a
-// runner for each. There is one for each submission; a lock sees to that.
+// A supervisor decides when the elements of one submission start, and starts a runner
+// for each. A lock ensures that each submission has only one supervisor.
 type supervisor struct {
 	store
 	id   slurm.JobID
@@ -19,10 +19,10 @@ type supervisor struct {
 	tick time.Duration
 
 	mu      sync.Mutex
-	running int // elements, for an array's limit
+	running int // number of running elements, for an array's limit
 }
 
-// superviseMain is the supervisor's process: supervise DIR ID.
+// superviseMain is the main function of the supervisor process; args are DIR and ID.
 func superviseMain(args []string) int {
 	if len(args) != 2 {
 		return 2
@@ -35,10 +35,11 @@ func superviseMain(args []string) int {
 	return 0
 }
 
+// main supervises all elements until the last one has ended.
 func (s *supervisor) main() error {
-	lock, ok, err := take(s.supervisorLock(s.id))
+	lock, ok, err := acquire(s.supervisorLock(s.id))
 	if err != nil || !ok {
-		return err // another one supervises already
+		return err // another supervisor is at work
 	}
 	defer lock.Close()
 	if s.sub, err = s.submission(s.id); err != nil {
@@ -51,7 +52,7 @@ func (s *supervisor) main() error {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			if err := s.see(id); err != nil {
+			if err := s.superviseElement(id); err != nil {
 				fmt.Fprintf(os.Stderr, "supervisor: job %s: %v\n", id, err)
 			}
 		})
@@ -60,27 +61,25 @@ func (s *supervisor) main() error {
 	return nil
 }
 
-// see takes one element from where it is to its end.
-func (s *supervisor) see(id slurm.JobID) error {
+// superviseElement accompanies one element from its present state to its end.
+func (s *supervisor) superviseElement(id slurm.JobID) error {
 	for {
 		r, err := s.record(id)
 		if err != nil || r.Job.State.Ended() {
 			return err
 		}
 		if r.Job.State == slurm.Running {
-			// A supervisor before this one started it.
+			// An earlier supervisor started it.
 			if isHeld(s.runLock(id)) {
 				time.Sleep(s.tick)
 				continue
 			}
 			if r, err = s.record(id); err == nil && r.Job.State == slurm.Running {
-				r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
-				s.free(id, r.Job.Nodes)
-				return s.setRecord(r)
+				return s.nodeFailed(&r)
 			}
 			continue
 		}
-		started, err := s.await(&r)
+		started, err := s.waitForStart(&r)
 		if err != nil || !started {
 			return err
 		}
@@ -91,15 +90,15 @@ func (s *supervisor) see(id slurm.JobID) error {
 	}
 }
 
-// await waits until r may start, and gives it its nodes. started is false where
-// it was cancelled first. A job whose record was removed waits no longer: nobody
-// could cancel it any more.
-func (s *supervisor) await(r *record) (started bool, err error) {
+// waitForStart waits until r may start, and allocates its nodes. started is false where
+// r is cancelled first. The wait also ends where the job's record is removed, because
+// nobody could cancel the job any more.
+func (s *supervisor) waitForStart(r *record) (started bool, err error) {
 	for wait := s.tick; ; time.Sleep(wait) {
 		if _, err := os.Stat(s.recordPath(r.Job.ID)); err != nil {
 			return false, err
 		}
-		c := s.asked(r.Job.ID)
+		c := s.orders(r.Job.ID)
 		if c.Cancel {
 			now := time.Now()
 			r.end(slurm.Cancelled, r.Job.Reason, "0:0", now)
@@ -111,7 +110,7 @@ func (s *supervisor) await(r *record) (started bool, err error) {
 				return false, err
 			}
 		}
-		reason, err := s.obstacle(r, c)
+		reason, err := s.waitingReason(r, c)
 		if err != nil {
 			return false, err
 		}
@@ -135,8 +134,9 @@ func (s *supervisor) await(r *record) (started bool, err error) {
 // neverSatisfied is Slurm's word for a dependency that cannot be satisfied any more.
 const neverSatisfied = "DependencyNeverSatisfied"
 
-// asked is what was asked of an element, as part of its array too.
-func (s *supervisor) asked(id slurm.JobID) control {
+// orders returns the orders to an element, with --hold of its submission as the
+// default.
+func (s *supervisor) orders(id slurm.JobID) control {
 	c := s.control(id)
 	if c.Hold == nil {
 		c.Hold = &s.sub.Request.Hold
@@ -144,9 +144,9 @@ func (s *supervisor) asked(id slurm.JobID) control {
 	return c
 }
 
-// obstacle names, in Slurm's words, why r cannot start; "" means that it has its
-// nodes and starts now.
-func (s *supervisor) obstacle(r *record, c control) (string, error) {
+// waitingReason returns the reason, in Slurm's words, why r cannot start. "" means that
+// r has its nodes and starts now.
+func (s *supervisor) waitingReason(r *record, c control) (string, error) {
 	if *c.Hold {
 		return "JobHeldUser", nil
 	}
@@ -174,10 +174,10 @@ func (s *supervisor) obstacle(r *record, c control) (string, error) {
 	return "", nil
 }
 
-// run runs one element in a process of its own, which is the ancestor of all of
-// the element's processes, and waits for it.
+// run runs one element in a process of its own, the ancestor of all of the element's
+// processes, and waits for its end.
 func (s *supervisor) run(id slurm.JobID) {
-	cmd, err := again("run", s.dir, string(id))
+	cmd, err := selfCommand("run", s.dir, string(id))
 	if err == nil {
 		cmd.Path, cmd.Args[0] = self(), self()
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
@@ -186,19 +186,16 @@ func (s *supervisor) run(id slurm.JobID) {
 	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // cmd.Run gives the error itself
 		fmt.Fprintf(os.Stderr, "supervisor: job %s: %v\n", id, err)
 	}
-	// A runner that was killed could not write the end down.
+	// A runner that was killed could not record the end.
 	r, err := s.record(id)
 	switch {
 	case err != nil || r.Job.State.Ended():
 		return
 	case r.Job.State != slurm.Pending:
-		s.free(id, r.Job.Nodes)
-		r.end(slurm.NodeFail, "NodeDown", "0:0", time.Now())
-	case r.Job.Restarts == 0:
+		_ = s.nodeFailed(&r)
+	case r.Job.Restarts == 0: // a pending job with restarts was requeued
 		s.free(id, r.Job.Nodes)
 		r.end(slurm.Failed, "JobLaunchFailure", "0:53", time.Now())
-	default:
-		return // it was requeued
+		_ = s.setRecord(r)
 	}
-	_ = s.setRecord(r)
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// On disk, DIR/jobs/ID holds one submission: script, submission.json (what was
-// asked, never changed), ID.json for the job or ID_N.json for each element of an
-// array (its state; written by whoever runs it), and ID.control.json (what was
-// asked of it since; written by clients). DIR/nodes/NAME names the job that has
-// the node. Every file is replaced whole, so that a reader never sees half.
+// On disk, DIR/jobs/ID holds one submission: script; submission.json (the request,
+// never changed); ID.json for the job or ID_N.json for each array element (its state,
+// written by its supervisor or runner); and ID.control.json (the orders since then,
+// written by clients). DIR/nodes/NAME contains the id of the job that holds the node.
+// Every file is replaced as a whole, so a reader never sees half a file.
 
-// A submission is what never changes after sbatch.
+// A submission is the part of a job that never changes after sbatch.
 type submission struct {
 	Request request
 	Dir     string
@@ -30,24 +30,24 @@ type submission struct {
 	User    string
 	Token   string
 	At      time.Time
-	// Machine is how many nodes the machine stands for.
+	// Machine is the number of nodes that the machine stands for.
 	Machine int
 }
 
 // A record is the state of one job or array element.
 type record struct {
 	Job slurm.Job
-	// Requeued counts the orders to requeue that were carried out.
+	// Requeued counts the requeue orders that were carried out.
 	Requeued int
-	// Earlier are the runs that those ended.
+	// Earlier lists the runs that those orders ended.
 	Earlier []slurm.Run `json:",omitempty"`
 	// Batch is the process id of the batch script while it runs.
 	Batch int
-	// Port is MASTER_PORT.
+	// Port is the job's MASTER_PORT.
 	Port int
 }
 
-// A control is what clients ask of a job that was submitted.
+// A control holds the orders of clients to a submitted job.
 type control struct {
 	Cancel    bool           `json:",omitempty"`
 	Hold      *bool          `json:",omitempty"`
@@ -57,7 +57,7 @@ type control struct {
 	Nodes     int            `json:",omitempty"`
 }
 
-// A store is the directory that a local cluster lives in.
+// A store is the directory with the state of a local cluster.
 type store struct{ dir string }
 
 func (s store) jobDir(id slurm.JobID) string { return filepath.Join(s.dir, "jobs", string(id.Array())) }
@@ -70,8 +70,8 @@ func (s store) controlPath(id slurm.JobID) string {
 	return filepath.Join(s.jobDir(id), string(id)+".control.json")
 }
 
-// lock holds the store's lock while f runs: job numbers and nodes are given out
-// under it. A store that was removed it does not make anew.
+// lock holds the store's lock while f runs; job numbers and nodes are given out under
+// it. It does not create the directory, so a store that was removed stays removed.
 func (s store) lock(f func() error) error { return withLock(filepath.Join(s.dir, "lock"), f) }
 
 func withLock(path string, f func() error) error {
@@ -95,10 +95,10 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// take takes the lock at path for as long as this process lives; ok is false
-// where another process has it. Who only looks whether it is held (isHeld) has it
-// for a moment, so one failure means nothing.
-func take(path string) (held *os.File, ok bool, err error) {
+// acquire takes the lock at path for as long as this process lives; ok is false where
+// another process holds it. isHeld takes the lock for a moment to test it, so acquire
+// retries before it gives up.
+func acquire(path string) (held *os.File, ok bool, err error) {
 	l, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, false, err
@@ -119,19 +119,18 @@ func take(path string) (held *os.File, ok bool, err error) {
 	return nil, false, err
 }
 
-// isHeld reports whether a living process has the lock at path. The kernel gives
-// a lock back when its process dies, however it dies, so no process id that came
-// back can deceive.
+// isHeld reports whether a living process holds the lock at path. The kernel releases a
+// lock when its process dies for any reason, so a reused process id cannot mislead.
 func isHeld(path string) bool {
 	l, err := os.Open(path)
 	if err != nil {
-		return false // nobody has ever had it
+		return false // nobody has ever taken the lock
 	}
 	defer l.Close()
 	return errors.Is(flock(l, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// nextID gives out a job number; call it under the lock.
+// nextID reserves n job numbers and returns the first. The caller must hold the lock.
 func (s store) nextID(n int) (int, error) {
 	path := filepath.Join(s.dir, "next")
 	last := 0
@@ -155,12 +154,14 @@ func (s store) ids() ([]slurm.JobID, error) {
 			ids = append(ids, slurm.JobID(name))
 		}
 	}
-	slices.SortFunc(ids, func(a, b slurm.JobID) int {
-		return slices.Compare(numbers(a), numbers(b))
-	})
+	slices.SortFunc(ids, compareIDs)
 	return ids, nil
 }
 
+// compareIDs orders ids by job number and then by element number.
+func compareIDs(a, b slurm.JobID) int { return slices.Compare(numbers(a), numbers(b)) }
+
+// numbers returns the job number and, for an array element, the element number.
 func numbers(id slurm.JobID) []int {
 	var n []int
 	for word := range strings.SplitSeq(string(id), "_") {
@@ -170,11 +171,11 @@ func numbers(id slurm.JobID) []int {
 	return n
 }
 
-// elements lists the records of one submission.
+// elements returns the id, or the ids of all elements, of one submission.
 func (s store) elements(id slurm.JobID) ([]slurm.JobID, error) {
 	entries, err := os.ReadDir(s.jobDir(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notHere(id)
+		return nil, unknownJob(id)
 	}
 	if err != nil {
 		return nil, err
@@ -188,9 +189,9 @@ func (s store) elements(id slurm.JobID) ([]slurm.JobID, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return nil, notHere(id)
+		return nil, unknownJob(id)
 	}
-	slices.SortFunc(ids, func(a, b slurm.JobID) int { return slices.Compare(numbers(a), numbers(b)) })
+	slices.SortFunc(ids, compareIDs)
 	return ids, nil
 }
 
@@ -198,7 +199,7 @@ func (s store) record(id slurm.JobID) (record, error) {
 	var r record
 	err := readJSON(s.recordPath(id), &r)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, notHere(id)
+		return r, unknownJob(id)
 	}
 	return r, err
 }
@@ -211,16 +212,15 @@ func (s store) submission(id slurm.JobID) (submission, error) {
 	return sub, err
 }
 
-// control returns what is asked of id: of the element itself, and of its array
-// as a whole.
+// control returns the orders given to id.
 func (s store) control(id slurm.JobID) control {
 	var c control
-	_ = readJSON(s.controlPath(id), &c) // no file: nothing asked
+	_ = readJSON(s.controlPath(id), &c) // no file means no orders
 	return c
 }
 
-// order changes what is asked of id.
-func (s store) order(id slurm.JobID, change func(*control)) error {
+// updateControl changes the orders to id.
+func (s store) updateControl(id slurm.JobID, change func(*control)) error {
 	return withLock(filepath.Join(s.jobDir(id), "control.lock"), func() error {
 		c := s.control(id)
 		change(&c)
@@ -247,7 +247,7 @@ func writeJSON(path string, v any) error {
 	return writeFile(path, append(text, '\n'))
 }
 
-// writeFile replaces the file at path whole.
+// writeFile replaces the file at path as a whole.
 func writeFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -269,7 +269,7 @@ func writeFile(path string, text []byte) error {
 	return err
 }
 
-// notHere is the error for a job that this machine has not: there is no Slurm to ask.
-func notHere(id slurm.JobID) *slurm.Error {
+// unknownJob returns the error for a job that this machine does not know.
+func unknownJob(id slurm.JobID) *slurm.Error {
 	return &slurm.Error{Op: "job " + string(id), Msg: lang.Text{EN: "not known on this machine", ZH: "本机没有该作业"}, Kind: slurm.NotFound}
 }

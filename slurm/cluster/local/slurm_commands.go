@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// here is the cluster of the job that a stand-in runs in.
-func here() *Cluster { return New("local", os.Getenv(storeVar)) }
+// jobCluster returns the cluster of the job that a stand-in runs in.
+func jobCluster() *Cluster { return New("local", os.Getenv(storeVar)) }
 
-// scontrolMain is the stand-in for what job scripts ask of scontrol. Its
-// `show hostnames` gives addresses in place of names: scripts take MASTER_ADDR
-// from it, and no resolver knows local1.
+// scontrolMain is the stand-in for the subcommands of scontrol that job scripts use.
+// Its `show hostnames` prints addresses in place of names, because scripts take
+// MASTER_ADDR from it and no resolver knows local1.
 func scontrolMain(args []string) int {
 	ctx := context.Background()
 	verb := strings.Join(args[:min(2, len(args))], " ")
@@ -33,8 +34,8 @@ func scontrolMain(args []string) int {
 		for _, node := range nodes {
 			names.WriteString(hostname(node) + "\n")
 		}
-		// In one piece, as scontrol's buffer does: behind `| head -n1` a second write
-		// would be to a closed pipe, and pipefail would end the script.
+		// Print everything in one write, as scontrol does: behind `| head -n1` a second
+		// write would go to a closed pipe, and pipefail would end the script.
 		fmt.Print(names.String())
 	case verb == "show hostlist" && len(args) > 2:
 		var nodes []string
@@ -42,20 +43,20 @@ func scontrolMain(args []string) int {
 		fmt.Println(hostlist.Compress(nodes))
 	case verb == "show job" && len(args) > 2, verb == "show jobid" && len(args) > 2:
 		var j slurm.Job
-		if j, err = here().Job(ctx, slurm.JobID(args[2])); err == nil {
+		if j, err = jobCluster().Job(ctx, slurm.JobID(args[2])); err == nil {
 			fmt.Printf("JobId=%s JobName=%s\n   UserId=%s\n   JobState=%s Reason=%s\n   Requeue=1 Restarts=%d ExitCode=%s\n   NumNodes=%d\n   NodeList=%s\n   WorkDir=%s\n   StdErr=%s\n   StdOut=%s\n",
 				j.ID, j.Name, j.User, j.State, j.Reason, j.Restarts, code(j), j.NumNodes, hostlist.Compress(j.Nodes), j.WorkDir, j.Stderr, j.Stdout)
 		}
 	case len(args) == 2 && args[0] == "requeue":
-		err = here().Requeue(ctx, slurm.JobID(args[1]))
+		err = jobCluster().Requeue(ctx, slurm.JobID(args[1]))
 	case len(args) == 2 && args[0] == "hold":
-		err = here().Hold(ctx, slurm.JobID(args[1]))
+		err = jobCluster().Hold(ctx, slurm.JobID(args[1]))
 	case len(args) == 2 && args[0] == "release":
-		err = here().Release(ctx, slurm.JobID(args[1]))
+		err = jobCluster().Release(ctx, slurm.JobID(args[1]))
 	default:
 		err = slurm.Sayf("`scontrol %s` is not known to the embedded back end, which runs jobs on this machine without Slurm", strings.Join(args, " "))
 	}
-	return told("scontrol", err)
+	return exitStatus("scontrol", err)
 }
 
 func code(j slurm.Job) string {
@@ -65,7 +66,8 @@ func code(j slurm.Job) string {
 	return *j.ExitCode
 }
 
-func told(command string, err error) int {
+// exitStatus reports err on standard error and returns the command's exit code.
+func exitStatus(command string, err error) int {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: error: %v\n", command, err)
 		return 1
@@ -78,19 +80,18 @@ func scancelMain(args []string) int {
 	failed := 0
 	for _, id := range args {
 		if strings.HasPrefix(id, "-") {
-			return told("scancel", slurm.Sayf("option %s is not known to the embedded back end", id))
+			return exitStatus("scancel", slurm.Sayf("option %s is not known to the embedded back end", id))
 		}
-		failed = max(failed, told("scancel", here().Cancel(context.Background(), slurm.JobID(id))))
+		failed = max(failed, exitStatus("scancel", jobCluster().Cancel(context.Background(), slurm.JobID(id))))
 	}
 	return failed
 }
 
-// sbatchMain is the stand-in for `sbatch [options] [script]` inside a job, as
-// chains of jobs use it.
+// sbatchMain is the stand-in for `sbatch [options] [script]` inside a job, which
+// scripts use to chain jobs.
 func sbatchMain(args []string) int {
 	var script []byte
 	var err error
-	parsable := false
 	options := args
 	if n := len(args); n > 0 && isFile(args[n-1]) {
 		options = args[:n-1]
@@ -98,17 +99,14 @@ func sbatchMain(args []string) int {
 	} else {
 		script, err = io.ReadAll(os.Stdin)
 	}
-	for _, o := range options {
-		parsable = parsable || o == "--parsable"
-	}
 	if err != nil {
-		return told("sbatch", err)
+		return exitStatus("sbatch", err)
 	}
-	id, err := here().Submit(context.Background(), slurm.Submission{Script: string(script), Args: options})
+	id, err := jobCluster().Submit(context.Background(), slurm.Submission{Script: string(script), Args: options})
 	if err != nil {
-		return told("sbatch", err)
+		return exitStatus("sbatch", err)
 	}
-	if !parsable {
+	if !slices.Contains(options, "--parsable") {
 		fmt.Print("Submitted batch job ")
 	}
 	fmt.Println(id)

@@ -13,30 +13,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// killWait is how long a job has between SIGTERM and SIGKILL: Slurm's KillWait,
-// shorter.
+// killWait is the time between SIGTERM and SIGKILL, as Slurm's KillWait but shorter.
 const killWait = 5 * time.Second
 
-// A runner runs one job on its nodes, from its batch script's start to the death
-// of its last process.
+// A runner runs one job on its nodes, from the start of its batch script to the end of
+// its last process.
 type runner struct {
 	store
 	sub submission
 	rec record
-	// batch is the script's process; ended carries how it ended.
+	// batch is the script's process; ended delivers its result.
 	batch *exec.Cmd
 	ended chan error
 	errs  *os.File // the job's standard error
 }
 
-// runMain is the runner's process: run DIR ID.
+// runMain is the main function of the runner process; args are DIR and ID.
 func runMain(args []string) int {
 	if len(args) != 2 {
 		return 2
 	}
 	r := runner{store: store{args[0]}}
 	id := slurm.JobID(args[1])
-	lock, ok, err := take(r.runLock(id))
+	lock, ok, err := acquire(r.runLock(id))
 	if err != nil || !ok {
 		return 1
 	}
@@ -55,18 +54,19 @@ func runMain(args []string) int {
 	return 0
 }
 
+// main runs the job and records its end.
 func (r *runner) main() error {
 	now := time.Now()
 	j := &r.rec.Job
 	j.State, j.Reason, j.StartedAt = slurm.Running, "None", &now
 	r.rec.Port = r.freePort(numbers(j.ID)[0])
-	// A script that asks for its own job finds it running, as under Slurm.
+	// A script that queries its own job must find it running, as under Slurm.
 	if err := r.setRecord(r.rec); err != nil {
 		return err
 	}
 	if err := r.start(); err != nil {
-		// sbatch accepts a job whose output or directory is not there; it then
-		// fails without a word.
+		// sbatch accepts a job whose output folder or directory does not exist; such a
+		// job then fails without a message.
 		r.free(j.ID, j.Nodes)
 		r.rec.end(slurm.Failed, "JobLaunchFailure", "0:53", time.Now())
 		fmt.Fprintf(os.Stderr, "runner: job %s: %v\n", j.ID, err)
@@ -119,9 +119,8 @@ func (r *runner) start() error {
 	return nil
 }
 
-// watch waits for the script's end, for orders and for the time limit, and
-// returns the state that the job ends in; "" means: as the script's exit code
-// says.
+// watch waits for the script's end, for orders and for the time limit. It returns the
+// state in which the job ends; "" means that the script's exit code decides.
 func (r *runner) watch() (state slurm.State, reason string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -156,13 +155,13 @@ func (r *runner) watch() (state slurm.State, reason string) {
 		switch {
 		case c.Cancel:
 			state, reason = slurm.Cancelled, "None"
-			r.say("")
+			r.logCancellation("")
 		case c.Requeue > r.rec.Requeued:
 			state, reason = slurm.Requeued, "None"
-			r.say(" DUE TO JOB REQUEUE")
+			r.logCancellation(" DUE TO JOB REQUEUE")
 		case limit > 0 && ran >= limit:
 			state, reason = slurm.Timeout, "TimeLimit"
-			r.say(" DUE TO TIME LIMIT")
+			r.logCancellation(" DUE TO TIME LIMIT")
 		default:
 			continue
 		}
@@ -172,15 +171,15 @@ func (r *runner) watch() (state slurm.State, reason string) {
 	}
 }
 
-// say writes slurmstepd's line about a job that is stopped, as people and
-// diagnoses know it.
-func (r *runner) say(why string) {
+// logCancellation writes slurmstepd's line about a job that is being stopped, which
+// people and diagnoses recognize.
+func (r *runner) logCancellation(why string) {
 	fmt.Fprintf(r.errs, "slurmstepd: error: *** JOB %s ON %s CANCELLED AT %s%s ***\n",
 		r.rec.Job.ID.Array(), r.rec.Job.Nodes[0], time.Now().Format("2006-01-02T15:04:05"), why)
 }
 
-// signal sends the signal that the job asked for ahead of its limit: to the
-// batch shell alone, or to all steps but not the shell.
+// signal sends the signal that --signal asks for ahead of the time limit: to the batch
+// shell alone, or to all steps but not to the shell.
 func (r *runner) signal(s signalAhead) {
 	sig, _ := signalNumber(s.Name)
 	if s.BatchOnly {
@@ -190,7 +189,7 @@ func (r *runner) signal(s signalAhead) {
 	signalAll(os.Getpid(), sig, r.rec.Batch)
 }
 
-// finish writes the end down.
+// finish records the end of the run.
 func (r *runner) finish(state slurm.State, reason string) error {
 	defer r.errs.Close()
 	now := time.Now()
@@ -217,13 +216,13 @@ func (r *runner) finish(state slurm.State, reason string) error {
 			state, reason = slurm.Failed, "NonZeroExitCode"
 		}
 	}
-	// The end is the last thing written: who sees it may remove the directory.
+	// Write the end last: whoever sees it may remove the directory.
 	r.free(r.rec.Job.ID, r.rec.Job.Nodes)
 	r.rec.end(state, reason, code, now)
 	return r.setRecord(r.rec)
 }
 
-// waitCode is how a process ended, as "code:signal".
+// waitCode returns the end of a process as "code:signal".
 func waitCode(err error) string {
 	if err == nil {
 		return "0:0"
