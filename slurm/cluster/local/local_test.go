@@ -359,6 +359,18 @@ func TestChainsOfJobs(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
+// A job submitted by another runs on after that one has ended, as under Slurm.
+func TestAJobOutlivesTheJobThatSubmittedIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\necho $SLURM_JOB_ID >started\nuntil [ -e finish ]; do sleep 0.05; done\n"), 0o755))
+	first, _ := b.output(t, "", `sbatch next.sh; until [ -s started ]; do sleep 0.05; done`)
+	require.Equal(t, slurm.Completed, first.State)
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "finish"), nil, 0o600))
+	j := b.until(t, "2", func(j slurm.Job) bool { return j.State.Ended() })
+	require.Equal(t, slurm.Completed, j.State)
+}
+
 func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

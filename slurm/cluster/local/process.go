@@ -10,7 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants lists the processes below pid, parents before children.
+// descendants lists the processes below pid, parents before children. It leaves out the
+// supervisor of a job that was submitted from within the job of pid, with everything that
+// the supervisor has started: that job goes on without the one that submitted it.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for p, parent := range parents() {
@@ -18,6 +20,7 @@ func descendants(pid int) []int {
 	}
 	var all []int
 	for next := children[pid]; len(next) > 0; {
+		next = slices.DeleteFunc(next, isSupervisor)
 		all = append(all, next...)
 		var below []int
 		for _, p := range next {

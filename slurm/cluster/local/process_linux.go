@@ -12,6 +12,12 @@ import (
 // that descendants lists all of them.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
+// isSupervisor reports whether a process supervises a job.
+func isSupervisor(pid int) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	return err == nil && strings.Contains(string(line), "\x00"+standinWord+"\x00supervise\x00")
+}
+
 // parents maps every process of the machine to its parent.
 func parents() map[int]int {
 	entries, err := os.ReadDir("/proc")

@@ -12,6 +12,12 @@ import (
 // dies may then outlive its job.
 func adoptOrphans() error { return nil }
 
+// isSupervisor reports whether a process supervises a job.
+func isSupervisor(pid int) bool {
+	line, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && strings.Contains(string(line), " "+standinWord+" supervise ")
+}
+
 // parents maps every process of the machine to its parent.
 func parents() map[int]int {
 	out, err := exec.Command("ps", "-axo", "pid=,ppid=").Output()
