@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -33,21 +34,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// a bench is a local cluster with a directory for its jobs.
-type bench struct {
+// A testCluster is a local cluster with a directory for its jobs.
+type testCluster struct {
 	*local.Cluster
 	dir, state string
 }
 
-func newBench(t *testing.T) bench {
+func newTestCluster(t *testing.T) testCluster {
 	t.Helper()
-	b := bench{dir: slurmtest.Dir(t), state: slurmtest.Dir(t)}
+	b := testCluster{dir: slurmtest.Dir(t), state: slurmtest.Dir(t)}
 	b.Cluster = local.New("here", b.state)
 	return b
 }
 
-// submit hands in body with directives, one to a word.
-func (b bench) submit(t *testing.T, directives, body string) slurm.JobID {
+// submit submits body as a script with the given directives, one a word.
+func (b testCluster) submit(t *testing.T, directives, body string) slurm.JobID {
 	t.Helper()
 	text := "#!/bin/bash\n"
 	for d := range strings.FieldsSeq(directives) {
@@ -59,7 +60,7 @@ func (b bench) submit(t *testing.T, directives, body string) slurm.JobID {
 	return id
 }
 
-func (b bench) until(t *testing.T, id slurm.JobID, ok func(slurm.Job) bool) slurm.Job {
+func (b testCluster) until(t *testing.T, id slurm.JobID, ok func(slurm.Job) bool) slurm.Job {
 	t.Helper()
 	var j slurm.Job
 	require.Eventually(t, func() bool {
@@ -72,7 +73,7 @@ func (b bench) until(t *testing.T, id slurm.JobID, ok func(slurm.Job) bool) slur
 }
 
 // output runs body to its end and returns what it wrote.
-func (b bench) output(t *testing.T, directives, body string) (slurm.Job, string) {
+func (b testCluster) output(t *testing.T, directives, body string) (slurm.Job, string) {
 	t.Helper()
 	id := b.submit(t, directives, body)
 	j := b.until(t, id, func(j slurm.Job) bool { return j.State.Ended() })
@@ -83,7 +84,7 @@ func (b bench) output(t *testing.T, directives, body string) (slurm.Job, string)
 
 func TestVariablesOfAJob(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	_, out := b.output(t, "--nodes=2 --ntasks-per-node=2 --gpus-per-node=4 --cpus-per-task=3 --time=10", `
 echo "$SLURM_JOB_ID $SLURM_NNODES $SLURM_NTASKS $SLURM_JOB_NODELIST $SLURM_GPUS_ON_NODE $SLURM_GPUS_PER_NODE $SLURM_TASKS_PER_NODE ${SLURM_RESTART_COUNT-unset} $SLURM_SUBMIT_DIR"
 scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\n' ' '; echo
@@ -94,11 +95,11 @@ srun -N1 -n1 -w local2 --gres=gpu:0 bash -c 'echo "one on $SLURMD_NODENAME, GPUs
 	require.Contains(t, out, "one on local2, GPUs none, step 1\n")
 }
 
-// The first name that scontrol gives is one to connect to, and each job has a
-// port of its own.
+// The first line of scontrol show hostnames is an address that programs can connect to,
+// and each job has a port of its own.
 func TestRendezvousOnOneHost(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	serve := `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 export MASTER_ADDR MASTER_PORT=${MASTER_PORT:-29500}
 set -euo pipefail
@@ -141,7 +142,7 @@ func TestSrun(t *testing.T) {
 		{"exports", "", `A=1; export A B=2; srun --export=A,C=3 bash -c 'echo "${A-none} ${B-none} ${C-none} ${SLURM_PROCID-none}"'`, "1 none 3 0\n"},
 		{"a directory", "", "srun --chdir=/ pwd", "/\n"},
 		{"options of one letter", "--nodes=2", "srun -N1 -n2 -l -K1 -u echo hi | sort", "0: hi\n1: hi\n"},
-		{"beside a step", "", "srun sleep 1 & srun --overlap --jobid=$SLURM_JOB_ID echo beside; wait", "beside\n"},
+		{"beside a step", "", "srun bash -c 'until [ -e go ]; do sleep 0.05; done' & srun --overlap --jobid=$SLURM_JOB_ID bash -c 'echo beside; touch go'; wait", "beside\n"},
 		{"an unknown option is refused", "", "srun --bogus=1 true 2>&1", "srun: error: unrecognized option '--bogus=1'\n"},
 		{"containers are refused", "", "srun --container-image=x true 2>&1", "srun: error: unrecognized option '--container-image=x'\n"},
 		{"too many nodes are refused", "", "srun -N2 true 2>&1", "srun: error: Only allocated 1 nodes asked for 2\n"},
@@ -150,13 +151,13 @@ func TestSrun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, out := newBench(t).output(t, c.directives, c.body)
+			_, out := newTestCluster(t).output(t, c.directives, c.body)
 			require.Equal(t, c.want, out)
 		})
 	}
 }
 
-// What a script asks of the commands that it finds, and what they answer.
+// The stand-ins of scontrol, scancel, sbatch and srun answer as Slurm's commands do.
 func TestCommandsInsideAJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, directives, body, want string }{
@@ -183,7 +184,7 @@ func TestCommandsInsideAJob(t *testing.T) {
 			if strings.Contains(c.want, "127.0.1.") && runtime.GOOS != "linux" {
 				t.Skip("all nodes have one address")
 			}
-			_, out := newBench(t).output(t, c.directives, c.body)
+			_, out := newTestCluster(t).output(t, c.directives, c.body)
 			require.Equal(t, c.want, out)
 		})
 	}
@@ -191,7 +192,7 @@ func TestCommandsInsideAJob(t *testing.T) {
 
 func TestABadExitEndsTheOthers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	begin := time.Now()
 	j, out := b.output(t, "--nodes=2", `srun --kill-on-bad-exit=1 bash -c '[ $SLURM_PROCID = 1 ] && exit 3; exec sleep 60' 2>&1`)
 	require.Equal(t, slurm.Failed, j.State)
@@ -203,7 +204,7 @@ func TestABadExitEndsTheOthers(t *testing.T) {
 
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	j, out := b.output(t, "--time=0:02 --signal=B:USR1@1", "trap 'echo warned' USR1; sleep 60 & wait; wait")
 	require.Equal(t, slurm.Timeout, j.State)
 	require.Equal(t, "0:0", *j.ExitCode)
@@ -213,7 +214,7 @@ func TestTimeLimit(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	for body, want := range map[string]string{"exit 0": "0:0", "exit 41": "41:0", "kill -9 $$": "0:9", "nosuchcommand": "127:0"} {
 		j, _ := b.output(t, "", body)
 		require.Equal(t, want, *j.ExitCode, body)
@@ -225,7 +226,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestRequeueStartsAnew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	id := b.submit(t, "--open-mode=append", `echo "run ${SLURM_RESTART_COUNT-first}"; [ "${SLURM_RESTART_COUNT-}" ] || sleep 60`)
 	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Running })
 	require.NoError(t, b.Requeue(t.Context(), id))
@@ -243,10 +244,10 @@ func TestRequeueStartsAnew(t *testing.T) {
 	require.ErrorContains(t, b.Requeue(t.Context(), fixed), "presently disabled")
 }
 
-// As slurmctld does: without the option such a job waits for ever.
+// Without --kill-on-invalid-dep such a job waits forever, as under Slurm.
 func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	fails := b.submit(t, "", "exit 1")
 	b.until(t, fails, func(j slurm.Job) bool { return j.State == slurm.Failed })
 	kept := b.submit(t, "--dependency=afterok:"+string(fails)+" --kill-on-invalid-dep=no", "true")
@@ -263,7 +264,7 @@ func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *te
 
 func TestAHeldJobShowsTheNodesThatItWasGiven(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	id := b.submit(t, "--nodes=3 --gpus-per-node=2 --hold", "true")
 	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "JobHeldUser" })
 	require.NoError(t, b.Update(t.Context(), id, slurm.Update{NumNodes: 2}))
@@ -277,7 +278,7 @@ func TestAHeldJobShowsTheNodesThatItWasGiven(t *testing.T) {
 
 func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	b.Size = 3
 	first := b.submit(t, "--nodes=2", "sleep 60")
 	j := b.until(t, first, func(j slurm.Job) bool { return j.State == slurm.Running })
@@ -290,11 +291,11 @@ func TestJobsShareTheMachineByWholeNodes(t *testing.T) {
 	require.ErrorContains(t, err, "configuration is not available: this machine stands for 3 nodes")
 }
 
-// What a job started goes with it, even what detached itself.
+// No process of a job survives it, not even one that has detached itself.
 func TestNothingOutlivesItsJob(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	id := b.submit(t, "", `setsid bash -c 'trap "" TERM HUP; echo $$ >stray; exec sleep 300' & sleep 0.5; exit 0`)
+	b := newTestCluster(t)
+	id := b.submit(t, "", `setsid bash -c 'trap "" TERM HUP; echo $$ >stray; exec sleep 300' & until [ -s stray ]; do sleep 0.02; done; exit 0`)
 	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
 	text, err := os.ReadFile(filepath.Join(b.dir, "stray"))
 	require.NoError(t, err)
@@ -303,15 +304,28 @@ func TestNothingOutlivesItsJob(t *testing.T) {
 	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, 10*time.Second, 20*time.Millisecond)
 }
 
-// A job goes on when its submitter is gone; when its supervisor and runner are
-// killed too it has lost its node, and one that waited is taken up again.
+// age sets back the time at which a job was submitted by an hour.
+func (b testCluster) age(t *testing.T, id slurm.JobID) {
+	t.Helper()
+	path := filepath.Join(b.state, "jobs", string(id), string(id)+".json")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	record := map[string]any{}
+	require.NoError(t, json.Unmarshal(text, &record))
+	record["Job"].(map[string]any)["submitted_at"] = time.Now().Add(-time.Hour)
+	text, err = json.Marshal(record)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+}
+
+// A job survives the process that submitted it. A job whose supervisor and runner are
+// killed has lost its node. A waiting job whose supervisor is killed gets a new one.
 func TestJobsSurviveTheirKeepers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	running := b.submit(t, "", "sleep 300")
 	waiting := b.submit(t, "--hold", "echo taken up")
 	b.until(t, running, func(j slurm.Job) bool { return j.State == slurm.Running })
-	time.Sleep(2100 * time.Millisecond) // a job this young may still get its supervisor
 	kill := func(words ...string) {
 		t.Helper()
 		out, err := exec.Command("pgrep", "-f", strings.Join(words, " ")).Output()
@@ -322,8 +336,9 @@ func TestJobsSurviveTheirKeepers(t *testing.T) {
 		}
 	}
 	kill("__standin supervise", b.state, string(waiting))
+	b.age(t, waiting) // a young job is given time for its first supervisor to start
 	kill("__standin supervise", b.state, string(running))
-	other := bench{local.New("again", b.state), b.dir, b.state}
+	other := testCluster{local.New("again", b.state), b.dir, b.state}
 	j, err := other.Job(t.Context(), running)
 	require.NoError(t, err)
 	require.Equal(t, slurm.Running, j.State, "the runner goes on without a supervisor")
@@ -335,11 +350,11 @@ func TestJobsSurviveTheirKeepers(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
-// Nobody can cancel a job whose records were removed: it does not wait for its
-// time, and does not bring the folder back.
+// Nobody can cancel a job whose records were removed, so it stops waiting and does not
+// create the folder again.
 func TestAWaitingJobEndsWithItsRecords(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	id := b.submit(t, "--begin=now+1hour", "true")
 	b.until(t, id, func(j slurm.Job) bool { return j.Reason == "BeginTime" })
 	require.NoError(t, os.RemoveAll(b.state))
@@ -351,7 +366,7 @@ func TestAWaitingJobEndsWithItsRecords(t *testing.T) {
 
 func TestChainsOfJobs(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\n#SBATCH --output=next.out\necho next\n"), 0o755))
 	_, out := b.output(t, "", `n=$(sbatch --parsable --dependency=afterok:$SLURM_JOB_ID next.sh); echo "next is $n"; scontrol show job $SLURM_JOB_ID | grep -o 'JobState=[A-Z]*'`)
 	require.Equal(t, "next is 2\nJobState=RUNNING\n", out)
@@ -359,10 +374,10 @@ func TestChainsOfJobs(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
-// A job submitted by another runs on after that one has ended, as under Slurm.
+// A job that another job submitted runs on after that job has ended, as under Slurm.
 func TestAJobOutlivesTheJobThatSubmittedIt(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestCluster(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "next.sh"), []byte("#!/bin/bash\necho $SLURM_JOB_ID >started\nuntil [ -e finish ]; do sleep 0.05; done\n"), 0o755))
 	first, _ := b.output(t, "", `sbatch next.sh; until [ -s started ]; do sleep 0.05; done`)
 	require.Equal(t, slurm.Completed, first.State)
@@ -371,11 +386,12 @@ func TestAJobOutlivesTheJobThatSubmittedIt(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
-func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
+func TestSubmissionsAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	got := make(chan slurm.JobID, 100)
-	for range 100 {
+	b := newTestCluster(t)
+	const number = 8
+	got := make(chan slurm.JobID, number)
+	for range number {
 		go func() {
 			id, err := b.Submit(context.Background(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --hold\n", Dir: b.dir})
 			if err != nil {
@@ -385,7 +401,7 @@ func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
 		}()
 	}
 	seen := map[slurm.JobID]bool{}
-	for range 100 {
+	for range number {
 		id := <-got
 		require.True(t, slurm.IsJobID(string(id)), "%s", id)
 		require.False(t, seen[id], "%s twice", id)

@@ -1,10 +1,13 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// asked is what a script with these directives asks a machine of 8 nodes with 4 GPUs.
-func asked(directives string, args ...string) (request, error) {
+// requestOf reads a script with these directives for a machine of 8 nodes with 4 GPUs each.
+func requestOf(directives string, args ...string) (request, error) {
 	script := "#!/bin/bash\n"
 	for d := range strings.FieldsSeq(directives) {
 		script += "#SBATCH " + d + "\n"
@@ -53,7 +56,7 @@ func TestWhatAScriptAsksFor(t *testing.T) {
 		"--ntasks-per-gpu=3 --exclusive":                 {1, 0, 0, 0, 1, 0},
 		"--nodes=2 --nodes=5 --signal=USR1":              {5, 0, 0, 0, 5, 0},
 	} {
-		r, err := asked(directives)
+		r, err := requestOf(directives)
 		require.NoError(t, err, directives)
 		require.Equal(t, want, [6]int{r.Nodes, r.NTasks, r.TasksPerNode, r.GPUsPerNode, r.tasks(), int(r.TimeLimit.Seconds())}, directives)
 	}
@@ -64,10 +67,10 @@ func TestWhatAScriptAsksFor(t *testing.T) {
 		"--dependency=afterok": "Job dependency problem", "--dependency=x:1": "Job dependency problem", "--dependency=afterok:x": "no job id", "--array=5-1": "array",
 		"--array=x": "array", "--array=1-x": "array", "--array=1-4:0": "array", "--array=1-1001": "array", "--array=1%0": "array", "--array=1%x": "array", "--array=-1": "array",
 	} {
-		_, err := asked(directives)
+		_, err := requestOf(directives)
 		require.ErrorContains(t, err, says, directives)
 	}
-	r, err := asked("--job-name=a --signal=B:USR1@300 --open-mode=append --hold --no-requeue --kill-on-invalid-dep=yes", "--job-name=b", "--requeue", "--open-mode=truncate")
+	r, err := requestOf("--job-name=a --signal=B:USR1@300 --open-mode=append --hold --no-requeue --kill-on-invalid-dep=yes", "--job-name=b", "--requeue", "--open-mode=truncate")
 	require.NoError(t, err)
 	require.Equal(t, signalAhead{true, "USR1", 5 * time.Minute}, r.Signal)
 	require.Equal(t, []bool{true, true, true, false}, []bool{r.Hold, r.Requeue, r.KillOnInvalidDep, r.Append})
@@ -94,7 +97,7 @@ func TestTheElementsOfAnArray(t *testing.T) {
 	for array, want := range map[string][]int{
 		"0": {0}, "3,1,3": {1, 3}, "1-3": {1, 2, 3}, "0-7:3": {0, 3, 6}, "1000": {1000}, "5-5,2%4": {2, 5},
 	} {
-		r, err := asked("--array=" + array)
+		r, err := requestOf("--array=" + array)
 		require.NoError(t, err, array)
 		require.Equal(t, want, r.Array, array)
 		require.Equal(t, strings.Contains(array, "%"), r.ArrayLimit == 4, array)
@@ -106,14 +109,14 @@ func TestTheElementsOfAnArray(t *testing.T) {
 			require.Equal(t, "/w/slurm-7_"+strconv.Itoa(want[i])+".out", one.Job.Stdout)
 		}
 	}
-	r, err := asked("--hold --time=5 --nodes=2 --gpus-per-node=4 --output=o-%j --chdir=sub")
+	r, err := requestOf("--hold --time=5 --nodes=2 --gpus-per-node=4 --output=o-%j --chdir=sub")
 	require.NoError(t, err)
 	j := newRecords("7", 7, submission{Request: r, Dir: "/w"})[0].Job
 	require.Equal(t, []string{"/w/sub", "/w/sub/o-7", "/w/sub/o-7", "JobHeldUser"}, []string{j.WorkDir, j.Stdout, j.Stderr, j.Reason})
 	require.Equal(t, []int{2, 8, 300}, []int{j.NumNodes, j.GPUs, int(*j.TimeLimitS)})
 }
 
-// What is kept of a submission: its folder, its environment, and the token in its comment.
+// A stored submission has its folder, its environment, and the token in its comment.
 func TestWhatIsKeptOfASubmission(t *testing.T) {
 	t.Parallel()
 	c := New("here", slurmtest.Dir(t))
@@ -137,8 +140,8 @@ func TestWhatIsKeptOfASubmission(t *testing.T) {
 	}
 }
 
-// kept are jobs in these states, numbered from 1, that nobody starts.
-func kept(t *testing.T, states ...slurm.State) *Cluster {
+// storedJobs stores jobs in these states, numbered from 1, without starting them.
+func storedJobs(t *testing.T, states ...slurm.State) *Cluster {
 	t.Helper()
 	c := New("here", slurmtest.Dir(t))
 	for i, state := range states {
@@ -156,9 +159,28 @@ func kept(t *testing.T, states ...slurm.State) *Cluster {
 	return c
 }
 
+// Simultaneous submissions get different numbers, and each gets its whole job.
+func TestAHundredSubmissionsAtOnceGetAHundredNumbers(t *testing.T) {
+	t.Parallel()
+	c := New("here", slurmtest.Dir(t))
+	got := make([]slurm.JobID, 100)
+	errs := make([]error, len(got))
+	var all sync.WaitGroup
+	for i := range got {
+		all.Go(func() { got[i], errs[i] = c.store.add(submission{}, "#!/bin/sh\n") })
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	slices.SortFunc(got, compareIDs)
+	kept, err := c.store.ids()
+	require.NoError(t, err)
+	require.Equal(t, got, kept)
+	require.Len(t, slices.Compact(got), 100)
+}
+
 func TestWhenADependencyIsMet(t *testing.T) {
 	t.Parallel()
-	c := kept(t, slurm.Pending, slurm.Running, slurm.Completed, slurm.Failed)
+	c := storedJobs(t, slurm.Pending, slurm.Running, slurm.Completed, slurm.Failed)
 	for dependency, want := range map[string][2]bool{ // met, never
 		"":                       {true, false},
 		"after:1":                {false, false},
@@ -193,7 +215,7 @@ func TestWhenADependencyIsMet(t *testing.T) {
 
 func TestEndedJobsAreFoundAndNotChanged(t *testing.T) {
 	t.Parallel()
-	c := kept(t, slurm.Completed, slurm.Failed)
+	c := storedJobs(t, slurm.Completed, slurm.Failed)
 	for token, want := range map[string]slurm.JobID{"t1": "1", "t2": "2", "t3": "", "": ""} {
 		id, ok, err := c.Find(t.Context(), token, time.Now())
 		require.NoError(t, err)
@@ -226,7 +248,8 @@ func TestEndedJobsAreFoundAndNotChanged(t *testing.T) {
 	}
 }
 
-// supervised makes jobs of which a supervisor lives: nothing is done with them but what is asked.
+// supervised holds the supervisor locks of jobs, so that they count as supervised while
+// nothing but the test changes them.
 func supervised(t *testing.T, c *Cluster, ids ...slurm.JobID) {
 	t.Helper()
 	for _, id := range ids {
@@ -237,10 +260,10 @@ func supervised(t *testing.T, c *Cluster, ids ...slurm.JobID) {
 	}
 }
 
-// What may be asked of a job that waits, and of one that runs, and how it shows.
+// Which orders a waiting and a running job accept, and how they show.
 func TestWhatIsAskedOfAJob(t *testing.T) {
 	t.Parallel()
-	c := kept(t, slurm.Pending, slurm.Running)
+	c := storedJobs(t, slurm.Pending, slurm.Running)
 	supervised(t, c, "1", "2")
 	words := "mine"
 	for _, tt := range []struct {
@@ -284,10 +307,10 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 	require.False(t, c.store.control("1").Cancel)
 }
 
-// A job whose processes are gone has lost its node, and gives it back. It runs
-// alone: a process that another test starts meanwhile holds the lock for a moment.
+// A job whose processes are gone has lost its node and releases it. The test runs alone
+// because a process that another test forks meanwhile inherits the lock for a moment.
 func TestAJobWithoutProcessesHasLostItsNode(t *testing.T) {
-	c := kept(t, slurm.Running, slurm.Running)
+	c := storedJobs(t, slurm.Running, slurm.Running)
 	runs := map[slurm.JobID]*os.File{}
 	for _, id := range []slurm.JobID{"1", "2"} {
 		lock, ok, err := acquire(c.store.runLock(id))
@@ -343,10 +366,10 @@ func TestNodesAreNumbered(t *testing.T) {
 	require.Equal(t, "127.0.1.1", hostname("127.0.1.1"))
 }
 
-// The nodes of a machine are given to jobs whole, and told as they are.
+// Jobs get whole nodes, and the list of nodes shows it.
 func TestWhichNodesAreFree(t *testing.T) {
 	t.Parallel()
-	c := kept(t, slurm.Completed)
+	c := storedJobs(t, slurm.Completed)
 	c.Size = 3
 	held, err := c.store.allocate("1", 2, 3)
 	require.NoError(t, err)

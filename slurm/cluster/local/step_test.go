@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// placed is where the tasks of a step run: "local1:0,1 local2:2".
-func placed(s step) string {
+// placement describes where the tasks of a step run: "local1:0,1 local2:2".
+func placement(s step) string {
 	var nodes []string
 	tasks := map[string][]string{}
 	for _, t := range s.tasks() {
@@ -58,11 +58,11 @@ func TestWhereAnSrunStartsItsTasks(t *testing.T) {
 	} {
 		s, err := readStep(strings.Fields(c.args), environOf(strings.Fields(c.job)), []string{"local1", "local2"})
 		require.NoError(t, err, c.args)
-		require.Equal(t, c.want, placed(s), "%s: %s", c.job, c.args)
+		require.Equal(t, c.want, placement(s), "%s: %s", c.job, c.args)
 	}
 }
 
-// What else of srun's options counts here, as they are written together or apart.
+// The other options of srun, joined and separate.
 func TestWhatAnSrunIsTold(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]step{
@@ -115,7 +115,8 @@ func TestWhatAnSrunIsTold(t *testing.T) {
 	}
 }
 
-// What --export leaves of an environment: what Slurm itself sets always comes along.
+// --export filters an environment, but the variables that Slurm itself sets are always
+// exported.
 func TestWhatIsExported(t *testing.T) {
 	t.Parallel()
 	around := []string{"A=1", "B=2", "HOME=/h", "MEGATRON_LOCAL_DIR=/s", "PATH=/p", "SLURM_JOB_ID=7", "USER=u"}
@@ -133,7 +134,8 @@ func TestWhatIsExported(t *testing.T) {
 	}), "secrets and another job's variables stay outside")
 }
 
-// The variables that tell a script what it was given: one that means nothing is not set.
+// The batch script's variables describe its allocation; a variable without a meaning is
+// not set.
 func TestTheVariablesOfAScript(t *testing.T) {
 	t.Parallel()
 	started := time.Unix(1_750_000_000, 0)
@@ -147,7 +149,7 @@ func TestTheVariablesOfAScript(t *testing.T) {
 		"--account=a --qos=q --dependency=after:1": "SLURM_JOB_ACCOUNT=a SLURM_JOB_QOS=q SLURM_JOB_DEPENDENCY=after:1 SLURM_JOB_PARTITION=local",
 		"--partition=p --job-name=n":               "SLURM_JOB_PARTITION=p SLURM_JOB_NAME=n",
 	} {
-		r, err := asked("--nodes=2 " + directives)
+		r, err := requestOf("--nodes=2 " + directives)
 		require.NoError(t, err)
 		sub := submission{Request: r, Dir: "/w", Env: []string{"PATH=/usr/bin"}, User: "u"}
 		rec := newRecords("7", 7, sub)[0]
@@ -164,7 +166,7 @@ func TestTheVariablesOfAScript(t *testing.T) {
 	for array, want := range map[string][]string{ // the last element's: count, least, most, step
 		"4": {"1", "4", "4", ""}, "1-7:3": {"3", "1", "7", "3"},
 	} {
-		r, err := asked("--array=" + array)
+		r, err := requestOf("--array=" + array)
 		require.NoError(t, err)
 		sub := submission{Request: r}
 		all := newRecords("7", 7, sub)
@@ -177,10 +179,10 @@ func TestTheVariablesOfAScript(t *testing.T) {
 	}
 }
 
-// Why a job does not start yet, in Slurm's words.
+// waitingReason says in Slurm's words why a job does not start yet.
 func TestWhyAJobWaits(t *testing.T) {
 	t.Parallel()
-	c := kept(t, slurm.Running, slurm.Failed)
+	c := storedJobs(t, slurm.Running, slurm.Failed)
 	for name, tt := range map[string]struct {
 		request request
 		nodes   int
