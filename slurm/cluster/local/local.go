@@ -259,7 +259,6 @@ func (s store) nodeFailed(r *record) error {
 // end records in r that the job has ended.
 func (r *record) end(state slurm.State, reason, code string, at time.Time) {
 	r.Job.State, r.Job.Reason, r.Job.ExitCode, r.Job.EndedAt = state, reason, &code, &at
-	r.Batch = 0
 }
 
 // view returns the job as callers see it.

@@ -72,10 +72,6 @@ func (r *runner) main() error {
 		fmt.Fprintf(os.Stderr, "runner: job %s: %v\n", j.ID, err)
 		return r.setRecord(r.rec)
 	}
-	r.rec.Batch = r.batch.Process.Pid
-	if err := r.setRecord(r.rec); err != nil {
-		return err
-	}
 	state, reason := r.watch()
 	killAll()
 	return r.finish(state, reason)
@@ -183,10 +179,10 @@ func (r *runner) logCancellation(why string) {
 func (r *runner) signal(s signalAhead) {
 	sig, _ := signalNumber(s.Name)
 	if s.BatchOnly {
-		_ = syscall.Kill(r.rec.Batch, sig)
+		_ = r.batch.Process.Signal(sig)
 		return
 	}
-	signalAll(os.Getpid(), sig, r.rec.Batch)
+	signalAll(os.Getpid(), sig, r.batch.Process.Pid)
 }
 
 // finish records the end of the run.
@@ -206,7 +202,6 @@ func (r *runner) finish(state slurm.State, reason string) error {
 		j.Restarts++
 		r.free(j.ID, j.Nodes)
 		j.State, j.Reason, j.StartedAt, j.Nodes = slurm.Pending, "BeginTime", nil, []string{}
-		r.rec.Batch = 0
 		return r.setRecord(r.rec)
 	}
 	code := "0:0"

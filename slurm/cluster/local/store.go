@@ -41,8 +41,6 @@ type record struct {
 	Requeued int
 	// Earlier lists the runs that those orders ended.
 	Earlier []slurm.Run `json:",omitempty"`
-	// Batch is the process id of the batch script while it runs.
-	Batch int
 	// Port is the job's MASTER_PORT.
 	Port int
 }
