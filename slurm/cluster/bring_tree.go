@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -334,7 +333,7 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 		if err := c.mkdir(ctx, stage); err != nil {
 			return d, withOp("sync", err)
 		}
-		if d.rsync && lookIn(os.Environ(), "rsync") != "" {
+		if d.rsync && lookIn(r.environ(), "rsync") != "" {
 			err = r.sendByRsync(ctx, t, d.toSend, stage)
 		} else {
 			err = r.sendByTar(ctx, t, d.toSend, stage)

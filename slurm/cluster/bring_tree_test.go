@@ -46,9 +46,9 @@ func paths(all []cluster.TreeChange) []string {
 	return names
 }
 
-// playedSSH stands in for ssh: it takes the options that ours is given, and hands what is
-// to be run to a shell, as sshd does with a login's.
-const playedSSH = `#!/bin/bash
+// fakeSSH stands in for ssh. It accepts the options that the program passes to ssh, and
+// hands the remote command to a shell, as sshd does.
+const fakeSSH = `#!/bin/bash
 while [ "$1" != -- ] && [[ $1 == -* ]]; do case $1 in -T) shift ;; *) shift 2 ;; esac; done
 [ "$1" = -- ] && shift
 [ "$1" = login ] || { echo "ssh: Could not resolve hostname $1" >&2; exit 255; }
@@ -57,11 +57,13 @@ export PATH=/usr/local/bin:/usr/bin:/bin
 exec /bin/sh -c "$*"
 `
 
-// treeFar is a tree of hostile names, a cluster behind a real sshd, or an ssh that is
-// played where tests are to be short, and an empty place there.
-func treeFar(t *testing.T) (far *cluster.CLI, dir, to string) {
+// treeFar returns a cluster behind a real sshd (with -short, behind fakeSSH), a tree of
+// hostile names, an empty place for it on the cluster, and the PATH in which ssh is found.
+func treeFar(t *testing.T) (far *cluster.CLI, dir, to, path string) {
 	t.Helper()
+	t.Parallel()
 	o := cluster.SSHOptions{Host: "login", User: "alice"}
+	path = os.Getenv("PATH")
 	var work string
 	if testing.Short() {
 		for _, name := range []string{"rsync", "flock", "sha256sum"} {
@@ -70,8 +72,8 @@ func treeFar(t *testing.T) (far *cluster.CLI, dir, to string) {
 			}
 		}
 		bin := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(playedSSH), 0o755))
-		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte(fakeSSH), 0o755))
+		path = bin + ":" + path
 		o.Config, work = "/dev/null", t.TempDir()
 	} else {
 		real := slurmtest.Start(t, slurmtest.Options{})
@@ -79,6 +81,7 @@ func treeFar(t *testing.T) (far *cluster.CLI, dir, to string) {
 	}
 	far, err := cluster.NewSSH("far", o)
 	require.NoError(t, err)
+	cluster.SetSSHPath(t, far, path)
 	there, err := os.MkdirTemp(work, "sync there'$(x) ")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(there, 0o777))
@@ -86,7 +89,7 @@ func treeFar(t *testing.T) (far *cluster.CLI, dir, to string) {
 	for _, name := range hostileNames {
 		write(t, dir, name, "content of "+name)
 	}
-	return far, dir, filepath.Join(there, "Megatron LM")
+	return far, dir, filepath.Join(there, "Megatron LM"), path
 }
 
 func bring(ctx context.Context, t *testing.T, far *cluster.CLI, dir, to string) (cluster.TreeDifference, error) {
@@ -99,19 +102,21 @@ func bring(ctx context.Context, t *testing.T, far *cluster.CLI, dir, to string) 
 }
 
 func TestATreeIsBroughtOverSSH(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"rsync", "tar"} {
 		t.Run(way, func(t *testing.T) {
-			far, dir, to := treeFar(t)
+			far, dir, to, path := treeFar(t)
 			if way == "tar" { // this machine has no rsync
 				bin := t.TempDir()
-				for _, name := range []string{"ssh", "git", "sh", "tr", "head", "mkdir", "chmod"} {
-					program, err := exec.LookPath(name)
-					require.NoError(t, err)
-					require.NoError(t, os.Symlink(program, filepath.Join(bin, name)))
+				ssh, err := exec.LookPath("ssh")
+				if testing.Short() {
+					ssh, err = filepath.Join(filepath.SplitList(path)[0], "ssh"), nil
 				}
-				t.Setenv("PATH", bin)
+				require.NoError(t, err)
+				require.NoError(t, os.Symlink(ssh, filepath.Join(bin, "ssh")))
+				cluster.SetSSHPath(t, far, bin)
 			}
-			git(t, dir, "init", "-q")
+			git(t, dir, "init", "-q", "--template=")
 			write(t, dir, ".gitignore", "/out/\n*.pyc\n")
 			write(t, dir, ".megatronopsignore", "/secrets/\n")
 			write(t, dir, "out/log.txt", "x")
@@ -198,7 +203,7 @@ func TestATreeIsBroughtOverSSH(t *testing.T) {
 // A transfer that breaks off leaves the tree there as it was, or, while files are put
 // in place, is finished by the next.
 func TestATransferThatBreaksOff(t *testing.T) {
-	far, dir, to := treeFar(t)
+	far, dir, to, path := treeFar(t)
 	_, err := bring(t.Context(), t, far, dir, to)
 	require.NoError(t, err)
 	write(t, dir, "train.py", "new")
@@ -207,7 +212,7 @@ func TestATransferThatBreaksOff(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		bin := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\necho 'rsync: connection unexpectedly closed' >&2\nexit 12\n"), 0o755))
-		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		cluster.SetSSHPath(t, far, bin+":"+path)
 		_, err := bring(t.Context(), t, far, dir, to)
 		require.ErrorContains(t, err, "the tree there is as it was: rsync: connection unexpectedly closed")
 		there, err := os.ReadFile(filepath.Join(to, "..."))
@@ -217,7 +222,7 @@ func TestATransferThatBreaksOff(t *testing.T) {
 	t.Run("with less than was sent", func(t *testing.T) {
 		bin := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
-		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		cluster.SetSSHPath(t, far, bin+":"+path)
 		_, err := bring(t.Context(), t, far, dir, to)
 		require.ErrorContains(t, err, "arrived otherwise than it was read, and the tree there is as it was")
 	})
@@ -240,7 +245,7 @@ func TestATransferThatBreaksOff(t *testing.T) {
 }
 
 func TestNothingIsWrittenBehindALinkThere(t *testing.T) {
-	far, dir, to := treeFar(t)
+	far, dir, to, _ := treeFar(t)
 	_, err := bring(t.Context(), t, far, dir, to)
 	require.NoError(t, err)
 	elsewhere := filepath.Join(filepath.Dir(to), "elsewhere")
@@ -262,7 +267,7 @@ func TestNothingIsWrittenBehindALinkThere(t *testing.T) {
 }
 
 func TestOneSyncAtATime(t *testing.T) {
-	far, dir, to := treeFar(t)
+	far, dir, to, path := treeFar(t)
 	_, err := bring(t.Context(), t, far, dir, to)
 	require.NoError(t, err)
 	write(t, dir, "x", "x")
@@ -271,7 +276,7 @@ func TestOneSyncAtATime(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, exec.Command("mkfifo", gate+"1", gate+"2").Run())
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\nread x <"+gate+"1\nread x <"+gate+"2\nexec "+real+" \"$@\"\n"), 0o755))
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	cluster.SetSSHPath(t, far, bin+":"+path)
 	first := make(chan error, 1)
 	go func() { _, err := bring(t.Context(), t, far, dir, to); first <- err }()
 	open := func(which string) {
@@ -290,6 +295,7 @@ func TestOneSyncAtATime(t *testing.T) {
 
 // A folder that is no repository is read by the same rules.
 func TestAFolderThatIsNoRepository(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, ".gitignore", "*.log\n")
 	write(t, dir, "a.py", "")
@@ -309,11 +315,12 @@ func TestAFolderThatIsNoRepository(t *testing.T) {
 
 // Whoever breaks a sync off does not wait for a host that says nothing.
 func TestASyncThatIsBrokenOffWaitsForNoHost(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o755))
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	far, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login"})
 	require.NoError(t, err)
+	cluster.SetSSHPath(t, far, bin+":"+os.Getenv("PATH"))
 	ctx, breakOff := context.WithCancel(t.Context())
 	breakOff()
 	_, err = far.BringTree(ctx, &cluster.SourceTree{}, "/w", "alice@laptop", cluster.GitSource{})

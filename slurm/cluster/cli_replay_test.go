@@ -59,6 +59,7 @@ func golden(t *testing.T, name, text string) {
 // What is made of each release's own answers: the queue, the accounts, each whole
 // job, nodes and partitions.
 func TestCLIReadsEveryRelease(t *testing.T) {
+	t.Parallel()
 	for _, release := range slurmtest.Releases {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +118,7 @@ func TestCLIReadsEveryRelease(t *testing.T) {
 // Every submission that a release was seen to refuse is refused in Slurm's words,
 // with what to do in both languages; what it accepted is a job.
 func TestCLITellsEveryRecordedRefusal(t *testing.T) {
+	t.Parallel()
 	for _, release := range slurmtest.Releases {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()

@@ -451,5 +451,6 @@ func conform(t *testing.T, s site, only ...func(int) bool) {
 }
 
 func TestLocalConforms(t *testing.T) {
+	t.Parallel()
 	conform(t, site{backend: local.New("here", slurmtest.Dir(t)), dir: slurmtest.Dir(t), lacks: []string{"components"}})
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,9 +24,12 @@ import (
 // sees it.
 func replayed(t *testing.T, release string, apis ...int) (*slurmtest.REST, site) {
 	t.Helper()
-	r := slurmtest.ReplayREST(t, release, "alice", local.New("behind", slurmtest.Dir(t)), apis...)
+	base := slurmtest.Dir(t)
+	work := filepath.Join(base, "work")
+	require.NoError(t, os.Mkdir(work, 0o755))
+	r := slurmtest.ReplayREST(t, release, "alice", local.New("behind", filepath.Join(base, "state")), apis...)
 	return r, site{
-		backend: restAs(t, r, "alice", slurmtest.GoodToken), dir: slurmtest.Dir(t), lacks: []string{"test", "exec", "requeue", "components"},
+		backend: restAs(t, r, "alice", slurmtest.GoodToken), dir: work, lacks: []string{"test", "exec", "requeue", "components"},
 		environ: func() []string { return []string{"PATH=/usr/bin:/bin"} },
 	}
 }
@@ -39,6 +44,7 @@ func restAs(t *testing.T, r *slurmtest.REST, user, token string) *cluster.REST {
 // Every release's slurmrestd is spoken in the newest version that both sides
 // know, and behaves as every other back end does.
 func TestRESTConformsInEveryRelease(t *testing.T) {
+	t.Parallel()
 	newest := len(slurmtest.Releases) - 1
 	for k, release := range slurmtest.Releases {
 		t.Run(release, func(t *testing.T) {
@@ -61,6 +67,7 @@ func TestRESTConformsInEveryRelease(t *testing.T) {
 
 // The controller tells its own figures over the API as sdiag does.
 func TestRESTTellsHowBusyTheControllerIs(t *testing.T) {
+	t.Parallel()
 	for release, want := range map[string]slurm.ControllerLoad{
 		"22.05": {Threads: 3, Pending: 20, Running: 10, CycleMicro: 75},
 		"23.11": {Threads: 2, AgentQueue: 18, Pending: 20, Running: 11, CycleMicro: 84},
@@ -79,6 +86,7 @@ func TestRESTTellsHowBusyTheControllerIs(t *testing.T) {
 // version as the newest release speaks it that knows it.
 func everyAPI(t *testing.T, test func(t *testing.T, r *slurmtest.REST, s site, api int)) {
 	t.Helper()
+	t.Parallel()
 	spoken := map[int]bool{}
 	for _, release := range slices.Backward(slurmtest.Releases) {
 		for _, api := range slurmtest.APIs(t, release) {
@@ -208,6 +216,7 @@ func TestRESTSaysEveryOptionAsTheVersionTakesIt(t *testing.T) {
 // Which partition is the default one is told by two versions only; else the
 // configuration does.
 func TestRESTFindsTheDefaultPartition(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		release    string
 		apis       []int
@@ -232,6 +241,7 @@ func TestRESTFindsTheDefaultPartition(t *testing.T) {
 
 // What is made of each recorded document, in each API version of each release.
 func TestRESTReadsEveryRelease(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	for _, release := range slurmtest.Releases {
 		for _, api := range slurmtest.APIs(t, release) {

@@ -134,7 +134,7 @@ func listFiles(ctx context.Context, dir string, excludes []string) ([]string, er
 			return nil, localError("git", lang.Said(err))
 		}
 		defer os.RemoveAll(empty)
-		if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "init", "--quiet", "--bare", empty), env: gitEnviron()}); err != nil || r.code != 0 {
+		if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "init", "--quiet", "--bare", "--template=", empty), env: gitEnviron()}); err != nil || r.code != 0 {
 			return nil, errors.Join(err, localError("git", lang.Same(strings.TrimSpace(r.stderr))))
 		}
 		repository = []string{"--git-dir=" + empty, "--work-tree=" + dir}

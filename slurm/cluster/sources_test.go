@@ -17,7 +17,7 @@ import (
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	git(t, dir, "init", "-q")
+	git(t, dir, "init", "-q", "--template=")
 	write(t, dir, "a.py", "one\n")
 	git(t, dir, "add", "a.py")
 	git(t, dir, "commit", "-qm", "one")
@@ -26,33 +26,35 @@ func repository(t *testing.T) string {
 
 // The source of a job tells what its commit does not hold, and no more than can be read.
 func TestTheSourceOfAJob(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name         string
-		change       func(dir string)
+		change       func(t *testing.T, dir string)
 		changed, cut bool
 		files        int
 		diff         string
 	}{
-		{"as it was committed", func(string) {}, false, false, 0, ""},
-		{"edited", func(dir string) { write(t, dir, "a.py", "two\n") }, true, false, 0, "+two"},
-		{"a new file", func(dir string) { write(t, dir, "b.py", "") }, true, false, 1, ""},
-		{"a new file and an edited one", func(dir string) { write(t, dir, "b.py", ""); write(t, dir, "a.py", "two\n") }, true, false, 1, "+two"},
-		{"what a sync keeps there", func(dir string) { write(t, dir, ".megatron-ops/lock", "") }, false, false, 0, ""},
-		{"edited at length", func(dir string) { write(t, dir, "a.py", strings.Repeat("a line\n", 5000)) }, true, true, 0, "+a line"},
-		{"a hundred new files", func(dir string) {
+		{"as it was committed", func(*testing.T, string) {}, false, false, 0, ""},
+		{"edited", func(t *testing.T, dir string) { write(t, dir, "a.py", "two\n") }, true, false, 0, "+two"},
+		{"a new file", func(t *testing.T, dir string) { write(t, dir, "b.py", "") }, true, false, 1, ""},
+		{"a new file and an edited one", func(t *testing.T, dir string) { write(t, dir, "b.py", ""); write(t, dir, "a.py", "two\n") }, true, false, 1, "+two"},
+		{"what a sync keeps there", func(t *testing.T, dir string) { write(t, dir, ".megatron-ops/lock", "") }, false, false, 0, ""},
+		{"edited at length", func(t *testing.T, dir string) { write(t, dir, "a.py", strings.Repeat("a line\n", 5000)) }, true, true, 0, "+a line"},
+		{"a hundred new files", func(t *testing.T, dir string) {
 			for i := range 100 {
 				write(t, dir, fmt.Sprint("new", i), "")
 			}
 		}, true, false, 100, ""},
-		{"more than can be listed", func(dir string) {
+		{"more than can be listed", func(t *testing.T, dir string) {
 			for i := range 105 {
 				write(t, dir, fmt.Sprint("new", i), "")
 			}
 		}, true, true, 100, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir := repository(t)
-			c.change(dir)
+			c.change(t, dir)
 			s, ok := cluster.SourceHere(t.Context(), dir)
 			require.True(t, ok)
 			require.Len(t, s.Commit, 40)
@@ -70,9 +72,10 @@ func TestTheSourceOfAJob(t *testing.T) {
 // A tree is what git would take of it: of a repository within it, of links that stay in it,
 // and of nothing that is no file.
 func TestWhatATreeHolds(t *testing.T) {
+	t.Parallel()
 	dir := repository(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "inner"), 0o755))
-	git(t, filepath.Join(dir, "inner"), "init", "-q")
+	git(t, filepath.Join(dir, "inner"), "init", "-q", "--template=")
 	write(t, dir, "inner/.gitignore", "*.o\n")
 	write(t, dir, "inner/x.py", "")
 	write(t, dir, "inner/x.o", "")
@@ -101,7 +104,7 @@ func TestWhatATreeHolds(t *testing.T) {
 
 // A tree is brought only as it was agreed to, and only to a cluster that is elsewhere.
 func TestATreeIsBroughtAsAgreed(t *testing.T) {
-	far, dir, to := treeFar(t)
+	far, dir, to, _ := treeFar(t)
 	tree, err := cluster.ReadSourceTree(t.Context(), dir, nil)
 	require.NoError(t, err)
 	defer tree.Close()

@@ -58,7 +58,7 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 	if o.User != "" && !userForm.MatchString(o.User) {
 		return nil, lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(name, o.User)
 	}
-	r := &sshRunner{SSHOptions: o}
+	r := &sshRunner{o, os.Environ}
 	return &CLI{
 		name: name, kind: "ssh", meter: new(Meter), runner: r,
 		// Jobs inherit the host's environment, never this machine's.
@@ -68,7 +68,11 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 }
 
 // sshRunner runs commands on another host.
-type sshRunner struct{ SSHOptions }
+type sshRunner struct {
+	SSHOptions
+	// environ returns the environment of ssh and rsync on this machine: os.Environ, or a test's.
+	environ func() []string
+}
 
 // args returns the command line of ssh that runs the command remote on the host.
 func (s *sshRunner) args(remote string) []string { return append(s.options(), "--", s.Host, remote) }
@@ -134,7 +138,7 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 	}
 	hello := rand.Text()
 	r, err := localRunner{}.run(ctx, command{
-		argv: s.args("exec /bin/sh -s"), env: os.Environ(), limit: c.limit, held: c.held,
+		argv: s.args("exec /bin/sh -s"), env: s.environ(), limit: c.limit, held: c.held,
 		stdin: remoteScript(c, s.Env, s.Bin, hello),
 	})
 	// The text before hello is banners and warnings of ssh.

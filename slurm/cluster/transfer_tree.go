@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -43,7 +42,7 @@ func (s *sshRunner) sendByRsync(ctx context.Context, tree *SourceTree, files []S
 			"rsync", "--links", "--times", "--executability", "--compress", "--partial", "--protect-args", "--from0", "--files-from=-",
 			"--rsh=" + strings.Join(rsh, " "), "--", tree.Dir + "/", host + ":" + stage + "/",
 		},
-		env: os.Environ(), stdin: names.String(), limit: transferLimit,
+		env: s.environ(), stdin: names.String(), limit: transferLimit,
 	})
 	return transferError("rsync", r, err)
 }
@@ -65,7 +64,7 @@ func (s *sshRunner) sendByTar(ctx context.Context, tree *SourceTree, files []Sou
 		return localError("tar", lang.Said(err))
 	}
 	const unpack = `exec /bin/sh -c 'IFS= read -r d && cd -- "$d" && exec tar --no-same-owner --no-same-permissions -xf -'`
-	r, err := localRunner{}.run(ctx, command{argv: s.args(unpack), env: os.Environ(), input: archive, limit: transferLimit})
+	r, err := localRunner{}.run(ctx, command{argv: s.args(unpack), env: s.environ(), input: archive, limit: transferLimit})
 	return transferError("tar", r, err)
 }
 
@@ -149,6 +148,10 @@ echo held; exec cat >/dev/null'`
 func (s *sshRunner) lockTree(ctx context.Context, dir, by string) (release func(), err error) {
 	argv := s.args(lockScript)
 	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = s.environ()
+	if path := lookIn(cmd.Env, argv[0]); path != "" {
+		cmd.Path, cmd.Err = path, nil
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said := &capped{left: maxStderr}
 	cmd.Stderr = said

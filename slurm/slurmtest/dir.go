@@ -20,7 +20,7 @@ func Dir(t testing.TB) string {
 	}
 	t.Cleanup(func() {
 		var err error
-		for range 100 {
+		for range 500 {
 			running := startedWith(dir)
 			for _, id := range running {
 				_ = syscall.Kill(id, syscall.SIGKILL)
@@ -28,7 +28,7 @@ func Dir(t testing.TB) string {
 			if err = os.RemoveAll(dir); err == nil && len(running) == 0 {
 				return
 			}
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 		t.Errorf("%s is in use ten seconds after its test: %v", dir, err)
 	})

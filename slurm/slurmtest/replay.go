@@ -213,7 +213,7 @@ func (r *REST) accounts(w http.ResponseWriter, q question, id slurm.JobID) {
 // was asked for.
 func (r *REST) cancel(w http.ResponseWriter, q question, id slurm.JobID) {
 	ctx := q.Context()
-	ends := r.known(ctx, id)
+	ends := known(r.all(ctx), id)
 	if r.release == "23.11" && q.api >= 39 && strings.Contains(string(id), "_") {
 		ends = ends.Array() // the whole array
 	}
@@ -237,12 +237,17 @@ func (r *REST) cancel(w http.ResponseWriter, q question, id slurm.JobID) {
 	}
 }
 
-// known is the runner's id of a job that goes by its own number here.
-func (r *REST) known(ctx context.Context, id slurm.JobID) slurm.JobID {
-	all, err := r.run.Jobs(ctx, slurm.Filter{All: true})
+// all returns the runner's jobs, ended ones included.
+func (r *REST) all(ctx context.Context) []slurm.Job {
+	jobs, err := r.run.Jobs(ctx, slurm.Filter{All: true})
 	if err != nil {
 		r.t.Error(err)
 	}
+	return jobs
+}
+
+// known returns the runner's id of the job that a request names by its own number.
+func known(all []slurm.Job, id slurm.JobID) slurm.JobID {
 	for _, j := range all {
 		if id != "" && j.RawID == id && j.ID.Array() != id { // an array goes by the number of one of its elements
 			return j.ID
@@ -254,7 +259,7 @@ func (r *REST) known(ctx context.Context, id slurm.JobID) slurm.JobID {
 // update changes a job.
 func (r *REST) update(w http.ResponseWriter, q question, id slurm.JobID) {
 	ctx := q.Context()
-	id = r.known(ctx, id)
+	id = known(r.all(ctx), id)
 	if _, err := r.run.Job(ctx, id); err != nil {
 		r.say(w, q, r.nearest(q, "update-unknown.json"))
 		return

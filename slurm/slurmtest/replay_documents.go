@@ -58,11 +58,8 @@ func exit(recorded any, code *string) any {
 
 // jobs are the runner's jobs that id names, or all, as documents.
 func (r *REST) jobs(q question, id slurm.JobID, write func(question, slurm.Job) object) []any {
-	all, err := r.run.Jobs(q.Context(), slurm.Filter{All: true})
-	if err != nil {
-		r.t.Error(err)
-	}
-	id = r.known(q.Context(), id)
+	all := r.all(q.Context())
+	id = known(all, id)
 	docs := []any{}
 	waiting := map[slurm.JobID][]slurm.Job{}
 	for _, j := range all {
@@ -178,9 +175,9 @@ func (r *REST) nodes(q question) (docs []any) {
 	if err != nil {
 		r.t.Error(err)
 	}
-	name := q.name + r.nearest(q, "nodes.json")
+	recorded := recordedDocument(r.t, r.release, q.name+r.nearest(q, "nodes.json"))["nodes"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
 	for _, n := range all {
-		doc := recordedDocument(r.t, r.release, name)["nodes"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
+		doc := maps.Clone(recorded)
 		put(doc, object{
 			"name": n.Name, "gres": "gpu:8", "gres_used": fmt.Sprintf("gpu:%d", n.GPUsUsed),
 			"cpus": n.CPUs, "alloc_cpus": n.CPUsUsed, "real_memory": n.MemoryMB, "reason": n.Reason,

@@ -42,7 +42,9 @@ type testCluster struct {
 
 func newTestCluster(t *testing.T) testCluster {
 	t.Helper()
-	b := testCluster{dir: slurmtest.Dir(t), state: slurmtest.Dir(t)}
+	base := slurmtest.Dir(t)
+	b := testCluster{dir: filepath.Join(base, "work"), state: filepath.Join(base, "state")}
+	require.NoError(t, os.Mkdir(b.dir, 0o755))
 	b.Cluster = local.New("here", b.state)
 	return b
 }
