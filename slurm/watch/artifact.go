@@ -15,37 +15,39 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An Artifact is a file that a job is run for.
+// An Artifact is the result file that a job is run for.
 type Artifact struct {
-	// Path names it; *, ? and [ ] stand for what they do in a shell, and the letters
-	// of sbatch's file patterns (%x %j %A %a %u) for what they do there. It is
-	// relative to the job's working directory.
+	// Path is the file's name pattern, relative to the job's working directory. *, ?
+	// and [ ] have their meaning in a shell, and the letters of sbatch's filename
+	// patterns (%x %j %A %a %u) their meaning there.
 	Path string
-	// JSON, where it is not empty, is a condition on the file's content: a path of
-	// keys such as "metrics.loss", or with a value such as "status=done".
+	// JSON, where not empty, is a condition on the file's content: a path of keys such
+	// as "metrics.loss", or a path and a value such as "status=done".
 	JSON string
-	// Stable is for how long its size and time must not have changed; zero: 10 s.
+	// Stable is how long the file's size and time must stay unchanged; zero means 10 s.
 	Stable time.Duration
 }
 
-// A Sight is one look at an artifact.
+// A Sight is the result of one check of an artifact.
 type Sight struct {
-	Path string // the file; "" where there is none
+	Path string // the file; "" where none exists
 	Size int64
-	Time time.Time // of its last change
-	At   time.Time // of the look, or of the first look that saw it as it is
-	// Done reports that it is there, at rest, and as it must be.
+	Time time.Time // time of the file's last change
+	At   time.Time // time of this check, or of the first check that saw the file unchanged
+	// Done reports that the file exists, no longer changes, and satisfies the
+	// condition.
 	Done bool
-	// Why says what it lacks.
+	// Why says why Done is false.
 	Why string
 }
 
-// statLimit is how long one look at a file system may take: a network file
-// system that hangs must not hang the watcher.
+// statLimit bounds one check of a file system, so that a network file system that hangs
+// does not block the watcher.
 const statLimit = 5 * time.Second
 
-// Look looks at the artifact of j. before is what the look before saw; its zero
-// value is none. A file system that does not answer is an error.
+// Look checks the artifact of j. before is the result of the previous check; the zero
+// Sight where there is none. Look returns an error where the file system does not
+// answer.
 func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, error) {
 	type answer struct {
 		s   Sight
@@ -78,7 +80,7 @@ func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) 
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		// One from before the job is not the job's.
+		// A file from before the job is not the job's.
 		if j.StartedAt != nil && info.ModTime().Before(j.StartedAt.Add(-time.Second)) {
 			s.Why = f + " is older than the job"
 			continue
@@ -111,7 +113,7 @@ func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) 
 	return s, nil
 }
 
-// maxJSON bounds the files whose content is looked at.
+// maxJSON is the size in bytes of the largest file whose content is checked.
 const maxJSON = 16 << 20
 
 func checkJSON(path, condition string) error {
@@ -145,14 +147,14 @@ func checkJSON(path, condition string) error {
 	return nil
 }
 
-// FilePause is between two looks at an artifact that is waited for: one stat,
-// which a network file system answers from its cache most of the time.
+// FilePause is the time between two checks of an artifact. A check is one stat, which a
+// network file system mostly answers from its cache.
 const FilePause = 500 * time.Millisecond
 
-// Await looks until the artifact is done, or ctx ends: at the file every
-// FilePause, and at the job, which job answers for, every pause, since a cluster
-// is asked for that. When the job has ended, one more look decides. It returns the
-// last sight.
+// Await checks the artifact until it is done or ctx ends. It checks the file every
+// FilePause, and calls job for the job's state only every pause, because that queries
+// the cluster. When the job has ended, one more check decides. Await returns the last
+// Sight.
 func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Duration) (Sight, error) {
 	var s Sight
 	var err error
@@ -180,8 +182,8 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 	}
 }
 
-// Saved is how many GPU hours cancelling j now saves of what it could still have
-// used; 0 where its time limit is not known.
+// Saved returns the GPU hours of its time limit that j would not use if it were
+// cancelled now; 0 where the time limit is not known.
 func Saved(j slurm.Job) float64 {
 	if j.TimeLimitS == nil || j.State.Ended() {
 		return 0

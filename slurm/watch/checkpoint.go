@@ -19,25 +19,26 @@ import (
 type Checkpoint struct {
 	Iteration string // as Megatron wrote it, such as "5000" or "release"
 	At        time.Time
-	// Every is the usual time between two of them, as the last ones came; zero: not
-	// known yet.
+	// Every is the usual time between two checkpoints, estimated from the latest ones;
+	// zero where it is not known yet.
 	Every time.Duration
-	// Step is what --ckpt-step must be to load it; 0: the tracker names it.
+	// Step is the value of --ckpt-step that loads the checkpoint; 0 where the tracker
+	// file names it.
 	Step int
 }
 
-// tracker is the file in which Megatron-LM names its last complete checkpoint;
-// it is written after all ranks have saved (megatron/training/checkpointing.py,
+// tracker is the file in which Megatron-LM names its last complete checkpoint.
+// Megatron-LM writes it after all ranks have saved (megatron/training/checkpointing.py,
 // get_checkpoint_tracker_filename).
 const tracker = "latest_checkpointed_iteration.txt"
 
-// fewLast is how many checkpoints back their pace is taken from.
+// fewLast is the number of latest checkpoints from which Every is estimated.
 const fewLast = 6
 
-// LastCheckpoint reads what the last complete checkpoint in dir is; ok is false
-// where there is none yet.
+// LastCheckpoint reads the last complete checkpoint in dir; ok is false where there is
+// none yet.
 func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
-	word, at, err := tracked(filepath.Join(dir, tracker))
+	word, at, err := readTracker(filepath.Join(dir, tracker))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil
 	}
@@ -47,8 +48,8 @@ func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
 	return c, err == nil, err
 }
 
-// tracked is what a tracker's file says, and since when.
-func tracked(path string) (word string, at time.Time, err error) {
+// readTracker returns the content of a tracker file and the time of its last change.
+func readTracker(path string) (word string, at time.Time, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", at, err
@@ -62,9 +63,9 @@ func tracked(path string) (word string, at time.Time, err error) {
 	return strings.TrimSpace(string(text)), info.ModTime(), err
 }
 
-// lastOf is the checkpoint that the tracker names, of all that were finished,
-// oldest first. One that names a folder which is not there is not believed: the
-// newest folder that was finished counts then.
+// lastOf returns the checkpoint that the tracker names, from all finished checkpoints,
+// oldest first. Where the folder that the tracker names does not exist, it returns the
+// newest finished checkpoint.
 func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 	n, err := strconv.Atoi(word)
 	if err != nil && word != "release" {
@@ -77,14 +78,14 @@ func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 		c.Iteration, c.At, c.Step = strconv.Itoa(all[i].iteration), all[i].at, all[i].iteration
 	}
 	if i > 0 {
-		c.Every = pace(all[max(0, i-fewLast+1) : i+1])
+		c.Every = usualGap(all[max(0, i-fewLast+1) : i+1])
 	}
 	return c, nil
 }
 
-// Listing is a shell's text that lists a directory of checkpoints, its argument,
-// for ReadListing: on a machine whose files are not to be seen from here. It
-// reads a few of the newest folders, whatever else is there.
+// Listing is a shell script that lists the checkpoint directory in its first argument
+// for ReadListing, on a machine whose files are not visible here. It reads only the
+// twelve newest folders.
 const Listing = `cd -- "$1" || exit
 t=` + tracker + `
 [ ! -f "$t" ] || echo "tracker $(stat -c %Y "$t") $(head -c 64 "$t" | head -n 1)"
@@ -96,7 +97,7 @@ for d; do
   done
 done`
 
-// ReadListing is LastCheckpoint of what Listing has printed.
+// ReadListing is LastCheckpoint for the output of Listing.
 func ReadListing(text string) (c Checkpoint, ok bool, err error) {
 	word, at := "", time.Time{}
 	var all []saved
@@ -122,15 +123,16 @@ func ReadListing(text string) (c Checkpoint, ok bool, err error) {
 	return c, err == nil, err
 }
 
-// saved is an iteration that was saved, and when its last file was made.
+// A saved is a finished checkpoint's iteration and the time of its folder's last
+// change.
 type saved struct {
 	iteration int
 	at        time.Time
 }
 
-// iterations lists the finished checkpoints in dir, oldest first: those with
-// metadata, as the distributed formats write it last, or with the old format's
-// folders.
+// iterations lists the finished checkpoints in dir, oldest first. A checkpoint is
+// finished where its folder has metadata, which the distributed formats write last, or
+// the folders of the old format.
 func iterations(dir string) []saved {
 	in := os.DirFS(dir)
 	found, _ := fs.Glob(in, "iter_"+strings.Repeat("[0-9]", 7))
@@ -143,7 +145,7 @@ func iterations(dir string) []saved {
 		n, _ := strconv.Atoi(strings.TrimPrefix(name, "iter_"))
 		all = append(all, saved{n, info.ModTime()})
 	}
-	return all // by name, which is by number
+	return all // sorted by name, and so by number
 }
 
 func finished(in fs.FS, folder string) bool {
@@ -153,9 +155,9 @@ func finished(in fs.FS, folder string) bool {
 	})
 }
 
-// pace is the middle one of the times between checkpoints: a restart in between
-// is not the rule.
-func pace(all []saved) time.Duration {
+// usualGap returns the median time between checkpoints, which a restart in between does
+// not distort.
+func usualGap(all []saved) time.Duration {
 	var gaps []time.Duration
 	for i := 1; i < len(all); i++ {
 		if gap := all[i].at.Sub(all[i-1].at); gap > 0 {
@@ -169,18 +171,18 @@ func pace(all []saved) time.Duration {
 	return gaps[(len(gaps)-1)/2]
 }
 
-// A Risk is what a running job stands to lose.
+// A Risk is the loss if a running job ended now.
 type Risk struct {
-	GPUHours float64       // worked since the last checkpoint, or since the start
-	Left     time.Duration // until the time limit; negative: none is known
-	Next     time.Duration // until the next checkpoint is due; negative: not known
-	// TooLate reports that the job ends at its limit before the next checkpoint.
+	GPUHours float64       // GPU hours since the last checkpoint, or since the start
+	Left     time.Duration // time until the time limit; negative: not known
+	Next     time.Duration // time until the next checkpoint is due; negative: not known
+	// TooLate reports that the job reaches its time limit before the next checkpoint.
 	TooLate bool
 }
 
-// RiskOf reckons what j loses if it ends now, and whether its time limit comes
-// before its next checkpoint; every is the usual time between two, zero where it
-// is not known.
+// RiskOf returns the loss if j ended now, and whether its time limit comes before its
+// next checkpoint. every is the usual time between two checkpoints; zero where it is
+// not known.
 func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Risk {
 	r := Risk{Left: -1, Next: -1}
 	if j.StartedAt == nil || j.State != slurm.Running {

@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A batch is jobs that are asked for by one question.
+// A batch is a set of jobs whose details one query asks for.
 type batch struct {
 	rows []slurm.Job
 	done chan struct{} // closed when told and err are there
@@ -15,16 +15,16 @@ type batch struct {
 	err  error
 }
 
-// detailed asks for what the queue's listing does not tell of a row of it. While
-// one such question is under way, all who come wait for it and then ask together:
-// a cluster on which many jobs end at once is asked no more often. told is false
-// where the back end has no such question or no answer for this job.
+// detailed returns the details of a job that the queue's listing lacks. While one such
+// query runs, all callers wait for its end and then share the next query, so a cluster
+// on which many jobs end at once gets no more queries. told is false where the back end
+// has no such query, or no answer for this job.
 func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j slurm.Job, told bool, err error) {
 	asker, ok := s.cluster.(interface {
 		Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error)
 	})
 	s.mu.Lock()
-	// The listing has a row for each part of an array, and none for the whole.
+	// The listing has one row for each part of an array, and none for the whole.
 	whole := !slices.ContainsFunc(s.last.rows[row.ID.Array()], func(r slurm.Job) bool { return r.ID == row.ID })
 	if !ok || !inQueue || whole {
 		s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j s
 	if b == nil {
 		b = &batch{done: make(chan struct{})}
 		s.queued = b
-		// Whoever came first may go away; the others still want the answer.
+		// The first caller may go away, but the others still need the answer.
 		go s.askBatch(context.WithoutCancel(ctx), b, asker.Details)
 	}
 	b.rows = append(b.rows, row)
@@ -48,7 +48,8 @@ func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j s
 	return j, told, b.err
 }
 
-// askBatch waits for the question under way, closes the batch and asks.
+// askBatch waits until no other query for details runs, closes the batch, and sends its
+// query.
 func (s *Shared) askBatch(ctx context.Context, b *batch, details func(context.Context, []slurm.Job) (map[slurm.JobID]slurm.Job, error)) {
 	defer close(b.done)
 	over, err := s.turn(ctx, "details")

@@ -7,10 +7,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// steps asks for the steps that run now, where it is time for that and there is a
-// job that could be idle. It takes the place of a look, so that it costs the
-// controller no further question; it reports whether it did.
-func (w *Watcher) steps(ctx context.Context) bool {
+// checkSteps queries the running steps, where that is due and some job could be idle.
+// The query replaces a look at the queue, so it adds no load to the controller.
+// checkSteps reports whether it made the query.
+func (w *Watcher) checkSteps(ctx context.Context) bool {
 	asker, ok := w.cluster.cluster.(interface {
 		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
 	})
@@ -34,7 +34,7 @@ func (w *Watcher) steps(ctx context.Context) bool {
 	w.mu.Unlock()
 	running, err := asker.RunningSteps(ctx, "")
 	if err != nil {
-		return false // the look that follows finds out whether the cluster is away
+		return false // the look that follows finds out whether the cluster answers
 	}
 	idle := map[slurm.JobID]bool{}
 	for _, i := range slurm.IdleAllocations(jobs, running, w.opts.Idle, now) {
@@ -48,25 +48,25 @@ func (w *Watcher) steps(ctx context.Context) bool {
 		switch {
 		case x == nil:
 		case !idle[j.ID]:
-			x.busy, x.idle = now, 0
+			x.stepSeen, x.idleReported = now, 0
 		default:
-			w.tellIdle(x, now)
+			w.reportIdle(x, now)
 		}
 	}
 	return true
 }
 
-// tellIdle tells of a job that runs no step, when that has gone on for twice as
-// long as it was last told.
-func (w *Watcher) tellIdle(x *watched, now time.Time) {
+// reportIdle reports a job without a running step, at first after Options.Idle and
+// again whenever that time has doubled since the last report.
+func (w *Watcher) reportIdle(x *watched, now time.Time) {
 	since := *x.job.StartedAt
-	if x.busy.After(since) {
-		since = x.busy
+	if x.stepSeen.After(since) {
+		since = x.stepSeen
 	}
 	long := now.Sub(since)
-	if long < w.opts.Idle || long < 2*x.idle {
+	if long < w.opts.Idle || long < 2*x.idleReported {
 		return
 	}
-	x.idle = long
+	x.idleReported = long
 	w.tell(Event{Kind: Idle, At: now, Job: x.job, Idle: slurm.IdleAllocation{Job: x.job, For: long, GPUHours: long.Hours() * float64(x.job.GPUs)}})
 }

@@ -13,56 +13,56 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Shared cluster answers any number of readers with few questions: the whole
-// queue is asked for at once, whoever asks while that runs is answered by it, and
-// so is whoever asks soon after. While nothing changes, the queue is asked for at
-// most twice in a Window, however often people look.
+// A Shared serves any number of readers with few queries. One query asks for the whole
+// queue; readers that come while it runs, or soon after it, get its answer. While
+// nothing changes, Shared queries the queue at most twice in a Window, however often
+// readers call.
 //
-// What it remembers is only ever for reading. Who changes something asks the
-// cluster itself, and then says Changed.
+// Its memory serves only readers. Code that changes something calls the cluster
+// directly, and then Changed.
 type Shared struct {
 	cluster cluster
 	opts    Options
-	// whole asks for everybody's jobs, so that every reader is served; otherwise
-	// only for the jobs of a watcher.
+	// whole makes each query ask for everybody's jobs, so that its answer serves every
+	// reader. Otherwise a query asks only for the jobs of one watcher.
 	whole bool
 
 	mu      sync.Mutex
-	asking  chan struct{} // closed when the question under way is answered; nil: none
-	last    sight
-	before  sight // what another process has seen; for when the cluster does not answer
-	stale   bool  // something was changed since last
-	err     error // of the last question
-	failed  time.Time
-	hold    time.Duration // for how long err stands
-	asked   [2]time.Time  // when the last two questions were asked, the older first
-	quiet   bool          // the last answer was as the one before it
-	changed time.Time     // when an answer last was another one
+	asking  chan struct{} // closed when the running query is answered; nil where none runs
+	last    snapshot
+	before  snapshot      // the answer that another process got, for when the cluster does not answer
+	stale   bool          // something was changed since the last answer
+	err     error         // the error of the last query
+	failed  time.Time     // the time of err
+	hold    time.Duration // how long readers get err without a new query
+	asked   [2]time.Time  // times of the last two queries, the older first
+	quiet   bool          // the last answer equalled the one before it
+	changed time.Time     // time of the last answer that differed from the one before it
 	told    map[slurm.JobID]detail
-	past    map[string]memory
-	turns   map[string]chan struct{} // questions besides the queue's under way, by what they ask for
-	queued  *batch                   // who asks for details together as soon as the question under way is answered
+	past    map[string]accountsAnswer
+	turns   map[string]chan struct{} // running queries other than the queue's, by their key
+	queued  *batch                   // the next query for details, which waits for the running one
 }
 
-// A sight is what the queue showed.
-type sight struct {
+// A snapshot is one answer of the queue.
+type snapshot struct {
 	rows map[slurm.JobID][]slurm.Job // by array
 	all  []slurm.Job
 	at   time.Time
-	of   map[slurm.JobID]bool // the jobs asked for; nil: all
+	of   map[slurm.JobID]bool // the jobs that the query asked for; nil: all
 	sum  uint64
 }
 
-// A detail is what a question for one job said.
+// A detail is the answer to a query for one job.
 type detail struct {
 	job  slurm.Job
 	err  error
 	at   time.Time
-	same bool // as the question before it
+	same bool // equal to the answer before it
 }
 
-// A memory is what the accounts said.
-type memory struct {
+// An accountsAnswer is an answer of the accounts.
+type accountsAnswer struct {
 	rows []slurm.Job
 	at   time.Time
 }
@@ -75,30 +75,31 @@ func NewShared(c cluster, o Options) *Shared {
 }
 
 func newShared(c cluster, o Options) *Shared {
-	return &Shared{cluster: c, opts: o.withDefaults(), told: map[slurm.JobID]detail{}, past: map[string]memory{}, turns: map[string]chan struct{}{}}
+	return &Shared{cluster: c, opts: o.withDefaults(), told: map[slurm.JobID]detail{}, past: map[string]accountsAnswer{}, turns: map[string]chan struct{}{}}
 }
 
-// Name is the cluster's.
+// Name is the cluster's name.
 func (s *Shared) Name() string { return s.cluster.Name() }
 
-// Recall gives what somebody else saw at that time: it answers whoever asks while
-// the cluster does not, until the cluster does.
+// Recall stores an answer that somebody else got at that time. While the cluster does
+// not answer, readers get it, marked with its time.
 func (s *Shared) Recall(jobs []slurm.Job, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.before = sight{rows: byArray(jobs), all: jobs, at: at}
+	s.before = snapshot{rows: byArray(jobs), all: jobs, at: at}
 }
 
-// known is the last sight, whoever's it was; the lock is held.
-func (s *Shared) known() sight {
+// known returns the newest answer, of this or another process. The caller holds the
+// lock.
+func (s *Shared) known() snapshot {
 	if s.before.at.After(s.last.at) {
 		return s.before
 	}
 	return s.last
 }
 
-// Changed says that something was changed through this process: the next reader
-// is told the news.
+// Changed reports that this process has changed something, so that the next reader gets
+// a new answer.
 func (s *Shared) Changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *Shared) Changed() {
 	}
 }
 
-// fresh reports whether what is known of the jobs answers a reader of now.
+// fresh reports whether the last answer is new enough for a reader of these jobs.
 func (s *Shared) fresh(ids []slurm.JobID, now time.Time) bool {
 	if s.last.of != nil && (s.whole || slices.ContainsFunc(ids, func(id slurm.JobID) bool { return !s.last.of[id] })) {
 		return false
@@ -119,13 +120,13 @@ func (s *Shared) fresh(ids []slurm.JobID, now time.Time) bool {
 	return !s.stale && !s.last.at.IsZero() && (now.Sub(s.last.at) < s.opts.Floor || s.spent(now))
 }
 
-// spent reports whether one more question would be the third of a Window in which
-// nothing has changed.
+// spent reports whether a query now would be the third within a Window without changes.
 func (s *Shared) spent(now time.Time) bool {
 	return s.quiet && !s.asked[0].IsZero() && now.Sub(s.asked[0]) < s.opts.Window
 }
 
-// next is from when on a question would be asked and not be answered from memory.
+// next returns the time from which a reader would cause a query; the zero time means
+// now.
 func (s *Shared) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,16 +136,16 @@ func (s *Shared) next() time.Time {
 	return time.Time{}
 }
 
-// look answers from what is known, or asks. ids are the jobs that are wanted;
-// none: all.
-func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (sight, error) {
+// look returns the last answer, or makes a new query. ids are the jobs that the caller
+// needs; none means all.
+func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (snapshot, error) {
 	for {
 		s.mu.Lock()
 		if under := s.asking; under != nil {
 			s.mu.Unlock()
 			select {
 			case <-ctx.Done():
-				return sight{}, ctx.Err()
+				return snapshot{}, ctx.Err()
 			case <-under:
 			}
 			continue
@@ -153,7 +154,7 @@ func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (sight, error) {
 		switch {
 		case s.err != nil && now.Sub(s.failed) < s.hold:
 			defer s.mu.Unlock()
-			return sight{}, s.err
+			return snapshot{}, s.err
 		case s.fresh(ids, now):
 			defer s.mu.Unlock()
 			return s.last, nil
@@ -165,7 +166,8 @@ func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (sight, error) {
 	}
 }
 
-func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{}) (sight, error) {
+// ask queries the queue, stores the answer, and closes done.
+func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{}) (snapshot, error) {
 	f := slurm.Filter{All: true}
 	var of map[slurm.JobID]bool
 	if !s.whole {
@@ -184,11 +186,11 @@ func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{})
 	now := time.Now()
 	if err != nil {
 		if ctx.Err() == nil {
-			// Those who come next need not all find out for themselves.
+			// For a while the next readers get the same error without a query.
 			s.err, s.failed = err, now
 			s.hold = min(max(2*s.hold, s.opts.Floor), s.opts.Interval)
 		}
-		return sight{}, err
+		return snapshot{}, err
 	}
 	sum := sumOf(rows)
 	s.quiet = s.err == nil && !s.stale && !s.last.at.IsZero() && sum == s.last.sum
@@ -196,14 +198,14 @@ func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{})
 		s.changed = now
 	}
 	s.asked = [2]time.Time{s.asked[1], began}
-	s.err, s.hold, s.stale, s.before = nil, 0, false, sight{}
-	s.last = sight{rows: byArray(rows), all: rows, at: now, of: of, sum: sum}
+	s.err, s.hold, s.stale, s.before = nil, 0, false, snapshot{}
+	s.last = snapshot{rows: byArray(rows), all: rows, at: now, of: of, sum: sum}
 	return s.last, nil
 }
 
 var seed = maphash.MakeSeed()
 
-// sumOf tells one answer from another, whatever the order of its rows.
+// sumOf returns a checksum of an answer that does not depend on the order of its rows.
 func sumOf(rows []slurm.Job) uint64 {
 	var sum uint64
 	var h maphash.Hash
@@ -223,8 +225,8 @@ func sumOf(rows []slurm.Job) uint64 {
 	return sum
 }
 
-// byArray puts the rows of one array or heterogeneous job together; it sorts rows
-// and shares their memory.
+// byArray groups the rows by array or heterogeneous job. It sorts rows in place, and
+// the groups share its memory.
 func byArray(rows []slurm.Job) map[slurm.JobID][]slurm.Job {
 	slices.SortStableFunc(rows, func(a, b slurm.Job) int { return strings.Compare(string(a.ID.Array()), string(b.ID.Array())) })
 	all := map[slurm.JobID][]slurm.Job{}
@@ -239,7 +241,7 @@ func byArray(rows []slurm.Job) map[slurm.JobID][]slurm.Job {
 	return all
 }
 
-// Jobs answers from the queue, and from the accounts where f has Since.
+// Jobs returns jobs of the queue, and those of the accounts where f has Since.
 func (s *Shared) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	seen, err := s.look(ctx, f.IDs)
 	if err != nil {
@@ -248,8 +250,8 @@ func (s *Shared) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 	return s.choose(ctx, seen, f)
 }
 
-// Known answers f from what was last seen of the queue, and when that was; a
-// zero time: nothing was.
+// Known answers f from the newest stored answer of the queue, without a query, and
+// returns that answer's time; zero where there is no answer.
 func (s *Shared) Known(f slurm.Filter) ([]slurm.Job, time.Time) {
 	s.mu.Lock()
 	seen := s.known()
@@ -262,13 +264,14 @@ func (s *Shared) Known(f slurm.Filter) ([]slurm.Job, time.Time) {
 	return rows, seen.at
 }
 
-func (s *Shared) choose(ctx context.Context, seen sight, f slurm.Filter) ([]slurm.Job, error) {
+// choose returns the jobs of an answer that f selects.
+func (s *Shared) choose(ctx context.Context, seen snapshot, f slurm.Filter) ([]slurm.Job, error) {
 	match := f.Matcher()
 	rows := []slurm.Job{}
 	known := map[slurm.JobID]bool{}
 	for _, j := range seen.all {
 		if match(j) {
-			rows = append(rows, aged(j, seen.at))
+			rows = append(rows, withElapsed(j, seen.at))
 			known[j.ID] = true
 		}
 	}
@@ -284,22 +287,22 @@ func (s *Shared) choose(ctx context.Context, seen sight, f slurm.Filter) ([]slur
 	return rows, err
 }
 
-// aged brings a running job's time up to now.
-func aged(j slurm.Job, at time.Time) slurm.Job {
+// withElapsed adds the time since the answer to a running job's elapsed time.
+func withElapsed(j slurm.Job, at time.Time) slurm.Job {
 	if j.State == slurm.Running && !at.IsZero() {
 		j.ElapsedS += int64(time.Since(at).Seconds())
 	}
 	return j
 }
 
-// settled is after how long the accounts have what the queue has shown.
+// settled is the delay after which the accounts contain what the queue has shown.
 const settled = time.Minute
 
-// Past answers from the accounts. While the queue stays as it is nothing ends, so
-// that an answer which came a minute after the last change still holds.
+// Past returns jobs of the accounts. While the queue does not change, no job ends, so
+// an answer that came a minute after the last change stays valid.
 func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if len(f.IDs) > 0 {
-		return s.cluster.Past(ctx, f) // a watcher's: it knows when to ask
+		return s.cluster.Past(ctx, f) // a watcher's query, which the watcher limits itself
 	}
 	key := fmt.Sprint("past\x00", f.User, "\x00", f.Partition, "\x00", f.States, "\x00", f.Since.Truncate(time.Hour).Unix())
 	done, err := s.turn(ctx, key)
@@ -307,7 +310,7 @@ func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 		return nil, err
 	}
 	defer done()
-	if rows, holds := s.pastHolds(key); holds {
+	if rows, holds := s.validPast(key); holds {
 		return rows, nil
 	}
 	asked := time.Now()
@@ -320,20 +323,21 @@ func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 	if len(s.past) >= mostKept/100 {
 		clear(s.past)
 	}
-	s.past[key] = memory{rows, asked}
+	s.past[key] = accountsAnswer{rows, asked}
 	return rows, nil
 }
 
-// pastHolds returns what the accounts said of key, while it holds.
-func (s *Shared) pastHolds(key string) ([]slurm.Job, bool) {
+// validPast returns the stored answer of the accounts for key, and whether it is still
+// valid.
+func (s *Shared) validPast(key string) ([]slurm.Job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, have := s.past[key]
 	return m.rows, have && (time.Since(m.at) < s.opts.Floor || !s.last.at.IsZero() && m.at.After(s.changed.Add(settled)))
 }
 
-// turn waits until nobody else asks for what key names; done lets the next one
-// ask. Whoever has the turn looks first whether the one before has been told.
+// turn waits until no other query with that key runs. done ends the caller's turn. The
+// caller checks first whether the query before has already brought the answer.
 func (s *Shared) turn(ctx context.Context, key string) (done func(), err error) {
 	for {
 		s.mu.Lock()
@@ -358,12 +362,12 @@ func (s *Shared) turn(ctx context.Context, key string) (done func(), err error) 
 	}
 }
 
-// mostKept bounds what is remembered of single jobs.
+// mostKept is the largest number of single jobs whose details are stored.
 const mostKept = 20000
 
-// Job answers for one job. What only a question for the one job tells, such as
-// where its output goes, is asked once for each state of each run. While the
-// cluster does not answer, the job comes as it was last seen, with the time.
+// Job returns one job. It queries the details that only a query for one job has, such
+// as the output path, once for each state of each run. While the cluster does not
+// answer, it returns the job as last seen, with SeenAt set.
 func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	seen, err := s.look(ctx, nil)
 	s.mu.Lock()
@@ -384,18 +388,18 @@ func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	row, ok := slurm.Fold(id, seen.rows[id.Array()])
 	d, holds := s.remembered(id, row, ok)
 	if !holds {
-		if d, err = s.one(ctx, id, row, ok); err != nil {
+		if d, err = s.askOne(ctx, id, row, ok); err != nil {
 			return d.job, err
 		}
 	}
 	if ok && !row.State.Ended() && d.err == nil {
-		return blend(aged(row, seen.at), d.job), nil
+		return withDetail(withElapsed(row, seen.at), d.job), nil
 	}
 	return d.job, d.err
 }
 
-// remembered returns what a question for one job said before, while it holds; row
-// is what the queue shows of it now.
+// remembered returns the stored detail of a job, and whether it is still valid. row is
+// the job's present row in the queue.
 func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d detail, holds bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -412,17 +416,18 @@ func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d deta
 	return d, now.Sub(d.at) < s.opts.Floor || d.same && now.Sub(d.at) < s.opts.Interval
 }
 
-// blend is a row of the queue with what only a question for the one job tells.
-func blend(row, detail slurm.Job) slurm.Job {
+// withDetail adds to a row of the queue the fields that only a query for one job has.
+func withDetail(row, detail slurm.Job) slurm.Job {
 	row.Stdout, row.Stderr, row.ExitCode = detail.Stdout, detail.Stderr, detail.ExitCode
 	row.Restarts, row.Requeues = detail.Restarts, detail.Requeues
 	row.GPUs = max(row.GPUs, detail.GPUs)
 	return row
 }
 
-// one asks for one job; of many who ask at once, one does. The detail's error is
-// that the job is not known, the other one that nobody could say.
-func (s *Shared) one(ctx context.Context, id slurm.JobID, row slurm.Job, inQueue bool) (detail, error) {
+// askOne queries one job; of several simultaneous callers only one queries. The
+// detail's own error says that the job is not known; the returned error says that there
+// was no answer.
+func (s *Shared) askOne(ctx context.Context, id slurm.JobID, row slurm.Job, inQueue bool) (detail, error) {
 	asker, ok := s.cluster.(interface {
 		Job(context.Context, slurm.JobID) (slurm.Job, error)
 	})

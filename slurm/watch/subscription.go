@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Subscription receives every event from its beginning on, in order. One that
-// reads slowly loses nothing and holds nobody up.
+// A Subscription receives every event since its start, in order. A slow reader loses no
+// event and delays nobody.
 type Subscription struct {
 	w      *Watcher
 	mu     sync.Mutex
@@ -16,7 +16,7 @@ type Subscription struct {
 	more   chan struct{}
 }
 
-// Subscribe begins a subscription. Close it when it is not read any more.
+// Subscribe starts a subscription. The caller must close it.
 func (w *Watcher) Subscribe() *Subscription {
 	s := &Subscription{w: w, more: make(chan struct{}, 1)}
 	w.mu.Lock()
@@ -44,16 +44,15 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// lanes is of how many jobs news is worked on at once.
-const lanes = 8
+// maxParallel is the number of jobs whose events Each handles at once.
+const maxParallel = 8
 
-// Each hands every event to do until ctx ends: those of one job one after the
-// other, those of different jobs side by side. It returns when all that was begun
-// has ended.
+// Each calls do for every event until ctx ends: events of one job one after the other,
+// events of different jobs in parallel. It returns when all calls have returned.
 func (s *Subscription) Each(ctx context.Context, do func(Event)) {
 	var mu sync.Mutex
-	behind := map[slurm.JobID][]Event{} // what waits for the event of that job under way
-	room := make(chan struct{}, lanes)
+	behind := map[slurm.JobID][]Event{} // events that wait until the running call for their job returns
+	room := make(chan struct{}, maxParallel)
 	var under sync.WaitGroup
 	defer under.Wait()
 	for {
@@ -102,7 +101,7 @@ func (s *Subscription) Close() {
 	delete(s.w.subs, s)
 }
 
-// tell gives an event to all subscriptions; the watcher's lock is held.
+// tell adds an event to all subscriptions. The caller holds the watcher's lock.
 func (w *Watcher) tell(e Event) {
 	e.Cluster = w.cluster.Name()
 	for s := range w.subs {

@@ -1,10 +1,10 @@
-// Package watch follows jobs on a cluster with bounded load: whatever the number
-// of jobs and of those who look on, one question to the queue and at most one to
-// the accounts in an interval. It tells what changed; what that means, and whom
-// to tell, is left to others.
+// Package watch follows jobs on a cluster with bounded load: it makes one query to the
+// queue and at most one to the accounts in an interval, however many jobs and readers
+// there are. It reports what has changed; its callers decide what that means and whom
+// to tell.
 //
-// A job that is in neither the queue nor final in the accounts is asked for
-// again: absence is never an end.
+// A job that neither the queue nor, with its end, the accounts list is queried again: a
+// job's absence is never taken for its end.
 package watch
 
 import (
@@ -20,26 +20,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// cluster is what a watcher asks of a back end.
+// cluster lists the methods that a watcher needs of a back end.
 type cluster interface {
 	Name() string
-	// Jobs answers from the queue: f has IDs and All.
+	// Jobs queries the queue; f has IDs and All.
 	Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
-	// Past answers from the accounts: f has IDs.
+	// Past queries the accounts; f has IDs.
 	Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
 }
 
-// A Kind says what an event tells.
+// A Kind is the kind of an event.
 type Kind string
 
 // The kinds of event.
 const (
-	Changed     Kind = "changed"     // Job is not as it was last told of
-	Ended       Kind = "ended"       // Job will not run again by itself; it is not followed any more
-	Lost        Kind = "lost"        // neither queue nor accounts have known Job for a day
-	Unreachable Kind = "unreachable" // the cluster does not answer since At; told once
-	Reachable   Kind = "reachable"   // it answers again
-	Idle        Kind = "idle"        // Job holds its nodes and runs no step on them
+	Changed     Kind = "changed"     // Job differs from the last event about it
+	Ended       Kind = "ended"       // Job will not run again by itself, and is no longer followed
+	Lost        Kind = "lost"        // neither the queue nor the accounts have listed Job for a day
+	Unreachable Kind = "unreachable" // the cluster has not answered since At; sent once
+	Reachable   Kind = "reachable"   // the cluster answers again
+	Idle        Kind = "idle"        // Job holds its nodes but runs no step on them
 )
 
 // An Event is one thing that happened.
@@ -49,19 +49,19 @@ type Event struct {
 	At      time.Time
 	Job     slurm.Job
 	Err     error // of Unreachable
-	// Idle is for how long nothing runs, and what that has cost.
+	// Idle holds the time without a step, and its cost.
 	Idle slurm.IdleAllocation
 }
 
-// Options are a watcher's paces. Zero fields take the defaults.
+// Options are a watcher's intervals. Zero fields take the defaults, given below.
 type Options struct {
-	Interval time.Duration // between two looks: 30 s
-	Floor    time.Duration // a question sooner than this after another is answered by that one: 10 s
-	Window   time.Duration // in which at most two looks are made while nothing changes: two intervals
-	Longest  time.Duration // the interval that failures and slow answers lead to: 5 min
-	Forget   time.Duration // after which a job that nobody knows is lost: 24 h
-	// Idle is for how long a job may run no step before it is told of, and again
-	// each time that has doubled: 30 min. Negative: never.
+	Interval time.Duration // time between two looks at the queue: 30 s
+	Floor    time.Duration // a reader this soon after a query gets that query's answer: 10 s
+	Window   time.Duration // time in which at most two looks are made while nothing changes: two intervals
+	Longest  time.Duration // the longest interval, after failures and slow answers: 5 min
+	Forget   time.Duration // time after which a job that nobody lists is lost: 24 h
+	// Idle is how long a job may run without a step before an event reports it, and
+	// again each time that this has doubled: 30 min. Negative means never.
 	Idle time.Duration
 }
 
@@ -80,7 +80,7 @@ func (o Options) withDefaults() Options {
 			*d.field = d.otherwise
 		}
 	}
-	o.Floor = min(o.Floor, o.Interval) // a look of the watcher's own is never answered from memory
+	o.Floor = min(o.Floor, o.Interval) // so that the watcher's own looks always cause a query
 	o.Window = cmp.Or(o.Window, 2*o.Interval)
 	return o
 }
@@ -94,30 +94,30 @@ type Watcher struct {
 	jobs     map[slurm.JobID]*watched
 	subs     map[*Subscription]bool
 	interval time.Duration
-	quiet    int       // looks in a row that showed nothing new
-	looked   time.Time // the last look that was answered
-	down     time.Time // since when the cluster does not answer; zero: it does
-	stepped  time.Time // when the steps were last asked for
+	quiet    int       // number of looks in a row without news
+	looked   time.Time // time of the last look that was answered
+	down     time.Time // since when the cluster does not answer; zero while it answers
+	stepped  time.Time // time of the last query for running steps
 	wake     chan struct{}
 }
 
-// watched is a job that is watched.
+// A watched is a job that is followed.
 type watched struct {
-	job    slurm.Job
-	told   bool      // job has been told of
-	absent time.Time // since when nobody knows it
-	waits  int       // looks that an end in the queue has waited for the accounts
-	vain   int       // questions to the accounts in a row that brought no end
-	again  time.Time // before which the accounts are not asked
-	owed   int       // looks that may still ask why it was requeued, and until when more may
-	late   time.Time
-	parts  int           // elements or components that the queue has shown at once
-	busy   time.Time     // when a step was last seen to run
-	idle   time.Duration // for how long nothing ran when that was last told
+	job          slurm.Job
+	reported     bool          // an event has reported job as it is
+	missingSince time.Time     // since when neither the queue nor the accounts list it
+	endLooks     int           // number of looks for which its end in the queue has waited for the accounts
+	emptyQueries int           // number of queries to the accounts in a row that brought no end
+	nextQuery    time.Time     // time of the next query to the accounts
+	reasonLooks  int           // number of looks that may still ask the accounts why it was requeued
+	reasonUntil  time.Time     // until when further looks may ask the same
+	parts        int           // largest number of its elements or components seen in the queue
+	stepSeen     time.Time     // when a step was last seen running
+	idleReported time.Duration // time without a step at the last report of it
 }
 
-// New returns a watcher of c, which may be a *Shared whose other readers are then
-// answered by the same questions. Nothing is asked before Run, or Refresh.
+// New returns a watcher of c. If c is a *Shared, the watcher's queries also serve its
+// other readers. The watcher queries nothing before Run.
 func New(c cluster, o Options) *Watcher {
 	o = o.withDefaults()
 	shared, ok := c.(*Shared)
@@ -130,22 +130,24 @@ func New(c cluster, o Options) *Watcher {
 	}
 }
 
-// Watch follows a job from now on. known is the job as it was last told of, as a
-// restart has it from its store: if it is still so, nothing is told. Its zero
-// value but for the ID is a job that nothing is known of. Of two that were last
-// told different things, neither is passed over: the job is told of again.
+// Watch starts to follow a job. known is the job as it was last reported, such as a
+// restarted server has it from its store: no event comes while the job is still like
+// this. A job with only an ID is one that was never reported. Where a second call has
+// another known state, the next look reports the job again, so that neither caller
+// misses a change.
 func (w *Watcher) Watch(known slurm.Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if x, is := w.jobs[known.ID]; is {
-		x.told = x.told && (known.State == "" || same(x.job, known))
+		x.reported = x.reported && (known.State == "" || same(x.job, known))
 		return
 	}
-	w.jobs[known.ID] = &watched{job: known, told: known.State != ""}
+	w.jobs[known.ID] = &watched{job: known, reported: known.State != ""}
 	w.nudge()
 }
 
-// Clear follows no job any more: whoever watches again begins with what is stored.
+// Clear stops following all jobs. Callers that watch again start with the stored
+// states.
 func (w *Watcher) Clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +155,7 @@ func (w *Watcher) Clear() {
 	w.looked = time.Time{}
 }
 
-// nudge makes Run look whether it has something to do.
+// nudge wakes Run up to check for work.
 func (w *Watcher) nudge() {
 	select {
 	case w.wake <- struct{}{}:
@@ -161,7 +163,7 @@ func (w *Watcher) nudge() {
 	}
 }
 
-// Watched lists the jobs that are followed, as they were at the last look.
+// Watched lists the followed jobs as they were at the last look.
 func (w *Watcher) Watched() []slurm.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +175,7 @@ func (w *Watcher) Watched() []slurm.Job {
 	return jobs
 }
 
-// Job returns a job that is followed as it was at the last look.
+// Job returns a followed job as it was at the last look.
 func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,15 +185,15 @@ func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, ok bool) {
 	return slurm.Job{}, false
 }
 
-// Run looks at the cluster at the watcher's pace until ctx ends. While no job is
-// followed it asks nothing.
+// Run looks at the cluster at the watcher's interval until ctx ends. While it follows
+// no job it makes no query.
 func (w *Watcher) Run(ctx context.Context) {
 	stepped := false
 	for {
 		w.mu.Lock()
 		idle := len(w.jobs) == 0
-		// Many watchers that started together must not stay together; never sooner,
-		// or a minute would see a third look.
+		// A random extra time spreads watchers that started together. It only lengthens
+		// the interval, because a shorter one could bring a third look within a minute.
 		pause := time.Duration(float64(w.interval) * (1 + 0.1*rand.Float64()))
 		next := w.looked.Add(pause)
 		if w.looked.IsZero() {
@@ -200,7 +202,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		if !w.down.IsZero() {
 			next = time.Now().Add(pause)
 		} else if spent := w.cluster.next(); spent.After(next) {
-			next = spent // somebody else has asked meanwhile
+			next = spent // another reader has caused a query meanwhile
 		}
 		w.mu.Unlock()
 		if idle {
@@ -217,15 +219,16 @@ func (w *Watcher) Run(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			// A look follows every look at the steps, however often that is due.
-			if stepped = !stepped && w.steps(ctx); !stepped {
+			// A look at the queue follows every query for steps, however often that is
+			// due.
+			if stepped = !stepped && w.checkSteps(ctx); !stepped {
 				_ = w.look(ctx)
 			}
 		}
 	}
 }
 
-// look asks the cluster and tells of what is new.
+// look queries the cluster and reports news.
 func (w *Watcher) look(ctx context.Context) error {
 	w.mu.Lock()
 	ids := slices.Sorted(maps.Keys(w.jobs))
@@ -237,33 +240,33 @@ func (w *Watcher) look(ctx context.Context) error {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pace(w.take(ids, seen, err), took, err)
+	w.adjustInterval(w.apply(ids, seen, err), took, err)
 	return err
 }
 
-// A sighting is what one look showed.
-type sighting struct {
+// A lookResult is the result of one look.
+type lookResult struct {
 	queue   map[slurm.JobID][]slurm.Job // by array
-	at      time.Time                   // of the queue
+	at      time.Time                   // time of the queue's answer
 	past    map[slurm.JobID][]slurm.Job
 	pastErr error
-	asked   map[slurm.JobID]bool // of whom the accounts were asked
+	asked   map[slurm.JobID]bool // the jobs that the accounts were asked for
 }
 
-// live returns a job that the queue has and that has not ended.
-func (s sighting) live(id slurm.JobID) (slurm.Job, bool) {
+// live returns a job that the queue lists and that has not ended.
+func (s lookResult) live(id slurm.JobID) (slurm.Job, bool) {
 	j, ok := slurm.Fold(id, s.queue[id.Array()])
 	return j, ok && !j.State.Ended()
 }
 
-// ask asks the queue for all, and the accounts for those that the queue has no
-// more.
-func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (sighting, error) {
+// ask queries the queue for all jobs, and the accounts for those that have left the
+// queue.
+func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (lookResult, error) {
 	seen, err := w.cluster.look(ctx, ids)
 	if err != nil {
-		return sighting{}, err
+		return lookResult{}, err
 	}
-	s := sighting{queue: seen.rows, at: seen.at, asked: map[slurm.JobID]bool{}}
+	s := lookResult{queue: seen.rows, at: seen.at, asked: map[slurm.JobID]bool{}}
 	var left []slurm.JobID
 	for _, id := range ids {
 		if j, ok := s.live(id); !ok && w.due(id) || ok && w.requeued(id, j) {
@@ -278,8 +281,8 @@ func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (sighting, error) 
 	return s, nil
 }
 
-// requeued reports whether a job was put back into the queue since it was last
-// seen: only the accounts know why, and they may need a look or two.
+// requeued reports whether a job was requeued since the last look. Only the accounts
+// know the reason, and may need a look or two to have it.
 func (w *Watcher) requeued(id slurm.JobID, j slurm.Job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,24 +290,24 @@ func (w *Watcher) requeued(id slurm.JobID, j slurm.Job) bool {
 	if x == nil {
 		return false
 	}
-	if x.told && !sameTime(x.job.SubmittedAt, j.SubmittedAt) {
-		x.owed, x.late = patience, time.Now().Add(accountsLate)
+	if x.reported && !sameTime(x.job.SubmittedAt, j.SubmittedAt) {
+		x.reasonLooks, x.reasonUntil = accountsLooks, time.Now().Add(accountsLate)
 	}
-	return x.owed > 0 || time.Now().Before(x.late)
+	return x.reasonLooks > 0 || time.Now().Before(x.reasonUntil)
 }
 
-// due reports whether the accounts are to be asked for a job that left the queue:
-// at each look at first, and ever more rarely where they have nothing to say.
+// due reports whether it is time to ask the accounts for a job that left the queue: at
+// every look at first, and ever more rarely where they have no answer.
 func (w *Watcher) due(id slurm.JobID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := w.jobs[id]
-	return x == nil || time.Now().After(x.again)
+	return x == nil || time.Now().After(x.nextQuery)
 }
 
-// take takes in what a look showed and tells of it. It reports whether anything
-// was new.
-func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
+// apply stores the result of a look, sends events, and reports whether there was any
+// news.
+func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) {
 	now := time.Now()
 	if err != nil {
 		if w.down.IsZero() && !errors.Is(err, context.Canceled) {
@@ -324,26 +327,26 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 			continue
 		}
 		if _, ok := s.live(id); !ok && s.asked[id] {
-			x.vain++
-			if x.vain > patience {
-				x.again = now.Add(min(time.Duration(x.vain-patience)*w.opts.Interval, 2*w.opts.Longest))
+			x.emptyQueries++
+			if x.emptyQueries > accountsLooks {
+				x.nextQuery = now.Add(min(time.Duration(x.emptyQueries-accountsLooks)*w.opts.Interval, 2*w.opts.Longest))
 			}
 		}
 		if _, ok := s.live(id); !ok && !s.asked[id] {
-			if !x.absent.IsZero() { // it is not its turn, but its day may be over
-				news = w.absent(x, now) || news
+			if !x.missingSince.IsZero() { // not due for a query, but the time until it counts as lost may be over
+				news = w.handleUnknown(x, now) || news
 			}
 			continue
 		}
-		j, final, known := settle(x, s)
+		j, final, known := resolve(x, s)
 		if !known {
 			if s.pastErr == nil {
-				news = w.absent(x, now) || news
+				news = w.handleUnknown(x, now) || news
 			}
 			continue
 		}
-		x.absent = time.Time{}
-		if x.told && same(x.job, j) && !final {
+		x.missingSince = time.Time{}
+		if x.reported && same(x.job, j) && !final {
 			x.job = j
 			continue
 		}
@@ -352,15 +355,15 @@ func (w *Watcher) take(ids []slurm.JobID, s sighting, err error) (news bool) {
 			e.Kind = Ended
 			delete(w.jobs, id)
 		}
-		x.job, x.told, news = j, true, true
+		x.job, x.reported, news = j, true, true
 		w.tell(e)
 	}
 	return news
 }
 
-// pace chooses the next interval: longer after a failure or a slow answer, a
-// little longer when nothing happens, the usual one after news.
-func (w *Watcher) pace(news bool, took time.Duration, err error) {
+// adjustInterval sets the next interval: longer after a failure or a slow answer,
+// slightly longer after many looks without news, the usual one after news.
+func (w *Watcher) adjustInterval(news bool, took time.Duration, err error) {
 	switch {
 	case err != nil || took > time.Second:
 		w.interval = min(2*w.interval, w.opts.Longest)
@@ -374,5 +377,5 @@ func (w *Watcher) pace(news bool, took time.Duration, err error) {
 	}
 }
 
-// quietLooks is after how many looks without news the interval grows.
+// quietLooks is the number of looks without news after which the interval grows.
 const quietLooks = 20

@@ -7,25 +7,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// settle decides what a look says of one job, and whether it is the last word.
-func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
+// resolve combines the answers of queue and accounts for one job. final says that the
+// job has ended and both agree; known is false where neither lists the job.
+func resolve(x *watched, s lookResult) (j slurm.Job, final, known bool) {
 	id := x.job.ID
 	queue, past := s.queue[id.Array()], s.past[id.Array()]
 	if id.Array() == id {
 		x.parts = max(x.parts, parts(id, queue))
 		if x.parts > 0 {
-			// For a moment the accounts have an array's end as that of one job.
+			// For a moment the accounts list the end of an array as that of one job.
 			past = slices.DeleteFunc(slices.Clone(past), func(p slurm.Job) bool { return p.ID == id })
 		}
 	}
 	if j, ok := s.live(id); ok {
-		x.waits, x.vain, x.again = 0, 0, time.Time{}
+		x.endLooks, x.emptyQueries, x.nextQuery = 0, 0, time.Time{}
 		j.Restarts, j.Requeues = x.job.Restarts, x.job.Requeues
 		if p, ok := slurm.Fold(id, past); ok && len(p.Requeues) > len(j.Requeues) {
-			j.Restarts, j.Requeues, x.owed = p.Restarts, p.Requeues, 0
-			x.late = time.Time{}
+			j.Restarts, j.Requeues, x.reasonLooks = p.Restarts, p.Requeues, 0
+			x.reasonUntil = time.Time{}
 		}
-		x.owed = max(x.owed-1, 0)
+		x.reasonLooks = max(x.reasonLooks-1, 0)
 		return j, false, true
 	}
 	rows := merge(queue, past)
@@ -38,10 +39,10 @@ func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
 		return j, true, true
 	}
 	if j.State.Ended() {
-		// The queue has its end; the accounts, which have the exit code too, will
-		// have it soon, unless the site keeps none.
-		x.waits++
-		if s.pastErr == nil && x.waits >= patience {
+		// The queue shows the end. The accounts, which also have the exit code, will
+		// show it soon, unless the site keeps none.
+		x.endLooks++
+		if s.pastErr == nil && x.endLooks >= accountsLooks {
 			return j, true, true
 		}
 	}
@@ -49,7 +50,7 @@ func settle(x *watched, s sighting) (j slurm.Job, final, known bool) {
 	return j, false, true
 }
 
-// parts counts the elements or components of id among rows.
+// parts returns the number of elements or components of id among rows.
 func parts(id slurm.JobID, rows []slurm.Job) int {
 	n := 0
 	for i := range rows {
@@ -60,16 +61,17 @@ func parts(id slurm.JobID, rows []slurm.Job) int {
 	return n
 }
 
-// patience is for how many looks an end in the queue waits for the accounts.
-const patience = 3
+// accountsLooks is the number of looks for which an end in the queue waits for the
+// accounts.
+const accountsLooks = 3
 
-// accountsLate is how late a busy accounting daemon may know why a job was put
-// back; looks that come often go on asking for so long.
+// accountsLate is how long after a requeue a busy accounting daemon may still lack its
+// reason. Looks in that time ask the accounts again.
 const accountsLate = time.Minute
 
-// merge puts together what queue and accounts say of one array's elements: they
-// leave the queue one by one. The accounts know more of an end, the queue all
-// else.
+// merge combines the rows of queue and accounts for one array, whose elements leave the
+// queue one by one. The accounts know more about an ended element, the queue more about
+// any other.
 func merge(queue, past []slurm.Job) []slurm.Job {
 	rows := slices.Clone(queue)
 	for _, p := range past {
@@ -77,28 +79,29 @@ func merge(queue, past []slurm.Job) []slurm.Job {
 		switch {
 		case i < 0:
 			rows = append(rows, p)
-		case p.State.Ended(): // in the queue too, or the whole would run
+		case p.State.Ended(): // in the queue too, or the whole array would count as running
 			rows[i] = p
 		}
 	}
 	return rows
 }
 
-// absent deals with a job that nobody knows.
-func (w *Watcher) absent(x *watched, now time.Time) (news bool) {
+// handleUnknown handles a job that neither the queue nor the accounts list, and reports
+// whether it told anything new.
+func (w *Watcher) handleUnknown(x *watched, now time.Time) (news bool) {
 	if x.job.State.Ended() {
-		// Its end was seen in the queue, and the site keeps no accounts.
+		// The queue has shown its end, and the site keeps no accounts.
 		delete(w.jobs, x.job.ID)
 		w.tell(Event{Kind: Ended, At: now, Job: x.job})
 		return true
 	}
-	if x.absent.IsZero() {
-		x.absent = now
+	if x.missingSince.IsZero() {
+		x.missingSince = now
 		x.job.Reason = slurm.ReasonUnsettled
 		w.tell(Event{Kind: Changed, At: now, Job: x.job})
 		return true
 	}
-	if now.Sub(x.absent) >= w.opts.Forget {
+	if now.Sub(x.missingSince) >= w.opts.Forget {
 		delete(w.jobs, x.job.ID)
 		w.tell(Event{Kind: Lost, At: now, Job: x.job})
 		return true
@@ -106,12 +109,12 @@ func (w *Watcher) absent(x *watched, now time.Time) (news bool) {
 	return false
 }
 
-// same reports whether there is nothing to tell between two sights of a job.
+// same reports whether two states of a job differ in nothing that is worth an event.
 func same(a, b slurm.Job) bool {
 	return a.State == b.State && a.Reason == b.Reason && a.Restarts == b.Restarts &&
 		len(a.Requeues) == len(b.Requeues) && slices.Equal(a.Nodes, b.Nodes) && sameTime(a.SubmittedAt, b.SubmittedAt)
 }
 
-// sameTime compares submit times: a requeue rewrites it, so a second run that
-// looks like the first is told of.
+// sameTime compares submit times. A requeue changes the submit time, so a second run
+// that looks like the first one still causes an event.
 func sameTime(a, b *time.Time) bool { return a == nil || b == nil || a.Equal(*b) }
