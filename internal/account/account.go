@@ -1,7 +1,7 @@
-// Package account looks people and groups up as the operating system knows them.
-// The binary is static, so that Go's os/user reads /etc/passwd alone; where
-// people come from LDAP or SSSD, getent and id ask the system's own name
-// services. Nobody is guessed: who is not known is an error.
+// Package account looks up users and groups of the operating system. The binary is
+// static, so Go's os/user reads only /etc/passwd; where users come from LDAP or SSSD,
+// getent and id query the system's name services. The package never guesses: an unknown
+// user is an error.
 package account
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A User is a person or a service as the operating system knows it.
+// A User is a user of the operating system.
 type User struct {
 	Name     string
 	UID, GID int
 }
 
-// UnknownError says that no name service knows the user or group.
+// UnknownError is the error for a user or group that no name service knows.
 type UnknownError struct{ What string }
 
 func (e *UnknownError) Error() string { return e.What + " is not known to this machine" }
 
-// longestLookup bounds one question to a name service that does not answer.
+// longestLookup bounds the wait for a name service that does not answer.
 const longestLookup = 10 * time.Second
 
-// ByName returns the user of that login name.
+// ByName returns the user with that login name.
 func ByName(ctx context.Context, name string) (User, error) {
 	if !plain(name) {
 		return User{}, &UnknownError{fmt.Sprintf("user %q", name)}
@@ -46,7 +46,7 @@ func ByName(ctx context.Context, name string) (User, error) {
 	return passwd(ctx, name, right)
 }
 
-// ByID returns the user of that numeric id.
+// ByID returns the user with that numeric id.
 func ByID(ctx context.Context, uid int) (User, error) {
 	id := strconv.Itoa(uid)
 	right := func(u User) bool { return u.UID == uid }
@@ -56,11 +56,11 @@ func ByID(ctx context.Context, uid int) (User, error) {
 	return passwd(ctx, id, right)
 }
 
-// Current returns the user that this process runs as, whatever USER says.
+// Current returns the user that this process runs as, regardless of the variable USER.
 func Current(ctx context.Context) (User, error) { return ByID(ctx, os.Getuid()) }
 
-// Member reports whether the user is in the group of that name: as its primary
-// or as a further one.
+// Member reports whether the user is in the group of that name, as its primary or as a
+// further group.
 func Member(ctx context.Context, name, group string) (bool, error) {
 	if !plain(name) || !plain(group) {
 		return false, &UnknownError{fmt.Sprintf("user %q or group %q", name, group)}
@@ -76,11 +76,12 @@ func Member(ctx context.Context, name, group string) (bool, error) {
 	return slices.Contains(strings.Fields(out), id), nil
 }
 
+// groupID returns the numeric id of a group.
 func groupID(ctx context.Context, group string) (string, error) {
 	if g, err := user.LookupGroup(group); err == nil {
 		return g.Gid, nil
 	}
-	out, _ := ask(ctx, "getent", "group", "--", group) // what fails prints no line
+	out, _ := ask(ctx, "getent", "group", "--", group) // a failing getent prints no line
 	id, ok := groupLine(out, group)
 	if !ok {
 		return "", &UnknownError{fmt.Sprintf("group %q", group)}
@@ -88,7 +89,7 @@ func groupID(ctx context.Context, group string) (string, error) {
 	return id, nil
 }
 
-// groupLine reads the id in "name:password:gid:members" where that is the group's line.
+// groupLine returns the id in a line "name:password:gid:members" of that group.
 func groupLine(text, group string) (string, bool) {
 	fields := strings.Split(strings.TrimSpace(text), ":")
 	if len(fields) < 3 || fields[0] != group {
@@ -97,8 +98,8 @@ func groupLine(text, group string) (string, bool) {
 	return fields[2], true
 }
 
-// passwd asks the name services for a line of the passwd database, and takes
-// only one that is the answer to what was asked.
+// passwd queries the name services for a line of the passwd database, and accepts only
+// a user for which right is true.
 func passwd(ctx context.Context, key string, right func(User) bool) (User, error) {
 	unknown := &UnknownError{fmt.Sprintf("user %q", key)}
 	out, err := ask(ctx, "getent", "passwd", "--", key)
@@ -108,48 +109,44 @@ func passwd(ctx context.Context, key string, right func(User) bool) (User, error
 		}
 		return User{}, lang.Text{EN: "looking up user %q: %s", ZH: "查找用户 %q：%s"}.Err(key, err)
 	}
-	u, err := line(out)
+	u, err := parsePasswd(out)
 	if err != nil || !right(u) {
 		return User{}, unknown
 	}
 	return u, nil
 }
 
-// line reads "name:password:uid:gid:gecos:home:shell".
-func line(text string) (User, error) {
+// parsePasswd parses a line "name:password:uid:gid:gecos:home:shell".
+func parsePasswd(text string) (User, error) {
 	text, _, _ = strings.Cut(text, "\n")
 	f := strings.Split(text, ":")
 	if len(f) < 6 || f[0] == "" {
 		return User{}, lang.Text{EN: "%q is no line of the passwd database", ZH: "%q 不是 passwd 数据库的一行"}.Err(text)
 	}
-	uid, err := strconv.Atoi(f[2])
-	if err != nil {
-		return User{}, err
-	}
-	gid, err := strconv.Atoi(f[3])
-	return User{Name: f[0], UID: uid, GID: gid}, err
+	return newUser(f[0], f[2], f[3])
 }
 
-// fromFile is what os/user found. A name service that answers with somebody
-// else, as some do for ids that they do not serve, is not believed.
+// newUser returns a user whose ids are written as text.
+func newUser(name, uid, gid string) (User, error) {
+	u, err1 := strconv.Atoi(uid)
+	g, err2 := strconv.Atoi(gid)
+	return User{Name: name, UID: u, GID: g}, errors.Join(err1, err2)
+}
+
+// fromFile converts a user found by os/user. It rejects a user for which right is
+// false: some name services answer with another user for ids that they do not serve.
 func fromFile(u *user.User, right func(User) bool) (User, error) {
-	uid, err := strconv.Atoi(u.Uid)
+	found, err := newUser(u.Username, u.Uid, u.Gid)
 	if err != nil {
 		return User{}, err
 	}
-	gid, err := strconv.Atoi(u.Gid)
-	if err != nil {
-		return User{}, err
-	}
-	found := User{Name: u.Username, UID: uid, GID: gid}
 	if !right(found) {
 		return User{}, &UnknownError{fmt.Sprintf("user %q (%s)", u.Username, u.Uid)}
 	}
 	return found, nil
 }
 
-// ask runs a system command from where the system keeps it, never from the
-// caller's PATH.
+// ask runs a system command from the system's folders, never from the caller's PATH.
 func ask(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, longestLookup)
 	defer stop()
@@ -165,8 +162,8 @@ func ask(ctx context.Context, name string, args ...string) (string, error) {
 	return "", lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, exec.ErrNotFound)
 }
 
-// plain reports whether a name can be one of the database's, and is no number:
-// getent would take that for an id.
+// plain reports whether name can be a name in the passwd or group database. A number is
+// not plain, because getent would take it for an id.
 func plain(name string) bool {
 	if name == "" || strings.ContainsAny(name, ":\n\x00/ \t") || name[0] == '-' {
 		return false

@@ -1,6 +1,6 @@
-// Package munge makes and opens MUNGE credentials: short texts that only one
-// user of the cluster can have made, which is how Slurm itself knows who asks.
-// See munge(1), unmunge(1) and munge(7).
+// Package munge makes and opens MUNGE credentials: short texts that prove which user of
+// the cluster made them. Slurm itself identifies its callers this way. See munge(1),
+// unmunge(1) and munge(7).
 package munge
 
 import (
@@ -17,45 +17,46 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// longestAnswer bounds one question to munged.
+// longestAnswer bounds the time of one call to munged.
 const longestAnswer = 10 * time.Second
 
-// A Service is a munged that credentials are made and opened by.
+// A Service is the munged that makes and opens credentials.
 type Service struct {
-	// Socket is munged's, where it is not the system's usual one.
+	// Socket is the path of munged's socket, where it is not the system's default.
 	Socket string
-	// dirs is where munge and unmunge are looked for, the system's folders where empty.
+	// dirs are the folders of munge and unmunge; empty: the system's folders.
 	dirs []string
 }
 
-// errAbsent says that this machine has no munge.
+// errAbsent is the error of a machine without munge.
 var errAbsent = lang.Text{EN: "munge is not installed on this machine", ZH: "本机没有安装 munge"}.Err()
 
-// Seal returns a credential over text, made by the user of this process.
+// Seal returns a credential for text, made by the user of this process.
 func (s Service) Seal(ctx context.Context, text string) (string, error) {
 	out, err := s.run(ctx, "munge", text)
 	return strings.TrimSpace(out), err
 }
 
-// Open returns who made the credential and over which text. It opens a
-// credential once: munged refuses one that it has seen, is too old, or was made
-// with another cluster's key.
+// Open returns the user who made the credential, and its text. A credential can be
+// opened once: munged refuses one that it has opened before, that is too old, or that
+// was made with another cluster's key.
 func (s Service) Open(ctx context.Context, credential string) (uid int, text string, err error) {
 	out, err := s.run(ctx, "unmunge", credential)
 	if err != nil {
 		return 0, "", err
 	}
-	return opened(out)
+	return parseUnmunge(out)
 }
 
-// opened reads what unmunge prints: lines about the credential, an empty one, the text.
-func opened(out string) (uid int, text string, err error) {
+// parseUnmunge parses the output of unmunge: lines about the credential, an empty line,
+// the text.
+func parseUnmunge(out string) (uid int, text string, err error) {
 	head, text, ok := strings.Cut(out, "\n\n")
 	if !ok {
 		return 0, "", lang.Text{EN: "unmunge: its answer has no text", ZH: "unmunge：其输出中没有正文"}.Err()
 	}
 	for line := range strings.Lines(head) {
-		// "UID:             alice (1001)"; the name is munged's guess, the number counts.
+		// The line is like "UID:             alice (1001)". The number counts; munged only looked up the name.
 		if m := madeBy.FindStringSubmatch(line); m != nil {
 			uid, err = strconv.Atoi(m[1])
 			return uid, text, err
@@ -69,13 +70,14 @@ var madeBy = regexp.MustCompile(`^UID:.*\((\d+)\)\s*$`)
 // Here reports whether this machine has munge.
 func Here() bool { return Service{}.path("unmunge") != "" }
 
-func (s Service) run(ctx context.Context, name, input string, args ...string) (string, error) {
+func (s Service) run(ctx context.Context, name, input string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, longestAnswer)
 	defer stop()
 	file := s.path(name)
 	if file == "" {
 		return "", errAbsent
 	}
+	var args []string
 	if s.Socket != "" {
 		args = append(args, "--socket="+s.Socket)
 	}
@@ -85,13 +87,14 @@ func (s Service) run(ctx context.Context, name, input string, args ...string) (s
 	var out, words bytes.Buffer
 	c.Stdout, c.Stderr = &out, &words
 	if err := c.Run(); err != nil {
-		return "", refused(name, out.String(), words.String(), err)
+		return "", callError(name, out.String(), words.String(), err)
 	}
 	return out.String(), nil
 }
 
-// refused is why a program failed, in its own words where it has any.
-func refused(name, out, words string, err error) error {
+// callError returns the error of a failed program, in the program's own words where it
+// printed any.
+func callError(name, out, words string, err error) error {
 	if said := strings.TrimSpace(words); said != "" {
 		return lang.Same(said).Err()
 	}
@@ -103,8 +106,8 @@ func refused(name, out, words string, err error) error {
 	return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(name, err)
 }
 
-// path is where the system keeps a program: never the caller's PATH, for the
-// answer decides who somebody is.
+// path returns where the system keeps a program, or "". It never uses the caller's
+// PATH, because the program's answer decides who somebody is.
 func (s Service) path(name string) string {
 	dirs := s.dirs
 	if len(dirs) == 0 {

@@ -22,7 +22,7 @@ func TestWhoMadeACredential(t *testing.T) {
 		"UID:             a (0) (1002)\n\n":                {1002, ""},
 		"UID:             ??? (4294967294)\n\nhi":          {4294967294, "hi"},
 	} {
-		uid, text, err := opened(out)
+		uid, text, err := parseUnmunge(out)
 		require.NoError(t, err, out)
 		require.Equal(t, want.uid, uid, out)
 		require.Equal(t, want.text, text, out)
@@ -35,16 +35,16 @@ func TestWhoMadeACredential(t *testing.T) {
 		"UID:             root (99999999999999999999)\n\nhi":          "out of range",
 		"": "has no text",
 	} {
-		_, _, err := opened(out)
+		_, _, err := parseUnmunge(out)
 		require.ErrorContains(t, err, why, out)
 	}
 }
 
 func TestWhyMungeRefuses(t *testing.T) {
 	failed := errors.New("exit status 17")
-	require.ErrorContains(t, refused("unmunge", "STATUS: Success\n", " no socket\n", failed), "no socket")
-	require.EqualError(t, refused("unmunge", "ENCODE_HOST: a\nSTATUS:          Replayed credential (17)\n", "\n", failed), "unmunge: Replayed credential (17)")
-	require.EqualError(t, refused("munge", "nothing", "", failed), "munge: exit status 17")
+	require.ErrorContains(t, callError("unmunge", "STATUS: Success\n", " no socket\n", failed), "no socket")
+	require.EqualError(t, callError("unmunge", "ENCODE_HOST: a\nSTATUS:          Replayed credential (17)\n", "\n", failed), "unmunge: Replayed credential (17)")
+	require.EqualError(t, callError("munge", "nothing", "", failed), "munge: exit status 17")
 }
 
 // played is a munge and an unmunge that are scripts, in a folder.

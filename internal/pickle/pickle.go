@@ -1,5 +1,5 @@
-// Package pickle reads what Python pickled, without Python and without calling
-// anything that a pickle names.
+// Package pickle reads Python pickles without Python, and calls nothing that a pickle
+// names.
 package pickle
 
 import (
@@ -10,51 +10,54 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A pickle names classes and has them called; this reader calls nothing. What a
-// class would have made is an Object that keeps the class's name, what it was called
-// with and its state. The instructions are those of Python's pickletools.
+// A pickle contains names of classes and instructions to call them; this reader calls
+// nothing. In place of the result of a call it returns an Object with the class's name,
+// the arguments and the state. The instructions are those of Python's pickletools.
 
-// A Reader bounds what a pickle may build.
+// A Reader reads pickles within bounds.
 type Reader struct {
-	Items  int    // instructions that are followed
-	String uint64 // bytes of one string
-	// Plain refuses all but dictionaries, lists, strings and numbers. A call stands
-	// for its first argument there, which is how PyTorch writes its typed lists.
+	Items  int    // largest number of instructions
+	String uint64 // largest number of bytes of one string
+	// Plain accepts only dictionaries, lists, strings and numbers. It replaces a call
+	// by the call's first argument, because PyTorch writes its typed lists as calls.
 	Plain bool
 }
 
-// Err is what every error of this package wraps, but for those of the input itself.
+// Err is wrapped by every error of this package, except those of the input itself.
 var Err = errors.New("not a pickle that can be read")
 
-// plain are the instructions of plain values.
+// plain are the instructions that Plain accepts.
 const plain = "\x80\x95(N\x88\x89}])JKMG\x8aIX\x8c\x8dBCUTc\x93R\x81qr\x94hjt\x85\x86\x87laesu0"
 
 type (
 	// A List is a list, a set or a tuple.
 	List struct {
 		Items []any
-		fixed bool // a tuple, to which nothing is added
+		fixed bool // the list is a tuple, which cannot grow
 	}
-	// A Dict keeps its pairs in order: its keys may be objects.
+	// A Dict keeps its pairs in order, because its keys may be objects.
 	Dict struct{ Keys, Values []any }
-	// A Class is its module and name.
+	// A Class is a class's module and name, joined by a dot.
 	Class string
-	// An Object is what a class was called with, and the state it was given.
+	// An Object holds the arguments of a call to a class, and the state that the new
+	// object was given.
 	Object struct {
 		Class Class
 		Args  []any
 		State any
 	}
-	// A Stored is something kept outside the pickle, such as a tensor's storage.
+	// A Stored is the persistent id of something outside the pickle, such as a tensor's
+	// storage.
 	Stored struct{ ID any }
 	mark   struct{}
 )
 
-// Get is the value of a key that is a string; nil where there is none.
+// Get returns the value of the string key; nil where there is none.
 func (d *Dict) Get(key string) any {
 	for i := len(d.Keys) - 1; i >= 0; i-- {
 		if d.Keys[i] == key {
@@ -64,7 +67,8 @@ func (d *Dict) Get(key string) any {
 	return nil
 }
 
-// Attribute is an object's attribute, or a dict's value.
+// Attribute returns an attribute of an object or a value of a dictionary; nil where
+// there is none.
 func Attribute(v any, name string) any {
 	switch v := v.(type) {
 	case *Dict:
@@ -81,6 +85,7 @@ func Attribute(v any, name string) any {
 	return nil
 }
 
+// A machine carries out the instructions of a pickle on a stack.
 type machine struct {
 	Reader
 	in    *bufio.Reader
@@ -105,13 +110,14 @@ func (r Reader) Read(in io.Reader) (any, error) {
 		if r.Plain && strings.IndexByte(plain, op) < 0 {
 			return nil, fmt.Errorf("%w: instruction 0x%02x", Err, op)
 		}
-		if err := m.step(op); err != nil {
+		if err := m.execute(op); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (m *machine) step(op byte) error {
+// execute carries out one instruction.
+func (m *machine) execute(op byte) error {
 	switch op {
 	case 0x80: // PROTO
 		_, err := m.in.Discard(1)
@@ -130,21 +136,21 @@ func (m *machine) step(op byte) error {
 	case '}':
 		m.push(&Dict{})
 	case 'I', 'L', 'F':
-		return m.line(op)
+		return m.textNumber(op)
 	case 'J', 'K', 'M', 'G', 0x8a, 0x8b:
 		return m.number(op)
 	case 'X', 0x8c, 0x8d, 'B', 'C', 0x8e, 0x96, 'U', 'T':
 		return m.text(op)
 	case 'c', 0x93: // GLOBAL, STACK_GLOBAL
-		return m.name(op)
+		return m.class(op)
 	case 'R', 0x81, 0x92, 'b', 'Q': // REDUCE, NEWOBJ, NEWOBJ_EX, BUILD, BINPERSID
-		return m.made(op)
+		return m.construct(op)
 	case 'p', 'q', 'r', 0x94, 'g', 'h', 'j':
-		return m.remember(op)
+		return m.memoize(op)
 	case 't', 0x85, 0x86, 0x87, 'l', 'd', 0x91:
 		return m.collect(op)
 	case 'a', 'e', 's', 'u', 0x90:
-		return m.fill(op)
+		return m.extend(op)
 	case '0':
 		_, err := m.pop()
 		return err
@@ -173,10 +179,11 @@ func (m *machine) pop() (any, error) {
 	return v, nil
 }
 
+// popMark removes the items above the topmost mark, and the mark, and returns the items.
 func (m *machine) popMark() ([]any, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {
 		if _, ok := m.stack[i].(mark); ok {
-			items := append([]any(nil), m.stack[i+1:]...)
+			items := slices.Clone(m.stack[i+1:])
 			m.stack = m.stack[:i]
 			return items, nil
 		}
@@ -184,6 +191,7 @@ func (m *machine) popMark() ([]any, error) {
 	return nil, Err
 }
 
+// bytes reads n bytes of the input.
 func (m *machine) bytes(n uint64) ([]byte, error) {
 	if n > m.String {
 		return nil, fmt.Errorf("%w: a string of %d bytes", Err, n)
@@ -193,8 +201,8 @@ func (m *machine) bytes(n uint64) ([]byte, error) {
 	return b, err
 }
 
-// little is a number of so many bytes, the lowest first.
-func (m *machine) little(size uint64) (n uint64, err error) {
+// littleEndian reads an unsigned number of size bytes, the lowest byte first.
+func (m *machine) littleEndian(size uint64) (n uint64, err error) {
 	b, err := m.bytes(size)
 	for i := len(b) - 1; i >= 0; i-- {
 		n = n<<8 | uint64(b[i])
@@ -202,7 +210,8 @@ func (m *machine) little(size uint64) (n uint64, err error) {
 	return n, err
 }
 
-func (m *machine) line(op byte) error {
+// textNumber pushes a number that is written as text on a line of its own.
+func (m *machine) textNumber(op byte) error {
 	text, err := m.in.ReadSlice('\n')
 	if err != nil || len(text) > 4096 {
 		return Err
@@ -222,6 +231,7 @@ func (m *machine) line(op byte) error {
 	return err
 }
 
+// number pushes a number that is written as bytes.
 func (m *machine) number(op byte) error {
 	switch op {
 	case 'G':
@@ -231,7 +241,7 @@ func (m *machine) number(op byte) error {
 		}
 		return err
 	case 0x8a, 0x8b: // LONG1, LONG4: two's complement
-		size, err := m.little(map[byte]uint64{0x8a: 1, 0x8b: 4}[op])
+		size, err := m.littleEndian(map[byte]uint64{0x8a: 1, 0x8b: 4}[op])
 		if err != nil {
 			return err
 		}
@@ -246,7 +256,7 @@ func (m *machine) number(op byte) error {
 		m.push(v.Int64())
 		return err
 	}
-	n, err := m.little(map[byte]uint64{'J': 4, 'K': 1, 'M': 2}[op])
+	n, err := m.littleEndian(map[byte]uint64{'J': 4, 'K': 1, 'M': 2}[op])
 	if op == 'J' {
 		m.push(int64(int32(uint32(n))))
 	} else {
@@ -255,8 +265,9 @@ func (m *machine) number(op byte) error {
 	return err
 }
 
+// text pushes a string or bytes.
 func (m *machine) text(op byte) error {
-	n, err := m.little(map[byte]uint64{'X': 4, 0x8c: 1, 0x8d: 8, 'B': 4, 'C': 1, 0x8e: 8, 0x96: 8, 'U': 1, 'T': 4}[op])
+	n, err := m.littleEndian(map[byte]uint64{'X': 4, 0x8c: 1, 0x8d: 8, 'B': 4, 'C': 1, 0x8e: 8, 0x96: 8, 'U': 1, 'T': 4}[op])
 	if err != nil {
 		return err
 	}
@@ -265,7 +276,8 @@ func (m *machine) text(op byte) error {
 	return err
 }
 
-func (m *machine) name(op byte) error {
+// class pushes the name of a class.
+func (m *machine) class(op byte) error {
 	var parts [2]string
 	if op == 'c' {
 		for i := range parts {
@@ -288,8 +300,9 @@ func (m *machine) name(op byte) error {
 	return nil
 }
 
-// made stands for what a class would have made.
-func (m *machine) made(op byte) error {
+// construct pushes an Object, or its replacement, for the result of a call, or gives
+// the topmost Object its state.
+func (m *machine) construct(op byte) error {
 	last, err := m.pop()
 	if err != nil {
 		return err
@@ -306,7 +319,7 @@ func (m *machine) made(op byte) error {
 			o.State = last
 		}
 		return nil
-	case 0x92: // its keywords are not needed
+	case 0x92: // drop the keyword arguments
 		if last, err = m.pop(); err != nil {
 			return err
 		}
@@ -332,7 +345,7 @@ func (m *machine) made(op byte) error {
 	return nil
 }
 
-// firstOf is a tuple's first item; nil where there is none.
+// firstOf returns a tuple's first item; nil where v is no tuple or is empty.
 func firstOf(v any) any {
 	if args, ok := v.(*List); ok && args.fixed && len(args.Items) > 0 {
 		return args.Items[0]
@@ -340,7 +353,8 @@ func firstOf(v any) any {
 	return nil
 }
 
-func (m *machine) remember(op byte) error {
+// memoize stores the topmost value in the memo, or pushes a value from the memo.
+func (m *machine) memoize(op byte) error {
 	key := len(m.memo)
 	switch op {
 	case 'p', 'g':
@@ -352,7 +366,7 @@ func (m *machine) remember(op byte) error {
 			return Err
 		}
 	case 'q', 'h', 'r', 'j':
-		n, err := m.little(map[byte]uint64{'q': 1, 'r': 4, 'h': 1, 'j': 4}[op])
+		n, err := m.littleEndian(map[byte]uint64{'q': 1, 'r': 4, 'h': 1, 'j': 4}[op])
 		if err != nil {
 			return err
 		}
@@ -373,13 +387,14 @@ func (m *machine) remember(op byte) error {
 	return nil
 }
 
+// collect replaces the topmost items by a tuple, list, set or dictionary of them.
 func (m *machine) collect(op byte) error {
 	if op >= 0x85 && op <= 0x87 {
 		n := int(op-0x85) + 1
 		if len(m.stack) < n {
 			return Err
 		}
-		items := append([]any(nil), m.stack[len(m.stack)-n:]...)
+		items := slices.Clone(m.stack[len(m.stack)-n:])
 		m.stack = m.stack[:len(m.stack)-n]
 		m.push(&List{items, true})
 		return nil
@@ -397,6 +412,7 @@ func (m *machine) collect(op byte) error {
 	return nil
 }
 
+// add appends pairs of keys and values.
 func (d *Dict) add(items []any) error {
 	if len(items)%2 != 0 {
 		return Err
@@ -407,15 +423,15 @@ func (d *Dict) add(items []any) error {
 	return nil
 }
 
-// fill adds items to the list or dictionary below them.
-func (m *machine) fill(op byte) error {
+// extend adds the topmost items to the list or dictionary below them.
+func (m *machine) extend(op byte) error {
 	var items []any
 	var err error
 	if n := map[byte]int{'a': 1, 's': 2}[op]; n > 0 {
 		if len(m.stack) < n+1 {
 			return Err
 		}
-		items = append(items, m.stack[len(m.stack)-n:]...)
+		items = slices.Clone(m.stack[len(m.stack)-n:])
 		m.stack = m.stack[:len(m.stack)-n]
 	} else if items, err = m.popMark(); err != nil {
 		return err
@@ -434,7 +450,7 @@ func (m *machine) fill(op byte) error {
 		if pairs {
 			return to.add(items)
 		}
-	case *Object: // a subclass of a list or dict; what it holds is not needed
+	case *Object: // a subclass of a list or dictionary, whose content nobody needs
 		return nil
 	}
 	return Err

@@ -1,5 +1,5 @@
-// Package checkpoint reads what a checkpoint of Megatron-LM says of itself, without
-// PyTorch: its format, iteration, layout, completeness and size.
+// Package checkpoint reads the description of a Megatron-LM checkpoint without PyTorch:
+// its format, iteration, layout, completeness and size.
 package checkpoint
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
-// A Format is how a checkpoint is laid out, in the words of --ckpt-format.
+// A Format is the file format of a checkpoint, in the words of --ckpt-format.
 type Format string
 
 // The formats.
@@ -26,13 +26,15 @@ const (
 	Torch       Format = "torch"
 	TorchDist   Format = "torch_dist"
 	FSDPDTensor Format = "fsdp_dtensor"
-	// TorchDCP is of Torch-FSDP2, and laid out as fsdp_dtensor is.
+	// TorchDCP is written by Torch-FSDP2, and has the same files as fsdp_dtensor.
 	TorchDCP Format = "torch_dcp"
-	// Zarr is of Megatron-LM before core 0.16, which neither writes nor reads it.
+	// Zarr was written before core 0.16; since then Megatron-LM neither writes nor
+	// reads it.
 	Zarr Format = "zarr"
 )
 
-// A Layout is over how many ranks a run is spread, and how.
+// A Layout is the number of ranks of a run in each kind of parallelism; 0 means not
+// known.
 type Layout struct {
 	TP    int `json:"tensor_model_parallel_size"`
 	PP    int `json:"pipeline_model_parallel_size"`
@@ -46,14 +48,16 @@ type Layout struct {
 type Checkpoint struct {
 	Path      string `json:"path"`
 	Format    Format `json:"format"`
-	Iteration *int   `json:"iteration"` // null: a release, or not told
-	Latest    bool   `json:"latest"`    // what --load of its folder would take
-	// Saved is the layout that it was saved with, as far as it tells; 0: not told.
+	Iteration *int   `json:"iteration"` // null: a release, or not known
+	Latest    bool   `json:"latest"`    // --load of its folder would take this iteration
+	// Saved is the layout of the run that saved the checkpoint, as far as the
+	// checkpoint contains it.
 	Saved Layout `json:"saved_with"`
-	// Model are the arguments that a run which loads it must agree with.
+	// Model holds the arguments that a run which loads the checkpoint must agree with.
 	Model map[string]any `json:"model,omitempty"`
-	// Optimizer says whether it holds the optimizer's state, and OptimizerSharding how
-	// that is cut: which decides whether another TP or PP can load it.
+	// Optimizer reports whether the checkpoint contains the optimizer's state.
+	// OptimizerSharding is how that state is sharded, which decides whether a run with
+	// another TP or PP can load it.
 	Optimizer         *bool  `json:"optimizer"`
 	OptimizerSharding string `json:"optimizer_sharding,omitempty"`
 	Tensors           int    `json:"tensors,omitempty"`
@@ -61,24 +65,25 @@ type Checkpoint struct {
 	Files             int    `json:"files"`
 	Bytes             int64  `json:"bytes"`
 	Complete          bool   `json:"complete"`
-	// Faults are what is missing from it or cut short.
+	// Faults lists the files that are missing or damaged.
 	Faults []Fault `json:"faults,omitempty"`
-	// Others are the other iterations beside it.
+	// Others lists the other iterations in the same folder.
 	Others []int `json:"other_iterations,omitempty"`
 }
 
-// A Fault is a file that is not as the checkpoint's own index says.
+// A Fault is a file that differs from the checkpoint's own index.
 type Fault struct {
 	File string `json:"file"`
 	Want int64  `json:"want_bytes,omitempty"`
 	Have int64  `json:"have_bytes,omitempty"`
-	// Missing, Empty and Unreadable say how it is wrong; none: it is too short.
+	// Missing, Empty and Unreadable say what is wrong; where none is set, the file is
+	// too short.
 	Missing    bool `json:"missing,omitempty"`
 	Empty      bool `json:"empty,omitempty"`
 	Unreadable bool `json:"unreadable,omitempty"`
 }
 
-// The errors of folders that hold no checkpoint.
+// The errors of folders without a checkpoint.
 var (
 	ErrNone    = lang.Text{EN: "no checkpoint of Megatron-LM", ZH: "不是 Megatron-LM 的检查点"}.Err()
 	ErrNoSuch  = lang.Text{EN: "no such iteration", ZH: "没有这次迭代"}.Err()
@@ -86,15 +91,15 @@ var (
 	rankFolder = regexp.MustCompile(`^mp_rank_([0-9]{2,})(?:_([0-9]{3,}))?(?:_([0-9]{3,}))?$`)
 )
 
-// reader bounds what the index of a checkpoint may hold: one over some ten thousand
-// ranks is below it.
+// reader bounds the size of a checkpoint's index. The index of a run with some ten
+// thousand ranks is below the bounds.
 var reader = pickle.Reader{Items: 64 << 20, String: 16 << 20}
 
 const tracker = "latest_checkpointed_iteration.txt"
 
-// Read looks at the checkpoint at dir: one iteration's folder, or the folder that
-// --save wrote to, of which it is the latest or the iteration that is asked for (0:
-// the latest).
+// Read reads the checkpoint at dir. dir is the folder of one iteration, or the folder
+// of --save; from the latter Read takes the given iteration, or the latest where
+// iteration is 0.
 func Read(dir string, iteration int) (Checkpoint, error) {
 	at, c := dir, Checkpoint{}
 	if format(dir) == "" {
@@ -103,7 +108,7 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 		all := iterations(dir)
 		switch {
 		case iteration > 0:
-			at = filepath.Join(dir, fmt.Sprintf("iter_%07d", iteration))
+			at = filepath.Join(dir, folderOf(iteration))
 			if !slices.Contains(all, iteration) {
 				return c, lang.Text{EN: "%s: %d of %s", ZH: "%s：%d（现有 %s）"}.Err(ErrNoSuch, iteration, fmt.Sprint(all))
 			}
@@ -114,21 +119,17 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 			if err != nil {
 				return c, lang.Text{EN: "%s: %s holds %.40q", ZH: "%s：%s 的内容是 %.40q"}.Err(ErrNone, tracker, latest)
 			}
-			at = filepath.Join(dir, fmt.Sprintf("iter_%07d", n))
-		case len(all) > 0: // saving did not come to an end, or the file was lost
-			at = filepath.Join(dir, fmt.Sprintf("iter_%07d", all[len(all)-1]))
+			at = filepath.Join(dir, folderOf(n))
+		case len(all) > 0: // the first save did not finish, or the tracker file was lost
+			at = filepath.Join(dir, folderOf(all[len(all)-1]))
 		default:
 			return c, ErrNone
 		}
-		c.Latest = latest == strings.TrimPrefix(filepath.Base(at), "iter_") || latest != "" && filepath.Base(at) == latest
+		c.Latest = latest != "" && filepath.Base(at) == latest
 		if n, err := strconv.Atoi(latest); err == nil {
-			c.Latest = filepath.Base(at) == fmt.Sprintf("iter_%07d", n)
+			c.Latest = filepath.Base(at) == folderOf(n)
 		}
-		for _, n := range all {
-			if filepath.Base(at) != fmt.Sprintf("iter_%07d", n) {
-				c.Others = append(c.Others, n)
-			}
-		}
+		c.Others = slices.DeleteFunc(all, func(n int) bool { return filepath.Base(at) == folderOf(n) })
 	}
 	c.Path = at
 	if m := iterFolder.FindStringSubmatch(filepath.Base(at)); m != nil {
@@ -142,7 +143,7 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 		}
 		return c, ErrNone
 	}
-	if err := c.weigh(); err != nil {
+	if err := c.countFiles(); err != nil {
 		return c, err
 	}
 	switch c.Format {
@@ -158,8 +159,8 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 	return c, nil
 }
 
-// format is how the folder of one iteration is laid out, as Megatron tells it: empty
-// where it is none.
+// format returns the format of one iteration's folder by Megatron's own rules, or ""
+// where dir is no such folder.
 func format(dir string) Format {
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -175,14 +176,18 @@ func format(dir string) Format {
 		return TorchDist
 	case len(ranks) > 0:
 		return Torch
-	case has(commonFile), len(data) > 0 && !has(indexFile): // saving did not come to its end
+	case has(commonFile), len(data) > 0 && !has(indexFile): // the save did not finish
 		return TorchDist
 	case has(indexFile):
-		return FSDPDTensor // its index and its arguments may tell otherwise
+		return FSDPDTensor // until its index or its arguments say otherwise
 	}
 	return ""
 }
 
+// folderOf returns the folder's name of an iteration.
+func folderOf(iteration int) string { return fmt.Sprintf("iter_%07d", iteration) }
+
+// iterations returns the iterations that have a folder in dir, sorted.
 func iterations(dir string) (all []int) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -196,8 +201,8 @@ func iterations(dir string) (all []int) {
 	return all
 }
 
-// weigh counts the files, and finds those that are empty.
-func (c *Checkpoint) weigh() error {
+// countFiles counts the files and their bytes, and records empty ones as faults.
+func (c *Checkpoint) countFiles() error {
 	return filepath.WalkDir(c.Path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -215,6 +220,7 @@ func (c *Checkpoint) weigh() error {
 	})
 }
 
+// relative returns path relative to the checkpoint's folder.
 func (c *Checkpoint) relative(path string) string {
 	if rel, err := filepath.Rel(c.Path, path); err == nil {
 		return rel
@@ -222,13 +228,14 @@ func (c *Checkpoint) relative(path string) string {
 	return path
 }
 
+// fault records a fault, only one for each file.
 func (c *Checkpoint) fault(f Fault) {
 	if !slices.ContainsFunc(c.Faults, func(had Fault) bool { return had.File == f.File }) {
 		c.Faults = append(c.Faults, f)
 	}
 }
 
-// readTorch reads a checkpoint of one folder a model-parallel rank.
+// readTorch reads a checkpoint with one folder for each model-parallel rank.
 func (c *Checkpoint) readTorch() {
 	entries, _ := os.ReadDir(c.Path)
 	type place struct{ tp, pp, ep int }
@@ -248,8 +255,8 @@ func (c *Checkpoint) readTorch() {
 		seen[p] = true
 		c.readTorchFile(filepath.Join(c.Path, e.Name(), "model_optim_rng.pt"), p == place{})
 	}
-	// Of two numbers the second is the pipeline's rank, or the experts' where there is
-	// no pipeline: the arguments tell.
+	// Of two numbers the second is the pipeline rank, or the expert rank where there is
+	// no pipeline. The arguments decide.
 	if !three && c.Saved.PP <= 1 && c.Saved.EP > 1 {
 		most.pp, most.ep = 0, second
 	}
@@ -275,6 +282,7 @@ func (c *Checkpoint) readTorch() {
 	}
 }
 
+// readTorchFile checks the file of one rank, and reads the state from the first rank's.
 func (c *Checkpoint) readTorchFile(path string, first bool) {
 	name := c.relative(path)
 	st, err := os.Stat(path)
@@ -283,7 +291,7 @@ func (c *Checkpoint) readTorchFile(path string, first bool) {
 		c.fault(Fault{File: name, Missing: true})
 		return
 	case st.Size() == 0:
-		return // told already
+		return // countFiles has recorded the fault
 	}
 	v, err := torchFile(path)
 	if err != nil {
@@ -299,14 +307,14 @@ func (c *Checkpoint) readTorchFile(path string, first bool) {
 	c.Optimizer = &has
 }
 
-// torchFile reads what torch.save wrote, without the tensors: the zip's directory is
-// at its end, so that a file that was cut short is not readable.
+// torchFile reads a file of torch.save without its tensors. The zip directory is at the
+// file's end, so a file that was cut short cannot be read.
 func torchFile(path string) (any, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = z.Close() }() // it was only read
+	defer func() { _ = z.Close() }() // nothing was written
 	return torchZip(&z.Reader)
 }
 
@@ -325,15 +333,15 @@ func torchZip(z *zip.Reader) (any, error) {
 	return nil, pickle.Err
 }
 
-// modelArguments are those that Megatron compares when it loads.
+// modelArguments are the arguments that Megatron compares when it loads a checkpoint.
 var modelArguments = []string{
 	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "num_experts", "padded_vocab_size",
 	"seq_length", "max_position_embeddings", "position_embedding_type", "add_position_embedding", "swiglu", "untie_embeddings_and_output_weights",
 	"normalization", "tokenizer_type", "bf16", "fp16", "use_distributed_optimizer", "global_batch_size", "consumed_train_samples", "train_iters",
 }
 
-// readState reads the arguments of the run that saved, and what else the common
-// part of a checkpoint tells.
+// readState reads the arguments of the run that saved the checkpoint, and the other
+// facts in its common part.
 func (c *Checkpoint) readState(v any) {
 	number := func(from any, name string) int {
 		n, _ := pickle.Attribute(from, name).(int64)
@@ -364,7 +372,7 @@ func (c *Checkpoint) readState(v any) {
 	}
 	c.OptimizerSharding, _ = pickle.Attribute(pickle.Attribute(v, "content_metadata"), "distrib_optim_sharding_type").(string)
 	if c.OptimizerSharding == "" && c.Model["use_distributed_optimizer"] == true && c.Format == TorchDist {
-		c.OptimizerSharding = "dp_zero_gather_scatter" // before checkpoints told it
+		c.OptimizerSharding = "dp_zero_gather_scatter" // the default of checkpoints that do not contain it yet
 		if full, _ := pickle.Attribute(args, "ckpt_fully_parallel_save").(bool); full {
 			c.OptimizerSharding = "fully_sharded_model_space"
 		}

@@ -18,21 +18,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
-// What dist_checkpointing of Megatron-LM writes into the folder of an iteration,
-// beside the files of tensors.
+// The files that Megatron-LM's dist_checkpointing writes into the folder of an
+// iteration, beside those of tensors.
 const (
-	backendFile = "metadata.json" // at the end of saving: which backend wrote it
-	indexFile   = ".metadata"     // torch.distributed.checkpoint's index of what is where
-	commonFile  = "common.pt"     // before core 0.19: what is not of one rank
-	// commonPart is the object that core 0.19 puts there instead, among the others.
+	backendFile = "metadata.json" // written at the end of a save: the name of the backend
+	indexFile   = ".metadata"     // torch.distributed.checkpoint's index of tensors and files
+	commonFile  = "common.pt"     // before core 0.19: the state that belongs to no single rank
+	// commonPart is the object of the index that replaces commonFile since core 0.19.
 	commonPart = "common_state/shard_0_1"
 )
 
-// shardedObject is how dist_checkpointing names an object in the index, and nobody
-// else does.
+// shardedObject matches the names of objects in an index of dist_checkpointing. No
+// other writer uses such names.
 var shardedObject = regexp.MustCompile(`/shard_[0-9.]+_[0-9.]+$`)
 
-// readBackend is the backend that a folder's metadata.json names.
+// readBackend returns the backend that metadata.json in dir names.
 func readBackend(dir string) (Format, error) {
 	text, err := os.ReadFile(filepath.Join(dir, backendFile))
 	if err != nil {
@@ -45,7 +45,7 @@ func readBackend(dir string) (Format, error) {
 	return b.Backend, err
 }
 
-// readDistributed reads a checkpoint with an index of its own.
+// readDistributed reads a checkpoint that has an index.
 func (c *Checkpoint) readDistributed() {
 	index, err := c.readIndex()
 	switch {
@@ -63,18 +63,18 @@ func (c *Checkpoint) readDistributed() {
 		return parts[i], true
 	}
 	if c.Format == FSDPDTensor && hasShardedObject(index) {
-		c.Format = TorchDist // which lacks the last file alone
+		c.Format = TorchDist // only metadata.json, the last file of a save, is missing
 	}
 	if c.Format == TorchDist {
 		switch _, err := readBackend(c.Path); {
-		case errors.Is(err, fs.ErrNotExist) && index != nil: // without an index that is what is said
+		case errors.Is(err, fs.ErrNotExist) && index != nil: // without an index, the missing index is the fault to report
 			c.fault(Fault{File: backendFile, Missing: true})
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			c.fault(Fault{File: backendFile, Unreadable: true})
 		}
 		at, inIndex := named(commonPart)
 		if !c.readCommon(inIndex || index == nil) && inIndex {
-			if v, err := c.readPart(at); err == nil { // a file that is cut short is told below
+			if v, err := c.readPart(at); err == nil { // checkFiles reports a file that is cut short
 				if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 {
 					c.readState(list.Items[0])
 				}
@@ -90,8 +90,8 @@ func (c *Checkpoint) readDistributed() {
 	c.checkFiles(parts)
 }
 
-// readCommon reads common.pt, and reports whether it is there. Where nothing else
-// holds the same it must be.
+// readCommon reads common.pt and reports whether the file exists. Where it is missing
+// and elsewhere is false, nothing else holds its content, and that is a fault.
 func (c *Checkpoint) readCommon(elsewhere bool) (there bool) {
 	v, err := torchFile(filepath.Join(c.Path, commonFile))
 	switch {
@@ -114,7 +114,7 @@ func (c *Checkpoint) readIndex() (any, error) {
 	return reader.Read(in)
 }
 
-// readTensors counts the tensors that the index names.
+// readTensors counts the tensors and parameters in the index.
 func (c *Checkpoint) readTensors(index any) {
 	names, ok := pickle.Attribute(index, "state_dict_metadata").(*pickle.Dict)
 	if !ok {
@@ -137,7 +137,8 @@ func (c *Checkpoint) readTensors(index any) {
 	c.Optimizer = &optimizer
 }
 
-// sizeOf is a torch.Size, which is made from a tuple.
+// sizeOf returns the dimensions of a torch.Size, which is pickled as a call with a
+// tuple.
 func sizeOf(v any) (size []int64, ok bool) {
 	o, ok := v.(*pickle.Object)
 	if ok && len(o.Args) == 1 {
@@ -169,13 +170,14 @@ func hasShardedObject(index any) bool {
 	})
 }
 
-// A part is where a tensor's piece or an object lies.
+// A part is the place of a tensor's piece or of an object in the files.
 type part struct {
 	name, file   string
 	from, length int64
 }
 
-// partsOf are the parts that the index names, within the folder.
+// partsOf returns the parts in the index whose files are within the checkpoint's
+// folder.
 func partsOf(index any) (all []part) {
 	data, ok := pickle.Attribute(index, "storage_data").(*pickle.Dict)
 	if !ok {
@@ -194,7 +196,7 @@ func partsOf(index any) (all []part) {
 	return all
 }
 
-// checkFiles holds the files against the index, which says how far each must reach.
+// checkFiles checks that each file is as long as the index requires.
 func (c *Checkpoint) checkFiles(parts []part) {
 	reach := map[string]int64{}
 	for _, p := range parts {
@@ -211,7 +213,7 @@ func (c *Checkpoint) checkFiles(parts []part) {
 	}
 }
 
-// readPart reads an object of the run where it is a part of a larger file.
+// readPart reads a pickled object that is a part of a larger file.
 func (c *Checkpoint) readPart(p part) (any, error) {
 	in, err := os.Open(filepath.Join(c.Path, p.file))
 	if err != nil {
@@ -225,10 +227,11 @@ func (c *Checkpoint) readPart(p part) (any, error) {
 	return torchZip(z)
 }
 
-// mostChunks bounds how many files of one tensor are looked for.
+// mostChunks is the largest number of files of one tensor that are checked.
 const mostChunks = 1 << 20
 
-// readZarr reads a checkpoint of one folder a tensor, and a file a piece.
+// readZarr reads a checkpoint with one folder for each tensor and one file for each
+// chunk.
 func (c *Checkpoint) readZarr() {
 	c.readCommon(false)
 	optimizer := false
@@ -255,8 +258,8 @@ func (c *Checkpoint) readZarr() {
 	c.Optimizer = &optimizer
 }
 
-// missingChunk is the first of an array's files that is not there: "0.0", "0.1" and
-// so on, one a piece.
+// missingChunk returns the first missing file of an array, or "". The files are named
+// by the chunk's indices: "0.0", "0.1" and so on.
 func missingChunk(dir string, shape, chunks []int64) string {
 	counts := make([]int64, len(shape))
 	for i := range shape {
@@ -275,7 +278,7 @@ func missingChunk(dir string, shape, chunks []int64) string {
 			words[i] = strconv.FormatInt(n%counts[i], 10)
 			n /= counts[i]
 		}
-		name := cmp.Or(strings.Join(words, "."), "0") // of a single number
+		name := cmp.Or(strings.Join(words, "."), "0") // "0" for an array without dimensions
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return name
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Run is what would load a checkpoint, as far as loading depends on it.
+// A Run holds the options of a run that decide whether it can load a checkpoint.
 type Run struct {
 	Layout
 	Format      Format         // its --ckpt-format
@@ -15,24 +15,25 @@ type Run struct {
 	AutoDetect  bool           // --auto-detect-ckpt-format
 	NoOptimizer bool           // --no-load-optim, or --finetune
 	Distributed bool           // --use-distributed-optimizer
-	Model       map[string]int // of modelArguments, those that it gives
+	Model       map[string]int // those of modelArguments that its command line sets
 }
 
-// A Verdict says whether a run can load a checkpoint, why not, and how it could.
+// A Verdict says whether a run can load a checkpoint: Why gives the reasons against it,
+// How the ways to load it.
 type Verdict struct {
 	Loads bool        `json:"loads"`
 	Why   []lang.Text `json:"-"`
 	How   []lang.Text `json:"-"`
 }
 
-// reshardable are the ways in which an optimizer's state is cut that another TP or
-// PP can load (DistributedOptimizer.checkpoint_fully_reshardable_formats).
+// reshardable are the kinds of optimizer sharding that a run with another TP or PP can
+// load (DistributedOptimizer.checkpoint_fully_reshardable_formats).
 var reshardable = map[string]bool{"fully_reshardable": true, "fully_sharded_model_space": true, "fsdp_dtensor": true}
 
 // mustAgree are the arguments that Megatron asserts to be equal.
 var mustAgree = []string{"num_layers", "hidden_size", "num_attention_heads"}
 
-// LoadedBy says whether r can load c, by the checks of Megatron's checkpointing.py.
+// LoadedBy reports whether r can load c, by the checks of Megatron's checkpointing.py.
 func (c Checkpoint) LoadedBy(r Run) Verdict {
 	v := Verdict{Loads: true}
 	refuse := func(why, how lang.Text) {
@@ -72,7 +73,7 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 		} else if r.Format != FSDPDTensor {
 			refuse(lang.Text{EN: "the job reads %s", ZH: "作业读取的格式是 %s"}.With(r.Format), lang.Same("--ckpt-format fsdp_dtensor"))
 		}
-		v.reshards(c, r)
+		v.noteResharding(c, r)
 	case TorchDCP:
 		fsdp2 := lang.Same("--use-torch-fsdp2 --ckpt-format torch_dcp")
 		switch {
@@ -81,7 +82,7 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 		case r.Format != TorchDCP:
 			refuse(lang.Text{EN: "it is Torch-FSDP2's, and the job reads %s", ZH: "它由 Torch-FSDP2 保存，而作业读取的格式是 %s"}.With(r.Format), fsdp2)
 		}
-		v.reshards(c, r)
+		v.noteResharding(c, r)
 	case TorchDist:
 		if r.FSDP || r.Format == FSDPDTensor {
 			refuse(lang.Text{EN: "the job uses Megatron-FSDP, which reads fsdp_dtensor", ZH: "作业使用 Megatron-FSDP，它读取 fsdp_dtensor 格式"},
@@ -97,7 +98,7 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 				lang.Text{EN: "--no-load-optim starts the optimizer anew; or save it once more with --dist-ckpt-optim-fully-reshardable under the old layout", ZH: "用 --no-load-optim 重新开始优化器；或在原布局下加 --dist-ckpt-optim-fully-reshardable 再保存一次"})
 			break
 		}
-		v.reshards(c, r)
+		v.noteResharding(c, r)
 	case Torch:
 		if r.FSDP || r.Format == FSDPDTensor {
 			refuse(lang.Text{EN: "the job uses Megatron-FSDP, which reads fsdp_dtensor", ZH: "作业使用 Megatron-FSDP，它读取 fsdp_dtensor 格式"},
@@ -105,7 +106,7 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 			break
 		}
 		if moved || experts {
-			refuse(lang.Text{EN: "a torch checkpoint is loaded only with the layout that it was saved with: %s, and the job has %s", ZH: "torch 格式只能以保存时的布局加载：%s，而作业是 %s"}.With(c.Saved.words(), r.words()),
+			refuse(lang.Text{EN: "a torch checkpoint is loaded only with the layout that it was saved with: %s, and the job has %s", ZH: "torch 格式只能以保存时的布局加载：%s，而作业是 %s"}.With(c.Saved.Words(), r.Words()),
 				lang.Text{
 					EN: "convert it: tools/checkpoint/convert.py --model-type GPT --loader core --saver core --load-dir %s --save-dir OUTPUT --target-tensor-parallel-size %d --target-pipeline-parallel-size %d",
 					ZH: "转换：tools/checkpoint/convert.py --model-type GPT --loader core --saver core --load-dir %s --save-dir OUTPUT --target-tensor-parallel-size %d --target-pipeline-parallel-size %d",
@@ -115,19 +116,19 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 	return v
 }
 
-// reshards notes what loading changes by itself.
-func (v *Verdict) reshards(c Checkpoint, r Run) {
-	if !v.Loads || c.Saved.TP == 0 || c.Saved.words() == r.words() {
+// noteResharding adds to How what loading changes without any option.
+func (v *Verdict) noteResharding(c Checkpoint, r Run) {
+	if !v.Loads || c.Saved.TP == 0 || c.Saved.Words() == r.Words() {
 		return
 	}
-	v.How = append(v.How, lang.Text{EN: "it is resharded while it is loaded: from %s to %s", ZH: "加载时自动重新切分：从 %s 到 %s"}.With(c.Saved.words(), r.words()))
+	v.How = append(v.How, lang.Text{EN: "it is resharded while it is loaded: from %s to %s", ZH: "加载时自动重新切分：从 %s 到 %s"}.With(c.Saved.Words(), r.Words()))
 	if c.Saved.TP != r.TP || c.Saved.PP != r.PP {
 		v.How = append(v.How, lang.Text{EN: "the state of the random numbers is not taken over: dropout differs from an undisturbed run", ZH: "随机数状态不会沿用：dropout 与未中断的训练不同"})
 	}
 }
 
-// words is the layout as people write it.
-func (l Layout) words() string {
+// Words returns the layout as people write it, such as "TP 2 PP 4".
+func (l Layout) Words() string {
 	s := fmt.Sprintf("TP %d PP %d", l.TP, max(l.PP, 1))
 	if l.EP > 1 {
 		s += fmt.Sprintf(" EP %d", l.EP)
@@ -140,6 +141,3 @@ func (l Layout) words() string {
 	}
 	return s
 }
-
-// Words is the layout as people write it.
-func (l Layout) Words() string { return l.words() }

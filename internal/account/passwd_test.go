@@ -22,7 +22,7 @@ func TestALineOfPasswd(t *testing.T) {
 		"ada:x:1001:y:Ada:/home/ada:/bin/sh":  {},
 		"ada:x:0x0:100:Ada:/home/ada:/bin/sh": {},
 	} {
-		got, err := line(text)
+		got, err := parsePasswd(text)
 		require.Equal(t, want == User{}, err != nil, text)
 		if err == nil {
 			require.Equal(t, want, got, text)
