@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// slurmConf is slurm.conf. Ports in a row: slurmctld, slurmdbd, slurmrestd,
-// MariaDB, and one for each slurmd.
+// slurmConf returns slurm.conf. The ports follow each other: slurmctld, slurmdbd,
+// slurmrestd, MariaDB, and one for each slurmd.
 func (c *Cluster) slurmConf(host string) string {
 	o := c.options
 	var b strings.Builder
@@ -31,7 +31,7 @@ func (c *Cluster) slurmConf(host string) string {
 	line("SlurmdPidFile=%s", c.path("run", "slurmd.%n.pid"))
 	line("SlurmctldLogFile=%s", c.path("log", "slurmctld.log"))
 	line("SlurmdLogFile=%s", c.path("log", "slurmd.%n.log"))
-	// Several slurmd on one host, and nodes larger than the host is.
+	// This allows several slurmd on one host, and nodes larger than the host.
 	line("SlurmdParameters=config_overrides")
 	line("ProctrackType=proctrack/linuxproc")
 	line("TaskPlugin=task/none")
@@ -41,7 +41,7 @@ func (c *Cluster) slurmConf(host string) string {
 	line("SelectTypeParameters=CR_Core_Memory")
 	line("DefMemPerCPU=1000")
 	line("GresTypes=gpu")
-	// Start what can start at once.
+	// Schedule as soon as possible.
 	line("SchedulerParameters=bf_interval=2,bf_continue,sched_min_interval=0,sched_interval=5,batch_sched_delay=0")
 	line("PriorityType=priority/multifactor")
 	line("PriorityWeightQOS=10000")
@@ -49,8 +49,8 @@ func (c *Cluster) slurmConf(host string) string {
 	line("ReturnToService=2")
 	line("KillWait=5")
 	line("MinJobAge=%d", orElse(o.MinJobAge, 300))
-	// A busy machine lets a slurmd wait for long: no test's jobs may be requeued
-	// because of that, unless it asks for it.
+	// On a busy machine a slurmd may be slow. That must not requeue a test's jobs
+	// unless the test asks for it.
 	line("SlurmdTimeout=%d", orElse(o.SlurmdTimeout, 120))
 	line("MaxJobCount=20000")
 	line("JobRequeue=1")
@@ -81,8 +81,8 @@ func (c *Cluster) slurmConf(host string) string {
 	return b.String()
 }
 
-// cgroupConf is cgroup.conf: releases from 24.05 on look for cgroups whatever they
-// are told to track processes with, and know this word; those before do not.
+// cgroupConf returns cgroup.conf. Since 24.05 Slurm looks for cgroups whatever
+// ProctrackType says, and knows this setting; earlier releases do not.
 func cgroupConf(release string) string {
 	if release != "" && release < "24.05" {
 		return ""
@@ -90,7 +90,7 @@ func cgroupConf(release string) string {
 	return "CgroupPlugin=disabled\n"
 }
 
-// Release is the release of the Slurm that is started here, such as "25.11".
+// Release returns the release of this machine's Slurm, such as "25.11".
 func Release(ctx context.Context) string {
 	takePrefix()
 	out, _ := exec.CommandContext(ctx, "slurmctld", "-V").CombinedOutput()
@@ -119,7 +119,7 @@ StorageLoc=slurm_acct
 `, c.socket(), c.path("etc", "jwt.key"), c.port+1, c.path("log", "slurmdbd.log"), c.path("run", "slurmdbd.pid"), c.port+3)
 }
 
-// accounts are what sacctmgr is told: people, their accounts and their QOS.
+// accounts is the input of sacctmgr: users, their accounts and their QOS.
 const accounts = `add qos scavenge priority=0
 modify qos normal set priority=10
 add qos urgent priority=1000 preempt=normal,scavenge
@@ -143,7 +143,7 @@ func orElse(n, otherwise int) int {
 	return n
 }
 
-// hosts is the hosts file that the nodes see.
+// hosts returns the hosts file of the nodes.
 func hosts() string {
 	own, _ := os.ReadFile("/etc/hosts")
 	var b strings.Builder

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Dir is a folder for a test whose jobs may go on when the test has ended:
-// unlike t.TempDir, what still runs out of it is ended first, and its removal is
-// tried for some seconds.
+// Dir returns a folder for a test whose jobs may outlive the test. Unlike t.TempDir,
+// its cleanup first kills processes that still use the folder, and retries the removal
+// for some seconds.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "megatron-ops-test-")
@@ -35,8 +35,8 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// startedWith lists the processes that have dir in an argument or in their
-// environment, as a job, its keepers and a server on dir have.
+// startedWith lists the processes that have dir in an argument or in their environment,
+// such as jobs, their supervisors, and servers with their state in dir.
 func startedWith(dir string) []int {
 	return processes(func(args, env []string) bool {
 		return slices.ContainsFunc(slices.Concat(args, env), func(word string) bool { return strings.Contains(word, dir) })

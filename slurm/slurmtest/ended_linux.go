@@ -2,5 +2,5 @@ package slurmtest
 
 import "syscall"
 
-// endedWithUs makes a process end with the one that started it.
+// endedWithUs kills a process when its parent ends.
 func endedWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package slurmtest
 
 import "syscall"
 
-// endedWithUs is Linux's alone; elsewhere there is no Slurm to test with either.
+// endedWithUs does nothing on other systems, which have no Slurm to test with either.
 func endedWithUs() *syscall.SysProcAttr { return nil }

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// mark is in the environment of every process we start, and of those that they
-// start, with the cluster's directory.
-const mark = "SLURMTEST_DIR"
+// dirVariable is the environment variable with the cluster's directory. Every process that is
+// started here, and its descendants, have it.
+const dirVariable = "SLURMTEST_DIR"
 
-// daemon starts a program as user, and writes its process id and start time
-// down: a process id alone may come to be another's.
+// daemon starts a program as a user, and stores its process id with its start time,
+// because a process id alone may be reused.
 func (c *Cluster) daemon(name, as string, env []string, argv ...string) error {
 	log, err := os.OpenFile(c.path("log", name+".console"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) daemon(name, as string, env []string, argv ...string) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(append(c.Environ(), env...), mark+"="+c.Dir)
+	cmd.Env = append(append(c.Environ(), env...), dirVariable+"="+c.Dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if as != "root" {
@@ -47,13 +47,13 @@ func (c *Cluster) daemon(name, as string, env []string, argv ...string) error {
 	return os.WriteFile(c.path("pids", name), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, since), 0o644)
 }
 
-// startTime is when a process started, in the kernel's ticks.
+// startTime returns when a process started, in the kernel's ticks.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	// Field 22, counted behind the name in parentheses, which may hold anything.
+	// Field 22, counted after the name in parentheses, which may contain any character.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" {
 		return "", errors.New("the process has ended")
@@ -61,7 +61,8 @@ func startTime(pid int) (string, error) {
 	return fields[19], nil
 }
 
-// pid returns the process that was started as name, while it is the same.
+// pid returns the process that was started as name, as long as it is still the same
+// process.
 func pid(dir, name string) (int, bool) {
 	text, err := os.ReadFile(filepath.Join(dir, "pids", name))
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *Cluster) Signal(name string, sig syscall.Signal) error {
 	return syscall.Kill(id, sig)
 }
 
-// StopController ends slurmctld in good order and waits for its end.
+// StopController stops slurmctld in good order and waits for its end.
 func (c *Cluster) StopController() error {
 	if err := c.Signal("slurmctld", syscall.SIGTERM); err != nil {
 		return err
@@ -99,8 +100,8 @@ func (c *Cluster) StopController() error {
 	return errors.New("slurmctld did not end within 15s")
 }
 
-// Down ends the Slurm in dir and removes dir. Nothing of it is worth keeping, so
-// nothing is asked to end in good order.
+// Down kills the Slurm in dir and removes dir. Nothing in it is worth keeping, so no
+// daemon is stopped in good order.
 func Down(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -135,16 +136,16 @@ func Down(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// marked lists the processes whose environment names dir: daemons, and the step
-// daemons that they left behind.
+// marked lists the processes whose environment names dir: daemons, and the step daemons
+// that they left behind.
 func marked(dir string) []int {
-	return processes(func(_, env []string) bool { return slices.Contains(env, mark+"="+dir) })
+	return processes(func(_, env []string) bool { return slices.Contains(env, dirVariable+"="+dir) })
 }
 
-// processes lists those of which the arguments and the environment that they were
-// started with are such, this one left out: all that may be read of them, and none
+// processes lists the processes, except this one, for which matches is true of their
+// arguments and their initial environment, as far as these may be read. It lists none
 // where there is no /proc.
-func processes(such func(args, env []string) bool) []int {
+func processes(matches func(args, env []string) bool) []int {
 	var ids []int
 	words := func(path string) []string {
 		text, _ := os.ReadFile(path)
@@ -159,17 +160,17 @@ func processes(such func(args, env []string) bool) []int {
 		proc := filepath.Join("/proc", e.Name())
 		args := words(filepath.Join(proc, "cmdline"))
 		if len(args) == 1 && args[0] == "" {
-			continue // the kernel's own, or one that has ended
+			continue // a kernel thread, or a process that has ended
 		}
-		if such(args, words(filepath.Join(proc, "environ"))) {
+		if matches(args, words(filepath.Join(proc, "environ"))) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// below lists the processes that descend from id: a step's tasks have the
-// environment of their user.
+// below lists the descendants of id. A step's tasks have only their user's environment,
+// so marked does not find them.
 func below(id int) []int {
 	var all []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", id))
@@ -187,8 +188,8 @@ func below(id int) []int {
 //go:embed janitor.sh
 var janitor string
 
-// endWithUs sees to it that the Slurm in dir ends when this process does, by
-// whatever end: a shell waits for the closing of a pipe that only we hold.
+// endWithUs makes the Slurm in dir end when this process ends in any way: a shell waits
+// until a pipe is closed that only this process holds open.
 func endWithUs(dir string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -199,9 +200,10 @@ func endWithUs(dir string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	r.Close()
-	held = append(held, w)
+	openPipes = append(openPipes, w)
 	return err
 }
 
-// held keeps the pipes open: a file that nobody refers to is closed.
-var held []*os.File
+// openPipes keeps the pipes open, because the garbage collector closes a file that nobody
+// refers to.
+var openPipes []*os.File

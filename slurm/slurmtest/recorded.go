@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// recorded holds what real daemons of five releases answered, a folder each: the
-// product's own recording (queue.txt, rest-jobs.json and so on), rest/ with
-// slurmrestd's answers by API version and rest.tsv with their HTTP statuses,
-// text/ with what commands printed, rejected.txt and states.txt.
+// recorded holds the answers of real daemons of five releases, one folder for each: the
+// program's own recording (queue.txt, rest-jobs.json and so on), rest/ with
+// slurmrestd's answers by API version and rest.tsv with their HTTP statuses, text/ with
+// the output of commands, rejected.txt and states.txt.
 //
 //go:embed recorded
 var recorded embed.FS
 
-// Releases are those of which there are recordings, oldest first.
+// Releases are the releases with recordings, oldest first.
 var Releases = []string{"22.05", "23.11", "24.11", "25.11", "26.05"}
 
-// Recorded gives one recorded file of a release, such as "queue.txt" or
+// Recorded returns one recorded file of a release, such as "queue.txt" or
 // "rest/v0.0.42/job-running.json".
 func Recorded(t testing.TB, release, name string) string {
 	t.Helper()
@@ -38,8 +38,8 @@ func HasRecorded(release, name string) bool {
 	return err == nil
 }
 
-// APIs are the API versions that a release's slurmrestd served, oldest
-// first, as numbers: 40 for v0.0.40.
+// APIs returns the API versions that a release's slurmrestd served, oldest first, as
+// numbers: 40 for v0.0.40.
 func APIs(t testing.TB, release string) (versions []int) {
 	t.Helper()
 	folders, err := fs.ReadDir(recorded, path.Join("recorded", release, "rest"))
@@ -56,10 +56,10 @@ func APIs(t testing.TB, release string) (versions []int) {
 	return versions
 }
 
-// An object is a JSON object whose fields nobody has named.
+// An object is a JSON object.
 type object = map[string]any
 
-// recordedDocument gives a recorded JSON document.
+// recordedDocument returns a recorded JSON document.
 func recordedDocument(t testing.TB, release, name string) (doc object) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(Recorded(t, release, name)), &doc); err != nil {
@@ -68,7 +68,7 @@ func recordedDocument(t testing.TB, release, name string) (doc object) {
 	return doc
 }
 
-// recordedStatus is the HTTP status with which a recorded answer came.
+// recordedStatus returns the HTTP status of a recorded answer.
 func recordedStatus(t testing.TB, release, name string) int {
 	t.Helper()
 	for line := range strings.Lines(Recorded(t, release, "rest.tsv")) {

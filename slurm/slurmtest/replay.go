@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Runner is what runs the jobs behind a replayed slurmrestd: another back end.
+// A Runner is the back end that runs the jobs behind a replayed slurmrestd.
 type Runner interface {
 	Submit(context.Context, slurm.Submission) (slurm.JobID, error)
 	Job(context.Context, slurm.JobID) (slurm.Job, error)
@@ -28,16 +28,16 @@ type Runner interface {
 	Partitions(context.Context) ([]slurm.Partition, error)
 }
 
-// GoodToken is the token that a replayed slurmrestd takes for anybody's.
+// GoodToken is the token that a replayed slurmrestd accepts for every user.
 const GoodToken = "good"
 
-// A REST is a slurmrestd that behaves as the recorded one of a release: its API
-// versions, the shape of its documents, the words and the HTTP statuses of its
-// refusals, and its faults. Its documents are recorded ones with the fields of
-// the runner's jobs put in.
+// A REST is a fake slurmrestd that behaves like the recorded one of a release: it has
+// its API versions, the structure of its documents, the texts and HTTP statuses of its
+// refusals, and its faults. Its documents are recorded ones, filled with the fields of
+// the runner's jobs.
 type REST struct {
 	URL string
-	// Owner is whose jobs the runner's are: another may not cancel them.
+	// Owner is the owner of all the runner's jobs; nobody else may cancel them.
 	Owner string
 
 	mu      sync.Mutex
@@ -48,8 +48,8 @@ type REST struct {
 	run     Runner
 }
 
-// ReplayREST starts a slurmrestd of a release that serves the API versions
-// given, or all that the release served; it ends with the test.
+// ReplayREST starts a slurmrestd of a release that serves the given API versions, or
+// all that the release served. It ends with the test.
 func ReplayREST(t testing.TB, release, owner string, run Runner, apis ...int) *REST {
 	t.Helper()
 	if len(apis) == 0 {
@@ -62,17 +62,17 @@ func ReplayREST(t testing.TB, release, owner string, run Runner, apis ...int) *R
 	return r
 }
 
-// Asked are the requests so far, such as "DELETE /slurm/v0.0.40/job/7".
+// Asked returns the requests so far, such as "DELETE /slurm/v0.0.40/job/7".
 func (r *REST) Asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked)
 }
 
-// A question is one request of the API.
-type question struct {
+// An apiRequest is one request of the API.
+type apiRequest struct {
 	api  int
-	name string // of the recorded folder, such as "rest/v0.0.40/"
+	name string // the recorded folder, such as "rest/v0.0.40/"
 	user string
 	body object
 	*http.Request
@@ -107,7 +107,7 @@ func (r *REST) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	q := question{api: api, name: fmt.Sprintf("rest/v0.0.%d/", api), user: req.Header.Get("X-SLURM-USER-NAME"), Request: req}
+	q := apiRequest{api: api, name: fmt.Sprintf("rest/v0.0.%d/", api), user: req.Header.Get("X-SLURM-USER-NAME"), Request: req}
 	if req.Body != nil {
 		_ = json.NewDecoder(req.Body).Decode(&q.body)
 	}
@@ -127,7 +127,7 @@ func (r *REST) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case key == "GET slurm partitions":
 		answer(w, http.StatusOK, object{"partitions": r.partitions(q), "errors": []any{}})
 	case key == "GET slurm ping", key == "GET slurm diag":
-		r.say(w, q, what+".json")
+		r.sendRecorded(w, q, what+".json")
 	case key == "POST slurm job" && id == "submit":
 		r.submit(w, q)
 	case key == "POST slurm job":
@@ -145,13 +145,13 @@ func answer(w http.ResponseWriter, status int, doc any) {
 	_ = json.NewEncoder(w).Encode(doc)
 }
 
-// say gives a recorded answer as it came.
-func (r *REST) say(w http.ResponseWriter, q question, name string) {
+// sendRecorded sends a recorded answer unchanged.
+func (r *REST) sendRecorded(w http.ResponseWriter, q apiRequest, name string) {
 	answer(w, recordedStatus(r.t, r.release, q.name+name), recordedDocument(r.t, r.release, q.name+name))
 }
 
-// refuse gives a recorded refusal with other words in it.
-func (r *REST) refuse(w http.ResponseWriter, q question, name, words string) {
+// refuse sends a recorded refusal with another error text.
+func (r *REST) refuse(w http.ResponseWriter, q apiRequest, name, words string) {
 	doc := recordedDocument(r.t, r.release, q.name+name)
 	for _, e := range doc["errors"].([]any) {
 		e.(object)["error"] = words //nolint:forcetypeassert // recorded so
@@ -159,8 +159,8 @@ func (r *REST) refuse(w http.ResponseWriter, q question, name, words string) {
 	answer(w, recordedStatus(r.t, r.release, q.name+name), doc)
 }
 
-// badToken answers to a token that is nobody's: ping was recorded, and jobs say
-// what ping's status says in the releases whose ping has one.
+// badToken answers a request with a wrong token. Only ping was recorded; since 24.11,
+// jobs answer with the status of ping.
 func (r *REST) badToken(w http.ResponseWriter, what string) {
 	if r.release < "24.11" || what == "ping" {
 		var doc object
@@ -174,27 +174,27 @@ func (r *REST) badToken(w http.ResponseWriter, what string) {
 	}}})
 }
 
-// job answers for one job of the queue, or all of its elements.
-func (r *REST) job(w http.ResponseWriter, q question, id slurm.JobID) {
+// job answers for one job of the queue, or for all of its elements.
+func (r *REST) job(w http.ResponseWriter, q apiRequest, id slurm.JobID) {
 	jobs := r.jobs(q, id, r.queued)
 	if len(jobs) == 0 {
-		r.say(w, q, r.nearest(q, "job-unknown.json"))
+		r.sendRecorded(w, q, r.nearest(q, "job-unknown.json"))
 		return
 	}
 	answer(w, http.StatusOK, object{"jobs": jobs, "errors": []any{}})
 }
 
-// nearest is a recorded answer's name, of the API version asked or, where that
-// was not recorded with it, of the release's newest.
-func (r *REST) nearest(q question, name string) string {
+// nearest returns the name of a recorded answer in the requested API version, or else
+// in the release's newest version.
+func (r *REST) nearest(q apiRequest, name string) string {
 	if HasRecorded(r.release, q.name+name) {
 		return name
 	}
 	return fmt.Sprintf("../v0.0.%d/%s", slices.Max(APIs(r.t, r.release)), name)
 }
 
-// accounts answers from the accounts; start_time is read as each release does.
-func (r *REST) accounts(w http.ResponseWriter, q question, id slurm.JobID) {
+// accounts answers from the accounts. It reads start_time as each release does.
+func (r *REST) accounts(w http.ResponseWriter, q apiRequest, id slurm.JobID) {
 	if start := q.URL.Query().Get("start_time"); start != "" {
 		_, notPlain := strconv.ParseInt(start, 10, 64)
 		if notPlain == nil && q.api < 42 || !strings.HasPrefix(start, "uts") && notPlain != nil {
@@ -209,18 +209,18 @@ func (r *REST) accounts(w http.ResponseWriter, q question, id slurm.JobID) {
 	answer(w, http.StatusOK, object{"jobs": r.jobs(q, id, r.accounted), "errors": []any{}})
 }
 
-// cancel ends a job as the release's slurmrestd does, which is not always what
-// was asked for.
-func (r *REST) cancel(w http.ResponseWriter, q question, id slurm.JobID) {
+// cancel ends a job as the release's slurmrestd does, which may differ from the
+// request.
+func (r *REST) cancel(w http.ResponseWriter, q apiRequest, id slurm.JobID) {
 	ctx := q.Context()
 	ends := known(r.all(ctx), id)
 	if r.release == "23.11" && q.api >= 39 && strings.Contains(string(id), "_") {
-		ends = ends.Array() // the whole array
+		ends = ends.Array() // the release ends the whole array
 	}
 	j, err := r.run.Job(ctx, ends)
-	says := func(name string) { r.say(w, q, r.nearest(q, name)) }
+	says := func(name string) { r.sendRecorded(w, q, r.nearest(q, name)) }
 	if r.release >= "24.11" && q.api < 42 {
-		says = func(string) { r.say(w, q, "cancel-unknown.json") } // nothing at all, whatever became of it
+		says = func(string) { r.sendRecorded(w, q, "cancel-unknown.json") } // these releases say nothing, whatever the result
 	}
 	switch {
 	case err != nil:
@@ -249,7 +249,7 @@ func (r *REST) all(ctx context.Context) []slurm.Job {
 // known returns the runner's id of the job that a request names by its own number.
 func known(all []slurm.Job, id slurm.JobID) slurm.JobID {
 	for _, j := range all {
-		if id != "" && j.RawID == id && j.ID.Array() != id { // an array goes by the number of one of its elements
+		if id != "" && j.RawID == id && j.ID.Array() != id { // the array itself also has the number of one of its elements
 			return j.ID
 		}
 	}
@@ -257,11 +257,11 @@ func known(all []slurm.Job, id slurm.JobID) slurm.JobID {
 }
 
 // update changes a job.
-func (r *REST) update(w http.ResponseWriter, q question, id slurm.JobID) {
+func (r *REST) update(w http.ResponseWriter, q apiRequest, id slurm.JobID) {
 	ctx := q.Context()
 	id = known(r.all(ctx), id)
 	if _, err := r.run.Job(ctx, id); err != nil {
-		r.say(w, q, r.nearest(q, "update-unknown.json"))
+		r.sendRecorded(w, q, r.nearest(q, "update-unknown.json"))
 		return
 	}
 	var u slurm.Update
@@ -290,5 +290,5 @@ func (r *REST) update(w http.ResponseWriter, q question, id slurm.JobID) {
 		r.refuse(w, q, r.nearest(q, "update-unknown.json"), err.Error())
 		return
 	}
-	r.say(w, q, r.nearest(q, "hold.json"))
+	r.sendRecorded(w, q, r.nearest(q, "hold.json"))
 }

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// replayRelease names, in the environment of a replayed command, the release.
+// replayRelease is the environment variable that tells a replayed command its release.
 const replayRelease = "SLURMTEST_REPLAY"
 
-// ReplayCommands makes a folder of Slurm's commands that answer what those of a
-// release were recorded to answer, and returns an environment in which they are
-// found. They are this test's own program: its TestMain must call ReplayCommand.
+// ReplayCommands creates a folder of Slurm's commands that give the recorded answers of
+// a release, and returns an environment with that folder in the PATH. The commands are
+// links to the test's own binary, so its TestMain must call ReplayCommand.
 func ReplayCommands(t testing.TB, release string) (environ []string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -32,8 +32,8 @@ func ReplayCommands(t testing.TB, release string) (environ []string) {
 	return []string{"PATH=" + folder + ":/usr/bin:/bin", replayRelease + "=" + release}
 }
 
-// ReplayCommand answers as the replayed command that this process is; ok is false
-// where it is none.
+// ReplayCommand runs this process as the replayed command that it was started as; ok is
+// false in any other process.
 func ReplayCommand(argv []string) (code int, ok bool) {
 	release := os.Getenv(replayRelease)
 	if release == "" || len(argv) == 0 {
@@ -45,13 +45,13 @@ func ReplayCommand(argv []string) (code int, ok bool) {
 	return code, true
 }
 
-// A table is a recorded listing: lines of fields between bars.
+// A table is a recorded listing with fields between bars.
 type table struct {
 	columns []string
 	rows    [][]string
 }
 
-// readTable reads a recorded listing; columns are those of its command line.
+// readTable reads a recorded listing. columns are the columns of its command line.
 func readTable(release, name, columns string) table {
 	text, _ := recorded.ReadFile("recorded/" + release + "/text/" + name)
 	t := table{columns: strings.FieldsFunc(columns, func(r rune) bool { return r == '|' || r == ',' })}
@@ -61,14 +61,14 @@ func readTable(release, name, columns string) table {
 		}
 	}
 	if len(t.rows) > 0 {
-		t.rows = t.rows[1:] // the heading
+		t.rows = t.rows[1:] // without the heading
 	}
 	return t
 }
 
-// in writes the rows with other columns between other separators; what was not
-// recorded is empty.
-func (t table) in(columns []string, line func(fields []string) string, keep func(row []string) bool) string {
+// format returns the rows that keep selects, each formatted by line, with the given
+// columns. A column that was not recorded is empty.
+func (t table) format(columns []string, line func(fields []string) string, keep func(row []string) bool) string {
 	var b strings.Builder
 	for _, row := range t.rows {
 		if !keep(row) {
@@ -85,7 +85,7 @@ func (t table) in(columns []string, line func(fields []string) string, keep func
 	return b.String()
 }
 
-// The command lines of the recorded listings.
+// The columns of the recorded listings.
 const (
 	queueColumns   = "%i|%A|%T|%r|%u|%a|%P|%q|%D|%N|%M|%l|%V|%S|%e|%Q|%b|%j|%k"
 	accountColumns = "JobID,JobIDRaw,JobName,State,ExitCode,DerivedExitCode,User,Account,Partition,QOS,NNodes,NodeList,ElapsedRaw,TimelimitRaw," +
@@ -96,7 +96,7 @@ const (
 
 var formatLetter = regexp.MustCompile(`%[A-Za-z]`)
 
-// answerCommand answers one command line.
+// answerCommand returns the answer to one command line.
 func answerCommand(release, name string, args []string) (stdout, stderr string, code int) {
 	value := func(option string) string {
 		for _, a := range args {
@@ -106,8 +106,7 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 		}
 		return ""
 	}
-	// What is asked for by a format of letters stands between a separator, which is
-	// before the first.
+	// A --format of letters begins with its separator.
 	letters := formatLetter.FindAllString(value("format"), -1)
 	separated := func(fields []string) string {
 		sep, _, _ := strings.Cut(value("format"), "%")
@@ -124,12 +123,12 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 	case "squeue":
 		t := readTable(release, "squeue-array-long.txt", queueColumns)
 		if f := value("Format"); f != "" {
-			return t.in([]string{"%i"}, func(fields []string) string { return detail(release, f, fields[0]) }, chosen), "", 0
+			return t.format([]string{"%i"}, func(fields []string) string { return detail(release, f, fields[0]) }, chosen), "", 0
 		}
-		if value("format") == "%i" { // one entry for the elements that wait
+		if value("format") == "%i" { // one row for all waiting elements
 			return waiting(release, chosen), "", 0
 		}
-		if stdout = t.in(letters, separated, chosen); stdout == "" && len(ids) == 1 && ids[0] != "" {
+		if stdout = t.format(letters, separated, chosen); stdout == "" && len(ids) == 1 && ids[0] != "" {
 			return "", "slurm_load_jobs error: Invalid job id specified\n", 1
 		}
 		return stdout, "", 0
@@ -138,16 +137,16 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 			return "", "sacct: error: Invalid field requested: \"StdOut\"\n", 1
 		}
 		line := func(fields []string) string { return strings.Join(fields, value("delimiter")) + "\n" }
-		return readTable(release, "sacct.txt", accountColumns).in(strings.Split(value("format"), ","), line, chosen), "", 0
+		return readTable(release, "sacct.txt", accountColumns).format(strings.Split(value("format"), ","), line, chosen), "", 0
 	case "sinfo":
 		if strings.HasPrefix(value("Format"), "NodeList") {
 			text, _ := recorded.ReadFile("recorded/" + release + "/text/sinfo-gresused.txt")
 			return string(text), "", 0
 		}
 		if slices.Contains(args, "--Node") {
-			return readTable(release, "sinfo-N.txt", nodeColumns).in(letters, separated, all), "", 0
+			return readTable(release, "sinfo-N.txt", nodeColumns).format(letters, separated, all), "", 0
 		}
-		return readTable(release, "sinfo-partitions.txt", partitionColumns).in(letters, separated, all), "", 0
+		return readTable(release, "sinfo-partitions.txt", partitionColumns).format(letters, separated, all), "", 0
 	case "scontrol":
 		for what, file := range map[string]string{
 			"config": "scontrol-show-config.txt", "assoc_mgr": "scontrol-show-assoc_mgr.txt", "partition": "scontrol-show-partitions.txt",
@@ -167,7 +166,7 @@ func answerCommand(release, name string, args []string) (stdout, stderr string, 
 	return "", fmt.Sprintf("%s: nothing is recorded of %q\n", name, args), 97
 }
 
-// waiting are the ids of the jobs that wait, as squeue's own listing has them.
+// waiting returns the ids of the waiting jobs, as squeue prints them without --array.
 func waiting(release string, chosen func(row []string) bool) string {
 	text, _ := recorded.ReadFile("recorded/" + release + "/text/squeue.txt")
 	var b strings.Builder
@@ -179,8 +178,8 @@ func waiting(release string, chosen func(row []string) bool) string {
 	return b.String()
 }
 
-// detail is squeue's line for one job in the columns of --Format, of which the
-// names of files were recorded by slurmrestd.
+// detail returns squeue's line for one job in the columns of --Format. Only
+// slurmrestd's recordings contain the output paths, so detail makes them up.
 func detail(release, format, id string) string {
 	out := "/cluster/work/a/logs/%j.out"
 	if strings.Contains(id, "_") {
@@ -199,7 +198,7 @@ func detail(release, format, id string) string {
 	return b.String() + "\n"
 }
 
-// A Refusal is a command that a release was recorded to refuse, or to accept.
+// A Refusal is a recorded command line that a release refused or accepted.
 type Refusal struct {
 	Name           string
 	As             string // the user; "" is root
@@ -208,7 +207,7 @@ type Refusal struct {
 	Code           int
 }
 
-// Refusals are those of a release.
+// Refusals returns the recorded refusals of a release.
 func Refusals(t testing.TB, release string) []Refusal {
 	t.Helper()
 	all := rejections(release)
@@ -218,6 +217,7 @@ func Refusals(t testing.TB, release string) []Refusal {
 	return all
 }
 
+// rejections reads the recorded refusals of a release, none where there is no recording.
 func rejections(release string) (all []Refusal) {
 	text, _ := recorded.ReadFile("recorded/" + release + "/rejected.txt")
 	for entry := range strings.SplitSeq("\n"+string(text), "\n## ") {

@@ -12,9 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// like writes v in the form that a recorded document has for such a value: bare,
-// in a list, or as a number that may be unset.
-func like(recorded, v any) any {
+// inFormOf returns v in the form of the recorded value: bare, in a list, or as a number
+// that may be unset.
+func inFormOf(recorded, v any) any {
 	switch old := recorded.(type) {
 	case object:
 		if _, has := old["set"]; has {
@@ -29,14 +29,14 @@ func like(recorded, v any) any {
 	return v
 }
 
-// put replaces fields of a recorded document in its own form.
+// put replaces fields of a recorded document and keeps their form.
 func put(doc, values object) {
 	for name, v := range values {
-		doc[name] = like(doc[name], v)
+		doc[name] = inFormOf(doc[name], v)
 	}
 }
 
-// exit writes an exit code in the recorded form.
+// exit returns an exit code in the recorded form.
 func exit(recorded any, code *string) any {
 	var value, signal int
 	if code != nil {
@@ -47,17 +47,17 @@ func exit(recorded any, code *string) any {
 		return value<<8 | signal
 	}
 	old = maps.Clone(old)
-	old["return_code"] = like(old["return_code"], value)
+	old["return_code"] = inFormOf(old["return_code"], value)
 	if sig, ok := old["signal"].(object); ok && signal != 0 {
 		sig = maps.Clone(sig)
-		sig["id"] = like(sig["id"], signal)
+		sig["id"] = inFormOf(sig["id"], signal)
 		old["signal"] = sig
 	}
 	return old
 }
 
-// jobs are the runner's jobs that id names, or all, as documents.
-func (r *REST) jobs(q question, id slurm.JobID, write func(question, slurm.Job) object) []any {
+// jobs returns documents of the runner's jobs that id names, or of all jobs.
+func (r *REST) jobs(q apiRequest, id slurm.JobID, write func(apiRequest, slurm.Job) object) []any {
 	all := r.all(q.Context())
 	id = known(all, id)
 	docs := []any{}
@@ -66,7 +66,7 @@ func (r *REST) jobs(q question, id slurm.JobID, write func(question, slurm.Job) 
 		if id != "" && j.ID != id && j.ID.Array() != id {
 			continue
 		}
-		// Elements that wait are one entry until each has a number of its own.
+		// Waiting elements share one entry until each has a number of its own.
 		if array := j.ID.Array(); array != j.ID && j.State == slurm.Pending && j.Reason != "JobHeldUser" {
 			waiting[array] = append(waiting[array], j)
 			continue
@@ -86,7 +86,7 @@ func (r *REST) jobs(q question, id slurm.JobID, write func(question, slurm.Job) 
 	return docs
 }
 
-// parts are the numbers that an array's element has in a document.
+// parts returns the numbers of an array element in a document.
 func parts(j slurm.Job) (own, array int64, element any, rest string) {
 	number := func(id slurm.JobID) int64 {
 		n, _ := strconv.ParseInt(string(id), 10, 64)
@@ -115,8 +115,8 @@ func seconds(t *time.Time) int64 {
 	return t.Unix()
 }
 
-// queued writes a job as the controller does.
-func (r *REST) queued(q question, j slurm.Job) object {
+// queued returns a job's document of the controller.
+func (r *REST) queued(q apiRequest, j slurm.Job) object {
 	doc := recordedDocument(r.t, r.release, q.name+"job-running.json")["jobs"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
 	own, array, element, rest := parts(j)
 	start := j.StartedAt
@@ -133,7 +133,7 @@ func (r *REST) queued(q question, j slurm.Job) object {
 	}
 	output, errors := j.Stdout, j.Stderr
 	if rest != "" && q.api >= 40 && q.api <= 44 {
-		// Expanded with the number of no element.
+		// These versions expand the path with the number for no element.
 		_, n, _ := strings.Cut(strings.SplitN(string(j.ID), ",", 2)[0], "[")
 		output = strings.ReplaceAll(output, "_"+strings.TrimSuffix(n, "]")+".", "_4294967294.")
 		errors = output
@@ -151,8 +151,8 @@ func (r *REST) queued(q question, j slurm.Job) object {
 	return doc
 }
 
-// accounted writes a job as the accounts do.
-func (r *REST) accounted(q question, j slurm.Job) object {
+// accounted returns a job's document of the accounts.
+func (r *REST) accounted(q apiRequest, j slurm.Job) object {
 	doc := recordedDocument(r.t, r.release, q.name+"accounts-failed.json")["jobs"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
 	own, array, element, _ := parts(j)
 	put(doc, object{"job_id": own, "name": j.Name, "user": r.Owner, "partition": j.Partition, "nodes": strings.Join(j.Nodes, ",")})
@@ -169,15 +169,15 @@ func (r *REST) accounted(q question, j slurm.Job) object {
 	return doc
 }
 
-// nodes writes the runner's nodes after the recorded ones.
-func (r *REST) nodes(q question) (docs []any) {
+// nodes returns documents of the runner's nodes, made from a recorded one.
+func (r *REST) nodes(q apiRequest) (docs []any) {
 	all, err := r.run.Nodes(q.Context())
 	if err != nil {
 		r.t.Error(err)
 	}
-	recorded := recordedDocument(r.t, r.release, q.name+r.nearest(q, "nodes.json"))["nodes"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
+	template := recordedDocument(r.t, r.release, q.name+r.nearest(q, "nodes.json"))["nodes"].([]any)[0].(object) //nolint:forcetypeassert // recorded so
 	for _, n := range all {
-		doc := maps.Clone(recorded)
+		doc := maps.Clone(template)
 		put(doc, object{
 			"name": n.Name, "gres": "gpu:8", "gres_used": fmt.Sprintf("gpu:%d", n.GPUsUsed),
 			"cpus": n.CPUs, "alloc_cpus": n.CPUsUsed, "real_memory": n.MemoryMB, "reason": n.Reason,
@@ -198,9 +198,9 @@ func (r *REST) nodes(q question) (docs []any) {
 	return docs
 }
 
-// partitions writes the runner's partitions after the recorded one, whose flags,
-// those of the default partition, are kept.
-func (r *REST) partitions(q question) (docs []any) {
+// partitions returns documents of the runner's partitions, made from a recorded one.
+// The recorded flags, those of the default partition, stay.
+func (r *REST) partitions(q apiRequest) (docs []any) {
 	all, err := r.run.Partitions(context.WithoutCancel(q.Context()))
 	if err != nil {
 		r.t.Error(err)

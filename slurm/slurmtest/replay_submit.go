@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// number reads a number in a request: bare, or one that may be unset, which only
-// API versions from v0.0.39 on take.
+// number reads a number in a request: bare, or one that may be unset, which only API
+// versions since v0.0.39 accept.
 func number(v any) (int64, bool) {
 	if o, ok := v.(object); ok && o["set"] == true {
 		v = o["number"]
@@ -26,22 +26,22 @@ func minutes(v any) time.Duration {
 	return time.Duration(n) * time.Minute
 }
 
-// mailTypes are the names that slurmrestd has for kinds of mail from v0.0.39 on
-// (data_parser's JOB_MAIL_FLAGS).
+// mailTypes are slurmrestd's names of mail types since v0.0.39 (data_parser's
+// JOB_MAIL_FLAGS).
 var mailTypes = []string{
 	"BEGIN", "END", "FAIL", "REQUEUE", "TIME=100%", "TIME=90%", "TIME=80%", "TIME=50%", "STAGE_OUT", "ARRAY_TASKS", "INVALID_DEPENDENCY",
 }
 
-// textOptions are the fields that are an option's text.
+// textOptions maps the fields with an option's text to the option.
 var textOptions = map[string]string{
 	"name": "job-name", "partition": "partition", "account": "account", "qos": "qos", "comment": "comment",
 	"standard_output": "output", "standard_error": "error", "standard_input": "input", "dependency": "dependency", "array": "array",
 	"constraints": "constraint", "reservation": "reservation", "mail_user": "mail-user",
 }
 
-// submit takes a job. The script's own #SBATCH lines mean nothing to slurmrestd:
-// every option must come as a field.
-func (r *REST) submit(w http.ResponseWriter, q question) {
+// submit accepts a job. slurmrestd ignores the script's #SBATCH lines, so every option
+// must come as a field.
+func (r *REST) submit(w http.ResponseWriter, q apiRequest) {
 	job, _ := q.body["job"].(object)
 	script, _ := q.body["script"].(string)
 	s := slurm.Submission{Script: strings.ReplaceAll(script, "\n#SBATCH", "\n# SBATCH")}
@@ -85,8 +85,8 @@ func (r *REST) submit(w http.ResponseWriter, q question) {
 	answer(w, http.StatusOK, object{"job_id": n, "step_id": "batch", "errors": []any{}, "warnings": warnings})
 }
 
-// environment reads the environment: an object in v0.0.38, a list after it.
-func (r *REST) environment(q question, job object) (env []string, problem string) {
+// environment reads the job's environment: an object in v0.0.38, a list since v0.0.39.
+func (r *REST) environment(q apiRequest, job object) (env []string, problem string) {
 	switch given := job["environment"].(type) {
 	case object:
 		for name, v := range given {
@@ -109,9 +109,9 @@ func (r *REST) environment(q question, job object) (env []string, problem string
 	return env, ""
 }
 
-// option is the sbatch option that a field stands for; "" where it is none or is
-// read elsewhere.
-func (r *REST) option(q question, name string, v any) (arg, problem string, known bool) {
+// option returns the sbatch option for a field. arg is "" for a field without an
+// option, or one that is read elsewhere.
+func (r *REST) option(q apiRequest, name string, v any) (arg, problem string, known bool) {
 	const mistyped = "Unable to convert Data type"
 	text, isText := v.(string)
 	n, isNumber := number(v)
@@ -162,7 +162,7 @@ func (r *REST) option(q question, name string, v any) (arg, problem string, know
 			n, isNumber = 0, true
 			_, _ = fmt.Sscanf(text, "uts%d", &n)
 		case q.api == 39 && wrapped:
-			return "", mistyped, true // UINT64 there
+			return "", mistyped, true // this version wants a UINT64
 		}
 		if !isNumber {
 			return "", mistyped, true

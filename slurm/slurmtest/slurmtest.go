@@ -1,13 +1,13 @@
-// Package slurmtest starts a whole real Slurm on this machine, for tests and for
-// people who want one to try things on: munge, MariaDB, slurmdbd, slurmctld, four
-// slurmd with eight device files each that pass for GPUs, and slurmrestd. All of
-// it listens on loopback only, on ports of its own, lives in one directory, and
-// ends without touching any other process.
+// Package slurmtest starts a complete real Slurm on this machine, for tests and for
+// trying things out: munge, MariaDB, slurmdbd, slurmctld, four slurmd with eight device
+// files each that stand for GPUs, and slurmrestd. All daemons listen only on loopback,
+// on ports of their own, keep everything in one directory, and end without affecting
+// any other process.
 //
-// It needs root and Debian's packages (see Packages), and starts in about ten
-// seconds. Each slurmd has a host name and a hosts file of its own, in
-// namespaces, so that jobs see nodes gpu1 to gpu4 that resolve; the machine's
-// own files stay as they are, but for the users alice and bob.
+// It needs root and Debian's packages (see Packages), and starts in about ten seconds.
+// Each slurmd has its own host name and hosts file, by namespaces, so that jobs see
+// nodes gpu1 to gpu4 that resolve. The machine's own files stay unchanged, except that
+// the users alice and bob are added.
 package slurmtest
 
 import (
@@ -25,19 +25,20 @@ import (
 	"time"
 )
 
-// Packages are the Debian packages that it takes.
+// Packages are the Debian packages that a real Slurm needs.
 const Packages = "slurm-wlm slurmdbd slurmrestd slurm-wlm-jwt-plugin munge mariadb-server sudo openssh-server python3-torch python3-numpy"
 
-// Options choose what sort of site it is. The zero value enforces nothing and
-// never preempts.
+// Options describe the site. The zero value enforces no limits and never preempts.
 type Options struct {
 	// Enforce makes accounts, QOS and limits binding.
 	Enforce bool
 	// Preempt lets the QOS urgent requeue jobs of normal and scavenge.
 	Preempt bool
-	// MinJobAge is how many seconds the controller remembers an ended job; 0: 300.
+	// MinJobAge is the number of seconds for which the controller remembers an ended
+	// job; 0 means 300.
 	MinJobAge int
-	// SlurmdTimeout is after how many seconds a silent node is down; 0: 120.
+	// SlurmdTimeout is the number of seconds after which a silent node is down; 0 means
+	// 120.
 	SlurmdTimeout int
 	// Conf is added to slurm.conf.
 	Conf string
@@ -45,29 +46,29 @@ type Options struct {
 
 // A Cluster is a running Slurm.
 type Cluster struct {
-	Dir  string // all of it
+	Dir  string // the directory with everything
 	Work string // a directory that every user may write to
 	REST string // slurmrestd's address, such as http://127.0.0.1:22002
 
 	options Options
-	port    int // of slurmctld; the others follow
+	port    int // slurmctld's port; the others follow
 }
 
 // Nodes are the names of the cluster's nodes.
 var Nodes = []string{"gpu1", "gpu2", "gpu3", "gpu4"}
 
-// Prefix names, in the environment, the folder of another Slurm than the one on
-// the PATH: with bin, sbin and lib below it.
+// Prefix is the environment variable with the folder of a Slurm to use in place of the
+// one on the PATH. The folder contains bin, sbin and lib.
 const Prefix = "SLURM_PREFIX"
 
-// takePrefix puts the Slurm that Prefix names before the PATH.
+// takePrefix puts the folders of Prefix in front of the PATH.
 var takePrefix = sync.OnceFunc(func() {
 	if p := os.Getenv(Prefix); p != "" {
 		_ = os.Setenv("PATH", filepath.Join(p, "bin")+":"+filepath.Join(p, "sbin")+":"+os.Getenv("PATH"))
 	}
 })
 
-// Missing names what keeps a Slurm from being started here; "" means nothing.
+// Missing returns what prevents a Slurm from being started here; "" means nothing.
 func Missing() string {
 	takePrefix()
 	if os.Getuid() != 0 {
@@ -80,7 +81,7 @@ func Missing() string {
 			return fmt.Sprintf("no %s here: apt-get install %s", program, Packages)
 		}
 		if own := strings.HasPrefix(program, "s"); own && prefix != "" && !strings.HasPrefix(path, filepath.Clean(prefix)+"/") {
-			return fmt.Sprintf("%s=%s has no %s", Prefix, prefix, program) // another's would not understand its daemons
+			return fmt.Sprintf("%s=%s has no %s", Prefix, prefix, program) // another Slurm's commands would not understand its daemons
 		}
 	}
 	plugins := "/usr/lib/*/slurm*/auth_jwt.so"
@@ -93,20 +94,20 @@ func Missing() string {
 	return ""
 }
 
-// Bin is the folder of Slurm's commands.
+// Bin returns the folder of Slurm's commands.
 func (c *Cluster) Bin() string {
-	sbatch, _ := exec.LookPath("sbatch") // without it nothing was started
+	sbatch, _ := exec.LookPath("sbatch") // sbatch exists where a Slurm was started
 	return filepath.Dir(sbatch)
 }
 
-// Conf is the path of slurm.conf.
+// Conf returns the path of slurm.conf.
 func (c *Cluster) Conf() string { return filepath.Join(c.Dir, "etc", "slurm.conf") }
 
-// Env is what a process needs in its environment to use the cluster.
+// Env returns the variables that a process needs to use the cluster.
 func (c *Cluster) Env() []string { return []string{"SLURM_CONF=" + c.Conf()} }
 
-// Environ is this process's environment with Env, and without settings that
-// would change what Slurm's commands do.
+// Environ returns this process's environment with Env, and without settings that would
+// change what Slurm's commands do.
 func (c *Cluster) Environ() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -117,8 +118,8 @@ func (c *Cluster) Environ() []string {
 	return append(env, c.Env()...)
 }
 
-// Run runs a command of Slurm's as root and returns what it printed, both
-// streams together.
+// Run runs a command as root and returns its standard output and standard error
+// together.
 func (c *Cluster) Run(ctx context.Context, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = c.Environ(), c.Work
@@ -135,7 +136,7 @@ func (c *Cluster) RunAs(ctx context.Context, user string, argv ...string) (strin
 	return c.Run(ctx, append([]string{"runuser", "-u", user, "--"}, argv...)...)
 }
 
-// Token makes a JSON web token with which slurmrestd takes the caller for user.
+// Token returns a JSON web token for user.
 func (c *Cluster) Token(ctx context.Context, user string) (string, error) {
 	out, err := c.Run(ctx, "scontrol", "token", "username="+user, "lifespan=3600")
 	if err != nil {
@@ -144,8 +145,8 @@ func (c *Cluster) Token(ctx context.Context, user string) (string, error) {
 	return strings.TrimPrefix(out, "SLURM_JWT="), nil
 }
 
-// Up starts a Slurm in dir, which must not exist or be empty, and returns once
-// its nodes are idle. What it started is ended again when it cannot.
+// Up starts a Slurm in dir, which must not exist or be empty, and returns once its
+// nodes are idle. Where it fails, it ends everything that it has started.
 func Up(ctx context.Context, dir string, o Options) (*Cluster, error) {
 	if missing := Missing(); missing != "" {
 		return nil, errors.New(missing)
@@ -159,14 +160,14 @@ func Up(ctx context.Context, dir string, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{Dir: dir, Work: filepath.Join(dir, "work"), options: o}
 	if err := c.up(ctx); err != nil {
-		err = fmt.Errorf("%w\n%s", err, c.lastWords())
+		err = fmt.Errorf("%w\n%s", err, c.lastOutput())
 		return nil, errors.Join(err, Down(dir))
 	}
 	return c, nil
 }
 
-// lastWords is the end of what the daemons said.
-func (c *Cluster) lastWords() string {
+// lastOutput returns the last lines of each daemon's output.
+func (c *Cluster) lastOutput() string {
 	files, _ := filepath.Glob(filepath.Join(c.Dir, "log", "*.console"))
 	var b strings.Builder
 	for _, f := range files {
@@ -177,16 +178,16 @@ func (c *Cluster) lastWords() string {
 	return b.String()
 }
 
-// ports is how many ports in a row a cluster takes: its own, and those that
-// Port hands to what runs on it.
+// ports is the number of consecutive ports of a cluster: its own, and those that Port
+// returns.
 const ports = 24
 
-// Port is one of sixteen ports, from 0 on, that no other test's Slurm takes: a
-// number in the text of a test may be another process's daemon.
+// Port returns one of sixteen ports, numbered from 0, that no other test's Slurm uses.
+// A fixed port in a test could belong to another process's daemon.
 func (c *Cluster) Port(n int) int { return c.port + 8 + n }
 
-// freePorts finds the first of some free ports in a row. Two processes that
-// look at the same time are kept apart by their process ids.
+// freePorts returns the first of some free consecutive ports. It starts from the
+// process id, so that two processes that search at the same time find different ports.
 func freePorts() (int, error) {
 	for i := range 500 {
 		base := 20000 + (os.Getpid()*ports+i*ports*7)%12000
@@ -204,16 +205,16 @@ func freePorts() (int, error) {
 	return 0, errors.New("no ports are free between 20000 and 32000")
 }
 
-// One test process has one Slurm for each set of options.
+// A test process has one Slurm for each set of options.
 var (
 	startedMu sync.Mutex
 	started   = map[Options]*Cluster{}
 )
 
-// Start returns a running Slurm. Tests of one package that ask with the same
-// options share it; it ends with the test process, however that ends. With
-// -short, and where it cannot be started, the test is skipped with the reason;
-// where CI is true the latter fails.
+// Start returns a running Slurm. Tests of one package with the same options share it;
+// it ends with the test process, however that ends. With -short, and where no Slurm can
+// be started, the test is skipped with the reason; with CI=true the latter fails the
+// test.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -232,7 +233,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	c, err := start(o)
 	if err != nil {
-		// Another process may have taken our ports meanwhile: once more.
+		// Another process may have taken the ports meanwhile, so try once more.
 		t.Logf("Slurm did not start at first: %v", err)
 		c, err = start(o)
 	}

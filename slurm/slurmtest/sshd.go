@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// SSHD starts a real sshd on loopback, in which alice and bob may log in with one
-// key, and returns an ssh_config whose host "login" is it. It ends with the test.
+// SSHD starts a real sshd on loopback, in which alice and bob may log in with one key,
+// and returns an ssh_config with the host "login". It ends with the test.
 func (c *Cluster) SSHD(t testing.TB) (config string) {
 	t.Helper()
 	ok := func(err error) {
@@ -43,7 +43,8 @@ func (c *Cluster) SSHD(t testing.TB) (config string) {
 		ok(os.WriteFile(path, []byte(text), 0o644))
 		return path
 	}
-	// BASH_ENV and rc files stay out of it: SetEnv is all that a site would set.
+	// SetEnv is the only setting that a site would make; BASH_ENV and rc files play no
+	// part.
 	server := write("sshd_config", fmt.Sprintf(`Port %d
 ListenAddress 127.0.0.1
 HostKey %[2]s/host
@@ -74,12 +75,6 @@ SetEnv SLURM_CONF=%[3]s
 	cmd.SysProcAttr = endedWithUs()
 	ok(cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	ok(c.await(t.Context(), "sshd", 10*time.Second, func() bool {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}))
+	ok(c.await(t.Context(), "sshd", 10*time.Second, func() bool { return accepts("tcp", fmt.Sprintf("127.0.0.1:%d", port)) }))
 	return config
 }

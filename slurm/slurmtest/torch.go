@@ -12,10 +12,10 @@ import (
 //go:embed torch
 var torch embed.FS
 
-// Torch writes what a script needs to launch a real torch.distributed.run on this
-// machine into a new directory, and returns it: "uv", to be first in PATH, and
-// "train.py". It skips the test where there is no PyTorch, and fails it when CI
-// is true.
+// Torch writes the files that a script needs to launch a real torch.distributed.run on
+// this machine into a new directory, and returns it: "uv", which must come first in
+// PATH, and "train.py". It skips the test where PyTorch is missing; with CI=true that
+// fails the test.
 func Torch(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {

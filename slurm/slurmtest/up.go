@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// up starts the daemons in the order in which they need each other.
+// up starts the daemons in the order of their dependencies.
 func (c *Cluster) up(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		c.prepare, c.startMunge, c.startDatabase, c.startAccounting, c.startController, c.startNodes, c.startREST, c.awaitNodes,
@@ -29,7 +29,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes directories, keys, device files, configuration and users.
+// prepare creates directories, keys, device files, configuration and users.
 func (c *Cluster) prepare(ctx context.Context) (err error) {
 	if c.port, err = freePorts(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *Cluster) prepare(ctx context.Context) (err error) {
 		}
 	}
 	for i := range 8 {
-		// Any character device passes for a GPU; this is another /dev/null.
+		// Any character device can stand for a GPU; this one is another /dev/null.
 		if err := syscall.Mknod(c.path("dev", fmt.Sprintf("nvidia%d", i)), syscall.S_IFCHR|0o666, 1<<8|3); err != nil {
 			return fmt.Errorf("make a device file: %w", err)
 		}
@@ -125,13 +125,7 @@ func (c *Cluster) startMunge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, "munged", 10*time.Second, func() bool {
-		conn, err := net.Dial("unix", c.socket())
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	return c.await(ctx, "munged", 10*time.Second, func() bool { return accepts("unix", c.socket()) })
 }
 
 func (c *Cluster) startDatabase(ctx context.Context) error {
@@ -139,7 +133,7 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 		return err
 	}
 	sock := c.path("run", "mysql.sock")
-	// Nothing here outlives the run, so nothing needs to reach the disk.
+	// The data is not kept after the run, so it need not reach the disk.
 	err := c.daemon("mariadbd", "mysql", nil, "mariadbd", "--no-defaults", "--datadir="+c.path("db"), "--socket="+sock,
 		fmt.Sprintf("--port=%d", c.port+3), "--bind-address=127.0.0.1", "--pid-file="+c.path("db", "pid"),
 		"--skip-name-resolve", "--skip-log-bin", "--performance-schema=OFF", "--innodb-buffer-pool-size=64M",
@@ -156,8 +150,8 @@ func (c *Cluster) startDatabase(ctx context.Context) error {
 	return sql("create database slurm_acct; create user slurm@'127.0.0.1' identified by 'slurm'; grant all on slurm_acct.* to slurm@'127.0.0.1'")
 }
 
-// databaseFiles unpacks an empty database. Making one takes a second or more, so
-// the first one made by a version of MariaDB is kept for the next time.
+// databaseFiles unpacks an empty database. Creating one takes a second or more, so the
+// first one of each version of MariaDB is kept for later runs.
 func (c *Cluster) databaseFiles(ctx context.Context) error {
 	version, err := exec.CommandContext(ctx, "mariadbd", "--version").Output()
 	if err != nil {
@@ -210,7 +204,7 @@ func (c *Cluster) startController(ctx context.Context) error {
 	if err := c.StartController(ctx); err != nil {
 		return err
 	}
-	// The TRES gres/gpu is in the database only once the controller registered.
+	// The database has the TRES gres/gpu only once the controller has registered.
 	err := c.await(ctx, "the TRES gres/gpu", 20*time.Second, func() bool {
 		out, err := c.Run(ctx, "sacctmgr", "-n", "list", "tres")
 		return err == nil && strings.Contains(out, "gpu")
@@ -221,9 +215,9 @@ func (c *Cluster) startController(ctx context.Context) error {
 	return err
 }
 
-// StartController starts slurmctld, at first or again after StopController; it
-// knows its jobs again. It sees the nodes' hosts file: newer releases look for ten
-// seconds for a node that they cannot resolve, and answer nobody meanwhile.
+// StartController starts slurmctld, for the first time or after StopController; it
+// reloads its jobs. It uses the nodes' hosts file, because newer releases try for ten
+// seconds to resolve a node's name and answer no request meanwhile.
 func (c *Cluster) StartController(ctx context.Context) error {
 	err := c.daemon("slurmctld", "root", nil, "unshare", "--mount", "--propagation", "private", "sh", "-c",
 		`mount --bind "$1" /etc/hosts && exec setpriv --reuid=slurm --regid=slurm --init-groups slurmctld -D`, "sh", c.path("etc", "hosts"))
@@ -245,12 +239,11 @@ func (c *Cluster) startNodes(context.Context) error {
 	return nil
 }
 
-// StartNode starts the slurmd of a node, with the node's own host name and hosts
-// file.
+// StartNode starts the slurmd of a node, with the node's own host name and hosts file.
 func (c *Cluster) StartNode(node string) error { return c.startNode(node, "-D") }
 
-// BootNode is StartNode of a node that says that it was booted just now, which
-// power saving waits for.
+// BootNode is StartNode for a node that reports a boot just now, which power saving
+// waits for.
 func (c *Cluster) BootNode(node string) error { return c.startNode(node, "-Db") }
 
 func (c *Cluster) startNode(node, how string) error {
@@ -264,13 +257,7 @@ func (c *Cluster) startREST(ctx context.Context) error {
 	if err := c.daemon("slurmrestd", "nobody", env, "slurmrestd", "-a", "rest_auth/jwt", address); err != nil {
 		return err
 	}
-	return c.await(ctx, "slurmrestd", 10*time.Second, func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	return c.await(ctx, "slurmrestd", 10*time.Second, func() bool { return accepts("tcp", address) })
 }
 
 func (c *Cluster) awaitNodes(ctx context.Context) error {
@@ -280,7 +267,16 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 	})
 }
 
-// await polls until ok.
+// accepts reports whether somebody accepts connections at address.
+func accepts(network, address string) bool {
+	conn, err := net.Dial(network, address)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// await polls until ok returns true.
 func (c *Cluster) await(ctx context.Context, what string, limit time.Duration, ok func() bool) error {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
 		if ok() {

@@ -1,5 +1,5 @@
-// Package recording takes out of a site's recorded answers what it would not tell
-// strangers.
+// Package recording removes confidential names and texts from a site's recorded
+// answers.
 package recording
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// An Answer is one question to a site and what it said, so that a fault in
-// reading it can be mended where there is no such site.
+// An Answer is one query to a site and its answer. With it a fault in the parsing can
+// be fixed where no such site exists.
 type Answer struct {
-	Name  string   `json:"file"` // of a file that would hold Text
+	Name  string   `json:"file"` // the name of a file for Text
 	Asked []string `json:"asked"`
 	Code  int      `json:"exit_code"`
 	Error string   `json:"error,omitempty"`
 	Text  string   `json:"-"`
 }
 
-// Separator stands between the fields of recorded listings.
+// Separator separates the fields of recorded listings.
 const Separator = "\x1fREC\x1f"
 
-// A mask replaces what a site would not tell strangers. Only what is known to be
-// harmless is kept: numbers, times, and the words that Slurm itself says.
+// A mask replaces confidential texts. It keeps only harmless ones: numbers, times, and
+// Slurm's own words.
 type mask struct {
-	nodes map[string]string // prefix of a node's name → another
+	nodes map[string]string // prefix of a node's name → replacement
 	words map[string]string
 }
 
-// Disguise replaces names and free text in recordings, the same by the same in
-// all of them, so that one answer still fits the other.
+// Disguise replaces names and free text in recordings. It replaces equal texts by equal
+// ones in all recordings, so that the answers still fit together.
 func Disguise(all []Answer) {
 	m := mask{nodes: map[string]string{}, words: map[string]string{}}
 	for _, r := range all {
@@ -77,40 +77,41 @@ func Disguise(all []Answer) {
 	}
 }
 
-// parts are a node's name before its number, and the number.
-func parts(name string) (prefix, number string) {
+// splitNode splits a node's name into the part before its number, and the number.
+func splitNode(name string) (prefix, number string) {
 	prefix = strings.TrimRight(name, "0123456789")
 	return prefix, name[len(prefix):]
 }
 
-// learn gives a node's name, all but its number, another.
+// learn chooses a replacement for the prefix of a node's name.
 func (m mask) learn(name string) {
-	prefix, _ := parts(name)
+	prefix, _ := splitNode(name)
 	if _, known := m.nodes[prefix]; !known {
 		m.nodes[prefix] = "node" + strings.Repeat("x", len(m.nodes))
 	}
 }
 
-// node is another name for a node; ok is false for what is none.
+// node returns the replacement of a node's name; ok is false for a name that is no
+// node's.
 func (m mask) node(name string) (other string, ok bool) {
-	prefix, number := parts(name)
+	prefix, number := splitNode(name)
 	other, ok = m.nodes[prefix]
 	return other + number, ok
 }
 
-// plain are values that tell nothing of anybody: numbers, times, spans, ids, and
-// lists of what a job was given.
+// plain matches values without any name: numbers, times, spans, ids, and lists of a
+// job's resources.
 var plain = lazy.New(`^(?:[0-9:.,_%+*TKMGPZ()\[\]/=-]*|(?i:unlimited|infinite|\(null\)|null|n/a|none|unknown|yes|no|all|up|down|` +
 	`inactive|drain|normal|force|exclusive|ok))$`)
 
-// counted are lists of resources: "cpu=2,gres/gpu:h100=16", "gres:gpu:8",
+// counted matches lists of resources: "cpu=2,gres/gpu:h100=16", "gres:gpu:8",
 // "gpu:8(IDX:0-7)".
 var counted = lazy.New(`^(?:(?:billing|cpu|mem|node|energy|vmem|pages|fs/disk|gres[/:][a-z]+|gpu|` +
 	`gres)(?:[:/=][A-Za-z0-9._()-]*)*,?)+(?:\((?:S|IDX):[0-9,-]*\))?$`)
 
-// said reports whether s is a word that Slurm itself says: a state or a reason.
-func said(s string) bool {
-	if slurm.ParseState(s).Explain().Says.EN != "" && isWord(slurm.ParseState(s)) {
+// isSlurmWord reports whether s is one of Slurm's own words, a state or a reason.
+func isSlurmWord(s string) bool {
+	if slurm.ParseState(s).Explain().Says.EN != "" && isState(slurm.ParseState(s)) {
 		return true
 	}
 	if _, known := slurm.KnownReason(s); known && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -128,16 +129,17 @@ func said(s string) bool {
 	}, base)
 }
 
-func isWord(s slurm.State) bool {
+// isState reports whether s is a state of Slurm.
+func isState(s slurm.State) bool {
 	return slices.ContainsFunc(slurm.States(), func(known slurm.StateMeaning) bool { return known.Word == string(s) })
 }
 
-// word is what stands in place of a value.
+// word returns the replacement of a value.
 func (m mask) word(s string) string {
 	if first, rest, more := strings.Cut(s, "\n"); more {
 		return m.word(first) + "\n" + m.word(rest)
 	}
-	if plain.MatchString(s) || counted.MatchString(s) || said(s) {
+	if plain.MatchString(s) || counted.MatchString(s) || isSlurmWord(s) {
 		return s
 	}
 	if names, err := hostlist.Expand(s); err == nil && len(names) > 0 {
@@ -172,14 +174,14 @@ func (m mask) fields(text string) string {
 	}
 	all := strings.Split(text, Separator)
 	for i, p := range all {
-		all[i] = m.word(p) // line by line: the last field of one line meets the first of the next
+		all[i] = m.word(p) // word works line by line, because the last field of a line and the first of the next come as one
 	}
 	return strings.Join(all, Separator)
 }
 
 var pair = lazy.New(`^([A-Za-z][A-Za-z0-9:/_-]*)=(.*)$`)
 
-// pairs replaces the values of Key=Value words, and every word that is none.
+// pairs replaces the values of Key=Value words, and all other words.
 func (m mask) pairs(text string) string {
 	var b strings.Builder
 	kept := 0
@@ -200,12 +202,12 @@ func (m mask) pairs(text string) string {
 	return b.String()
 }
 
-// keptText matches the fields of JSON documents whose text is Slurm's own.
+// keptText matches the names of JSON fields with Slurm's own words.
 var keptText = lazy.New(`^(?:job_state|state|current|state_reason|state_flags|flags|status|type|name_of_signal|release|version|major|` +
 	`minor|micro|data_parser|shared|exclusive|show_flags|profile|reason_code|architecture|operating_system|tres.*|` +
 	`gres.*|next_state_after_reboot.*|mail_type|power.*|cron.*|oversubscribe)$`)
 
-// document replaces the texts of a JSON document; its form stays.
+// document replaces the texts of a JSON document and keeps its structure.
 func (m mask) document(text string) string {
 	doc, ok := shorten(text)
 	if !ok {
@@ -218,6 +220,7 @@ func (m mask) document(text string) string {
 	return string(b) + "\n"
 }
 
+// value replaces the texts in a JSON value; key is its field's name.
 func (m mask) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -244,7 +247,7 @@ func (m mask) value(key string, v any) any {
 	return v
 }
 
-// known replaces, in a message, the names that were met before.
+// known replaces the names in a message that already have a replacement.
 func (m mask) known(text string) string {
 	for name, other := range m.words {
 		if len(name) > 2 {
@@ -259,8 +262,7 @@ func (m mask) known(text string) string {
 	return text
 }
 
-// settings keeps the lines of scontrol show config that change what Slurm
-// answers.
+// settings keeps the lines of scontrol show config that influence Slurm's answers.
 func settings(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -276,10 +278,11 @@ func settings(text string) string {
 	return b.String()
 }
 
-// mostRecorded is how many jobs, nodes or lines of one answer are kept.
+// mostRecorded is the largest number of jobs, nodes or lines of one answer that is
+// kept.
 const mostRecorded = 40
 
-// shorten keeps the first of a list's entries in a JSON document.
+// shorten keeps the first entries of each list in a JSON document.
 func shorten(text string) (doc map[string]any, ok bool) {
 	if json.Unmarshal([]byte(text), &doc) != nil {
 		return nil, false
