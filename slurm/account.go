@@ -75,41 +75,51 @@ func AccountFormat() string {
 // It folds the records of a requeued job into one. As with QueueFormat, sep must be
 // unpredictable.
 func ParseAccounts(out, sep string) ([]Job, error) {
+	records, err := splitAccounts(out, sep, len(accountFields))
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(records))
+	for i, values := range records {
+		for k, f := range accountFields {
+			f.set(&jobs[i], values[k])
+		}
+	}
+	return FoldRuns(jobs), nil
+}
+
+// splitAccounts splits the output of sacct --parsable2 --noheader --delimiter=sep into
+// records of n fields, of which the first contains no line break. With an error it
+// returns the records before the fault.
+func splitAccounts(out, sep string, n int) (records [][]string, err error) {
 	out = strings.TrimSuffix(out, "\n")
 	if out == "" {
 		return nil, nil
 	}
 	pieces := strings.Split(out, sep)
-	width := len(accountFields) - 1 // separators of one record
+	width := n - 1 // separators of one record
 	if (len(pieces)-1)%width != 0 {
-		return nil, lang.Text{
+		err = lang.Text{
 			EN: "sacct's answer is cut short: %d separators are no multiple of %d",
 			ZH: "sacct 的输出不完整：%d 个分隔符不是 %d 的倍数",
 		}.Err(len(pieces)-1, width)
 	}
-	var jobs []Job
-	id := pieces[0]
+	first := pieces[0]
 	for p := 1; p+width-1 < len(pieces); p += width {
-		var j Job
-		accountFields[0].set(&j, id)
-		for i := 1; i < width; i++ {
-			accountFields[i].set(&j, pieces[p+i-1])
-		}
+		values := slices.Concat([]string{first}, pieces[p:p+width])
 		// The piece between two records holds the last field, which may contain line
-		// breaks, then a line break, then the next record's job id, which contains
-		// none.
-		last := pieces[p+width-1]
+		// breaks, then a line break, then the first field of the next record.
 		if p+width < len(pieces) {
+			last := values[width]
 			cut := strings.LastIndexByte(last, '\n')
 			if cut < 0 {
-				return nil, lang.Text{EN: "sacct's answer has no line break after job %s", ZH: "sacct 的输出在作业 %s 之后没有换行"}.Err(j.ID)
+				return records, lang.Text{EN: "sacct's answer has no line break after job %s", ZH: "sacct 的输出在作业 %s 之后没有换行"}.Err(first)
 			}
-			last, id = last[:cut], last[cut+1:]
+			values[width], first = last[:cut], last[cut+1:]
 		}
-		accountFields[width].set(&j, last)
-		jobs = append(jobs, j)
+		records = append(records, values)
 	}
-	return FoldRuns(jobs), nil
+	return records, err
 }
 
 // FoldRuns merges the records of each requeued job into one job. The records of a job

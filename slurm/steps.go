@@ -42,28 +42,16 @@ const StepFormat = "JobID,State,ExitCode,ElapsedRaw,NodeList,MaxRSS,Start,JobNam
 // --format=StepFormat. It leaves out the job's own record.
 func ParseSteps(out, sep string) []Step {
 	var steps []Step
-	pieces := strings.Split(strings.TrimSuffix(out, "\n"), sep)
-	const width = 8 // separators of one record
-	id := pieces[0]
-	for p := 1; p+width-1 < len(pieces); p += width {
-		v := pieces[p : p+width]
-		last, next := v[width-1], ""
-		if p+width < len(pieces) {
-			cut := strings.LastIndexByte(last, '\n')
-			if cut < 0 {
-				break
-			}
-			last, next = last[:cut], last[cut+1:]
-		}
-		s := Step{ID: id, State: ParseState(v[0]), Nodes: nodesOf(v[3]), MaxRSS: v[4], StartedAt: ParseTime(v[5]), Name: v[6], Submit: last}
-		s.ElapsedS, _ = strconv.ParseInt(v[2], 10, 64)
+	records, _ := splitAccounts(out, sep, 9)
+	for _, v := range records {
+		s := Step{ID: v[0], State: ParseState(v[1]), Nodes: nodesOf(v[4]), MaxRSS: v[5], StartedAt: ParseTime(v[6]), Name: v[7], Submit: v[8]}
+		s.ElapsedS, _ = strconv.ParseInt(v[3], 10, 64)
 		if s.State.Ended() {
-			s.ExitCode = exitCode(v[1])
+			s.ExitCode = exitCode(v[2])
 		}
-		if strings.Contains(id, ".") {
+		if strings.Contains(s.ID, ".") {
 			steps = append(steps, s)
 		}
-		id = next
 	}
 	return steps
 }

@@ -43,7 +43,7 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	}
 	other, err := NewREST(r.name, r.base, login, token)
 	if err == nil {
-		other.meter, other.Client, other.DefaultEnv, other.Bin, other.DefaultPartition = r.meter, r.Client, r.DefaultEnv, r.Bin, r.DefaultPartition
+		other.meter, other.Client, other.Bin, other.DefaultPartition = r.meter, r.Client, r.Bin, r.DefaultPartition
 		other.Environ = r.Environ
 	}
 	return other, err

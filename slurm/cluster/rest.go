@@ -33,9 +33,6 @@ type REST struct {
 	Token func(context.Context) (string, error)
 	// Client sends the requests.
 	Client *http.Client
-	// DefaultEnv is a job's environment where a submission gives none, because
-	// slurmrestd has no environment of the user.
-	DefaultEnv []string
 	// Bin is the folder of Slurm's commands on the nodes. It is put in front of every
 	// job's PATH; empty: the PATH contains it already.
 	Bin string
@@ -72,9 +69,8 @@ func NewREST(name, base, user string, token func(context.Context) (string, error
 	}
 	return &REST{
 		name: name, base: strings.TrimSuffix(base, "/"), user: user, Token: token,
-		Client:     &http.Client{},
-		meter:      new(Meter),
-		DefaultEnv: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Client: &http.Client{},
+		meter:  new(Meter),
 	}, nil
 }
 

@@ -322,7 +322,7 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 	}
 	env := s.Env
 	if env == nil {
-		env = r.DefaultEnv
+		env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"} // slurmrestd has no environment of the user
 	}
 	env = WithFolder(JobEnviron(env), r.Bin)
 	// Without this variable 23.11 writes "(null)" for %x in the name of an output file.

@@ -126,7 +126,7 @@ const gitLimit = 5 * time.Minute
 // listFiles returns the paths below dir that a sync copies, sorted.
 func listFiles(ctx context.Context, dir string, excludes []string) ([]string, error) {
 	var repository []string // options for a folder that is no repository: an empty one outside of it
-	if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "rev-parse", "--is-inside-work-tree"), env: gitEnviron(), dir: dir}); err != nil {
+	if r, err := git(ctx, dir, "rev-parse", "--is-inside-work-tree"); err != nil {
 		return nil, err
 	} else if strings.TrimSpace(r.stdout) != "true" {
 		empty, err := os.MkdirTemp("", "megatron-ops-")
@@ -134,14 +134,13 @@ func listFiles(ctx context.Context, dir string, excludes []string) ([]string, er
 			return nil, localError("git", lang.Said(err))
 		}
 		defer os.RemoveAll(empty)
-		if r, err := (localRunner{}).run(ctx, command{argv: append(slices.Clone(safeGit), "init", "--quiet", "--bare", "--template=", empty), env: gitEnviron()}); err != nil || r.code != 0 {
+		if r, err := git(ctx, empty, "init", "--quiet", "--bare", "--template="); err != nil || r.code != 0 {
 			return nil, errors.Join(err, localError("git", lang.Same(strings.TrimSpace(r.stderr))))
 		}
 		repository = []string{"--git-dir=" + empty, "--work-tree=" + dir}
 	}
 	ls := func(words ...string) ([]string, error) {
-		argv := slices.Concat(safeGit, repository, []string{"ls-files", "-z"}, words)
-		r, err := localRunner{}.run(ctx, command{argv: argv, env: gitEnviron(), dir: dir, limit: gitLimit})
+		r, err := git(ctx, dir, slices.Concat(repository, []string{"ls-files", "-z"}, words)...)
 		if err == nil && r.code != 0 {
 			err = localError("git ls-files", lang.Same(strings.TrimSpace(r.stderr)))
 		}
@@ -186,6 +185,11 @@ func listFiles(ctx context.Context, dir string, excludes []string) ([]string, er
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
+}
+
+// git runs git in dir.
+func git(ctx context.Context, dir string, words ...string) (result, error) {
+	return localRunner{}.run(ctx, command{argv: slices.Concat(safeGit, words), env: gitEnviron(), dir: dir, limit: gitLimit})
 }
 
 // gitEnviron returns the environment for git, without the variables that a hook or an
