@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	flag.Parse()
-	if testing.Short() { // no real Slurm is shared: what is left waits for the clock, sixteen at a time
+	if testing.Short() { // without a real Slurm tests mostly wait for processes, so sixteen run at a time
+		slurmtest.TempInMemory()
 		if err := flag.Set("test.parallel", "16"); err != nil {
 			panic(err)
 		}

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	flag.Parse()
+	slurmtest.TempInMemory()
 	if err := flag.Set("test.parallel", "8"); err != nil { // jobs mostly wait
 		panic(err)
 	}

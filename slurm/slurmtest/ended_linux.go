@@ -1,6 +1,0 @@
-package slurmtest
-
-import "syscall"
-
-// endedWithUs kills a process when its parent ends.
-func endedWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
