@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -12,6 +13,17 @@ type VariableMeaning struct {
 	// With is the option without which Slurm does not set the variable, or "".
 	With string
 	Says lang.Text
+}
+
+// WithoutVariables returns environ without the variables in names: whole names, or
+// prefixes that end in "_".
+func WithoutVariables(environ, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(names, func(n string) bool {
+			return name == n || strings.HasSuffix(n, "_") && strings.HasPrefix(name, n)
+		})
+	})
 }
 
 // ExplainVariable explains the variable called name.

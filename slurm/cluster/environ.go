@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // secret names variables that a job must not inherit from this program: whole names, or
@@ -11,12 +13,7 @@ var secretVariables = []string{"SLURM_JWT", "SLACK_", "OPENAI_", "MEGATRON_OPS_"
 
 // JobEnviron returns environ without SLURM_JWT and this program's secrets.
 func JobEnviron(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.ContainsFunc(secretVariables, func(s string) bool {
-			return name == s || strings.HasSuffix(s, "_") && strings.HasPrefix(name, s)
-		})
-	})
+	return slurm.WithoutVariables(environ, secretVariables)
 }
 
 // narrowingPrefixes are prefixes of variables with which a person's shell would change the

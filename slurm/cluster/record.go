@@ -63,25 +63,23 @@ func (c *CLI) Record(ctx context.Context) []recording.Answer {
 
 // Record sends slurmrestd every query that this program ever makes; see CLI.Record.
 func (r *REST) Record(ctx context.Context) []recording.Answer {
+	version, err := r.api(ctx)
+	if err != nil {
+		return []recording.Answer{{Name: "rest.json", Code: -1, Error: err.Error()}}
+	}
+	day := sinceQuery(version, time.Now().Add(-24*time.Hour))
 	var all []recording.Answer
-	ask := func(name, path string) {
+	for name, form := range map[string]string{
+		"rest-jobs.json": "slurm/v0.0.%d/jobs", "rest-nodes.json": "slurm/v0.0.%d/nodes",
+		"rest-partitions.json": "slurm/v0.0.%d/partitions", "rest-accounts.json": "slurmdb/v0.0.%d/" + day,
+	} {
+		path := "/" + fmt.Sprintf(form, version)
 		text, status, err := r.exchange(ctx, "record", http.MethodGet, path, nil)
 		one := recording.Answer{Name: name, Asked: []string{http.MethodGet, path}, Code: status, Text: string(text)}
 		if err != nil {
 			one.Error = err.Error()
 		}
 		all = append(all, one)
-	}
-	version, err := r.api(ctx)
-	if err != nil {
-		return []recording.Answer{{Name: "rest.json", Code: -1, Error: err.Error()}}
-	}
-	day := sinceQuery(version, time.Now().Add(-24*time.Hour))
-	for name, path := range map[string]string{
-		"rest-jobs.json": "slurm/v0.0.%d/jobs", "rest-nodes.json": "slurm/v0.0.%d/nodes",
-		"rest-partitions.json": "slurm/v0.0.%d/partitions", "rest-accounts.json": "slurmdb/v0.0.%d/" + day,
-	} {
-		ask(name, "/"+fmt.Sprintf(path, version))
 	}
 	recording.Disguise(all)
 	return all

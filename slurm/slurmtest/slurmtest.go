@@ -226,10 +226,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		return c
 	}
 	if missing := Missing(); missing != "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("CI=true promises a Slurm: %s", missing)
-		}
-		t.Skipf("no Slurm to test with: %s", missing)
+		skip(t, "a Slurm", missing)
 	}
 	c, err := start(o)
 	if err != nil {
@@ -242,6 +239,15 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	started[o] = c
 	return c
+}
+
+// skip skips a test that cannot have what it needs, and fails it where CI is true.
+func skip(t testing.TB, what, missing string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("CI=true promises %s: %s", what, missing)
+	}
+	t.Skipf("no test with %s: %s", what, missing)
 }
 
 // start starts a Slurm that ends with this process.

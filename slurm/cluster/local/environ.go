@@ -19,15 +19,6 @@ var notInherited = []string{
 	"SLURM_", "SBATCH_", "SLURMD_", "CUDA_VISIBLE_DEVICES",
 }
 
-func jobEnviron(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.ContainsFunc(notInherited, func(h string) bool {
-			return name == h || strings.HasSuffix(h, "_") && strings.HasPrefix(name, h)
-		})
-	})
-}
-
 // An environ is a set of environment variables by name.
 type environ map[string]string
 

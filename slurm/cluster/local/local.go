@@ -112,7 +112,7 @@ func (c *Cluster) newSubmission(s slurm.Submission, r request) (submission, erro
 	if s.Token != "" {
 		r.Comment = slurm.TagComment(r.Comment, s.Token)
 	}
-	return submission{Request: r, Dir: dir, Env: jobEnviron(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
+	return submission{Request: r, Dir: dir, Env: slurm.WithoutVariables(env, notInherited), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
 }
 
 // add stores a new job. The job's directory appears complete or not at all.
