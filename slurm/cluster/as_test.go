@@ -80,8 +80,8 @@ func TestActingForOthers(t *testing.T) {
 	require.Empty(t, mine)
 }
 
-// A login node whose own name does not resolve makes sudo warn before every
-// command: that is no refusal, and not Slurm's words.
+// A login node whose own name does not resolve makes sudo warn before every command.
+// Such a warning is neither a refusal nor a message of Slurm.
 func TestSudoThatWarns(t *testing.T) {
 	sudo := filepath.Join(t.TempDir(), "sudo")
 	t.Setenv("PATH", filepath.Dir(sudo)+":"+os.Getenv("PATH"))
@@ -118,8 +118,8 @@ func TestNobodyBecomesRoot(t *testing.T) {
 	}
 }
 
-// helper is this test's own program as the one that sudo starts, where everybody
-// may run it and only root may change it.
+// helper returns the test's own binary as the program that sudo starts, in a place
+// where everybody may run it and only root may change it.
 func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
 	t.Helper()
 	self, err := os.Executable()
@@ -128,8 +128,8 @@ func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "megatron-ops")
-	// By a program of its own: a file that this process writes cannot be started while
-	// a child of another test's holds it open.
+	// Copy it with cp: while a child of another test holds a file open that this
+	// process has written, the file cannot be started.
 	out, err := exec.CommandContext(t.Context(), "install", "-m", "755", self, program).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return cluster.Helper{Program: program, SlurmBin: real.Bin(), SlurmConf: real.Conf()}
@@ -155,7 +155,7 @@ func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {
 		_, err := cluster.Sudoers("bot", "users", []cluster.Helper{{Program: program, SlurmBin: path}})
 		require.ErrorContains(t, err, "no path that a rule", path)
 	}
-	// What others may change, sudo must not run.
+	// sudo must not run a file that others may change.
 	require.NoError(t, os.Chmod(program, 0o775))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
 	require.ErrorContains(t, err, "others than root may change "+program)
@@ -173,8 +173,8 @@ func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {
 	require.ErrorContains(t, err, "others than root may change "+dir)
 }
 
-// The helper runs Slurm's commands by their absolute path, with nothing in their
-// environment that the request could load code by.
+// The helper runs Slurm's commands by their absolute paths, and its request cannot add
+// a variable that makes a command load code.
 func TestTheHelperRunsNothingElse(t *testing.T) {
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "squeue"), []byte("#!/bin/sh\nenv | sort; echo \"$@\"; cat; exit 7\n"), 0o755))

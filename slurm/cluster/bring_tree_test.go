@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// hostileNames are names of files that a shell, rsync, tar or a terminal could take
-// for something else.
+// hostileNames are file names that a shell, rsync, tar or a terminal could
+// misinterpret.
 var hostileNames = []string{
 	"-rf", "--rsync-path=touch pwned", "#comment", ";semicolon", " blank ", "tab\tname", "new\nline", "quote'\"s", "$(touch pwned)", "`touch pwned`",
 	"*", "?", "[a]", "back\\slash", "\\#012", "ünï/cödé", "bad\xff\xfeutf8", "colon:name", "host::module", "~", "~root/x", "...", "a/-b/--c", "\x1b[31mred",
@@ -36,7 +36,7 @@ func git(t *testing.T, dir string, words ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// paths are the names in a difference, in order.
+// paths returns the sorted names in a difference.
 func paths(all []cluster.TreeChange) []string {
 	var names []string
 	for _, c := range all {
@@ -106,7 +106,7 @@ func TestATreeIsBroughtOverSSH(t *testing.T) {
 	for _, way := range []string{"rsync", "tar"} {
 		t.Run(way, func(t *testing.T) {
 			far, dir, to, path := treeFar(t)
-			if way == "tar" { // this machine has no rsync
+			if way == "tar" { // a PATH without rsync
 				bin := t.TempDir()
 				ssh, err := exec.LookPath("ssh")
 				if testing.Short() {
@@ -200,8 +200,8 @@ func TestATreeIsBroughtOverSSH(t *testing.T) {
 	}
 }
 
-// A transfer that breaks off leaves the tree there as it was, or, while files are put
-// in place, is finished by the next.
+// A transfer that breaks off leaves the tree on the cluster unchanged. One that breaks
+// off while it installs files is finished by the next sync.
 func TestATransferThatBreaksOff(t *testing.T) {
 	far, dir, to, path := treeFar(t)
 	_, err := bring(t.Context(), t, far, dir, to)
@@ -293,7 +293,7 @@ func TestOneSyncAtATime(t *testing.T) {
 	require.NoError(t, <-first)
 }
 
-// A folder that is no repository is read by the same rules.
+// A folder that is no git repository is read by the same rules.
 func TestAFolderThatIsNoRepository(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -313,7 +313,7 @@ func TestAFolderThatIsNoRepository(t *testing.T) {
 	require.False(t, known)
 }
 
-// Whoever breaks a sync off does not wait for a host that says nothing.
+// A cancelled sync does not wait for a host that does not answer.
 func TestASyncThatIsBrokenOffWaitsForNoHost(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()

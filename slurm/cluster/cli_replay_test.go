@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// replayedCLI is a Slurm whose commands answer as those of a release did.
+// replayedCLI returns a Slurm whose commands give the recorded answers of a release.
 func replayedCLI(t *testing.T, release string) *cluster.CLI {
 	t.Helper()
 	environ := slurmtest.ReplayCommands(t, release)
@@ -25,7 +25,7 @@ func replayedCLI(t *testing.T, release string) *cluster.CLI {
 	return c
 }
 
-// jobLine is a job in one line of a golden file.
+// jobLine writes a job as one line of a golden file.
 func jobLine(j slurm.Job) string {
 	exit := "-"
 	if j.ExitCode != nil {
@@ -43,7 +43,7 @@ func jobLine(j slurm.Job) string {
 		j.ID, j.RawID, j.State, j.Reason, j.Name, j.User, j.NumNodes, strings.Join(j.Nodes, ","), j.GPUs, limit, exit, j.Requeues, j.Stdout, atATime)
 }
 
-// golden compares text with a file of testdata, and writes that with -update.
+// golden compares text with a file of testdata, or writes the file with -update.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -56,8 +56,8 @@ func golden(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text, "run with -update and read the difference")
 }
 
-// What is made of each release's own answers: the queue, the accounts, each whole
-// job, nodes and partitions.
+// The golden files show what the program reads from each release's recorded answers:
+// the queue, the accounts, each whole job, nodes and partitions.
 func TestCLIReadsEveryRelease(t *testing.T) {
 	t.Parallel()
 	for _, release := range slurmtest.Releases {
@@ -115,8 +115,8 @@ func TestCLIReadsEveryRelease(t *testing.T) {
 	}
 }
 
-// Every submission that a release was seen to refuse is refused in Slurm's words,
-// with what to do in both languages; what it accepted is a job.
+// Every submission that a release refused is an error in Slurm's words, with advice in
+// both languages.
 func TestCLITellsEveryRecordedRefusal(t *testing.T) {
 	t.Parallel()
 	for _, release := range slurmtest.Releases {
@@ -127,7 +127,7 @@ func TestCLITellsEveryRecordedRefusal(t *testing.T) {
 			for _, r := range slurmtest.Refusals(t, release) {
 				line := strings.Join(r.Argv, " ")
 				if seen[line] {
-					continue // what was said the second time
+					continue // the answer to a second attempt
 				}
 				seen[line] = true
 				if r.Argv[0] != "sbatch" || slices.ContainsFunc(r.Argv, func(w string) bool { return strings.ContainsAny(w, `"'$`) }) {

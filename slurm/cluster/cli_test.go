@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// realSite is the real Slurm by its commands.
+// realSite returns the real Slurm, reached by its commands.
 func realSite(t *testing.T) (site, *slurmtest.Cluster) {
 	t.Helper()
 	real := slurmtest.Start(t, slurmtest.Options{})
@@ -27,7 +27,7 @@ func TestCLIConforms(t *testing.T) {
 	conform(t, s)
 }
 
-// A train is held, mended and released while its first elements have ended.
+// An array whose first elements have ended can still be held, changed and released.
 func TestAnArrayIsChangedThoughSomeOfItHasEnded(t *testing.T) {
 	s, _ := realSite(t)
 	id := s.submit(t, "--partition=prod --array=1-3%1 --time=5 --output=/dev/null", "sleep 1")
@@ -38,14 +38,15 @@ func TestAnArrayIsChangedThoughSomeOfItHasEnded(t *testing.T) {
 	require.ErrorContains(t, s.Hold(t.Context(), id), "already finished")
 }
 
-// What only a question for single jobs tells is asked of many at once.
+// One query returns the details of many jobs.
 func TestDetailsOfManyJobsAreAsTheirOwn(t *testing.T) {
 	s, _ := realSite(t)
 	c := s.backend.(*cluster.CLI)
 	ended := s.submit(t, "--partition=prod --time=5 --output=logs/ended-%j.out", "exit 3")
 	array := s.submit(t, "--partition=prod --hold --array=1-2 --time=5 --output=logs/%A_%a.out", "true")
 	held := s.submit(t, "--partition=prod --hold --time=5 --output=logs/höhe-%x-%j.out", "true")
-	// A stranger's file whose name holds a line break, and what looks like a job.
+	// A stranger's file name contains a line break and text that looks like a job's
+	// record.
 	odd := s.submit(t, "--partition=prod --hold --time=5", "true", func(sub *slurm.Submission) {
 		sub.Args = append(sub.Args, "--output=logs/a\n"+string(ended))
 	})

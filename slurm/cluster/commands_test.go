@@ -13,22 +13,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A told is the answer to each command whose line holds asked.
-type told struct {
+// A reply is the answer to each command line that contains asked.
+type reply struct {
 	asked, out, err string
 	code            int
 }
 
-// A played runner answers a command by the first row that its line holds, with nothing
-// where there is none, and @@ for the separator that the command asks for.
-type played struct {
-	rows  []told
+// A fakeRunner answers a command with the first reply that matches its line, or else
+// with nothing. It replaces @@ by the separator that the command line asks for.
+type fakeRunner struct {
+	rows  []reply
 	asked []string
 }
 
 var separatorForm = regexp.MustCompile("\x1f[^\x1f]+\x1f")
 
-func (p *played) run(_ context.Context, c command) (result, error) {
+func (p *fakeRunner) run(_ context.Context, c command) (result, error) {
 	line := strings.Join(c.argv, " ")
 	p.asked = append(p.asked, separatorForm.ReplaceAllString(line, "@@"))
 	for _, r := range p.rows {
@@ -39,16 +39,16 @@ func (p *played) run(_ context.Context, c command) (result, error) {
 	return result{}, nil
 }
 
-// playing is a cluster whose commands answer by rows.
-func playing(rows ...told) (*CLI, *played) {
-	p := &played{rows: rows}
+// clusterWith returns a cluster whose commands answer with these replies.
+func clusterWith(rows ...reply) (*CLI, *fakeRunner) {
+	p := &fakeRunner{rows: rows}
 	return &CLI{
 		name: "played", kind: "cli", Environ: func() []string { return nil }, meter: new(Meter), runner: p,
 		mkdir: func(context.Context, string) error { return nil },
 	}, p
 }
 
-// queued and kept are a job's row in the queue and in the accounts.
+// queued returns a job's row of the queue, kept its row of the accounts.
 func queued(id, raw, state, nodes, comment string) string {
 	return "@@" + strings.Join([]string{
 		id, raw, state, "None", "alice", "research", "prod", "normal", "2", nodes, "1:00", "1:00:00", "1", "1", "1", "100", "gres/gpu:8", "/w", "gpt", comment,
@@ -64,13 +64,14 @@ const (
 	noneKept  = "Slurm accounting storage is disabled\n"
 )
 
-// Orders say what they are told, and tell a refusal by its kind.
+// Commands that change a job have the right arguments, and a refusal has the right
+// kind.
 func TestOrdersToSlurm(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct {
 		name  string
 		order func(*CLI) error
-		rows  []told
+		rows  []reply
 		asked string // the last command
 		kind  slurm.ErrorKind
 		fails string
@@ -81,47 +82,47 @@ func TestOrdersToSlurm(t *testing.T) {
 		{"hold of no job", func(c *CLI) error { return c.Hold(ctx, "7;id") }, nil, "", slurm.NotFound, "7;id"},
 		{
 			"hold of the rest", func(c *CLI) error { return c.Hold(ctx, "7") },
-			[]told{{"hold", "", "7_1: Job has already finished\n7_2: No error\n", 1}},
+			[]reply{{"hold", "", "7_1: Job has already finished\n7_2: No error\n", 1}},
 			"scontrol hold 7", "", "",
 		},
-		{"hold refused", func(c *CLI) error { return c.Hold(ctx, "7") }, []told{{"hold", "", "Access/permission denied\n", 1}}, "scontrol hold 7", slurm.Denied, "denied"},
-		{"in silence", func(c *CLI) error { return c.Hold(ctx, "7") }, []told{{"hold", "", "", 3}}, "scontrol hold 7", slurm.Broken, "exit status 3 without a word"},
+		{"hold refused", func(c *CLI) error { return c.Hold(ctx, "7") }, []reply{{"hold", "", "Access/permission denied\n", 1}}, "scontrol hold 7", slurm.Denied, "denied"},
+		{"in silence", func(c *CLI) error { return c.Hold(ctx, "7") }, []reply{{"hold", "", "", 3}}, "scontrol hold 7", slurm.Broken, "exit status 3 without a word"},
 		{
 			"fewer nodes", func(c *CLI) error { return c.Update(ctx, "7", slurm.Update{NumNodes: 2, QOS: "high"}) },
-			[]told{{"show job", "NumNodes=4 NumCPUs=96 NumTasks=32", "", 0}},
+			[]reply{{"show job", "NumNodes=4 NumCPUs=96 NumTasks=32", "", 0}},
 			"scontrol update JobId=7 NumNodes=2-2 NumTasks=16 NumCPUs=48 QOS=high", "", "",
 		},
 		{
 			"fewer nodes, unseen", func(c *CLI) error { return c.Update(ctx, "7", slurm.Update{NumNodes: 2, QOS: "high"}) },
-			[]told{{"show job", "NumNodes=4", "no\n", 1}},
+			[]reply{{"show job", "NumNodes=4", "no\n", 1}},
 			"scontrol update JobId=7 NumNodes=2 QOS=high", "", "",
 		},
 		{"another QOS", func(c *CLI) error { return c.Update(ctx, "7", slurm.Update{QOS: "high"}) }, nil, "scontrol update JobId=7 QOS=high", "", ""},
 		{"resume", func(c *CLI) error { return c.ResumeNodes(ctx, []string{"gpu1", "gpu2"}) }, nil, "scontrol update NodeName=gpu[1-2] State=RESUME", "", ""},
 		{"resume nothing", func(c *CLI) error { return c.ResumeNodes(ctx, nil) }, nil, "", slurm.Rejected, "no node is named"},
-		{"cancel", func(c *CLI) error { return c.Cancel(ctx, "7") }, []told{{"scancel", "", "scancel: Terminating job 7\n", 0}}, "scancel --verbose 7", "", ""},
+		{"cancel", func(c *CLI) error { return c.Cancel(ctx, "7") }, []reply{{"scancel", "", "scancel: Terminating job 7\n", 0}}, "scancel --verbose 7", "", ""},
 		{"cancel of no job", func(c *CLI) error { return c.Cancel(ctx, "x") }, nil, "", slurm.NotFound, "x"},
-		{"cancel twice", func(c *CLI) error { return c.Cancel(ctx, "7") }, []told{{"scancel", "", "scancel: error: Kill job error on job id 7: Job/step already completing or completed\n", 1}}, "scancel --verbose 7", "", ""},
-		{"cancel refused", func(c *CLI) error { return c.Cancel(ctx, "7") }, []told{{"scancel", "", "scancel: Terminating job 7\nscancel: error: Kill job error on job id 7: Access/permission denied\n", 0}}, "scancel --verbose 7", slurm.Denied, "denied"},
-		{"cancel in silence", func(c *CLI) error { return c.Cancel(ctx, "7") }, []told{{"scancel", "", "", 1}}, "scancel --verbose 7", slurm.Broken, "exit status 1"},
+		{"cancel twice", func(c *CLI) error { return c.Cancel(ctx, "7") }, []reply{{"scancel", "", "scancel: error: Kill job error on job id 7: Job/step already completing or completed\n", 1}}, "scancel --verbose 7", "", ""},
+		{"cancel refused", func(c *CLI) error { return c.Cancel(ctx, "7") }, []reply{{"scancel", "", "scancel: Terminating job 7\nscancel: error: Kill job error on job id 7: Access/permission denied\n", 0}}, "scancel --verbose 7", slurm.Denied, "denied"},
+		{"cancel in silence", func(c *CLI) error { return c.Cancel(ctx, "7") }, []reply{{"scancel", "", "", 1}}, "scancel --verbose 7", slurm.Broken, "exit status 1"},
 		{
 			"cancel of one long ended", func(c *CLI) error { return c.Cancel(ctx, "7") },
-			[]told{{"scancel", "", "scancel: error: Kill job error on job id 7: Invalid job id specified\n", 1}, {"squeue", "", noSuchJob, 1}, {"JobIDRaw", kept("7", "COMPLETED"), "", 0}},
+			[]reply{{"scancel", "", "scancel: error: Kill job error on job id 7: Invalid job id specified\n", 1}, {"squeue", "", noSuchJob, 1}, {"JobIDRaw", kept("7", "COMPLETED"), "", 0}},
 			"", "", "",
 		},
 		{
 			"cancel of one not known to have ended", func(c *CLI) error { return c.Cancel(ctx, "7") },
-			[]told{{"scancel", "", "scancel: error: Kill job error on job id 7: Invalid job id specified\n", 1}, {"squeue", "", noSuchJob, 1}, {"JobIDRaw", kept("7", "RUNNING"), "", 0}},
+			[]reply{{"scancel", "", "scancel: error: Kill job error on job id 7: Invalid job id specified\n", 1}, {"squeue", "", noSuchJob, 1}, {"JobIDRaw", kept("7", "RUNNING"), "", 0}},
 			"", slurm.NotFound, "7",
 		},
-		{"cancel a step", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []told{{"scancel", "", "scancel: Signal 9 to step 7.0\n", 0}}, "scancel --verbose 7.0", "", ""},
-		{"cancel a step twice", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []told{{"scancel", "", "scancel: error: Job/step already completing or completed\n", 1}}, "scancel --verbose 7.0", "", ""},
+		{"cancel a step", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: Signal 9 to step 7.0\n", 0}}, "scancel --verbose 7.0", "", ""},
+		{"cancel a step twice", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: error: Job/step already completing or completed\n", 1}}, "scancel --verbose 7.0", "", ""},
 		{"cancel no step", func(c *CLI) error { return c.CancelStep(ctx, "7") }, nil, "", slurm.Rejected, "a step is like 4711.0"},
-		{"cancel a step that is not", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []told{{"scancel", "", "scancel: error: Invalid job id specified\n", 1}}, "scancel --verbose 7.5", slurm.NotFound, "job 7 has no such step"},
-		{"cancel another's step", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []told{{"scancel", "", "scancel: error: Access/permission denied\n", 0}}, "scancel --verbose 7.5", slurm.Denied, "denied"},
+		{"cancel a step that is not", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []reply{{"scancel", "", "scancel: error: Invalid job id specified\n", 1}}, "scancel --verbose 7.5", slurm.NotFound, "job 7 has no such step"},
+		{"cancel another's step", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []reply{{"scancel", "", "scancel: error: Access/permission denied\n", 0}}, "scancel --verbose 7.5", slurm.Denied, "denied"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cli, p := playing(c.rows...)
+			cli, p := clusterWith(c.rows...)
 			err := c.order(cli)
 			if c.fails == "" {
 				require.NoError(t, err)
@@ -141,40 +142,40 @@ func TestOrdersToSlurm(t *testing.T) {
 	}
 }
 
-// A job that has left the queue is never taken for ended before the accounts say so.
+// A job that has left the queue has not ended until the accounts say so.
 func TestAJobThatHasLeftTheQueue(t *testing.T) {
-	gone := told{"squeue", "", noSuchJob, 1}
+	gone := reply{"squeue", "", noSuchJob, 1}
 	for _, c := range []struct {
 		name string
 		id   slurm.JobID
-		rows []told
+		rows []reply
 		want string
 		err  string
 	}{
-		{"ended", "7", []told{gone, {"JobIDRaw", kept("7", "FAILED"), "", 0}, {"StdOut", "7@@/w/%j.out@@\n", "", 0}}, "7 FAILED  /w/7.out /w/7.out", ""},
-		{"its paths are not told", "7", []told{gone, {"JobIDRaw", kept("7", "FAILED"), "", 0}, {"StdOut", "7@@/w/%j.out@@\n", "Invalid field\n", 1}}, "7 FAILED   ", ""},
-		{"not settled", "7", []told{gone, {"JobIDRaw", kept("7", "RUNNING"), "", 0}}, "7 RUNNING AccountingPending  ", ""},
-		{"a component", "7+1", []told{gone, {"JobIDRaw", kept("7+1", "FAILED"), "", 0}, {"--jobs=7", "7+0@@/w/a@@/w/b\n", "", 0}}, "7+1 FAILED  /w/a /w/b", ""},
-		{"nowhere", "7", []told{gone, {"sacct", "", "", 0}}, "", "7: not known to Slurm"},
-		{"nowhere, and no accounts", "7", []told{gone, {"sacct", "", noneKept, 1}}, "", "7: not known to Slurm"},
-		{"the accounts fail", "7", []told{gone, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
-		{"the queue fails", "7", []told{{"squeue", "", "Unable to contact slurm controller\n", 1}}, "", "controller"},
+		{"ended", "7", []reply{gone, {"JobIDRaw", kept("7", "FAILED"), "", 0}, {"StdOut", "7@@/w/%j.out@@\n", "", 0}}, "7 FAILED  /w/7.out /w/7.out", ""},
+		{"its paths are not told", "7", []reply{gone, {"JobIDRaw", kept("7", "FAILED"), "", 0}, {"StdOut", "7@@/w/%j.out@@\n", "Invalid field\n", 1}}, "7 FAILED   ", ""},
+		{"not settled", "7", []reply{gone, {"JobIDRaw", kept("7", "RUNNING"), "", 0}}, "7 RUNNING AccountingPending  ", ""},
+		{"a component", "7+1", []reply{gone, {"JobIDRaw", kept("7+1", "FAILED"), "", 0}, {"--jobs=7", "7+0@@/w/a@@/w/b\n", "", 0}}, "7+1 FAILED  /w/a /w/b", ""},
+		{"nowhere", "7", []reply{gone, {"sacct", "", "", 0}}, "", "7: not known to Slurm"},
+		{"nowhere, and no accounts", "7", []reply{gone, {"sacct", "", noneKept, 1}}, "", "7: not known to Slurm"},
+		{"the accounts fail", "7", []reply{gone, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
+		{"the queue fails", "7", []reply{{"squeue", "", "Unable to contact slurm controller\n", 1}}, "", "controller"},
 		{"no id", "x", nil, "", "x: not known to Slurm"},
 		{
 			"an element of which nothing is kept", "7_3",
-			[]told{{"sacct", "", "", 0}, {"--jobs=7_3", "", noSuchJob, 1}, {"squeue", queued("7_4", "9", "RUNNING", "gpu1", ""), "", 0}},
+			[]reply{{"sacct", "", "", 0}, {"--jobs=7_3", "", noSuchJob, 1}, {"squeue", queued("7_4", "9", "RUNNING", "gpu1", ""), "", 0}},
 			"7_3 CANCELLED NoRecord  ", "",
 		},
 		{
 			"an element of which nothing is kept, of an array that has ended", "7_3",
-			[]told{gone, {"--jobs=7_3", "", "", 0}, {"sacct", kept("7_4", "COMPLETED"), "", 0}},
+			[]reply{gone, {"--jobs=7_3", "", "", 0}, {"sacct", kept("7_4", "COMPLETED"), "", 0}},
 			"7_3 CANCELLED NoRecord  ", "",
 		},
-		{"an element of no array", "7_3", []told{gone, {"sacct", "", "", 0}}, "", "7_3: not known to Slurm"},
-		{"an element, and the array cannot be asked", "7_3", []told{gone, {"--jobs=7_3", "", "", 0}, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
+		{"an element of no array", "7_3", []reply{gone, {"sacct", "", "", 0}}, "", "7_3: not known to Slurm"},
+		{"an element, and the array cannot be asked", "7_3", []reply{gone, {"--jobs=7_3", "", "", 0}, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cli, _ := playing(c.rows...)
+			cli, _ := clusterWith(c.rows...)
 			j, err := cli.Job(t.Context(), c.id)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -186,10 +187,11 @@ func TestAJobThatHasLeftTheQueue(t *testing.T) {
 	}
 }
 
-// Jobs are asked for by what the filter names, and the accounts add what has left the queue.
+// The filter determines the query, and the accounts add the jobs that have left the
+// queue.
 func TestWhichJobsAreAskedFor(t *testing.T) {
-	c, p := playing(told{"squeue", queued("7", "7", "RUNNING", "gpu1", ""), "", 0},
-		told{"sacct", kept("7", "FAILED") + kept("6", "COMPLETED") + kept("5", "RUNNING"), "", 0})
+	c, p := clusterWith(reply{"squeue", queued("7", "7", "RUNNING", "gpu1", ""), "", 0},
+		reply{"sacct", kept("7", "FAILED") + kept("6", "COMPLETED") + kept("5", "RUNNING"), "", 0})
 	ids := func(jobs []slurm.Job, err error) string {
 		require.NoError(t, err)
 		var b strings.Builder
@@ -221,31 +223,32 @@ func TestWhichJobsAreAskedFor(t *testing.T) {
 	_, err = c.Past(t.Context(), slurm.Filter{User: "alice", Partition: "prod", IDs: []slurm.JobID{"5", "6"}})
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(p.asked[0], " --user=alice --partition=prod --jobs=5,6"), p.asked[0])
-	failing, _ := playing(told{"sacct", "", "Problem talking to the database\n", 1})
+	failing, _ := clusterWith(reply{"sacct", "", "Problem talking to the database\n", 1})
 	_, err = failing.Past(t.Context(), slurm.Filter{IDs: []slurm.JobID{"5"}})
 	require.ErrorIs(t, err, slurm.ErrUnreachable)
 }
 
-// A submission is found by its token, waiting, running or ended.
+// Find finds a submission by its token while it waits, while it runs, and after its
+// end.
 func TestASubmissionIsFoundByItsToken(t *testing.T) {
 	mine := queued("7_1", "8", "RUNNING", "gpu1", "mine mops:abcdefgh")
 	for _, c := range []struct {
 		name  string
-		rows  []told
+		rows  []reply
 		id    slurm.JobID
 		found bool
 		err   string
 	}{
-		{"queued", []told{{"squeue", mine, "", 0}}, "7", true, ""},
-		{"ended", []told{{"SubmitLine", "sbatch --comment=mops:abcdefgh@@@@gpt@@9_2\n", "", 0}}, "9", true, ""},
+		{"queued", []reply{{"squeue", mine, "", 0}}, "7", true, ""},
+		{"ended", []reply{{"SubmitLine", "sbatch --comment=mops:abcdefgh@@@@gpt@@9_2\n", "", 0}}, "9", true, ""},
 		{"nowhere", nil, "", false, ""},
-		{"another's token", []told{{"squeue", queued("7", "7", "RUNNING", "gpu1", "mops:zzzzzzzz"), "", 0}}, "", false, ""},
-		{"no accounts are kept", []told{{"sacct", "", noneKept, 1}}, "", false, ""},
-		{"the accounts fail", []told{{"sacct", "", "Problem talking to the database\n", 1}}, "", false, "database"},
-		{"the queue fails", []told{{"squeue", "", "Unable to contact slurm controller\n", 1}}, "", false, "controller"},
+		{"another's token", []reply{{"squeue", queued("7", "7", "RUNNING", "gpu1", "mops:zzzzzzzz"), "", 0}}, "", false, ""},
+		{"no accounts are kept", []reply{{"sacct", "", noneKept, 1}}, "", false, ""},
+		{"the accounts fail", []reply{{"sacct", "", "Problem talking to the database\n", 1}}, "", false, "database"},
+		{"the queue fails", []reply{{"squeue", "", "Unable to contact slurm controller\n", 1}}, "", false, "controller"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cli, p := playing(c.rows...)
+			cli, p := clusterWith(c.rows...)
 			id, found, err := cli.Find(t.Context(), "abcdefgh", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -261,7 +264,7 @@ func TestASubmissionIsFoundByItsToken(t *testing.T) {
 	}
 }
 
-// What sbatch --test-only says of a start is told only where it is an estimate.
+// A start in the output of sbatch --test-only counts only where it is an estimate.
 func TestWhatSlurmWouldDoWithASubmission(t *testing.T) {
 	at := time.Now().Add(time.Hour).Unix()
 	for _, c := range []struct {
@@ -276,7 +279,7 @@ func TestWhatSlurmWouldDoWithASubmission(t *testing.T) {
 		{"", 0, false, ""},
 		{"sbatch: error: invalid partition specified: x\n", 1, false, "invalid partition"},
 	} {
-		cli, p := playing(told{"sbatch", "", c.text, c.code})
+		cli, p := clusterWith(reply{"sbatch", "", c.text, c.code})
 		e, err := cli.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n", LogDir: "logs", Args: []string{"--hold"}})
 		require.Equal(t, []string{"sbatch --parsable --hold --test-only"}, p.asked)
 		if c.err != "" {
@@ -288,19 +291,19 @@ func TestWhatSlurmWouldDoWithASubmission(t *testing.T) {
 	}
 }
 
-// A submission whose answer is not known is told apart from one that was refused.
+// A submission with an unknown outcome is distinguished from a refused one.
 func TestWhetherASubmissionWasTaken(t *testing.T) {
 	for stderr, kind := range map[string]slurm.ErrorKind{
 		"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n": slurm.Unknown,
 		"sbatch: error: invalid partition specified: x\n":                                       slurm.Rejected,
 	} {
-		cli, _ := playing(told{"sbatch", "", stderr, 1})
+		cli, _ := clusterWith(reply{"sbatch", "", stderr, 1})
 		_, err := cli.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n"})
 		var e *slurm.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, kind, e.Kind)
 	}
-	cli, p := playing(told{"sbatch", strings.Repeat("x", 300), "", 0})
+	cli, p := clusterWith(reply{"sbatch", strings.Repeat("x", 300), "", 0})
 	_, err := cli.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n"})
 	require.ErrorContains(t, err, strings.Repeat("x", 200)+"…")
 	require.NotContains(t, err.Error(), strings.Repeat("x", 201))
@@ -309,16 +312,17 @@ func TestWhetherASubmissionWasTaken(t *testing.T) {
 	require.Len(t, p.asked, 1, "a script that cannot be read is not submitted")
 }
 
-// A command is run on the nodes of the job that it names, by the number that srun takes.
+// Exec runs a command on the nodes of the named job, by the job number that srun
+// accepts.
 func TestCommandsOnTheNodesOfAJob(t *testing.T) {
-	row := func(id, raw, state, nodes string) told {
-		return told{"squeue", queued(id, raw, state, nodes, ""), "", 0}
+	row := func(id, raw, state, nodes string) reply {
+		return reply{"squeue", queued(id, raw, state, nodes, ""), "", 0}
 	}
-	both := told{"--jobs=7 ", queued("7+0", "7", "RUNNING", "gpu1", "") + queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}
+	both := reply{"--jobs=7 ", queued("7+0", "7", "RUNNING", "gpu1", "") + queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}
 	for _, c := range []struct {
 		name  string
 		exec  slurm.Exec
-		rows  []told
+		rows  []reply
 		asked []string // of srun
 		out   string
 		err   string
@@ -326,24 +330,24 @@ func TestCommandsOnTheNodesOfAJob(t *testing.T) {
 		{
 			"a job",
 			slurm.Exec{Job: "7"},
-			[]told{row("7", "7", "RUNNING", "gpu[1-2]"), {"srun", "1: b\n0: a\n", "", 0}},
+			[]reply{row("7", "7", "RUNNING", "gpu[1-2]"), {"srun", "1: b\n0: a\n", "", 0}},
 			[]string{"--jobid=7 --overlap --label --unbuffered --input=none --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=gpu1,gpu2 --gres=gpu:0 -- timeout --kill-after=5 60 hostname"},
 			"gpu1=a gpu2=b", "",
 		},
-		{"an element", slurm.Exec{Job: "7_1", Limit: time.Second}, []told{row("7_1", "9", "RUNNING", "gpu1")}, []string{"--jobid=9 "}, "gpu1=", ""},
-		{"one that waits", slurm.Exec{Job: "7"}, []told{row("7", "7", "PENDING", "")}, nil, "", "has no nodes"},
-		{"a node of another job", slurm.Exec{Job: "7", Nodes: []string{"gpu9"}}, []told{row("7", "7", "RUNNING", "gpu1")}, nil, "", "gpu9 is not one of the job's nodes"},
-		{"out of time", slurm.Exec{Job: "7", Limit: time.Second}, []told{row("7", "7", "RUNNING", "gpu1"), {"srun", "0: half\n", "", 124}}, []string{"--jobid=7"}, "gpu1=half", "ended after 1s"},
-		{"that fails", slurm.Exec{Job: "7"}, []told{row("7", "7", "RUNNING", "gpu1"), {"srun", "", "0: no such file\nsrun: error: gpu1: task 0: Exited with exit code 2\n", 2}}, []string{"--jobid=7"}, "gpu1=no such file", "exit status 2"},
+		{"an element", slurm.Exec{Job: "7_1", Limit: time.Second}, []reply{row("7_1", "9", "RUNNING", "gpu1")}, []string{"--jobid=9 "}, "gpu1=", ""},
+		{"one that waits", slurm.Exec{Job: "7"}, []reply{row("7", "7", "PENDING", "")}, nil, "", "has no nodes"},
+		{"a node of another job", slurm.Exec{Job: "7", Nodes: []string{"gpu9"}}, []reply{row("7", "7", "RUNNING", "gpu1")}, nil, "", "gpu9 is not one of the job's nodes"},
+		{"out of time", slurm.Exec{Job: "7", Limit: time.Second}, []reply{row("7", "7", "RUNNING", "gpu1"), {"srun", "0: half\n", "", 124}}, []string{"--jobid=7"}, "gpu1=half", "ended after 1s"},
+		{"that fails", slurm.Exec{Job: "7"}, []reply{row("7", "7", "RUNNING", "gpu1"), {"srun", "", "0: no such file\nsrun: error: gpu1: task 0: Exited with exit code 2\n", 2}}, []string{"--jobid=7"}, "gpu1=no such file", "exit status 2"},
 		{"no job", slurm.Exec{Job: "x"}, nil, nil, "", "x: not known to Slurm"},
-		{"each component", slurm.Exec{Job: "7"}, []told{{"--jobs=7+0 ", queued("7+0", "7", "RUNNING", "gpu1", ""), "", 0}, {"--jobs=7+1 ", queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}, both}, []string{"--nodelist=gpu1 --het-group=0", "--nodelist=gpu2,gpu3 --het-group=1"}, "gpu1= gpu2= gpu3=", ""},
-		{"the component that has the node", slurm.Exec{Job: "7", Nodes: []string{"gpu3"}}, []told{{"--jobs=7+1 ", queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}, both}, []string{"--jobid=7 --overlap --label --unbuffered --input=none --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist=gpu3 --het-group=1"}, "gpu3=", ""},
+		{"each component", slurm.Exec{Job: "7"}, []reply{{"--jobs=7+0 ", queued("7+0", "7", "RUNNING", "gpu1", ""), "", 0}, {"--jobs=7+1 ", queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}, both}, []string{"--nodelist=gpu1 --het-group=0", "--nodelist=gpu2,gpu3 --het-group=1"}, "gpu1= gpu2= gpu3=", ""},
+		{"the component that has the node", slurm.Exec{Job: "7", Nodes: []string{"gpu3"}}, []reply{{"--jobs=7+1 ", queued("7+1", "8", "RUNNING", "gpu[2-3]", ""), "", 0}, both}, []string{"--jobid=7 --overlap --label --unbuffered --input=none --nodes=1 --ntasks=1 --ntasks-per-node=1 --nodelist=gpu3 --het-group=1"}, "gpu3=", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.rows { // the id ends the line of a queue's question
 				c.rows[i].asked = strings.TrimSuffix(c.rows[i].asked, " ")
 			}
-			cli, p := playing(c.rows...)
+			cli, p := clusterWith(c.rows...)
 			c.exec.Argv = []string{"hostname"}
 			all, err := cli.Exec(t.Context(), c.exec)
 			if c.err == "" {
@@ -371,9 +375,9 @@ func TestCommandsOnTheNodesOfAJob(t *testing.T) {
 	}
 }
 
-// A visit is a job of its own, and what the nodes said of a failed one is kept.
+// A visit is a job of its own. Its output is returned even where it fails.
 func TestAVisit(t *testing.T) {
-	cli, p := playing(told{"gpu9", "half\n", "srun: error: Unable to allocate resources: Requested nodes are busy\n", 1}, told{"srun", "clean\n", "", 0})
+	cli, p := clusterWith(reply{"gpu9", "half\n", "srun: error: Unable to allocate resources: Requested nodes are busy\n", 1}, reply{"srun", "clean\n", "", 0})
 	out, err := cli.Visit(t.Context(), slurm.Visit{Nodes: []string{"gpu1", "gpu2"}, Argv: []string{"df"}})
 	require.NoError(t, err)
 	require.Equal(t, "clean\n", out)
@@ -389,9 +393,10 @@ func TestAVisit(t *testing.T) {
 	require.Len(t, p.asked, 2)
 }
 
-// The processes of a node come over ssh, which takes no option for a node.
+// The processes of a node are listed over ssh, and no node name can pass for an option
+// of ssh.
 func TestTheProcessesOfANode(t *testing.T) {
-	cli, p := playing(told{"gpu9", "", "Permission denied (publickey).\n", 255}, told{"ssh", "", "", 0})
+	cli, p := clusterWith(reply{"gpu9", "", "Permission denied (publickey).\n", 255}, reply{"ssh", "", "", 0})
 	_, err := cli.NodeProcesses(t.Context(), "gpu1")
 	require.NoError(t, err)
 	require.Contains(t, p.asked[0], " -- gpu1 ps -eo ")
@@ -403,18 +408,18 @@ func TestTheProcessesOfANode(t *testing.T) {
 	require.Len(t, p.asked, 2)
 }
 
-// What Slurm keeps of users, priorities, steps and limits is asked for by name.
+// Priorities, shares, steps and limits are queried with the right arguments.
 func TestWhereAUserStands(t *testing.T) {
-	cli, p := playing(
-		told{"sprio --noheader --weights", "|||1|2|3|4|5|6|7\n", "", 0},
-		told{"sprio", "7|alice|100|1|2|3|4|5|6|0\n", "", 0},
-		told{"sshare", " research|alice|1|0.5|100|0.25|0.75\nresearch|bob|1|0.5|100|0.25|0.25\n", "", 0},
-		told{"sacctmgr", "mega|research|alice||normal|normal,urgent||||||\n", "", 0},
-		told{"sacct", "7@@RUNNING@@0:0@@60@@gpu1@@@@1@@batch@@\n7.0@@FAILED@@3:0@@60@@gpu[1-2]@@1G@@1@@train@@srun train\n", "", 0},
-		told{"--steps", "7.1|1|gpu1|other\n", "", 0},
-		told{"write batch_script", "#!/bin/sh\n", "", 0},
-		told{"sdiag", "Server thread count: 3\n", "", 0},
-		told{"show topology", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=gpu[1-2]\n", "", 0},
+	cli, p := clusterWith(
+		reply{"sprio --noheader --weights", "|||1|2|3|4|5|6|7\n", "", 0},
+		reply{"sprio", "7|alice|100|1|2|3|4|5|6|0\n", "", 0},
+		reply{"sshare", " research|alice|1|0.5|100|0.25|0.75\nresearch|bob|1|0.5|100|0.25|0.25\n", "", 0},
+		reply{"sacctmgr", "mega|research|alice||normal|normal,urgent||||||\n", "", 0},
+		reply{"sacct", "7@@RUNNING@@0:0@@60@@gpu1@@@@1@@batch@@\n7.0@@FAILED@@3:0@@60@@gpu[1-2]@@1G@@1@@train@@srun train\n", "", 0},
+		reply{"--steps", "7.1|1|gpu1|other\n", "", 0},
+		reply{"write batch_script", "#!/bin/sh\n", "", 0},
+		reply{"sdiag", "Server thread count: 3\n", "", 0},
+		reply{"show topology", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=gpu[1-2]\n", "", 0},
 	)
 	all, err := cli.Priorities(t.Context())
 	require.NoError(t, err)

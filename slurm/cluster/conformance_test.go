@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// backend is what every back end can do.
+// backend lists the methods that every back end has.
 type backend interface {
 	Name() string
 	Kind() string
@@ -58,7 +58,7 @@ type backend interface {
 	Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 }
 
-// A site is a back end with a directory that its nodes can write to.
+// A site is a back end together with a directory that its nodes can write to.
 type site struct {
 	backend
 	dir     string
@@ -66,7 +66,7 @@ type site struct {
 	lacks   []string        // what this kind of back end cannot do
 }
 
-// script is a batch script with directives and then body.
+// script returns a batch script with the directives and then body.
 func script(directives, body string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
@@ -76,7 +76,7 @@ func script(directives, body string) string {
 	return b.String() + body + "\n"
 }
 
-// submit hands in a script and answers its id.
+// submit submits a script and returns the job's id.
 func (s site) submit(t *testing.T, directives, body string, more ...func(*slurm.Submission)) slurm.JobID {
 	t.Helper()
 	sub := slurm.Submission{Script: script(directives, body), Dir: s.dir, LogDir: "logs"}
@@ -90,8 +90,8 @@ func (s site) submit(t *testing.T, directives, body string, more ...func(*slurm.
 	return id
 }
 
-// gate is a line with which a job waits until open is called, however long its
-// test takes to look at it.
+// gate returns a shell command that waits until open is called, so that a job runs as
+// long as its test needs.
 func (s site) gate(t *testing.T) (wait string, open func()) {
 	t.Helper()
 	file, err := os.CreateTemp(s.dir, "shut-")
@@ -102,7 +102,7 @@ func (s site) gate(t *testing.T) (wait string, open func()) {
 	return "while [ -e " + file.Name() + " ]; do sleep 0.1; done", open
 }
 
-// until waits for a job for which ok holds.
+// until waits until ok is true for the job.
 func (s site) until(t *testing.T, id slurm.JobID, what string, ok func(slurm.Job) bool) slurm.Job {
 	t.Helper()
 	var j slurm.Job
@@ -136,7 +136,7 @@ func (s site) log(t *testing.T, name string) string {
 	return string(text)
 }
 
-// behaviours are what every back end must do alike.
+// behaviours are the tests that every back end must pass.
 var behaviours = []struct {
 	name string
 	test func(t *testing.T, s site)
@@ -437,8 +437,7 @@ var behaviours = []struct {
 	}, ""},
 }
 
-// conform holds a back end to every behaviour, or to those of which only says so by
-// their number.
+// conform runs the tests of all behaviours, or of those whose number only selects.
 func conform(t *testing.T, s site, only ...func(int) bool) {
 	for i, b := range behaviours {
 		if slices.Contains(s.lacks, b.need) || len(only) > 0 && !only[0](i) {

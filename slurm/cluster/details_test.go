@@ -10,52 +10,52 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// detailOf is squeue's line of a job in the wide format.
+// detailOf returns squeue's line for a job in the wide format.
 func detailOf(id, exit, stdout string) string {
 	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s\n", id, exit, "gres/gpu=16", "1", stdout, stdout)
 }
 
-// Of an array the element that speaks for it is asked for more, and of a heterogeneous job
+// For an array the element that represents it is queried, and for a heterogeneous job
 // the first component, which has the log.
 func TestWhatOneJobIsAskedForMore(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		id     slurm.JobID
 		rows   string
-		detail []told
+		detail []reply
 		stdout string
 		limit  int
 	}{
-		{"a job", "7", queued("7", "7", "RUNNING", "gpu1", ""), []told{{"--jobs=7 --Format", detailOf("7", "0:0", "/w/7.out"), "", 0}}, "/w/7.out", 0},
+		{"a job", "7", queued("7", "7", "RUNNING", "gpu1", ""), []reply{{"--jobs=7 --Format", detailOf("7", "0:0", "/w/7.out"), "", 0}}, "/w/7.out", 0},
 		{
 			"an array of which one runs", "7", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "RUNNING", "gpu1", ""),
-			[]told{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}},
+			[]reply{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}},
 			"/w/7_2.out", 2,
 		},
 		{
 			"an element beside others", "7_1", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "PENDING", "", ""),
-			[]told{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}},
+			[]reply{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}},
 			"/w/7_1.out", 3,
 		},
-		{"an array's limit that is not told", "7_1", queued("7_1", "8", "PENDING", "", ""), []told{{"--states=PENDING", "7_[1-9%3]\n", "no\n", 1}}, "", 0},
+		{"an array's limit that is not told", "7_1", queued("7_1", "8", "PENDING", "", ""), []reply{{"--states=PENDING", "7_[1-9%3]\n", "no\n", 1}}, "", 0},
 		{
 			"a component", "7+1", queued("7+0", "7", "RUNNING", "gpu1", "") + queued("7+1", "8", "RUNNING", "gpu2", ""),
-			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}, {"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
+			[]reply{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}, {"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
 			"/w/first.out", 0,
 		},
 		{
 			"a component whose first is not told", "7+1", queued("7+1", "8", "RUNNING", "gpu2", ""),
-			[]told{{"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
+			[]reply{{"--jobs=7+1 --Format", detailOf("7+1", "0:0", "/w/second.out"), "", 0}},
 			"/w/second.out", 0,
 		},
 		{
 			"the first component", "7+0", queued("7+0", "7", "RUNNING", "gpu1", ""),
-			[]told{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}},
+			[]reply{{"--jobs=7+0 --Format", detailOf("7+0", "0:0", "/w/first.out"), "", 0}},
 			"/w/first.out", 0,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cli, _ := playing(append(c.detail, told{"--Format", "", "", 0}, told{"--array", c.rows, "", 0})...)
+			cli, _ := clusterWith(append(c.detail, reply{"--Format", "", "", 0}, reply{"--array", c.rows, "", 0})...)
 			j, err := cli.Job(t.Context(), c.id)
 			require.NoError(t, err)
 			require.Equal(t, c.id, j.ID)
@@ -65,10 +65,11 @@ func TestWhatOneJobIsAskedForMore(t *testing.T) {
 	}
 }
 
-// Details of many come by one question for two hundred, and of no job that was not asked for.
+// One query returns the details of up to two hundred jobs, and no query names a job
+// that is not wanted.
 func TestDetailsOfManyJobs(t *testing.T) {
 	answer := detailOf("7", "0:0", "/w/7.out")
-	cli, p := playing(told{"--Format", answer, "", 0})
+	cli, p := clusterWith(reply{"--Format", answer, "", 0})
 	rows := []slurm.Job{{ID: "7"}, {ID: "8"}, {ID: "9+1"}, {ID: "x"}}
 	all, err := cli.Details(t.Context(), rows)
 	require.NoError(t, err)
@@ -86,13 +87,14 @@ func TestDetailsOfManyJobs(t *testing.T) {
 		require.Len(t, p.asked, questions)
 	}
 	for said, fails := range map[string]bool{noSuchJob: false, "Unable to contact slurm controller\n": true} {
-		cli, _ := playing(told{"--Format", "", said, 1})
+		cli, _ := clusterWith(reply{"--Format", "", said, 1})
 		_, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
 		require.Equal(t, fails, err != nil, said)
 	}
 }
 
-// What an answer of slurmrestd says went wrong is said once, and what is no fault not at all.
+// Each error text in slurmrestd's answer is reported once, and harmless ones not at
+// all.
 func TestWhatAnAnswerSaysWentWrong(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{}`: nil,

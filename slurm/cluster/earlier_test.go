@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A guess is a cluster that gives a start only for requests of one node.
+// A guess is a cluster that estimates a start only for requests of one node.
 type guess struct{ at time.Time }
 
 func (g guess) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
@@ -30,7 +30,8 @@ func TestAStartThatIsKnownIsSoonerThanNone(t *testing.T) {
 	require.Equal(t, []cluster.Variant{{Nodes: 1, Estimate: slurm.Estimate{Start: g.at}}}, sooner)
 }
 
-// starts is a cluster that gives each request its own start, by its last option.
+// A starts is a cluster that estimates a start for each request by the request's last
+// option.
 type starts map[string]time.Time
 
 func (s starts) Test(_ context.Context, asked slurm.Submission) (slurm.Estimate, error) {

@@ -41,10 +41,10 @@ func TestCommandsAreFoundOnThePath(t *testing.T) {
 	require.False(t, onPath)
 }
 
-// A job of a Slurm in a prefix of its own finds that Slurm's srun, whatever PATH
-// the submission brings.
+// A job of a Slurm in its own prefix finds that Slurm's srun, whatever PATH its
+// submission has.
 func TestJobsFindTheSrunOfTheirSlurm(t *testing.T) {
-	c := pretend(t, map[string]string{"sbatch": `echo "$PATH" >"$PWD/path"; echo 7`})
+	c := withScripts(t, map[string]string{"sbatch": `echo "$PATH" >"$PWD/path"; echo 7`})
 	bin, _ := cluster.FindCommands(c.Environ())
 	for _, env := range [][]string{nil, {"PATH=/usr/bin:/bin"}, {"A=b"}} {
 		dir := t.TempDir()

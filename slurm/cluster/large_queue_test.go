@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// many is how many jobs wait in a large queue: in -short a fifth, which is asked for by
-// as many questions; what they take of memory and time the whole run holds.
+// many returns the number of waiting jobs in a large queue. With -short it is a fifth,
+// which takes as many queries; the full run checks memory and time.
 func many() int {
 	if testing.Short() {
 		return 6000
@@ -31,15 +31,15 @@ func many() int {
 	return 30000
 }
 
-// held is how much memory is in use, in MiB.
-func held() float64 {
+// heapMiB returns the size of the heap in MiB.
+func heapMiB() float64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// Thirty thousand jobs are listed by one question, in seconds and some 100 MiB.
+// One query lists thirty thousand jobs in seconds and about 100 MiB.
 func TestALargeQueueByCommands(t *testing.T) {
 	var b strings.Builder
 	for i := range many() {
@@ -57,15 +57,15 @@ func TestALargeQueueByCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "queue"), []byte(b.String()), 0o644))
-	c := pretend(t, map[string]string{
+	c := withScripts(t, map[string]string{
 		"squeue": fmt.Sprintf(`echo asked >>%[1]s/asked; for a; do case $a in --format=*) f=${a#--format=}; sep=${f%%%%%%*};; esac; done; sed "s/@@/$sep/g" %[1]s/queue`, dir),
 	})
-	before, begin := held(), time.Now()
+	before, begin := heapMiB(), time.Now()
 	jobs, err := c.Jobs(t.Context(), slurm.Filter{})
 	took := time.Since(begin)
 	require.NoError(t, err)
 	require.Len(t, jobs, many())
-	used := held() - before
+	used := heapMiB() - before
 	t.Logf("%d jobs in %s, %.0f MiB", many(), took, used)
 	require.Less(t, used, 150.0)
 	require.Less(t, took, 30*time.Second)
@@ -76,7 +76,7 @@ func TestALargeQueueByCommands(t *testing.T) {
 	}
 	require.Equal(t, 1, questions())
 
-	// All of them are followed by one question a look, whoever else reads.
+	// A watcher follows all of them with one query a look, whoever else reads.
 	shared := watch.NewShared(c, watch.Options{})
 	w := watch.New(shared, watch.Options{Floor: time.Nanosecond, Window: time.Nanosecond})
 	news := w.Subscribe()
@@ -85,7 +85,7 @@ func TestALargeQueueByCommands(t *testing.T) {
 	for _, j := range jobs[1:] {
 		w.Watch(j)
 	}
-	before, begin = held(), time.Now()
+	before, begin = heapMiB(), time.Now()
 	go w.Run(t.Context())
 	_, err = news.Next(t.Context())
 	require.NoError(t, err)
@@ -98,15 +98,15 @@ func TestALargeQueueByCommands(t *testing.T) {
 	}
 	require.LessOrEqual(t, questions()-asked, 1)
 	require.LessOrEqual(t, asked, 2, "one for the list, one for the look")
-	used = held() - before
+	used = heapMiB() - before
 	t.Logf("a look at %d followed jobs: %s, %.0f MiB more", many(), took, used)
 	require.Less(t, used, 150.0)
 	runtime.KeepAlive(jobs)
 	runtime.KeepAlive(w)
 }
 
-// slurmrestd's list of them is hundreds of megabytes, of which one job at a time
-// is held; a few jobs are asked for one by one.
+// slurmrestd's list of them has hundreds of megabytes, of which only one job at a time
+// is in memory. A few jobs are queried one by one.
 func TestALargeQueueOverREST(t *testing.T) {
 	var doc struct {
 		Jobs []map[string]any `json:"jobs"`
@@ -142,12 +142,12 @@ func TestALargeQueueOverREST(t *testing.T) {
 	t.Cleanup(server.Close)
 	c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
 	require.NoError(t, err)
-	before, begin := held(), time.Now()
+	before, begin := heapMiB(), time.Now()
 	jobs, err := c.Jobs(t.Context(), slurm.Filter{})
 	took := time.Since(begin)
 	require.NoError(t, err)
 	require.Len(t, jobs, number)
-	used := held() - before
+	used := heapMiB() - before
 	t.Logf("%d jobs of %d bytes in %s, %.0f MiB", number, len(one), took, used)
 	require.Less(t, used, 150.0)
 	require.EqualValues(t, 1, asked.Load())
@@ -159,7 +159,7 @@ func TestALargeQueueOverREST(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load(), "not the whole list")
 }
 
-// An answer that breaks off is no short list.
+// An answer that breaks off is an error, not a shorter list.
 func TestHalfAListIsAnError(t *testing.T) {
 	for _, body := range []string{
 		`{"jobs":[{"job_id":1},{"job_id":2}`, `{"jobs":[{"job_id":1}],"errors":[`, `{"jobs":[{"job_id":1}]`, `{"jobs":`, `{"jobs":{}}`, `[]`, `nonsense`, ``,

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// testLaunch starts scripts in a job of the site's, by the commands that c runs.
+// testLaunch starts scripts in a job of the site through c.
 func testLaunch(t *testing.T, s site, c *cluster.CLI) {
 	job := s.submit(t, "--partition=prod --nodes=2 --ntasks-per-node=1 --gpus-per-node=2 --time=5 --output=/dev/null", "sleep 200")
 	s.state(t, job, slurm.Running)
@@ -59,7 +59,8 @@ func testLaunch(t *testing.T, s site, c *cluster.CLI) {
 	_, err = c.Launch(t.Context(), l)
 	require.ErrorContains(t, err, "no step was started: guard: stop: gpu1: no")
 
-	// What was started goes on by itself, and a step is ended by its own id.
+	// The started script goes on without this process, and CancelStep ends its step by
+	// the step's id.
 	l = script(`srun --job-name=it-is-3 --ntasks=1 sleep 100`)
 	l.Step = "it-is-3"
 	id, err = c.Launch(t.Context(), l)
@@ -87,8 +88,8 @@ func TestLaunchOverSSH(t *testing.T) {
 	testLaunch(t, site{backend: c, dir: dir}, c)
 }
 
-// Through sudo the script runs on a node of the job, as the person who asks; the
-// rule that lets it is the one that is shipped.
+// Through sudo the script runs on a node of the job as the acting user, with the sudo
+// rule that the program prints.
 func TestLaunchThroughSudo(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	c := cluster.NewCLI("real")

@@ -11,27 +11,28 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A step is found among those that run and then in the accounts, where the site keeps any.
+// FindStep finds a step among the running ones, and then in the accounts where the site
+// keeps any.
 func TestAStepIsFound(t *testing.T) {
-	job := told{"--array", queued("7", "7", "RUNNING", "gpu[1-2]", ""), "", 0}
-	running := told{"--steps", "7.1|1|gpu1|other\n", "", 0}
-	past := told{"sacct", "7.0@@FAILED@@3:0@@60@@gpu[1-2]@@1G@@1@@train@@srun train\n", "", 0}
+	job := reply{"--array", queued("7", "7", "RUNNING", "gpu[1-2]", ""), "", 0}
+	running := reply{"--steps", "7.1|1|gpu1|other\n", "", 0}
+	past := reply{"sacct", "7.0@@FAILED@@3:0@@60@@gpu[1-2]@@1G@@1@@train@@srun train\n", "", 0}
 	for _, c := range []struct {
 		name, step string
-		rows       []told
+		rows       []reply
 		id         string
 		err        string
 	}{
-		{"that runs", "other", []told{job, running}, "7.1", ""},
-		{"that has ended", "train", []told{job, running, past}, "7.0", ""},
-		{"none of that name", "third", []told{job, running, past}, "", ""},
-		{"with no accounts", "train", []told{job, running, {"sacct", "", noneKept, 1}}, "", ""},
-		{"none of that job runs", "train", []told{job, {"--steps", "", noSuchJob, 1}, past}, "7.0", ""},
-		{"the controller is away", "train", []told{{"--steps", "", "Unable to contact slurm controller\n", 1}, past}, "", "controller"},
-		{"the accounts are away", "train", []told{job, running, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
+		{"that runs", "other", []reply{job, running}, "7.1", ""},
+		{"that has ended", "train", []reply{job, running, past}, "7.0", ""},
+		{"none of that name", "third", []reply{job, running, past}, "", ""},
+		{"with no accounts", "train", []reply{job, running, {"sacct", "", noneKept, 1}}, "", ""},
+		{"none of that job runs", "train", []reply{job, {"--steps", "", noSuchJob, 1}, past}, "7.0", ""},
+		{"the controller is away", "train", []reply{{"--steps", "", "Unable to contact slurm controller\n", 1}, past}, "", "controller"},
+		{"the accounts are away", "train", []reply{job, running, {"sacct", "", "Problem talking to the database\n", 1}}, "", "database"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cli, _ := playing(c.rows...)
+			cli, _ := clusterWith(c.rows...)
 			id, found, err := cli.FindStep(t.Context(), "7", c.step)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -48,35 +49,36 @@ func TestAStepIsFound(t *testing.T) {
 			}
 		})
 	}
-	cli, _ := playing(job, running)
+	cli, _ := clusterWith(job, running)
 	for _, id := range []slurm.JobID{"7", "7.9"} {
 		_, err := cli.Step(t.Context(), id)
 		require.ErrorIs(t, err, slurm.ErrNotFound)
 	}
 }
 
-// A launch tells the step once Slurm knows it, and what the script said where none came.
+// Launch returns the step once Slurm lists it, or the script's error output where it
+// started none.
 func TestALaunchInAJob(t *testing.T) {
-	started := told{"setsid", "4711\n", "", 0}
-	runs, gone := told{"kill -0", "", "", 0}, told{"kill -0", "", "", 1}
+	started := reply{"setsid", "4711\n", "", 0}
+	runs, gone := reply{"kill -0", "", "", 0}, reply{"kill -0", "", "", 1}
 	for _, c := range []struct {
 		name  string
-		rows  []told
+		rows  []reply
 		id    string
 		took  time.Duration
 		err   string
 		asked string
 	}{
-		{"its step runs", []told{started, runs, {"--steps", "7.1|1|gpu1|mine\n", "", 0}}, "7.1", 0, "", "sh /w/logs/x a b"},
-		{"it is long before its step", []told{started, runs}, "7", launchWait, "", ""},
-		{"it ended without a step", []told{started, gone, {"tail", "gpu1: no\n", "", 0}}, "", 2500 * time.Millisecond, "no step was started: gpu1: no", "tail -n 5 -- /w/logs/x.err"},
-		{"it ended in silence", []told{started, gone}, "", 2500 * time.Millisecond, "the script ended without a word", ""},
-		{"it could not begin", []told{{"setsid", "", "cannot fork\n", 1}}, "", 0, "cannot fork", ""},
-		{"Slurm is away", []told{started, runs, {"--steps", "", "Unable to contact slurm controller\n", 1}}, "", 0, "controller", ""},
+		{"its step runs", []reply{started, runs, {"--steps", "7.1|1|gpu1|mine\n", "", 0}}, "7.1", 0, "", "sh /w/logs/x a b"},
+		{"it is long before its step", []reply{started, runs}, "7", launchWait, "", ""},
+		{"it ended without a step", []reply{started, gone, {"tail", "gpu1: no\n", "", 0}}, "", 2500 * time.Millisecond, "no step was started: gpu1: no", "tail -n 5 -- /w/logs/x.err"},
+		{"it ended in silence", []reply{started, gone}, "", 2500 * time.Millisecond, "the script ended without a word", ""},
+		{"it could not begin", []reply{{"setsid", "", "cannot fork\n", 1}}, "", 0, "cannot fork", ""},
+		{"Slurm is away", []reply{started, runs, {"--steps", "", "Unable to contact slurm controller\n", 1}}, "", 0, "controller", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cli, p := playing(c.rows...)
+				cli, p := clusterWith(c.rows...)
 				begin := time.Now()
 				id, err := cli.Launch(t.Context(), slurm.Launch{Job: "7", Step: "mine", Dir: "/w", Base: "logs/x", Args: []string{"a", "b"}, Script: "#!/bin/bash\n"})
 				if c.err != "" {
@@ -90,7 +92,7 @@ func TestALaunchInAJob(t *testing.T) {
 			})
 		})
 	}
-	cli, p := playing()
+	cli, p := clusterWith()
 	_, err := cli.Launch(t.Context(), slurm.Launch{Job: "x"})
 	require.ErrorIs(t, err, slurm.ErrNotFound)
 	require.Empty(t, p.asked)

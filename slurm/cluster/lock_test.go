@@ -11,7 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// One submission has the lock at a time; its files go when it has its end.
+// Only one process at a time holds the lock of a submission. The lock files are removed
+// when the submission has its result.
 func TestOneSubmissionAtATime(t *testing.T) {
 	const token = "abcdefgh1"
 	dir := t.TempDir()
@@ -40,7 +41,8 @@ func TestOneSubmissionAtATime(t *testing.T) {
 		require.ErrorContains(t, err, "want 8 to 64 of a-z and 0-9", bad)
 		require.False(t, Abandoned(dir, bad))
 	}
-	// What an sbatch of a process that died still holds is not given away.
+	// The lock stays taken while an sbatch holds it, even where the process that
+	// started the sbatch has died.
 	held, err := TakeLock(t.Context(), dir, token)
 	require.NoError(t, err)
 	require.NoError(t, held.owner.Close())

@@ -13,14 +13,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An answering runner answers each command with the next of its answers.
-type answering struct {
+// An answeringRunner answers each command with the next of its answers.
+type answeringRunner struct {
 	answers []result
 	errs    []error
 	asked   [][]string
 }
 
-func (s *answering) run(_ context.Context, c command) (result, error) {
+func (s *answeringRunner) run(_ context.Context, c command) (result, error) {
 	i := len(s.asked)
 	s.asked = append(s.asked, c.argv)
 	return s.answers[i%len(s.answers)], s.errs[i%len(s.errs)]
@@ -29,7 +29,7 @@ func (s *answering) run(_ context.Context, c command) (result, error) {
 func TestQuestionsAreKeptBackWhileTheControllerIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timedOut := result{code: 1, stderr: "slurm_load_jobs error: Socket timed out on send/recv operation"}
-		s := &answering{answers: []result{timedOut, timedOut, {}, {}, {}, {}}, errs: []error{nil}}
+		s := &answeringRunner{answers: []result{timedOut, timedOut, {}, {}, {}, {}}, errs: []error{nil}}
 		c := &CLI{meter: new(Meter), runner: s}
 		ask := func() time.Duration {
 			begin := time.Now()
@@ -58,7 +58,7 @@ func TestQuestionsAreKeptBackWhileTheControllerIsBusy(t *testing.T) {
 func TestABusyControllerNeverStopsUsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := &slurm.Error{Op: "squeue", Kind: slurm.RateLimited, Msg: lang.Same("Rate limit exceeded")}
-		s := &answering{answers: []result{{}}, errs: []error{limited}}
+		s := &answeringRunner{answers: []result{{}}, errs: []error{limited}}
 		c := &CLI{meter: new(Meter), runner: s}
 		for range 10 {
 			_, err := c.run(t.Context(), command{argv: []string{"squeue"}})
@@ -76,7 +76,7 @@ func TestABusyControllerNeverStopsUsForLong(t *testing.T) {
 
 func TestWhatIsCountedAndWhatIsAQuestion(t *testing.T) {
 	refused := errors.New("no")
-	s := &answering{answers: []result{{}}, errs: []error{refused}}
+	s := &answeringRunner{answers: []result{{}}, errs: []error{refused}}
 	c := &CLI{meter: new(Meter), runner: s}
 	for _, argv := range [][]string{{"sbatch"}, {"sh", "-c", "true"}, {"mkdir", "-p", "x"}, {"ssh", "gpu1"}} {
 		_, err := c.run(t.Context(), command{argv: argv})

@@ -20,8 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "record the samples in testdata anew")
 
-// A recording tells nothing of the site's people and things, and is read as the
-// site's own answers are.
+// A recording contains no name of the site, and is parsed like the site's own answers.
 func TestRecordingIsDisguisedAndReadable(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{Preempt: true, MinJobAge: 120})
 	c := cluster.NewCLI("real")
@@ -73,7 +72,7 @@ func TestRecordingIsDisguisedAndReadable(t *testing.T) {
 	readRecorded(t, func(name string) string { return answers[name] })
 }
 
-// Samples that were recorded are read by name, whichever version they are of.
+// Recorded samples are parsed for every release.
 func TestRecordedSamplesAreRead(t *testing.T) {
 	for _, release := range slurmtest.Releases {
 		t.Run(release, func(t *testing.T) {
@@ -82,7 +81,7 @@ func TestRecordedSamplesAreRead(t *testing.T) {
 	}
 }
 
-// readRecorded reads a recording in all its forms: the same jobs must come out.
+// readRecorded parses a recording in all its forms, which must give the same jobs.
 func readRecorded(t *testing.T, file func(string) string) {
 	t.Helper()
 	queue, err := slurm.ParseQueue(file("queue.txt"), recording.Separator)

@@ -19,7 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Each option is said as the API version takes it, and what cannot be said is refused.
+// Each option is written as the API version expects it, and an option without a field
+// is refused.
 func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 	for _, c := range []struct {
 		option     string
@@ -78,8 +79,8 @@ func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 	}
 }
 
-// answers is a slurmrestd of v0.0.41 that answers each "METHOD /path" behind the version
-// with a document, and keeps what it was sent.
+// answers is a slurmrestd of v0.0.41 that answers each "METHOD /path" (the part after
+// the version) with a document, and stores the requests.
 func answers(t *testing.T, documents map[string]string) (*REST, *string) {
 	t.Helper()
 	sent := ""
@@ -114,7 +115,7 @@ func answers(t *testing.T, documents map[string]string) (*REST, *string) {
 	return r, &sent
 }
 
-// A change names what is asked for and nothing else.
+// A change sends only the fields that change.
 func TestAChangeOverREST(t *testing.T) {
 	zero, note := int64(0), "mine"
 	for want, u := range map[string]slurm.Update{
@@ -131,7 +132,7 @@ func TestAChangeOverREST(t *testing.T) {
 	require.Empty(t, *sent)
 }
 
-// An answer that tells nothing is an error, whatever it lacks.
+// An answer without the needed fields is an error.
 func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -184,7 +185,7 @@ func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 	require.ErrorIs(t, err, slurm.ErrDenied)
 }
 
-// Accounts that say 0 of a job that failed do not know with what it ended.
+// Accounts with exit code 0 for a failed job do not know its exit code.
 func TestAFailedJobEndsWithNoZero(t *testing.T) {
 	for _, c := range []struct {
 		state string
@@ -204,7 +205,7 @@ func TestAFailedJobEndsWithNoZero(t *testing.T) {
 	}
 }
 
-// What can be seen to be wrong with a token is said.
+// Visible faults of a token are reported.
 func TestWhatIsWrongWithAToken(t *testing.T) {
 	of := func(claims string) string {
 		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
@@ -238,7 +239,8 @@ func TestWhatIsWrongWithAToken(t *testing.T) {
 	require.Nil(t, r.badToken(t.Context(), "list", http.MethodGet, []string{"Invalid job id", "Unspecified error"}))
 }
 
-// The default partition that no version tells is the one that this machine's Slurm has, if it is the same one.
+// Where no API version reports the default partition, it is that of this machine's
+// Slurm, if that is the same cluster.
 func TestTheDefaultPartitionAsThisMachineHasIt(t *testing.T) {
 	for theirs, want := range map[string]string{"prod* dev": "prod", "dev prod*": "prod", "prod dev": "", "prod* test": "", "prod*": ""} {
 		dir := t.TempDir()

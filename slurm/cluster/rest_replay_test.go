@@ -20,8 +20,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// replayed is a slurmrestd of a release, and the site behind it as its owner
-// sees it.
+// replayed returns a fake slurmrestd of a release, and the site behind it as the jobs'
+// owner sees it.
 func replayed(t *testing.T, release string, apis ...int) (*slurmtest.REST, site) {
 	t.Helper()
 	base := slurmtest.Dir(t)
@@ -41,8 +41,8 @@ func restAs(t *testing.T, r *slurmtest.REST, user, token string) *cluster.REST {
 	return c
 }
 
-// Every release's slurmrestd is spoken in the newest version that both sides
-// know, and behaves as every other back end does.
+// The client uses the newest API version that both sides support, and passes the tests
+// of every back end.
 func TestRESTConformsInEveryRelease(t *testing.T) {
 	t.Parallel()
 	newest := len(slurmtest.Releases) - 1
@@ -58,14 +58,14 @@ func TestRESTConformsInEveryRelease(t *testing.T) {
 				conform(t, s)
 				return
 			}
-			// What goes to older releases by the same words is asked of one in four there; what
-			// their versions say otherwise is held below, in each.
+			// Requests to older releases are the same, so each of them gets one in four
+			// of these tests; the tests below check the differences of each version.
 			conform(t, s, func(i int) bool { return (i+k)%newest == 0 })
 		})
 	}
 }
 
-// The controller tells its own figures over the API as sdiag does.
+// The API reports the controller's figures as sdiag does.
 func TestRESTTellsHowBusyTheControllerIs(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]slurm.ControllerLoad{
@@ -82,8 +82,8 @@ func TestRESTTellsHowBusyTheControllerIs(t *testing.T) {
 	}
 }
 
-// everyAPI runs a test against each API version of each release alone; -short has each
-// version as the newest release speaks it that knows it.
+// everyAPI runs a test with each API version of each release. With -short it runs each
+// version only in the newest release that serves it.
 func everyAPI(t *testing.T, test func(t *testing.T, r *slurmtest.REST, s site, api int)) {
 	t.Helper()
 	t.Parallel()
@@ -118,8 +118,8 @@ func TestRESTTellsEveryRefusedCancel(t *testing.T) {
 	})
 }
 
-// To end one element never ends another: it is ended by its own number where
-// slurmrestd would take the array, or not at all.
+// Cancelling one element never ends another. Where slurmrestd would end the whole
+// array, the element is cancelled by its own job number, or not at all.
 func TestRESTEndsOneElementOnly(t *testing.T) {
 	everyAPI(t, func(t *testing.T, r *slurmtest.REST, s site, api int) {
 		id := s.submit(t, "--time=5 --array=1-3 --output=/dev/null", "sleep 100")
@@ -132,7 +132,7 @@ func TestRESTEndsOneElementOnly(t *testing.T) {
 			s.state(t, id+e, slurm.Running)
 		}
 		if api == 39 || api == 40 {
-			// The first goes by the array's own number here.
+			// The first element has the array's own number here.
 			err := s.Cancel(t.Context(), id+"_1")
 			require.ErrorIs(t, err, slurm.ErrRejected)
 			require.Contains(t, slurm.FixOf(err).EN, "scancel "+string(id)+"_1")
@@ -184,8 +184,8 @@ func TestRESTTellsABadToken(t *testing.T) {
 	})
 }
 
-// What a script asks for arrives whole: mail under slurmrestd's own names, times,
-// and the name in the output file.
+// Every option arrives: mail types under slurmrestd's own names, times, and the job's
+// name in the output file.
 func TestRESTSaysEveryOptionAsTheVersionTakesIt(t *testing.T) {
 	everyAPI(t, func(t *testing.T, _ *slurmtest.REST, s site, api int) {
 		s.submit(t, "--time=5 --hold --begin=now+1hour --mail-type=ALL,TIME_LIMIT_90,BEGIN --mail-user=me --output=/dev/null", "true")
@@ -213,8 +213,7 @@ func TestRESTSaysEveryOptionAsTheVersionTakesIt(t *testing.T) {
 	})
 }
 
-// Which partition is the default one is told by two versions only; else the
-// configuration does.
+// Only two API versions report the default partition; otherwise the configuration does.
 func TestRESTFindsTheDefaultPartition(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -239,7 +238,8 @@ func TestRESTFindsTheDefaultPartition(t *testing.T) {
 	}
 }
 
-// What is made of each recorded document, in each API version of each release.
+// The golden file shows what the program reads from each recorded document, in each API
+// version of each release.
 func TestRESTReadsEveryRelease(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

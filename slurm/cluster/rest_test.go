@@ -70,8 +70,8 @@ func TestRESTConforms(t *testing.T) {
 	})
 }
 
-// TestRESTNegotiates checks which API version is chosen from those that a server
-// lists, and that later versions are given later shapes.
+// TestRESTNegotiates checks which of the listed API versions is chosen, and that
+// requests have the structure of that version.
 func TestRESTNegotiates(t *testing.T) {
 	for served, want := range map[string]string{
 		`"/slurm/v0.0.36/jobs","/slurm/v0.0.37/jobs","/slurm/v0.0.38/jobs"`: "/slurm/v0.0.38/jobs",
@@ -108,8 +108,8 @@ func TestRESTNegotiates(t *testing.T) {
 	}
 }
 
-// A heterogeneous job goes as a list of components: the first has the token and
-// what holds for all.
+// A heterogeneous job is sent as a list of components. The first has the token and the
+// options that hold for all.
 func TestRESTDescribesEachComponent(t *testing.T) {
 	var got struct {
 		Job  map[string]any

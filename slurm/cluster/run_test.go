@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// pretend returns a cluster whose commands are the scripts given, by name.
-func pretend(t *testing.T, scripts map[string]string) *cluster.CLI {
+// withScripts returns a cluster whose commands are the given scripts, by name.
+func withScripts(t *testing.T, scripts map[string]string) *cluster.CLI {
 	t.Helper()
 	dir := t.TempDir()
 	for name, body := range scripts {
@@ -27,7 +27,7 @@ func pretend(t *testing.T, scripts map[string]string) *cluster.CLI {
 	return c
 }
 
-// alive counts the processes that descend from the scripts of c.
+// alive returns the number of living processes that descend from the scripts of c.
 func alive(t *testing.T, c *cluster.CLI) int {
 	t.Helper()
 	mark := c.Environ()[1]
@@ -45,7 +45,7 @@ func alive(t *testing.T, c *cluster.CLI) int {
 func TestCommandsThatMisbehave(t *testing.T) {
 	held := slurm.Submission{Script: "#!/bin/sh\ntrue\n"}
 	t.Run("one that hangs is ended with its children", func(t *testing.T) {
-		c := pretend(t, map[string]string{"squeue": "sleep 300 & sleep 300; echo late"})
+		c := withScripts(t, map[string]string{"squeue": "sleep 300 & sleep 300; echo late"})
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		begin := time.Now()
@@ -55,7 +55,7 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		require.Eventually(t, func() bool { return alive(t, c) == 0 }, 5*time.Second, 20*time.Millisecond)
 	})
 	t.Run("one that prints without end is cut off", func(t *testing.T) {
-		c := pretend(t, map[string]string{"squeue": "head -c 100000000 /dev/zero"})
+		c := withScripts(t, map[string]string{"squeue": "head -c 100000000 /dev/zero"})
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
 		require.ErrorContains(t, err, "longer than 32 MiB")
 	})
@@ -71,37 +71,37 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		require.Contains(t, slurm.FixOf(err).EN, "module load slurm")
 	})
 	t.Run("one that dies of a signal has not answered", func(t *testing.T) {
-		c := pretend(t, map[string]string{"squeue": "kill -9 $$", "sbatch": "echo 4711; kill -9 $$"})
+		c := withScripts(t, map[string]string{"squeue": "kill -9 $$", "sbatch": "echo 4711; kill -9 $$"})
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
 		require.ErrorIs(t, err, slurm.ErrUnreachable)
 		_, err = c.Submit(t.Context(), held)
 		require.ErrorIs(t, err, slurm.ErrUnknown)
 	})
 	t.Run("one that fails in silence is not taken for one that found nothing", func(t *testing.T) {
-		c := pretend(t, map[string]string{"squeue": "exit 1", "sacct": "exit 1"})
+		c := withScripts(t, map[string]string{"squeue": "exit 1", "sacct": "exit 1"})
 		_, err := c.Job(t.Context(), "7")
 		require.Error(t, err)
 		require.NotErrorIs(t, err, slurm.ErrNotFound)
 	})
 	t.Run("half an answer is an error", func(t *testing.T) {
-		c := pretend(t, map[string]string{"squeue": `for a; do case $a in --format=*) f=${a#--format=};; esac; done; printf '%s' "${f:0:40}"`})
+		c := withScripts(t, map[string]string{"squeue": `for a; do case $a in --format=*) f=${a#--format=};; esac; done; printf '%s' "${f:0:40}"`})
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
 		require.ErrorContains(t, err, "cut short")
 	})
 	t.Run("a missing working directory is named", func(t *testing.T) {
-		c := pretend(t, map[string]string{"sbatch": "echo 1"})
+		c := withScripts(t, map[string]string{"sbatch": "echo 1"})
 		_, err := c.Submit(t.Context(), slurm.Submission{Script: held.Script, Dir: "/no/such/dir"})
 		require.ErrorContains(t, err, "/no/such/dir")
 		require.ErrorIs(t, err, slurm.ErrRejected)
 	})
 	t.Run("a directory for logs that cannot be made stops the submission", func(t *testing.T) {
-		c := pretend(t, map[string]string{"sbatch": "echo 1"})
+		c := withScripts(t, map[string]string{"sbatch": "echo 1"})
 		_, err := c.Submit(t.Context(), slurm.Submission{Script: held.Script, Dir: "/proc", LogDir: "logs"})
 		require.ErrorContains(t, err, "log directory")
 	})
 }
 
-// Whatever sbatch prints, the id is the one that it means, or none.
+// An id is taken from sbatch's output only where the output leaves no doubt.
 func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	for printed, want := range map[string]slurm.JobID{
 		`4711\n`:                            "4711",
@@ -115,7 +115,7 @@ func TestOnlyAWholeIDIsAnID(t *testing.T) {
 		`Submitted batch job 4711\n`:        "",
 		`4711 is your job, said the site\n`: "",
 	} {
-		c := pretend(t, map[string]string{"sbatch": fmt.Sprintf(`printf '%s'`, printed)})
+		c := withScripts(t, map[string]string{"sbatch": fmt.Sprintf(`printf '%s'`, printed)})
 		id, err := c.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\ntrue\n"})
 		require.Equal(t, want, id, printed)
 		if want == "" {
@@ -126,10 +126,10 @@ func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	}
 }
 
-// A person's own settings for squeue do not narrow what is answered, and sbatch
-// gets the script on standard input, not on its command line.
+// A person's own settings for squeue do not narrow its answer. sbatch gets the script
+// on standard input, not on its command line.
 func TestWhatCommandsAreGiven(t *testing.T) {
-	c := pretend(t, map[string]string{
+	c := withScripts(t, map[string]string{
 		"squeue": `env >&2; exit 9`,
 		"sbatch": `{ printf '%s|' "$@"; cat; env; } >"$PWD/given"; echo 7`,
 	})

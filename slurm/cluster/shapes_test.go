@@ -12,14 +12,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// A shape says how a later data_parser writes what v0.0.38 of Slurm 22.05 wrote,
-// after the parsers.c of each: the recorded documents are given that shape, and
-// must be read as the same jobs, nodes and partitions.
+// A shape describes how a later data_parser writes what v0.0.38 of Slurm 22.05 wrote,
+// after the parsers.c of each. The recorded documents are converted to that shape, and
+// must give the same jobs, nodes and partitions.
 type shape struct {
 	version int
 }
 
-// number is a number that may be unset.
+// number writes a number that may be unset.
 func (s shape) number(v any) any {
 	if s.version < 39 {
 		return v
@@ -35,7 +35,7 @@ func (s shape) limit(v any) any {
 	return s.number(v)
 }
 
-// states is a state, a list of states from v0.0.40 on.
+// states writes a state, which is a list of states since v0.0.40.
 func (s shape) states(v any) any {
 	if s.version < 40 {
 		return v
@@ -124,7 +124,7 @@ func (s shape) partition(m map[string]any) {
 	}
 }
 
-// recordedList reads a list of a recorded document, in that shape.
+// recordedList reads a list of a recorded document and converts it to that shape.
 func recordedList(t *testing.T, file, list string, change func(map[string]any)) []map[string]any {
 	t.Helper()
 	text := slurmtest.Recorded(t, "22.05", file)

@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// TestStanding fills a cluster of its own, so that jobs wait.
+// TestStanding fills a cluster of its own, so that jobs have to wait.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{Preempt: true})

@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// repository is a folder with one commit of a.py.
+// repository returns a folder with a git repository of one commit, which adds a.py.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// The source of a job tells what its commit does not hold, and no more than can be read.
+// The source of a job contains the changes since its commit, within bounds.
 func TestTheSourceOfAJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -69,8 +69,8 @@ func TestTheSourceOfAJob(t *testing.T) {
 	require.False(t, ok, "a job without a folder has no source")
 }
 
-// A tree is what git would take of it: of a repository within it, of links that stay in it,
-// and of nothing that is no file.
+// A tree contains the files that git would add, also those of a repository within it,
+// and links that stay inside. It contains nothing else.
 func TestWhatATreeHolds(t *testing.T) {
 	t.Parallel()
 	dir := repository(t)
@@ -102,7 +102,8 @@ func TestWhatATreeHolds(t *testing.T) {
 	require.ErrorContains(t, err, "nowhere")
 }
 
-// A tree is brought only as it was agreed to, and only to a cluster that is elsewhere.
+// A sync copies only the difference that was agreed to, and only to a cluster that is
+// reached by ssh.
 func TestATreeIsBroughtAsAgreed(t *testing.T) {
 	far, dir, to, _ := treeFar(t)
 	tree, err := cluster.ReadSourceTree(t.Context(), dir, nil)
@@ -134,7 +135,7 @@ func TestATreeIsBroughtAsAgreed(t *testing.T) {
 	require.ErrorIs(t, err, slurm.ErrRejected)
 }
 
-// Over ssh a cluster names where trees go, and is another user's by that login.
+// A cluster over ssh has defaults for a sync, and acts for another user by that login.
 func TestAClusterOverSSHForAnotherLogin(t *testing.T) {
 	far, err := cluster.NewSSH("far", cluster.SSHOptions{Host: "login", SyncTo: "/w/src", SyncExclude: []string{"*.pt"}})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// farAway is a login node that an ssh of the test's plays: body is what it does
-// before the shell that reads the script, or in its place.
-func farAway(t *testing.T, o SSHOptions, body string) *CLI {
+// clusterBehind returns a cluster behind a fake ssh, which runs body before the shell
+// that reads the script, or in its place.
+func clusterBehind(t *testing.T, o SSHOptions, body string) *CLI {
 	t.Helper()
 	bin := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/bash\n"+body+"\nexec /bin/sh -s\n"), 0o755))
@@ -23,8 +23,8 @@ func farAway(t *testing.T, o SSHOptions, body string) *CLI {
 	return c
 }
 
-// What ssh and the host say is told apart: a login that is refused, a host that is
-// not there, a connection that breaks, a folder or a command that is missing.
+// Errors of ssh are distinguished: a refused login, an unreachable host, a broken
+// connection, a missing folder, a missing command.
 func TestWhatGoesWrongOverSSH(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -42,28 +42,28 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 		{"half a script", "", command{argv: []string{"cat"}, stdin: "a\x00b"}, slurm.Rejected, "NUL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := farAway(t, SSHOptions{}, c.body).run(t.Context(), c.command)
+			_, err := clusterBehind(t, SSHOptions{}, c.body).run(t.Context(), c.command)
 			var e *slurm.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, c.kind, e.Kind, "%v", err)
 			require.ErrorContains(t, err, c.says)
 		})
 	}
-	// A command's own exit status, whatever it is, is its answer.
+	// A command's own exit status is a result, whatever it is.
 	for _, code := range []string{"1", "72", "255"} {
-		r, err := farAway(t, SSHOptions{}, "echo a banner >&2").run(t.Context(), command{argv: []string{"sh", "-c", "echo sbatch: error: Connection refused >&2; exit " + code}})
+		r, err := clusterBehind(t, SSHOptions{}, "echo a banner >&2").run(t.Context(), command{argv: []string{"sh", "-c", "echo sbatch: error: Connection refused >&2; exit " + code}})
 		require.NoError(t, err)
 		require.Equal(t, "sbatch: error: Connection refused\n", r.stderr, "the banner is none of it")
 		require.Equal(t, code, map[int]string{1: "1", 72: "72", 255: "255"}[r.code])
 	}
 }
 
-// The folder of the host's Slurm comes before its PATH, and words stay words.
+// The configured folder comes first in the host's PATH, and arguments stay whole.
 func TestCommandsOverSSH(t *testing.T) {
 	slurmBin := filepath.Join(t.TempDir(), "a b")
 	require.NoError(t, os.MkdirAll(slurmBin, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(slurmBin, "squeue"), []byte("#!/bin/sh\necho \"here $SLURM_CONF $1\"; cat; pwd\n"), 0o755))
-	c := farAway(t, SSHOptions{Bin: slurmBin, Env: []string{"SLURM_CONF=/etc/a b.conf", "not a name=x"}}, "")
+	c := clusterBehind(t, SSHOptions{Bin: slurmBin, Env: []string{"SLURM_CONF=/etc/a b.conf", "not a name=x"}}, "")
 	dir := t.TempDir()
 	r, err := c.run(t.Context(), command{argv: []string{"squeue", "$(id); 'x'"}, stdin: "line one\nEOF\n", dir: dir})
 	require.NoError(t, err)
@@ -71,14 +71,14 @@ func TestCommandsOverSSH(t *testing.T) {
 	require.Equal(t, "here /etc/a b.conf $(id); 'x'\nline one\nEOF\n"+dir+"\n", r.stdout)
 }
 
-// What a launch as another user says when it cannot begin.
+// The errors of a launch as another user that cannot start.
 func TestALaunchThroughSudoThatCannotBegin(t *testing.T) {
 	for said, want := range map[result]string{
 		{code: 1, stderr: "sh: cannot fork\n"}: "cannot fork",
 		{stdout: "4711\n"}:                     "exit status 0 without a word",
 		{stdout: "4711 /tmp/said\n"}:           "",
 	} {
-		s := &sudoRunner{inner: &answering{answers: []result{said}, errs: []error{nil}}, login: "alice", helper: Helper{Program: "/usr/bin/megatron-ops"}}
+		s := &sudoRunner{inner: &answeringRunner{answers: []result{said}, errs: []error{nil}}, login: "alice", helper: Helper{Program: "/usr/bin/megatron-ops"}}
 		p, err := s.startLaunch(t.Context(), "launch in 7", slurm.Launch{Job: "7", Dir: "/w"}, "/w/logs/x", nil)
 		if want != "" {
 			require.ErrorContains(t, err, want)
@@ -87,7 +87,7 @@ func TestALaunchThroughSudoThatCannotBegin(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "4711", p.pid)
 		require.Equal(t, "/tmp/said", p.stderr)
-		argv := s.inner.(*answering).asked[0] //nolint:forcetypeassert // made so
+		argv := s.inner.(*answeringRunner).asked[0] //nolint:forcetypeassert // made so
 		require.Equal(t, []string{"sh", "-c", startDetached, "sh", "sudo"}, argv[:5])
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A connection may break, or this process be killed, while the script is on its
-// way: what arrived of it must submit nothing.
+// A connection may break, or this process may be killed, while the script is being
+// sent. A part of the script must submit nothing.
 func TestAScriptCutOffOnItsWayDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	sbatch, taken := filepath.Join(dir, "sbatch"), filepath.Join(dir, "taken")
@@ -21,7 +21,7 @@ func TestAScriptCutOffOnItsWayDoesNothing(t *testing.T) {
 	for n := len(sent); n > 0; n -= 3 {
 		cmd := exec.Command("/bin/sh", "-s")
 		cmd.Stdin = strings.NewReader(sent[:n])
-		_ = cmd.Run() // a syntax error is what is wanted
+		_ = cmd.Run() // it fails with a syntax error
 		if n >= len(sent)-1 {
 			got, err := os.ReadFile(taken)
 			require.NoError(t, err, "the whole script is run")

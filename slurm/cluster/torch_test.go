@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// launch is the launch line that the product renders, with PyTorch's launcher on
-// each of two nodes.
+// launch is the command line that the program renders, with PyTorch's launcher on each
+// of two nodes.
 const launch = `set -euo pipefail
 export PATH=%[1]s:$PATH OMP_NUM_THREADS=1
 MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
@@ -48,7 +48,7 @@ func testTorch(t *testing.T, s site, port int) {
 	})
 }
 
-// environ is what a submission from the site inherits.
+// environ returns the environment that a submission from the site inherits.
 func environ(s site) []string {
 	if s.environ != nil {
 		return s.environ()

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What a change asks of scontrol: nothing that was not asked for, and whole minutes that are not fewer.
+// scontrol gets only the fields that change, and minutes are rounded up.
 func TestWhatAChangeAsksFor(t *testing.T) {
 	zero, note := int64(0), "mine"
 	for want, u := range map[string]slurm.Update{
@@ -37,7 +37,8 @@ func TestWhatAChangeAsksFor(t *testing.T) {
 	}
 }
 
-// An array of which something has ended was changed where scontrol says so of the rest alone.
+// The change of an array is successful where scontrol reports only elements that have
+// ended.
 func TestWhetherAllThatIsLeftWasChanged(t *testing.T) {
 	for said, done := range map[string]bool{
 		"": false, "6_2-3: No error\n": true, "6_1: Job has already finished\n": false, "6_1: Job has already finished\n\n6_2-3: No error\n": true,
