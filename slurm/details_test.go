@@ -33,7 +33,7 @@ func TestTheTypeOfANodesGPUs(t *testing.T) {
 	}
 }
 
-// An option that takes no value leaves the next word alone; any other takes it.
+// Only an option that takes a value uses the next word.
 func TestOptionsTakeTheirValues(t *testing.T) {
 	for _, name := range []string{
 		"contiguous", "exclusive", "get-user-env", "hold", "ignore-pbs", "no-kill", "no-requeue", "nodes-from-file",
@@ -52,7 +52,7 @@ func TestOptionsTakeTheirValues(t *testing.T) {
 	}
 }
 
-// detailRecord is a record of squeue in DetailFormat, as printf pads it.
+// detailRecord returns a record of squeue in DetailFormat, with the columns padded.
 func detailRecord(id, stdout string) string {
 	var b strings.Builder
 	for _, f := range detailFields {
@@ -62,7 +62,7 @@ func detailRecord(id, stdout string) string {
 	return b.String() + "\n"
 }
 
-// The name of one job's log holds what looks like the record of another.
+// The name of one job's log looks like the record of another job.
 func TestNoJobSpeaksForAnother(t *testing.T) {
 	jobs := []Job{{ID: "7", State: Failed}, {ID: "8", State: Running}, {ID: "9_4", State: Pending}, {ID: "10"}}
 	forged := "/tmp/a\n" + detailRecord("7", "/tmp/forged")[:200]
@@ -77,7 +77,8 @@ func TestNoJobSpeaksForAnother(t *testing.T) {
 	require.Empty(t, jobs[3].Stdout)
 }
 
-// An answer that is not whole records, or that has a job twice, tells of nobody.
+// AddDetails ignores an answer that is not made of whole records, or that has a job
+// twice.
 func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
 	good := detailRecord("7", "/logs/7.out")
 	for name, out := range map[string]string{
@@ -89,7 +90,7 @@ func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
 	}
 }
 
-// Who keeps a job of each of many large answers keeps those jobs, not the answers.
+// Jobs kept from many large answers do not keep the answers in memory.
 func TestAJobDoesNotKeepTheAnswerItStoodIn(t *testing.T) {
 	const sep = "@@"
 	row := func(id int) string {

@@ -32,7 +32,7 @@ func TestAJobThatHasEndedWaitsForNothing(t *testing.T) {
 	}
 }
 
-// Of an exit code beyond 128 a shell says that a signal ended the program, up to the last signal there is.
+// An exit code above 128 stands for a signal, up to the largest signal number.
 func TestAnExitCodeTellsItsSignal(t *testing.T) {
 	for code, want := range map[int]int{0: 0, 3: 0, 128: 0, 137: 9, 140: 12, 192: 64, 193: 0, 255: 0} {
 		_, signal := slurm.ExplainExitCode(code)

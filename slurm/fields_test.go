@@ -39,7 +39,7 @@ func TestTimesAsSlurmPrintsThem(t *testing.T) {
 	require.Equal(t, "2026-11-21 10:30:00", ParseTime("2026-11-21T10:30:00").Format(time.DateTime))
 }
 
-// An option that takes no value leaves the next word alone, one that does takes it.
+// Only an option that takes a value uses the next word.
 func TestWhichOptionsTakeAValue(t *testing.T) {
 	for name := range flagOptions {
 		opts, err := ReadOptions([]string{"--" + name, "--nodes", "2"})
@@ -77,7 +77,8 @@ func TestNumbersOfJSON(t *testing.T) {
 	require.EqualValues(t, 5, o.time("plain").Unix())
 }
 
-// What Slurm says where it knows no end of what stands before is no estimate.
+// A start a year ahead, which Slurm reports behind a job without a time limit, is no
+// estimate.
 func TestAStartThatIsAYearAheadIsNoEstimate(t *testing.T) {
 	for hours, want := range map[int]bool{-1: true, 1: true, 24 * 30: true, 24 * 179: true, 24 * 181: false, 24*365 - 1: false, 24 * 365: false} {
 		at := time.Now().Add(time.Duration(hours) * time.Hour)

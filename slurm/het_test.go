@@ -82,8 +82,8 @@ func TestComponentsOfAScript(t *testing.T) {
 	require.ErrorContains(t, err, "line 2")
 }
 
-// Of components in the same state the first speaks for the job, wherever it stands;
-// of different states the one that a person looks at first.
+// Among components in the same state the first represents the job, wherever its row is;
+// among different states, the one that a person would look at first.
 func TestWhichComponentSpeaksForTheJob(t *testing.T) {
 	second := Job{ID: "12+1", Name: "b", State: Running, Partition: "a100", NumNodes: 2, Stdout: "/w/no"}
 	first := Job{ID: "12+0", Name: "a", State: Running, Partition: "h100", NumNodes: 1, Stdout: "/w/yes"}
@@ -104,8 +104,7 @@ func TestWhichComponentSpeaksForTheJob(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The number of an element of its own is not known while it waits in the array's
-// one entry.
+// An element has no job number of its own while it waits in the array's single row.
 func TestLogsOfElementsThatWait(t *testing.T) {
 	for _, c := range []struct {
 		job  Job

@@ -8,10 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded is what Slurm 22.05 answered alice, with limits on research, on her in
-// it and on the QOS short, while a job of 8 and one of 4 GPUs ran:
-//
-//	scontrol --oneliner show assoc_mgr users=alice flags=assoc,qos
+// recorded is Slurm 22.05's answer to alice, with limits on research, on alice in
+// research and on the QOS short, while a job with 8 GPUs and one with 4 ran.
 func recorded(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/assoc_mgr.txt")

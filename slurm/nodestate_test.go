@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Base states and flags, as the API has them, make the word that sinfo shows, and
-// what is thought of the node.
+// The API's base states and flags give the word that sinfo shows, and whether the node
+// is usable and free.
 func TestStatesOfNodesAsSinfoShowsThem(t *testing.T) {
 	var b strings.Builder
 	for _, given := range []string{
@@ -37,8 +37,8 @@ func TestStatesOfNodesAsSinfoShowsThem(t *testing.T) {
 	golden(t, "nodestates.txt", b.String())
 }
 
-// A node that saves power, is booted or is in a maintenance is no node that is out
-// of order, and one that is on its way down is not said to be free.
+// A node in power saving, booting or in maintenance is usable, and a node about to
+// power down is not free.
 func TestNoFalseAlarmOfAPlannedAbsence(t *testing.T) {
 	for _, state := range []string{"idle~", "idle#", "idle%", "idle!", "mixed#", "allocated#", "mix~", "maint", "idle$", "alloc$", "reboot", "reboot^", "powering_down", "planned", "resv", "blocked"} {
 		require.True(t, Node{State: state}.Usable(), state)
@@ -53,7 +53,7 @@ func TestNoFalseAlarmOfAPlannedAbsence(t *testing.T) {
 	require.Contains(t, ExplainNode("idle~").Says.EN, "is free")
 }
 
-// golden compares text with a file of testdata, and writes that with -update.
+// golden compares text with a file of testdata, or writes the file with -update.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -65,7 +65,8 @@ func golden(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text, "run with -update and read the difference")
 }
 
-// A partition says the same in every form of Slurm's JSON: what it allows, and how many of its nodes are free.
+// Every form of Slurm's JSON gives the same partition: its limits, and how many of its
+// nodes are free.
 func TestPartitionFromJSONOfAllVersions(t *testing.T) {
 	nodes := []Node{{Name: "n1", State: "mixed", GPUs: 8}, {Name: "n2", State: "idle", GPUs: 4}, {Name: "n3", State: "down"}, {Name: "other", State: "idle", GPUs: 16}}
 	limit := int64(3600)

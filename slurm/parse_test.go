@@ -14,7 +14,7 @@ import (
 
 const sep = "\x1fQ7\x1f"
 
-// queueLine is a line as squeue prints it in QueueFormat.
+// queueLine returns a line of squeue in QueueFormat.
 func queueLine(fields ...string) string {
 	return sep + strings.Join(fields, sep) + sep + "\n"
 }
@@ -48,8 +48,8 @@ func TestParseQueue(t *testing.T) {
 	require.Contains(t, p.Reason, "UnavailableNodes:gpu[3-4]")
 }
 
-// An answer that is cut anywhere is an error or a shorter list, never a panic
-// and never a job that is not there.
+// An answer that is cut anywhere gives an error or a shorter list, but never a panic or
+// a job that does not exist.
 func TestParseQueueCutAnywhere(t *testing.T) {
 	whole := running + running
 	for n := range len(whole) {
@@ -350,7 +350,7 @@ func TestAccountFromJSONOfAllVersions(t *testing.T) {
 	}
 }
 
-// Whatever JSON comes, reading it ends.
+// The JSON readers accept every document without a panic.
 func FuzzFromJSON(f *testing.F) {
 	f.Add([]byte(`{"job_id":1,"array_job_id":5,"array_task_string":"1-3%1","job_state":["A"],"exit_code":{"return_code":{"set":true}}}`))
 	f.Fuzz(func(_ *testing.T, text []byte) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a job may have left on a node is told from what belongs to the machine.
+// Processes that a job may have left are distinguished from those of the system.
 func TestProcessesThatAJobMayHaveLeft(t *testing.T) {
 	for _, c := range []struct {
 		name, line string

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is said today into testdata")
 
-// said looks a word up among those of its kind.
-func said(t *testing.T, kind, word string) (m slurm.Meaning, known bool) {
+// explanation returns the explanation of a word of that kind.
+func explanation(t *testing.T, kind, word string) (m slurm.Meaning, known bool) {
 	t.Helper()
 	switch kind {
 	case "reason":
@@ -32,14 +32,14 @@ func said(t *testing.T, kind, word string) (m slurm.Meaning, known bool) {
 	return m, !strings.Contains(m.Says.EN, "does not know")
 }
 
-// Every word that Slurm 22.05 to 26.05 has for a reason, a job's state or a node's
-// state is explained in both languages; testdata/words.said.txt is how.
+// Every word of Slurm 22.05 to 26.05 for a reason, a job's state or a node's state is
+// explained in both languages. testdata/words.said.txt holds the explanations.
 func TestEveryWordOfSlurmIsExplained(t *testing.T) {
 	table, err := os.ReadFile("testdata/words.tsv")
 	require.NoError(t, err)
 	var all strings.Builder
 	say := func(kind, word string) {
-		m, known := said(t, kind, word)
+		m, known := explanation(t, kind, word)
 		require.True(t, known, "%s %s", kind, word)
 		require.Equal(t, word, m.Word)
 		require.Equal(t, m.Do.EN == "", m.Do.ZH == "", word)
@@ -76,7 +76,7 @@ func TestEveryWordOfSlurmIsExplained(t *testing.T) {
 	require.Equal(t, string(want), all.String(), "run with -update and read the difference")
 }
 
-// Every job that real daemons had, with its state and reason, is explained.
+// Every recorded job's state and reason is explained.
 func TestEveryRecordedReasonIsExplained(t *testing.T) {
 	for _, release := range slurmtest.Releases {
 		looked := 0
@@ -85,9 +85,9 @@ func TestEveryRecordedReasonIsExplained(t *testing.T) {
 			if len(f) < 5 || f[0] == "JOBID" {
 				continue
 			}
-			_, known := said(t, "state", f[2])
+			_, known := explanation(t, "state", f[2])
 			require.True(t, known, line)
-			_, known = said(t, "reason", f[3])
+			_, known = explanation(t, "reason", f[3])
 			require.True(t, known, line)
 			looked++
 		}
@@ -95,7 +95,7 @@ func TestEveryRecordedReasonIsExplained(t *testing.T) {
 	}
 }
 
-// A word of a Slurm that is yet to come stays as it came.
+// A word of a future Slurm stays unchanged.
 func TestUnknownWordsStayAsTheyCame(t *testing.T) {
 	require.Equal(t, "SomethingNew, behind", slurm.ExplainReason("SomethingNew, behind").Word)
 	require.Equal(t, "NEW_STATE", slurm.State("NEW_STATE").Explain().Word)
@@ -104,7 +104,7 @@ func TestUnknownWordsStayAsTheyCame(t *testing.T) {
 	require.False(t, known)
 }
 
-// What a QOS allows one user is found whichever way a release names the user.
+// The limits of a QOS for one user are found in every release's form of the user.
 func TestLimitsOfAUserAreReadInEveryRelease(t *testing.T) {
 	for _, release := range slurmtest.Releases {
 		out := slurmtest.Recorded(t, release, "text/scontrol-show-assoc_mgr.txt")

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// As scontrol of 26.05 and of 22.05 print them.
+// As scontrol of 26.05 and of 22.05 prints them.
 func TestReservationsAreRead(t *testing.T) {
 	out := "ReservationName=maint StartTime=2026-11-21T05:55:41 EndTime=2026-11-21T06:55:41 Duration=01:00:00 Nodes=gpu2 NodeCnt=1 CoreCnt=64 " +
 		"Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES TRES=cpu=64 AllowedPartitions=(null) QOS=(null) Users=root Groups=(null) " +

@@ -35,7 +35,7 @@ func TestWhoIsNotKnownIsAnError(t *testing.T) {
 	}
 }
 
-// Whoever sets USER is not somebody else.
+// Setting USER does not make the process another user's.
 func TestCurrentIsNotWhatTheEnvironmentSays(t *testing.T) {
 	t.Setenv("USER", "somebody-else")
 	t.Setenv("LOGNAME", "somebody-else")
@@ -45,7 +45,7 @@ func TestCurrentIsNotWhatTheEnvironmentSays(t *testing.T) {
 	require.NotEqual(t, "somebody-else", me.Name)
 }
 
-// People of a name service that is not /etc/passwd, as on a site with LDAP:
+// Users of a name service other than /etc/passwd, as at a site with LDAP:
 // libnss-extrausers reads its own files, which os/user does not.
 func TestPeopleOfAnotherNameService(t *testing.T) {
 	if testing.Short() {

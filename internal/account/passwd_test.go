@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line of the passwd database is read as it is written, or not at all.
+// A line of the passwd database is parsed exactly, or rejected.
 func TestALineOfPasswd(t *testing.T) {
 	for text, want := range map[string]User{
 		"ada:x:1001:100:Ada:/home/ada:/bin/sh\n":       {"ada", 1001, 100},
@@ -30,7 +30,7 @@ func TestALineOfPasswd(t *testing.T) {
 	}
 }
 
-// A line of the group database counts for the group that was asked for alone.
+// A line of the group database counts only for the requested group.
 func TestALineOfGroup(t *testing.T) {
 	for text, want := range map[string]string{
 		"team:x:1002:ada,ben\n": "1002",
@@ -45,8 +45,8 @@ func TestALineOfGroup(t *testing.T) {
 	}
 }
 
-// What the name services answer is taken where it is who was asked for; that
-// they gave no answer does not mean that nobody is called so.
+// An answer of the name services counts only if it is about the requested user. No
+// answer does not mean that the user is unknown.
 func TestNameServicesAnswer(t *testing.T) {
 	if _, err := ask(t.Context(), "getent", "passwd", "--", "root"); errors.Is(err, exec.ErrNotFound) {
 		t.Skip("needs getent")
@@ -65,7 +65,7 @@ func TestNameServicesAnswer(t *testing.T) {
 	require.False(t, errors.As(err, &unknown), "not said to be unknown")
 }
 
-// A name service that answers with somebody else is not believed.
+// An answer about another user is rejected.
 func TestAnswersAboutSomebodyElseAreNotBelieved(t *testing.T) {
 	ada := func(u User) bool { return u.Name == "ada" }
 	got, err := fromFile(&user.User{Username: "ada", Uid: "1001", Gid: "100"}, ada)

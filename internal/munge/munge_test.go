@@ -11,7 +11,8 @@ import (
 
 const head = "STATUS:          Success (0)\nENCODE_HOST:     login1 (10.0.0.1)\nUID:             alice (1001)\nGID:             staff (50)\n"
 
-// Who made a credential stands before its text, and the text says nothing of it.
+// The user who made a credential is read from the lines before the text, never from the
+// text.
 func TestWhoMadeACredential(t *testing.T) {
 	for out, want := range map[string]struct {
 		uid  int
@@ -47,8 +48,9 @@ func TestWhyMungeRefuses(t *testing.T) {
 	require.EqualError(t, callError("munge", "nothing", "", failed), "munge: exit status 17")
 }
 
-// played is a munge and an unmunge that are scripts, in a folder.
-func played(t *testing.T, munge, unmunge string) Service {
+// fakePrograms writes a munge and an unmunge that are scripts, and returns their
+// service.
+func fakePrograms(t *testing.T, munge, unmunge string) Service {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range map[string]string{"munge": munge, "unmunge": unmunge} {
@@ -57,10 +59,10 @@ func played(t *testing.T, munge, unmunge string) Service {
 	return Service{dirs: []string{t.TempDir(), dir}}
 }
 
-// The programs are handed the text and the socket, and nothing of our environment.
+// The programs get the text and the socket, and nothing of this process's environment.
 func TestWhatMungeIsGiven(t *testing.T) {
 	t.Setenv("MUNGE_SECRET", "hush")
-	s := played(t, `echo "MUNGE:$(/bin/cat):$* $MUNGE_SECRET$LC_ALL"`, `printf 'STATUS: Success (0)\nUID: alice (1001)\n\n'; /bin/cat`)
+	s := fakePrograms(t, `echo "MUNGE:$(/bin/cat):$* $MUNGE_SECRET$LC_ALL"`, `printf 'STATUS: Success (0)\nUID: alice (1001)\n\n'; /bin/cat`)
 	sealed, err := s.Seal(t.Context(), "hi")
 	require.NoError(t, err)
 	require.Equal(t, "MUNGE:hi: C", sealed)
@@ -75,7 +77,7 @@ func TestWhatMungeIsGiven(t *testing.T) {
 }
 
 func TestAMungeThatFailsProvesNothing(t *testing.T) {
-	s := played(t, "echo MUNGE:x; exit 1", `printf 'STATUS: Expired credential (15)\nUID: alice (1001)\n\nhi'; exit 15`)
+	s := fakePrograms(t, "echo MUNGE:x; exit 1", `printf 'STATUS: Expired credential (15)\nUID: alice (1001)\n\nhi'; exit 15`)
 	uid, text, err := s.Open(t.Context(), "MUNGE:x")
 	require.EqualError(t, err, "unmunge: Expired credential (15)")
 	require.Zero(t, uid)

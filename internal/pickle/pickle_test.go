@@ -13,7 +13,7 @@ import (
 
 var whole = pickle.Reader{Items: 1 << 20, String: 1 << 20}
 
-// A pickle is data from outside: whatever is in it ends in a value or an error.
+// Any input ends in a value or an error.
 func TestAPickleNeverHarms(t *testing.T) {
 	index, err := os.ReadFile("../../slurm/checkpoint/testdata/dist/iter_0000100/.metadata")
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestEveryFormatIsRead(t *testing.T) {
 		{"reshardable", 0, "torch_dist 30 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/fully_reshardable tensors=4 parameters=245824 complete=true others=[]"},
 		{"torch", 0, "torch 20 latest=true TP 2 PP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
 		{"experts", 0, "torch 20 latest=true TP 1 PP 1 EP 2 DP 4 world=16 layers=4 optimizer=true/ tensors=0 parameters=0 complete=true others=[]"},
-		// By Megatron-LM and PyTorch themselves: see saved/save.py.
+		// Written by Megatron-LM and PyTorch themselves: see saved/save.py.
 		{"saved/core_v0.12.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_sharded_model_space tensors=3 parameters=392 complete=true others=[]"},
 		{"saved/core_v0.15.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
 		{"saved/core_v0.18.0", 0, "torch_dist 7 latest=true TP 2 PP 1 DP 1 world=2 layers=2 optimizer=true/fully_reshardable tensors=3 parameters=392 complete=true others=[]"},
@@ -101,7 +101,7 @@ func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
 	}
 }
 
-// A release is in no folder of an iteration: what it says of itself counts.
+// A release has no iteration's folder, so its content counts.
 func TestAReleaseTellsItsOwnIteration(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "release"), os.DirFS("testdata/torch/iter_0000020")))
@@ -110,15 +110,15 @@ func TestAReleaseTellsItsOwnIteration(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.Latest)
 	require.Equal(t, 20, *c.Iteration)
-	// A folder's name is believed more than what is in it.
+	// A folder's name counts more than its content.
 	require.NoError(t, os.Rename(filepath.Join(dir, "release"), filepath.Join(dir, "iter_0000021")))
 	c, err = Read(filepath.Join(dir, "iter_0000021"), 0)
 	require.NoError(t, err)
 	require.Equal(t, 21, *c.Iteration)
 }
 
-// An index names files of its own folder: one that leads out of it, or to before its
-// beginning, is not looked at.
+// A file of the index that lies outside of the folder, or a negative offset, is
+// ignored.
 func TestAnIndexLeadsNowhereElse(t *testing.T) {
 	piece := func(file string, from, length int64) any {
 		return &pickle.Dict{Keys: []any{"relative_path", "offset", "length"}, Values: []any{file, from, length}}
@@ -140,7 +140,7 @@ func TestAnIndexLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// A save that was broken off before its index is what is left of it.
+// A save that broke off before its index is described by its files.
 func TestASaveThatWasBrokenOffIsNotComplete(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "iter_0000007")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/saved/core_v0.19.0/iter_0000007")))
@@ -154,7 +154,8 @@ func TestASaveThatWasBrokenOffIsNotComplete(t *testing.T) {
 	require.Equal(t, 2, c.Files)
 }
 
-// What core 0.15 and older wrote as zarr: a folder a tensor, and a file a piece.
+// A zarr checkpoint of core 0.15 or older: one folder for each tensor, and one file for
+// each chunk.
 func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs [1]", "iter_0000007")
 	write := func(name, text string) {
@@ -192,7 +193,7 @@ func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
 	require.Equal(t, []Fault{{File: "embedding.word_embeddings.weight/1.0", Missing: true}}, c.Faults)
 }
 
-// Each line is a checkpoint and a run, and whether and how the one loads the other.
+// Each row is a checkpoint, a run, and whether and how the run loads the checkpoint.
 func TestWhoCanLoadIt(t *testing.T) {
 	model := map[string]int{"num_layers": 4, "hidden_size": 64, "num_attention_heads": 8}
 	same := Run{Layout: Layout{TP: 2, PP: 2, EP: 1, CP: 1, DP: 4}, Format: TorchDist, Distributed: true, Model: model}

@@ -128,8 +128,8 @@ func helper(t *testing.T, real *slurmtest.Cluster) cluster.Helper {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "megatron-ops")
-	// Copy it with cp: while a child of another test holds a file open that this
-	// process has written, the file cannot be started.
+	// Another program copies it: while a child of another test holds a file open that
+	// this process has written, the file cannot be started.
 	out, err := exec.CommandContext(t.Context(), "install", "-m", "755", self, program).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return cluster.Helper{Program: program, SlurmBin: real.Bin(), SlurmConf: real.Conf()}

@@ -75,8 +75,8 @@ func TestAwaitEndsWithTheJob(t *testing.T) {
 	require.True(t, s.Done)
 }
 
-// A file is seen within two seconds of its last change, however seldom the
-// cluster is asked for the job.
+// A file is noticed within two seconds of its last change, however rarely the cluster is
+// queried.
 func TestAwaitSeesAFileSoonAndAsksTheClusterSeldom(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestSavedAndRisk(t *testing.T) {
 	require.Equal(t, 10*time.Minute, r.Left)
 }
 
-// A listing made by a shell, as on a login node, tells the same as the files.
+// ReadListing of a listing by a shell gives the same checkpoint as LastCheckpoint.
 func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's $(here) [1]")
 	list := func() (watch.Checkpoint, bool, error) {
@@ -151,7 +151,7 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 		made(100*n, time.Duration(20-n)*time.Hour, []string{"metadata.json", ".metadata", "mp_rank_00"}[n%3])
 	}
 	made(9000, 0, "half") // not finished
-	// Neither is a file, nor a folder that is named for no iteration.
+	// Neither a file nor a folder without an iteration's name counts.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "iter_0009100"), nil, 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "iter_lastone", "metadata.json"), 0o755))
 	for _, word := range []string{"1900", "1500", "9000", "release", "odd"} {

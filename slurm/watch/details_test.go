@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// batching is a fake that tells the details of many jobs in a second, but for
-// those that have left meanwhile.
+// batching is a fake that returns the details of many jobs within a second, except of
+// those that have left the queue meanwhile.
 type batching struct {
 	*slow
 	batches [][]slurm.JobID
@@ -38,8 +38,8 @@ func (f *batching) Details(ctx context.Context, rows []slurm.Job) (map[slurm.Job
 	return told, ctx.Err()
 }
 
-// Many jobs that are asked for at once cost one question while it is under way,
-// and one more.
+// Details of many jobs at once take two queries: the one that runs, and one for all the
+// others.
 func TestManyJobsAreAskedForTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jobs []slurm.Job

@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// resident is how much memory this process holds, in MiB.
+// resident returns this process's resident memory in MiB.
 func resident(t testing.TB) float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -29,7 +29,7 @@ func resident(t testing.TB) float64 {
 	return float64(pages*os.Getpagesize()) / (1 << 20)
 }
 
-// used is the processor time of this process without its children.
+// used returns the processor time of this process without its children.
 func used(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -37,9 +37,8 @@ func used(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestTenThousandJobsOnSlurm watches ten arrays of 1,000 held elements, each
-// element by itself, at the usual pace of 30 s a look: under 150 MiB and under
-// 5 % of one core.
+// TestTenThousandJobsOnSlurm watches the elements of ten arrays of 1,000 held elements
+// each, at the usual interval of 30 s: it may take 150 MiB and 5 % of one core.
 func TestTenThousandJobsOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})
 	c := cluster.NewCLI("real")
@@ -77,9 +76,9 @@ func TestTenThousandJobsOnSlurm(t *testing.T) {
 	require.Less(t, resident(t), 150.0)
 }
 
-// TestTwoQuestionsAMinuteOnSlurm has a watcher at the usual pace and two hundred
-// readers, each once a second, over the jobs that the test above left: while
-// nothing changes the controller counts two questions in a minute.
+// TestTwoQuestionsAMinuteOnSlurm runs a watcher at the usual interval and two hundred
+// readers, each once a second, over the jobs of the test above: while nothing changes,
+// the controller counts two queries in a minute.
 func TestTwoQuestionsAMinuteOnSlurm(t *testing.T) {
 	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})

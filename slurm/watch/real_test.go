@@ -15,10 +15,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// asked is how often the controller was asked for jobs, by its own count.
+// asked returns how often the controller was queried for jobs, by its own count.
 func asked(t *testing.T, real *slurmtest.Cluster) int { return counted(t, real, "REQUEST_JOB_INFO") }
 
-// askedOfOne is how often it was asked for a single job.
+// askedOfOne returns how often it was queried for a single job.
 func askedOfOne(t *testing.T, real *slurmtest.Cluster) int {
 	return counted(t, real, "REQUEST_JOB_INFO_SINGLE")
 }
@@ -36,9 +36,8 @@ func counted(t *testing.T, real *slurmtest.Cluster, rpc string) int {
 	return n
 }
 
-// TestOnSlurm watches 500 held elements of an array and three jobs that come to
-// different ends, with a controller that forgets an ended job after two seconds
-// and is stopped for a while.
+// TestOnSlurm watches 500 held elements of an array and three jobs with different ends.
+// The controller forgets an ended job after two seconds and is stopped for a while.
 func TestOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2})
 	c := cluster.NewCLI("real")

@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// whole is a fake that lists everything where no ids are given, and tells of one
-// job.
+// whole is a fake that lists all jobs for a query without ids, and answers queries for
+// one job.
 type whole struct {
 	*fake
 	ones int
@@ -48,7 +48,7 @@ func (f *whole) Job(_ context.Context, id slurm.JobID) (j slurm.Job, err error) 
 	return j, err
 }
 
-// inMinute is the most questions in any minute.
+// inMinute returns the largest number of queries in any minute.
 func (f *whole) inMinute() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		require.GreaterOrEqual(t, f.questions(), 20)
 		f.set(func() { require.Equal(t, 1, f.ones, "what does not change is asked once") })
 
-		// A change shows within an interval, and something done from here at once.
+		// A change shows within an interval, and a change by this process at once.
 		f.set(func() { f.queue["8"] = job("8", slurm.Running) })
 		time.Sleep(65 * time.Second)
 		j, err := s.Job(ctx, "8")
@@ -117,8 +117,8 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 	})
 }
 
-// While nothing changes two questions a minute are enough; what they told of one job
-// tells nothing of another that is watched since.
+// While nothing changes, two queries a minute are enough. The answers do not serve a
+// job that is watched only since then.
 func TestAWatcherAsksForWhatItWatchesNow(t *testing.T) {
 	f := &whole{fake: newFake(job("7", slurm.Running), job("8", slurm.Running))}
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func (f *slow) Past(ctx context.Context, filter slurm.Filter) ([]slurm.Job, erro
 	return f.whole.Past(ctx, filter)
 }
 
-// Those who come first, all at once, are answered by one question of each kind.
+// Simultaneous first readers cause one query of each kind.
 func TestFirstCallersAtOnceAskOnce(t *testing.T) {
 	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestFirstCallersAtOnceAskOnce(t *testing.T) {
 	})
 }
 
-// Who gives up waiting for somebody else's question is not held by it.
+// A reader that gives up does not wait for another reader's query.
 func TestWhoGivesUpIsNotHeld(t *testing.T) {
 	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,8 @@ func TestWhileTheClusterIsAwayReadersHaveWhatWasSeenAndItsAge(t *testing.T) {
 	})
 }
 
-// What another process has seen answers while the cluster does not, and only then.
+// An answer from another process serves readers while the cluster does not answer, and
+// only then.
 func TestWhatAnotherHasSeenAnswersUntilTheClusterDoes(t *testing.T) {
 	f := &whole{fake: newFake(job("7", slurm.Running))}
 	f.set(func() { f.err = slurm.ErrUnreachable })
@@ -293,7 +294,7 @@ func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
 			require.Equal(t, ones, f.ones)
 		}
 
-		// An end that the accounts do not have yet is asked for again, until they do.
+		// A job whose end is not in the accounts yet is queried again until it is.
 		last := ended("8", slurm.Failed, "0:0")
 		last.Reason = slurm.ReasonUnsettled
 		for _, code := range []string{"0:0", "0:0", "1:0"} {
@@ -309,8 +310,8 @@ func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
 	})
 }
 
-// TestEveryEndIsToldAsItIs feeds each state that ends a job through queue and
-// accounts: those that no test can bring about here, such as OUT_OF_MEMORY, too.
+// TestEveryEndIsToldAsItIs sends each final state of a job through queue and accounts,
+// including states that no test can cause here, such as OUT_OF_MEMORY.
 func TestEveryEndIsToldAsItIs(t *testing.T) {
 	for _, m := range slurm.States() {
 		t.Run(m.Word, func(t *testing.T) {

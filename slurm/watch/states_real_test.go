@@ -25,9 +25,9 @@ const hetScript = `#!/bin/bash
 srun --het-group=0,1 sleep 6
 `
 
-// TestHowJobsEndOnSlurm brings jobs to every end that a Slurm without cgroups
-// knows, and reads what is told of each: a node's daemon is killed, a job is
-// preempted, one runs into its limit, one can no longer meet its deadline.
+// TestHowJobsEndOnSlurm causes every end of a job that is possible in a Slurm without
+// cgroups, and checks the events: a node's daemon is killed, a job is preempted, one
+// reaches its time limit, one can no longer meet its deadline.
 func TestHowJobsEndOnSlurm(t *testing.T) {
 	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 2, SlurmdTimeout: 5, Preempt: true})
@@ -66,7 +66,7 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 		}
 		return all
 	}
-	// until reads events up to one that fits.
+	// until reads events up to one for which fits is true.
 	until := func(what string, fits func(watch.Event) bool) slurm.Job {
 		t.Helper()
 		for _, e := range story {
@@ -112,7 +112,7 @@ func TestHowJobsEndOnSlurm(t *testing.T) {
 	}
 	require.NoError(t, c.Cancel(ctx, nothing))
 
-	// What befalls them.
+	// The causes of the ends.
 	require.NoError(t, real.Signal("slurmd.gpu4", syscall.SIGKILL))
 	_, err := real.RunAs(ctx, "alice", "scontrol", "requeue", string(put))
 	require.NoError(t, err)

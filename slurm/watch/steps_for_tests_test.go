@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Refresh is one look, at once.
+// Refresh makes one look at once.
 func (w *Watcher) Refresh(ctx context.Context) error { return w.look(ctx) }
 
-// Down returns since when the cluster does not answer; zero: it does.
+// Down returns since when the cluster does not answer; zero while it answers.
 func (w *Watcher) Down() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()

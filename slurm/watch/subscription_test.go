@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// News of one job stays in order however long it takes, and holds up no other's.
+// Events of one job stay in order however long they take, and delay no other job's.
 func TestNewsOfDifferentJobsGoSideBySide(t *testing.T) {
 	f := newFake()
 	for i := range 40 {

@@ -18,9 +18,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// TestWhatJobsWaitForOnSlurm has jobs wait for a licence, for the end of a
-// maintenance, for a partition that goes first, and for a node that power saving
-// had switched off. Each is told in words, and none as a failure.
+// TestWhatJobsWaitForOnSlurm makes jobs wait for a licence, for the end of a
+// maintenance, for a preferred partition, and for a node in power saving. The events
+// give each reason, and none is a failure.
 func TestWhatJobsWaitForOnSlurm(t *testing.T) {
 	t.Parallel()
 	power := filepath.Join(t.TempDir(), "power.sh")
@@ -126,7 +126,7 @@ SuspendExcNodes=gpu[1-3]
 	require.Equal(t, "mixed#", node("gpu4").State)
 	require.Contains(t, slurm.ExplainNode("mixed#").Says.EN, "is being powered up")
 
-	// What they waited for comes; the node boots.
+	// The awaited things happen; the node boots.
 	require.NoError(t, real.Signal("slurmd.gpu4", syscall.SIGKILL))
 	require.NoError(t, real.BootNode("gpu4"))
 	require.NoError(t, c.Cancel(ctx, holder))

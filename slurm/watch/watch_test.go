@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// fake is a cluster that answers from two maps and counts the questions.
+// fake is a cluster that answers from two maps and counts the queries.
 type fake struct {
 	mu           sync.Mutex
 	queue, past  map[slurm.JobID]slurm.Job
@@ -71,7 +71,7 @@ func (f *fake) Past(_ context.Context, filter slurm.Filter) ([]slurm.Job, error)
 	return rows, f.pastErr
 }
 
-// questions counts what the queue was asked.
+// questions returns the number of queries to the queue.
 func (f *fake) questions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,8 +84,7 @@ func ended(id slurm.JobID, s slurm.State, code string) slurm.Job {
 	return slurm.Job{ID: id, State: s, ExitCode: &code}
 }
 
-// story runs a watcher over f in a bubble of its own time. do is told of events
-// as "kind state reason".
+// story runs a watcher over f with a fake clock. do gets events as "kind state reason".
 func story(t *testing.T, f *fake, o watch.Options, do func(w *watch.Watcher, told func() []string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestAbsenceIsNeverAnEnd(t *testing.T) {
 		w.Watch(slurm.Job{ID: "7"})
 		time.Sleep(time.Second)
 		told()
-		// It leaves the queue; the accounts lag, then are away, then have it.
+		// The job leaves the queue; the accounts lag, then do not answer, then list it.
 		f.set(func() { delete(f.queue, "7"); f.past["7"] = job("7", slurm.Running) })
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, []string{"changed RUNNING AccountingPending"}, told())
@@ -182,7 +181,7 @@ func TestAJobNobodyKnowsIsLostAfterADay(t *testing.T) {
 	})
 }
 
-// Accounts that are late with an end have the job running still.
+// Accounts that lag still list an ended job as running.
 func TestAnEndInTheQueueIsNotTakenBack(t *testing.T) {
 	f := newFake(job("7", slurm.Failed))
 	f.past["7"] = job("7", slurm.Running)
@@ -273,8 +272,8 @@ func TestARestartTellsNoOldNews(t *testing.T) {
 	})
 }
 
-// Whoever watches a job that is watched already hears no old news, unless they were last
-// told something else.
+// A second Watch of a followed job causes no event, unless its caller knows another
+// state.
 func TestAJobThatIsWatchedTwiceIsToldOfOnce(t *testing.T) {
 	f := newFake(job("7", slurm.Running))
 	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
@@ -343,7 +342,7 @@ func TestAnErrorThatIsNoOutageIsToldToo(t *testing.T) {
 	})
 }
 
-// idling is a fake that tells of steps too.
+// idling is a fake that also answers queries for steps.
 type idling struct {
 	*fake
 	steps   []slurm.Step
@@ -357,8 +356,8 @@ func (f *idling) RunningSteps(context.Context, string) ([]slurm.Step, error) {
 	return f.steps, nil
 }
 
-// Steps are asked for where somebody wants to hear of idle allocations, of jobs that run
-// for long enough, and of a cluster that answers.
+// Steps are queried only where idle allocations are wanted, for jobs that have run long
+// enough, and while the cluster answers.
 func TestStepsAreAskedForOnlyWhereAJobCouldBeIdle(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -395,8 +394,7 @@ func TestStepsAreAskedForOnlyWhereAJobCouldBeIdle(t *testing.T) {
 	}
 }
 
-// Where idle allocations are to be told of sooner than the queue is looked at, a job's
-// end is not overlooked.
+// A job's end is not missed where steps are queried more often than the queue.
 func TestStepsAreNeverAskedForTwiceWithoutALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now()

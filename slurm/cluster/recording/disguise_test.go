@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A recording keeps numbers, times and Slurm's own words, the same name for the same thing, and nothing of the site's.
+// A recording keeps numbers, times and Slurm's own words, replaces equal names by equal
+// ones, and contains no name of the site.
 func TestADisguiseKeepsSlurmsWordsAlone(t *testing.T) {
 	all := []Answer{
 		{Name: "config.txt", Text: "ClusterName = secret\nMinJobAge = 300 sec\nSlurmctldHost[0] = secret1\n"},
