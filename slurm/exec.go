@@ -58,7 +58,7 @@ func (e Exec) Args(nodes []string) []string {
 func (e Exec) OutOfTime() *Error {
 	return &Error{
 		Op: "run on " + string(e.Job), Kind: Rejected, Msg: lang.Text{EN: "the command was ended after %s, which is its limit", ZH: "命令运行 %s 后因超过上限而被终止"}.With(e.Limit),
-		Fix: lang.Text{EN: "--limit gives it more seconds", ZH: "用 --limit 增加秒数"},
+		Fix: lang.Text{EN: "give it more seconds with --limit", ZH: "用 --limit 增加秒数"},
 	}
 }
 

@@ -121,7 +121,7 @@ func parsePasswd(text string) (User, error) {
 	text, _, _ = strings.Cut(text, "\n")
 	f := strings.Split(text, ":")
 	if len(f) < 6 || f[0] == "" {
-		return User{}, lang.Text{EN: "%q is no line of the passwd database", ZH: "%q 不是 passwd 数据库的一行"}.Err(text)
+		return User{}, lang.Text{EN: "%q is not a line of the passwd database", ZH: "%q 不是 passwd 数据库的一行"}.Err(text)
 	}
 	return newUser(f[0], f[2], f[3])
 }

@@ -206,9 +206,9 @@ func TestWhoCanLoadIt(t *testing.T) {
 	}{
 		{"the same layout", "dist", same, true, ""},
 		{"another DP", "dist", with(same, func(r *Run) { r.DP = 8 }), true, "resharded while it is loaded: from TP 2 PP 2 DP 4 to TP 2 PP 2 DP 8"},
-		{"another TP", "dist", with(same, func(r *Run) { r.TP = 4; r.DP = 2 }), false, "cut as dp_reshardable"},
+		{"another TP", "dist", with(same, func(r *Run) { r.TP = 4; r.DP = 2 }), false, "sharded as dp_reshardable"},
 		{"another PP", "dist", with(same, func(r *Run) { r.PP = 1; r.DP = 8 }), false, "--dist-ckpt-optim-fully-reshardable"},
-		{"another EP", "dist", with(same, func(r *Run) { r.EP = 2 }), false, "cut as dp_reshardable"},
+		{"another EP", "dist", with(same, func(r *Run) { r.EP = 2 }), false, "sharded as dp_reshardable"},
 		{"another TP without the optimizer", "dist", with(same, func(r *Run) { r.TP = 4; r.NoOptimizer = true }), true, "random numbers"},
 		{"another TP without a distributed optimizer", "dist", with(same, func(r *Run) { r.TP = 4; r.Distributed = false }), true, "resharded"},
 		{"another TP, fully reshardable", "reshardable", with(same, func(r *Run) { r.TP = 4 }), true, "resharded"},

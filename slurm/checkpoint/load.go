@@ -94,7 +94,7 @@ func (c Checkpoint) LoadedBy(r Run) Verdict {
 		}
 		if holds := c.Optimizer == nil || *c.Optimizer; (moved || experts) && holds && r.Distributed && !r.NoOptimizer &&
 			c.OptimizerSharding != "" && !reshardable[c.OptimizerSharding] {
-			refuse(lang.Text{EN: "its optimizer's state is cut as %s, which only the same TP, PP and EP can load", ZH: "其优化器状态按 %s 切分，只有相同的 TP、PP、EP 才能加载"}.With(c.OptimizerSharding),
+			refuse(lang.Text{EN: "its optimizer state is sharded as %s, which only the same TP, PP and EP can load", ZH: "其优化器状态按 %s 切分，只有相同的 TP、PP、EP 才能加载"}.With(c.OptimizerSharding),
 				lang.Text{EN: "--no-load-optim starts the optimizer anew; or save it once more with --dist-ckpt-optim-fully-reshardable under the old layout", ZH: "用 --no-load-optim 重新开始优化器；或在原布局下加 --dist-ckpt-optim-fully-reshardable 再保存一次"})
 			break
 		}

@@ -53,7 +53,7 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 // runs as an administrator on somebody's request.
 func checkLogin(cluster, login string) error {
 	if !userForm.MatchString(login) || strings.Contains(login, "@") {
-		return lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(cluster, login)
+		return lang.Text{EN: "cluster %s: user %q is not a login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(cluster, login)
 	}
 	if login == "root" || login == "slurm" {
 		return &slurm.Error{Op: "act as " + login, Kind: slurm.Denied, Msg: lang.Text{EN: "jobs are never run as an administrator", ZH: "从不以管理员身份运行作业"}}

@@ -153,24 +153,24 @@ func TestTheRuleOfSudosNamesTheHelperAlone(t *testing.T) {
 	}
 	for _, path := range []string{"/opt/a b/bin", "/opt/x, ALL", "relative", "/opt/!y"} {
 		_, err := cluster.Sudoers("bot", "users", []cluster.Helper{{Program: program, SlurmBin: path}})
-		require.ErrorContains(t, err, "no path that a rule", path)
+		require.ErrorContains(t, err, "cannot be named in a sudo rule", path)
 	}
 	// sudo must not run a file that others may change.
 	require.NoError(t, os.Chmod(program, 0o775))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
-	require.ErrorContains(t, err, "others than root may change "+program)
+	require.ErrorContains(t, err, "users other than root can change "+program)
 	require.NoError(t, os.Chmod(program, 0o755))
 	require.NoError(t, os.Chown(program, 4711, 0))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
-	require.ErrorContains(t, err, "others than root may change "+program)
+	require.ErrorContains(t, err, "users other than root can change "+program)
 	require.NoError(t, os.Chown(program, 0, 0))
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(program, link))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{{Program: link}})
-	require.ErrorContains(t, err, "others than root may change "+link)
+	require.ErrorContains(t, err, "users other than root can change "+link)
 	require.NoError(t, os.Chmod(dir, 0o777))
 	_, err = cluster.Sudoers("bot", "users", []cluster.Helper{h})
-	require.ErrorContains(t, err, "others than root may change "+dir)
+	require.ErrorContains(t, err, "users other than root can change "+dir)
 }
 
 // The helper runs Slurm's commands by their absolute paths, and its request cannot add

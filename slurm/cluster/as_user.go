@@ -59,7 +59,7 @@ func Sudoers(login, group string, helpers []Helper) (string, error) {
 		for _, p := range []string{h.Program, h.SlurmBin, h.SlurmConf} {
 			if p != "" && !plainPath.MatchString(p) {
 				return "", lang.Text{
-					EN: "%q is no path that a rule of sudo's can name: letters, digits and ._/+@- only",
+					EN: "%q cannot be named in a sudo rule, which allows only letters, digits and ._/+@-",
 					ZH: "sudo 规则不能写路径 %q：只能用字母、数字和 ._/+@-",
 				}.Err(p)
 			}
@@ -88,7 +88,7 @@ func rootsOwn(file string) error {
 		sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0
 		if !ok || st.Uid != 0 || info.Mode()&fs.ModeSymlink != 0 || info.Mode().Perm()&0o022 != 0 && !sticky {
 			return lang.Text{
-				EN: "%s: others than root may change %s, and sudo would run what they put there: install it where only root writes, such as /usr/bin",
+				EN: "%s: users other than root can change %s, and sudo would run what they put there: install it where only root writes, such as /usr/bin",
 				ZH: "%s：root 以外的人可以修改 %s，sudo 会运行他们放在那里的内容：请安装到只有 root 可写的位置，例如 /usr/bin",
 			}.Err(file, at)
 		}

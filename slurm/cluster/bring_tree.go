@@ -186,8 +186,8 @@ func (c *CLI) inspect(ctx context.Context, dir string, paths []string) (rsync bo
 			found[name] = s
 		case "behind":
 			return rsync, nil, nil, &slurm.Error{
-				Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "%s is a link or a file there, not a folder: nothing is written behind it", ZH: "那边的 %s 是链接或文件而非目录：不会写到它后面"}.With(strconv.Quote(path.Join(dir, cmp.Or(more, name)))),
-				Fix: lang.Text{EN: "name another folder, or take it away there", ZH: "请改用其他目录，或在那边移走它"},
+				Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "%s is a link or a file on the cluster, not a folder: nothing is written behind it", ZH: "那边的 %s 是链接或文件而非目录：不会写到它后面"}.With(strconv.Quote(path.Join(dir, cmp.Or(more, name)))),
+				Fix: lang.Text{EN: "name another folder, or remove it on the cluster", ZH: "请改用其他目录，或在那边移走它"},
 			}
 		default:
 			found[name] = remoteEntry{kind: kind, more: more}
@@ -284,8 +284,8 @@ func (c *CLI) compare(ctx context.Context, t *SourceTree, to string) (d TreeDiff
 			continue
 		case s.kind == "other":
 			return d, was, &slurm.Error{
-				Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "%s is a folder or a device there, and a file here", ZH: "%s 在那边是目录或设备，在这里是文件"}.With(strconv.Quote(f.Path)),
-				Fix: lang.Text{EN: "take it away there first", ZH: "请先在那边移走它"},
+				Op: "sync", Kind: slurm.Rejected, Msg: lang.Text{EN: "%s is a folder or a device on the cluster, and a file here", ZH: "%s 在那边是目录或设备，在这里是文件"}.With(strconv.Quote(f.Path)),
+				Fix: lang.Text{EN: "remove it on the cluster first", ZH: "请先在那边移走它"},
 			}
 		default:
 			change.EditedThere = edited(f.Path, s)

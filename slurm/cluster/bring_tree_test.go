@@ -214,7 +214,7 @@ func TestATransferThatBreaksOff(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\necho 'rsync: connection unexpectedly closed' >&2\nexit 12\n"), 0o755))
 		cluster.SetSSHPath(t, far, bin+":"+path)
 		_, err := bring(t.Context(), t, far, dir, to)
-		require.ErrorContains(t, err, "the tree there is as it was: rsync: connection unexpectedly closed")
+		require.ErrorContains(t, err, "the tree on the cluster is unchanged: rsync: connection unexpectedly closed")
 		there, err := os.ReadFile(filepath.Join(to, "..."))
 		require.NoError(t, err)
 		require.Equal(t, "content of ...", string(there))
@@ -224,7 +224,7 @@ func TestATransferThatBreaksOff(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, "rsync"), []byte("#!/bin/sh\nexit 0\n"), 0o755))
 		cluster.SetSSHPath(t, far, bin+":"+path)
 		_, err := bring(t.Context(), t, far, dir, to)
-		require.ErrorContains(t, err, "arrived otherwise than it was read, and the tree there is as it was")
+		require.ErrorContains(t, err, "differs after the transfer, and the tree on the cluster is unchanged")
 	})
 	t.Run("while files are put in place", func(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(to, ".megatron-ops/bringing"), []byte(`{"by":"bob@desk","files":{"aGFsZi5weQ==":"x"}}`), 0o666))

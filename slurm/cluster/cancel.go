@@ -13,7 +13,7 @@ import (
 func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	op := "cancel " + step
 	if !slurm.IsStepID(step) {
-		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is no step; a step is like 4711.0", ZH: "%q 不是作业步骤；步骤的写法如 4711.0"}.With(step)}
+		return &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is not a step; a step is written like 4711.0", ZH: "%q 不是作业步骤；步骤的写法如 4711.0"}.With(step)}
 	}
 	err := c.scancel(ctx, op, step)
 	if errors.Is(err, slurm.ErrNotFound) {

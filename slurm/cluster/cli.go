@@ -71,7 +71,7 @@ func (c *CLI) ask(ctx context.Context, op string, argv ...string) (string, error
 func refusal(op string, r result) *slurm.Error {
 	e := slurm.FromStderr(op, r.stderr)
 	if e.Msg.EN == "" {
-		e.Msg = lang.Text{EN: "exit status %d without a word", ZH: "以状态 %d 退出，没有任何输出"}.With(r.code)
+		e.Msg = lang.Text{EN: "exit status %d without any output", ZH: "以状态 %d 退出，没有任何输出"}.With(r.code)
 		e.Kind = slurm.Broken
 	}
 	return e
@@ -413,7 +413,7 @@ func (c *CLI) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, erro
 	}
 	if len(ids) != 1 {
 		return "", &slurm.Error{Op: "submit", Kind: slurm.Unknown, Msg: lang.Text{
-			EN: "sbatch answered %s, which is no job id; there may be a job all the same",
+			EN: "sbatch answered %s, which is not a job id; the job may have been submitted all the same",
 			ZH: "sbatch 返回了 %s，不是作业号；但作业可能已经提交",
 		}.With(strconv.Quote(truncate(r.stdout, 200)))}
 	}

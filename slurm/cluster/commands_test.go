@@ -86,7 +86,7 @@ func TestOrdersToSlurm(t *testing.T) {
 			"scontrol hold 7", "", "",
 		},
 		{"hold refused", func(c *CLI) error { return c.Hold(ctx, "7") }, []reply{{"hold", "", "Access/permission denied\n", 1}}, "scontrol hold 7", slurm.Denied, "denied"},
-		{"in silence", func(c *CLI) error { return c.Hold(ctx, "7") }, []reply{{"hold", "", "", 3}}, "scontrol hold 7", slurm.Broken, "exit status 3 without a word"},
+		{"in silence", func(c *CLI) error { return c.Hold(ctx, "7") }, []reply{{"hold", "", "", 3}}, "scontrol hold 7", slurm.Broken, "exit status 3 without any output"},
 		{
 			"fewer nodes", func(c *CLI) error { return c.Update(ctx, "7", slurm.Update{NumNodes: 2, QOS: "high"}) },
 			[]reply{{"show job", "NumNodes=4 NumCPUs=96 NumTasks=32", "", 0}},
@@ -117,7 +117,7 @@ func TestOrdersToSlurm(t *testing.T) {
 		},
 		{"cancel a step", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: Signal 9 to step 7.0\n", 0}}, "scancel --verbose 7.0", "", ""},
 		{"cancel a step twice", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: error: Job/step already completing or completed\n", 1}}, "scancel --verbose 7.0", "", ""},
-		{"cancel no step", func(c *CLI) error { return c.CancelStep(ctx, "7") }, nil, "", slurm.Rejected, "a step is like 4711.0"},
+		{"cancel no step", func(c *CLI) error { return c.CancelStep(ctx, "7") }, nil, "", slurm.Rejected, "a step is written like 4711.0"},
 		{"cancel a step that is not", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []reply{{"scancel", "", "scancel: error: Invalid job id specified\n", 1}}, "scancel --verbose 7.5", slurm.NotFound, "job 7 has no such step"},
 		{"cancel another's step", func(c *CLI) error { return c.CancelStep(ctx, "7.5") }, []reply{{"scancel", "", "scancel: error: Access/permission denied\n", 0}}, "scancel --verbose 7.5", slurm.Denied, "denied"},
 	} {
@@ -404,7 +404,7 @@ func TestTheProcessesOfANode(t *testing.T) {
 	require.ErrorIs(t, err, slurm.ErrUnreachable)
 	require.Contains(t, slurm.FixOf(err).EN, "log in to the node by hand")
 	_, err = cli.NodeProcesses(t.Context(), "-oProxyCommand=x")
-	require.ErrorContains(t, err, "is no node's name")
+	require.ErrorContains(t, err, "is not a node name")
 	require.Len(t, p.asked, 2)
 }
 

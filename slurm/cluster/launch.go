@@ -79,12 +79,12 @@ func (c *CLI) resultAfterExit(ctx context.Context, op string, l slurm.Launch, ba
 			return id, nil
 		}
 	}
-	said := lang.Text{EN: "the script ended without a word", ZH: "脚本没有任何输出就结束了"}
+	said := lang.Text{EN: "the script ended without any output", ZH: "脚本没有任何输出就结束了"}
 	if r, err := p.runner.run(ctx, command{argv: []string{"tail", "-n", "5", "--", p.stderr}, env: c.Environ()}); err == nil && strings.TrimSpace(r.stdout) != "" {
 		said = lang.Same(strings.TrimSpace(r.stdout))
 	}
 	return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "no step was started: %s", ZH: "没有启动步骤：%s"}.With(said), Fix: lang.Text{
-		EN: "the whole of it is in " + base + ".err", ZH: "完整输出见 " + base + ".err",
+		EN: "the full output is in " + base + ".err", ZH: "完整输出见 " + base + ".err",
 	}}
 }
 

@@ -72,7 +72,7 @@ func TestALaunchInAJob(t *testing.T) {
 		{"its step runs", []reply{started, runs, {"--steps", "7.1|1|gpu1|mine\n", "", 0}}, "7.1", 0, "", "sh /w/logs/x a b"},
 		{"it is long before its step", []reply{started, runs}, "7", launchWait, "", ""},
 		{"it ended without a step", []reply{started, gone, {"tail", "gpu1: no\n", "", 0}}, "", 2500 * time.Millisecond, "no step was started: gpu1: no", "tail -n 5 -- /w/logs/x.err"},
-		{"it ended in silence", []reply{started, gone}, "", 2500 * time.Millisecond, "the script ended without a word", ""},
+		{"it ended in silence", []reply{started, gone}, "", 2500 * time.Millisecond, "the script ended without any output", ""},
 		{"it could not begin", []reply{{"setsid", "", "cannot fork\n", 1}}, "", 0, "cannot fork", ""},
 		{"Slurm is away", []reply{started, runs, {"--steps", "", "Unable to contact slurm controller\n", 1}}, "", 0, "controller", ""},
 	} {

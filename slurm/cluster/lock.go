@@ -121,7 +121,7 @@ func tryLock(dir, token, suffix string) (*os.File, error) {
 }
 
 // ErrNoLocks is the error of a file system without locks.
-var ErrNoLocks = lang.Text{EN: "the file system keeps no locks", ZH: "该文件系统不支持文件锁"}.Err()
+var ErrNoLocks = lang.Text{EN: "the file system does not support file locks", ZH: "该文件系统不支持文件锁"}.Err()
 
 // AskAgain is the advice for a submission whose outcome is not known yet.
 var AskAgain = lang.Text{

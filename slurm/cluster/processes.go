@@ -17,7 +17,7 @@ var nodeForm = lazy.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func (c *CLI) NodeProcesses(ctx context.Context, node string) ([]slurm.Process, error) {
 	op := "processes of " + node
 	if !nodeForm.MatchString(node) {
-		return nil, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is no node's name", ZH: "%q 不是节点名"}.With(node)}
+		return nil, &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "%q is not a node name", ZH: "%q 不是节点名"}.With(node)}
 	}
 	r, err := c.run(ctx, command{
 		argv:  []string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "ClearAllForwardings=yes", "--", node, "ps", "-eo", slurm.ProcessFormat},

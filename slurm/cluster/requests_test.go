@@ -58,7 +58,7 @@ func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 		{"--signal=NOPE", "Invalid --signal", "Invalid --signal"},
 		{"--mail-type=END,FAIL,END", `"mail_type":"END,FAIL,END"`, `"mail_type":["END","FAIL"]`},
 		{"--get-user-env", `"get_user_environment":true`, "ignores it from v0.0.39 on"},
-		{"--ntasks-per-core=1", "cannot be said through slurmrestd", "cannot be said through slurmrestd"},
+		{"--ntasks-per-core=1", "slurmrestd has no field for it", "slurmrestd has no field for it"},
 	} {
 		for version, want := range map[int]string{38: c.old, 39: c.newer, 41: c.newer} {
 			r := &REST{}
@@ -141,8 +141,8 @@ func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 		kind slurm.ErrorKind
 	}{
 		{"broken", "the answer broke off", slurm.Unreachable},
-		{"status 502", "status 502 and no word", slurm.Broken},
-		{"status 400", "status 400 and no word", slurm.Broken},
+		{"status 502", "status 502 and no message", slurm.Broken},
+		{"status 400", "status 400 and no message", slurm.Broken},
 		{"<html>", "cannot be read", slurm.Broken},
 		{"status 401", "uthentication", slurm.Denied},
 		{`{"errors":[{"error":"Unspecified error"}]}`, "uthentication", slurm.Denied},
@@ -176,7 +176,7 @@ func TestAnswersOfSlurmrestdThatAreNone(t *testing.T) {
 	}
 	for _, url := range []string{"login1:6820", "ftp://login1", "http://", "http://a@login1:6820", "http://a:b:c"} {
 		_, err := NewREST("x", url, "alice", nil)
-		require.ErrorContains(t, err, "is no address of a slurmrestd", url)
+		require.ErrorContains(t, err, "is not the address of a slurmrestd", url)
 	}
 	r, err = NewREST("x", "http://login1:6820", "alice", func(context.Context) (string, error) { return "", slurm.Sayf("no key") })
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func NewREST(name, base, user string, token func(context.Context) (string, error
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return nil, lang.Text{
-			EN: "cluster %s: %q is no address of a slurmrestd; it is like http://login1:6820",
+			EN: "cluster %s: %q is not the address of a slurmrestd; an address is like http://login1:6820",
 			ZH: "集群 %s：%q 不是 slurmrestd 的地址；应如 http://login1:6820",
 		}.Err(name, base)
 	}

@@ -162,7 +162,7 @@ func (r *REST) list(ctx context.Context, op, area, path string, each func(map[st
 func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error) {
 	dec := json.NewDecoder(body)
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return a, errors.Join(lang.Text{EN: "it is no JSON object", ZH: "不是 JSON 对象"}.Err(), err)
+		return a, errors.Join(lang.Text{EN: "it is not a JSON object", ZH: "不是 JSON 对象"}.Err(), err)
 	}
 	rest := map[string]json.RawMessage{}
 	for dec.More() {
@@ -181,7 +181,7 @@ func decodeList(body io.Reader, each func(map[string]any)) (a answer, err error)
 		if t, err := dec.Token(); err != nil || t == nil {
 			continue // null
 		} else if t != json.Delim('[') {
-			return a, lang.Text{EN: "its jobs are no list", ZH: "其中的 jobs 不是列表"}.Err()
+			return a, lang.Text{EN: "its jobs are not a list", ZH: "其中的 jobs 不是列表"}.Err()
 		}
 		for dec.More() {
 			var job map[string]any
@@ -218,7 +218,7 @@ func (r *REST) answerError(ctx context.Context, op, method string, status int, a
 		return slurm.FromStderr(op, strings.Join(said, "\n"))
 	}
 	if status >= 400 {
-		return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "slurmrestd answered with status %d and no word", ZH: "slurmrestd 返回状态 %d，没有任何说明"}.With(status)}
+		return &slurm.Error{Op: op, Kind: slurm.Broken, Msg: lang.Text{EN: "slurmrestd answered with status %d and no message", ZH: "slurmrestd 返回状态 %d，没有任何说明"}.With(status)}
 	}
 	return nil
 }

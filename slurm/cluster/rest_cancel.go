@@ -120,11 +120,11 @@ func (r *REST) confirmEnding(ctx context.Context, op string, id slurm.JobID) err
 	}
 	return &slurm.Error{
 		Op: op, Kind: slurm.Rejected, Msg: lang.Text{
-			EN: "slurmrestd took the request, but the job is %s as before",
+			EN: "slurmrestd accepted the request, but the job is still %s",
 			ZH: "slurmrestd 接受了请求，但作业仍为 %s",
 		}.With(j.State),
 		Fix: lang.Text{
-			EN: "look again with `status`; if it goes on, cancel it with scancel on a login node",
+			EN: "check again with `status`; if the job does not end, cancel it with scancel on a login node",
 			ZH: "请用 `status` 再次查看；若仍在继续，请在登录节点上用 scancel 取消",
 		},
 	}

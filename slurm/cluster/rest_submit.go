@@ -302,7 +302,7 @@ func (r *REST) component(s slurm.Submission, version int, name string, options s
 	for _, o := range options {
 		setField, known := restFields[o.Name]
 		if !known {
-			return nil, lang.Text{EN: "unrecognized option '--%s': it cannot be said through slurmrestd", ZH: "选项 '--%s' 无法通过 slurmrestd 表达"}.Err(o.Name)
+			return nil, lang.Text{EN: "unrecognized option '--%s': slurmrestd has no field for it", ZH: "选项 '--%s' 无法通过 slurmrestd 表达"}.Err(o.Name)
 		}
 		if err := setField(&d, o.Value); err != nil {
 			return nil, err
@@ -356,7 +356,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 	if s.LogDir != "" {
 		if err := os.MkdirAll(absolute(s.LogDir, s.Dir), 0o777); err != nil {
 			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Fix: lang.Text{
-				EN: "through slurmrestd no directory can be made: make it on the cluster, or use a shared file system",
+				EN: "slurmrestd cannot create a directory: create it on the cluster, or use a shared file system",
 				ZH: "通过 slurmrestd 无法创建目录：请在集群上创建，或使用共享文件系统",
 			}}
 		}

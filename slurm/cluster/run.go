@@ -168,7 +168,7 @@ func noCommand(name, dir string, err error) *slurm.Error {
 
 func saidSoFar(stderr string) lang.Text {
 	if stderr = strings.TrimSpace(stderr); stderr != "" {
-		return lang.Text{EN: ", having said: %s", ZH: "，此前的输出：%s"}.With(stderr)
+		return lang.Text{EN: ", after printing: %s", ZH: "，此前的输出：%s"}.With(stderr)
 	}
 	return lang.Text{}
 }

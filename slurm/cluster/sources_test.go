@@ -126,7 +126,7 @@ func TestATreeIsBroughtAsAgreed(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(to, "...")))
 	require.NoError(t, os.Mkdir(filepath.Join(to, "..."), 0o755))
 	_, err = far.CompareTree(t.Context(), tree, to)
-	require.ErrorContains(t, err, `"..." is a folder or a device there, and a file here`)
+	require.ErrorContains(t, err, `"..." is a folder or a device on the cluster, and a file here`)
 
 	here := cluster.NewCLI("here")
 	_, err = here.CompareTree(t.Context(), tree, to)

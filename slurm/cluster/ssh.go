@@ -51,12 +51,12 @@ var (
 func NewSSH(name string, o SSHOptions) (*CLI, error) {
 	if !hostForm.MatchString(o.Host) {
 		return nil, lang.Text{
-			EN: "cluster %s: host %q is no host name; use a name from ssh_config, a DNS name or an address",
+			EN: "cluster %s: host %q is not a host name; use a name from ssh_config, a DNS name or an address",
 			ZH: "集群 %s：%q 不是主机名；请用 ssh_config 中的名称、DNS 名或地址",
 		}.Err(name, o.Host)
 	}
 	if o.User != "" && !userForm.MatchString(o.User) {
-		return nil, lang.Text{EN: "cluster %s: user %q is no login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(name, o.User)
+		return nil, lang.Text{EN: "cluster %s: user %q is not a login name", ZH: "集群 %s：用户 %q 不是登录名"}.Err(name, o.User)
 	}
 	r := &sshRunner{o, os.Environ}
 	return &CLI{
@@ -150,7 +150,7 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 		}
 		words := lang.Same(said)
 		if said == "" {
-			words = lang.Text{EN: "the connection ended without a word", ZH: "连接中断，没有任何输出"}
+			words = lang.Text{EN: "the connection ended without any message", ZH: "连接中断，没有任何输出"}
 		}
 		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: lang.Text{
 			EN: "try `ssh " + s.Host + " true` by hand: it must work without a question",

@@ -35,7 +35,7 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 		{"refused", "echo 'alice@login: Permission denied (publickey).' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Denied, "Permission denied"},
 		{"another key", "echo 'Host key verification failed.' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Denied, "Host key"},
 		{"not there", "echo 'ssh: Could not resolve hostname login' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "Could not resolve"},
-		{"silent", "exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "the connection ended without a word"},
+		{"silent", "exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "the connection ended without any message"},
 		{"broke off", "", command{argv: []string{"sh", "-c", "echo 'Connection to login closed by remote host.' >&2; exit 255"}}, slurm.Unreachable, "closed by remote host"},
 		{"no folder", "", command{argv: []string{"true"}, dir: "/nosuch/folder"}, slurm.Rejected, "working directory"},
 		{"no command", "", command{argv: []string{"nosuchcommand"}}, slurm.Broken, "not found"},
@@ -75,7 +75,7 @@ func TestCommandsOverSSH(t *testing.T) {
 func TestALaunchThroughSudoThatCannotBegin(t *testing.T) {
 	for said, want := range map[result]string{
 		{code: 1, stderr: "sh: cannot fork\n"}: "cannot fork",
-		{stdout: "4711\n"}:                     "exit status 0 without a word",
+		{stdout: "4711\n"}:                     "exit status 0 without any output",
 		{stdout: "4711 /tmp/said\n"}:           "",
 	} {
 		s := &sudoRunner{inner: &answeringRunner{answers: []result{said}, errs: []error{nil}}, login: "alice", helper: Helper{Program: "/usr/bin/megatron-ops"}}

@@ -79,8 +79,8 @@ func TestSSHConforms(t *testing.T) {
 func TestSSHTakesNoOptionsForHosts(t *testing.T) {
 	for _, host := range []string{"", "-oProxyCommand=touch /tmp/pwned", "a b", "a;b", "$(x)", "a\nb", "a'b", "--"} {
 		_, err := cluster.NewSSH("x", cluster.SSHOptions{Host: host})
-		require.ErrorContains(t, err, "is no host name", host)
+		require.ErrorContains(t, err, "is not a host name", host)
 	}
 	_, err := cluster.NewSSH("x", cluster.SSHOptions{Host: "login", User: "-oX"})
-	require.ErrorContains(t, err, "is no login name")
+	require.ErrorContains(t, err, "is not a login name")
 }

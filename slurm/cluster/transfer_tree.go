@@ -108,7 +108,7 @@ func transferError(by string, r result, err error) error {
 	}
 	return &slurm.Error{
 		Op: "sync", Kind: slurm.Unreachable,
-		Msg: lang.Text{EN: "the transfer by %s broke off, and the tree there is as it was: %s", ZH: "%s 传输中断，那边的代码目录保持原样：%s"}.With(by, cmp.Or(said, "exit status "+strconv.Itoa(r.code))),
+		Msg: lang.Text{EN: "the transfer by %s broke off, and the tree on the cluster is unchanged: %s", ZH: "%s 传输中断，那边的代码目录保持原样：%s"}.With(by, cmp.Or(said, "exit status "+strconv.Itoa(r.code))),
 		Fix: lang.Text{EN: "sync again", ZH: "请再次 sync"},
 	}
 }
@@ -127,7 +127,7 @@ func (c *CLI) checkStage(ctx context.Context, files []SourceFile, stage string) 
 		if !f.matches(found[f.Path]) {
 			return &slurm.Error{
 				Op: "sync", Kind: slurm.Unreachable,
-				Msg: lang.Text{EN: "%s arrived otherwise than it was read, and the tree there is as it was: it was changed meanwhile, or the disk there is full", ZH: "%s 到达后与读取时不一致，那边的代码目录保持原样：期间文件被修改，或那边磁盘已满"}.With(strconv.Quote(f.Path)),
+				Msg: lang.Text{EN: "%s differs after the transfer, and the tree on the cluster is unchanged: the file was changed meanwhile, or the cluster's disk is full", ZH: "%s 到达后与读取时不一致，那边的代码目录保持原样：期间文件被修改，或那边磁盘已满"}.With(strconv.Quote(f.Path)),
 				Fix: lang.Text{EN: "sync again", ZH: "请再次 sync"},
 			}
 		}

@@ -130,7 +130,7 @@ func checkJSON(path, condition string) error {
 	}
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		return lang.Text{EN: "%s is not whole JSON: %s", ZH: "%s 不是完整的 JSON：%s"}.Err(path, err)
+		return lang.Text{EN: "%s is not complete JSON: %s", ZH: "%s 不是完整的 JSON：%s"}.Err(path, err)
 	}
 	keys, want, hasValue := strings.Cut(condition, "=")
 	for key := range strings.SplitSeq(keys, ".") {
@@ -172,7 +172,7 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 			return s, errors.Join(err, lang.Text{EN: "the job ended without its artifact: %s", ZH: "作业已结束，但没有产物：%s"}.Err(s.Why))
 		}
 		if ended && s.Why != "" && !strings.HasSuffix(s.Why, "may still be written to") {
-			return s, lang.Text{EN: "the job ended and its artifact is not as it must be: %s", ZH: "作业已结束，但产物不符合要求：%s"}.Err(s.Why)
+			return s, lang.Text{EN: "the job ended and its artifact does not meet its condition: %s", ZH: "作业已结束，但产物不符合要求：%s"}.Err(s.Why)
 		}
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func TestArtifact(t *testing.T) {
 	require.True(t, look(a, s).Done)
 
 	a.JSON = "status=done"
-	require.Contains(t, look(a, s).Why, "not whole JSON")
+	require.Contains(t, look(a, s).Why, "not complete JSON")
 	write("out/gpt-7-a.json", `{"status":"running"}`)
 	s = look(a, look(a, s))
 	require.False(t, s.Done)
