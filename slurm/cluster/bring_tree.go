@@ -362,12 +362,12 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 		orders = append(orders, "d", f.Path)
 	}
 	of.Brought = by
-	return d, c.put(ctx, to, pending, will, of, orders)
+	return d, c.install(ctx, to, pending, will, of, orders)
 }
 
 // install writes the sync records on the cluster and runs installScript: it stores
 // pending before the first change and will after the last.
-func (c *CLI) put(ctx context.Context, to string, pending, will syncRecord, of GitSource, orders []string) error {
+func (c *CLI) install(ctx context.Context, to string, pending, will syncRecord, of GitSource, orders []string) error {
 	write := func(name string, b any) error {
 		raw, err := json.Marshal(b)
 		if err != nil {

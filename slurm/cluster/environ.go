@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// secret names variables that a job must not inherit from this program: whole names, or
+// secretVariables names variables that a job must not inherit from this program: whole names, or
 // prefixes that end in "_". Slurm before 26.05 passes SLURM_JWT on to the job.
 var secretVariables = []string{"SLURM_JWT", "SLACK_", "OPENAI_", "MEGATRON_OPS_"}
 

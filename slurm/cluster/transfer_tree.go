@@ -137,7 +137,7 @@ func (c *CLI) checkStage(ctx context.Context, files []SourceFile, stage string) 
 
 // lockScript holds a lock on the tree on the host for as long as its standard input is
 // open. Where another process holds the lock, it prints that holder's name. On a file
-// system without locks it locks nothing.
+// system without locks it goes on without a lock.
 const lockScript = `exec /bin/sh -c 'IFS= read -r d; IFS= read -r w; k="$d/.megatron-ops"; umask 022
 mkdir -p -- "$k" && ! [ -L "$k" ] && ! [ -L "$k/lock" ] && exec 9>>"$k/lock" || exit 74
 flock -n 9; case $? in 0) printf "%s\n" "$w" >"$k/lock";; 1) echo "busy $(head -n 1 "$k/lock")"; exit 0;; esac

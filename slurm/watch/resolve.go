@@ -8,7 +8,8 @@ import (
 )
 
 // resolve combines the answers of queue and accounts for one job. final says that the
-// job has ended and both agree; known is false where neither lists the job.
+// job has ended and that no better answer will come; known is false where neither lists
+// the job.
 func resolve(x *watched, s lookResult) (j slurm.Job, final, known bool) {
 	id := x.job.ID
 	queue, past := s.queue[id.Array()], s.past[id.Array()]
