@@ -9,17 +9,17 @@ import (
 
 // A batch is a set of jobs whose details one query asks for.
 type batch struct {
-	rows []slurm.Job
-	done chan struct{} // closed when told and err are there
-	told map[slurm.JobID]slurm.Job
-	err  error
+	rows    []slurm.Job
+	done    chan struct{} // closed when answers and err are set
+	answers map[slurm.JobID]slurm.Job
+	err     error
 }
 
-// detailed returns the details of a job that the queue's listing lacks. While one such
+// batchedDetail returns the details of a job that the queue's listing lacks. While one such
 // query runs, all callers wait for its end and then share the next query, so a cluster
-// on which many jobs end at once gets no more queries. told is false where the back end
+// on which many jobs end at once gets no more queries. found is false where the back end
 // has no such query, or no answer for this job.
-func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j slurm.Job, told bool, err error) {
+func (s *Shared) batchedDetail(ctx context.Context, row slurm.Job, inQueue bool) (j slurm.Job, found bool, err error) {
 	asker, ok := s.cluster.(interface {
 		Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error)
 	})
@@ -44,8 +44,8 @@ func (s *Shared) detailed(ctx context.Context, row slurm.Job, inQueue bool) (j s
 		return j, false, ctx.Err()
 	case <-b.done:
 	}
-	j, told = b.told[row.ID]
-	return j, told, b.err
+	j, found = b.answers[row.ID]
+	return j, found, b.err
 }
 
 // askBatch waits until no other query for details runs, closes the batch, and sends its
@@ -61,5 +61,5 @@ func (s *Shared) askBatch(ctx context.Context, b *batch, details func(context.Co
 	s.mu.Lock()
 	s.queued = nil
 	s.mu.Unlock()
-	b.told, b.err = details(ctx, b.rows)
+	b.answers, b.err = details(ctx, b.rows)
 }

@@ -38,7 +38,7 @@ type Shared struct {
 	asked   [2]time.Time  // times of the last two queries, the older first
 	quiet   bool          // the last answer equalled the one before it
 	changed time.Time     // time of the last answer that differed from the one before it
-	told    map[slurm.JobID]detail
+	details map[slurm.JobID]detail
 	past    map[string]accountsAnswer
 	turns   map[string]chan struct{} // running queries other than the queue's, by their key
 	queued  *batch                   // the next query for details, which waits for the running one
@@ -75,7 +75,7 @@ func NewShared(c cluster, o Options) *Shared {
 }
 
 func newShared(c cluster, o Options) *Shared {
-	return &Shared{cluster: c, opts: o.withDefaults(), told: map[slurm.JobID]detail{}, past: map[string]accountsAnswer{}, turns: map[string]chan struct{}{}}
+	return &Shared{cluster: c, opts: o.withDefaults(), details: map[slurm.JobID]detail{}, past: map[string]accountsAnswer{}, turns: map[string]chan struct{}{}}
 }
 
 // Name is the cluster's name.
@@ -105,9 +105,9 @@ func (s *Shared) Changed() {
 	defer s.mu.Unlock()
 	s.stale, s.asked, s.quiet = true, [2]time.Time{}, false
 	clear(s.past)
-	for id, d := range s.told {
+	for id, d := range s.details {
 		if !d.job.State.Ended() || d.job.Reason == slurm.ReasonUnsettled {
-			delete(s.told, id)
+			delete(s.details, id)
 		}
 	}
 }
@@ -320,7 +320,7 @@ func (s *Shared) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.past) >= mostKept/100 {
+	if len(s.past) >= maxStored/100 {
 		clear(s.past)
 	}
 	s.past[key] = accountsAnswer{rows, asked}
@@ -362,8 +362,8 @@ func (s *Shared) turn(ctx context.Context, key string) (done func(), err error) 
 	}
 }
 
-// mostKept is the largest number of single jobs whose details are stored.
-const mostKept = 20000
+// maxStored is the largest number of single jobs whose details are stored.
+const maxStored = 20000
 
 // Job returns one job. It queries the details that only a query for one job has, such
 // as the output path, once for each state of each run. While the cluster does not
@@ -371,7 +371,7 @@ const mostKept = 20000
 func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	seen, err := s.look(ctx, nil)
 	s.mu.Lock()
-	had, known := s.told[id]
+	had, known := s.details[id]
 	old := s.known()
 	s.mu.Unlock()
 	if err != nil {
@@ -403,7 +403,7 @@ func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d detail, holds bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d, known := s.told[id]
+	d, known := s.details[id]
 	now := time.Now()
 	switch {
 	case !known:
@@ -442,8 +442,8 @@ func (s *Shared) askOne(ctx context.Context, id slurm.JobID, row slurm.Job, inQu
 	if d, holds := s.remembered(id, row, inQueue); holds {
 		return d, nil
 	}
-	j, told, err := s.detailed(ctx, row, inQueue)
-	if !told && err == nil {
+	j, found, err := s.batchedDetail(ctx, row, inQueue)
+	if !found && err == nil {
 		j, err = asker.Job(ctx, id)
 	}
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
@@ -451,11 +451,11 @@ func (s *Shared) askOne(ctx context.Context, id slurm.JobID, row slurm.Job, inQu
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	had, known := s.told[id]
-	if len(s.told) >= mostKept {
-		clear(s.told)
+	had, known := s.details[id]
+	if len(s.details) >= maxStored {
+		clear(s.details)
 	}
 	d := detail{job: j, err: err, at: time.Now(), same: known && (err != nil) == (had.err != nil) && same(had.job, j)}
-	s.told[id] = d
+	s.details[id] = d
 	return d, nil
 }
