@@ -36,8 +36,8 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%s of %s: %d, %d taken", what, l.Of, l.Max, l.Used)
 }
 
-// An Ask is the resources that a job asks for, in Slurm's own units.
-type Ask struct {
+// A ResourceRequest holds the resources that a job asks for, in Slurm's own units.
+type ResourceRequest struct {
 	// TRES maps a resource ("node", "gres/gpu", "cpu") to its amount.
 	TRES    map[string]int64
 	Minutes int64 // time limit; 0: not known
@@ -54,7 +54,7 @@ type Breach struct {
 }
 
 // Breach reports whether a job that asks for a exceeds the limit, and by what.
-func (l Limit) Breach(a Ask) (Breach, bool) {
+func (l Limit) Breach(a ResourceRequest) (Breach, bool) {
 	b := Breach{Limit: l}
 	switch {
 	case strings.HasSuffix(l.Name, "WallPJ"):

@@ -37,12 +37,12 @@ func TestLimitsSayWhoseTheyAreAndHowMuchIsTaken(t *testing.T) {
 }
 
 func TestARequestIsHeldAgainstEachLimit(t *testing.T) {
-	ask := func(gpus, minutes int64) Ask {
-		return Ask{TRES: map[string]int64{"gres/gpu": gpus, "node": gpus / 8}, Minutes: minutes}
+	ask := func(gpus, minutes int64) ResourceRequest {
+		return ResourceRequest{TRES: map[string]int64{"gres/gpu": gpus, "node": gpus / 8}, Minutes: minutes}
 	}
 	for _, c := range []struct {
 		name  string
-		ask   Ask
+		ask   ResourceRequest
 		waits []string // names of limits
 		never []string
 	}{
@@ -64,11 +64,11 @@ func TestARequestIsHeldAgainstEachLimit(t *testing.T) {
 		require.ElementsMatch(t, c.waits, waits, c.name)
 		require.ElementsMatch(t, c.never, never, c.name)
 	}
-	b, broken := Limit{Of: "alice", Name: "MaxSubmitJobs", Max: 4, Used: 4}.Breach(Ask{})
+	b, broken := Limit{Of: "alice", Name: "MaxSubmitJobs", Max: 4, Used: 4}.Breach(ResourceRequest{})
 	require.True(t, broken && b.Never, "sbatch itself refuses one job more")
-	_, broken = Limit{Of: "alice", Name: "MaxTRESPN", TRES: "gres/gpu", Max: 8}.Breach(Ask{TRES: map[string]int64{"gres/gpu": 16}})
+	_, broken = Limit{Of: "alice", Name: "MaxTRESPN", TRES: "gres/gpu", Max: 8}.Breach(ResourceRequest{TRES: map[string]int64{"gres/gpu": 16}})
 	require.False(t, broken, "on how many nodes is not known")
-	b, broken = Limit{Of: "alice", Name: "MaxJobs", Max: 4, Used: 4}.Breach(Ask{})
+	b, broken = Limit{Of: "alice", Name: "MaxJobs", Max: 4, Used: 4}.Breach(ResourceRequest{})
 	require.True(t, broken && !b.Never, "one job more waits")
 }
 

@@ -28,8 +28,8 @@ type Artifact struct {
 	Stable time.Duration
 }
 
-// A Sight is the result of one check of an artifact.
-type Sight struct {
+// An ArtifactState is the result of one check of an artifact.
+type ArtifactState struct {
 	Path string // the file; "" where none exists
 	Size int64
 	Time time.Time // time of the file's last change
@@ -46,11 +46,11 @@ type Sight struct {
 const statLimit = 5 * time.Second
 
 // Look checks the artifact of j. before is the result of the previous check; the zero
-// Sight where there is none. Look returns an error where the file system does not
+// ArtifactState where there is none. Look returns an error where the file system does not
 // answer.
-func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, error) {
+func (a Artifact) Look(ctx context.Context, j slurm.Job, before ArtifactState) (ArtifactState, error) {
 	type answer struct {
-		s   Sight
+		s   ArtifactState
 		err error
 	}
 	done := make(chan answer, 1)
@@ -68,13 +68,13 @@ func (a Artifact) Look(ctx context.Context, j slurm.Job, before Sight) (Sight, e
 	}
 }
 
-func (a Artifact) look(j slurm.Job, before Sight, now time.Time) (Sight, error) {
+func (a Artifact) look(j slurm.Job, before ArtifactState, now time.Time) (ArtifactState, error) {
 	pattern := slurm.ExpandPattern(a.Path, j)
 	files, err := filepath.Glob(pattern)
 	if err != nil {
-		return Sight{}, lang.Text{EN: "artifact %q: the pattern cannot be read: %s", ZH: "产物 %q：无法解析该通配模式：%s"}.Err(a.Path, err)
+		return ArtifactState{}, lang.Text{EN: "artifact %q: the pattern cannot be read: %s", ZH: "产物 %q：无法解析该通配模式：%s"}.Err(a.Path, err)
 	}
-	s := Sight{At: now, Why: "no file " + pattern + " yet"}
+	s := ArtifactState{At: now, Why: "no file " + pattern + " yet"}
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil || !info.Mode().IsRegular() {
@@ -154,9 +154,9 @@ const FilePause = 500 * time.Millisecond
 // Await checks the artifact until it is done or ctx ends. It checks the file every
 // FilePause, and calls job for the job's state only every pause, because that queries
 // the cluster. When the job has ended, one more check decides. Await returns the last
-// Sight.
-func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Duration) (Sight, error) {
-	var s Sight
+// ArtifactState.
+func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Duration) (ArtifactState, error) {
+	var s ArtifactState
 	var err error
 	var j slurm.Job
 	var asked time.Time

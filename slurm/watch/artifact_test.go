@@ -24,7 +24,7 @@ func TestArtifact(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	look := func(a watch.Artifact, before watch.Sight) watch.Sight {
+	look := func(a watch.Artifact, before watch.ArtifactState) watch.ArtifactState {
 		t.Helper()
 		s, err := a.Look(t.Context(), j, before)
 		require.NoError(t, err)
@@ -33,13 +33,13 @@ func TestArtifact(t *testing.T) {
 	const still = time.Nanosecond
 
 	a := watch.Artifact{Path: "out/%x-%j-*.json", Stable: still}
-	s := look(a, watch.Sight{})
+	s := look(a, watch.ArtifactState{})
 	require.False(t, s.Done)
 	require.Contains(t, s.Why, "no file")
 	write("out/gpt-7-a.json", "")
 	require.Contains(t, look(a, s).Why, "is empty")
 	write("out/gpt-7-a.json", `{"status":`)
-	s = look(a, watch.Sight{})
+	s = look(a, watch.ArtifactState{})
 	require.Contains(t, s.Why, "may still be written")
 	require.True(t, look(a, s).Done)
 
@@ -58,9 +58,9 @@ func TestArtifact(t *testing.T) {
 
 	old := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-a.json"), old, old))
-	require.Contains(t, look(a, watch.Sight{}).Why, "older than the job")
+	require.Contains(t, look(a, watch.ArtifactState{}).Why, "older than the job")
 
-	_, err := watch.Artifact{Path: "["}.Look(t.Context(), j, watch.Sight{})
+	_, err := watch.Artifact{Path: "["}.Look(t.Context(), j, watch.ArtifactState{})
 	require.ErrorContains(t, err, "pattern cannot be read")
 }
 

@@ -65,7 +65,7 @@ func (r *request) qos(mine []slurm.Association) string {
 // limits says which limits the request would break, and how much of each is
 // left. A job that only has to wait for its turn is a warning.
 func (r *request) limits(all []slurm.Limit, allows []slurm.PartitionLimits) {
-	ask := slurm.Ask{TRES: map[string]int64{"node": int64(*r.spec.Nodes), "gres/gpu": int64(*r.spec.Nodes) * int64(*r.spec.GPUsPerNode)}}
+	ask := slurm.ResourceRequest{TRES: map[string]int64{"node": int64(*r.spec.Nodes), "gres/gpu": int64(*r.spec.Nodes) * int64(*r.spec.GPUsPerNode)}}
 	if n := r.spec.CPUsPerTask; n != nil {
 		ask.TRES["cpu"] = int64(*n) * int64(*r.spec.Nodes)
 	}
