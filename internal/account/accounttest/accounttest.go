@@ -1,5 +1,5 @@
-// Package accounttest makes people whom only the system's name services know,
-// as a site with LDAP has them, for tests that run as root.
+// Package accounttest adds users that only the system's name services know, as at a
+// site with LDAP, for tests that run as root.
 package accounttest
 
 import (
@@ -15,10 +15,10 @@ import (
 
 const (
 	config = "/etc/nsswitch.conf"
-	folder = "/var/lib/extrausers" // what libnss-extrausers reads
+	folder = "/var/lib/extrausers" // the files of libnss-extrausers
 )
 
-// A Person is a user with a group of their own.
+// A Person is a user and a group.
 type Person struct {
 	Name  string
 	UID   int
@@ -26,8 +26,8 @@ type Person struct {
 	GID   int
 }
 
-// Add makes people known to NSS alone, and not in /etc/passwd, until the test
-// ends. Tests that do so take turns.
+// Add makes people known to NSS, but not in /etc/passwd, until the test ends. Tests
+// that call it run one after the other.
 func Add(t testing.TB, people ...Person) {
 	t.Helper()
 	require.Zero(t, os.Getuid(), "name services are set by root")
@@ -37,9 +37,9 @@ func Add(t testing.TB, people ...Person) {
 	t.Cleanup(func() { lock.Close() })
 	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 
-	// A run that was killed may have left its people and its line: they go now.
-	without(t)
-	t.Cleanup(func() { without(t) })
+	// Remove the users and the nsswitch.conf line of an earlier run that was killed.
+	removeAll(t)
+	t.Cleanup(func() { removeAll(t) })
 	var users, groups strings.Builder
 	for _, p := range people {
 		fmt.Fprintf(&users, "%s:x:%d:%d::/home/%s:/bin/sh\n", p.Name, p.UID, p.GID, p.Name)
@@ -50,17 +50,19 @@ func Add(t testing.TB, people ...Person) {
 	rewrite(t, func(conf string) string { return databases.ReplaceAllString(conf, "$1 extrausers") })
 }
 
-// without takes the people away, and their name service.
-func without(t testing.TB) {
+// removeAll removes the users and their name service.
+func removeAll(t testing.TB) {
 	rewrite(t, func(conf string) string { return strings.ReplaceAll(conf, " extrausers", "") })
 	for _, name := range []string{"passwd", "group"} {
 		require.NoError(t, os.WriteFile(folder+"/"+name, nil, 0o644))
 	}
 }
 
-// databases are the lines of nsswitch.conf that tell where people come from.
+// databases matches the lines of nsswitch.conf that name the sources of users and
+// groups.
 var databases = regexp.MustCompile(`(?m)^((?:passwd|group):.*)$`)
 
+// rewrite changes nsswitch.conf.
 func rewrite(t testing.TB, change func(string) string) {
 	conf, err := os.ReadFile(config)
 	require.NoError(t, err)
@@ -68,7 +70,7 @@ func rewrite(t testing.TB, change func(string) string) {
 	if changed == string(conf) {
 		return
 	}
-	// Other programs read it at any moment: it is whole or the one before.
+	// Other programs may read the file at any moment, so it is replaced as a whole.
 	require.NoError(t, os.WriteFile(config+".new", []byte(changed), 0o644))
 	require.NoError(t, os.Rename(config+".new", config))
 }
