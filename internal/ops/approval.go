@@ -16,24 +16,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// An Approval is one call that waits for a person outside of the surface it came
-// through, such as an agent's submission that an operator decides about in
-// Slack. It lies in the store: whoever asks, whoever shows it and whoever
-// decides may be three processes.
+// An Approval is one call that a person must decide on outside of the surface that the
+// call came through, such as an agent's submission that an operator approves in Slack.
+// The store keeps it, because the requester, the viewer and the approver may be three
+// processes.
 type Approval struct {
-	// ID names this request; the same call asked for again later has another one.
+	// ID names this request. A later request for the same call gets a new ID.
 	ID  string `json:"id"`
 	Op  string `json:"op"`
 	Who Caller `json:"who"`
-	// Why says what makes the approval needed, such as a policy's limit; empty
+	// Why says why the call needs an approval, such as a policy's limit. It is empty
 	// where every write of an agent needs one.
 	Why string `json:"why,omitempty"`
-	// Shown is what would be done, and Digest the SHA-256 of the script that would
-	// be submitted; empty where none would.
+	// Shown describes what the call would do. Digest is the SHA-256 of the script that
+	// the call would submit; it is empty where the call submits no script.
 	Shown  []view.Section `json:"shown"`
 	Digest string         `json:"digest,omitempty"`
 	At     time.Time      `json:"at"`
-	// Decided is who decided, Yes what and Reason why; zero while it waits.
+	// Decided names who decided, Yes is the decision and Reason its reason. All three
+	// are zero while the request waits.
 	Decided string    `json:"decided,omitempty"`
 	Yes     bool      `json:"yes,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
@@ -45,12 +46,12 @@ func (a Approval) Waits() bool { return a.Decided == "" }
 
 // The kinds of documents that approvals are kept as.
 const (
-	docApproval = "approval"         // a call's digest → the Approval
-	docDecided  = "approval_decided" // an Approval's ID → who was first to decide
+	docApproval = "approval"         // a call's digest → its Approval
+	docDecided  = "approval_decided" // an Approval's ID → the name of the first who decided
 )
 
-// approvalLife is how long a request waits for its decision, and how long an
-// approval may be used, where the configuration says nothing.
+// approvalLife is how long a request waits for its decision, and how long an approval
+// stays valid, unless the configuration says otherwise.
 const approvalLife = 24 * time.Hour
 
 // ApprovalsLast is how long a request waits for its decision.
@@ -61,7 +62,7 @@ func (s *Service) ApprovalsLast() time.Duration {
 	return approvalLife
 }
 
-// IsAgreed refuses a script that is not the one which was agreed to.
+// IsAgreed refuses a script other than the one that was agreed to.
 func (c *Call) IsAgreed(script string) error {
 	sum := sha256.Sum256([]byte(script))
 	if now := hex.EncodeToString(sum[:]); c.Agreed != "" && c.Agreed != now {
@@ -73,12 +74,12 @@ func (c *Call) IsAgreed(script string) error {
 	return nil
 }
 
-// Approved returns who has approved exactly this call, empty where nobody has: the caller,
-// the operation, every argument but the idempotency key, and the script of that
-// digest. The first call
-// leaves the request for whoever shows it, and so do calls
-// before the decision. An approval serves one call; a refusal is told once, as
-// an error, after which the same call is a new request.
+// Approved returns who has approved exactly this call, or "" where nobody has. The same
+// call means the same caller, operation, arguments (the idempotency key aside) and
+// script digest. The first call stores a request, which then waits for its decision;
+// repeated calls before the decision find the same request. An approval serves one
+// call. A refusal is returned as an error once; after that, the same call is a new
+// request.
 func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (by string, err error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -95,8 +96,9 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	case known && a.Waits():
 		return "", nil
 	case known:
-		// Of calls at once, one finds the decision, and one that finds nothing any more
-		// asks anew. Another may find that new request: it goes on waiting.
+		// Two equal calls may find the decision at the same time; only one of them
+		// takes it. The other one stores a new request. If this call took such a new
+		// request instead of the decision, it puts the request back.
 		var found Approval
 		taken, err := docs.Take(ctx, docApproval, key, now, &found)
 		switch {
@@ -118,7 +120,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
 }
 
-// Approvals lists the requests that wait, oldest first.
+// Approvals lists the requests that wait for a decision, in the order of their keys.
 func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -135,8 +137,8 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	return list, err
 }
 
-// Decide writes a person's decision down, once: the first one counts. by is who
-// decides, name how they are called where the decision is told, and reason why.
+// Decide stores a person's decision. Only the first decision on a request counts. by is
+// who decides, name is how the decision's readers know them, and reason is why.
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -180,10 +182,10 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	return a, nil
 }
 
-// mayDecide refuses the wrong person. What a limit holds back is decided by
-// another operator: four eyes are two users of the cluster, however many names
-// one of them has in Slack. An agent's call within the limits is its own person's
-// to decide too.
+// mayDecide refuses a person who may not decide. A request that a limit holds back
+// needs another operator: two people are two users of the cluster, however many names
+// one of them has in Slack. A person may also decide on the call of their own agent, as
+// long as no limit holds it back.
 func mayDecide(a Approval, by Caller) error {
 	own := by.User != "" && by.User == a.Who.User
 	switch {
@@ -195,8 +197,8 @@ func mayDecide(a Approval, by Caller) error {
 	return nil
 }
 
-// FourEyes refuses a decision of the person who asked: the same user of the
-// cluster, or somebody who is none and so may be the same.
+// FourEyes refuses a decision by the person who asked: by the same cluster user, or by
+// somebody without a cluster user, who could be the same person.
 func FourEyes(asked, by Caller) error {
 	switch by.User {
 	case "":
@@ -210,8 +212,8 @@ func FourEyes(asked, by Caller) error {
 	return nil
 }
 
-// callDigest names one call: who, what, every argument that decides what is
-// done, and the script that comes of them.
+// callDigest identifies one call by its caller, its operation, every argument except
+// the idempotency key, and the digest of its script.
 func callDigest(who Caller, op string, in any, script string) string {
 	args := map[string]any{}
 	raw, err := json.Marshal(in)
@@ -230,7 +232,7 @@ func callDigest(who Caller, op string, in any, script string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Docs is the part of the database that keeps small documents.
+// Docs returns the part of the database that keeps small documents.
 func (s *Service) Docs() (*store.Slack, error) {
 	if s.Store == nil {
 		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store", ZH: "没有可用的数据库"}}

@@ -10,25 +10,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// AuditIn chooses entries of the audit trail.
+// AuditIn selects entries of the audit trail.
 type AuditIn struct {
 	Limit int `json:"limit,omitempty" default:"50" help:"at most so many, newest first" zh:"最多显示的条数，最新的在前"`
 }
 
-// AuditOut is the entries, newest first.
+// AuditOut holds the entries, newest first.
 type AuditOut struct {
 	Entries []store.Entry `json:"entries"`
-	// Broken is the first entry that was changed after it was written; 0: none.
+	// Broken is the number of the first entry that was changed after it was written, 0
+	// where none was.
 	Broken int64 `json:"broken,omitempty"`
-	// Cut reports that entries at the end are gone, which the signed head beside the
-	// database knows.
+	// Cut reports that entries at the end are missing: the signed head beside the
+	// database knows later ones.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Found reports that the trail was tampered with.
+// Found reports whether somebody tampered with the trail.
 func (o AuditOut) Found() bool { return o.Broken != 0 || o.Cut }
 
-// AuditTrail is the operation audit.
+// AuditTrail returns the operation audit.
 func AuditTrail() Op {
 	return Define(Op{
 		Name: "audit", Effect: Read, Toolset: AdminSet,
@@ -59,7 +60,7 @@ func auditTrail(ctx context.Context, c *Call, in AuditIn) (AuditOut, error) {
 	return AuditOut{Entries: append([]store.Entry{}, entries...), Broken: broken, Cut: cut}, err
 }
 
-// View is one line an entry.
+// View draws one table row for each entry.
 func (o AuditOut) View(l lang.Lang) view.Doc {
 	var d view.Doc
 	if o.Broken != 0 {
@@ -71,7 +72,7 @@ func (o AuditOut) View(l lang.Lang) view.Doc {
 	t := &view.Table{Header: view.Columns(l, "when|who|as|where|what|job|agreed|result", "时间|谁|身份|来源|操作|作业|批准|结果"), Spare: []int{3, 2, 6}}
 	for _, e := range o.Entries {
 		who := e.Who
-		if e.Agent != "" { // the person comes first: the agent asked for them
+		if e.Agent != "" { // the person comes first, because the agent asked on the person's behalf
 			who += lang.Text{EN: ", by ", ZH: "，通过 "}.In(l) + e.Agent
 		}
 		t.Rows = append(t.Rows, []string{e.At.Format(time.DateTime), who, e.Owner, e.Surface, e.Op, e.Job, e.Agreed, e.Result})

@@ -10,23 +10,25 @@ import (
 	"sync"
 )
 
-// maxLine bounds one line of a batch; a longer one is answered with an error.
+// maxLine is the longest line of a batch, in bytes. A longer line gets an error as its
+// answer.
 const maxLine = 4 << 20
 
-// ByLine is a batch form that answers lines on all cores.
+// ByLine returns a batch form that answers lines in parallel on all cores.
 func ByLine(answer func([]byte) []byte) func(io.Reader, io.Writer) error {
 	return func(in io.Reader, out io.Writer) error { return eachLine(in, out, runtime.GOMAXPROCS(0), answer) }
 }
 
-// OneByOne is a batch form that answers a line when the one before is answered, for
-// whatever takes all cores by itself or asks a service.
+// OneByOne returns a batch form that answers one line after the other. It suits an
+// operation that uses all cores by itself or asks a service.
 func OneByOne(answer func([]byte) []byte) func(io.Reader, io.Writer) error {
 	return func(in io.Reader, out io.Writer) error { return eachLine(in, out, 1, answer) }
 }
 
-// eachLine answers lines by so many workers and keeps their order: a slot travels to
-// the writer in the order of reading and is filled by whichever worker is free. It
-// holds a bounded number of lines, and returns an error only where r or w fails.
+// eachLine answers the lines of r with the given number of workers and keeps their
+// order: each line travels to the writer in a slot, in reading order, and whichever
+// worker is free fills the slot. A bounded number of lines is in memory at a time.
+// eachLine returns an error only where reading r or writing w fails.
 func eachLine(r io.Reader, w io.Writer, workers int, answer func([]byte) []byte) error {
 	type slot struct {
 		line    []byte
@@ -59,7 +61,7 @@ func eachLine(r io.Reader, w io.Writer, workers int, answer func([]byte) []byte)
 				continue
 			}
 			_, failed = out.Write(append(text, '\n'))
-			if failed == nil && len(order) == 0 { // a reader at the other end of a pipe may wait for it
+			if failed == nil && len(order) == 0 { // the reader of a pipe may wait for this answer
 				failed = out.Flush()
 			}
 			if failed != nil {
@@ -102,8 +104,8 @@ reading:
 	return failed
 }
 
-// ReadLine reads one line with its end; of a line that is longer than limit it keeps
-// nothing and says so.
+// ReadLine reads one line, including its newline. Of a line longer than limit bytes it
+// keeps nothing and returns tooLong.
 func ReadLine(in *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -9,89 +9,91 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Surface is the door that a call came through.
+// A Surface is the interface that a call came through.
 type Surface string
 
-// The doors.
+// The surfaces.
 const (
 	Shell   Surface = "shell"
 	Chat    Surface = "chat"
 	Slack   Surface = "slack"
-	MCP     Surface = "mcp"      // stdio: the person who runs it
-	MCPHTTP Surface = "mcp-http" // a bearer's
+	MCP     Surface = "mcp"      // over stdio: the caller is the person who runs the process
+	MCPHTTP Surface = "mcp-http" // over HTTP: the caller is the bearer of a token
 	Web     Surface = "web"      // a browser that is signed in
-	Watcher Surface = "watcher"  // the product's own recovery
+	Watcher Surface = "watcher"  // this program itself, when it recovers a job
 )
 
-// A Caller is who asks, as far as it is proved.
+// A Caller is the person who asks, as far as their identity is proved.
 type Caller struct {
 	Surface Surface
-	// ID is the proved identity on that surface: team and user id in Slack, the
-	// token's subject over HTTP, the OS user elsewhere.
+	// ID is the proved identity on that surface: the team and user id in Slack, the
+	// token's subject over HTTP, and the OS user elsewhere.
 	ID string
-	// User is the cluster user that the caller acts as; empty: not linked, may
-	// read and ask only.
+	// User is the cluster user that the caller acts as. It is empty for a caller who is
+	// not linked to one; such a caller may only read and ask.
 	User string
 	// Operator may act on other people's jobs.
 	Operator bool
 	// ReadOnly refuses every effect but Read.
 	ReadOnly bool
-	// Agent names the agent that asks for its person, such as "claude-code".
+	// Agent names the agent that asks on its person's behalf, such as "claude-code".
 	Agent string
 }
 
-// A Call is one operation being carried out for one caller.
+// A Call is one operation, run for one caller.
 type Call struct {
 	*Service
 	Who  Caller
 	Lang lang.Lang
-	// Dir is where relative paths of the shell resolve; empty on other surfaces,
-	// which take absolute paths only.
+	// Dir is the folder against which relative paths of the shell resolve. It is empty
+	// on other surfaces, which accept absolute paths only.
 	Dir string
-	// Stdin is what "-" reads in the shell.
+	// Stdin is what the path "-" reads in the shell.
 	Stdin io.Reader
-	// Confirmed reports that a person has said yes to what would be asked.
+	// Confirmed reports that a person has answered the operation's question with yes.
 	Confirmed bool
-	// Agreed is the SHA-256, in hex, of the script that was agreed to: no other is
-	// submitted. Empty: none was shown.
+	// Agreed is the SHA-256, in hex, of the script that a person agreed to; no other
+	// script may be submitted. It is empty where nobody was shown a script.
 	Agreed string
-	// Shown is the Error.Shown of the question that Confirmed answers; empty: nothing
-	// of the kind was shown.
+	// Shown is the Error.Shown of the question that Confirmed answers. It is empty
+	// where the question had none.
 	Shown string
-	// AgreedBy is who said yes to it, where that was somebody else than the caller.
+	// AgreedBy names who agreed, where that was somebody other than the caller.
 	AgreedBy string
-	// AtEnd, where it is not nil, is given what is left to do once the answer is
-	// out.
+	// AtEnd, unless it is nil, receives the work that should run after the answer was
+	// sent.
 	AtEnd func(func() error)
-	// MayRead refuses a path that an agent named; nil: paths mean files in the
-	// shell only. What is found by a job's id is not asked about.
+	// MayRead refuses a path that an agent may not read. Where it is nil, only the
+	// shell may name paths. Files that a job's id leads to are not checked with it.
 	MayRead func(path string) error
-	// Roots are the folders that MayRead allows: what it allowed is opened by way
-	// of them.
+	// Roots are the folders that MayRead allows. Files below them are opened by way of
+	// the folder, so that no link leads out of it.
 	Roots  []string
-	effect Effect // of the operation that is carried out
-	// Progress is told of steps on long calls; nil is fine.
+	effect Effect // the effect of the running operation
+	// Progress receives the steps of a long call; it may be nil.
 	Progress func(done, total int, what string)
-	// Stream is given parts of an answer that comes bit by bit; nil: all of it comes at
-	// the end. Width is how many columns they have now; nil or 0: any number.
+	// Stream receives parts of an answer that arrives bit by bit; where it is nil, the
+	// whole answer comes at the end. Width returns the number of columns that the parts
+	// currently have; nil or 0 mean no limit.
 	Stream func(text string)
 	Width  func() int
-	// Emit is given parts of an answer as values, each as it comes; before Stream.
+	// Emit receives the same parts as values, each as it arrives. Where both are set,
+	// an operation uses Emit and not Stream.
 	Emit func(any)
 }
 
-// Step tells whoever waits how far a long call is.
+// Step reports how far a long call is.
 func (c *Call) Step(done, total int, what string) {
 	if c.Progress != nil {
 		c.Progress(done, total, what)
 	}
 }
 
-// stepPace is between two steps of work that tells of none itself.
+// stepPace is the interval at which During reports work that reports no steps itself.
 const stepPace = 5 * time.Second
 
-// During tells, every few seconds, that what is still going on, until done is
-// called.
+// During reports every few seconds that what is still going on, until the caller calls
+// done.
 func (c *Call) During(what string) (done func()) {
 	if c.Progress == nil {
 		return func() {}
@@ -114,22 +116,22 @@ func (c *Call) During(what string) (done func()) {
 	return func() { close(stop); told.Wait() }
 }
 
-// For is c as it carries o out, or the refusal of what the caller may not do
-// whatever the input is.
+// For returns c prepared to run o, and an error where the caller may not run o,
+// whatever the input.
 func (c *Call) For(o Op) (*Call, error) {
 	own := *c
 	own.effect = o.Effect
 	return &own, own.authorise(o)
 }
 
-// Reading is c as it looks something up beside an operation: a page's parts.
+// Reading returns c prepared to read only, such as for the parts of a page.
 func (c *Call) Reading() *Call {
 	own := *c
 	own.effect = Read
 	return &own
 }
 
-// authorise refuses what the caller may not do whatever the input is.
+// authorise refuses an operation that the caller may not run, whatever the input.
 func (c *Call) authorise(o Op) error {
 	if o.Effect == Read {
 		return nil
@@ -151,7 +153,8 @@ func (c *Call) authorise(o Op) error {
 	return nil
 }
 
-// audit writes down who changed what, and what came of it.
+// audit records who changed what, and the result. Operations that only read are not
+// recorded.
 func (c *Call) audit(ctx context.Context, o Op, in, out any, err error) {
 	if o.Effect == Read || c.Service == nil || c.Audit == nil {
 		return

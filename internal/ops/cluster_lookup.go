@@ -14,21 +14,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// OnCluster is the part of an input that says where.
+// OnCluster is the part of an input that names the cluster.
 type OnCluster struct {
 	Cluster string `json:"cluster,omitempty" kong:"-" help:"which cluster; the default one where it is left out" zh:"哪个集群；省略时为默认集群"`
 }
 
-// On names the cluster, as the flag that every command takes does.
+// On sets the cluster, as the flag --cluster does that every command takes.
 func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
 
-// WithoutSlurm is what somebody should know who looks for Slurm's jobs where it is not.
+// WithoutSlurm is the hint for somebody who looks for Slurm's jobs on a machine without
+// Slurm.
 var WithoutSlurm = lang.Text{
 	EN: "sbatch is not on the PATH, so only this machine's own jobs are looked at; for Slurm's: module load slurm",
 	ZH: "PATH 中没有 sbatch，因此只查看本机自己的作业；要查看 Slurm 的作业，请执行 module load slurm",
 }
 
-// Cluster is the back end that name means, the default one for "".
+// Cluster returns the back end of that name, and the default one for "". The back end
+// acts with the rights of the person who asks.
 func (c *Call) Cluster(name string) (Cluster, error) {
 	if name == "" {
 		if c.Unchosen && c.effect != Read && c.effect != "" {
@@ -47,13 +49,13 @@ func (c *Call) Cluster(name string) (Cluster, error) {
 	return c.actingAs(cl)
 }
 
-// NoJobIDError is the error of a word in the field job that is no job id, and what would
-// be one.
+// NoJobIDError returns the error about a word in the field job that is not a job id.
+// fix says what would be one.
 func NoJobIDError(word slurm.JobID, fix lang.Text) error {
 	return InputError("job", lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}.With(word), fix)
 }
 
-// Job asks the cluster for one job, in our words where it is not known.
+// Job asks the cluster for one job. An unknown job is an *Error.
 func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
 		return nil, slurm.Job{}, NoJobIDError(id, lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3"})
@@ -69,8 +71,9 @@ func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 	return cl, j, nil
 }
 
-// Look is one job as a reader may see it. All who only read share one question to the
-// cluster; while it does not answer, they get the job as it was last seen, with the time.
+// Look returns one job for reading. All readers share one question to the cluster;
+// while the cluster does not answer, they get the job as it was last seen, with the
+// time of that.
 func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
 	if c.effect != Read || cl.Kind() == "local" {
 		j, err = cl.Job(ctx, id)
@@ -79,7 +82,7 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 		if v := c.Views[cl.Name()]; v != nil {
 			ask = v.Job
 		}
-		j, err = soon(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func(slurm.Job) (slurm.Job, bool) {
+		j, err = answerOrLastSeen(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func(slurm.Job) (slurm.Job, bool) {
 			return slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
 		})
 	}
@@ -87,7 +90,7 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 	return j, err
 }
 
-// LookAll is Look for all jobs that pass f.
+// LookAll is Look for all jobs that match f.
 func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm.Job, error) {
 	if c.effect != Read || cl.Kind() == "local" {
 		return cl.Jobs(ctx, f)
@@ -96,21 +99,21 @@ func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm
 	if v := c.Views[cl.Name()]; v != nil {
 		ask = v.Jobs
 	}
-	return soon(ctx, c, cl, func(ctx context.Context) ([]slurm.Job, error) { return ask(ctx, f) }, func(got []slurm.Job) ([]slurm.Job, bool) {
+	return answerOrLastSeen(ctx, c, cl, func(ctx context.Context) ([]slurm.Job, error) { return ask(ctx, f) }, func(got []slurm.Job) ([]slurm.Job, bool) {
 		if len(got) > 0 {
-			return nil, false // the queue has answered, the accounts have not
+			return nil, false // the queue has answered; only the accounts have not
 		}
 		known := c.lastSeen(ctx, cl, f)
 		return known, known != nil
 	})
 }
 
-// SlurmError gives what a back end said its code, and the fix that Slurm's own
-// words ask for.
+// SlurmError turns an error of a back end into an *Error with its code, and with the
+// fix that Slurm's own words ask for. id names the job that was asked about.
 func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	if errors.Is(err, slurm.ErrNotFound) {
 		said := lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id)
-		if s, ok := errors.AsType[*slurm.Error](err); ok && s.Msg != slurm.ErrNotFound.Msg { // of a cluster without Slurm
+		if s, ok := errors.AsType[*slurm.Error](err); ok && s.Msg != slurm.ErrNotFound.Msg { // the message of a cluster without Slurm
 			said = lang.Text{EN: "job %s: %s", ZH: "作业 %s：%s"}.With(id, s.Msg)
 		}
 		if c.Unchosen {
@@ -130,7 +133,8 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	return e
 }
 
-// Capable is cl as something that can do more than every cluster; what names it.
+// Capable returns cl as a T, an interface that not every cluster implements. what names
+// the missing ability in the error.
 func Capable[T any](cl Cluster, what string) (T, error) {
 	t, ok := cl.(T)
 	if !ok {
@@ -141,14 +145,15 @@ func Capable[T any](cl Cluster, what string) (T, error) {
 	return t, nil
 }
 
-// A Surveyor is a cluster that tells of its nodes and partitions.
+// A Surveyor is a cluster that lists its nodes and partitions.
 type Surveyor interface {
 	Nodes(context.Context) ([]slurm.Node, error)
 	Partitions(context.Context) ([]slurm.Partition, error)
 }
 
-// PollPause is how often a cluster is asked: politely where others use it too, and
-// as often as it says where it is this process's own.
+// PollPause returns the pause between two questions to a cluster. A cluster that serves
+// only this process chooses its own; any other cluster is asked rarely, because others
+// use it too.
 func PollPause(cl Cluster) time.Duration {
 	if own, ok := cl.(interface{ AskEvery() time.Duration }); ok {
 		return own.AskEvery()
@@ -156,7 +161,7 @@ func PollPause(cl Cluster) time.Duration {
 	return 15 * time.Second
 }
 
-// SiteOf is the profile of the cluster that s goes to.
+// SiteOf returns the profile of the cluster that s goes to.
 func (c *Call) SiteOf(s job.Spec) job.Site {
 	if c.Sites == nil {
 		return job.Site{}

@@ -17,14 +17,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// DidYouMean is the fix of a word that is nearly one that is known.
+// DidYouMean is the fix for a word that is similar to a known one.
 var DidYouMean = lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}
 
 var forExample = lang.Text{EN: "for example: %s", ZH: "例如：%s"}
 
-// wordsError says what kong found in the contract's form. kong has no types for its
-// errors: a wrong value is found by typedValues, and for the rest kong is asked how
-// far it came.
+// wordsError turns an error of kong's into an *Error with the contract's code and
+// field. kong has no types for its errors: typedValue finds a wrong value, and for
+// everything else the context of the *kong.ParseError tells at which word kong stopped.
 func wordsError(o Op, model *kong.Application, words []string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -58,10 +58,10 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 	return e
 }
 
-// unknownFlagFix is what would work instead of a flag that o does not have.
+// unknownFlagFix returns what would work instead of a flag that o does not have.
 func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, otherwise lang.Text) lang.Text {
 	if _, takes := o.NewIn().(interface{ MegatronArgs() }); takes {
-		if fix := megatronsOwn(o, flag, words); fix.EN != "" {
+		if fix := megatronFlagFix(o, flag, words); fix.EN != "" {
 			return fix
 		}
 	}
@@ -72,29 +72,28 @@ func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, 
 	if meant := near.Word(name, flagNames(model), len(name)/3+2); meant != "" {
 		return DidYouMean.With("--" + meant)
 	}
-	if name == "json" || name == "yaml" { // as other programs have it
+	if name == "json" || name == "yaml" { // as other programs call it
 		return DidYouMean.With("--output " + name)
 	}
 	if freeText(model) {
 		return lang.Text{
 			EN: "what begins with a dash and is no flag goes after --, as: megatron-ops %s %s",
 			ZH: "以短横线开头而又不是选项的内容请写在 -- 之后，例如：megatron-ops %s %s",
-		}.With(o.Name, behindDashes(words, flag))
+		}.With(o.Name, withDashesBefore(words, flag))
 	}
 	return otherwise
 }
 
-// A typedValue reads a value as kong does, and says in the contract's form what is
-// wrong with it.
+// A typedValue reads a value as kong does, and describes a wrong value as an *Error.
 type typedValue struct{ mappers *kong.Registry }
 
-// A typedSwitch is a typedValue of a flag that needs no value.
+// A typedSwitch is a typedValue for a flag that needs no value.
 type typedSwitch struct{ typedValue }
 
 // IsBool tells kong that the flag may stand alone.
 func (typedSwitch) IsBool() bool { return true }
 
-// typedValues has kong read every value by a typedValue.
+// typedValues makes kong read every value with a typedValue.
 func typedValues() kong.Option {
 	value := typedValue{kong.NewRegistry().RegisterDefaults()}
 	options := []kong.Option{kong.TypeMapper(reflect.TypeFor[time.Duration](), value), kong.KindMapper(reflect.Bool, typedSwitch{value})}
@@ -116,7 +115,7 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 	given := ctx.Scan.Peek()
 	err := v.mappers.ForValue(target).Decode(ctx, target)
 	if err == nil {
-		return chosen(ctx.Value, target)
+		return checkChoice(ctx.Value, target)
 	}
 	name, example := ctx.Value.Name, ctx.Value.Tag.Get("ex")
 	if f := ctx.Value.Flag; f != nil {
@@ -124,7 +123,7 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 		if number := map[reflect.Kind]string{reflect.Int: "8", reflect.Float64: "2.5"}[target.Kind()]; example == "" {
 			example = number
 		}
-		if example = asFlag(name, cmp.Or(example, f.PlaceHolder, strings.ToUpper(ctx.Value.Name))); f.IsBool() {
+		if example = flagExample(name, cmp.Or(example, f.PlaceHolder, strings.ToUpper(ctx.Value.Name))); f.IsBool() {
 			example = name
 		}
 	}
@@ -142,9 +141,9 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 	return e
 }
 
-// asFlag is a flag with an example of the specification's: of a list the first, of a map
-// what one flag sets.
-func asFlag(name, example string) string {
+// flagExample returns a flag with an example value from the specification: the first element
+// of a list, and NAME=value of a map.
+func flagExample(name, example string) string {
 	switch {
 	case strings.HasPrefix(example, "["):
 		example, _, _ = strings.Cut(strings.Trim(example, "[]"), ", ")
@@ -161,14 +160,14 @@ func asFlag(name, example string) string {
 	return name + " " + example
 }
 
-// chosen refuses a value that is not among its choices.
-func chosen(v *kong.Value, target reflect.Value) error {
+// checkChoice refuses a value that is not among the choices of its flag.
+func checkChoice(v *kong.Value, target reflect.Value) error {
 	if v.Tag.Enum == "" {
 		return nil
 	}
 	if target.Kind() == reflect.Slice {
 		for i := range target.Len() {
-			if err := chosen(v, target.Index(i)); err != nil {
+			if err := checkChoice(v, target.Index(i)); err != nil {
 				return err
 			}
 		}
@@ -185,8 +184,8 @@ func chosen(v *kong.Value, target reflect.Value) error {
 	}
 }
 
-// behindDashes are words, for a shell, with the end of the flags before flag.
-func behindDashes(words []string, flag string) string {
+// withDashesBefore returns words, quoted for a shell, with "--" in front of flag.
+func withDashesBefore(words []string, flag string) string {
 	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
 	var out []string
 	for i, w := range words {
@@ -198,9 +197,9 @@ func behindDashes(words []string, flag string) string {
 	return strings.Join(out, " ")
 }
 
-// megatronsOwn says how to give a flag that is Megatron's, under whichever
-// name it was asked for, or nothing where it is none of Megatron's.
-func megatronsOwn(o Op, flag string, words []string) lang.Text {
+// megatronFlagFix returns how to give a flag that belongs to Megatron, also under a former
+// name of the flag, and "" for a flag that Megatron does not have.
+func megatronFlagFix(o Op, flag string, words []string) lang.Text {
 	name, why := flag, lang.Text{}
 	if to, ok := megatron.Renamed(flag); ok {
 		name, why = to, lang.Text{EN: " (%s is not its name there)", ZH: "（在那里不叫 %s）"}.With(flag)
@@ -226,7 +225,7 @@ func megatronsOwn(o Op, flag string, words []string) lang.Text {
 	}.With(why, o.Name, strings.Join(argv, " "), strings.Join(argv, ", "))
 }
 
-// fieldOf is the specification's path that a flag fills.
+// fieldOf returns the path in the specification that a flag fills.
 func fieldOf(flag string) string {
 	for _, nested := range []string{"container", "rdzv", "artifact", "retry"} {
 		if rest, ok := strings.CutPrefix(flag, nested+"-"); ok {
@@ -236,7 +235,7 @@ func fieldOf(flag string) string {
 	return strings.ReplaceAll(flag, "-", "_")
 }
 
-// kindWords are what a value of a type is, in words.
+// kindWords describes the values of a type in words.
 func kindWords(t reflect.Type) lang.Text {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():

@@ -13,26 +13,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Words fills in, a pointer that NewIn returned, from what a person typed after
-// the operation's name, in a shell or in Slack: the same words and flags in
-// both. The error is an *Error with the code BadInput.
+// Words fills in, a pointer that NewIn returned, from the words that a person typed
+// after the operation's name. The shell and Slack accept the same words and flags. The
+// error is an *Error with the code BadInput.
 //
-// kong reads the words because it takes its grammar from struct tags: the
-// struct that MCP and YAML fill is the one that flags fill.
+// kong reads the words because it takes its grammar from struct tags: the struct that
+// MCP and YAML fill is the one that flags fill.
 func (o Op) Words(in any, words []string) error {
 	parser, err := grammar(o.Name, in)
 	if err != nil {
 		return fmt.Errorf("ops: flags of %s: %w", o.Name, err)
 	}
-	given := joined(words)
+	given := joinQuotedValues(words)
 	if i := slices.Index(words, "--"); i >= 0 {
 		taker, ok := in.(interface{ AfterDashes([]string) })
 		switch {
 		case ok:
 			taker.AfterDashes(words[i+1:])
-			given = joined(words[:i])
+			given = joinQuotedValues(words[:i])
 		case freeText(parser.Model):
-			given = endFlags(parser.Model, joined(words[:i]), words[i+1:])
+			given = endFlags(parser.Model, joinQuotedValues(words[:i]), words[i+1:])
 		default:
 			return &Error{Code: BadInput, Field: "--", Message: lang.Text{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"}.With(o.Name), Fix: lang.Text{EN: "leave them out", ZH: "请去掉"}}
 		}
@@ -46,22 +46,23 @@ func (o Op) Words(in any, words []string) error {
 	return nil
 }
 
-// sentence reports whether a quoted text begins with a dash and is no flag: "--tp-comm-overlap
-// is slow, why".
+// sentence reports whether a word is a quoted text that begins with a dash but is not a
+// flag, such as "--tp-comm-overlap is slow, why".
 func sentence(word string) bool {
 	name, _, blank := strings.Cut(word, " ")
 	return blank && strings.HasPrefix(name, "-") && !strings.Contains(name, "=")
 }
 
-// freeText reports whether an argument of the operation is any text, such as a
-// question, which may well begin with a dash: its field has the tag "text".
+// freeText reports whether an argument of the operation accepts any text, such as a
+// question, which may begin with a dash. Such a field has the tag "text".
 func freeText(model *kong.Application) bool {
 	return slices.ContainsFunc(model.Positional, func(p *kong.Positional) bool { return p.Tag.Has("text") })
 }
 
-// endFlags puts the end of the flags where kong wants it: before the first word of
-// an argument of several, which stops there. A word right behind a flag may be the
-// flag's. An argument that takes flags for words needs no such end.
+// endFlags inserts the "--" that ends the flags where kong expects it: before the first
+// word of an argument that takes several words, because kong would stop there. A word
+// directly behind a flag may be the flag's value. An argument that accepts flags as
+// words needs no "--".
 func endFlags(model *kong.Application, before, after []string) []string {
 	if slices.ContainsFunc(model.Positional, func(p *kong.Positional) bool { return p.Passthrough }) {
 		return slices.Concat(before, after)
@@ -76,7 +77,7 @@ func endFlags(model *kong.Application, before, after []string) []string {
 	return slices.Concat(before[:start], []string{"--"}, before[start:], after)
 }
 
-// takesValue reports whether the word behind the flag may be its value.
+// takesValue reports whether the word behind flag may be its value.
 func takesValue(model *kong.Application, flag string) bool {
 	if strings.Contains(flag, "=") {
 		return false
@@ -91,9 +92,10 @@ func takesValue(model *kong.Application, flag string) bool {
 	return true
 }
 
-// joined writes a flag and a value of several words as one: a quoted text that
-// begins with a dash, such as Megatron's own command line, is no flag.
-func joined(words []string) []string {
+// joinQuotedValues merges a flag and its value into "flag=value" where the value is a quoted text
+// of several words that begins with a dash, such as Megatron's own command line. kong
+// would take that text for a flag.
+func joinQuotedValues(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -117,27 +119,27 @@ func grammar(name string, in any) (*kong.Kong, error) {
 	)
 }
 
-// A Param is one flag or argument of an operation, as help and docs show it.
+// A Param is one flag or argument of an operation, for help and docs.
 type Param struct {
-	// Name is the flag without dashes, or the argument's name.
+	// Name is the flag without its dashes, or the argument's name.
 	Name string
-	// Short is the one-letter form, 0 where there is none.
+	// Short is the one-letter form, 0 where the flag has none.
 	Short    rune
 	Arg      bool
 	Required bool
-	// Job says that the value is a job's id, JobOrPath that it may be one, and
-	// Several that the argument takes all words that are left.
+	// Job reports that the value is a job's id, JobOrPath that the value may be one,
+	// and Several that the argument takes all remaining words.
 	Job, JobOrPath, Several bool
 	Type                    string
 	Enum                    []string
 	Help                    lang.Text
 }
 
-// Params are o's flags and arguments, arguments first, as the struct has them.
+// Params returns o's arguments and then its flags, each in the order of the struct.
 func (o Op) Params() []Param {
 	parser, err := grammar(o.Name, o.NewIn())
 	if err != nil {
-		panic(err) // a wrong tag: found by the first test that walks the table
+		panic(err) // a wrong struct tag; the first test that walks the table finds it
 	}
 	var ps []Param
 	for _, a := range parser.Model.Positional {

@@ -119,9 +119,9 @@ func TestTextMayBeginWithADash(t *testing.T) {
 		require.Equal(t, c.want, fmt.Sprint(in.Top, " ", in.All, " ", strings.Join(in.Words, " ")))
 	}
 	// A quoted command line is a flag's value, though it begins with a dash.
-	require.Equal(t, []string{"--args=--bf16 --tp 2", "x"}, joined([]string{"--args", "--bf16 --tp 2", "x"}))
+	require.Equal(t, []string{"--args=--bf16 --tp 2", "x"}, joinQuotedValues([]string{"--args", "--bf16 --tp 2", "x"}))
 	for _, words := range [][]string{{"--args", "--bf16"}, {"-a", "--bf16 x"}, {"--args=1", "--bf16 x"}, {"--args", "bf16 x"}, {"--args"}, {"a", "-b c"}} {
-		require.Equal(t, words, joined(words))
+		require.Equal(t, words, joinQuotedValues(words))
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Code says, for machines, what kind of error it is.
+// A Code tells a program what kind of error it is.
 type Code string
 
-// The codes, in the words of the contract.
+// The codes, as the contract names them.
 const (
 	BadInput   Code = "bad_input"
 	Failed     Code = "failed"
@@ -22,7 +22,7 @@ const (
 	Preflight  Code = "preflight"
 )
 
-// ExitCode is the shell's exit code for c.
+// ExitCode returns the shell's exit code for c.
 func (c Code) ExitCode() int {
 	switch c {
 	case BadInput:
@@ -41,32 +41,32 @@ func (c Code) ExitCode() int {
 // languages.
 type Error struct {
 	Code Code
-	// Field is the specification's path, such as "container.image"; empty where no
-	// field is to blame.
+	// Field is the field's path in the specification, such as "container.image". It is
+	// empty where no field is to blame.
 	Field string
-	// Message says what is wrong, Fix what would work.
+	// Message says what is wrong, and Fix what would work.
 	Message lang.Text
 	Fix     lang.Text
-	// Confirm marks a refusal that a confirmation would lift: the caller's surface
-	// asks its person.
+	// Confirm marks a refusal that a confirmation would lift: the surface asks its
+	// person and calls again.
 	Confirm bool
-	// Shown names what the question shows besides a script, such as the files that
-	// would be changed: a yes is for that alone, and comes back as Call.Shown.
+	// Shown identifies what the question shows besides a script, such as the files that
+	// would be changed. A yes applies to that alone, and comes back as Call.Shown.
 	Shown string
-	// Details are what the message is about, a line each, such as the files that would
-	// be changed.
+	// Details list what the message is about, one line each, such as the files that
+	// would be changed.
 	Details []lang.Text
-	// More are further errors of the same input.
+	// More holds further errors of the same input.
 	More []*Error
 }
 
-// Error puts the field before the message, in English: this is for logs.
+// Error returns the field and the message in English, for logs.
 func (e *Error) Error() string { return e.Line(lang.EN) }
 
-// Said is e in both languages.
+// Said returns e in both languages.
 func (e *Error) Said() lang.Text { return lang.Text{EN: e.Line(lang.EN), ZH: e.Line(lang.ZH)} }
 
-// Line is the message in l, after the field.
+// Line returns the message in l, with the field in front.
 func (e *Error) Line(l lang.Lang) string {
 	said := e.Message.In(l)
 	switch {
@@ -78,8 +78,8 @@ func (e *Error) Line(l lang.Lang) string {
 	return e.Field + ": " + said
 }
 
-// A SpokenError is an error as a program reads it, in one language, under the
-// contract's names.
+// A SpokenError is an error for a program: in one language, under the names of the
+// contract.
 type SpokenError struct {
 	Code    Code          `json:"code"`
 	Field   string        `json:"field,omitempty"`
@@ -89,7 +89,7 @@ type SpokenError struct {
 	More    []SpokenError `json:"more,omitempty"`
 }
 
-// In is e in l, for a program.
+// In returns e in l, for a program.
 func (e *Error) In(l lang.Lang) SpokenError {
 	s := SpokenError{Code: e.Code, Field: e.Field, Message: e.Message.In(l), Fix: e.Fix.In(l)}
 	for _, d := range e.Details {
@@ -104,7 +104,8 @@ func (e *Error) In(l lang.Lang) SpokenError {
 // MarshalJSON writes e in English.
 func (e *Error) MarshalJSON() ([]byte, error) { return json.Marshal(e.In(lang.EN)) }
 
-// AsError returns err as an *Error; one that is not becomes Failed.
+// AsError returns err as an *Error. An error of another type becomes one with the code
+// Failed.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil
@@ -115,19 +116,19 @@ func AsError(err error) *Error {
 	return &Error{Code: Failed, Message: lang.Said(err)}
 }
 
-// InputError is an error of what was given: its field, what is wrong, and what
-// would work.
+// InputError returns an error about the input: its field, what is wrong, and what would
+// work.
 func InputError(field string, message, fix lang.Text) *Error {
 	return &Error{Code: BadInput, Field: field, Message: message, Fix: fix}
 }
 
-// NotFoundError is an error of something that is not there.
+// NotFoundError returns an error about something that does not exist.
 func NotFoundError(field string, message, fix lang.Text) *Error {
 	return &Error{Code: NotFound, Field: field, Message: message, Fix: fix}
 }
 
-// FieldErrors turns what the specification says of its fields into one error:
-// the first field, and the others with it.
+// FieldErrors turns the errors that the job package found in a specification's fields
+// into one *Error: the first field's, with the others in More.
 func FieldErrors(err error) error {
 	var all []*Error
 	for _, f := range job.AsFieldErrors(err) {

@@ -9,7 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// counted are the things that are counted: one of them, and several.
+// counted maps a thing's name to its text for exactly one and its text for any other
+// number.
 var counted = map[string][2]lang.Text{
 	"node":    {{EN: "%d node", ZH: "%d 个节点"}, {EN: "%d nodes", ZH: "%d 个节点"}},
 	"GPU":     {{EN: "%d GPU", ZH: "%d 块 GPU"}, {EN: "%d GPUs", ZH: "%d 块 GPU"}},
@@ -23,7 +24,7 @@ var counted = map[string][2]lang.Text{
 	"warning": {{EN: "%d warning", ZH: "%d 个警告"}, {EN: "%d warnings", ZH: "%d 个警告"}},
 }
 
-// Counted is "1 node", "2 nodes": what is one of the words that are known here.
+// Counted returns "1 node" or "2 nodes". what must be a key of counted.
 func Counted(n int, what string) lang.Text {
 	forms := counted[what]
 	if n == 1 {
@@ -32,7 +33,7 @@ func Counted(n int, what string) lang.Text {
 	return forms[1].With(n)
 }
 
-// Duration is seconds as Slurm prints them: 1-02:03:04, 02:03:04, 03:04.
+// Duration formats seconds as Slurm does: 1-02:03:04, 02:03:04, 03:04.
 func Duration(s int64) string {
 	d, h, m, s := s/86400, s/3600%24, s/60%60, s%60
 	switch {
@@ -44,12 +45,12 @@ func Duration(s int64) string {
 	return fmt.Sprintf("%02d:%02d", m, s)
 }
 
-// Span is a time as people say it, in its two largest units.
+// Span formats a duration as people say it, in its two largest units.
 func Span(d time.Duration) lang.Text {
 	return lang.Text{EN: span(d, lang.EN), ZH: span(d, lang.ZH)}
 }
 
-// timeUnits are the units of a span, the largest first.
+// timeUnits are the units of a span, largest first.
 var timeUnits = []struct {
 	of   time.Duration
 	name lang.Text
@@ -66,21 +67,22 @@ func span(d time.Duration, l lang.Lang) string {
 		i++
 	}
 	said := fmt.Sprintf("%d %s", d/timeUnits[i].of, timeUnits[i].name.In(l))
-	if rest := d % timeUnits[i].of; i+1 < seconds && rest >= timeUnits[i+1].of { // nobody acts on the seconds of minutes
+	if rest := d % timeUnits[i].of; i+1 < seconds && rest >= timeUnits[i+1].of { // nobody needs the seconds beside minutes
 		said += fmt.Sprintf(" %d %s", rest/timeUnits[i+1].of, timeUnits[i+1].name.In(l))
 	}
 	return said
 }
 
-// Hours writes hours, or GPU hours, in full: 0.25, 16, 12288, 5376000.
+// Hours formats hours, or GPU hours, without an exponent and with at most two decimals:
+// 0.25, 16, 12288, 5376000.
 func Hours(h float64) string { return strconv.FormatFloat(math.Round(h*100)/100, 'f', -1, 64) }
 
-// Bytes is a size as people read it, in binary units as disks' quotas and du -h are.
+// Bytes formats a size for people, in the binary units that disk quotas and du -h use.
 func Bytes(n int64) string {
 	const unit = 1024
 	size, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
-	for size >= unit-0.05 && i < len(names)-1 { // 1023.96 is said as 1024.0
+	for size >= unit-0.05 && i < len(names)-1 { // 1023.96 would be printed as 1024.0
 		size, i = size/unit, i+1
 	}
 	if i == 0 {

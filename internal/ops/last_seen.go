@@ -13,28 +13,30 @@ import (
 )
 
 const (
-	// patience is how long a reader waits for a cluster of which something is known
-	// anyhow; Slurm's own commands wait for ten seconds and more. Who has seen it a
-	// moment ago waits less long than who knows it from the store.
+	// patience is how long a reader waits for a cluster before it gets what the view in
+	// this process saw last; patienceStore is how long where only the store knows the
+	// cluster, whose copy is older. Slurm's own commands wait for ten seconds and more.
 	patience      = 2 * time.Second
 	patienceStore = 5 * time.Second
-	// questionLimit ends a question that goes on for others.
+	// questionLimit ends a question to the cluster that continues for other readers.
 	questionLimit = time.Minute
-	// keptFor is how long what a cluster showed last is of use.
+	// keptFor is how long the store keeps what a cluster showed last.
 	keptFor = 7 * 24 * time.Hour
 )
 
 // docLastSeen is the kind of document that holds what a cluster showed last.
 const docLastSeen = "last-seen"
 
-// A lastSeen is what a cluster showed, for when it does not answer.
+// A lastSeen is the stored copy of a cluster's jobs, for times when the cluster does
+// not answer.
 type lastSeen struct {
 	At   time.Time
 	Jobs []byte // JSON, compressed
 }
 
-// KeepLastSeen writes down what the view of a cluster saw last, unless that is
-// what was written before, which was seen at since; it returns when it was seen.
+// KeepLastSeen stores the jobs that the view of a cluster saw last, unless the store
+// already has them: since is when the stored ones were seen. KeepLastSeen returns when
+// the jobs that are now stored were seen.
 func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time) (time.Time, error) {
 	v := s.Views[name]
 	if v == nil {
@@ -56,8 +58,9 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 	return at, docs.Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
 }
 
-// RecallLastSeen hands each view what its cluster showed to the process before, so
-// that nobody reads it from the store at each look. It returns when that was seen.
+// RecallLastSeen gives each view the jobs that its cluster showed to an earlier
+// process, so that readers need not load them from the store each time. It returns when
+// each cluster's jobs were seen.
 func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, error) {
 	seen := map[string]time.Time{}
 	docs, err := s.Docs()
@@ -76,7 +79,7 @@ func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, err
 	return seen, errors.Join(failed...)
 }
 
-// readLastSeen is what the store holds of a cluster's last answer, and when it came.
+// readLastSeen loads a cluster's jobs from the store, and when they were seen.
 func readLastSeen(ctx context.Context, docs *store.Slack, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
 	var kept lastSeen
 	if ok, err := docs.Get(ctx, docLastSeen, cluster, now, &kept); err != nil || !ok {
@@ -90,8 +93,8 @@ func readLastSeen(ctx context.Context, docs *store.Slack, cluster string, now ti
 	return jobs, kept.At, err == nil, err
 }
 
-// lastSeen is what cl showed last of the jobs that pass f, to this process or to
-// the server that shares its store; none where nothing is known.
+// lastSeen returns the jobs that match f as cl last showed them to this process, or to
+// the server that shares the store; nil where nothing is known.
 func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm.Job {
 	f.Since = time.Time{}
 	if v := c.Views[cl.Name()]; v != nil {
@@ -119,14 +122,14 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 	return jobs
 }
 
-// soon is the answer of ask. Where the cluster cannot be reached, or takes longer than a
-// person waits, it is the answer of known, if that knows something. known is given what
-// ask returned beside its error.
-func soon[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func(T) (T, bool)) (got T, err error) {
+// answerOrLastSeen returns the answer of ask. Where the cluster cannot be reached, or
+// takes longer than a person waits, it returns the answer of known instead, if known
+// has one. known receives what ask returned beside its error.
+func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func(T) (T, bool)) (got T, err error) {
 	wait := patienceStore
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if c.Views[cl.Name()] != nil { // others wait for the same answer: it is not broken off
+	if c.Views[cl.Name()] != nil { // other readers wait for the same answer, so this reader's end must not cancel the question
 		wait = patience
 		asking, cancel = context.WithTimeout(context.WithoutCancel(ctx), questionLimit)
 	}

@@ -10,24 +10,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Notice is something that a job's people should hear of besides its states:
-// an alarm, a kill switch that somebody threw. It waits in the store until
-// whoever shows such takes it; where nobody does, it ends after a day.
+// A Notice is a message for a job's people besides the job's states, such as an alarm
+// or a kill switch that somebody threw. It waits in the store until a surface that
+// shows notices takes it, and expires after a day.
 type Notice struct {
-	// Key names the notice for good: the same one told again is shown once.
+	// Key identifies the notice: a notice with the same key is shown once.
 	Key     string      `json:"key"`
 	Cluster string      `json:"cluster"`
 	Job     slurm.JobID `json:"job"`
-	// Owner is whose job it is, to be told where nobody follows the job.
+	// Owner is the job's owner, who is told where nobody follows the job.
 	Owner string `json:"owner,omitempty"`
-	// By is who brought it about, as a surface's ID; they are not called for it.
+	// By is who caused the notice, as a surface's ID. That person is not mentioned.
 	By    string    `json:"by,omitempty"`
 	Title lang.Text `json:"title"`
 	Text  lang.Text `json:"text,omitzero"`
-	// Alarm says that the person should be called, quiet hours or not wanting to be
-	// called aside.
+	// Alarm says that the person should be mentioned, even in their quiet hours and
+	// where they prefer not to be mentioned.
 	Alarm bool `json:"alarm,omitempty"`
-	// Operators says that it is for them, in their channel, and not for a job's
+	// Operators says that the notice is for the operators' channel, and not for a job's
 	// people.
 	Operators bool      `json:"operators,omitempty"`
 	At        time.Time `json:"at"`
@@ -38,7 +38,7 @@ const docNotice = "notice" // a digest of the key → the Notice
 // noticeLife is how long a notice waits to be shown.
 const noticeLife = 24 * time.Hour
 
-// Notify leaves n for a job's people.
+// Notify stores n for a job's people.
 func (s *Service) Notify(ctx context.Context, n Notice) error {
 	docs, err := s.Docs()
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Service) Notify(ctx context.Context, n Notice) error {
 	return docs.Put(ctx, docNotice, noticeKey(n.Key), n, s.Now().Add(noticeLife))
 }
 
-// Notices lists what waits to be shown.
+// Notices lists the notices that wait to be shown.
 func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
 	return list, err
 }
 
-// Noticed forgets a notice that was shown.
+// Noticed deletes a notice that was shown.
 func (s *Service) Noticed(ctx context.Context, n Notice) error {
 	docs, err := s.Docs()
 	if err != nil {

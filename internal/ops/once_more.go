@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// onceMore are words for running a job once more. None is a command: two commands do it,
-// and they differ.
+// onceMore holds words that ask to run a job once more. None of them is a command,
+// because two commands do it in different ways.
 var onceMore = map[string]bool{
 	"retry": true, "rerun": true, "resubmit": true, "restart": true, "重试": true, "重跑": true, "重新提交": true, "重新运行": true,
 }
@@ -16,11 +16,11 @@ var onceMore = map[string]bool{
 // A Rerun is a command that runs a job once more.
 type Rerun struct {
 	Command string
-	Does    lang.Text // behind the command
+	Does    lang.Text // what the command does, as a phrase that follows it
 }
 
-// OnceMore are the commands that words ask for which run a job once more: as a new job, and
-// under its id. Other words have none.
+// OnceMore returns the commands that run a job once more, as a new job and under its
+// old id, where words ask for that; nil for other words.
 func OnceMore(words []string) []Rerun {
 	if len(words) == 0 || len(words) > 2 || !onceMore[strings.ToLower(words[0])] {
 		return nil

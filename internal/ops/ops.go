@@ -16,19 +16,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
-// An Effect says what an operation does to the world.
+// An Effect says what an operation changes.
 type Effect string
 
-// The effects. Read changes nothing; Write makes or changes something of the
-// caller's; Destructive ends something that cannot be had back.
+// The effects. Read changes nothing; Write creates or changes something of the
+// caller's; Destructive ends something that cannot be restored.
 const (
 	Read        Effect = "read"
 	Write       Effect = "write"
 	Destructive Effect = "destructive"
 )
 
-// A Toolset groups operations, so that an agent or an operator can offer some
-// of them only.
+// A Toolset is a group of operations. An agent or an operator can offer some groups
+// only.
 type Toolset string
 
 // The toolsets.
@@ -47,43 +47,42 @@ type Op struct {
 	Name    string
 	Effect  Effect
 	Toolset Toolset
-	// Core operations are in the listing that an agent sees by default.
+	// Core operations are in the list of tools that an agent sees by default.
 	Core bool
-	// Idempotent reports whether a second, equal call changes nothing more, of one
-	// that does not only read.
+	// Idempotent reports that a second, equal call changes nothing more. It says
+	// nothing about an operation that only reads.
 	Idempotent bool
-	// Closed reports that the operation asks nothing outside of this process: no
+	// Closed reports that the operation uses nothing outside of this process: no
 	// cluster, no network.
 	Closed bool
-	// Summary is one line; Help says when to use the operation and when not.
+	// Summary is one line. Help says when to use the operation and when not to.
 	Summary lang.Text
 	Help    lang.Text
-	// Example is what one would type after the program's name.
-	Example string
-	// Examples are further ones, for the help.
+	// Example is a command line without the program's name. Examples are further ones.
+	Example  string
 	Examples []string
-	// Batch answers JSON Lines, in order, one answer a line; nil where the
-	// operation has no batch form.
+	// Batch answers JSON Lines in their order, one line with one line. It is nil where
+	// the operation has no batch form.
 	Batch func(io.Reader, io.Writer) error
 
 	in, out reflect.Type
 	run     func(context.Context, *Call, any) (any, error)
 }
 
-// NewIn returns a pointer to a zero input struct of o. Its fields carry json
-// names, help texts and flag tags: one struct serves YAML, flags, Slack words
-// and MCP arguments.
+// NewIn returns a pointer to a zero input struct of o. Its fields carry JSON names,
+// help texts and flag tags: one struct serves YAML, flags, Slack's words and MCP's
+// arguments.
 func (o Op) NewIn() any { return reflect.New(o.in).Interface() }
 
-// In is the type of o's input struct.
+// In returns the type of o's input struct.
 func (o Op) In() reflect.Type { return o.in }
 
-// Out is the type of o's output struct.
+// Out returns the type of o's output struct.
 func (o Op) Out() reflect.Type { return o.out }
 
-// Run carries the operation out for c. The input is what NewIn returned,
-// filled. The error is an *Error wherever a user can do something about it; a
-// partial answer may come with an error.
+// Run runs the operation for c. in is what NewIn returned, filled. The error is an
+// *Error wherever a user can do something about it. A partial answer may come with an
+// error.
 func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 	v := reflect.ValueOf(in)
 	if v.Kind() != reflect.Pointer || v.Type().Elem() != o.in {
@@ -99,14 +98,14 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 	out, err = o.run(ctx, c, v.Elem().Interface())
 	if o.Effect != Read && c.Service != nil {
 		for _, view := range c.Views {
-			view.Changed() // even a refusal may have come half-way
+			view.Changed() // even a refused call may have changed something before it was refused
 		}
 	}
 	c.audit(ctx, o, in, out, err)
 	return out, err
 }
 
-// Define ties a typed function to its row.
+// Define connects a typed function with its row of the table.
 func Define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)) Op {
 	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	o.run = func(ctx context.Context, c *Call, in any) (any, error) {
@@ -115,6 +114,6 @@ func Define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)
 	return o
 }
 
-// A Finder is an output that may have found something wrong; the shell then
-// exits with 3.
+// A Finder is an output that can report that the operation found something wrong. The
+// shell then exits with 3.
 type Finder interface{ Found() bool }

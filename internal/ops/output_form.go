@@ -5,11 +5,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// FileName is how a path or a log's name reads, as Slurm writes it with % too.
+// FileName matches a path or a log's name, also with the % patterns of Slurm.
 var FileName = lazy.New(`[/%]|\.(log|out|err|txt)(\.(gz|zst))?$`)
 
-// OutputError is the error of a form that no answer has. A file is what sbatch's
-// --output names.
+// OutputError returns the error about an unknown output format. Where form looks like a
+// file, the fix explains the difference to sbatch's --output.
 func OutputError(form string) *Error {
 	e := InputError("output", lang.Text{EN: "output %q is not known", ZH: "不支持输出格式 %q"}.With(form), lang.Text{EN: "--output text, json or yaml", ZH: "--output text、json 或 yaml"})
 	if FileName.MatchString(form) {

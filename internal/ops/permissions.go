@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// OwnHands reports whether this process runs as the person who asks, and not as a server
-// that acts for people.
+// OwnHands reports whether this process runs as the person who asks, rather than as a
+// server that acts for people.
 func (c *Call) OwnHands() bool {
 	switch c.Who.Surface {
 	case Shell, Chat, MCP:
@@ -17,8 +17,8 @@ func (c *Call) OwnHands() bool {
 	return c.Who.User != "" && c.Who.User == c.Self
 }
 
-// actingAs is cl with the rights of the person who asks, where a server is to change
-// something for them.
+// actingAs returns cl with the rights of the person who asks, where a server changes
+// something on that person's behalf.
 func (c *Call) actingAs(cl Cluster) (Cluster, error) {
 	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Web || c.Who.Surface == Watcher
 	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {
@@ -38,7 +38,8 @@ func (c *Call) actingAs(cl Cluster) (Cluster, error) {
 	return as, nil
 }
 
-// MayChange refuses what Slurm itself would refuse: another person's job.
+// MayChange refuses a change that Slurm itself would refuse: one to another person's
+// job. Operators may make it.
 func (c *Call) MayChange(j slurm.Job) error {
 	if j.User == "" || j.User == c.Who.User || c.Who.Operator {
 		return nil
@@ -50,15 +51,15 @@ func (c *Call) MayChange(j slurm.Job) error {
 	}
 }
 
-// IsLogin reports whether word can be a user's name: nothing that an option, a
-// list or a pattern could be made of.
+// IsLogin reports whether word can be a user's name. It rejects anything that could be
+// part of an option, a list or a pattern.
 func IsLogin(word string) bool {
 	return word != "" && len(word) <= 64 && word[0] != '-' && !strings.ContainsFunc(word, func(r rune) bool {
 		return r != '_' && r != '-' && r != '.' && r != '$' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }
 
-// AsOwner is cl as the owner of what is to be changed there.
+// AsOwner returns cl with the rights of owner, whose job is to be changed there.
 func (c *Call) AsOwner(cl Cluster, owner string) (Cluster, error) {
 	if owner == c.Self && c.Self != "" {
 		return c.Clusters[cl.Name()], nil
@@ -73,9 +74,9 @@ func (c *Call) AsOwner(cl Cluster, owner string) (Cluster, error) {
 	return as, nil
 }
 
-// Changing is the cluster to change j on. An operator who asks through a server
-// acts on another person's job as that person: Slurm knows nothing of our
-// operators. The audit names who asked.
+// Changing returns the cluster through which j is to be changed. An operator who asks
+// through a server acts on another person's job as that person, because Slurm does not
+// know this program's operators. The audit trail names who asked.
 func (c *Call) Changing(cl Cluster, j slurm.Job) (Cluster, error) {
 	if err := c.MayChange(j); err != nil {
 		return nil, err

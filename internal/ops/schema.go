@@ -13,10 +13,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Schema is the part of JSON Schema 2020-12 that the table needs. Properties
-// keep the order of the struct, because people and models read them from the top.
+// A Schema is the part of JSON Schema 2020-12 that the table of operations needs.
+// Properties keep the order of the struct, because people and models read them from the
+// top.
 type Schema struct {
-	// Type is empty where any JSON value will do.
+	// Type is empty where any JSON value is valid.
 	Type        string
 	Nullable    bool
 	Description string
@@ -26,9 +27,9 @@ type Schema struct {
 	Items       *Schema
 	Properties  []Property
 	Required    []string
-	// Values describes the values of an object whose keys are free.
+	// Values describes the values of an object with arbitrary keys.
 	Values *Schema
-	// Closed refuses properties that are not listed.
+	// Closed rejects properties that are not listed.
 	Closed bool
 }
 
@@ -56,8 +57,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		return nil
 	}
 	if s.Nullable && s.Type != "" {
-		// Two branches rather than a list of types: some clients map a schema onto a
-		// dialect in which a type is one word.
+		// Two branches are used instead of a list of types, because some clients map a
+		// schema onto a dialect in which a type is one word.
 		one := *s
 		one.Nullable, one.Description = false, ""
 		if s.Description != "" {
@@ -127,8 +128,8 @@ func (ps properties) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// marshalPlain is json.Marshal without the escapes that only HTML needs: a
-// schema's words are read as they are.
+// marshalPlain is json.Marshal without HTML escapes, so that a schema's texts stay
+// readable.
 func marshalPlain(v any) ([]byte, error) {
 	if s, ok := v.(*Schema); ok {
 		return s.MarshalJSON()
@@ -152,16 +153,16 @@ func (s *Schema) Property(name string) *Schema {
 	return nil
 }
 
-// InputSchema describes o's input struct whole. It is closed: an argument that
-// it does not name is a mistake.
+// InputSchema describes o's input struct completely. The schema is closed: an argument
+// that it does not name is a mistake.
 func (o Op) InputSchema() *Schema { return schemaOf(o.in, input) }
 
-// OutputSchema describes o's output. It is open, so that a later version may
-// say more.
+// OutputSchema describes o's output. The schema is open, so that a later version may
+// add properties.
 func (o Op) OutputSchema() *Schema { return schemaOf(o.out, output) }
 
-// A direction says whether a schema is of what comes in or of what goes out:
-// what comes in is required only where its tags say so.
+// A direction says whether a schema describes an input or an output. A property of an
+// input is required only where its tags say so.
 type direction bool
 
 // The directions.
@@ -170,7 +171,8 @@ const (
 	output direction = true
 )
 
-// schemaOf returns the schema of a Go type as encoding/json and the tags see it.
+// schemaOf returns the schema of a Go type, as encoding/json and the struct tags see
+// it.
 func schemaOf(t reflect.Type, d direction) *Schema {
 	return describe(t, d, map[reflect.Type]bool{})
 }
@@ -251,8 +253,8 @@ func describeStruct(t reflect.Type, d direction, seen map[reflect.Type]bool) *Sc
 	return s
 }
 
-// typedDefault reads a tag's default in the type of its property; nil where
-// the schema cannot say it.
+// typedDefault reads a tag's default as a value of the property's type. It returns nil
+// where the schema cannot express the default.
 func typedDefault(word, typ string) any {
 	if typ == "string" {
 		return word
@@ -286,22 +288,19 @@ type field struct {
 	omit     bool // left out of the output when empty
 }
 
-// fieldsOf lists what encoding/json would read and write of struct t, embedded
-// structs flattened, in order.
+// fieldsOf lists the fields that encoding/json would read and write of struct t, in
+// order, with embedded structs flattened.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if sf.Anonymous && name == "" {
-			et := sf.Type
-			if et.Kind() == reflect.Struct {
-				for _, f := range fieldsOf(et) {
-					f.index = append([]int{i}, f.index...)
-					all = append(all, f)
-				}
-				continue
+		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
+			for _, f := range fieldsOf(sf.Type) {
+				f.index = append([]int{i}, f.index...)
+				all = append(all, f)
 			}
+			continue
 		}
 		if !sf.IsExported() || name == "-" {
 			continue
@@ -327,9 +326,9 @@ func fieldsOf(t reflect.Type) []field {
 	return all
 }
 
-// Only keeps the properties that names lists, in that order, and opens the
-// schema: what is left out is still allowed. It serves an agent's listing, in
-// which every property costs its reader.
+// Only returns a schema with only the properties in names, in that order. The schema is
+// open: the other properties are still allowed. It is for an agent's list of tools, in
+// which every property costs tokens.
 func (s *Schema) Only(names ...string) *Schema {
 	short := *s
 	short.Properties, short.Closed = nil, false

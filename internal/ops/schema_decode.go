@@ -17,13 +17,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Decode reads one JSON object into the struct that into points to, by the
-// field names of its schema and by nothing looser: encoding/json alone would
-// take "JOB" for "job", the last of two equal keys, and would say "cannot
-// unmarshal number into Go struct field" to somebody who never saw a struct.
-// Every mistake is told at once, each with the field's path. The names in own
-// are arguments of the surface itself: strings that are not part of the struct,
-// or, where nil, fields of the struct that this surface's callers may not give.
+// Decode reads one JSON object into the struct that into points to, and accepts exactly
+// the field names of its schema: encoding/json alone would accept "JOB" for "job" and
+// the last of two equal keys, and would report "cannot unmarshal number into Go struct
+// field" to somebody who never saw a struct. Decode reports all mistakes at once, each
+// with the field's path. The names in own are arguments of the surface itself: strings
+// that are not part of the struct, or, where the pointer is nil, fields of the struct
+// that callers on this surface may not give.
 func Decode(raw []byte, into any, own map[string]*string) error {
 	if text := bytes.TrimSpace(raw); len(text) > 0 {
 		if err := validJSON(text); err != nil {
@@ -33,7 +33,7 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 	return DecodeValid(raw, into, own)
 }
 
-// DecodeValid is Decode for a text that somebody has read as JSON before.
+// DecodeValid is Decode for a text that is already known to be valid JSON.
 func DecodeValid(raw []byte, into any, own map[string]*string) error {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = []byte("{}")
@@ -83,7 +83,7 @@ var (
 
 type decoder struct {
 	errs []*Error
-	own  map[string]*string // the surface's arguments, see Decode
+	own  map[string]*string // the surface's arguments; see Decode
 }
 
 func (d *decoder) bad(path string, message, fix lang.Text) {
@@ -94,7 +94,7 @@ func (d *decoder) want(path string, what lang.Text, example any, got any) {
 	d.bad(path, lang.Text{EN: "is %s, not %s", ZH: "是%s，而不是%s"}.With(show(got), what), lang.Text{EN: "give %s, such as %s", ZH: "请给出%s，例如 %s"}.With(what, example))
 }
 
-// What arguments are, in words.
+// The kinds of arguments, in words.
 var (
 	aString     = lang.Text{EN: "a string", ZH: "字符串"}
 	aBoolean    = lang.Text{EN: "a boolean", ZH: "布尔值"}
@@ -113,7 +113,7 @@ var (
 func (d *decoder) value(path string, in any, v reflect.Value) {
 	t := v.Type()
 	if in == nil {
-		return // null is the same as not given
+		return // null means "not given"
 	}
 	if t.Kind() == reflect.Pointer {
 		v.Set(reflect.New(t.Elem()))
@@ -178,7 +178,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	case reflect.Slice:
 		list, ok := in.([]any)
 		if word, one := in.(string); one && t.Elem().Kind() == reflect.String && word != "" && !strings.ContainsAny(word, " \t\n") {
-			list, ok = []any{word}, true // one word for a list of one
+			list, ok = []any{word}, true // a single word stands for a list of one
 		}
 		if !ok {
 			d.want(path, aList, `["a", "b"]`, in)
@@ -187,7 +187,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		out := reflect.MakeSlice(t, len(list), len(list))
 		words := t.Elem() == stringType
 		for i, e := range list {
-			if word, ok := e.(string); words && ok { // a job's arguments: many, and never wrong
+			if word, ok := e.(string); words && ok { // fast path for a job's arguments, which are many and never wrong
 				out.Index(i).SetString(word)
 				continue
 			}
@@ -218,12 +218,12 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	}
 }
 
-// spec reads a job specification as a file of it is read, so that an agent may
-// write what a person may: 4 for "4" among the arguments, one word for a list
-// of one. Its fields are named by the specification's own paths.
+// spec reads a job specification the way a file is read, so that an agent may write
+// what a person may write: 4 for "4" among the arguments, one word for a list of one.
+// Errors name the fields by their paths in the specification.
 func (d *decoder) spec(in any, v reflect.Value) {
-	// The usual case fits as it stands; the rest is read, or refused, in the
-	// specification's own words.
+	// The usual specification decodes directly. Otherwise job.Decode reads it, and
+	// reports what is wrong in the specification's own terms.
 	text, quoted := in.(string)
 	if _, ok := in.(object); !ok && !(quoted && strings.HasPrefix(strings.TrimSpace(text), "{")) {
 		d.want("spec", anObject, lang.Text{
@@ -272,7 +272,7 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 			e.Fix = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}.With(e.Fix, f.help)
 		}
 	}
-	for _, f := range fs.unasked {
+	for _, f := range fs.whenAbsent {
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == f.name && m.value != nil }) {
 			continue
 		}
@@ -284,7 +284,7 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 	}
 }
 
-// check holds a value against the words that its tag allows.
+// check reports a value that is not among the words that its tag allows.
 func (d *decoder) check(path string, f *field, v reflect.Value) {
 	if len(f.enum) == 0 {
 		return
@@ -339,13 +339,13 @@ func setDefault(v reflect.Value, word string) {
 
 var fieldCache sync.Map // reflect.Type → *structFields
 
-// structFields is a struct's fields as decoding wants them.
+// structFields is a struct's fields, prepared for decoding.
 type structFields struct {
 	list   []field
 	byName map[string]*field
-	// unasked are those that matter where they are not given: they are required,
-	// or have a default.
-	unasked []*field
+	// whenAbsent holds the fields that matter when the input does not give them:
+	// required fields and fields with a default.
+	whenAbsent []*field
 }
 
 func cachedFields(t reflect.Type) *structFields {
@@ -359,16 +359,16 @@ func cachedFields(t reflect.Type) *structFields {
 			fs.byName[f.name] = f
 		}
 		if f.required || f.def != "" {
-			fs.unasked = append(fs.unasked, f)
+			fs.whenAbsent = append(fs.whenAbsent, f)
 		}
 	}
 	fieldCache.Store(t, fs)
 	return fs
 }
 
-// unknownFix names the argument that was probably meant, or all of them. At the
-// top there are also those of the surface, and fields of a specification that
-// were not put into it.
+// unknownFix suggests the argument that was probably meant, or lists all of them. At
+// the top level the list includes the surface's own arguments, and a field of a
+// specification that was given outside of spec is pointed to its place.
 func (d *decoder) unknownFix(word string, fs *structFields, top bool) lang.Text {
 	var names []string
 	for _, f := range fs.list {
@@ -404,7 +404,7 @@ func (d *decoder) unknownFix(word string, fs *structFields, top bool) lang.Text 
 	return lang.Text{EN: "known here: %s", ZH: "这里可用的参数：%s"}.With(strings.Join(names, ", "))
 }
 
-// whole reads a number that has no fraction; 8.0 is 8, and so is "8".
+// whole reads a number without a fraction; 8.0 is 8, and so is "8".
 func whole(in any) (int64, bool) {
 	if word, isWord := in.(string); isWord {
 		n, err := strconv.ParseInt(word, 10, 64)
@@ -440,7 +440,7 @@ func kindOf(in any) lang.Text {
 	return lang.Text{EN: "null", ZH: " null"}
 }
 
-// show is a short form of a wrong value: scalars as they are, the rest by kind.
+// show describes a wrong value: scalars as they are, everything else by its kind.
 func show(in any) lang.Text {
 	switch v := in.(type) {
 	case string:
@@ -456,7 +456,8 @@ func show(in any) lang.Text {
 	return kindOf(in)
 }
 
-// inQuotes is a scalar written as the string that was wanted.
+// inQuotes returns an example of a string: a boolean in quotes, "text" for anything
+// else.
 func inQuotes(in any) string {
 	if b, ok := in.(bool); ok {
 		return strconv.Quote(strconv.FormatBool(b))

@@ -11,11 +11,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// maxDepth is how deep arguments may nest; no operation needs a tenth of it.
+// maxDepth is how deeply arguments may nest. No operation needs a tenth of it.
 const maxDepth = 64
 
-// An object keeps the order of its keys, so that mistakes come in the order
-// in which they were written.
+// An object keeps the order of its keys, so that mistakes are reported in the order in
+// which they were written.
 type object []member
 
 type member struct {
@@ -23,13 +23,13 @@ type member struct {
 	value any
 }
 
-// validJSON says what is wrong with a text that is not one JSON value.
+// validJSON returns an error that explains why raw is not one JSON value.
 func validJSON(raw []byte) error {
 	if json.Valid(raw) {
 		return nil
 	}
 	var v any
-	err := json.Unmarshal(raw, &v) // for its words only
+	err := json.Unmarshal(raw, &v) // only for its error
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) && json.NewDecoder(bytes.NewReader(raw)).Decode(&v) == nil {
 		err = lang.Text{EN: "something comes after the object", ZH: "对象之后还有多余的内容"}.Err()
 	}
@@ -38,18 +38,18 @@ func validJSON(raw []byte) error {
 		lang.Text{EN: "send one JSON object", ZH: "请发送一个 JSON 对象"})
 }
 
-// parseTree reads one valid JSON value, refusing repeated keys and deep nesting.
+// parseTree reads one valid JSON value and refuses repeated keys and deep nesting.
 // Numbers stay as they were written.
 func parseTree(raw []byte) (any, error) {
 	p := treeParser{rest: string(raw)}
 	return p.value("", 0)
 }
 
-// A treeParser walks a text that is known to be valid JSON. Words without
-// escapes stay parts of it.
+// A treeParser walks a text that is known to be valid JSON. Strings without escapes are
+// substrings of the text.
 type treeParser struct{ rest string }
 
-// next drops blanks and separators and returns the first byte that counts.
+// next skips blanks and separators and returns the first other byte.
 func (p *treeParser) next() byte {
 	at := 0
 	for {
@@ -132,7 +132,7 @@ func (p *treeParser) object(path string, depth int) (any, error) {
 	return o, nil
 }
 
-// text reads a string, which begins here.
+// text reads the string that begins at the current byte.
 func (p *treeParser) text() string {
 	end, escaped := 1, false
 	for p.rest[end] != '"' {
@@ -148,11 +148,11 @@ func (p *treeParser) text() string {
 		return raw[1:end]
 	}
 	var s string
-	_ = json.Unmarshal([]byte(raw), &s) // valid: it is part of a valid text
+	_ = json.Unmarshal([]byte(raw), &s) // cannot fail: raw is part of a valid JSON text
 	return s
 }
 
-// plain turns a tree into what encoding/json would have made of it.
+// plain turns a tree into the value that encoding/json would have made of it.
 func plain(in any) any {
 	switch v := in.(type) {
 	case object:
@@ -176,7 +176,7 @@ func plain(in any) any {
 	return in
 }
 
-// encodeTree writes a tree as JSON again, its numbers as they were written.
+// encodeTree writes a tree as JSON, with numbers as they were written.
 func encodeTree(in any) []byte {
 	var b bytes.Buffer
 	writeTree(&b, in)

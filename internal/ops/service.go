@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Cluster is what the operations ask of a back end. slurm/cluster provides
-// them; the zero of every answer means "not known".
+// A Cluster is a back end as the operations use it; slurm/cluster implements it. A zero
+// value in an answer means "not known".
 type Cluster interface {
 	Name() string
 	Kind() string
@@ -22,24 +22,26 @@ type Cluster interface {
 	Job(context.Context, slurm.JobID) (slurm.Job, error)
 	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
 	Cancel(context.Context, slurm.JobID) error
-	// Find looks for the job that was submitted with token, in the queue first and
-	// then in the accounts.
+	// Find looks for the job that was submitted with token, first in the queue and then
+	// in the accounts.
 	Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error)
 }
 
-// A View is a cluster for many readers: slurm/watch's Shared is one.
+// A View is a cluster for many readers, such as slurm/watch's Shared.
 type View interface {
 	Job(context.Context, slurm.JobID) (slurm.Job, error)
 	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
-	// Known is what was last seen, and when; a zero time: nothing was.
+	// Known returns the jobs that were last seen, and when; a zero time means that none
+	// were.
 	Known(slurm.Filter) ([]slurm.Job, time.Time)
-	// Recall gives what somebody else saw at that time, for Known until there is better.
+	// Recall gives the view jobs that another process saw at that time. Known returns
+	// them until the view has newer ones.
 	Recall([]slurm.Job, time.Time)
-	// Changed says that something was changed through this process.
+	// Changed tells the view that this process has changed something.
 	Changed()
 }
 
-// Reader is the cluster of that name for reading: its view, where it has one.
+// Reader returns the cluster of that name for reading: its view, where it has one.
 func (s *Service) Reader(name string) interface {
 	Job(context.Context, slurm.JobID) (slurm.Job, error)
 	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
@@ -50,7 +52,7 @@ func (s *Service) Reader(name string) interface {
 	return s.Clusters[name]
 }
 
-// An AuditEntry is one write, refused ones included.
+// An AuditEntry is one write, including refused ones.
 type AuditEntry struct {
 	At  time.Time
 	Who Caller
@@ -58,67 +60,71 @@ type AuditEntry struct {
 	In  any
 	Out any
 	Err error
-	// Agreed is who said yes: "self", an approver's name, or empty where nobody was
+	// Agreed is who agreed: "self", an approver's name, or empty where nobody was
 	// asked.
 	Agreed string
 }
 
-// A Service is what the operations act on. cmd builds one; tests build theirs.
+// A Service holds what the operations work with. cmd builds one; tests build theirs.
 type Service struct {
-	// Clusters by name; Default is the one that a call without a cluster means.
+	// Clusters holds the clusters by name. Default is the one for a call that names
+	// none.
 	Clusters map[string]Cluster
 	Default  string
-	// Unchosen reports that nobody named or configured Default: it is read, and a
-	// change asks for a cluster by name.
+	// Unchosen reports that nobody named or configured Default: calls may read from it,
+	// but a change must name a cluster.
 	Unchosen bool
 	Now      func() time.Time
-	// Store opens the database once and returns it after; operations that need
-	// none never open it. Nil where nothing is kept.
+	// Store opens the database at its first call and returns the same one afterwards,
+	// so that operations without a need for it never open it. It is nil where nothing
+	// is kept.
 	Store func() (*store.Store, error)
-	// Locks is a directory on this machine for the locks on submissions under way;
-	// empty: none are kept, and a retry waits for the controller instead.
+	// Locks is a directory on this machine that holds the locks of submissions in
+	// progress. It is empty where there are none; a retry then waits until the
+	// controller has certainly given up on the earlier attempt.
 	Locks string
-	// ApprovalLife is how long an approval is waited for; a day where it is zero.
+	// ApprovalLife is how long an approval is waited for; zero means a day.
 	ApprovalLife time.Duration
-	// Sites gives a cluster's profile; nil: none is known.
+	// Sites returns a cluster's profile; nil means that no profile is known.
 	Sites func(cluster string) job.Site
-	// Answerer answers questions; it is made at the first one.
+	// Answerer returns what answers questions; it is built at the first call.
 	Answerer func() *knowledge.Answerer
-	// PageURL is the address of the page as browsers reach it; empty where none is
-	// served to them.
+	// PageURL is the web page's address as browsers reach it. It is empty where no page
+	// is served to them.
 	PageURL string
-	// Version is the program's, for the header of scripts.
+	// Version is the program's version, for the header of scripts.
 	Version string
-	// Views answer reading by the clusters' names with few questions, where many
-	// read at once; a cluster without one is asked each time.
+	// Views holds, by cluster name, the views that answer many readers with few
+	// questions to the cluster. A cluster without a view is asked each time.
 	Views map[string]View
-	// Self is the user that this process is on the cluster. Where somebody else
-	// asks through Slack or HTTP, As gives the back end that acts as that person;
-	// without it, nobody else can change anything: a job must never run as the bot.
+	// Self is this process's user on the cluster. Where somebody else asks through
+	// Slack or HTTP, As returns the back end that acts as that person. Without As,
+	// nobody else can change anything: a job must never run as the bot.
 	Self string
 	As   func(cl Cluster, user string) (Cluster, error)
-	// Audit writes an entry down; nil keeps none.
+	// Audit stores an entry; nil keeps none.
 	Audit func(context.Context, AuditEntry)
 }
 
-// JobPath is a job's page below the page's address.
+// JobPath returns the path of a job's page, to append to the page's address.
 func JobPath(cluster string, id slurm.JobID) string {
 	return "/web/jobs/" + url.PathEscape(cluster) + "/" + url.PathEscape(string(id))
 }
 
-// PipelinePath is a pipeline's page below the page's address.
+// PipelinePath returns the path of a pipeline's page, to append to the page's address.
 func PipelinePath(owner, name string) string {
 	return "/web/pipelines/" + url.PathEscape(owner) + "/" + url.PathEscape(name)
 }
 
-// JobPage is the address of a job's page; empty where browsers reach none.
+// JobPage returns the address of a job's page, or "" where browsers reach none.
 func (s *Service) JobPage(cluster string, id slurm.JobID) string { return s.page(JobPath(cluster, id)) }
 
-// ApprovalsPage is the address of the page on which operators decide; empty where
+// ApprovalsPage returns the address of the page on which operators decide, or "" where
 // browsers reach none.
 func (s *Service) ApprovalsPage() string { return s.page("/web/approvals") }
 
-// PipelinePage is the address of a pipeline's page; empty where browsers reach none.
+// PipelinePage returns the address of a pipeline's page, or "" where browsers reach
+// none.
 func (s *Service) PipelinePage(owner, name string) string { return s.page(PipelinePath(owner, name)) }
 
 func (s *Service) page(path string) string {

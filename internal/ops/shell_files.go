@@ -12,8 +12,8 @@ import (
 
 const maxSpec = 1 << 20
 
-// ReadFile reads a file that the shell named; other surfaces have no files of
-// their own here.
+// ReadFile reads a file that the shell named. Callers on other surfaces have no files
+// on this machine.
 func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	if c.Who.Surface != Shell && c.Who.Surface != Chat {
 		return nil, InputError(field,
@@ -49,7 +49,8 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	return b, nil
 }
 
-// WriteFile writes a file that the shell named; "" is none.
+// WriteFile creates a file that the shell named and fills it with draw. An empty name
+// writes nothing.
 func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 	if file == "" {
 		return nil

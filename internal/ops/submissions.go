@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// FindSubmission is what the store knows of a job that was submitted through us, or
-// store.ErrNotFound.
+// FindSubmission returns what the store knows about a job that was submitted through
+// this program, or store.ErrNotFound.
 func (c *Call) FindSubmission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, error) {
 	if c.Store == nil {
 		return store.Submission{}, store.ErrNotFound
@@ -25,13 +25,13 @@ func (c *Call) FindSubmission(ctx context.Context, cluster string, id slurm.JobI
 	return st.ByJob(ctx, cluster, id)
 }
 
-// Submission is FindSubmission for whoever does as well without one.
+// Submission is FindSubmission for callers that also work without a submission.
 func (c *Call) Submission(ctx context.Context, cluster string, id slurm.JobID) (store.Submission, bool) {
 	sub, err := c.FindSubmission(ctx, cluster, id)
 	return sub, err == nil
 }
 
-// SpecOf is the specification that a job was submitted with.
+// SpecOf returns the specification that a job was submitted with.
 func (c *Call) SpecOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
 	sub, ok := c.Submission(ctx, cluster, id)
 	if !ok {

@@ -18,30 +18,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A request to have a job becomes at most one job and, unless it is refused, exactly
-// one: across crashes of this process, retries, double clicks and time-outs.
+// A request asks for one job. It becomes at most one job and, unless it is refused,
+// exactly one: across crashes of this process, retries, double clicks and time-outs.
 //
-// Before anything is handed over, the store says so. The lock on the request is
-// inherited by the sbatch that is started, so as long as that lives, nobody else
-// on this machine begins. Who finds a request without an end asks the cluster
-// for its token before handing anything over again.
+// Before the script is handed to the cluster, the store records the request. The sbatch
+// that is started inherits the lock on the request, so nobody else on this machine can
+// begin while that sbatch lives. Whoever finds a request without a result asks the
+// cluster for its token before handing the script over again.
 type request struct {
 	*Call
 	cl  Cluster
-	key string // the caller's
+	key string // the idempotency key
 	sub store.Submission
 	st  *store.Store
 	log string
 }
 
-// settling is how long a request whose last attempt got no answer, or was made
-// where its lock cannot be seen, is looked for before it is handed over again:
-// by then slurmctld has let go of it (MessageTimeout is 10 s).
+// settling is how long a request is looked for before it is handed over again, where
+// its last attempt got no answer or was made where its lock cannot be seen. By then
+// slurmctld has dropped the attempt (MessageTimeout is 10 s).
 const settling = time.Minute
 
-// lookAgain is how long after a first look that found nothing the second,
-// deciding one comes: the controller may still be at work on a request whose
-// sender was killed. No lock tells of a request to slurmrestd.
+// lookAgain returns the pause between a first look that found nothing and the second,
+// deciding one: the controller may still be working on a request whose sender was
+// killed. A request to slurmrestd has no lock, so its pause is longer.
 func lookAgain(kind string) time.Duration {
 	if kind == "rest" {
 		return 2 * time.Second
@@ -49,17 +49,19 @@ func lookAgain(kind string) time.Duration {
 	return 500 * time.Millisecond
 }
 
-// Resumable is how long an unanswered request waits to be asked again.
+// Resumable is how long a repeated call without a key may continue an unanswered
+// request.
 const Resumable = 24 * time.Hour
 
-// tokenOf names one request for ever: the same person, cluster and key give the
-// same token, 128 bits and more, in letters that Slurm keeps as they are.
+// tokenOf returns the token of a request. The same person, cluster and key always give
+// the same token: 128 bits or more, in letters that Slurm keeps unchanged.
 func tokenOf(owner, cluster, key string) string {
 	sum := sha256.Sum256([]byte("megatron-ops submission\x00" + owner + "\x00" + cluster + "\x00" + key))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]
 }
 
-// SubmitOnce makes one job of s on cl, and returns the key that it has; see request.
+// SubmitOnce makes one job of s on cl and returns the request's key; see request.
+// already reports that the job existed before this call.
 func (c *Call) SubmitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (id slurm.JobID, used string, already bool, err error) {
 	r, err := c.request(ctx, cl, s, sc, key)
 	if err != nil {
@@ -69,9 +71,9 @@ func (c *Call) SubmitOnce(ctx context.Context, cl Cluster, s job.Spec, sc job.Sc
 	return id, r.key, already, err
 }
 
-// request is the request to have s on cl. Without a key it is a new one, unless an
-// equal one of the same person was begun and its process died: whoever asked has
-// had no answer, and asks again.
+// request returns the request to run s on cl. Without a key the request is new, unless
+// the same person began an equal one whose process died: the person got no answer then,
+// and asks again.
 func (c *Call) request(ctx context.Context, cl Cluster, s job.Spec, sc job.Script, key string) (*request, error) {
 	if c.Store == nil {
 		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store to keep the submission in", ZH: "没有可用的数据库来保存此次提交"}}
@@ -106,7 +108,8 @@ func (c *Call) request(ctx context.Context, cl Cluster, s job.Spec, sc job.Scrip
 	}}, nil
 }
 
-// place names where the locks lie, for others that share the store.
+// place identifies the directory of the locks on this machine, for other processes that
+// share the store.
 func (s *Service) place() string {
 	host, err := os.Hostname()
 	if err != nil || s.Locks == "" {
@@ -115,7 +118,7 @@ func (s *Service) place() string {
 	return host + ":" + s.Locks
 }
 
-// abandoned reports whether nobody is at work on sub any more.
+// abandoned reports whether nobody works on sub any more.
 func (s *Service) abandoned(sub store.Submission) bool {
 	if sub.Place == "" || sub.Place != s.place() {
 		return s.Now().After(sub.AttemptedAt.Add(settling))
@@ -123,9 +126,9 @@ func (s *Service) abandoned(sub store.Submission) bool {
 	return cluster.Abandoned(s.Locks, sub.Token)
 }
 
-// Recall looks for the jobs of submissions whose process died before it had the
-// answer, so that they are known and followed even where nobody asks again. It
-// hands nothing over: that is for whoever asked.
+// Recall looks for the jobs of submissions whose process died before it had the answer,
+// so that these jobs are known and followed even where nobody asks again. It submits
+// nothing: only the person who asked may repeat the request.
 func (s *Service) Recall(ctx context.Context) error {
 	st, err := s.Store()
 	if err != nil {
@@ -143,7 +146,7 @@ func (s *Service) Recall(ctx context.Context) error {
 		}
 		if sub.Owner != s.Self && s.As != nil {
 			if cl, err = s.As(cl, sub.Owner); err != nil {
-				continue // not ours to ask for
+				continue // this process may not ask as that owner
 			}
 		}
 		id, found, err := cl.Find(ctx, sub.Token, sub.CreatedAt)
@@ -155,7 +158,7 @@ func (s *Service) Recall(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// submit returns the job of r; already says that there had been one.
+// submit returns the job of r. already reports that the job existed before.
 func (r *request) submit(ctx context.Context) (id slurm.JobID, already bool, err error) {
 	var lock *cluster.Lock
 	if r.Locks != "" {
@@ -189,13 +192,13 @@ func (r *request) submit(ctx context.Context) (id slurm.JobID, already bool, err
 			return sub.JobID, true, nil
 		}
 		if sub.State == store.Submitting {
-			// Begun before, by a process that died: perhaps it is there.
+			// A process that died began it: the job may exist.
 			id, err := r.settle(ctx, sub)
 			if err != nil || id != "" {
 				return id, true, err
 			}
 		}
-		// Of others that came to the same end, in this second, one goes on.
+		// Several callers may arrive here at once; one of them goes on.
 		if first, err = r.st.Attempt(ctx, sub, r.sub.Place, r.Now()); err != nil {
 			return "", false, err
 		}
@@ -210,12 +213,13 @@ func (r *request) submit(ctx context.Context) (id slurm.JobID, already bool, err
 	return id, false, err
 }
 
-// end writes down which job the request has become, if any, and lets go of it.
-// That comes after the answer where a surface can tell when its answer is out: a
-// person who was killed off before it asks again, and must get this very job.
+// end records which job the request has become, if any, and releases its lock. Where a
+// surface can tell when its answer was sent, this happens after the answer: a person
+// whose process was killed before the answer asks again, and must get this very job.
 func (r *request) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (err error) {
 	if id != "" {
-		// The job is there whatever the disk says; the next call would look for it.
+		// The job exists even if this write fails; the next call would then look for
+		// it.
 		err = r.st.Finish(context.WithoutCancel(ctx), r.sub.Key, store.Submitted, id, "", r.Now())
 	}
 	if lock != nil {
@@ -224,7 +228,7 @@ func (r *request) end(ctx context.Context, id slurm.JobID, lock *cluster.Lock) (
 	return err
 }
 
-// handOver gives sub's script to the cluster and writes down what came of it.
+// handOver gives sub's script to the cluster and records the result.
 func (r *request) handOver(ctx context.Context, sub store.Submission, lock *cluster.Lock) (slurm.JobID, error) {
 	s := slurm.Submission{Script: sub.Script, Dir: sub.Dir, Name: sub.Name, Token: sub.Token, At: sub.CreatedAt, LogDir: r.log}
 	if lock != nil {
@@ -232,9 +236,9 @@ func (r *request) handOver(ctx context.Context, sub store.Submission, lock *clus
 	}
 	id, err := r.cl.Submit(ctx, s)
 	cutOff := ctx.Err() != nil
-	ctx = context.WithoutCancel(ctx) // it is done: that whoever asked has gone changes nothing
+	ctx = context.WithoutCancel(ctx) // the script was handed over: that the caller has gone changes nothing
 	if errors.Is(err, slurm.ErrUnknown) {
-		// Perhaps it was taken all the same.
+		// The cluster may have accepted the job all the same.
 		if found, ok, lookErr := r.cl.Find(ctx, sub.Token, sub.CreatedAt); lookErr == nil && ok {
 			id, err = found, nil
 		}
@@ -243,8 +247,8 @@ func (r *request) handOver(ctx context.Context, sub store.Submission, lock *clus
 	case err == nil:
 		return id, nil
 	case errors.Is(err, slurm.ErrRejected), errors.Is(err, slurm.ErrDenied), errors.Is(err, slurm.ErrMissing):
-		// A refusal is final; anything else may have been accepted all the same, and
-		// stays open to be looked for.
+		// A refusal is final. After any other error the job may exist, so the request
+		// stays open and is looked for later.
 		err = errors.Join(r.SlurmError(err, ""), r.st.Finish(ctx, sub.Key, store.Rejected, "", err.Error(), r.Now()))
 	case errors.Is(err, slurm.ErrUnknown) && !cutOff:
 		return "", r.unanswered(ctx, sub, err)
@@ -256,12 +260,12 @@ func (r *request) handOver(ctx context.Context, sub store.Submission, lock *clus
 	return "", err
 }
 
-// unanswered notes that the controller did not answer, and says what to do.
+// unanswered records that the controller did not answer, and returns what to do.
 func (r *request) unanswered(ctx context.Context, sub store.Submission, err error) error {
 	return errors.Join(r.open(err), r.st.Finish(context.WithoutCancel(ctx), sub.Key, store.Submitting, "", err.Error(), r.Now()))
 }
 
-// open is the error of a request whose end is not known.
+// open returns the error for a request whose result is not known.
 func (r *request) open(err error) error {
 	e := &Error{Code: Failed, Message: lang.Text{EN: "it is not known yet whether the job was submitted: %s", ZH: "尚不确定作业是否已提交：%s"}.With(lang.Said(err)), Fix: cluster.AskAgain}
 	if s, ok := errors.AsType[*slurm.Error](err); ok && (s.Kind == slurm.Denied || s.Kind == slurm.Missing) {
@@ -270,12 +274,12 @@ func (r *request) open(err error) error {
 	return e
 }
 
-// settle finds out whether sub, begun before, has become a job. No id and no
-// error mean that it has not, and will not any more.
+// settle finds out whether sub, an earlier attempt, has become a job. Neither an id nor
+// an error means that it has not, and will not.
 func (r *request) settle(ctx context.Context, sub store.Submission) (slurm.JobID, error) {
 	again := sub.AttemptedAt.Add(settling)
 	if sub.Place != "" && sub.Place == r.sub.Place {
-		again = time.Time{} // the lock is free: no sbatch of it lives
+		again = time.Time{} // the lock is free, so no sbatch of the attempt lives
 	}
 	if sub.Message != "" {
 		again = sub.UpdatedAt.Add(settling)

@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// traced ends an operation's span: with its name, where it was done and to which
-// job, as far as these are names that this program knows, and how it ended.
+// traced ends an operation's span. It records the operation's name and surface, the
+// cluster and the job where these are valid names, and how the operation ended.
 func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err error) {
 	if !span.IsRecording() {
 		return
@@ -20,7 +20,7 @@ func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err erro
 	span.SetAttributes(attribute.String("megatron_ops.operation", o.Name), attribute.String("megatron_ops.surface", string(c.Who.Surface)))
 	if c.Service != nil {
 		name := cmp.Or(textField(in, "Cluster"), c.Default)
-		if _, ok := c.Clusters[name]; ok { // anything else is a word of whoever asked
+		if _, ok := c.Clusters[name]; ok { // any other word is the caller's and may be anything
 			span.SetAttributes(attribute.String("slurm.cluster", name))
 		}
 	}
@@ -40,8 +40,8 @@ func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err erro
 	tracing.End(span, code)
 }
 
-// textField is the text in a struct's field of that name, by whatever type it has;
-// empty where it has none.
+// textField returns the text in the struct field of that name, whatever its string
+// type; "" where there is none.
 func textField(v reflect.Value, name string) string {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
