@@ -61,7 +61,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	case result != nil: // it would come to nothing
 		return b.done(ctx, a, c, op, in, result, t)
 	}
-	until := b.now().Add(b.cfg.Service.ApprovalsLast())
+	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 		{Name: people.ActsAs.In(c.Lang), Value: c.Who.User},
 		{Name: textWhy.In(c.Lang), Value: why},

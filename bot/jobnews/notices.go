@@ -31,7 +31,7 @@ func (b *Board) Notify(ctx context.Context, n ops.Notice) error {
 		return err
 	}
 	b.out.Wake()
-	return b.cfg.Service.Noticed(ctx, n)
+	return b.cfg.Service.ForgetNotice(ctx, n)
 }
 
 func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {

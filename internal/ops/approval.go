@@ -54,16 +54,16 @@ const (
 // stays valid, unless the configuration says otherwise.
 const approvalLife = 24 * time.Hour
 
-// ApprovalsLast is how long a request waits for its decision.
-func (s *Service) ApprovalsLast() time.Duration {
+// ApprovalLifetime returns how long a request waits for its decision.
+func (s *Service) ApprovalLifetime() time.Duration {
 	if s.ApprovalLife > 0 {
 		return s.ApprovalLife
 	}
 	return approvalLife
 }
 
-// IsAgreed refuses a script other than the one that was agreed to.
-func (c *Call) IsAgreed(script string) error {
+// RequireAgreed refuses a script other than the one that was agreed to.
+func (c *Call) RequireAgreed(script string) error {
 	sum := sha256.Sum256([]byte(script))
 	if now := hex.EncodeToString(sum[:]); c.Agreed != "" && c.Agreed != now {
 		return &Error{
@@ -87,7 +87,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	}
 	now := s.Now()
 	key := callDigest(who, op, in, digest)
-	fresh := Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalsLast())}
+	fresh := Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalLifetime())}
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
@@ -152,20 +152,20 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	}
 	if !ok || a.ID != id {
 		return a, NotFoundError("",
-			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(s.ApprovalsLast()),
+			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(s.ApprovalLifetime()),
 			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
 	}
 	if err := mayDecide(a, by); err != nil {
 		return a, err
 	}
-	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalsLast()))
+	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
 	if err != nil {
 		return a, err
 	}
 	if first != name || !a.Waits() {
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
 	}
-	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalsLast())
+	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
 	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
 		return a, err
 	}

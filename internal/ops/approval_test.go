@@ -143,7 +143,7 @@ func TestANoticeWaitsUntilItIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, "已打开", list[0].Title.ZH)
-	require.NoError(t, s.Noticed(t.Context(), list[0]))
+	require.NoError(t, s.ForgetNotice(t.Context(), list[0]))
 	list, err = s.Notices(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)

@@ -188,9 +188,9 @@ func TestTheSecondLookComesWhenTheClusterHasHadTime(t *testing.T) {
 func TestOnlyTheAgreedScriptIsSubmitted(t *testing.T) {
 	t.Parallel()
 	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // of abc
-	require.NoError(t, (&Call{}).IsAgreed("anything"))
-	require.NoError(t, (&Call{Agreed: sum}).IsAgreed("abc"))
-	err := (&Call{Agreed: sum}).IsAgreed("abd")
+	require.NoError(t, (&Call{}).RequireAgreed("anything"))
+	require.NoError(t, (&Call{Agreed: sum}).RequireAgreed("abc"))
+	err := (&Call{Agreed: sum}).RequireAgreed("abd")
 	require.ErrorContains(t, err, "nothing was submitted")
 	require.Equal(t, NotAllowed, AsError(err).Code)
 }
@@ -230,8 +230,8 @@ func TestWhoMayDecideAboutAnApproval(t *testing.T) {
 	}
 	require.True(t, Approval{}.Waits())
 	require.False(t, Approval{Decided: "x"}.Waits())
-	require.Equal(t, 24*time.Hour, (&Service{}).ApprovalsLast())
-	require.Equal(t, time.Hour, (&Service{ApprovalLife: time.Hour}).ApprovalsLast())
+	require.Equal(t, 24*time.Hour, (&Service{}).ApprovalLifetime())
+	require.Equal(t, time.Hour, (&Service{ApprovalLife: time.Hour}).ApprovalLifetime())
 	base := callDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "a"}, "d")
 	require.Equal(t, base, callDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "b"}, "d"), "a key decides nothing")
 	for _, other := range []string{

@@ -67,8 +67,8 @@ func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
 	return list, err
 }
 
-// Noticed deletes a notice that was shown.
-func (s *Service) Noticed(ctx context.Context, n Notice) error {
+// ForgetNotice deletes a notice that was shown.
+func (s *Service) ForgetNotice(ctx context.Context, n Notice) error {
 	docs, err := s.Docs()
 	if err != nil {
 		return err

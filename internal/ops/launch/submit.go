@@ -187,7 +187,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		}
 		return out, e
 	}
-	if err := c.IsAgreed(sc.Text); err != nil {
+	if err := c.RequireAgreed(sc.Text); err != nil {
 		return out, err
 	}
 	prefix := ""
