@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
 }
 
-// Approvals lists the requests that wait for a decision, in the order of their keys.
+// Approvals lists the requests that wait for a decision, oldest first.
 func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -134,6 +135,7 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 			list = append(list, a)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b Approval) int { return a.At.Compare(b.At) })
 	return list, err
 }
 

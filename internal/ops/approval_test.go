@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // desk is a service with a store and a clock, and nothing to act on.
@@ -102,6 +103,23 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	list, err = s.Approvals(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+func TestRequestsAreListedOldestFirst(t *testing.T) {
+	s, now, _ := desk(t)
+	jobs := []slurm.JobID{"1", "2", "3", "4", "5", "6"}
+	for _, job := range jobs {
+		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "")
+		require.NoError(t, err)
+		*now = now.Add(time.Minute)
+	}
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	var listed []slurm.JobID
+	for _, a := range list {
+		listed = append(listed, slurm.JobID(a.Shown[0].Text))
+	}
+	require.Equal(t, jobs, listed)
 }
 
 func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
