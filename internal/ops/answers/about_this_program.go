@@ -16,13 +16,13 @@ import (
 //go:embed about_this_program.md
 var ownPage embed.FS
 
-// About is what can be asked about this program: its set-up, its operations, the
-// failure classes, the rules and the fields of a specification, one card each.
+// About returns the cards about this program: its set-up, and one card for each
+// operation, failure class, rule and field of a specification.
 func About(operations func() []ops.Op) func() []cards.Card {
 	return sync.OnceValue(func() []cards.Card {
 		list, err := cards.Load(ownPage)
 		if err != nil {
-			panic("ops: about_this_program.md: " + err.Error()) // a test reads it
+			panic("ops: about_this_program.md: " + err.Error()) // a test loads this page
 		}
 		for _, o := range operations() {
 			list = append(list, card(lang.Text{EN: "operation", ZH: "操作"}, o.Name, "operations.md",
@@ -52,7 +52,7 @@ func About(operations func() []ops.Op) func() []cards.Card {
 	})
 }
 
-// card is one entry of a table.
+// card returns the card of one table row.
 func card(kind lang.Text, name, page string, says lang.Text, asks ...string) cards.Card {
 	head := func(l lang.Lang) string { return "`" + name + "` (" + kind.In(l) + "): " }
 	return cards.Card{

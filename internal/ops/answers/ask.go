@@ -1,5 +1,5 @@
-// Package answers answers questions: about launching, in words or by one word, and
-// about this program.
+// Package answers answers questions about launching, asked as a sentence or as a single
+// word, and questions about this program.
 package answers
 
 import (
@@ -19,24 +19,25 @@ import (
 type AskIn struct {
 	Question []string `json:"-" arg:"" text:"" name:"question" help:"the question, in English or Chinese; after -- it may begin with a dash" zh:"问题，中英文均可；写在 -- 之后时可以以短横线开头"`
 	Q        string   `json:"question" kong:"-" required:"" help:"the question"`
-	// Before are the earlier questions, for who keeps the conversation itself.
+	// Before holds the earlier questions, for a caller that keeps the conversation
+	// itself.
 	Before []string `json:"before,omitempty" kong:"-" help:"earlier questions"`
-	// Thread is what was said before in the same conversation.
+	// Thread is what was said earlier in the same conversation.
 	Thread []knowledge.Turn `json:"-" kong:"-"`
 }
 
-// maxBefore is how many earlier questions are looked at, the newest.
+// maxBefore is how many earlier questions are used, the newest ones.
 const maxBefore = 8
 
 // AskOut is the answer with its sources.
 type AskOut struct {
 	knowledge.Answer
-	// begun reports that a model's words were shown that do not stand.
-	begun bool
+	// retracted reports that parts of a model's answer were shown and then rejected.
+	retracted bool
 }
 
-// Ask is the operation ask. It knows what can be asked about the operations, and
-// lets a model call some of them.
+// Ask returns the operation ask. operations lists the operations that it can answer
+// questions about, some of which a model may call.
 func Ask(operations func() []ops.Op) ops.Op {
 	builtIn := sync.OnceValue(func() *knowledge.Answerer { return knowledge.New(knowledge.Options{Own: About(operations)}) })
 	return ops.Define(ops.Op{
@@ -61,15 +62,15 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 				ZH: "例如：`megatron-ops ask \"H100 上 TP=4 时 CUDA_DEVICE_MAX_CONNECTIONS 应设为多少？\"`",
 			})
 	}
-	// The answer comes in the language of the question, whatever the surface's; a
-	// message pasted without a word has none, and gets the surface's.
+	// The answer is in the language of the question, whatever the surface's language
+	// is. A pasted message without a word of either language gets the surface's.
 	for _, earlier := range in.Before[max(0, len(in.Before)-maxBefore):] {
 		in.Thread = append(in.Thread, knowledge.Turn{Question: earlier})
 	}
 	asked := knowledge.Question{Text: q, History: in.Thread, User: c.Who.ID, UserLang: c.Lang, Tools: modelTools(c, operations())}
 	overMCP := c.Who.Surface == ops.MCP || c.Who.Surface == ops.MCPHTTP
 	if overMCP {
-		asked.Text = throughServer(q)
+		asked.Text = nameMCP(q)
 	}
 	shown, pieces := false, 0
 	words := view.Flow{Out: c.Stream, Width: c.Width}
@@ -77,51 +78,51 @@ func ask(ctx context.Context, c *ops.Call, in AskIn, operations func() []ops.Op)
 	case c.Stream != nil:
 		asked.Stream = func(piece string) { shown = true; words.Add(piece) }
 	case c.Progress != nil && overMCP:
-		// What the model writes is told as it comes; the answer has it whole.
+		// The model's text is reported while it arrives; the answer holds all of it.
 		asked.Stream = func(piece string) { pieces++; c.Step(pieces, 0, piece) }
 	}
 	a, err := c.Answerer().Ask(ctx, asked)
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return AskOut{}, err // nobody waits for what stands without the model
+		return AskOut{}, err // nobody waits for the answer that needs no model
 	}
 	if shown {
 		words.Add("\n")
 	}
-	// In Slack the answer takes the place of what was shown.
+	// In Slack the final answer replaces what was shown.
 	stays := c.Stream != nil && c.Who.Surface != ops.Slack
 	a.Streamed = a.Streamed && stays
 	if err == nil && a.Unsure {
-		// What is kept of it helps whoever writes the site's pages; the answer
-		// does not depend on it.
+		// The note helps whoever writes the site's pages. The answer does not depend on
+		// it.
 		_ = NoteVerdict(ctx, c, VerdictUnknown, q, "")
 	}
-	return AskOut{Answer: a, begun: shown && stays && !a.Streamed}, err
+	return AskOut{Answer: a, retracted: shown && stays && !a.Streamed}, err
 }
 
-// ofServer finds that an agent asks about the server that it asks.
-var ofServer = lazy.New(`(?i)\bthis server\b|\btool ?sets?\b|\b(?:more|your|further) tools\b|工具集|[这该此]个?服务器|(?:更多|你的|其他)工具`)
+// asksAboutServer matches a question about the server that the agent is connected to.
+var asksAboutServer = lazy.New(`(?i)\bthis server\b|\btool ?sets?\b|\b(?:more|your|further) tools\b|工具集|[这该此]个?服务器|(?:更多|你的|其他)工具`)
 
-// throughServer is a question that came over MCP with the word by which that is
-// known, where it speaks of its tools: here they are this server's.
-func throughServer(question string) string {
-	if strings.Contains(strings.ToLower(question), "mcp") || !ofServer.MatchString(question) {
+// nameMCP adds "(MCP)" to a question about tools that came over MCP, because the
+// tools that it means are this server's. Other questions stay unchanged.
+func nameMCP(question string) string {
+	if strings.Contains(strings.ToLower(question), "mcp") || !asksAboutServer.MatchString(question) {
 		return question
 	}
 	return question + " (MCP)"
 }
 
-// textStands goes before an answer where a model's words had begun to appear.
-var textStands = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据，以下为准："}
+// modelRejected introduces the answer where parts of a model's rejected answer were shown.
+var modelRejected = lang.Text{EN: "Not supported by the rules; what stands is:", ZH: "以上内容没有依据，以下为准："}
 
-// View is the answer with its sources; only those where the answer was shown
-// while a model wrote it.
+// View is the answer with its sources. Where the answer was shown while a model wrote
+// it, only the sources are left to show.
 func (o AskOut) View(l lang.Lang) view.Doc {
 	d := o.Answer.View(l)
 	switch {
 	case o.Streamed:
 		d.Sections = d.Sections[1:]
-	case o.begun:
-		d.Title, d.Tone = textStands.In(l), view.Warn
+	case o.retracted:
+		d.Title, d.Tone = modelRejected.In(l), view.Warn
 	}
 	return d
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// ConstantsIn is a configuration as far as the launch constants depend on it.
+// ConstantsIn is the part of a configuration that the launch constants depend on.
 type ConstantsIn struct {
 	Nodes       int    `json:"nodes,omitempty" name:"nodes" help:"number of nodes" zh:"节点数"`
 	GPUsPerNode int    `json:"gpus_per_node,omitempty" name:"gpus-per-node" help:"GPUs on each node" zh:"每个节点的 GPU 数"`
@@ -21,7 +21,7 @@ type ConstantsIn struct {
 	MoEOverlap  bool   `json:"moe_overlap,omitempty" name:"moe-overlap" help:"--overlap-moe-expert-parallel-comm is on" zh:"是否启用 --overlap-moe-expert-parallel-comm"`
 }
 
-// ConstantsOut is the launch constants, the most asked first.
+// ConstantsOut holds the launch constants, the most asked ones first.
 type ConstantsOut struct {
 	Constants []ConstantOut `json:"constants"`
 }
@@ -34,7 +34,7 @@ type ConstantOut struct {
 	Source string `json:"source,omitempty"`
 }
 
-// Constants is the operation constants.
+// Constants returns the operation constants.
 func Constants() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "constants", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Closed: true,

@@ -19,30 +19,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
-// ExplainIn is a word to explain.
+// ExplainIn is the word to explain.
 type ExplainIn struct {
 	Words []string `json:"-" arg:"" passthrough:"" text:"" name:"word" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field, exit code, signal or SLURM_ variable" zh:"规则、Megatron 参数、作业或节点状态、等待原因、故障类别、规格字段、退出码、信号或 SLURM_ 变量"`
 	Word  string   `json:"word" kong:"-" help:"a rule, Megatron flag, job or node state, pending reason, failure class, field, exit code, signal or SLURM_ variable"`
 }
 
-// ExplainOut is what the word means.
+// ExplainOut explains the word.
 type ExplainOut struct {
 	Word  string      `json:"word"`
 	Kind  string      `json:"kind"`
 	Says  string      `json:"says"`
 	Do    string      `json:"do,omitempty"`
 	Facts []view.Fact `json:"facts,omitempty"`
-	// Rules are the rules that look at a flag.
+	// Rules lists the rules that check a flag.
 	Rules []string `json:"rules,omitempty"`
 }
 
-// explainers know one kind of word each; the first that does answers.
+// explainers each know one kind of word. The first one that knows the word answers.
 var explainers = []func(c *ops.Call, word string) (ExplainOut, bool){
 	explainRule, explainFlag, explainOption, explainVariable, explainJobState, explainReason, explainNodeState,
 	explainClass, explainLint, explainField, explainExit,
 }
 
-// Explain is the operation explain.
+// Explain returns the operation explain.
 func Explain() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "explain", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
@@ -54,7 +54,7 @@ func Explain() ops.Op {
 
 func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error) {
 	word := strings.TrimSpace(strings.Join(append(in.Words, in.Word), " "))
-	word = strings.TrimPrefix(word, "--flag ") // a word such as any other
+	word = strings.TrimPrefix(word, "--flag ") // --flag is an ordinary word here, which names the kind of what follows
 	if word == "" {
 		return ExplainOut{}, ops.InputError("word",
 			lang.Text{EN: "there is nothing to explain", ZH: "没有要解释的内容"},
@@ -65,12 +65,13 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 			return out, nil
 		}
 	}
-	if bare := "--" + strings.ReplaceAll(word, "_", "-"); !strings.HasPrefix(word, "-") { // a flag without its dashes
+	if bare := "--" + strings.ReplaceAll(word, "_", "-"); !strings.HasPrefix(word, "-") { // a flag that was written without its dashes
 		if out, ok := explainFlag(c, bare); ok {
 			return out, nil
 		}
 	}
-	// What has no row may be told by a card; a name must be told by its name.
+	// A card may explain a word that no table has. Where the word is a name, the card
+	// must contain that name.
 	if c.Answerer != nil {
 		a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang})
 		named := !strings.HasPrefix(word, "-") && !strings.Contains(word, "_") || strings.Contains(a.Answer, strings.Fields(word)[0])
@@ -113,7 +114,7 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 	own := megatron.FlagHistory(word)
 	if to, ok := megatron.Renamed(word); ok {
 		if newest := megatron.Releases()[len(megatron.Releases())-1]; len(own) > 0 && own[len(own)-1].Until == newest {
-			successor = to // both are known; the newer one does what this one did
+			successor = to // Megatron has both: the newer flag does what this one did
 		} else {
 			foreign, word = word, to
 		}
@@ -165,7 +166,7 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 }
 
 func explainOption(c *ops.Call, word string) (ExplainOut, bool) {
-	word, _, _ = strings.Cut(word, " ") // what follows is its value
+	word, _, _ = strings.Cut(word, " ") // the option's value may follow
 	o, ok := slurm.ExplainOption(word)
 	if !ok {
 		return ExplainOut{}, false
@@ -191,14 +192,14 @@ func explainVariable(c *ops.Call, word string) (ExplainOut, bool) {
 	return out, true
 }
 
-func said(c *ops.Call, kind string, m slurm.Meaning) ExplainOut {
+func meaningOf(c *ops.Call, kind string, m slurm.Meaning) ExplainOut {
 	return ExplainOut{Word: m.Word, Kind: kind, Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)}
 }
 
 func explainJobState(c *ops.Call, word string) (ExplainOut, bool) {
 	for _, m := range slurm.States() {
 		if strings.EqualFold(m.Word, word) || m.Short == strings.ToUpper(word) {
-			return said(c, "job state", m.Meaning), true
+			return meaningOf(c, "job state", m.Meaning), true
 		}
 	}
 	return ExplainOut{}, false
@@ -206,11 +207,11 @@ func explainJobState(c *ops.Call, word string) (ExplainOut, bool) {
 
 func explainReason(c *ops.Call, word string) (ExplainOut, bool) {
 	m, known := slurm.KnownReason(word)
-	return said(c, "pending reason", m), known
+	return meaningOf(c, "pending reason", m), known
 }
 
 func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {
-	if base, flag, ok := strings.Cut(word, "+"); ok { // scontrol writes IDLE+DRAIN
+	if base, flag, ok := strings.Cut(word, "+"); ok { // as scontrol writes: IDLE+DRAIN
 		a, okA := explainNodeState(c, base)
 		b, okB := explainNodeState(c, flag)
 		return ExplainOut{Word: word, Kind: "node state", Says: a.Says + "; " + b.Says, Do: cmp.Or(b.Do, a.Do)}, okA && okB
@@ -219,7 +220,7 @@ func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {
 	if strings.Contains(m.Says.EN, "does not know") {
 		return ExplainOut{}, false
 	}
-	return said(c, "node state", m), true
+	return meaningOf(c, "node state", m), true
 }
 
 func explainClass(c *ops.Call, word string) (ExplainOut, bool) {
@@ -261,7 +262,7 @@ func explainField(c *ops.Call, word string) (ExplainOut, bool) {
 	return ExplainOut{}, false
 }
 
-// View says what the word means first.
+// View explains the word first, and then says what to do.
 func (o ExplainOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: o.Word, Sections: []view.Section{{Text: o.Says, Facts: o.Facts}}}
 	if o.Do != "" {

@@ -46,7 +46,7 @@ func explainExit(c *ops.Call, word string) (ExplainOut, bool) {
 	return signalled(c, word, s.Number, "")
 }
 
-// meaning explains an exit code that has a meaning of its own.
+// meaning explains an exit code with a meaning of its own.
 func meaning(c *ops.Call, word string, m slurm.Meaning) ExplainOut {
 	return ExplainOut{Word: word, Kind: "exit code", Says: m.Says.In(c.Lang), Do: m.Do.In(c.Lang)}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 )
 
-// The verdicts on an answer: a person's, and the answerer's own.
+// The verdicts on an answer: two of a person, and one of the answerer itself.
 const (
 	VerdictGood    = "good"
 	VerdictWrong   = "wrong"
-	VerdictUnknown = "unknown" // declined, or answered below confidence
+	VerdictUnknown = "unknown" // there was no answer, or one below the confidence threshold
 )
 
-// KnowledgeIn lists what answers lack, or says of one that it was good or wrong.
+// KnowledgeIn asks for the gaps in what can be answered, or gives a person's verdict on
+// one answer.
 type KnowledgeIn struct {
 	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"gaps,good,wrong" default:"gaps" help:"list the gaps, or say what an answer was" zh:"列出缺口，或评价一个回答"`
 	Question []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question that was answered" zh:"被评价的问题"`
@@ -30,28 +31,30 @@ type KnowledgeIn struct {
 	Limit    int      `json:"limit,omitempty" default:"50" help:"at most so many, the most asked first" zh:"最多显示的条数，问得最多的在前"`
 }
 
-// KnowledgeOut is the questions that were answered badly or not at all, the most
-// asked first; or what was noted.
+// KnowledgeOut holds the questions that were answered badly or not at all, the most
+// asked ones first; or the verdict that was stored.
 type KnowledgeOut struct {
 	Gaps  []Gap  `json:"gaps"`
 	Noted string `json:"noted,omitempty"`
 }
 
-// A Gap is what several people may have asked in other words.
+// A Gap is one question without a good answer, which several people may have asked in
+// different words.
 type Gap struct {
-	// Question is how it was asked last, and At when.
+	// Question is the newest wording, and At its time.
 	Question string    `json:"question"`
 	At       time.Time `json:"at"`
-	// Wrong and Unknown count how often the answer was called wrong, and how often
-	// there was none.
+	// Wrong counts how often somebody called the answer wrong, and Unknown how often
+	// there was no answer.
 	Wrong   int `json:"wrong"`
 	Unknown int `json:"unknown"`
-	// Others are the other ways in which it was asked, and Who asked.
+	// Others lists the other wordings, and Who the people who asked.
 	Others []string `json:"others,omitempty"`
 	Who    []string `json:"who"`
 }
 
-// gaps groups verdicts, newest first, by questions that share most of their words.
+// gaps groups verdicts, which come newest first, by questions that share most of their
+// words.
 func gaps(all []store.Feedback, limit int) []Gap {
 	list, words := []Gap{}, [][]index.Term{}
 	for _, f := range all {
@@ -81,7 +84,8 @@ func gaps(all []store.Feedback, limit int) []Gap {
 	return list[:min(len(list), limit)]
 }
 
-// alikeShare is how much of their words two questions share that ask the same.
+// alikeShare is the share of their words, by weight, from which two questions count as
+// the same.
 const alikeShare = 0.6
 
 // alike reports whether two questions share most of their words, by weight.
@@ -101,7 +105,7 @@ func alike(a, b []index.Term) bool {
 	return whole > 0 && shared >= alikeShare*whole
 }
 
-// Knowledge is the operation knowledge.
+// Knowledge returns the operation knowledge.
 func Knowledge() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "knowledge", Effect: ops.Read, Toolset: ops.AdminSet,
@@ -149,13 +153,13 @@ func knowledgeOp(ctx context.Context, c *ops.Call, in KnowledgeIn) (KnowledgeOut
 	return out, err
 }
 
-// maxVerdicts is how many verdicts are looked at, the newest.
+// maxVerdicts is how many verdicts are read, the newest ones.
 const maxVerdicts = 2000
 
-// maxNoted is how much of a question and of its answer is kept, in characters.
+// maxNoted is how much of a question and of an answer is stored, in characters.
 const maxNoted = 500
 
-// NoteVerdict notes a verdict on the answer to a question, without secrets.
+// NoteVerdict stores a verdict on the answer to a question, with secrets removed.
 func NoteVerdict(ctx context.Context, c *ops.Call, verdict, question, answer string) error {
 	if c.Store == nil {
 		return nil
@@ -182,7 +186,7 @@ func brief(s string) string {
 	return string(rs[:min(len(rs), maxNoted)])
 }
 
-// View is one line a question.
+// View shows one line for each question.
 func (o KnowledgeOut) View(l lang.Lang) view.Doc {
 	if o.Noted != "" {
 		return view.Doc{Tone: view.Good, Title: lang.Text{EN: "Noted.", ZH: "已记录。"}.In(l)}

@@ -9,12 +9,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// releasesOf says in which releases a flag is known; a flag that went and came
-// back has several stretches of them.
+// releasesOf describes the releases that have a flag. A flag that was removed and came
+// back has several ranges of releases.
 func releasesOf(spans []megatron.Span) lang.Text {
 	for i := 1; i < len(spans); i++ {
 		if before := spans[i-1]; spans[i].Since > before.Until+1 {
-			return lang.Text{EN: "%s, then again %s", ZH: "%s，之后又有：%s"}.With(stretch(spans[0].Since, before.Until), releasesOf(spans[i:]))
+			return lang.Text{EN: "%s, then again %s", ZH: "%s，之后又有：%s"}.With(releaseRange(spans[0].Since, before.Until), releasesOf(spans[i:]))
 		}
 	}
 	all := megatron.Releases()
@@ -27,17 +27,17 @@ func releasesOf(spans []megatron.Span) lang.Text {
 	case first == all[0]:
 		return lang.Text{EN: "up to %s; gone since", ZH: "到 %s 为止，之后已移除"}.With(last.String())
 	}
-	return lang.Text{EN: "%s; gone since", ZH: "%s，之后已移除"}.With(stretch(first, last))
+	return lang.Text{EN: "%s; gone since", ZH: "%s，之后已移除"}.With(releaseRange(first, last))
 }
 
-func stretch(first, last megatron.Release) lang.Text {
+func releaseRange(first, last megatron.Release) lang.Text {
 	if first == last {
 		return lang.Same(first.String())
 	}
 	return lang.Text{EN: "%s to %s", ZH: "%s 至 %s"}.With(first.String(), last.String())
 }
 
-// releasesOfRule says which releases make a check; nothing where all do.
+// releasesOfRule describes the releases that make a check; it is empty where all do.
 func releasesOfRule(r rules.Rule) lang.Text {
 	switch {
 	case r.Since == r.Until:
@@ -52,8 +52,8 @@ func releasesOfRule(r rules.Rule) lang.Text {
 	return lang.Text{}
 }
 
-// requirement is what a rule asks for, with when it does and the releases that check
-// it, as far as the flag itself does not say so.
+// requirement describes what a rule requires, its condition, and the releases that
+// check it where these are not simply the flag's own. came is the flag's first release.
 func requirement(r rules.Rule, flag string, came megatron.Release) lang.Text {
 	says := r.Requirement
 	if when := r.Condition; when.EN != "" && when.EN != "always" && when.EN != flag {
@@ -68,7 +68,7 @@ func requirement(r rules.Rule, flag string, came megatron.Release) lang.Text {
 	return says
 }
 
-// changesOf says what each later definition of a flag has of its own.
+// changesOf lists how each later definition of a flag differs from the one before.
 func changesOf(spans []megatron.Span) []flagChange {
 	var out []flagChange
 	for i := 1; i < len(spans); i++ {

@@ -10,9 +10,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// forModel names the operations that a model may call while it words an answer:
-// they only read. Those of a cluster are for people who are linked to it.
-var forModel = []struct {
+// modelMayCall names the operations that a model may call while it writes an answer. All of
+// them only read. Operations on a cluster need a person who is linked to a cluster
+// user.
+var modelMayCall = []struct {
 	name    string
 	cluster bool
 }{
@@ -30,11 +31,11 @@ var forModel = []struct {
 	{"nodes", true},
 }
 
-// modelTools makes those of all tools for whoever asks: with that person's
-// rights, and never with more.
+// modelTools returns those of all operations that a model may call for the caller, with
+// the caller's rights and never with more.
 func modelTools(c *ops.Call, all []ops.Op) []knowledge.Tool {
 	var list []knowledge.Tool
-	for _, may := range forModel {
+	for _, may := range modelMayCall {
 		i := slices.IndexFunc(all, func(o ops.Op) bool { return o.Name == may.name })
 		if i < 0 || all[i].Effect != ops.Read || may.cluster && (len(c.Clusters) == 0 || c.Who.User == "") {
 			continue
@@ -50,7 +51,7 @@ func modelTools(c *ops.Call, all []ops.Op) []knowledge.Tool {
 	return list
 }
 
-// callForModel carries a tool call out.
+// callForModel runs a model's tool call.
 func callForModel(ctx context.Context, c *ops.Call, op ops.Op, args json.RawMessage) (string, error) {
 	own := *c
 	own.Dir, own.Stdin, own.Stream, own.Progress, own.Who.ReadOnly = "", nil, nil, nil, true

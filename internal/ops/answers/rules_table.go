@@ -11,18 +11,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// RulesIn chooses rows of the rules table.
+// RulesIn selects rows of the rules table.
 type RulesIn struct {
 	Topic string `json:"topic,omitempty" help:"only this topic" zh:"只列出该主题"`
 	Find  string `json:"find,omitempty" arg:"" optional:"" text:"" help:"only rules that hold this word: a flag, an id" zh:"只列出含该词的规则：参数名或规则 id"`
 }
 
-// RulesOut is the rows.
+// RulesOut holds the rows.
 type RulesOut struct {
 	Rules []rules.Rule `json:"rules"`
 }
 
-// Rules is the operation rules.
+// Rules returns the operation rules.
 func Rules() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "rules", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
@@ -55,7 +55,7 @@ func listRules(_ context.Context, _ *ops.Call, in RulesIn) (RulesOut, error) {
 	return out, nil
 }
 
-// View is one line a rule, under its topic.
+// View shows one line for each rule, under its topic.
 func (o RulesOut) View(l lang.Lang) view.Doc {
 	var d view.Doc
 	for _, r := range o.Rules {

@@ -12,22 +12,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// SearchIn is what to look for in the knowledge base.
+// SearchIn is the query and the number of passages to return.
 type SearchIn struct {
 	Words []string `json:"-" arg:"" text:"" name:"query" help:"what to look for, in English or Chinese" zh:"要查找的内容，中英文均可"`
 	Query string   `json:"query" kong:"-" required:"" help:"what to look for, in English or Chinese: a question, an error message, a flag"`
 	Top   int      `json:"top,omitempty" default:"5" help:"at most so many passages" zh:"最多返回的条数"`
 }
 
-// SearchOut is the nearest passages, best first.
+// SearchOut holds the nearest passages, best first.
 type SearchOut struct {
 	Passages []knowledge.Passage `json:"passages"`
 }
 
-// maxPassages bounds what a search returns.
+// maxPassages is the most passages that a search returns.
 const maxPassages = 20
 
-// Search is the operation search.
+// Search returns the operation search.
 func Search() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "search", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
@@ -61,7 +61,7 @@ func search(ctx context.Context, c *ops.Call, in SearchIn) (SearchOut, error) {
 	return out, ctx.Err()
 }
 
-// View is one section a passage.
+// View shows one section for each passage.
 func (o SearchOut) View(l lang.Lang) view.Doc {
 	if len(o.Passages) == 0 {
 		return view.Doc{Tone: view.Warn, Title: lang.Text{EN: "Nothing is near.", ZH: "没有接近的内容。"}.In(l)}

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 )
 
-// CardIn adds an answer of the site's own to what ask knows, or takes it away.
+// CardIn lists the site's own answers, or adds or removes one.
 type CardIn struct {
 	What     string   `json:"what,omitempty" arg:"" optional:"" enum:"list,add,remove" default:"list" help:"list the site's own answers, add one, or remove one" zh:"列出、添加或删除站点自己的答案"`
 	Words    []string `json:"-" arg:"" optional:"" text:"" name:"question" help:"the question it answers; with remove its id" zh:"它回答的问题；remove 时为其编号"`
@@ -27,7 +27,7 @@ type CardIn struct {
 	File     string   `json:"-" short:"f" placeholder:"FILE" help:"a file of cards instead, as CONTRIBUTING.md describes them" zh:"改用卡片文件，格式见 CONTRIBUTING.md"`
 }
 
-// CardOut is the site's own answers as they are now.
+// CardOut holds the site's own answers after the operation.
 type CardOut struct {
 	Cards []SiteCard `json:"cards"`
 }
@@ -39,10 +39,10 @@ type SiteCard struct {
 	By string    `json:"by"`
 }
 
-// docCard is the kind of document that holds a SiteCard by its id.
+// docCard is the kind of document that holds a SiteCard under its id.
 const docCard = "card"
 
-// Card is the operation card.
+// Card returns the operation card.
 func Card() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "card", Effect: ops.Write, Toolset: ops.AdminSet, Idempotent: true,
@@ -98,7 +98,7 @@ func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 	return out, err
 }
 
-// newCards are the cards that somebody adds: one by its words, or those of a file.
+// newCards returns the cards to add: those of a file, or one from the given words.
 func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
 	if in.File != "" {
 		text, err := c.ReadFile("file", in.File)
@@ -135,7 +135,7 @@ func newCards(c *ops.Call, in CardIn, question string) ([]cards.Card, error) {
 	}}, nil
 }
 
-// SiteCards are the answers that operators have added, by id.
+// SiteCards returns the answers that operators have added, ordered by id.
 func SiteCards(ctx context.Context, s *ops.Service) ([]SiteCard, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -157,7 +157,7 @@ func SiteCards(ctx context.Context, s *ops.Service) ([]SiteCard, error) {
 	return list, nil
 }
 
-// View is one line a card.
+// View shows one line for each card.
 func (o CardOut) View(l lang.Lang) view.Doc {
 	if len(o.Cards) == 0 {
 		return view.Doc{Title: lang.Text{EN: "The site has no answers of its own.", ZH: "站点还没有自己的答案。"}.In(l)}

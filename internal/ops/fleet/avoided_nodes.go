@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// AvoidIn names nodes that retries are to do without, or with.
+// AvoidIn names nodes to put on the caller's list or to take off it.
 type AvoidIn struct {
 	Nodes  string `json:"nodes" arg:"" help:"hostlist" zh:"节点列表（hostlist）"`
 	Spare  bool   `json:"spare,omitempty" help:"rather keep them as spares, which take the place of a bad node in a nodelist" zh:"作为备用节点：替换 nodelist 中的坏节点"`
@@ -26,18 +26,18 @@ type AvoidIn struct {
 	ops.OnCluster
 }
 
-// AvoidOut is the caller's list as it is now.
+// AvoidOut is the caller's list after the operation.
 type AvoidOut struct {
 	Nodes []Avoided `json:"nodes"`
 }
 
-// An Avoided is a node that retries leave out, or a spare, until a time.
+// An Avoided is a node that retries leave out, or keep as a spare, until a time.
 type Avoided struct {
 	Node   string      `json:"node"`
 	Spare  bool        `json:"spare,omitempty"`
 	Until  time.Time   `json:"until"`
 	Reason string      `json:"reason,omitempty"`
-	Owner  string      `json:"owner,omitempty"` // whose jobs it holds for; empty: everybody's
+	Owner  string      `json:"owner,omitempty"` // the user for whose jobs the entry holds; empty: all users
 	Job    slurm.JobID `json:"job_id,omitempty"`
 }
 
@@ -46,12 +46,12 @@ const (
 	docBlamed = "blamed" // cluster/node → []Blame
 )
 
-// avoidHours is for how long a node is left out where nothing else is said.
+// avoidHours is how long a node is left out unless the call says otherwise.
 const avoidHours = 24
 
 func avoidKey(cluster, owner, node string) string { return cluster + "/" + owner + "/" + node }
 
-// Avoid is the operation avoid.
+// Avoid returns the operation avoid.
 func Avoid() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "avoid", Effect: ops.Write, Toolset: ops.NodesSet, Idempotent: true,
@@ -63,11 +63,9 @@ func Avoid() ops.Op {
 
 func avoid(ctx context.Context, c *ops.Call, in AvoidIn) (AvoidOut, error) {
 	out := AvoidOut{Nodes: []Avoided{}}
-	names, err := hostlist.Expand(in.Nodes)
-	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
-		return out, ops.InputError("nodes",
-			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
-			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+	names, err := nodeNames(in.Nodes)
+	if err != nil {
+		return out, err
 	}
 	if in.Hours < 0 || in.Hours > 24*90 {
 		return out, ops.InputError("hours",
@@ -83,7 +81,7 @@ func avoid(ctx context.Context, c *ops.Call, in AvoidIn) (AvoidOut, error) {
 			if err := removeAvoided(ctx, c.Service, cl.Name(), c.Who.User, n); err != nil {
 				return out, err
 			}
-			// What the watcher found holds for everybody; an operator may lift it.
+			// An entry of the watcher holds for everybody; an operator may lift it.
 			if c.Who.Operator || c.OwnHands() {
 				if err := removeAvoided(ctx, c.Service, cl.Name(), "", n); err != nil {
 					return out, err
@@ -121,7 +119,8 @@ func removeAvoided(ctx context.Context, s *ops.Service, cluster, owner, node str
 	return docs.Delete(ctx, docAvoid, avoidKey(cluster, owner, node))
 }
 
-// AvoidedNodes lists what holds for an owner's jobs: their own and everybody's.
+// AvoidedNodes lists the entries for an owner's jobs: the owner's own and those for
+// everybody.
 func AvoidedNodes(ctx context.Context, s *ops.Service, cluster, owner string) ([]Avoided, error) {
 	list := []Avoided{}
 	docs, err := s.Docs()
@@ -140,7 +139,7 @@ func AvoidedNodes(ctx context.Context, s *ops.Service, cluster, owner string) ([
 	return list, err
 }
 
-// View is a line a node.
+// View shows one line for each node.
 func (o AvoidOut) View(l lang.Lang) view.Doc {
 	if len(o.Nodes) == 0 {
 		return view.Doc{Title: lang.Text{EN: "no node is avoided or kept as a spare", ZH: "没有需避开的节点或备用节点"}.In(l)}
@@ -172,22 +171,22 @@ func avoidSection(list []Avoided, l lang.Lang) view.Section {
 	return s
 }
 
-// A Blame is one failure that a node was found to be the cause of.
+// A Blame is one failure that a node caused, according to a diagnosis.
 type Blame struct {
 	Job   slurm.JobID `json:"job_id"`
 	Name  string      `json:"name"`
 	User  string      `json:"user,omitempty"`
 	Class string      `json:"class"`
 	At    time.Time   `json:"at"`
-	Line  string      `json:"line,omitempty"` // what the log says
+	Line  string      `json:"line,omitempty"` // the line of the log that shows the failure
 	File  string      `json:"file,omitempty"`
 }
 
-// mostBlames are kept of one node.
+// mostBlames is how many blames are kept for each node.
 const mostBlames = 20
 
-// RecordBlame writes a failure down against a node, and returns all that is known of
-// it, the newest last.
+// RecordBlame stores a failure that a node caused, and returns all of that node's
+// blames, newest last.
 func RecordBlame(ctx context.Context, s *ops.Service, cluster, node string, b Blame) ([]Blame, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -201,7 +200,7 @@ func RecordBlame(ctx context.Context, s *ops.Service, cluster, node string, b Bl
 	return all, docs.Put(ctx, docBlamed, cluster+"/"+node, all, s.Now().AddDate(0, 0, 30))
 }
 
-// BlamesOf is what is written down against a node.
+// BlamesOf returns the stored blames of a node.
 func BlamesOf(ctx context.Context, s *ops.Service, cluster, node string) (all []Blame) {
 	if docs, err := s.Docs(); err == nil {
 		_, _ = docs.Get(ctx, docBlamed, cluster+"/"+node, s.Now(), &all)
@@ -209,7 +208,7 @@ func BlamesOf(ctx context.Context, s *ops.Service, cluster, node string) (all []
 	return all
 }
 
-// says is a blame in one line.
+// says describes a blame in one line.
 func (b Blame) says(l lang.Lang) string {
 	text := fmt.Sprintf(lang.Text{EN: "%s: job %s (%s, %s): %s", ZH: "%s：作业 %s（%s，%s）：%s"}.In(l), b.At.Format(time.DateTime), b.Job, b.Name, b.User, b.Class)
 	if b.Line != "" {
@@ -221,15 +220,15 @@ func (b Blame) says(l lang.Lang) string {
 	return text
 }
 
-// NodeReport is what the operators need to know of a node that failures are
-// blamed on: what it is now, the evidence, the jobs and the times.
+// NodeReport returns a notice for the operators about a node that failures are blamed
+// on: its current state, the evidence, the jobs and the times.
 func NodeReport(ctx context.Context, c *ops.Call, cluster, node string, all []Blame) ops.Notice {
 	newest := all[len(all)-1]
 	n := ops.Notice{
 		Key: fmt.Sprintf("node/%s/%s/%d", cluster, node, newest.At.Unix()), Cluster: cluster, Operators: true,
 		Title: lang.Text{EN: "%s: node %s is blamed for %s", ZH: "%s：节点 %s 被判定导致 %s"}.With(cluster, node, ops.Counted(len(all), "failure")),
 	}
-	state := nodeNow(ctx, c, cluster, node)
+	state := nodeState(ctx, c, cluster, node)
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 		var lines []string
 		if state != "" {
@@ -251,9 +250,9 @@ func NodeReport(ctx context.Context, c *ops.Call, cluster, node string, all []Bl
 	return n
 }
 
-// nodeNow is a node's state and the reason for it, as Slurm has them; "" where
+// nodeState returns a node's state and the reason for it, as Slurm has them, or "" where
 // the cluster does not tell.
-func nodeNow(ctx context.Context, c *ops.Call, cluster, node string) string {
+func nodeState(ctx context.Context, c *ops.Call, cluster, node string) string {
 	cl, err := c.Cluster(cluster)
 	if err != nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// CleanupIn names nodes that hold what jobs of the caller's left behind.
+// CleanupIn names the nodes, and selects the caller's leftover processes there.
 type CleanupIn struct {
 	Nodes     string `json:"nodes" arg:"" help:"hostlist" zh:"节点列表（hostlist）"`
 	Match     string `json:"match,omitempty" placeholder:"TEXT" help:"only commands that hold this text" zh:"只限命令行含该文字的进程"`
@@ -25,7 +25,7 @@ type CleanupIn struct {
 	ops.OnCluster
 }
 
-// CleanupOut is the processes that were left behind.
+// CleanupOut lists the processes that were left behind.
 type CleanupOut struct {
 	Nodes     string     `json:"nodes"`
 	Processes []Leftover `json:"processes"`
@@ -36,18 +36,19 @@ type CleanupOut struct {
 type Leftover struct {
 	Node     string      `json:"node"`
 	PID      int         `json:"pid"`
-	JobID    slurm.JobID `json:"job_id,omitempty"` // of the job that left it
+	JobID    slurm.JobID `json:"job_id,omitempty"` // the job that left the process behind
 	ElapsedS int64       `json:"elapsed_s"`
 	Command  string      `json:"command"`
 }
 
-// leftoverAge is how old a process must be to count as left behind: a job that
-// started after the queue was looked at is not one.
+// leftoverAge is the least age of a leftover process. A younger process may belong to a
+// job that started after the queue was read.
 var leftoverAge = time.Minute
 
-// leftovers is run on each node, by its owner, with an action, the least age,
-// the jobs that run, the text to match, and whether processes of no job count.
-// It prints a line a process: node, pid, job, age, command.
+// leftovers is the script that the processes' owner runs on each node. Its arguments
+// are an action ("list" or "end"), the least age in seconds, the running jobs, the text
+// that a command must contain, and 1 to include processes of no job. It prints one line
+// for each process: node, pid, job, age and command, separated by tabs.
 const leftovers = `action=$1 age=$2 running=" $3 " match=$4 loose=$5
 found=()
 while read -r pid seconds args; do
@@ -72,7 +73,7 @@ fi
 exit 0
 `
 
-// Cleanup is the operation cleanup.
+// Cleanup returns the operation cleanup.
 func Cleanup() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "cleanup", Effect: ops.Destructive, Toolset: ops.NodesSet, Idempotent: true,
@@ -84,18 +85,9 @@ func Cleanup() ops.Op {
 
 func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error) {
 	out := CleanupOut{Processes: []Leftover{}}
-	names, err := hostlist.Expand(in.Nodes)
-	if err != nil || len(names) == 0 {
-		return out, ops.InputError("nodes",
-			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
-			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
-	}
-	for _, n := range names {
-		if !ops.IsLogin(n) { // the same letters
-			return out, ops.InputError("nodes",
-				lang.Text{EN: "%q is no node's name", ZH: "%q 不是节点名"}.With(n),
-				lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
-		}
+	names, err := nodeNames(in.Nodes)
+	if err != nil {
+		return out, err
 	}
 	if c.Who.User == "root" || c.Who.User == "" {
 		return out, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "the system's own processes are never cleaned up", ZH: "系统自身的进程从不清理"}, Fix: lang.Text{EN: "run it as the user whose jobs left them", ZH: "请以留下这些进程的作业所属用户执行"}}
@@ -144,13 +136,13 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	}
 	return out, &ops.Error{
 		Code: ops.NotAllowed, Confirm: true,
-		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, shown(out.Processes)),
+		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, firstProcesses(out.Processes)),
 		Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	}
 }
 
-// shown are the first few, and how many there are besides.
-func shown(ps []Leftover) lang.Text {
+// firstProcesses describes the first few processes, and says how many more there are.
+func firstProcesses(ps []Leftover) lang.Text {
 	var words []string
 	for _, p := range ps[:min(5, len(ps))] {
 		words = append(words, fmt.Sprintf("%s %d %s", p.Node, p.PID, p.Command))
@@ -181,7 +173,7 @@ func parseLeftovers(said string) []Leftover {
 	return all
 }
 
-// View is what was found and what became of it.
+// View lists the processes that were found, and says whether they were ended.
 func (o CleanupOut) View(l lang.Lang) view.Doc {
 	if len(o.Processes) == 0 {
 		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing of yours was left behind", ZH: "%s：没有您遗留的进程"}.In(l), o.Nodes)}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -11,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// Hostlist is the operation hostlist.
+// Hostlist returns the operation hostlist.
 func Hostlist() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "hostlist", Effect: ops.Read, Toolset: ops.NodesSet, Closed: true,
@@ -21,14 +22,14 @@ func Hostlist() ops.Op {
 	}, expandHosts)
 }
 
-// HostlistIn is a hostlist in either form.
+// HostlistIn is a list of nodes in either form.
 type HostlistIn struct {
 	Nodes    []string `json:"nodes" arg:"" help:"node-[42,49-51], or names to compress" zh:"node-[42,49-51]，或要压缩的节点名"`
 	Compress bool     `json:"compress,omitempty" help:"write the short form" zh:"输出压缩形式"`
 	Slots    int      `json:"slots,omitempty" help:"write a hostfile with so many slots a node" zh:"输出 hostfile，每节点 slots 个"`
 }
 
-// HostlistOut is both forms.
+// HostlistOut is the list of nodes in both forms.
 type HostlistOut struct {
 	Nodes    []string `json:"nodes"`
 	Hostlist string   `json:"hostlist"`
@@ -37,7 +38,7 @@ type HostlistOut struct {
 	compress bool
 }
 
-// View is the short form and the names.
+// View shows the short form and the names.
 func (o HostlistOut) View(lang.Lang) view.Doc {
 	return view.Doc{Title: fmt.Sprintf("%s (%d)", o.Hostlist, o.Count), Sections: []view.Section{{Code: strings.Join(o.Nodes, "\n")}}}
 }
@@ -61,7 +62,22 @@ func expandHosts(_ context.Context, _ *ops.Call, in HostlistIn) (HostlistOut, er
 	return out, nil
 }
 
-// Verbatim is one name a line, or the short form.
+// nodeNames returns the names in a hostlist that a command on the cluster is to get:
+// at least one, each a possible name of a node.
+func nodeNames(list string) ([]string, error) {
+	names, err := hostlist.Expand(list)
+	message := lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(list)
+	if err != nil {
+		message = lang.Said(err)
+	}
+	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
+		return nil, ops.InputError("nodes", message, lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+	}
+	return names, nil
+}
+
+// Verbatim prints one name on each line, the short form, or a hostfile, as the call
+// asked.
 func (o HostlistOut) Verbatim() string {
 	switch {
 	case o.Hostfile != "":

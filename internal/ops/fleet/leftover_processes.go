@@ -12,12 +12,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// loginsAtOnce bounds how many nodes are looked at at a time.
+// loginsAtOnce is how many nodes are checked at the same time.
 const loginsAtOnce = 8
 
-// checkLeft looks on each node for what was left there: a node that is drained
-// because a task could not be killed is often well again by now.
-func checkLeft(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut) error {
+// checkLeftovers looks on each node for leftover processes: a node that was drained because
+// a task could not be killed has often recovered by now.
+func checkLeftovers(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut) error {
 	if !c.OwnHands() && !c.Who.Operator {
 		return &ops.Error{Code: ops.NotAllowed, Field: "check", Message: lang.Text{EN: "looking into nodes is the operators'", ZH: "查看节点内部情况需要管理员权限"}, Fix: lang.Text{EN: "ask one, or use your own shell", ZH: "请联系管理员，或在自己的 shell 中执行"}}
 	}
@@ -35,7 +35,7 @@ func checkLeft(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut
 			gate <- struct{}{}
 			defer func() { <-gate }()
 			var err error
-			n.looked = true
+			n.checked = true
 			if n.Left, err = p.NodeProcesses(ctx, n.Name); err != nil {
 				n.Unseen = redact.Text(redact.Clean(err.Error()))
 			}
@@ -45,11 +45,11 @@ func checkLeft(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []NodeOut
 	return nil
 }
 
-// left says what was found on the node.
-func (n NodeOut) left(l lang.Lang) string {
+// leftoverText describes the processes that were found on the node.
+func (n NodeOut) leftoverText(l lang.Lang) string {
 	const few = 5
 	switch {
-	case !n.looked:
+	case !n.checked:
 		return ""
 	case n.Unseen != "":
 		return lang.Text{EN: "; not checked: ", ZH: "；未检查："}.In(l) + n.Unseen

@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// NodeCheckIn names the nodes to try.
+// NodeCheckIn names the nodes to test.
 type NodeCheckIn struct {
 	Nodes     string `json:"nodes" arg:"" help:"hostlist; two or more are compared with one another" zh:"节点列表（hostlist）；两个以上会互相比较"`
 	GPUs      *int   `json:"gpus,omitempty" name:"gpus" help:"of each node; all it has where left out, 0 for none" zh:"每节点 GPU 数；省略为全部，0 表示不用"`
@@ -28,53 +28,53 @@ type NodeCheckIn struct {
 	ops.OnCluster
 }
 
-// NodeCheckOut is what was found, node by node.
+// NodeCheckOut holds the results, one for each node.
 type NodeCheckOut struct {
 	Nodes []CheckedNode `json:"nodes"`
-	// Odd are the nodes that failed or fell behind the others, Exclude the same as
-	// --exclude takes them.
+	// Odd lists the nodes that failed or fell behind the others. Exclude is the same
+	// list as a value for --exclude.
 	Odd     []string `json:"odd"`
 	Exclude string   `json:"exclude"`
-	// Untested says what could not be tried, and why.
+	// Untested lists the tests that could not be run, and why.
 	Untested []Untested `json:"untested"`
 }
 
-// A CheckedNode is one node's share of the check.
+// A CheckedNode is the result of one node.
 type CheckedNode struct {
 	Node   string `json:"node"`
 	OK     bool   `json:"ok"`
-	State  string `json:"state,omitempty"`  // Slurm's, where it takes no jobs
-	Reason string `json:"reason,omitempty"` // for that
-	// Findings say what is wrong with it; Measured are its figures by test, of its
-	// slowest GPU or link.
+	State  string `json:"state,omitempty"`  // Slurm's state, for a node that accepts no jobs
+	Reason string `json:"reason,omitempty"` // why it accepts none
+	// Findings say what is wrong with the node. Measured holds the figure of each test,
+	// for the node's slowest GPU or link.
 	Findings []string           `json:"findings"`
 	Measured map[string]float64 `json:"measured"`
 }
 
-// An Untested is a test that could not be made.
+// An Untested is a test that could not be run.
 type Untested struct {
 	Test  string   `json:"test"`
 	Why   string   `json:"why"`
 	Nodes []string `json:"nodes"`
 }
 
-// Found reports that a node is to be left out.
+// Found reports whether a node should be left out.
 func (o NodeCheckOut) Found() bool { return len(o.Odd) > 0 }
 
 //go:embed nodecheck.py
 var nodeCheckProgram string
 
-// nodeCheckLimit is how long the nodes may take.
+// nodeCheckLimit is how long the tests on the nodes may take.
 const nodeCheckLimit = 8 * time.Minute
 
-// nodeCheckShell puts the program into a file: the processes that it makes for
-// the GPUs read it again.
+// nodeCheckShell writes the program to a file, because the processes that it starts for
+// the GPUs read the program again.
 const nodeCheckShell = `file=$(mktemp --suffix=.py) && printf %s "$2" >"$file" || exit 3
 "$1" "$file"; code=$?
 rm -f "$file"
 exit "$code"`
 
-// NodeCheck is the operation nodecheck.
+// NodeCheck returns the operation nodecheck.
 func NodeCheck() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "nodecheck", Effect: ops.Write, Toolset: ops.NodesSet,
@@ -89,11 +89,9 @@ func NodeCheck() ops.Op {
 
 func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, error) {
 	out := NodeCheckOut{Nodes: []CheckedNode{}, Odd: []string{}, Untested: []Untested{}}
-	names, err := hostlist.Expand(in.Nodes)
-	if err != nil || len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return !ops.IsLogin(n) }) {
-		return out, ops.InputError("nodes",
-			lang.Text{EN: "%q is no list of nodes", ZH: "%q 不是节点列表"}.With(in.Nodes),
-			lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+	names, err := nodeNames(in.Nodes)
+	if err != nil {
+		return out, err
 	}
 	if in.GPUs != nil && *in.GPUs < 0 {
 		return out, ops.InputError("gpus", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(*in.GPUs), lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
@@ -113,7 +111,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	if err != nil {
 		return out, c.SlurmError(err, "")
 	}
-	var fit []string
+	var usable []string
 	gpus := -1
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(n slurm.Node) bool { return n.Name == name })
@@ -130,7 +128,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 			})
 			continue
 		}
-		fit = append(fit, name)
+		usable = append(usable, name)
 		if gpus < 0 || n.GPUs < gpus {
 			gpus = n.GPUs
 		}
@@ -138,35 +136,35 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	if in.GPUs != nil {
 		gpus = *in.GPUs
 	}
-	if len(fit) == 0 {
+	if len(usable) == 0 {
 		out.conclude(names)
 		return out, nil
 	}
 	if !in.Yes && !c.Confirmed {
 		return out, &ops.Error{
 			Code: ops.NotAllowed, Confirm: true,
-			Message: lang.Text{EN: "this takes %s of %s for some minutes, with %s each", ZH: "将占用 %[2]s 的 %[1]s 数分钟，每个节点 %[3]s"}.With(ops.Counted(len(fit), "node"), cl.Name(), ops.Counted(max(gpus, 0), "GPU")),
+			Message: lang.Text{EN: "this takes %s of %s for some minutes, with %s each", ZH: "将占用 %[2]s 的 %[1]s 数分钟，每个节点 %[3]s"}.With(ops.Counted(len(usable), "node"), cl.Name(), ops.Counted(max(gpus, 0), "GPU")),
 			Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 		}
 	}
 	python := cmp.Or(in.Python, "python3")
 	argv := []string{
-		"env", "CHECK_NODES=" + strings.Join(fit, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
+		"env", "CHECK_NODES=" + strings.Join(usable, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
 		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,
 	}
 	done := c.During(lang.Text{EN: "the nodes test themselves and one another", ZH: "各节点正在自检并相互检测"}.In(c.Lang))
 	said, err := v.Visit(ctx, slurm.Visit{
-		Nodes: fit, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0),
+		Nodes: usable, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0),
 		CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
 	})
 	done()
 	lines := readChecks(said)
-	// A node that ended badly has said so, or is odd for having said nothing; the
-	// rest is that there were no nodes to be had.
+	// A node that failed has reported why, or counts as odd because it reported
+	// nothing. The remaining errors mean that the nodes could not be allocated.
 	if len(lines) == 0 && err != nil && !strings.Contains(err.Error(), "Exited with exit code") {
 		return out, c.SlurmError(err, "")
 	}
-	out.judge(fit, lines, c.Lang)
+	out.judge(usable, lines, c.Lang)
 	out.conclude(names)
 	if err != nil && ctx.Err() != nil {
 		return out, errors.Join(ctx.Err(), err)
@@ -174,7 +172,8 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	return out, nil
 }
 
-// conclude puts the nodes into the order in which they were named.
+// conclude sorts the nodes into the order in which they were named, and fills Odd and
+// Exclude.
 func (o *NodeCheckOut) conclude(names []string) {
 	slices.SortStableFunc(o.Nodes, func(a, b CheckedNode) int { return slices.Index(names, a.Node) - slices.Index(names, b.Node) })
 	for _, n := range o.Nodes {
@@ -185,7 +184,7 @@ func (o *NodeCheckOut) conclude(names []string) {
 	o.Exclude = hostlist.Compress(o.Odd)
 }
 
-// View names the odd ones out, with what is wrong, and what could not be tried.
+// View lists the odd nodes with what is wrong, and the tests that could not be run.
 func (o NodeCheckOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d nodes hold", ZH: "%d 个节点正常"}.In(l), len(o.Nodes))}
 	if len(o.Odd) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// A nodeLine is one thing that a node looked at.
+// A nodeLine is one test result as a node's program prints it.
 type nodeLine struct {
 	Node    string   `json:"node"`
 	Check   string   `json:"check"`
@@ -26,8 +26,8 @@ type nodeLine struct {
 	Given   int      `json:"given"`
 }
 
-// skips say why a test could not be made.
-var skips = map[string]lang.Text{
+// skipReasons explain why a test could not be run.
+var skipReasons = map[string]lang.Text{
 	"no-nvidia-smi":    {EN: "there is no nvidia-smi", ZH: "没有 nvidia-smi"},
 	"nvidia-smi-fails": {EN: "nvidia-smi fails", ZH: "nvidia-smi 执行失败"},
 	"kernel-log":       {EN: "this user may not read the kernel's log", ZH: "当前用户无权读取内核日志"},
@@ -37,9 +37,9 @@ var skips = map[string]lang.Text{
 	"not-all":          {EN: "not every node could take part", ZH: "并非所有节点都能参与"},
 }
 
-// whyNot is a skipped test's reason in words.
+// whyNot returns a skipped test's reason in words.
 func (x nodeLine) whyNot(l lang.Lang) string {
-	text, known := skips[x.Skipped]
+	text, known := skipReasons[x.Skipped]
 	if !known {
 		return x.Skipped
 	}
@@ -49,9 +49,8 @@ func (x nodeLine) whyNot(l lang.Lang) string {
 	return text.In(l)
 }
 
-// checkOrder are the tests in the order in which they are shown. Those with a
-// share are compared: a node whose figure is below that share of the middle one
-// is odd.
+// checkOrder lists the tests in the order in which they are shown. Tests with a share
+// are compared between nodes: a node with less than that share of the median is odd.
 var checkOrder = []struct {
 	name, unit string
 	says       lang.Text
@@ -79,7 +78,7 @@ func checkName(name string) lang.Text {
 	return lang.Text{EN: name, ZH: name}
 }
 
-// readChecks reads the lines that are ours out of what the nodes wrote.
+// readChecks finds the test results in what the nodes printed.
 func readChecks(said string) []nodeLine {
 	var all []nodeLine
 	for line := range strings.Lines(said) {
@@ -94,7 +93,7 @@ func readChecks(said string) []nodeLine {
 	return all
 }
 
-// judge makes of the lines what is wrong with which node.
+// judge turns the results into findings for each node.
 func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 	by := map[string]*CheckedNode{}
 	ended, tried := map[string]bool{}, map[string]bool{}
@@ -106,9 +105,9 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 			n.Findings = append(n.Findings, fmt.Sprintf(format, args...))
 		}
 	}
-	skipped := map[string]map[string]string{} // test → node → why
-	best := map[string]float64{}              // of a node's links, its better one
-	unreached := map[string][]string{}        // node → by whom
+	skipped := map[string]map[string]string{} // test → node → reason
+	best := map[string]float64{}              // node → the figure of its better link
+	unreached := map[string][]string{}        // node → the nodes that do not reach it
 	for _, x := range lines {
 		n := by[x.Node]
 		switch {
@@ -127,9 +126,9 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 				unreached[m] = append(unreached[m], x.Node)
 			}
 		case x.Check == "barrier" && !x.OK:
-			// All wait for the one that is bad; its own words say why.
+			// All nodes wait for the bad one; its own error says why.
 			tried[x.Check] = true
-			o.barrierFailed(n, x, l)
+			found(x.Node, "%s (%s): %s", checkName("barrier").In(l), x.Backend, x.Error)
 		case !x.OK:
 			tried[x.Check] = true
 			at := checkName(x.Check).In(l)
@@ -173,12 +172,9 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 	}
 }
 
-func (o *NodeCheckOut) barrierFailed(n *CheckedNode, x nodeLine, l lang.Lang) {
-	n.Findings = append(n.Findings, fmt.Sprintf("%s (%s): %s", checkName("barrier").In(l), x.Backend, x.Error))
-}
 
-// reach blames for a missing connection the side that is missed by most: a node
-// that nobody reaches is odd, not those that try.
+// reach blames a missing connection on the node that most others miss: a node that
+// nobody reaches is odd, but the nodes that try to reach it are not.
 func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, found func(string, string, ...any), l lang.Lang) {
 	cannot := map[string]int{}
 	for _, by := range unreached {
@@ -191,7 +187,7 @@ func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, foun
 		if len(by) == 0 {
 			continue
 		}
-		// One that reaches nobody itself does not make the others odd.
+		// A node that reaches nobody does not make the others odd.
 		others := slices.DeleteFunc(slices.Clone(by), func(b string) bool { return len(names) > 2 && cannot[b] >= len(names)-1 })
 		if len(others) > 0 {
 			found(n, lang.Text{EN: "not reached by %s", ZH: "%s 无法连接到它"}.In(l), strings.Join(others, ", "))
@@ -204,7 +200,7 @@ func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, foun
 	}
 }
 
-// compare finds the nodes whose figures are far below the others'.
+// compare finds the nodes whose figures are far below the median.
 func (o *NodeCheckOut) compare(names []string, by map[string]*CheckedNode, found func(string, string, ...any), l lang.Lang) {
 	for _, k := range checkOrder {
 		var all []float64
@@ -213,7 +209,7 @@ func (o *NodeCheckOut) compare(names []string, by map[string]*CheckedNode, found
 				all = append(all, v)
 			}
 		}
-		if k.share == 0 || len(all) < 3 { // of two, who is the odd one?
+		if k.share == 0 || len(all) < 3 { // of two nodes, either could be the odd one
 			continue
 		}
 		slices.Sort(all)
@@ -226,8 +222,8 @@ func (o *NodeCheckOut) compare(names []string, by map[string]*CheckedNode, found
 	}
 }
 
-// untested lists what no node could try. Where others could, the one that could
-// not is odd.
+// untested lists the tests that no node could run. Where other nodes could run a test,
+// a node that could not is odd.
 func (o *NodeCheckOut) untested(names []string, skipped map[string]map[string]string, tried map[string]bool, found func(string, string, ...any), l lang.Lang) {
 	for _, k := range checkOrder {
 		at := skipped[k.name]

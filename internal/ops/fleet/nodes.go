@@ -1,5 +1,5 @@
-// Package fleet shows the nodes and cares for them: what is free, tests of nodes in
-// doubt, those that retries leave out, and what ended jobs left there.
+// Package fleet shows the nodes and takes care of them: what is free, tests of suspect
+// nodes, nodes that retries leave out, and processes that ended jobs left behind.
 package fleet
 
 import (
@@ -13,10 +13,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// NodesIn chooses nodes.
+// NodesIn selects nodes.
 type NodesIn struct {
 	Partition string `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
 	Drained   bool   `json:"drained,omitempty" help:"only nodes that take no jobs, with the reason" zh:"只列出不可用的节点及原因"`
@@ -27,41 +26,42 @@ type NodesIn struct {
 	ops.OnCluster
 }
 
-// NodesOut is what is free by partition, and the nodes that were asked for.
+// NodesOut holds the free GPUs of each partition, and the selected nodes.
 type NodesOut struct {
 	Partitions []PartitionFree `json:"partitions"`
 	Nodes      []NodeOut       `json:"nodes"`
 	Avoided    []Avoided       `json:"avoided,omitempty"`
-	// Listed says that single nodes were asked for, or are few.
+	// Listed reports that the nodes are shown one by one, because the call selects some
+	// or there are few.
 	Listed    bool `json:"-"`
 	reason    string
 	mayResume bool
 }
 
-// A PartitionFree is a partition at a glance.
+// A PartitionFree is a partition with its free and total GPUs.
 type PartitionFree struct {
 	slurm.Partition
 	FreeGPUs  int `json:"free_gpus"`
 	TotalGPUs int `json:"total_gpus"`
 }
 
-// A NodeOut is a node and what its state means.
+// A NodeOut is a node with the meaning of its state.
 type NodeOut struct {
 	slurm.Node
 	Meaning string `json:"meaning,omitempty"`
-	// Blamed are the failures that a diagnosis has put down to it.
+	// Blamed lists the failures that diagnoses blame on the node.
 	Blamed []Blame `json:"blamed,omitempty"`
-	// Left are the processes that were found there, where that was asked for; Unseen
-	// says why none could be looked for.
+	// Left lists the leftover processes that were found on the node, where the call
+	// asked for them. Unseen says why the node could not be checked.
 	Left   []slurm.Process `json:"left,omitempty"`
 	Unseen string          `json:"unseen,omitempty"`
-	looked bool
+	checked bool
 }
 
-// fewNodes are listed one by one without being asked for.
+// fewNodes is up to how many nodes are listed without being selected.
 const fewNodes = 16
 
-// Nodes is the operation nodes.
+// Nodes returns the operation nodes.
 func Nodes() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "nodes", Effect: ops.Read, Toolset: ops.NodesSet, Core: true,
@@ -76,16 +76,14 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	if err != nil {
 		return NodesOut{}, err
 	}
-	s, ok := cl.(ops.Surveyor)
-	if !ok {
-		return NodesOut{}, ops.InputError("cluster",
-			lang.Text{EN: "cluster %s does not tell of its nodes", ZH: "集群 %s 不提供节点信息"}.With(cl.Name()),
-			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
+	s, err := ops.Capable[ops.Surveyor](cl, "nodes")
+	if err != nil {
+		return NodesOut{}, err
 	}
 	var only []string
 	if in.Nodes != "" {
-		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return NodesOut{}, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+		if only, err = nodeNames(in.Nodes); err != nil {
+			return NodesOut{}, err
 		}
 	}
 	all, err := s.Nodes(ctx)
@@ -113,13 +111,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 		out.Partitions = append(out.Partitions, free)
 	}
 	if in.Partition != "" && len(out.Partitions) == 0 {
-		var names []string
-		for _, p := range parts {
-			names = append(names, p.Name)
-		}
-		return out, ops.NotFoundError("partition",
-			lang.Text{EN: "there is no partition %q", ZH: "没有分区 %q"}.With(in.Partition),
-			lang.Text{EN: "partitions here: %s", ZH: "现有分区：%s"}.With(strings.Join(names, ", ")))
+		return out, noPartitionError(in.Partition, parts)
 	}
 	for _, n := range all {
 		switch {
@@ -148,7 +140,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 				lang.Text{EN: "check looks at nodes that are out of service", ZH: "check 只用于检查停用的节点"},
 				lang.Text{EN: "for example: nodes --reason 'Kill task failed' --check", ZH: "例如：nodes --reason 'Kill task failed' --check"})
 		}
-		if err := checkLeft(ctx, c, cl, out.Nodes); err != nil {
+		if err := checkLeftovers(ctx, c, cl, out.Nodes); err != nil {
 			return out, err
 		}
 	}
@@ -157,7 +149,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	return out, nil
 }
 
-// View is the partitions, then the nodes that were asked for.
+// View shows the partitions and then the selected nodes.
 func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Partitions) > 0 {
 		t := &view.Table{Header: view.Columns(l, "partition|free GPUs|nodes A/I/O/T|time limit|GPUs a node", "分区|空闲 GPU|节点 A/I/O/T|时限|每节点 GPU")}
@@ -194,7 +186,7 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 				why += " (" + n.ReasonBy + ")"
 			}
 		}
-		why += n.left(l)
+		why += n.leftoverText(l)
 		t.Rows = append(t.Rows, []string{n.Name, n.State, fmt.Sprintf("%d/%d", n.GPUsUsed, n.GPUs), fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs), why})
 	}
 	d.Sections = append(d.Sections, view.Section{Table: t})

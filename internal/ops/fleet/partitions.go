@@ -13,24 +13,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// PartitionsIn names a partition, or none for all.
+// PartitionsIn names one partition; empty means all.
 type PartitionsIn struct {
 	Partition string `json:"partition,omitempty" arg:"" optional:"" help:"only this one" zh:"只看该分区"`
 	ops.OnCluster
 }
 
-// PartitionsOut is the partitions and what they allow.
+// PartitionsOut holds the partitions with their limits.
 type PartitionsOut struct {
 	Partitions []PartitionOut `json:"partitions"`
 }
 
-// A PartitionOut is a partition with its limits, where the cluster tells them.
+// A PartitionOut is a partition with its limits, where the cluster reports them.
 type PartitionOut struct {
 	slurm.Partition
 	Limits *slurm.PartitionLimits `json:"limits"`
 }
 
-// Partitions is the operation partitions.
+// Partitions returns the operation partitions.
 func Partitions() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "partitions", Effect: ops.Read, Toolset: ops.NodesSet,
@@ -62,9 +62,7 @@ func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOu
 			return out, c.SlurmError(err, "")
 		}
 	}
-	var names []string
 	for _, p := range all {
-		names = append(names, p.Name)
 		if in.Partition != "" && in.Partition != p.Name {
 			continue
 		}
@@ -75,14 +73,24 @@ func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOu
 		out.Partitions = append(out.Partitions, one)
 	}
 	if in.Partition != "" && len(out.Partitions) == 0 {
-		return out, ops.NotFoundError("partition",
-			lang.Text{EN: "there is no partition %q", ZH: "没有分区 %q"}.With(in.Partition),
-			lang.Text{EN: "partitions here: %s", ZH: "现有分区：%s"}.With(strings.Join(names, ", ")))
+		return out, noPartitionError(in.Partition, all)
 	}
 	return out, nil
 }
 
-// View is a line a partition; one alone is shown with all it allows.
+// noPartitionError returns the error about a partition that is not among known.
+func noPartitionError(name string, known []slurm.Partition) error {
+	var names []string
+	for _, p := range known {
+		names = append(names, p.Name)
+	}
+	return ops.NotFoundError("partition",
+		lang.Text{EN: "there is no partition %q", ZH: "没有分区 %q"}.With(name),
+		lang.Text{EN: "partitions here: %s", ZH: "现有分区：%s"}.With(strings.Join(names, ", ")))
+}
+
+// View shows one line for each partition. A single partition is shown with all its
+// limits.
 func (o PartitionsOut) View(l lang.Lang) view.Doc {
 	t := &view.Table{Header: view.Columns(l, "partition|state|nodes A/I/O/T|time limit|default time|nodes a job|GPUs a node|features", "分区|状态|节点 A/I/O/T|时限|默认时限|每作业节点|每节点 GPU|特性"), Spare: []int{4, 1, 5}}
 	for _, p := range o.Partitions {
@@ -117,7 +125,8 @@ func (o PartitionsOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// standIns says of a partition that one machine stands in for what it is.
+// standIns explains that the nodes of an embedded partition are stand-ins on one
+// machine.
 func standIns(p slurm.Partition, l lang.Lang) []view.Section {
 	if !slices.Contains(p.Features, slurm.Embedded) {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// ResumeIn chooses drained nodes.
+// ResumeIn selects drained nodes.
 type ResumeIn struct {
 	Nodes  string `json:"nodes,omitempty" arg:"" optional:"" help:"hostlist" zh:"节点列表（hostlist）"`
 	Reason string `json:"reason,omitempty" placeholder:"TEXT" help:"those whose drain reason holds this text" zh:"下线原因含该文字的节点"`
@@ -21,13 +20,13 @@ type ResumeIn struct {
 	ops.OnCluster
 }
 
-// ResumeOut is the nodes that were given back.
+// ResumeOut lists the nodes that accept jobs again.
 type ResumeOut struct {
-	Nodes   []slurm.Node `json:"nodes"` // as they were before
+	Nodes   []slurm.Node `json:"nodes"` // in their state before the operation
 	Resumed bool         `json:"resumed"`
 }
 
-// Resume is the operation resume.
+// Resume returns the operation resume.
 func Resume() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "resume", Effect: ops.Write, Toolset: ops.AdminSet, Idempotent: true,
@@ -50,8 +49,8 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	var only []string
 	var err error
 	if in.Nodes != "" {
-		if only, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04,07]", ZH: "例如 gpu[01-04,07]"})
+		if only, err = nodeNames(in.Nodes); err != nil {
+			return out, err
 		}
 	}
 	cl, err := c.Cluster(in.Cluster)
@@ -101,7 +100,7 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	return out, nil
 }
 
-// View names the nodes and why they had been out.
+// View lists the nodes, and why they were out of service.
 func (o ResumeOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: lang.Text{EN: "in service again", ZH: "恢复接收作业的节点"}.In(l), Tone: view.Good}
 	if !o.Resumed {

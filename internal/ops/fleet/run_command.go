@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// RunCommand is the operation run.
+// RunCommand returns the operation run.
 func RunCommand() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "run", Effect: ops.Destructive, Toolset: ops.NodesSet,
@@ -24,7 +24,7 @@ func RunCommand() ops.Op {
 	}, runOn)
 }
 
-// RunIn is a command for every node of a job.
+// RunIn is a command to run on every node of a job.
 type RunIn struct {
 	Job   slurm.JobID `json:"job" arg:"" help:"job id of a running job" zh:"运行中的作业号"`
 	Nodes string      `json:"nodes,omitempty" short:"w" help:"only these of its nodes" zh:"只在这些节点上执行"`
@@ -34,13 +34,13 @@ type RunIn struct {
 	ops.OnCluster
 }
 
-// RunOut is what every node said.
+// RunOut holds each node's output.
 type RunOut struct {
 	JobID slurm.JobID        `json:"job_id"`
 	Nodes []slurm.NodeOutput `json:"nodes"`
 }
 
-// View shows each node's words; nodes that said the same share one section.
+// View shows each node's output. Nodes with the same output share one section.
 func (o RunOut) View(lang.Lang) view.Doc {
 	var d view.Doc
 	byText := map[string][]string{}
@@ -89,8 +89,8 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	}
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
 	if in.Nodes != "" {
-		if e.Nodes, err = hostlist.Expand(in.Nodes); err != nil {
-			return out, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "for example gpu[01-04]", ZH: "例如 gpu[01-04]"})
+		if e.Nodes, err = nodeNames(in.Nodes); err != nil {
+			return out, err
 		}
 	}
 	done := c.During(lang.Text{EN: "the nodes run it", ZH: "各节点正在执行"}.In(c.Lang))
@@ -103,5 +103,5 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	return out, nil
 }
 
-// AfterDashes takes the command.
+// AfterDashes receives the command, which is written after "--".
 func (in *RunIn) AfterDashes(words []string) { in.Argv = words }

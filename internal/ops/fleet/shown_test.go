@@ -17,11 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What a node was found to have left, and what could not be looked at.
+// What a node was found to have left, and what could not be checked at.
 var leftThere = []NodeOut{
-	{Node: slurm.Node{Name: "gpu1", State: "drained", Reason: "Kill task failed", ReasonBy: "root", GPUs: 8, GPUsUsed: 1, CPUs: 64, CPUsUsed: 2}, looked: true},
-	{Node: slurm.Node{Name: "gpu2", State: "down", GPUs: 8}, Meaning: "it does not answer", looked: true, Unseen: "no route"},
-	{Node: slurm.Node{Name: "gpu3", State: "drained", Reason: "Kill task failed"}, looked: true, Left: []slurm.Process{
+	{Node: slurm.Node{Name: "gpu1", State: "drained", Reason: "Kill task failed", ReasonBy: "root", GPUs: 8, GPUsUsed: 1, CPUs: 64, CPUsUsed: 2}, checked: true},
+	{Node: slurm.Node{Name: "gpu2", State: "down", GPUs: 8}, Meaning: "it does not answer", checked: true, Unseen: "no route"},
+	{Node: slurm.Node{Name: "gpu3", State: "drained", Reason: "Kill task failed"}, checked: true, Left: []slurm.Process{
 		{User: "ada", PID: 1, State: "D", Command: "a"},
 		{User: "ada", PID: 2, State: "S", Command: "b"},
 		{User: "ada", PID: 3, State: "S", Command: "c"},
@@ -82,7 +82,7 @@ nodecheck {"node":"a","check":"allreduce","skipped":"no-gpu"}`)
 	}, Nodes(), Partitions(), NodeCheck(), Resume(), Cleanup(), RunCommand(), Avoid(), Hostlist())
 }
 
-// A lent is a yard whose nodes can be looked into, but for the last.
+// A lent is a yard whose nodes can be checked into, but for the last.
 type lent struct{ yard }
 
 func (*lent) NodeProcesses(_ context.Context, node string) ([]slurm.Process, error) {
