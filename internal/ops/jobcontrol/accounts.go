@@ -14,49 +14,51 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An accountant is a cluster that tells of accounts, limits and shares.
+// An accountant is a cluster that reports accounts, limits and shares.
 type accountant interface {
 	Associations(ctx context.Context, user string) ([]slurm.Association, error)
 	QOS(context.Context) ([]slurm.QOS, error)
 	Shares(ctx context.Context, user string) ([]slurm.Share, error)
 }
 
-// AccountsIn names a user.
+// AccountsIn names a user; "all" asks for everybody's shares.
 type AccountsIn struct {
 	User string `json:"user,omitempty" arg:"" optional:"" help:"whose; mine where left out, all for everybody's shares in order" zh:"谁的；省略为我的，all 按公平份额列出所有人"`
 	ops.OnCluster
 }
 
-// AccountsOut is what a user may use, and where the user stands.
+// AccountsOut is what a user may use, and the user's fair share.
 type AccountsOut struct {
 	User string `json:"user"`
-	// Ranking is everybody's share, the first in line first, where all were asked for.
+	// Ranking holds everybody's shares, highest factor first, where the call asks for
+	// all.
 	Ranking  []slurm.Share `json:"ranking,omitempty"`
 	Accounts []AccountOut  `json:"accounts"`
-	QOS      []slurm.QOS   `json:"qos"` // those that one of the accounts may use
+	QOS      []slurm.QOS   `json:"qos"` // the QOS that at least one of the accounts may use
 }
 
-// An AccountOut is an account with the user's standing in it.
+// An AccountOut is an account with the user's fair share in it.
 type AccountOut struct {
 	slurm.Association
-	Standing *Standing `json:"standing"` // nil: the cluster keeps no shares
+	Standing *Standing `json:"standing"` // nil where the cluster keeps no shares
 }
 
 // A Standing is a user's fair share in one account.
 type Standing struct {
 	Factor float64 `json:"fair_share"`
-	// Due is the share of the cluster that the user is due, Used what was taken of
-	// late, and Ratio how often over.
+	// Due is the share of the cluster that the user is entitled to, Used the share that
+	// was used recently, and Ratio is Used / Due.
 	Due   float64 `json:"due"`
 	Used  float64 `json:"used"`
 	Ratio float64 `json:"used_over_due"`
-	// Rank is 1 for the user with the highest factor, of so many that have one.
+	// Rank is 1 for the user with the highest factor. Of is the number of users with a
+	// factor.
 	Rank int    `json:"rank"`
 	Of   int    `json:"of"`
 	Says string `json:"says"`
 }
 
-// Accounts is the operation accounts.
+// Accounts returns the operation accounts.
 func Accounts() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "accounts", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -86,7 +88,7 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 		if out.Ranking, err = a.Shares(ctx, ""); err != nil {
 			return out, c.SlurmError(err, "")
 		}
-		out.Ranking = slices.DeleteFunc(out.Ranking, func(s slurm.Share) bool { return s.User == "" }) // accounts have no factor
+		out.Ranking = slices.DeleteFunc(out.Ranking, func(s slurm.Share) bool { return s.User == "" }) // accounts, which have no factor
 		slices.SortStableFunc(out.Ranking, func(x, y slurm.Share) int { return cmp.Compare(y.Factor, x.Factor) })
 		return out, nil
 	}
@@ -99,7 +101,8 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 			lang.Text{EN: "%s has no account on %s", ZH: "%s 在 %s 上没有账户"}.With(out.User, cl.Name()),
 			lang.Text{EN: "ask the operators to add an account", ZH: "请联系管理员添加账户"})
 	}
-	// A site without the multifactor plugin keeps no shares; the rest holds.
+	// A site without the multifactor plugin keeps no shares; the rest of the answer is
+	// still valid.
 	shares, _ := a.Shares(ctx, "")
 	all, err := a.QOS(ctx)
 	if err != nil {
@@ -116,8 +119,8 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 	return out, nil
 }
 
-// standing finds the user's share in an account among everybody's, and says it
-// in words (sshare(1); Slurm's "Fair Tree" page: factors are ranks there).
+// standing finds the user's share in an account, and explains it in words (sshare(1);
+// Slurm's "Fair Tree" page: with Fair Tree, factors are ranks).
 func standing(shares []slurm.Share, account, user string, l lang.Lang) *Standing {
 	var s *Standing
 	for _, sh := range shares {
@@ -157,7 +160,7 @@ func ratio(r float64) lang.Text {
 	return lang.Text{EN: "just about your due", ZH: "与应得份额大致相当"}
 }
 
-// View is the accounts with their limits, the standing in words, and the QOS.
+// View shows the accounts with their limits, the fair share in words, and the QOS.
 func (o AccountsOut) View(l lang.Lang) view.Doc {
 	if o.User == "all" {
 		return o.ranking(l)
@@ -189,7 +192,7 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// ranking is everybody's share: whose jobs go first, other things being equal.
+// ranking shows everybody's share: whose jobs go first, other things being equal.
 func (o AccountsOut) ranking(l lang.Lang) view.Doc {
 	t := &view.Table{Header: view.Columns(l, "place|user|account|fair share|due|used of late", "名次|用户|账户|公平份额|应得|近期已用")}
 	for i, s := range o.Ranking {
@@ -210,8 +213,8 @@ func orAll(s string, l lang.Lang) string {
 	return s
 }
 
-// limits writes triples of name, Chinese name and value as one line, without
-// those that have no value.
+// limits joins triples of English name, Chinese name and value into one line, and
+// leaves out those without a value.
 func limits(l lang.Lang, triples ...string) string {
 	var words []string
 	for t := range slices.Chunk(triples, 3) {

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// CancelIn names what to end: one job, or one's own jobs together.
+// CancelIn names the job to cancel, or selects the caller's own jobs.
 type CancelIn struct {
 	Job       slurm.JobID `json:"job,omitempty" arg:"" optional:"" help:"job id; an array's id ends every task of it, 4711.0 one step" zh:"作业号；数组的作业号会结束其所有任务，4711.0 只结束一个步骤"`
 	Mine      bool        `json:"mine,omitempty" help:"all of my jobs" zh:"我的所有作业"`
@@ -22,30 +22,30 @@ type CancelIn struct {
 	ops.OnCluster
 }
 
-// CancelOut says what was ended.
+// CancelOut says what was cancelled.
 type CancelOut struct {
 	JobID     slurm.JobID `json:"job_id,omitempty"`
 	Cancelled bool        `json:"cancelled"`
-	// State is the job's state after the request: a job that had ended by itself
-	// is told as such.
+	// State is the job's state after the request. It shows where a job had ended by
+	// itself.
 	State slurm.State `json:"state,omitempty"`
 	Name  string      `json:"name,omitempty"`
-	// Step is the one step that was ended; the job goes on.
+	// Step is the one step that was cancelled; the job goes on.
 	Step string `json:"step,omitempty"`
-	// Jobs is each job of several.
+	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
 }
 
-// A CancelledJob is one of several jobs that were to be ended.
+// A CancelledJob is one of several jobs that the call asks to cancel.
 type CancelledJob struct {
 	JobID     slurm.JobID `json:"job_id"`
 	Name      string      `json:"name"`
-	State     slurm.State `json:"state"` // before
+	State     slurm.State `json:"state"` // the state before the call
 	Cancelled bool        `json:"cancelled"`
 	Error     string      `json:"error,omitempty"`
 }
 
-// Cancel is the operation cancel.
+// Cancel returns the operation cancel.
 func Cancel() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
@@ -100,31 +100,31 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 			ZH: "取消 %s（%s，%s，正在排队）会失去它在队列中的位置",
 		}.With(in.Job, j.Name, size)
 	}
-	if err := sure(c, in.Yes, would); err != nil {
+	if err := requireYes(c, in.Yes, would); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
 		return out, c.SlurmError(err, in.Job)
 	}
 	out.Cancelled = true
-	// scancel is silent for a job that just ended: what is true is what the
-	// cluster says afterwards.
+	// scancel reports nothing for a job that just ended, so the state comes from the
+	// cluster afterwards.
 	if after, err := cl.Job(ctx, in.Job); err == nil {
 		out.State = after.State
 	}
 	return out, nil
 }
 
-// sure refuses until a person has said yes.
-func sure(c *ops.Call, yes bool, would lang.Text) error {
+// requireYes refuses until a person has said yes to what would happen.
+func requireYes(c *ops.Call, yes bool, would lang.Text) error {
 	if yes || c.Confirmed {
 		return nil
 	}
 	return &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
 }
 
-// cancelMine ends the caller's own jobs, each by its id: an operator's too are
-// nobody else's.
+// cancelMine cancels the caller's own jobs, each by its id. An operator cancels only
+// their own, too.
 func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -143,7 +143,7 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		}
 		id := j.ID
 		if !in.Pending {
-			id = j.ID.Array() // with its tasks that wait
+			id = j.ID.Array() // the whole array, with its waiting tasks
 		}
 		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
 			continue
@@ -159,8 +159,8 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	would := lang.Text{
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
-	}.With(ops.Counted(len(out.Jobs), "job"), me, running, named(out.Jobs))
-	if err := sure(c, in.Yes, would); err != nil {
+	}.With(ops.Counted(len(out.Jobs), "job"), me, running, firstJobs(out.Jobs))
+	if err := requireYes(c, in.Yes, would); err != nil {
 		return out, err
 	}
 	failed := 0
@@ -186,8 +186,8 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	return out, nil
 }
 
-// named lists the first few of jobs.
-func named(jobs []CancelledJob) lang.Text {
+// firstJobs lists the first few jobs, and says how many more there are.
+func firstJobs(jobs []CancelledJob) lang.Text {
 	const few = 10
 	var names []string
 	for _, j := range jobs[:min(len(jobs), few)] {
@@ -200,7 +200,7 @@ func named(jobs []CancelledJob) lang.Text {
 	return all
 }
 
-// cancelStep ends one step and leaves the job.
+// cancelStep cancels one step; the job goes on.
 func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) (CancelOut, error) {
 	cl, j, err := c.Job(ctx, in.Cluster, job)
 	if err != nil {
@@ -219,7 +219,7 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	if err != nil {
 		return out, err
 	}
-	if err := sure(c, in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
+	if err := requireYes(c, in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
 		return out, err
 	}
 	if err := s.CancelStep(ctx, string(in.Job)); err != nil {
@@ -235,7 +235,7 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	return out, nil
 }
 
-// View says what became of the job, or of each of several.
+// View says what happened to the job, or to each of several jobs.
 func (o CancelOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.JobID == "" && len(o.Jobs) == 0:

@@ -22,26 +22,26 @@ type EventsIn struct {
 	ops.OnCluster
 }
 
-// EventsOut is what happened, oldest first, and where to go on.
+// EventsOut holds the events, oldest first, and the cursor for the next call.
 type EventsOut struct {
 	Events []Event `json:"events"`
-	// NextSince is the since of the next question: it misses nothing and tells nothing twice.
+	// NextSince is the since of the next call. It skips no event and repeats none.
 	NextSince string `json:"next_since"`
 }
 
-// An Event is something that happened to a job.
+// An Event is one change in a job's life.
 type Event struct {
 	At    time.Time   `json:"at"`
 	Job   slurm.JobID `json:"job_id"`
 	Name  string      `json:"name"`
-	What  string      `json:"event"` // submitted, started, ended
+	What  string      `json:"event"` // submitted, started or ended
 	State slurm.State `json:"state,omitempty"`
 	Exit  *string     `json:"exit_code,omitempty"`
-	// Restarts is how often the job had been put back into the queue before this start.
+	// Restarts is how often the job had been requeued before this start.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// Events is the operation events.
+// Events returns the operation events.
 func Events() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "events", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -55,47 +55,47 @@ func Events() ops.Op {
 }
 
 const (
-	// eventsLate is how much later than it happened a cluster's accounting may tell
-	// of a thing: that far back is looked again.
+	// eventsLate is how late a cluster's accounting may report an event. Each answer
+	// covers at least this much of the past again.
 	eventsLate = 2 * time.Minute
-	// mostTold bounds the events that a cursor names as told.
-	mostTold = 64
+	// maxKeys is the most events that a cursor lists by their keys.
+	maxKeys = 64
 )
 
-// A sinceMark is a cursor: everything before At was told, and of what is later
-// the events named.
-type sinceMark struct {
+// An eventCursor says which events were already reported: all events before at, and the
+// later events whose keys it lists.
+type eventCursor struct {
 	at   time.Time
-	told []string
+	keys []string
 }
 
-func (m sinceMark) String() string {
+func (m eventCursor) String() string {
 	s := m.at.UTC().Format(time.RFC3339)
-	if len(m.told) > 0 {
-		s += "~" + strings.Join(m.told, ",")
+	if len(m.keys) > 0 {
+		s += "~" + strings.Join(m.keys, ",")
 	}
 	return s
 }
 
-func parseSince(s string, now time.Time) (sinceMark, error) {
-	at, told, _ := strings.Cut(s, "~")
+func parseSince(s string, now time.Time) (eventCursor, error) {
+	at, keys, _ := strings.Cut(s, "~")
 	if d, err := time.ParseDuration(at); err == nil && d > 0 {
-		return sinceMark{at: now.Add(-d).Truncate(time.Second)}, nil
+		return eventCursor{at: now.Add(-d).Truncate(time.Second)}, nil
 	}
 	when, err := time.Parse(time.RFC3339, at)
 	if err != nil {
-		return sinceMark{}, ops.InputError("since",
+		return eventCursor{}, ops.InputError("since",
 			lang.Text{EN: "%q is no time", ZH: "%q 不是时间"}.With(s),
 			lang.Text{EN: "next_since of an earlier answer, a time such as 2026-11-21T08:00:00Z, or 6h", ZH: "上次结果的 next_since、时间（如 2026-11-21T08:00:00Z）或 6h"})
 	}
-	m := sinceMark{at: when}
-	if told != "" {
-		m.told = strings.Split(told, ",")
+	m := eventCursor{at: when}
+	if keys != "" {
+		m.keys = strings.Split(keys, ",")
 	}
 	return m, nil
 }
 
-// key names an event in a cursor.
+// key identifies an event in a cursor.
 func (e Event) key() string {
 	sum := sha256.Sum256([]byte(fmt.Sprint(e.Job, e.What, e.At.Unix())))
 	return hex.EncodeToString(sum[:3])
@@ -122,7 +122,7 @@ func events(ctx context.Context, c *ops.Call, in EventsIn) (EventsOut, error) {
 		all = append(all, eventsOf(j)...)
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
-	next := sinceMark{at: now.Add(-eventsLate).Truncate(time.Second)}
+	next := eventCursor{at: now.Add(-eventsLate).Truncate(time.Second)}
 	if next.at.Before(since.at) {
 		next.at = since.at
 	}
@@ -130,21 +130,21 @@ func events(ctx context.Context, c *ops.Call, in EventsIn) (EventsOut, error) {
 		if e.At.Before(since.at) {
 			continue
 		}
-		if !slices.Contains(since.told, e.key()) {
+		if !slices.Contains(since.keys, e.key()) {
 			out.Events = append(out.Events, e)
 		}
 		if !e.At.Before(next.at) {
-			next.told = append(next.told, e.key())
+			next.keys = append(next.keys, e.key())
 		}
 	}
-	if len(next.told) > mostTold { // many at once: what is told late of them is let go
-		next = sinceMark{at: all[len(all)-1].At.Add(time.Second)}
+	if len(next.keys) > maxKeys { // too many for a cursor: events that are reported late are skipped
+		next = eventCursor{at: all[len(all)-1].At.Add(time.Second)}
 	}
 	out.NextSince = next.String()
 	return out, nil
 }
 
-// eventsOf is what a job's times tell.
+// eventsOf derives a job's events from its times.
 func eventsOf(j slurm.Job) []Event {
 	var all []Event
 	add := func(at *time.Time, e Event) {
@@ -167,15 +167,12 @@ var eventWords = map[string]lang.Text{
 	"ended":     {EN: "ended", ZH: "已结束"},
 }
 
-// View is a table of the events.
+// View shows a table of the events.
 func (o EventsOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: lang.Text{EN: "nothing happened since", ZH: "此后没有事件"}.In(l)}
 	if len(o.Events) > 0 {
 		d.Title = lang.Text{EN: "events: %d", ZH: "%d 个事件"}.With(len(o.Events)).In(l)
-		t := &view.Table{Header: []string{
-			lang.Text{EN: "time", ZH: "时间"}.In(l), lang.Text{EN: "job", ZH: "作业"}.In(l),
-			lang.Text{EN: "name", ZH: "名称"}.In(l), lang.Text{EN: "event", ZH: "事件"}.In(l),
-		}}
+		t := &view.Table{Header: view.Columns(l, "time|job|name|event", "时间|作业|名称|事件")}
 		for _, e := range o.Events {
 			what := eventWords[e.What].In(l)
 			if e.State != "" {
@@ -184,7 +181,7 @@ func (o EventsOut) View(l lang.Lang) view.Doc {
 			if e.Restarts > 0 {
 				what += lang.Text{EN: ", restart %d", ZH: "，第 %d 次重启"}.With(e.Restarts).In(l)
 			}
-			t.Rows = append(t.Rows, []string{e.At.Local().Format("2006-01-02 15:04:05"), string(e.Job), e.Name, what})
+			t.Rows = append(t.Rows, []string{e.At.Local().Format(time.DateTime), string(e.Job), e.Name, what})
 		}
 		d.Sections = []view.Section{{Table: t}}
 	}

@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,37 +16,37 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A HistoryGroup is what one user, account, week and so on had of the GPUs, and what
-// became of it. Hours are told by how their run ended: of one that failed all of
-// them are failed, although its checkpoints may have saved some.
+// A HistoryGroup sums up the GPU hours of one user, account, week and so on. The hours
+// of a run count by how that run ended: all hours of a failed run are failed, although
+// its checkpoints may have saved some of its work.
 type HistoryGroup struct {
 	Of        string  `json:"of"`
 	Jobs      int     `json:"jobs"`
 	GPUHours  float64 `json:"gpu_hours"`
 	Completed float64 `json:"completed_gpu_hours"`
 	Failed    float64 `json:"failed_gpu_hours"`
-	Cut       float64 `json:"cut_off_gpu_hours"` // by the time limit, preemption or a requeue
+	Cut       float64 `json:"cut_off_gpu_hours"` // ended by the time limit, preemption or a requeue
 	Cancelled float64 `json:"cancelled_gpu_hours"`
-	// Restarted is how often its jobs were started again, WaitedH how long they waited
-	// in the queue for their start, added up.
+	// Restarted is how often the group's jobs were started again. WaitedH is the sum of
+	// the hours that they waited in the queue for their start.
 	Restarted int      `json:"restarts"`
 	WaitedH   float64  `json:"waited_hours"`
-	Cost      *float64 `json:"cost"` // null: no price was given
-	// Goodput tells the same hours by their cause, where that was asked for.
+	Cost      *float64 `json:"cost"` // null where the call gives no price
+	// Goodput splits the same hours by their purpose, where the call asks for that.
 	Goodput *GoodputHours `json:"goodput,omitempty"`
 }
 
-// GoodputHours are GPU hours by what they were for. Startup is until the first
-// iteration, Productive training whose result was kept, Lost what was trained after the
-// last checkpoint of a run that did not complete, Idle what was held after the last
-// iteration, and Unknown of jobs whose logs do not tell.
+// GoodputHours are GPU hours by purpose. Startup is the time until the first iteration;
+// Productive is training whose result was kept; Lost is training after the last
+// checkpoint of a run that did not complete; Idle is the time after the last iteration;
+// Unknown are the hours of jobs whose logs do not tell.
 type GoodputHours struct {
 	Productive float64 `json:"productive_gpu_hours"`
 	Lost       float64 `json:"lost_gpu_hours"`
 	Startup    float64 `json:"startup_gpu_hours"`
 	Idle       float64 `json:"idle_gpu_hours"`
 	Unknown    float64 `json:"unknown_gpu_hours"`
-	// Judged is of how many jobs the logs told.
+	// Judged is the number of jobs whose logs gave an answer.
 	Judged int `json:"judged_jobs"`
 }
 
@@ -54,18 +55,18 @@ func (g *GoodputHours) add(o GoodputHours) {
 	g.Unknown, g.Judged = g.Unknown+o.Unknown, g.Judged+o.Judged
 }
 
-// mostJudged is of how many jobs the logs are read, the newest first.
-const mostJudged = 200
+// maxLogsRead is the most jobs whose logs are read, the newest first.
+const maxLogsRead = 200
 
-// judge reads the logs of the newest jobs for what became of their hours.
-func judge(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) {
+// readGoodput reads the logs of the newest jobs, and splits their hours by purpose.
+func readGoodput(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) {
 	for i := range jobs {
 		j := &jobs[i]
 		j.Goodput = &GoodputHours{Unknown: j.GPUHours}
-		if i >= mostJudged || j.GPUs == 0 || ctx.Err() != nil {
+		if i >= maxLogsRead || j.GPUs == 0 || ctx.Err() != nil {
 			continue
 		}
-		c.Step(i+1, min(len(jobs), mostJudged), lang.Text{EN: "logs of %s", ZH: "读取 %s 的日志"}.With(j.ID).In(c.Lang))
+		c.Step(i+1, min(len(jobs), maxLogsRead), lang.Text{EN: "logs of %s", ZH: "读取 %s 的日志"}.With(j.ID).In(c.Lang))
 		if g, ok := joblogs.Goodput(ctx, c, cl, j.Job); ok {
 			hours := func(s float64) float64 { return s * float64(j.GPUs) / 3600 }
 			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), max(j.GPUHours-j.Last().GPUHours(), 0), 1}
@@ -73,7 +74,7 @@ func judge(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) 
 	}
 }
 
-// groupings are what jobs can be grouped by.
+// groupings maps the name of each grouping to a job's group in it.
 var groupings = map[string]func(slurm.Job) string{
 	"user":      func(j slurm.Job) string { return j.User },
 	"account":   func(j slurm.Job) string { return j.Account },
@@ -90,8 +91,8 @@ var groupings = map[string]func(slurm.Job) string{
 	"month": func(j slurm.Job) string { return ended(j).Local().Format("2006-01") },
 }
 
-// groupsOf adds the jobs up by the given grouping: times in order, and others with
-// the most hours first.
+// groupsOf sums up the jobs by the given grouping. Groups of times are in order of
+// time; others have the most hours first.
 func groupsOf(jobs []HistoryJob, by string, price *float64) []HistoryGroup {
 	groups := []HistoryGroup{}
 	for _, j := range jobs {
@@ -110,13 +111,10 @@ func groupsOf(jobs []HistoryJob, by string, price *float64) []HistoryGroup {
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b HistoryGroup) int {
-		switch {
-		case by == "day" || by == "week" || by == "month" || a.GPUHours == b.GPUHours:
+		if by == "day" || by == "week" || by == "month" {
 			return strings.Compare(a.Of, b.Of)
-		case a.GPUHours > b.GPUHours:
-			return -1
 		}
-		return 1
+		return cmp.Or(cmp.Compare(b.GPUHours, a.GPUHours), strings.Compare(a.Of, b.Of))
 	})
 	return groups
 }
@@ -148,15 +146,8 @@ func (g *HistoryGroup) add(j HistoryJob) {
 	}
 }
 
-// checkGrouping refuses what jobs cannot be grouped by, and a price that is none.
-func checkGrouping(in HistoryIn) error {
-	if in.Price != nil && *in.Price < 0 {
-		return ops.InputError("price", lang.Text{EN: "%g is negative", ZH: "%g 是负数"}.With(*in.Price), lang.Text{EN: "the price of a GPU hour, such as 2.10", ZH: "每 GPU 小时的价格，例如 2.10"})
-	}
-	return nil
-}
 
-// share is hours with what part of all they are; nothing for none.
+// share formats hours and their percentage of all hours; "" for none.
 func share(hours, all float64) string {
 	if hours == 0 || all == 0 {
 		return ""
@@ -164,7 +155,8 @@ func share(hours, all float64) string {
 	return fmt.Sprintf("%.1f (%.0f %%)", hours, 100*hours/all)
 }
 
-// goodputTable is a line a group with its hours by cause, and what they are based on.
+// goodputTable shows each group's hours by purpose, and explains what they are based
+// on.
 func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section {
 	t := &view.Table{Header: view.Columns(l, by+"|GPU hours|productive|lost|start-up|idle|unknown|waited h", groupName(by)+"|GPU 小时|有效|丢失|启动|空闲|未知|排队小时"), Spare: []int{7, 1}}
 	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l), Goodput: &GoodputHours{}}
@@ -189,14 +181,14 @@ func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section 
 	}.With(all.Goodput.Judged, ops.Counted(all.Jobs, "job")).In(l)}}
 }
 
-// groupName is a grouping in Chinese.
+// groupName returns a grouping's name in Chinese.
 func groupName(by string) string {
 	return map[string]string{
 		"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月", "job": "作业",
 	}[by]
 }
 
-// groupTable is a line a group, and one for all of them.
+// groupTable shows one line for each group, and one for the sum.
 func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
 	t := &view.Table{Header: view.Columns(l, by+"|jobs|GPU hours|cost|completed|failed|cut off|cancelled|restarts|waited h", groupName(by)+"|作业数|GPU 小时|费用|完成|失败|被截断|取消|重启|排队小时"), Spare: []int{8, 9, 7, 1}}
 	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l)}
@@ -208,7 +200,7 @@ func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
 		return []string{
 			g.Of, strconv.Itoa(g.Jobs), fmt.Sprintf("%.1f", g.GPUHours), cost,
 			share(g.Completed, g.GPUHours), share(g.Failed, g.GPUHours), share(g.Cut, g.GPUHours), share(g.Cancelled, g.GPUHours),
-			number(g.Restarted), fmt.Sprintf("%.1f", g.WaitedH),
+			nonZero(g.Restarted), fmt.Sprintf("%.1f", g.WaitedH),
 		}
 	}
 	for _, g := range groups {
@@ -226,7 +218,7 @@ func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
 	if len(groups) > 1 {
 		t.Rows = append(t.Rows, row(all))
 	}
-	if all.Cost == nil { // a column of nothing
+	if all.Cost == nil { // without a price the column is empty
 		t.Header = slices.Delete(t.Header, 3, 4)
 		for i := range t.Rows {
 			t.Rows[i] = slices.Delete(t.Rows[i], 3, 4)

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// HistoryIn chooses jobs that have ended.
+// HistoryIn selects jobs that have ended.
 type HistoryIn struct {
 	User      string        `json:"user,omitempty" short:"u" help:"this user's; several by commas; all for everybody's; mine where left out" zh:"该用户的；多个用逗号分隔；all 为所有人；省略为我的"`
 	Partition string        `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
@@ -31,7 +31,8 @@ type HistoryIn struct {
 	ops.OnCluster
 }
 
-// HistoryOut is what was run. The sums count every job, the list only the newest.
+// HistoryOut holds the jobs that ended. The sums count every job; the list holds only
+// the newest.
 type HistoryOut struct {
 	Since    time.Time      `json:"since"`
 	Total    int            `json:"total"`
@@ -39,39 +40,40 @@ type HistoryOut struct {
 	States   []HistoryState `json:"states"`
 	Users    []HistoryUser  `json:"users"`
 	Jobs     []HistoryJob   `json:"jobs"`
-	// Groups are the hours by what was asked for, and Cost those of all.
+	// Groups holds the hours by the requested grouping. Cost is the cost of all hours.
 	Groups []HistoryGroup `json:"groups,omitempty"`
 	Cost   *float64       `json:"cost,omitempty"`
 	by     string
-	// Incidents are causes that hit several jobs within an hour, where asked for.
+	// Incidents are causes that hit several jobs within an hour, where the call asks
+	// for them.
 	Incidents []report.Incident `json:"incidents,omitempty"`
 }
 
-// A HistoryState is how many jobs ended so, and what the runs that did cost: also
-// earlier runs of jobs that were requeued.
+// A HistoryState counts the jobs that ended in a state, and the GPU hours of all runs
+// that did, including earlier runs of requeued jobs.
 type HistoryState struct {
 	State    slurm.State `json:"state"`
 	Jobs     int         `json:"jobs"`
 	GPUHours float64     `json:"gpu_hours"`
 }
 
-// A HistoryUser is how many jobs a user ran, and what they cost.
+// A HistoryUser counts a user's jobs and their GPU hours.
 type HistoryUser struct {
 	User     string  `json:"user"`
 	Jobs     int     `json:"jobs"`
 	GPUHours float64 `json:"gpu_hours"`
 }
 
-// A HistoryJob is a job that ended and its cost: the GPUs of each of its runs times
-// how long that took, as the accounts have it.
+// A HistoryJob is a job that ended and its cost: the sum over its runs of GPUs times
+// duration, as the accounts have them.
 type HistoryJob struct {
 	slurm.Job
 	GPUHours float64 `json:"gpu_hours"`
-	// Goodput tells the same hours by their cause, where that was asked for.
+	// Goodput splits the same hours by their purpose, where the call asks for that.
 	Goodput *GoodputHours `json:"goodput,omitempty"`
 }
 
-// History is the operation history.
+// History returns the operation history.
 func History() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "history", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -91,13 +93,10 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 			lang.Text{EN: "a number of days, such as 7", ZH: "天数，例如 7"})
 	case in.Limit < 0:
 		return out, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
-	case in.Days == 0:
-		in.Days = 7
+	case in.Price != nil && *in.Price < 0:
+		return out, ops.InputError("price", lang.Text{EN: "%g is negative", ZH: "%g 是负数"}.With(*in.Price), lang.Text{EN: "the price of a GPU hour, such as 2.10", ZH: "每 GPU 小时的价格，例如 2.10"})
 	}
-	if err := checkGrouping(in); err != nil {
-		return out, err
-	}
-	in.Limit = cmp.Or(in.Limit, 20)
+	in.Days, in.Limit = cmp.Or(in.Days, 7), cmp.Or(in.Limit, 20)
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
 		return out, err
@@ -108,7 +107,8 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	if len(users) == 1 {
 		f.User = users[0]
 	}
-	// The accounts know what a job was given; the queue only what it asked for.
+	// The accounts know what a job was given; the queue knows only what the job asked
+	// for.
 	ask := cl.Jobs
 	if p, ok := cl.(interface {
 		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
@@ -124,7 +124,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 		states = append(states, slurm.ParseState(string(s)))
 	}
 	for _, j := range jobs {
-		if j = lastEnded(j); !over(j.State) || len(users) > 0 && !slices.Contains(users, j.User) ||
+		if j = lastEnded(j); !runEnded(j.State) || len(users) > 0 && !slices.Contains(users, j.User) ||
 			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account ||
 			len(states) > 0 && !slices.Contains(states, j.State) {
 			continue
@@ -142,7 +142,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	}
 	if in.Goodput {
 		in.By = cmp.Or(in.By, "job")
-		judge(ctx, c, cl, out.Jobs)
+		readGoodput(ctx, c, cl, out.Jobs)
 	}
 	if out.by = in.By; in.By != "" {
 		out.Groups = groupsOf(out.Jobs, in.By, in.Price)
@@ -154,10 +154,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	out.Jobs = out.Jobs[:min(in.Limit, len(out.Jobs))]
 	slices.SortStableFunc(out.States, func(a, b HistoryState) int { return b.Jobs - a.Jobs })
 	slices.SortStableFunc(out.Users, func(a, b HistoryUser) int {
-		if a.GPUHours != b.GPUHours {
-			return map[bool]int{true: -1, false: 1}[a.GPUHours > b.GPUHours]
-		}
-		return strings.Compare(a.User, b.User)
+		return cmp.Or(cmp.Compare(b.GPUHours, a.GPUHours), strings.Compare(a.User, b.User))
 	})
 	return out, nil
 }
@@ -179,7 +176,7 @@ func (o *HistoryOut) add(j HistoryJob) {
 	o.Users[i].GPUHours += j.GPUHours
 }
 
-// state is the sum of the runs that ended so.
+// state returns the sum of the runs that ended in the state of.
 func (o *HistoryOut) state(of slurm.State) *HistoryState {
 	i := slices.IndexFunc(o.States, func(s HistoryState) bool { return s.State == of })
 	if i < 0 {
@@ -189,13 +186,13 @@ func (o *HistoryOut) state(of slurm.State) *HistoryState {
 	return &o.States[i]
 }
 
-// over reports whether a run that is in this state in the accounts is over.
-func over(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
+// runEnded reports whether a run with this state in the accounts has ended.
+func runEnded(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
 
-// lastEnded is a job by its last run that is over: one that was put back into the
-// queue and waits or runs again has taken what its runs before took.
+// lastEnded returns j as its last ended run shows it. A job that was requeued and now
+// waits or runs again still used what its earlier runs used.
 func lastEnded(j slurm.Job) slurm.Job {
-	if n := len(j.Earlier); n > 0 && !over(j.State) {
+	if n := len(j.Earlier); n > 0 && !runEnded(j.State) {
 		last := j.Earlier[n-1]
 		j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs, j.Earlier = last.State, last.StartedAt, last.EndedAt, last.ElapsedS, last.GPUs, j.Earlier[:n-1]
 	}
@@ -219,7 +216,7 @@ func ended(j slurm.Job) time.Time {
 	return *j.EndedAt
 }
 
-// View is the sums and then the newest jobs.
+// View shows the sums and then the newest jobs.
 func (o HistoryOut) View(l lang.Lang) view.Doc {
 	since := o.Since.Format(time.DateOnly)
 	if o.Total == 0 {

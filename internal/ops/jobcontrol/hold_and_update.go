@@ -13,12 +13,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A changer is a cluster that can change jobs which it has.
+// A changer is a cluster that can change its jobs.
 type changer interface {
 	Hold(context.Context, slurm.JobID) error
 	Release(context.Context, slurm.JobID) error
 	Requeue(context.Context, slurm.JobID) error
 	Update(context.Context, slurm.JobID, slurm.Update) error
+}
+
+// changerOf returns cl as a changer, and an error where cl cannot change jobs.
+func changerOf(cl ops.Cluster) (changer, error) {
+	ch, ok := cl.(changer)
+	if !ok {
+		return nil, ops.InputError("cluster",
+			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
+			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
+	}
+	return ch, nil
 }
 
 // JobIn names one job.
@@ -33,12 +44,12 @@ type ChangeOut struct {
 	State slurm.State `json:"state"`
 	Did   string      `json:"did"`
 	Name  string      `json:"name,omitempty"`
-	// Replaces is the job that this one was submitted in place of.
+	// Replaces is the job that this one replaces.
 	Replaces slurm.JobID `json:"replaces,omitempty"`
-	Reason   string      `json:"reason,omitempty"` // why it waits
+	Reason   string      `json:"reason,omitempty"` // why the job waits
 }
 
-// View says what was done, and the state after.
+// View says what was done, and the job's state afterwards.
 func (o ChangeOut) View(lang.Lang) view.Doc {
 	state := string(o.State)
 	if o.Reason != "" && o.Reason != "None" {
@@ -47,8 +58,8 @@ func (o ChangeOut) View(lang.Lang) view.Doc {
 	return view.Doc{Tone: view.Good, Title: fmt.Sprintf("%s %s: %s (%s)", o.JobID, o.Name, o.Did, state)}
 }
 
-// change carries one change out on a job of the caller's.
-// allow, where it is not nil, refuses what the job's state forbids, and asks.
+// change makes one change to a job of the caller's. allow, unless it is nil, refuses
+// what the job's state forbids, and asks for confirmation.
 func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(slurm.Job) error, do func(changer) error) (ChangeOut, error) {
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -62,11 +73,9 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 			return ChangeOut{}, err
 		}
 	}
-	ch, ok := cl.(changer)
-	if !ok {
-		return ChangeOut{}, ops.InputError("cluster",
-			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
-			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
+	ch, err := changerOf(cl)
+	if err != nil {
+		return ChangeOut{}, err
 	}
 	if err := do(ch); err != nil {
 		return ChangeOut{}, c.SlurmError(err, in.Job)
@@ -78,7 +87,7 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 	return out, nil
 }
 
-// Hold is the operation hold.
+// Hold returns the operation hold.
 func Hold() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "hold", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -93,19 +102,19 @@ func Hold() ops.Op {
 
 func hold(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 	return change(ctx, c, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"},
-		func(j slurm.Job) error { return waits(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+		func(j slurm.Job) error { return requireWaiting(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
 }
 
-// waits refuses to hold a job of which nothing waits: Slurm takes it and nothing
-// happens, and whoever asks believes otherwise.
-func waits(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
+// requireWaiting refuses to hold a job that has nothing waiting. Slurm would accept the
+// request and do nothing, and the person would believe that the job is held.
+func requireWaiting(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
 	if j.State != slurm.Running {
 		return nil
 	}
 	if cl, err := c.Cluster(in.Cluster); err == nil {
 		rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
 		if slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending }) {
-			return nil // the rest of an array
+			return nil // the waiting rest of an array
 		}
 	}
 	return &ops.Error{
@@ -114,7 +123,7 @@ func waits(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
 	}
 }
 
-// Release is the operation release.
+// Release returns the operation release.
 func Release() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "release", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -128,13 +137,13 @@ func release(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 	return change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, nil, func(ch changer) error { return ch.Release(ctx, in.Job) })
 }
 
-// RequeueIn names the job that starts over.
+// RequeueIn names the job to requeue.
 type RequeueIn struct {
 	JobIn
 	Yes bool `json:"yes,omitempty" help:"do not ask before ending its run" zh:"不再询问，直接结束本次运行"`
 }
 
-// Requeue is the operation requeue.
+// Requeue returns the operation requeue.
 func Requeue() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "requeue", Effect: ops.Destructive, Toolset: ops.JobsSet,
@@ -152,15 +161,15 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 	allow := func(j slurm.Job) error {
 		if j.State.Ended() {
 			ended = j.State
-			return sure(c, in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
+			return requireYes(c, in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
 		}
-		return sure(c, in.Yes, lang.Text{
+		return requireYes(c, in.Yes, lang.Text{
 			EN: "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
 	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
-	if ended != "" && ops.AsError(err) != nil && ops.AsError(err).Code == ops.NotFound { // only the accounts have it still
+	if ended != "" && ops.AsError(err) != nil && ops.AsError(err).Code == ops.NotFound { // only the accounts still know the job
 		return out, &ops.Error{
 			Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be requeued", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法重新排队"}.With(in.Job, ended),
 			Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(in.Job),
@@ -169,7 +178,7 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 	return out, err
 }
 
-// UpdateIn changes a job that has not ended.
+// UpdateIn holds the changes to a job that has not ended.
 type UpdateIn struct {
 	JobIn
 	Nodes     int    `json:"nodes,omitempty" name:"nodes" help:"another number of nodes, while it waits" zh:"改变节点数（排队中）"`
@@ -177,11 +186,11 @@ type UpdateIn struct {
 	Time      string `json:"time,omitempty" help:"another time limit; a running job's can only be shortened" zh:"改变时间上限；运行中的作业只能缩短"`
 	QOS       string `json:"qos,omitempty" name:"qos" help:"another QOS" zh:"改变 QOS"`
 	Exclude   string `json:"exclude,omitempty" help:"nodes to avoid, while it waits" zh:"要避开的节点（排队中）"`
-	// Yes is not for agents: each update of theirs is asked about.
+	// Agents have no Yes: a person confirms each of their updates.
 	Yes bool `json:"-" name:"yes" help:"do not ask before it is submitted anew, where its script is made for its number of nodes" zh:"脚本按节点数生成、需重新提交时不再询问"`
 }
 
-// Update is the operation update.
+// Update returns the operation update.
 func Update() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "update", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -229,11 +238,9 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return ChangeOut{}, err
 	}
-	ch, ok := cl.(changer)
-	if !ok {
-		return ChangeOut{}, ops.InputError("cluster",
-			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
-			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
+	ch, err := changerOf(cl)
+	if err != nil {
+		return ChangeOut{}, err
 	}
 	if in.Nodes > 0 && j.State != slurm.Pending {
 		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: lang.Text{
@@ -252,9 +259,9 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if err := ch.Update(ctx, in.Job, u); err != nil {
 		return ChangeOut{}, c.SlurmError(err, in.Job)
 	}
-	after, err := outcome(ctx, c, cl, ch, j, u)
+	after, err := awaitChange(ctx, c, cl, ch, j, u)
 	if err != nil {
 		return ChangeOut{}, err
 	}
-	return ChangeOut{JobID: in.Job, Name: j.Name, State: after.State, Reason: after.Reason, Did: changed(u).In(c.Lang)}, nil
+	return ChangeOut{JobID: in.Job, Name: j.Name, State: after.State, Reason: after.Reason, Did: changeWords(u).In(c.Lang)}, nil
 }

@@ -21,31 +21,31 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// KillSwitchIn says which switch to throw, and how.
+// KillSwitchIn says which switch to turn on or off.
 type KillSwitchIn struct {
 	Turn string `json:"turn" arg:"" enum:"on,off" help:"on or off" zh:"on 或 off"`
 	Job  string `json:"job" arg:"" name:"job" jobs:"" help:"a job that has a kill_switch, or the switch's path" zh:"设置了 kill_switch 的作业号，或该文件的路径"`
 	ops.OnCluster
 }
 
-// KillSwitchOut is the switch as it is now.
+// KillSwitchOut is the switch after the operation.
 type KillSwitchOut struct {
 	Path  string      `json:"path"`
 	On    bool        `json:"on"`
 	JobID slurm.JobID `json:"job_id,omitempty"`
 	Owner string      `json:"owner,omitempty"`
-	// Changed is false where it was so already.
+	// Changed is false where the switch was already in the requested state.
 	Changed bool `json:"changed"`
 }
 
-// A killSwitch is a path, and the submission that it belongs to where one is
+// A killSwitch is the path of a switch, and its job, owner and team where these are
 // known.
 type killSwitch struct {
 	path, owner, team string
 	job               slurm.JobID
 }
 
-// KillSwitch is the operation killswitch.
+// KillSwitch returns the operation killswitch.
 func KillSwitch() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "killswitch", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -58,14 +58,14 @@ func KillSwitch() ops.Op {
 func killswitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
 	out, err := throwSwitch(ctx, c, in)
 	if err == nil && out.Changed && out.Owner != "" && out.Owner != c.Who.User {
-		tellSwitched(ctx, c, in, out)
+		notifyOwner(ctx, c, in, out)
 	}
 	return out, err
 }
 
-// tellSwitched tells a job's owner who threw the job's switch. What was done is
-// done: where it cannot be told, the audit trail has it.
-func tellSwitched(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwitchOut) {
+// notifyOwner tells a job's owner who turned the job's switch. A failure to notify is
+// not an error of the operation, because the audit trail records it too.
+func notifyOwner(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwitchOut) {
 	cluster := cmp.Or(in.Cluster, c.Default)
 	title := lang.Text{EN: "%s has thrown the kill switch: the job saves and ends", ZH: "%s 打开了停止开关：作业将保存并结束"}
 	if !out.On {
@@ -94,19 +94,19 @@ func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchO
 	if err != nil {
 		return KillSwitchOut{}, err
 	}
-	if k, err = switchable(ctx, c, cl, k, on); err != nil {
+	if k, err = liveSwitch(ctx, c, cl, k, on); err != nil {
 		return KillSwitchOut{}, err
 	}
 	out := KillSwitchOut{Path: k.path, On: on, JobID: k.job, Owner: k.owner}
-	// A person on this machine may do what the file system lets the person do. For
-	// one who asks through a server, the server must not lend its own rights: the
-	// file is touched as the job's owner, and only for the owner's own people and
-	// for those who could touch it themselves.
+	// In a person's own process, the file system decides what the person may do. A
+	// server must not lend its own rights to somebody who asks through it: it touches
+	// the file as the job's owner, and only for operators, the members of the job's
+	// team, and people who could touch the file themselves.
 	if c.OwnHands() && (cl.Kind() == "local" || cl.Kind() == "cli") {
 		if on {
-			out.Changed, err = touch(k.path)
+			out.Changed, err = createEmpty(k.path)
 		} else {
-			out.Changed, err = untouch(k.path)
+			out.Changed, err = removeEmpty(k.path)
 		}
 		return out, err
 	}
@@ -122,19 +122,19 @@ func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchO
 		}
 	}
 	out.Changed = true
-	return out, touchBeside(ctx, c, cl, k, on)
+	return out, touchOnNode(ctx, c, cl, k, on)
 }
 
-// touchBeside makes or removes the file on a node of the running job, where its
-// path means what the job means by it.
-func touchBeside(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) error {
+// touchOnNode creates or removes the file on a node of the running job, where the path
+// means what it means to the job.
+func touchOnNode(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) error {
 	byHand := "touch -- "
 	argv := []string{"touch", "--", k.path}
 	if !on {
 		byHand = "rm -- "
 		argv = []string{"find", k.path, "-maxdepth", "0", "-type", "f", "-empty", "-delete"}
 	}
-	_, state, err := besideJob(ctx, c, cl, k.job, argv)
+	_, state, err := execOnFirstNode(ctx, c, cl, k.job, argv)
 	if err == nil && state != slurm.Running {
 		return &ops.Error{
 			Code:    ops.Failed,
@@ -146,9 +146,9 @@ func touchBeside(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 	return err
 }
 
-// besideJob runs a command on the first node of a job, and answers what it said
-// and the job's state; in a job that does not run nothing is started.
-func besideJob(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
+// execOnFirstNode runs a command on the first node of a job, and returns its output and
+// the job's state. It runs nothing where the job does not run.
+func execOnFirstNode(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
 	ex, err := ops.Capable[interface {
 		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 	}](cl, "nodes")
@@ -167,15 +167,15 @@ func besideJob(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID,
 		return "", j.State, c.SlurmError(err, id)
 	}
 	for _, o := range out {
-		if o.Node != "" { // what srun itself says comes from no node
+		if o.Node != "" { // srun's own messages belong to no node
 			said += o.Text
 		}
 	}
 	return said, j.State, nil
 }
 
-// findSwitch is the switch of a job, or the one at a path. Whoever asks through
-// a server can name only a path that a submission has.
+// findSwitch returns the switch of a job, or the one at a path. A caller who asks
+// through a server may name only a path that a submission has.
 func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (killSwitch, error) {
 	if slurm.IsJobID(word) {
 		sub, ok := c.Submission(ctx, cl.Name(), slurm.JobID(word))
@@ -222,10 +222,10 @@ func findSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, word string) (
 	return killSwitch{path: path}, nil
 }
 
-// switchable refuses to throw the switch of a job that is over: nothing would
-// hear it, and what starts next would end at once. Of a chain, a later job may
-// run under the same switch.
-func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) (killSwitch, error) {
+// liveSwitch refuses to turn on the switch of a job that has ended: no job would react,
+// and the next job with that switch would end at once. It returns the switch of a later
+// job of a chain where such a job has the same switch and has not ended.
+func liveSwitch(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) (killSwitch, error) {
 	if !on || k.job == "" {
 		return k, nil
 	}
@@ -251,8 +251,8 @@ func switchable(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, 
 	}
 }
 
-// switchAt is the switch at a path, of the newest job that has it and runs: one
-// that waits, such as the next of a chain, has no node to reach the file from.
+// switchAt returns the switch at a path, preferably of the newest job that runs. A
+// waiting job, such as the next one of a chain, has no node to reach the file from.
 func switchAt(ctx context.Context, st *store.Store, cl ops.Cluster, path string) (newest killSwitch, ok bool) {
 	subs, _ := st.Submissions(ctx, "", "", 1000)
 	asked := 0
@@ -286,8 +286,8 @@ func switchOf(sub store.Submission) (killSwitch, bool) {
 	return killSwitch{path: filepath.Clean(path), owner: sub.Owner, team: s.Team, job: sub.JobID}, true
 }
 
-// isMember reports whether the operating system has the user in a group of the
-// team's name: something that no one can edit about oneself.
+// isMember reports whether the operating system lists the user in a group of the team's
+// name. Users cannot edit this themselves.
 func isMember(ctx context.Context, login, team string) bool {
 	if login == "" || team == "" {
 		return false
@@ -296,8 +296,8 @@ func isMember(ctx context.Context, login, team string) bool {
 	return err == nil && in
 }
 
-// touch makes an empty file; one that is there is left as it is.
-func touch(path string) (changed bool, err error) {
+// createEmpty creates an empty file, and leaves an existing one as it is.
+func createEmpty(path string) (changed bool, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o664) //nolint:gosec // others of the team must be able to read it
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -310,9 +310,9 @@ func touch(path string) (changed bool, err error) {
 	return true, f.Close()
 }
 
-// untouch removes the file. Only an empty file can be a switch: a path given by
-// mistake costs nobody a checkpoint.
-func untouch(path string) (changed bool, err error) {
+// removeEmpty removes the file. Only an empty file can be a switch, so a path given by
+// mistake does not cost anybody a checkpoint.
+func removeEmpty(path string) (changed bool, err error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -332,7 +332,7 @@ func untouch(path string) (changed bool, err error) {
 	return true, nil
 }
 
-// View says what the switch does now, and when it must go.
+// View says what the switch does now, and when to remove it.
 func (o KillSwitchOut) View(l lang.Lang) view.Doc {
 	already := ""
 	if !o.Changed {

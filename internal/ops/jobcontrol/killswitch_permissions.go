@@ -9,10 +9,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// writable says, on a node, who a person is there and what a path's folder and
-// the folders above it let people do; the file too, where it is there. ls marks
-// with its eleventh letter a mode that is not the whole truth.
-const writable = `folder=$(realpath -e -- "$(dirname -- "$1")") || exit
+// permissionScript prints who a person is on a node, and the owner, group and mode of a
+// path's folder and of all folders above it, and of the file where it exists. The
+// eleventh letter of ls is "+" where an access list changes what the mode says.
+const permissionScript = `folder=$(realpath -e -- "$(dirname -- "$1")") || exit
 echo "who $(id -u -- "$2") $(id -G -- "$2")"
 tell() { echo "$1 $(stat -c "%u %g %f" -- "$2") $(LC_ALL=C ls -ld -- "$2" | cut -c 11)"; }
 file=$folder/$(basename -- "$1")
@@ -20,16 +20,17 @@ if [ -e "$file" ] || [ -L "$file" ]; then tell file "$file"; fi
 tell folder "$folder"
 while [ "$folder" != / ]; do folder=$(dirname -- "$folder"); tell above "$folder"; done`
 
-// mayWrite reports whether the one who asks could make the switch's file, or
-// remove it, in a shell: as the job's owner sees its folders from a node of the
-// job. What cannot be read there lets nobody.
+// mayWrite reports whether the caller could create the switch's file, or remove it, in
+// a shell on a node of the job, as the job's owner sees the folders there. Where
+// something cannot be read, the answer is no.
 func mayWrite(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch, on bool) bool {
-	said, _, err := besideJob(ctx, c, cl, k.job, []string{"sh", "-c", writable, "sh", k.path, c.Who.User})
-	return err == nil && lets(said, on)
+	said, _, err := execOnFirstNode(ctx, c, cl, k.job, []string{"sh", "-c", permissionScript, "sh", k.path, c.Who.User})
+	return err == nil && allowsSwitch(said, on)
 }
 
-// lets reads what writable said.
-func lets(said string, makes bool) bool {
+// allowsSwitch decides by the output of permissionScript whether the person may create
+// (create) or remove the file.
+func allowsSwitch(said string, create bool) bool {
 	var me person
 	var file, folder *entry
 	top := false
@@ -52,22 +53,23 @@ func lets(said string, makes bool) bool {
 			folder = &e
 		case "above":
 			top = true
-			if e.listed || !e.lets(me, 0o1) {
+			if e.listed || !e.allows(me, 0o1) {
 				return false
 			}
 		default:
 			return false
 		}
 	}
-	if me.groups == nil || folder == nil || !top || folder.listed || !folder.lets(me, 0o3) {
+	if me.groups == nil || folder == nil || !top || folder.listed || !folder.allows(me, 0o3) {
 		return false
 	}
-	// In a sticky folder only its owner and the file's may remove the file.
+	// In a sticky folder only the owners of the folder and of the file may remove the
+	// file.
 	const sticky = 0o1000
-	return makes || file == nil || folder.mode&sticky == 0 || file.uid == me.uid || folder.uid == me.uid
+	return create || file == nil || folder.mode&sticky == 0 || file.uid == me.uid || folder.uid == me.uid
 }
 
-// A person is who asks, as a node knows them.
+// A person is the caller, as a node knows them.
 type person struct {
 	uid    int
 	groups []int
@@ -88,10 +90,10 @@ func (p *person) read(text string) bool {
 	return len(p.groups) > 0
 }
 
-// An entry is a folder or a file: whose it is, and what its mode lets people do.
+// An entry is a folder or a file with its owner, group and mode.
 type entry struct {
 	uid, gid, mode int
-	listed         bool // it has an access list besides, which is not read
+	listed         bool // it also has an access control list, which is not read
 }
 
 func (e *entry) read(text string) bool {
@@ -104,9 +106,9 @@ func (e *entry) read(text string) bool {
 	return err == nil && n == 3
 }
 
-// lets reports whether the mode lets somebody do all of what: the first class
-// that a person is of decides, as the kernel has it.
-func (e entry) lets(p person, what int) bool {
+// allows reports whether the mode gives a person all permissions in what. As in the
+// kernel, the first class that the person belongs to decides.
+func (e entry) allows(p person, what int) bool {
 	switch {
 	case e.uid == p.uid:
 		what <<= 6

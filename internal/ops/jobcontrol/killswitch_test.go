@@ -158,8 +158,8 @@ func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
 		"nothing":                       {"", false, false},
 		"a number with something after": {"who 1002x 50\nfolder 1001 50 41ff \n" + root, false, false},
 	} {
-		require.Equal(t, c.on, lets(c.said, true), name)
-		require.Equal(t, c.off, lets(c.said, false), name)
+		require.Equal(t, c.on, allowsSwitch(c.said, true), name)
+		require.Equal(t, c.off, allowsSwitch(c.said, false), name)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// PipelineIn names a pipeline: steps that follow one another, each a job.
+// PipelineIn names a pipeline: a list of steps that follow one another, each a job.
 type PipelineIn struct {
 	File   string `json:"-" arg:"" name:"pipeline.yaml" help:"the pipeline's file; or status, which shows one by its name" zh:"流水线文件；或 status，按名称显示流水线"`
 	Name   string `json:"-" arg:"" optional:"" name:"name" help:"after status: the pipeline's name; the newest where left out" zh:"status 之后：流水线名称，省略为最新的"`
@@ -38,14 +39,14 @@ type PipelineIn struct {
 	ops.OnCluster
 }
 
-// PipelineOut is the steps in the order in which they run.
+// PipelineOut holds the steps in the order in which they run.
 type PipelineOut struct {
 	Name  string         `json:"name"`
 	Steps []PipelineStep `json:"steps"`
-	// Page is the address of its page, where browsers reach one.
+	// Page is the address of the pipeline's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
-	// Owner and File are whose it is and what it was submitted from, BrokenAt its first
-	// step whose newest job ended without completing.
+	// Owner is the pipeline's owner, File the file that it was submitted from, and
+	// BrokenAt its first step whose newest job ended without completing.
 	Owner    string `json:"owner,omitempty"`
 	File     string `json:"file,omitempty"`
 	BrokenAt string `json:"broken_at,omitempty"`
@@ -53,28 +54,28 @@ type PipelineOut struct {
 	dry      bool
 }
 
-// A PipelineStep is one step and its job, the newest where it was tried again.
+// A PipelineStep is one step and its newest job.
 type PipelineStep struct {
 	Name     string          `json:"name"`
 	Needs    []string        `json:"needs"`
 	JobID    *slurm.JobID    `json:"job_id"`
 	State    slurm.State     `json:"state,omitempty"`
 	Attempt  int             `json:"attempt,omitempty"`
-	New      bool            `json:"submitted,omitempty"` // by this call
+	New      bool            `json:"submitted,omitempty"` // this call submitted the job
 	Problems []rules.Problem `json:"problems"`
-	// Reason is the job's, Earlier the jobs of earlier attempts, and Handed what earlier
-	// steps hand to it.
+	// Reason is the job's reason, Earlier the jobs of earlier attempts, and Handed the
+	// values that the step takes from earlier steps.
 	Reason  string        `json:"reason,omitempty"`
 	Earlier []slurm.JobID `json:"earlier,omitempty"`
 	Handed  []HandedValue `json:"handed,omitempty"`
 }
 
-// Found reports that errors of a step stopped all of them.
+// Found reports whether errors of a step stopped the whole submission.
 func (o PipelineOut) Found() bool {
 	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.JobID == nil && rules.Blocking(s.Problems) })
 }
 
-// Pipeline is the operation pipeline.
+// Pipeline returns the operation pipeline.
 func Pipeline() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "pipeline", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -88,7 +89,7 @@ func Pipeline() ops.Op {
 	}, pipeline)
 }
 
-// A pipelineFile is a pipeline as it is written.
+// A pipelineFile is a pipeline as its file describes it.
 type pipelineFile struct {
 	Name  string     `json:"name"`
 	Steps []stepFile `json:"steps"`
@@ -97,8 +98,8 @@ type pipelineFile struct {
 type stepFile struct {
 	Name  string   `json:"name"`
 	Needs []string `json:"needs"`
-	// File is a job specification beside the pipeline, Job one written out here; Args
-	// are added to it.
+	// File is a job specification beside the pipeline's file, and Job one that is
+	// written in the pipeline itself. Args are added to it.
 	File string          `json:"file"`
 	Job  json.RawMessage `json:"job"`
 	Args []string        `json:"args"`
@@ -113,7 +114,7 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 	if in.Name != "" {
 		return PipelineOut{}, ops.InputError("name", lang.Text{EN: "%q: one file is one pipeline", ZH: "%q：一个文件就是一条流水线"}.With(in.Name), lang.Text{EN: "pipeline FILE, or pipeline status NAME", ZH: "pipeline 文件，或 pipeline status 名称"})
 	}
-	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat { // others' submissions are approved one by one
+	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat { // on other surfaces each submission is approved by itself
 		return PipelineOut{}, &ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "pipelines are submitted from the shell", ZH: "流水线只能从 shell 提交"},
 			Fix: lang.Text{EN: "submit takes its steps one by one; pipelines shows how far each is", ZH: "可用 submit 逐步提交；pipelines 可查看进度"},
@@ -126,11 +127,11 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 	out := PipelineOut{Name: p.Name, Page: c.PipelinePage(c.Who.User, p.Name), shown: in.Show, dry: in.DryRun}
 	jobs := map[string]slurm.Job{}
 	for i := range p.Steps {
-		step, err := p.stand(ctx, c, p.Steps[i], jobs)
+		step, err := p.stepStatus(ctx, c, p.Steps[i], jobs)
 		if err != nil {
 			return out, err
 		}
-		step.Handed = p.handedTo(p.Steps[i], jobs)
+		step.Handed = p.takenValues(p.Steps[i], jobs)
 		out.Steps = append(out.Steps, step)
 	}
 	if in.Show {
@@ -172,13 +173,13 @@ func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in PipelineI
 		if out.Steps[i].JobID != nil {
 			continue
 		}
-		out.Steps[i].Handed = p.handedTo(s, jobs) // the jobs of earlier steps have numbers now
+		out.Steps[i].Handed = p.takenValues(s, jobs) // the jobs of earlier steps have ids now
 		key := p.key(s, jobs, out.Steps[i].Attempt)
 		done, err := p.submit(ctx, c, s, jobs, launch.SubmitIn{Yes: true, Force: in.Force, IdempotencyKey: key})
 		if err != nil {
 			return inStep(s.Name, err)
 		}
-		if done.JobID == nil { // what the plan let pass the cluster has refused since
+		if done.JobID == nil { // the plan found no error, but the cluster refused the job
 			out.Steps[i].Problems = done.Problems
 			return nil
 		}
@@ -188,16 +189,16 @@ func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in PipelineI
 	return nil
 }
 
-// inStep names the step that an error is about.
+// inStep adds the step's name to the field of an error.
 func inStep(name string, err error) error {
 	e := *ops.AsError(err)
 	e.Field = strings.TrimSuffix("steps."+name+"."+e.Field, ".")
 	return &e
 }
 
-// stand is how far a step is: its job where it has one that need not be tried again.
-// A step whose needs have none cannot have one.
-func (p *pipelineFile) stand(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (PipelineStep, error) {
+// stepStatus returns the step with its job, if it has one that need not be tried again.
+// A step whose needs have no job cannot have one either.
+func (p *pipelineFile) stepStatus(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (PipelineStep, error) {
 	step := PipelineStep{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}}
 	for _, n := range s.Needs {
 		if _, ok := jobs[n]; !ok {
@@ -232,21 +233,21 @@ func (p *pipelineFile) stand(ctx context.Context, c *ops.Call, s stepFile, jobs 
 	}
 }
 
-// key is what makes a step's submission one: the step as it is written, the jobs that
-// it follows, and how often it was tried.
+// key is the idempotency key of a step's submission. It covers the step's
+// specification, the jobs that it follows, and the number of the attempt.
 func (p *pipelineFile) key(s stepFile, jobs map[string]slurm.Job, attempt int) string {
 	sum := sha256.New()
-	_ = json.NewEncoder(sum).Encode(s.spec) // a hash takes all
+	_ = json.NewEncoder(sum).Encode(s.spec) // writing to a hash never fails
 	for _, n := range s.Needs {
 		fmt.Fprintln(sum, n, jobs[n].ID)
 	}
 	return fmt.Sprintf(pipelineKey+"%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
 }
 
-// submit plans or submits a step, after the jobs that it needs and with what they
-// hand on.
+// submit plans or submits a step, with a dependency on the jobs that it needs and with
+// the values that it takes from them.
 func (p *pipelineFile) submit(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job, in launch.SubmitIn) (launch.SubmitOut, error) {
-	spec := p.handed(s, jobs)
+	spec := p.filledSpec(s, jobs)
 	var after []string
 	for _, n := range s.Needs {
 		if j, ok := jobs[n]; ok && j.State != slurm.Completed {
@@ -258,23 +259,21 @@ func (p *pipelineFile) submit(ctx context.Context, c *ops.Call, s stepFile, jobs
 		if spec.Dependency != "" {
 			expr = spec.Dependency + "," + expr
 		}
-		// A step whose need has failed would wait for ever.
+		// Without this option, a step would wait for ever after a job that failed.
 		spec.Dependency, spec.Sbatch = expr, append(slices.Clone(spec.Sbatch), "--kill-on-invalid-dep=yes")
 	}
 	in.Spec = spec
-	out, err := launch.Submit().Run(ctx, c, &in)
-	done, _ := out.(launch.SubmitOut)
-	return done, err
+	return runSubmit(ctx, c, in)
 }
 
-var handedOn = lazy.New(`<([A-Za-z0-9_.-]+)\.([a-z_]+)>`)
+var valueRef = lazy.New(`<([A-Za-z0-9_.-]+)\.([a-z_]+)>`)
 
-// handed is a step's specification with the values of earlier steps in its arguments
-// and environment. A job that is not submitted yet has the number 0.
-func (p *pipelineFile) handed(s stepFile, jobs map[string]slurm.Job) job.Spec {
+// filledSpec returns a step's specification with the values of earlier steps in its
+// arguments and environment. A job that is not submitted yet has the id 0.
+func (p *pipelineFile) filledSpec(s stepFile, jobs map[string]slurm.Job) job.Spec {
 	fill := func(text string) string {
-		return handedOn.ReplaceAllStringFunc(text, func(ref string) string {
-			m := handedOn.FindStringSubmatch(ref)
+		return valueRef.ReplaceAllStringFunc(text, func(ref string) string {
+			m := valueRef.FindStringSubmatch(ref)
 			value, _ := p.value(m[1], m[2], jobs)
 			return value
 		})
@@ -293,12 +292,12 @@ func (p *pipelineFile) handed(s stepFile, jobs map[string]slurm.Job) job.Spec {
 	return spec
 }
 
-// handedValues are what a step hands on.
-var handedValues = []string{"job_id", "name", "worktree", "log_dir", "save", "load", "tensorboard_dir", "output_prefix"}
+// valueNames are the values that a step hands on.
+var valueNames = []string{"job_id", "name", "worktree", "log_dir", "save", "load", "tensorboard_dir", "output_prefix"}
 
 func (p *pipelineFile) value(step, name string, jobs map[string]slurm.Job) (string, bool) {
 	i := slices.IndexFunc(p.Steps, func(s stepFile) bool { return s.Name == step })
-	if i < 0 || !slices.Contains(handedValues, name) {
+	if i < 0 || !slices.Contains(valueNames, name) {
 		return "", false
 	}
 	full := p.Steps[i].spec.WithDefaults()
@@ -321,8 +320,8 @@ func (p *pipelineFile) value(step, name string, jobs map[string]slurm.Job) (stri
 
 var stepName = lazy.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// readPipeline reads the pipeline and each step's specification, and puts the steps
-// into an order in which each comes after what it needs.
+// readPipeline reads the pipeline and each step's specification, and sorts the steps so
+// that each follows the steps it needs.
 func readPipeline(c *ops.Call, in PipelineIn) (*pipelineFile, error) {
 	text, err := c.ReadFile("file", in.File)
 	if err != nil {
@@ -375,7 +374,7 @@ func (s *stepFile) read(c *ops.Call, dir string) (err error) {
 	return err
 }
 
-// order sorts the steps so that each follows what it needs; a ring is an error.
+// order sorts the steps so that each follows the steps it needs. A cycle is an error.
 func (p *pipelineFile) order() error {
 	var names []string
 	for _, s := range p.Steps {
@@ -412,27 +411,31 @@ func (p *pipelineFile) order() error {
 
 func meant(word string, names []string) lang.Text {
 	if m := near.Word(word, names, 3); m != "" {
-		return lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}.With(m)
+		return ops.DidYouMean.With(m)
 	}
 	return lang.Text{EN: "one of %s", ZH: "可用：%s"}.With(strings.Join(names, ", "))
 }
 
-// checkValues refuses what a step would be handed and nobody hands on. Only what a
-// step needs has a number when it is submitted.
+// valueRefs finds the references to other steps' values in the arguments and the
+// environment of s, each as the whole reference, the step and the value's name.
+func (s stepFile) valueRefs() [][]string {
+	texts := slices.AppendSeq(slices.Concat(s.spec.Args, s.spec.LauncherArgv), maps.Values(s.spec.Env))
+	return valueRef.FindAllStringSubmatch(strings.Join(texts, "\n"), -1)
+}
+
+// checkValues refuses a reference to a value that no step hands on, or that comes from
+// a step that is not needed: only a needed step has a job id when this one is
+// submitted.
 func (p *pipelineFile) checkValues() error {
 	for _, s := range p.Steps {
-		texts := slices.Concat(s.spec.Args, s.spec.LauncherArgv)
-		for _, v := range s.spec.Env {
-			texts = append(texts, v)
-		}
-		for _, m := range handedOn.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+		for _, m := range s.valueRefs() {
 			_, ok := p.value(m[1], m[2], nil)
 			switch {
 			case !slices.Contains(s.Needs, m[1]):
 				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s is handed on by a step that it does not need", ZH: "%s 来自它未依赖的步骤"}.With(m[0]), lang.Text{EN: "needs: [%s]", ZH: "needs: [%s]"}.With(m[1]))
 			case !ok:
 				return ops.InputError("steps."+s.Name, lang.Text{EN: "%s: the step %s hands on no %s", ZH: "%s：步骤 %s 不提供 %s"}.With(m[0], m[1], m[2]),
-					lang.Text{EN: "one of %s, as far as its arguments give it", ZH: "可用：%s（须在其参数中给出）"}.With(strings.Join(handedValues, ", ")))
+					lang.Text{EN: "one of %s, as far as its arguments give it", ZH: "可用：%s（须在其参数中给出）"}.With(strings.Join(valueNames, ", ")))
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A PipelineRecord is a pipeline as it was submitted last: its file may be gone, or be
-// another's by now.
+// A PipelineRecord is a pipeline as it was last submitted. Its file may since have been
+// removed or replaced.
 type PipelineRecord struct {
 	Name  string         `json:"name"`
 	Owner string         `json:"owner"`
@@ -23,20 +23,20 @@ type PipelineRecord struct {
 	Steps []RecordedStep `json:"steps"`
 }
 
-// A RecordedStep is a step with the jobs that were submitted for it, the newest last,
-// and the values that it was handed.
+// A RecordedStep is a step with the jobs that were submitted for it, newest last, and
+// the values that it took from other steps.
 type RecordedStep struct {
 	Name    string        `json:"name"`
 	Needs   []string      `json:"needs"`
 	Cluster string        `json:"cluster"`
 	Jobs    []slurm.JobID `json:"jobs"`
 	Handed  []HandedValue `json:"handed,omitempty"`
-	// Job is the newest one, as it is now; nil where none was submitted, or the cluster
-	// knows it no more.
+	// Job is the newest job in its current state. It is nil where no job was submitted,
+	// or where the cluster no longer knows the job.
 	Job *slurm.Job `json:"-"`
 }
 
-// A HandedValue is what an earlier step handed on, as it was written and as it became.
+// A HandedValue is a reference to a value of an earlier step, and that value.
 type HandedValue struct {
 	Ref   string `json:"ref"` // such as <train.save>
 	Value string `json:"value"`
@@ -45,11 +45,11 @@ type HandedValue struct {
 const (
 	docPipeline  = "pipeline" // owner/name → a PipelineRecord
 	pipelineKept = 180 * 24 * time.Hour
-	pipelineKey  = "pipeline/" // in a submission's key, before the pipeline's name
+	pipelineKey  = "pipeline/" // in a submission's key, in front of the pipeline's name
 )
 
-// record writes down how far a pipeline has been submitted, for whoever looks at it
-// without its file.
+// record stores how far a pipeline has been submitted, so that it can be shown without
+// its file.
 func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out PipelineOut, jobs map[string]slurm.Job) error {
 	docs, err := c.Docs()
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out
 		if err != nil {
 			return err
 		}
-		step := RecordedStep{Name: s.Name, Needs: out.Steps[i].Needs, Cluster: cl.Name(), Handed: p.handedTo(s, jobs)}
+		step := RecordedStep{Name: s.Name, Needs: out.Steps[i].Needs, Cluster: cl.Name(), Handed: p.takenValues(s, jobs)}
 		if was := slices.IndexFunc(before.Steps, func(b RecordedStep) bool { return b.Name == s.Name && b.Cluster == step.Cluster }); was >= 0 {
 			step.Jobs = before.Steps[was].Jobs
 		}
@@ -81,14 +81,10 @@ func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out
 	return docs.Put(ctx, docPipeline, key, r, c.Now().Add(pipelineKept))
 }
 
-// handedTo is what a step takes over from others; the number of a job that is not
-// submitted yet is empty.
-func (p *pipelineFile) handedTo(s stepFile, jobs map[string]slurm.Job) (all []HandedValue) {
-	texts := slices.Concat(s.spec.Args, s.spec.LauncherArgv)
-	for _, v := range s.spec.Env {
-		texts = append(texts, v)
-	}
-	for _, m := range handedOn.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+// takenValues returns the values that a step takes from others. The id of a job that is
+// not submitted yet is empty.
+func (p *pipelineFile) takenValues(s stepFile, jobs map[string]slurm.Job) (all []HandedValue) {
+	for _, m := range s.valueRefs() {
 		value, _ := p.value(m[1], m[2], jobs)
 		if _, there := jobs[m[1]]; m[2] == "job_id" && !there {
 			value = ""
@@ -101,7 +97,8 @@ func (p *pipelineFile) handedTo(s stepFile, jobs map[string]slurm.Job) (all []Ha
 	return all
 }
 
-// PipelineOf names the pipeline that a job was submitted by; empty: by none.
+// PipelineOf returns the pipeline that a job belongs to; empty where it belongs to
+// none.
 func PipelineOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (owner, name string) {
 	sub, ok := c.Submission(ctx, cluster, id)
 	if !ok {
@@ -115,7 +112,7 @@ func PipelineOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID
 	return sub.Owner, name
 }
 
-// RecordedPipeline is a pipeline as it was submitted; no cluster is asked.
+// RecordedPipeline returns a pipeline as it was submitted, without asking the cluster.
 func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
 	var r PipelineRecord
 	docs, err := c.Docs()
@@ -134,7 +131,8 @@ func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pip
 	return r, nil
 }
 
-// ShowPipeline is a pipeline as it was submitted, with its jobs as they are now.
+// ShowPipeline returns a pipeline as it was submitted, with its jobs in their current
+// state.
 func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
 	r, err := RecordedPipeline(ctx, c, owner, name)
 	if err != nil {
@@ -156,7 +154,8 @@ func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pipelin
 	return r, nil
 }
 
-// Broke is the first step that ended badly and was not submitted again; nil: none.
+// Broke returns the first step whose newest job ended without completing; nil where
+// none did.
 func (r PipelineRecord) Broke() *RecordedStep {
 	for i, s := range r.Steps {
 		if s.Job != nil && s.Job.State.Ended() && s.Job.State != slurm.Completed {
@@ -166,7 +165,7 @@ func (r PipelineRecord) Broke() *RecordedStep {
 	return nil
 }
 
-// Done counts the steps that are completed.
+// Done counts the completed steps.
 func (r PipelineRecord) Done() (n int) {
 	for _, s := range r.Steps {
 		if s.Job != nil && s.Job.State == slurm.Completed {
@@ -176,8 +175,8 @@ func (r PipelineRecord) Done() (n int) {
 	return n
 }
 
-// Resume is the command that goes on where the pipeline broke; empty where its file
-// came from a stream.
+// Resume returns the command that continues the pipeline; "" where its file came from
+// standard input.
 func (r PipelineRecord) Resume() string {
 	if r.File == "-" {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// brokenAt is the first step whose newest job ended without completing.
+// brokenAt returns the first step whose newest job ended without completing.
 func brokenAt(steps []PipelineStep) string {
 	for _, s := range steps {
 		if s.BrokenNow() {
@@ -27,18 +27,18 @@ func brokenAt(steps []PipelineStep) string {
 // BrokenNow reports whether the step's newest job ended without completing.
 func (s PipelineStep) BrokenNow() bool { return s.State.Ended() && s.State != slurm.Completed }
 
-// PipelinesIn chooses pipelines.
+// PipelinesIn selects pipelines by name.
 type PipelinesIn struct {
 	Name string `json:"name,omitempty" arg:"" optional:"" help:"only the pipeline of this name" zh:"只看该名称的流水线"`
 }
 
-// PipelinesOut is pipelines, the newest first.
+// PipelinesOut holds pipelines, newest first.
 type PipelinesOut struct {
 	Pipelines []PipelineOut `json:"pipelines"`
 	one       bool
 }
 
-// Pipelines is the operation pipelines.
+// Pipelines returns the operation pipelines.
 func Pipelines() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "pipelines", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -54,7 +54,7 @@ func Pipelines() ops.Op {
 
 func pipelines(ctx context.Context, c *ops.Call, in PipelinesIn) (PipelinesOut, error) {
 	out := PipelinesOut{Pipelines: []PipelineOut{}, one: in.Name != ""}
-	records, err := pipelinesOf(ctx, c, in.Name, mostPipelines)
+	records, err := pipelinesOf(ctx, c, in.Name, maxPipelines)
 	if err != nil {
 		return out, err
 	}
@@ -67,15 +67,15 @@ func pipelines(ctx context.Context, c *ops.Call, in PipelinesIn) (PipelinesOut, 
 	return out, nil
 }
 
-// mostPipelines is how many are told of at once.
-const mostPipelines = 20
+// maxPipelines is the most pipelines in one answer.
+const maxPipelines = 20
 
 func noPipeline(name string) error {
 	return ops.NotFoundError("name", lang.Text{EN: "there is no pipeline %q of yours", ZH: "您没有流水线 %q"}.With(name), lang.Text{EN: "pipelines lists them; pipeline FILE submits one", ZH: "pipelines 可列出；pipeline 文件 可提交"})
 }
 
-// pipelinesOf are the caller's pipelines as they stand, the newest first; an operator
-// sees all.
+// pipelinesOf returns the caller's pipelines in their current state, newest first. An
+// operator sees everybody's.
 func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all []PipelineRecord, err error) {
 	docs, err := c.Docs()
 	if err != nil {
@@ -99,7 +99,8 @@ func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all [
 	return all, err
 }
 
-// pipelineNamed is one pipeline as it stands; the newest where no name is given.
+// pipelineNamed returns one pipeline in its current state; the newest where name is
+// empty.
 func pipelineNamed(ctx context.Context, c *ops.Call, name string) (PipelineOut, error) {
 	all, err := pipelinesOf(ctx, c, name, 1)
 	switch {
@@ -113,7 +114,7 @@ func pipelineNamed(ctx context.Context, c *ops.Call, name string) (PipelineOut, 
 	return all[0].Answer(c), nil
 }
 
-// Answer is the pipeline as an operation answers it.
+// Answer returns the pipeline as an operation's output.
 func (r PipelineRecord) Answer(c *ops.Call) PipelineOut {
 	out := PipelineOut{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []PipelineStep{}, shown: true}
 	for _, s := range r.Steps {
@@ -130,7 +131,7 @@ func (r PipelineRecord) Answer(c *ops.Call) PipelineOut {
 	return out
 }
 
-// Done is how many steps are completed.
+// Done counts the completed steps.
 func (o PipelineOut) Done() (n int) {
 	for _, s := range o.Steps {
 		if s.State == slurm.Completed {
@@ -140,7 +141,7 @@ func (o PipelineOut) Done() (n int) {
 	return n
 }
 
-// Says is how far the pipeline is, in one line.
+// Says describes in one line how far the pipeline is.
 func (o PipelineOut) Says() lang.Text {
 	switch done := o.Done(); {
 	case done == len(o.Steps):
@@ -158,7 +159,7 @@ func (o PipelineOut) Says() lang.Text {
 	}
 }
 
-// View is a line a pipeline, or the one that was asked for.
+// View shows one line for each pipeline, or the whole pipeline that the call names.
 func (o PipelinesOut) View(l lang.Lang) view.Doc {
 	if o.one && len(o.Pipelines) == 1 {
 		return o.Pipelines[0].View(l)
@@ -177,7 +178,8 @@ func (o PipelinesOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// next is what to do where the pipeline broke: see why, then go on.
+// next returns the commands to run where the pipeline broke: one to see why, one to
+// continue.
 func (o PipelineOut) next() (commands []string) {
 	for _, s := range o.Steps {
 		if s.Name == o.BrokenAt && s.last() != "" {
@@ -190,7 +192,7 @@ func (o PipelineOut) next() (commands []string) {
 	return commands
 }
 
-// last is the step's newest job.
+// last returns the step's newest job.
 func (s PipelineStep) last() slurm.JobID {
 	switch {
 	case s.JobID != nil:
@@ -201,19 +203,15 @@ func (s PipelineStep) last() slurm.JobID {
 	return ""
 }
 
-// View is a line a step, then what is wrong with some.
+// View shows one line for each step, and then the problems of the steps.
 func (o PipelineOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: o.Name}
 	made := 0
 	t := &view.Table{Header: view.Columns(l, "step|after|job|state|attempt", "步骤|依赖|作业|状态|第几次"), Spare: []int{4}}
-	done := 0
 	for _, s := range o.Steps {
 		id, attempt := cmp.Or(string(s.last()), "-"), ""
 		if s.New {
 			made++
-		}
-		if s.State == slurm.Completed {
-			done++
 		}
 		if s.Attempt > 1 {
 			attempt = fmt.Sprint(s.Attempt)
@@ -252,7 +250,7 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 		}
 	case o.dry:
 		d.Title = lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.With(o.Name).In(l)
-	case done == len(o.Steps):
+	case o.Done() == len(o.Steps):
 		d.Tone, d.Title = view.Good, o.Says().In(l)
 	case o.shown || made == 0:
 		if d.Title = o.Says().In(l); o.BrokenAt != "" {

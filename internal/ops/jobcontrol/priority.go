@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// PriorityOut is what a waiting job's priority is made of.
+// PriorityOut shows how a waiting job's priority is made up.
 type PriorityOut struct {
 	JobID    slurm.JobID    `json:"job_id"`
 	Name     string         `json:"name"`
@@ -21,19 +21,19 @@ type PriorityOut struct {
 	Position int            `json:"position,omitempty"`
 	InLine   int            `json:"in_line,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
-	// Line is the first jobs ahead of it.
+	// Line holds the first few jobs ahead of it.
 	Line []Waiting `json:"ahead"`
 }
 
-// A PriorityPart is one part of a sum.
+// A PriorityPart is one summand of a priority.
 type PriorityPart struct {
 	Part  string `json:"part"`
 	Value int64  `json:"value"`
-	Most  int64  `json:"most,omitempty"` // the weight that the site gives it
+	Most  int64  `json:"most,omitempty"` // the weight that the site gives this part
 	Says  string `json:"says"`
 }
 
-// priorityParts are the parts of a priority (sprio(1), and "Multifactor Priority
+// priorityParts are the summands of a priority (sprio(1), and "Multifactor Priority
 // Plugin" in Slurm's documents).
 var priorityParts = []struct {
 	name string
@@ -49,10 +49,10 @@ var priorityParts = []struct {
 	{"nice", func(p slurm.Priority) int64 { return -p.Nice }, lang.Text{EN: "what you took off by --nice", ZH: "通过 --nice 主动降低的值"}},
 }
 
-// fewAhead are the jobs ahead that are named.
+// fewAhead is how many of the jobs ahead are listed.
 const fewAhead = 5
 
-// Priority is the operation priority.
+// Priority returns the operation priority.
 func Priority() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "priority", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -116,7 +116,7 @@ func priority(ctx context.Context, c *ops.Call, in JobIn) (PriorityOut, error) {
 	return out, nil
 }
 
-// View is the sum, part by part, and who is ahead.
+// View shows the priority, its parts, and the jobs ahead.
 func (o PriorityOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: fmt.Sprintf(lang.Text{EN: "%s %s: priority %d", ZH: "%s %s：优先级 %d"}.In(l), o.JobID, o.Name, o.Priority)}
 	s := view.Section{}

@@ -17,39 +17,40 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// A Progress is how far a running job is, by its own log. What the log does not
-// tell is null.
+// A Progress is how far a running job is, according to its log. A value that the log
+// does not tell is null.
 type Progress struct {
 	Iteration  *int     `json:"iteration"`
 	Of         *int     `json:"train_iters"`
 	Loss       *float64 `json:"loss"`
 	IterationS *float64 `json:"iteration_s"`
-	// LineAgeS is how long the log has been still, RemainingS what is left of the
-	// training at this pace.
+	// LineAgeS is the age of the log's newest line in seconds. RemainingS is the
+	// remaining time of the training at its current pace, in seconds.
 	LineAgeS   *int64 `json:"line_age_s"`
 	RemainingS *int64 `json:"remaining_s"`
-	// Alarms are the ids of what is wrong with it now.
+	// Alarms lists the ids of the job's current alarms.
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// MarshalJSON writes null for a loss that is not finite, which JSON has no word for.
+// MarshalJSON writes null for a loss that is not finite, because JSON cannot express
+// it.
 func (p Progress) MarshalJSON() ([]byte, error) {
 	type plain Progress
 	p.Loss = metrics.Finite(p.Loss)
 	return json.Marshal(plain(p))
 }
 
-// atOnce is how many logs are read at the same time.
-const atOnce = 8
+// maxParallelReads is how many logs are read at the same time.
+const maxParallelReads = 8
 
-// progressOf reads the newest lines of each running job, and what is wrong with it. A
-// log that cannot be read from here leaves its job without.
+// progressOf reads each running job's newest log lines and alarms. A job whose log
+// cannot be read from here is left out.
 func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.JobID]Progress {
 	all := map[slurm.JobID]Progress{}
 	var (
 		reading sync.WaitGroup
 		mu      sync.Mutex
-		turn    = make(chan struct{}, atOnce)
+		turn    = make(chan struct{}, maxParallelReads)
 	)
 	for _, j := range jobs {
 		if j.State != slurm.Running {
@@ -58,7 +59,7 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 		reading.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			run, found, _ := joblogs.LookAtRun(ctx, c, j) // the next look asks again for what is missing
+			run, found, _ := joblogs.LookAtRun(ctx, c, j) // the next call tries again
 			p := numbersOf(ctx, c, j, run)
 			for _, a := range found {
 				p.Alarms = append(p.Alarms, a.ID)
@@ -75,8 +76,8 @@ func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.Jo
 	return all
 }
 
-// numbersOf are the newest numbers of a running job, as its log has them; all null where
-// it has none.
+// numbersOf returns the newest numbers in a running job's log; all are null where the
+// log has none.
 func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job, run metrics.Run) (p Progress) {
 	if len(run.Iterations) == 0 {
 		return p
@@ -97,7 +98,7 @@ func numbersOf(ctx context.Context, c *ops.Call, j slurm.Job, run metrics.Run) (
 	return p
 }
 
-// progressTable is a line a job: its state, how far it is, and how it goes.
+// progressTable shows one line for each job: its state, how far it is, and its pace.
 func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) *view.Table {
 	t := &view.Table{Header: view.Columns(l, "job|name|state|iteration|loss|s/iteration|last line|time left|limit in|where / why", "作业|名称|状态|迭代|损失|秒/迭代|最近输出|剩余时间|距时限|所在节点 / 原因"), Spare: []int{8, 9, 5, 6}}
 	where := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "where" })]
@@ -128,7 +129,7 @@ func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) 
 	return t
 }
 
-// alarmLines is a line an alarm, in the fewest words, with the jobs that have it.
+// alarmLines returns one short line for each alarm, with the jobs that have it.
 func alarmLines(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) []string {
 	var ids []string
 	having := map[string][]string{}

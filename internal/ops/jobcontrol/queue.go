@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// QueueIn chooses waiting jobs.
+// QueueIn selects waiting jobs.
 type QueueIn struct {
 	User      string `json:"user,omitempty" short:"u" help:"this user's; several by commas; all where left out" zh:"该用户的作业；多个用逗号分隔；省略为所有人"`
 	Partition string `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
@@ -24,28 +24,28 @@ type QueueIn struct {
 	ops.OnCluster
 }
 
-// QueueOut is the waiting jobs in the order of their priority.
+// QueueOut holds the waiting jobs in the order of their priority.
 type QueueOut struct {
 	Jobs []Waiting `json:"jobs"`
-	// Reasons explains every reason that the jobs wait for.
+	// Reasons explains each reason that the jobs wait for.
 	Reasons []ReasonOut `json:"reasons"`
-	// Total counts all jobs that wait, those that were not asked for included.
+	// Total counts all waiting jobs, also those that the call does not select.
 	Total int `json:"total_waiting"`
 	short bool
 }
 
-// A Waiting job, with its place among those that wait for the same partition.
-// The waiting tasks of an array are one line.
+// A Waiting is a waiting job with its place among those for the same partition. The
+// waiting tasks of an array are one entry.
 type Waiting struct {
 	slurm.Job
 	Tasks int `json:"tasks,omitempty"`
-	// Position is 1 for the first in line; 0 for a job that is not in line, such as
-	// one that is held.
+	// Position is 1 for the first in line, and 0 for a job that is not in line, such as
+	// a held one.
 	Position int `json:"position,omitempty"`
 	InLine   int `json:"in_line,omitempty"`
 }
 
-// A ReasonOut is a reason for waiting, in words.
+// A ReasonOut explains a reason for waiting.
 type ReasonOut struct {
 	Reason string `json:"reason"`
 	Jobs   int    `json:"jobs"`
@@ -53,7 +53,7 @@ type ReasonOut struct {
 	Do     string `json:"do,omitempty"`
 }
 
-// Queue is the operation queue.
+// Queue returns the operation queue.
 func Queue() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "queue", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -68,7 +68,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 	if err != nil {
 		return QueueOut{}, err
 	}
-	// Everybody's are needed: a place in line is one among others.
+	// Everybody's jobs are needed: a place in line is one among all.
 	all, err := c.LookAll(ctx, cl, slurm.Filter{States: []slurm.State{slurm.Pending}})
 	if err != nil {
 		return QueueOut{}, c.SlurmError(err, "")
@@ -87,7 +87,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 	return out, nil
 }
 
-// usersOf are the users that a list of names means; empty: everybody.
+// usersOf returns the users that a list of names stands for; nil means everybody.
 func usersOf(c *ops.Call, names string, mine bool) []string {
 	switch {
 	case mine, names == "me":
@@ -98,8 +98,8 @@ func usersOf(c *ops.Call, names string, mine bool) []string {
 	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// inLine folds arrays, orders jobs as Slurm looks at them, by priority and then
-// by age, and numbers those of each partition.
+// inLine merges an array's tasks, sorts the jobs as Slurm considers them, by priority
+// and then by age, and numbers the jobs of each partition.
 func inLine(jobs []slurm.Job) []Waiting {
 	var all []Waiting
 	at := map[string]int{}
@@ -118,7 +118,7 @@ func inLine(jobs []slurm.Job) []Waiting {
 	})
 	count := map[string]int{}
 	for i := range all {
-		if w := &all[i]; priorityOf(w.Job) > 0 && queued(w.Reason) {
+		if w := &all[i]; priorityOf(w.Job) > 0 && competes(w.Reason) {
 			count[w.Partition]++
 			w.Position = count[w.Partition]
 		}
@@ -131,9 +131,9 @@ func inLine(jobs []slurm.Job) []Waiting {
 	return all
 }
 
-// queued reports whether a job with that reason competes for nodes: held jobs and
-// those that wait for another job or an hour do not.
-func queued(reason string) bool {
+// competes reports whether a job with that reason competes for nodes. Held jobs and
+// jobs that wait for another job or for a time do not.
+func competes(reason string) bool {
 	return !slices.ContainsFunc([]string{"JobHeld", "Dependency", "BeginTime", "job requeued in held state", "burst_buffer/", "BurstBufferOperation", "Burst buffer pre_run"}, func(aside string) bool {
 		return strings.HasPrefix(reason, aside)
 	})
@@ -141,12 +141,12 @@ func queued(reason string) bool {
 
 func priorityOf(j slurm.Job) int64 {
 	if j.Priority == nil {
-		return 1 // not told
+		return 1 // the cluster does not tell
 	}
 	return *j.Priority
 }
 
-// reasons explains each reason once, the most frequent first.
+// reasons explains each reason once, most frequent first.
 func reasons(c *ops.Call, jobs []Waiting) []ReasonOut {
 	out := []ReasonOut{}
 	at := map[string]int{}
@@ -165,10 +165,10 @@ func reasons(c *ops.Call, jobs []Waiting) []ReasonOut {
 	return out
 }
 
-// rowsShown are the rows of a table that a person reads.
+// rowsShown is how many rows of a table are shown to a person.
 const rowsShown = 50
 
-// View is a line a job, and below what their reasons mean.
+// View shows one line for each job, and explains their reasons below.
 func (o QueueOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
 		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no such job waits (%d wait in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}

@@ -10,13 +10,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// IncidentWindow is within which failures of one cause are one incident.
+// IncidentWindow is the time within which failures with one cause count as one
+// incident.
 const IncidentWindow = time.Hour
 
-// maxDiagnosed bounds the failed jobs whose logs are read for one answer.
+// maxDiagnosed is the most failed jobs whose logs are read for one answer.
 const maxDiagnosed = 60
 
-// incidentsOf diagnoses the jobs that failed and says what several have in common.
+// incidentsOf diagnoses the failed jobs and returns the causes that several of them
+// share.
 func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) []report.Incident {
 	var failures []report.Failure
 	for _, j := range jobs {
@@ -35,8 +37,8 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 
 func failed(s slurm.State) bool { return s.Ended() && s != slurm.Completed && s != slurm.Cancelled }
 
-// Switches gives the switch of each of a cluster's nodes; nil where the cluster
-// does not tell.
+// Switches returns the switch of each of a cluster's nodes; nil where the cluster does
+// not tell.
 func Switches(ctx context.Context, cl ops.Cluster) map[string]string {
 	t, ok := cl.(interface {
 		Topology(context.Context) (map[string]string, error)

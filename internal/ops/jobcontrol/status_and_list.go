@@ -1,5 +1,5 @@
-// Package jobcontrol shows jobs and changes them: their states, the queue, what is
-// waited for, what ended, and their kill switches.
+// Package jobcontrol shows jobs and changes them: their states, the queue, waiting for
+// a job, the history, and kill switches.
 package jobcontrol
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// StatusIn asks for one job.
+// StatusIn names one job.
 type StatusIn struct {
 	Job     slurm.JobID `json:"job" arg:"" help:"job id as squeue prints it: 4711, 4711_3, or a step such as 4711.0" zh:"squeue 显示的作业号：4711、4711_3，或步骤如 4711.0"`
 	Steps   bool        `json:"steps,omitempty" help:"its steps too, and the command line that started each" zh:"同时列出步骤及其启动命令"`
@@ -33,34 +33,36 @@ type StatusIn struct {
 	ops.OnCluster
 }
 
-// StatusOut is one job, and what its state means.
+// StatusOut is one job, and the meaning of its state.
 type StatusOut struct {
 	slurm.Job
-	// Meaning says the state and reason in words, and Do what one can do about it.
+	// Meaning explains the state and reason, and Do says what one can do about it.
 	Meaning string `json:"meaning,omitempty"`
 	Do      string `json:"do,omitempty"`
-	// Earlier is told when asked for, Checkpoint of a running job that saves some.
+	// Earlier is set where the call asks for it. Checkpoint is set for a running job
+	// that saves checkpoints.
 	Earlier    *launch.EarlierOut     `json:"earlier,omitempty"`
 	Checkpoint *joblogs.CheckpointOut `json:"checkpoint,omitempty"`
-	// Pulse is how the output of a running job goes on.
+	// Pulse says whether a running job still writes output.
 	Pulse *report.Pulse `json:"pulse,omitempty"`
-	// GPUUse is how busy the GPUs of a running job are, where it looks at them itself.
+	// GPUUse is how busy the GPUs of a running job are, where the job measures that
+	// itself.
 	GPUUse *joblogs.GPUWatch `json:"gpu_use,omitempty"`
 	Steps  []slurm.Step      `json:"steps,omitempty"`
-	// Spec is what the job was submitted with, where it was from here; in the shell
-	// only: elsewhere it is asked for by itself.
+	// Spec is the specification of a job that was submitted here. Only the shell's
+	// answer has it; elsewhere it is a separate question.
 	Spec *job.Spec `json:"spec,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
-	// Tracked is the run's address at its tracker of experiments, by its own output.
+	// Tracked is the run's address at its experiment tracker, as its output prints it.
 	Tracked string `json:"tracked,omitempty"`
-	// Source is the code that it was submitted with, for its owner and operators; the
-	// difference in the shell only.
+	// Source is the code that the job was submitted with, for its owner and operators.
+	// Only the shell's answer holds the diff.
 	Source *cluster.GitSource `json:"source,omitempty"`
-	asked  bool               // for steps
+	asked  bool               // the call asks for steps
 }
 
-// Status is the operation status.
+// Status returns the operation status.
 func Status() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
@@ -81,7 +83,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
 		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked,
 	}
-	// Over ssh the person may have another name there than here.
+	// Over ssh the person may have another user name on the cluster than here.
 	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
 	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && own {
@@ -118,7 +120,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	return out, nil
 }
 
-// View shows the job as facts, most asked first.
+// View shows the job as facts, the most asked ones first.
 func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
@@ -163,14 +165,14 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{"diagnose " + string(o.ID)}
 	case o.State == slurm.Running:
 		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
-	case o.State == slurm.Cancelled && o.ElapsedS == 0: // it has never run
+	case o.State == slurm.Cancelled && o.ElapsedS == 0: // the job never ran, so it left no log
 	case o.State.Ended() && o.State != slurm.Completed:
 		d.Next = []string{"diagnose " + string(o.ID)}
 	}
 	return d
 }
 
-// stepSection is a line a step, with the command that started it.
+// stepSection shows one line for each step, with the command that started it.
 func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "steps", ZH: "步骤"}.In(l)}
 	if len(steps) == 0 {
@@ -190,7 +192,7 @@ func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 	return s
 }
 
-// Tone is how well a job of that state is.
+// Tone returns how good or bad a state is.
 func Tone(s slurm.State) view.Tone {
 	switch {
 	case s == slurm.Completed || s == slurm.Running:
@@ -247,7 +249,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 		en, zh string
 		at     *time.Time
 	}{{"submitted", "提交时间", j.SubmittedAt}, {"started", "开始时间", j.StartedAt}, {"ended", "结束时间", j.EndedAt}} {
-		if t.at != nil && !(t.en == "started" && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm says so of what never ran
+		if t.at != nil && !(t.en == "started" && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm also gives a start time to a job that never ran
 			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
 		}
 	}
@@ -261,14 +263,14 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	return fs
 }
 
-// asOf is when a job was last seen of a cluster that does not answer, and how long
+// asOf says when a job of a cluster that does not answer was last seen, and how long
 // ago that is.
 func asOf(at time.Time) lang.Text {
 	return lang.Text{EN: "%s, %s ago (the cluster does not answer)", ZH: "%s（%s 之前；集群无响应）"}.With(
 		at.Local().Format(time.DateTime), ops.Duration(int64(time.Since(at).Seconds())))
 }
 
-// ListIn chooses jobs.
+// ListIn selects jobs.
 type ListIn struct {
 	All       bool          `json:"all,omitempty" short:"a" help:"ended jobs of the last seven days too" zh:"也列出最近七天已结束的作业"`
 	User      string        `json:"user,omitempty" short:"u" help:"only this user's; several by commas; all for everybody's" zh:"只列出该用户的作业；多个用户用逗号分隔；all 表示所有人"`
@@ -286,8 +288,9 @@ type ListIn struct {
 	ops.OnCluster
 }
 
-// chosen are the jobs that in asks for beyond what a cluster filters by.
-func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
+// filter keeps the jobs that match those conditions of in that a cluster cannot filter
+// by.
+func (in ListIn) filter(jobs []slurm.Job) ([]slurm.Job, error) {
 	nodes, err := hostlist.Expand(in.Nodes)
 	if err != nil && in.Nodes != "" {
 		return nil, ops.InputError("nodes", lang.Said(err), lang.Text{EN: "a hostlist such as gpu[01-04]", ZH: "hostlist，例如 gpu[01-04]"})
@@ -301,21 +304,22 @@ func (in ListIn) chosen(jobs []slurm.Job) ([]slurm.Job, error) {
 	}), nil
 }
 
-// ListOut is the jobs that were found, newest first.
+// ListOut holds the jobs that were found, newest first.
 type ListOut struct {
 	Jobs []slurm.Job `json:"jobs"`
-	// Idle is what the jobs without a running step have held, where that was asked.
+	// Idle says what each job without a running step has held, where the call asks for
+	// it.
 	Idle []slurm.IdleAllocation `json:"idle,omitempty"`
-	// Progress is how far the running jobs are, where they are watched.
+	// Progress is how far the running jobs are, where the call asks to watch them.
 	Progress map[slurm.JobID]Progress `json:"progress,omitempty"`
 	short    bool
 	columns  []string
-	all      bool // ended jobs were asked for too
+	all      bool // the call asks for ended jobs too
 	watched  bool
-	unchosen bool // nobody said which cluster, and there is no Slurm here
+	unchosen bool // no cluster is named or configured, and there is no Slurm here
 }
 
-// List is the operation list.
+// List returns the operation list.
 func List() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "list", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
@@ -375,7 +379,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if len(users) > 1 {
 		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
 	}
-	if jobs, err = in.chosen(jobs); err != nil {
+	if jobs, err = in.filter(jobs); err != nil {
 		return ListOut{}, err
 	}
 	for i := range jobs {
@@ -396,8 +400,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	return out, err
 }
 
-// onlyIdle keeps the jobs that hold nodes and have run no step for so many
-// minutes.
+// onlyIdle keeps the jobs that hold nodes and have run no step for so many minutes.
 func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, minutes int) error {
 	if minutes < 0 {
 		return ops.InputError("idle", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(minutes), lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
@@ -427,7 +430,7 @@ func submitted(j slurm.Job) time.Time {
 	return *j.SubmittedAt
 }
 
-// View is one line a job.
+// View shows one line for each job.
 func (o ListOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
 		d := view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
@@ -455,7 +458,7 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	if o.watched && len(o.columns) == 0 {
 		d.Sections[0].Table = progressTable(o.Jobs, o.Progress, l)
 	}
-	if alarms := alarmLines(o.Jobs, o.Progress, l); len(alarms) > 0 { // above the table, whose end a small terminal does not show
+	if alarms := alarmLines(o.Jobs, o.Progress, l); len(alarms) > 0 { // above the table, because a small terminal may not show the table's end
 		d.Sections = slices.Insert(d.Sections, 0, view.Section{Items: alarms})
 	}
 	for _, i := range o.Idle {

@@ -15,34 +15,34 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Slurm takes another number of nodes for a waiting job and says nothing, also
-// where the job then asks for as many as before, or for what no nodes can give. So
-// the outcome is looked at. And the script of a job that was submitted here is
-// made for its number of nodes: another number takes another script.
+// Slurm accepts another number of nodes for a waiting job without a word, even where
+// the job then still asks for as many as before, or for what no nodes can provide.
+// Therefore the job is read again after the change. And the script of a job that was
+// submitted here is made for its number of nodes: another number needs another script.
 
-// outcomeFor is how long Slurm's scheduler is given to say that the changed job
-// cannot be.
-const outcomeFor = 3 * time.Second
+// changeTimeout is how long Slurm's scheduler gets to report that the changed job
+// cannot start.
+const changeTimeout = 3 * time.Second
 
 var submitItAnew = lang.Text{EN: "cancel it and submit it anew", ZH: "请取消后重新提交"}
 
-// outcome is the job after a change of its request, once Slurm has said what it
-// made of it. What cannot start is changed back.
-func outcome(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, before slurm.Job, u slurm.Update) (slurm.Job, error) {
+// awaitChange returns the job after a change of its request, once Slurm has reported
+// the result. A change after which the job could not start is undone.
+func awaitChange(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, before slurm.Job, u slurm.Update) (slurm.Job, error) {
 	var after slurm.Job
 	var differs lang.Text
-	for end := c.Now().Add(outcomeFor); ; {
+	for end := c.Now().Add(changeTimeout); ; {
 		var err error
 		if after, err = cl.Job(ctx, before.ID); err != nil {
 			return after, c.SlurmError(err, before.ID)
 		}
-		differs = notDone(after, u)
+		differs = difference(after, u)
 		if impossible(after) && !impossible(before) {
 			back := slurm.Update{NumNodes: before.NumNodes, Partition: before.Partition, QOS: before.QOS}
 			if before.TimeLimitS != nil {
 				back.TimeLimit = time.Duration(*before.TimeLimitS) * time.Second
 			}
-			_ = ch.Update(ctx, before.ID, back) // what cannot be changed back is told all the same
+			_ = ch.Update(ctx, before.ID, back) // the error below is the same where this fails
 			return after, &ops.Error{
 				Code: ops.Failed, Field: "job", Message: lang.Text{
 					EN: "changed so, job %s could never start (%s), so it was changed back",
@@ -77,9 +77,9 @@ func impossible(j slurm.Job) bool {
 	return j.State == slurm.Pending && slices.Contains([]string{"BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit"}, j.Reason)
 }
 
-// notDone names what of u the job does not have, with what it has; "" where it
-// has all of it. What a cluster does not tell is taken for done.
-func notDone(j slurm.Job, u slurm.Update) lang.Text {
+// difference describes the first value of the job that differs from u; "" where none does.
+// A value that the cluster does not tell counts as changed.
+func difference(j slurm.Job, u slurm.Update) lang.Text {
 	switch {
 	case u.NumNodes > 0 && j.NumNodes > 0 && j.NumNodes != u.NumNodes:
 		return ops.Counted(j.NumNodes, "node")
@@ -93,8 +93,8 @@ func notDone(j slurm.Job, u slurm.Update) lang.Text {
 	return lang.Text{}
 }
 
-// changed says what was changed, in words.
-func changed(u slurm.Update) lang.Text {
+// changeWords describes what was changed.
+func changeWords(u slurm.Update) lang.Text {
 	var en, zh []string
 	add := func(set bool, x lang.Text) {
 		if set {
@@ -109,8 +109,8 @@ func changed(u slurm.Update) lang.Text {
 	return lang.Text{EN: "changed: %[1]s", ZH: "已修改：%[2]s"}.With(strings.Join(en, ", "), strings.Join(zh, "，"))
 }
 
-// submitAnew replaces a waiting job by one with a script for another number of
-// nodes, which is planned first. The old one is held until the new one is there.
+// submitAnew replaces a waiting job by one with a script for another number of nodes,
+// which is planned first. The old job is held until the new one exists.
 func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
 	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
 		return ChangeOut{}, ops.InputError("nodes",
@@ -120,7 +120,7 @@ func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, c
 	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: job.Spec{
 		Cluster: cl.Name(), Nodes: &in.Nodes, Partition: in.Partition, Time: in.Time, QOS: in.QOS, Exclude: in.Exclude,
 	}}, DryRun: true}
-	planned, err := submit(ctx, c, next)
+	planned, err := runSubmit(ctx, c, next)
 	if err != nil {
 		return ChangeOut{}, err
 	}
@@ -132,14 +132,14 @@ func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, c
 		EN: "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue",
 		ZH: "作业 %s 的脚本按 %s生成：将取消它，并按 %d 个节点重新提交，排到队尾",
 	}.With(j.ID, ops.Counted(j.NumNodes, "node"), in.Nodes)
-	if err := sure(c, in.Yes, would); err != nil {
+	if err := requireYes(c, in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
 	if err := ch.Hold(ctx, in.Job); err != nil {
 		return ChangeOut{}, c.SlurmError(err, in.Job)
 	}
 	next.DryRun, next.Yes = false, true
-	made, err := submit(ctx, c, next)
+	made, err := runSubmit(ctx, c, next)
 	if err != nil || made.JobID == nil {
 		_ = ch.Release(context.WithoutCancel(ctx), in.Job)
 		return ChangeOut{}, err
@@ -155,8 +155,8 @@ func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, c
 	return out, nil
 }
 
-// submit is the operation submit for the same caller, who has said yes.
-func submit(ctx context.Context, c *ops.Call, in launch.SubmitIn) (launch.SubmitOut, error) {
+// runSubmit runs the operation submit for the same caller, who has confirmed it.
+func runSubmit(ctx context.Context, c *ops.Call, in launch.SubmitIn) (launch.SubmitOut, error) {
 	out, err := launch.Submit().Run(ctx, c, &in)
 	made, _ := out.(launch.SubmitOut)
 	return made, err

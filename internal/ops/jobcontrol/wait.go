@@ -27,31 +27,32 @@ type WaitIn struct {
 	End      bool        `json:"end,omitempty" help:"wait for the job's end, whatever its artifact" zh:"等待作业结束，不看结果文件"`
 	Running  bool        `json:"running,omitempty" help:"wait until it runs" zh:"等到开始运行"`
 	Timeout  int         `json:"timeout_s,omitempty" name:"timeout" placeholder:"SECONDS" help:"give up after so many seconds; the job goes on" zh:"最多等待的秒数；作业不受影响"`
-	// Cancel is not offered to agents: to them, waiting only reads.
+	// Agents have no Cancel: for them, waiting only reads.
 	Cancel bool `json:"-" help:"cancel the job once the artifact is there, and give its nodes back" zh:"结果文件出现后取消作业，归还节点"`
 	ops.OnCluster
 }
 
-// WaitOut is how the wait ended.
+// WaitOut says how the wait ended.
 type WaitOut struct {
 	slurm.Job
-	Artifact string `json:"artifact,omitempty"` // the file that was seen
-	// Cancelled says that the job was cancelled because its artifact is there, and
-	// SavedGPUHours what it could still have used.
+	Artifact string `json:"artifact,omitempty"` // the file that appeared
+	// Cancelled reports that the job was cancelled because its artifact exists.
+	// SavedGPUHours is what the job could still have used.
 	Cancelled     bool    `json:"cancelled,omitempty"`
 	SavedGPUHours float64 `json:"saved_gpu_hours,omitempty"`
-	// TimedOut says that the time was up first.
+	// TimedOut reports that the timeout came first.
 	TimedOut bool `json:"timed_out,omitempty"`
-	// Alarms are what was wrong with it while it ran, each told once.
+	// Alarms holds the alarms while the job ran, each once.
 	Alarms []string `json:"alarms,omitempty"`
-	// SeenWithinS is how long what was waited for may have been so before it is seen.
+	// SeenWithinS is the longest delay, in seconds, between the event and its
+	// detection.
 	SeenWithinS float64 `json:"seen_within_s"`
 }
 
-// Found reports that the job ended badly.
+// Found reports whether the job ended badly.
 func (o WaitOut) Found() bool { return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed }
 
-// Wait is the operation wait.
+// Wait returns the operation wait.
 func Wait() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
@@ -89,7 +90,7 @@ func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	if artifact.Path != "" && !in.End && !in.Running {
 		return awaitArtifact(ctx, c, cl, artifact, in, out)
 	}
-	p := pulse{alarms: map[string]bool{}}
+	p := waitReporter{alarms: map[string]bool{}}
 	p.look(ctx, c, &out)
 	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
 		select {
@@ -105,29 +106,30 @@ func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	return out, nil
 }
 
-// A pulse tells how a job does while it is waited for, and of its alarms once each.
-type pulse struct {
-	read   time.Time // when its log was
-	line   string    // its newest numbers
+// A waitReporter reports a job's progress while somebody waits for it, and each of its
+// alarms once.
+type waitReporter struct {
+	read   time.Time // when the log was last read
+	line   string    // the newest numbers of the log
 	said   string
 	saidAt time.Time
 	alarms map[string]bool
 }
 
 const (
-	// readPause is between two looks at the log of a job that is waited for.
+	// readPause is the pause between two reads of the log.
 	readPause = 30 * time.Second
-	// sayPause is after how long the same is said again.
-	sayPause = 15 * time.Second
+	// repeatPause is the pause before the same line is reported again.
+	repeatPause = 15 * time.Second
 )
 
-// look tells what is new as a step, and adds alarms to the answer.
-func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
+// look reports news as a step, and adds alarms to the answer.
+func (p *waitReporter) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 	now := c.Now()
 	if now.Sub(p.read) >= readPause && out.State == slurm.Running {
 		p.read = now
-		if run, all, err := joblogs.LookAtRun(ctx, c, out.Job); err == nil { // else the next look asks again
-			p.line = newest(run).In(c.Lang)
+		if run, all, err := joblogs.LookAtRun(ctx, c, out.Job); err == nil { // after an error the next look tries again
+			p.line = lastIteration(run).In(c.Lang)
 			for _, a := range all {
 				if !p.alarms[a.ID] {
 					p.alarms[a.ID] = true
@@ -145,15 +147,16 @@ func (p *pulse) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 	if p.line != "" {
 		line += ", " + p.line
 	}
-	if line != p.said || now.Sub(p.saidAt) >= sayPause {
+	if line != p.said || now.Sub(p.saidAt) >= repeatPause {
 		p.said = line
 		p.say(c, out.Job, now, line)
 	}
 }
 
-// say tells a step: how much of its time limit the job has used, and in words what is so.
-// A person is told how long it runs in words too: a fraction looks like steps of the waiting.
-func (p *pulse) say(c *ops.Call, j slurm.Job, now time.Time, words string) {
+// say reports a step: how much of its time limit the job has used, and a text. In the
+// shell the used time is part of the text, because a fraction would look like the
+// progress of the wait itself.
+func (p *waitReporter) say(c *ops.Call, j slurm.Job, now time.Time, words string) {
 	p.saidAt = now
 	limit := int64(0)
 	if j.TimeLimitS != nil {
@@ -173,8 +176,8 @@ func (p *pulse) say(c *ops.Call, j slurm.Job, now time.Time, words string) {
 	c.Step(0, 0, words)
 }
 
-// newest is a run's last iteration in words; empty where there is none.
-func newest(run metrics.Run) lang.Text {
+// lastIteration describes a run's last iteration; "" where there is none.
+func lastIteration(run metrics.Run) lang.Text {
 	if len(run.Iterations) == 0 {
 		return lang.Text{}
 	}
@@ -192,11 +195,11 @@ func newest(run metrics.Run) lang.Text {
 	return said
 }
 
-// lastLook is how long a wait whose time is up asks for the job's present state.
+// lastLook is how long a wait that timed out asks for the job's current state.
 const lastLook = 5 * time.Second
 
-// timedOut tells a wait that ran out of time, with how the job is by now, from one
-// that was broken off.
+// timedOut returns the answer of a wait whose timeout is over, with the job's current
+// state, and the context's error for a wait that was cancelled.
 func timedOut(ctx context.Context, c *ops.Call, cl ops.Cluster, in WaitIn, out WaitOut) (WaitOut, error) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return out, ctx.Err()
@@ -210,8 +213,8 @@ func timedOut(ctx context.Context, c *ops.Call, cl ops.Cluster, in WaitIn, out W
 	return out, nil
 }
 
-// artifactOf is what the wait is for: as asked, or as the job's specification
-// has it.
+// artifactOf returns the artifact to wait for: the one that the call names, or the one
+// of the job's specification.
 func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, in WaitIn) watch.Artifact {
 	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: time.Second}
 	if a.Path == "" {
@@ -237,7 +240,7 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 			ZH: "本机看不到作业目录 %s：这里看不到结果文件，只能看到作业结束",
 		}.With(out.WorkDir).In(c.Lang))
 	}
-	p := pulse{alarms: map[string]bool{}}
+	p := waitReporter{alarms: map[string]bool{}}
 	sight, err := a.Await(ctx, func() slurm.Job {
 		if j, err := c.Look(ctx, cl, in.Job); err == nil {
 			out.Job = j
@@ -250,15 +253,15 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 	}
 	if err != nil {
 		if out.State.Ended() {
-			return out, nil // how it ended says more than that the file is not there
+			return out, nil // how the job ended is more useful than that the file is missing
 		}
 		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: lang.Said(err)}
 	}
 	out.Artifact = sight.Path
 	if in.Cancel && !out.State.Ended() {
 		saved := watch.Saved(out.Job)
-		// Waiting only reads: what ends the job is the operation cancel, as the person
-		// and with its audit.
+		// Waiting only reads. The operation cancel ends the job, with the person's
+		// rights and an entry in the audit trail.
 		done, err := Cancel().Run(ctx, c, &CancelIn{Job: in.Job, Yes: true, OnCluster: in.OnCluster})
 		if err != nil {
 			return out, err
@@ -270,9 +273,8 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 	return out, nil
 }
 
-// mayCancelLater refuses, before anything is waited for, what cancel would refuse
-// in the end. Whoever asks through a server says yes first; in the shell the flag
-// was typed by the person.
+// mayCancelLater refuses at the start what cancel would refuse at the end. A caller who
+// asks through a server must confirm first; in the shell, the person typed the flag.
 func mayCancelLater(c *ops.Call, j slurm.Job) error {
 	own, err := c.For(Cancel())
 	if err != nil {
@@ -290,7 +292,7 @@ func mayCancelLater(c *ops.Call, j slurm.Job) error {
 	return nil
 }
 
-// inJobFolders reports whether path, once resolved, lies in the job's work
+// inJobFolders reports whether path, with links resolved, lies in the job's work
 // directory.
 func inJobFolders(j slurm.Job, path string) bool {
 	if !filepath.IsAbs(path) {
@@ -300,8 +302,8 @@ func inJobFolders(j slurm.Job, path string) bool {
 	if err != nil {
 		return false
 	}
-	// The folder is resolved, so that no link leads out; the file itself may not be
-	// there yet.
+	// Only the folder is resolved, so that no link leads out; the file may not exist
+	// yet.
 	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
 	if err != nil {
 		return false

@@ -34,13 +34,13 @@ func TestWhatAWaitTells(t *testing.T) {
 		call := &ops.Call{Service: &ops.Service{}, Lang: lang.EN, Who: ops.Caller{Surface: c.surface}, Progress: func(done, total int, words string) {
 			told = append(told, fmt.Sprintf("%d/%d %s", done, total, words))
 		}}
-		(&pulse{}).say(call, c.job, now, string(c.job.State))
+		(&waitReporter{}).say(call, c.job, now, string(c.job.State))
 		require.Equal(t, []string{c.want}, told)
 	}
 
 	// The same is said again after a while only, and what is new at once.
 	told = nil
-	p := pulse{alarms: map[string]bool{}}
+	p := waitReporter{alarms: map[string]bool{}}
 	for _, at := range []struct {
 		after time.Duration
 		state slurm.State
@@ -62,7 +62,7 @@ func TestTheNewestNumbersOfARun(t *testing.T) {
 		"iteration 20 of 100, loss 2.346, 1.5 s each": {Of: 100, Iterations: []metrics.Iteration{{N: 20, Loss: &loss, ElapsedMS: &ms}}},
 		"iteration 20, 1.5 s each":                    {Iterations: []metrics.Iteration{{N: 20, ElapsedMS: &ms}}},
 	} {
-		require.Equal(t, want, newest(run).EN)
+		require.Equal(t, want, lastIteration(run).EN)
 	}
 }
 
