@@ -172,7 +172,6 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 	}
 }
 
-
 // reach blames a missing connection on the node that most others miss: a node that
 // nobody reaches is odd, but the nodes that try to reach it are not.
 func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, found func(string, string, ...any), l lang.Lang) {

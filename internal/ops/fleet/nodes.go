@@ -53,8 +53,8 @@ type NodeOut struct {
 	Blamed []Blame `json:"blamed,omitempty"`
 	// Left lists the leftover processes that were found on the node, where the call
 	// asked for them. Unseen says why the node could not be checked.
-	Left   []slurm.Process `json:"left,omitempty"`
-	Unseen string          `json:"unseen,omitempty"`
+	Left    []slurm.Process `json:"left,omitempty"`
+	Unseen  string          `json:"unseen,omitempty"`
 	checked bool
 }
 

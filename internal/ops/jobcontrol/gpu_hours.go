@@ -146,7 +146,6 @@ func (g *HistoryGroup) add(j HistoryJob) {
 	}
 }
 
-
 // share formats hours and their percentage of all hours; "" for none.
 func share(hours, all float64) string {
 	if hours == 0 || all == 0 {

@@ -21,19 +21,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// An Alarm is something about a running job that a person should hear of once,
-// while it can still be acted on.
+// An Alarm is a problem of a running job that a person should hear of once, while they
+// can still act on it.
 type Alarm struct {
-	// ID is hang, gpus_unused, gpus_idle, checkpoint_late, idle, or a finding's of the metrics: not_finite,
-	// loss_spike, straggler, slower, slow_start. It stays the same for as long as it is so.
+	// ID is hang, gpus_unused, gpus_idle, checkpoint_late, idle, or the id of a finding
+	// in the metrics: not_finite, loss_spike, straggler, slower, slow_start. It stays
+	// the same for as long as the problem lasts.
 	ID   string
 	Job  slurm.JobID
-	Node string // the one to look at, or all of the job's as a hostlist
+	Node string // the node to look at, or all nodes of the job as a hostlist
 	What lang.Text
 	Fix  lang.Text
 }
 
-// Says is the alarm in one sentence or two, with the node.
+// Says describes the alarm in one or two sentences, with the node.
 func (a Alarm) Says(l lang.Lang) string {
 	s := a.What.In(l)
 	if a.Node != "" && !strings.Contains(s, a.Node) {
@@ -45,15 +46,15 @@ func (a Alarm) Says(l lang.Lang) string {
 	return s
 }
 
-// View is the alarm, then what to do.
+// View shows the alarm and then what to do.
 func (a Alarm) View(l lang.Lang) view.Doc {
 	return view.Doc{Title: string(a.Job) + ": " + alarmTitles[a.ID].In(l), Tone: view.Warn, Sections: []view.Section{
 		{Text: a.Says(l)}, {Text: a.Fix.In(l)},
 	}, Next: []string{"diagnose " + string(a.Job), "metrics " + string(a.Job)}}
 }
 
-// Notice is the alarm for the people of the job: another time of the same thing
-// is another notice.
+// Notice returns the alarm as a notice for the job's people. If the same problem occurs
+// again later, that is another notice.
 func (a Alarm) Notice(j slurm.Job) ops.Notice {
 	return ops.Notice{
 		Key: fmt.Sprintf("%s/%s/%d/%s/%d", j.Cluster, j.ID, j.Restarts, a.ID, j.ElapsedS), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Alarm: true,
@@ -75,17 +76,17 @@ var alarmTitles = map[string]lang.Text{
 	"slow_start":      {EN: "slow from the start", ZH: "从一开始就偏慢"},
 }
 
-// AlarmTitle is the alarm of an id in the fewest words.
+// AlarmTitle returns the short title of the alarm with that id.
 func AlarmTitle(id string) lang.Text { return alarmTitles[id] }
 
-// Alarms looks at a running job's newest lines: whether it hangs, and what its
-// numbers show. There are none for a job that does not run, or says nothing.
+// Alarms reads a running job's newest log lines and reports whether the job hangs, and
+// what is wrong with its numbers. A job that does not run or writes nothing has none.
 func Alarms(ctx context.Context, c *ops.Call, j slurm.Job) ([]Alarm, error) {
 	_, all, err := LookAtRun(ctx, c, j)
 	return all, err
 }
 
-// LookAtRun is Alarms with the numbers that they were found in.
+// LookAtRun is Alarms, and also returns the numbers in which it found them.
 func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, all []Alarm, err error) {
 	if j.State != slurm.Running {
 		return run, nil, nil
@@ -99,7 +100,7 @@ func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, 
 	if len(paths) == 0 {
 		return run, all, nil
 	}
-	folders, err := holding(c, j, paths)
+	folders, err := openFolders(c, j, paths)
 	if err != nil {
 		return run, all, err
 	}
@@ -119,7 +120,7 @@ func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, 
 	}
 	src, err := logfile.OpenIn(folders, paths...)
 	if err != nil {
-		return run, all, nil //nolint:nilerr // logs that vanished between two looks have nothing new
+		return run, all, nil //nolint:nilerr // a log that was removed in the meantime has no news
 	}
 	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
 	if err != nil {
@@ -134,11 +135,11 @@ func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, 
 	return run, all, nil
 }
 
-// unusedAfter is how long a job may take to its first iteration: the largest models
-// are loaded and compiled in less.
+// unusedAfter is how long a job may take until its first iteration. The largest models
+// are loaded and compiled in less time.
 const unusedAfter = 30 * time.Minute
 
-// unused reports whether a job that was submitted to train has held its GPUs for long.
+// unused reports whether a training job has held its GPUs for longer than unusedAfter.
 func unused(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) bool {
 	if j.GPUs == 0 || time.Duration(j.ElapsedS)*time.Second < unusedAfter {
 		return false
@@ -147,7 +148,7 @@ func unused(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) bool 
 	return ok && launch.Trains(s.WithDefaults())
 }
 
-// unusedAlarm says what GPUs cost that no iteration has used.
+// unusedAlarm reports GPUs that no iteration has used, with their cost.
 func unusedAlarm(j slurm.Job) Alarm {
 	hours := float64(j.GPUs) * float64(j.ElapsedS) / 3600
 	return Alarm{
@@ -162,10 +163,10 @@ func unusedAlarm(j slurm.Job) Alarm {
 	}
 }
 
-// RecentRun reads the newest numbers of a running job's logs.
+// RecentRun reads the newest numbers in a running job's logs.
 func RecentRun(ctx context.Context, c *ops.Call, j slurm.Job) (metrics.Run, error) {
 	paths := logFiles(ctx, c, j.Cluster, j)
-	folders, err := holding(c, j, paths)
+	folders, err := openFolders(c, j, paths)
 	if err != nil {
 		return metrics.Run{}, err
 	}
@@ -173,7 +174,8 @@ func RecentRun(ctx context.Context, c *ops.Call, j slurm.Job) (metrics.Run, erro
 	return metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, j.Cluster, j.ID))
 }
 
-// gpuOf is the kind of GPU that a job was submitted for; empty where that is not known.
+// gpuOf returns the kind of GPU that a job was submitted for; "" where that is not
+// known.
 func gpuOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) string {
 	s, ok := c.SpecOf(ctx, cluster, id)
 	if !ok {
@@ -182,8 +184,8 @@ func gpuOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) str
 	return c.SiteOf(s).Fill(s).GPU
 }
 
-// hangAlarm says since when nothing goes on, how long an iteration took, and
-// which ranks are behind.
+// hangAlarm reports since when there is no progress, how long an iteration took before,
+// and which ranks are behind.
 func hangAlarm(j slurm.Job, r report.Report, run metrics.Run) Alarm {
 	a := Alarm{ID: "hang", Job: j.ID, Node: hostlist.Compress(j.Nodes)}
 	age := time.Duration(0)
@@ -215,8 +217,8 @@ func hangAlarm(j slurm.Job, r report.Report, run metrics.Run) Alarm {
 	return a
 }
 
-// nodeOf is the node that a rank runs on where ranks are laid out node by node,
-// as torchrun and srun do by default.
+// nodeOf returns the node of a rank, where ranks are laid out node by node, as torchrun
+// and srun do by default.
 func nodeOf(j slurm.Job, world, rank int) string {
 	world = cmp.Or(world, j.GPUs)
 	if n := len(j.Nodes); n > 0 && world >= n && world%n == 0 && rank < world {

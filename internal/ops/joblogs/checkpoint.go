@@ -19,27 +19,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// A CheckpointOut is how a running job stands with its checkpoints, and what
-// would be lost if it ended now. Unknown values are null.
+// A CheckpointOut describes the checkpoints of a running job, and what would be lost if
+// the job ended now. Unknown values are null.
 type CheckpointOut struct {
-	Iteration string     `json:"iteration"` // of the last complete one; empty: none yet
+	Iteration string     `json:"iteration"` // of the last complete checkpoint; empty: there is none yet
 	At        *time.Time `json:"at"`
 	AgeS      *int64     `json:"age_s"`
-	// GPUHours is the work since then, or since the start.
+	// GPUHours is the work since the last checkpoint, or since the start.
 	GPUHours float64 `json:"gpu_hours_at_risk"`
 	EveryS   *int64  `json:"every_s"`
-	NextS    *int64  `json:"next_s"` // until the next one is due
+	NextS    *int64  `json:"next_s"` // until the next checkpoint is due
 	LeftS    *int64  `json:"left_s"` // until the time limit
-	// TooLate says that the job ends before its next checkpoint, and SavesAtEnd that
-	// it saves by itself before its limit.
+	// TooLate reports that the job ends before its next checkpoint. SavesAtEnd reports
+	// that the job saves by itself before its time limit.
 	TooLate    bool `json:"too_late,omitempty"`
 	SavesAtEnd bool `json:"saves_at_end,omitempty"`
 	killSwitch bool
 	handler    bool
 }
 
-// lastCheckpoint is the last complete checkpoint of a specification; seen is
-// false where it saves none, or nowhere that can be read from here.
+// lastCheckpoint returns the last complete checkpoint of a specification. seen is false
+// where the job saves none, or saves to a folder that cannot be read from here.
 func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Checkpoint, ok, seen bool) {
 	full := s.WithDefaults()
 	dir := megatron.LastOf(full.Args, "--save")
@@ -54,63 +54,63 @@ func lastCheckpoint(ctx context.Context, c *ops.Call, s job.Spec) (last watch.Ch
 		last, ok, err := watch.LastCheckpoint(dir)
 		return last, ok && err == nil, err == nil
 	}
-	return farCheckpoint(ctx, c, s.Cluster, dir)
+	return lastRemoteCheckpoint(ctx, c, s.Cluster, dir)
 }
 
-// A looker is a cluster on whose login node a shell can look at files.
-type looker interface {
+// A remoteShell is a cluster on whose login node a shell command can look at files.
+type remoteShell interface {
 	RunShell(ctx context.Context, script string, args ...string) (string, error)
 }
 
-// What was seen of checkpoints elsewhere counts for a while: a patrol comes often,
-// and a checkpoint does not.
+// A remote checkpoint's state is reused for this long. The watcher asks often, and a
+// new checkpoint is rare.
 const (
-	farPatrol = 5 * time.Minute
-	farAsked  = 30 * time.Second
+	maxAgeWatcher = 5 * time.Minute
+	maxAgeAsked   = 30 * time.Second
 )
 
-// A farSave is a checkpoint on another machine, as it was seen at a time.
-type farSave struct {
+// A remoteCheckpoint is a checkpoint on another machine, as it was seen at a time.
+type remoteCheckpoint struct {
 	Last     watch.Checkpoint
 	OK, Seen bool
 	At       time.Time
 }
 
-// farSaves is where they are kept.
-const farSaves = "far-checkpoint"
+// docRemoteCheckpoint is the kind of document that holds a remoteCheckpoint.
+const docRemoteCheckpoint = "far-checkpoint"
 
-// farCheckpoint is lastCheckpoint on the login node of a cluster of kind ssh: one
-// short listing, for all who ask within a while.
-func farCheckpoint(ctx context.Context, c *ops.Call, cluster, dir string) (last watch.Checkpoint, ok, seen bool) {
+// lastRemoteCheckpoint is lastCheckpoint for the login node of a cluster of kind ssh.
+// One short listing serves all calls within a while.
+func lastRemoteCheckpoint(ctx context.Context, c *ops.Call, cluster, dir string) (last watch.Checkpoint, ok, seen bool) {
 	cl, err := c.Cluster(cluster)
-	far, can := cl.(looker)
+	far, can := cl.(remoteShell)
 	if err != nil || !can || cl.Kind() != "ssh" || c.Who.Surface == ops.MCPHTTP {
 		return last, false, false
 	}
-	fresh := farAsked
+	fresh := maxAgeAsked
 	if c.Who.Surface == ops.Watcher {
-		fresh = farPatrol
+		fresh = maxAgeWatcher
 	}
-	var s farSave
+	var s remoteCheckpoint
 	now, k := c.Now(), cl.Name()+" "+dir
 	st, err := c.Store()
 	if err != nil {
 		return last, false, false
 	}
-	if had, err := st.Slack().Get(ctx, farSaves, k, now, &s); err == nil && had && now.Sub(s.At) < fresh {
+	if had, err := st.Slack().Get(ctx, docRemoteCheckpoint, k, now, &s); err == nil && had && now.Sub(s.At) < fresh {
 		return s.Last, s.OK, s.Seen
 	}
-	s = farSave{At: now}
+	s = remoteCheckpoint{At: now}
 	if said, err := far.RunShell(ctx, watch.Listing, dir); err == nil {
 		s.Last, s.OK, err = watch.ReadListing(said)
 		s.Seen = err == nil
 	}
-	_ = st.Slack().Put(ctx, farSaves, k, s, now.Add(farPatrol)) // it would be looked at again
+	_ = st.Slack().Put(ctx, docRemoteCheckpoint, k, s, now.Add(maxAgeWatcher)) // on an error the next call looks again
 	return s.Last, s.OK, s.Seen
 }
 
-// Checkpoint looks at the checkpoints of a running job; nil where it saves none,
-// or nowhere that can be seen from here.
+// Checkpoint reads the checkpoints of a running job. It returns nil where the job saves
+// none, or saves to a folder that cannot be read from here.
 func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *CheckpointOut {
 	if j.State != slurm.Running {
 		return nil
@@ -130,15 +130,15 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 	return checkpointOf(j, s, last, c.Now())
 }
 
-// saveEvery is the time between two checkpoints as the flags and the log have
-// it; zero where they do not tell.
+// saveEvery returns the time between two checkpoints, according to the flags and the
+// log; zero where these do not tell.
 func saveEvery(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, s job.Spec) time.Duration {
 	interval := megatron.NumberOf(s.Args, "--save-interval", 0)
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if interval == 0 || len(paths) == 0 {
 		return 0
 	}
-	folders, err := holding(c, j, paths)
+	folders, err := openFolders(c, j, paths)
 	if err != nil {
 		return 0
 	}
@@ -179,7 +179,7 @@ func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time)
 	return out
 }
 
-// says is the last checkpoint and what is at risk, in a line.
+// says describes the last checkpoint and what is at risk, in one line.
 func (o *CheckpointOut) says(l lang.Lang) string {
 	text := lang.Text{EN: "none yet", ZH: "尚无检查点"}.In(l)
 	if o.Iteration != "" && o.AgeS != nil {
@@ -192,7 +192,7 @@ func (o *CheckpointOut) says(l lang.Lang) string {
 	return text
 }
 
-// inWords is a time to the nearest minute, a short one to the second.
+// inWords formats seconds to the nearest minute, and a short time to the second.
 func inWords(seconds int64) lang.Text {
 	d := time.Duration(seconds) * time.Second
 	if d >= 90*time.Second {
@@ -201,7 +201,7 @@ func inWords(seconds int64) lang.Text {
 	return ops.Span(d)
 }
 
-// Section is the line, and what to do while something can still be done.
+// Section shows the line, and what to do while one can still do something.
 func (o *CheckpointOut) Section(j slurm.Job, l lang.Lang) view.Section {
 	s := view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "last checkpoint", ZH: "最近的检查点"}.In(l), Value: o.says(l)}}}
 	if o.TooLate {
@@ -211,7 +211,7 @@ func (o *CheckpointOut) Section(j slurm.Job, l lang.Lang) view.Section {
 	return s
 }
 
-// alarm says that the job ends before its next checkpoint.
+// alarm reports that the job ends before its next checkpoint.
 func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 	a := Alarm{ID: "checkpoint_late", Job: j.ID}
 	word := func(l lang.Lang, s *int64) string {
@@ -248,16 +248,16 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 	return a
 }
 
-// RetryMark stands between a first submission's key and a retry's number.
+// RetryMark separates a first submission's key from the number of a retry.
 const RetryMark = "/retry-"
 
-// startsOver are the flags with which a run does not go on where its checkpoint
-// is, or goes on elsewhere.
+// startsOver holds the flags with which a run does not continue from its checkpoint, or
+// loads from another folder.
 var startsOver = []string{"--load", "--ckpt-step", "--finetune", "--no-load-optim", "--no-load-rng"}
 
-// ResumeSpec is s so that it goes on from the last complete checkpoint that it saved,
-// which is returned; ok is false where there is none that can be seen, and s is
-// then told to load what it may find where it saves.
+// ResumeSpec returns s changed so that it continues from its last complete checkpoint,
+// and that checkpoint. Where no checkpoint can be seen, ok is false, and s loads what
+// it may find in the folder that it saves to.
 func ResumeSpec(ctx context.Context, c *ops.Call, s job.Spec) (_ job.Spec, last watch.Checkpoint, ok bool) {
 	save := megatron.LastOf(s.Args, "--save")
 	if save == "" {
@@ -276,7 +276,7 @@ func ResumeSpec(ctx context.Context, c *ops.Call, s job.Spec) (_ job.Spec, last 
 	return s, last, ok
 }
 
-// checkpointAlarm is the alarm of a job that ends before it saves.
+// checkpointAlarm returns the alarm of a job that ends before it saves.
 func checkpointAlarm(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) []Alarm {
 	if o := Checkpoint(ctx, c, cl, j); o != nil && o.TooLate {
 		return []Alarm{o.alarm(j)}
@@ -284,7 +284,7 @@ func checkpointAlarm(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	return nil
 }
 
-// IdleAlarm says that an allocation does nothing.
+// IdleAlarm reports an allocation in which nothing runs.
 func IdleAlarm(idle slurm.IdleAllocation) Alarm {
 	s := int64(idle.For.Seconds())
 	return Alarm{

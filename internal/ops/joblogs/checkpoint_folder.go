@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// CheckpointIn names a checkpoint, and who would load it.
+// CheckpointIn names a checkpoint, and the job that should load it.
 type CheckpointIn struct {
 	Place     string      `json:"place" arg:"" name:"folder-or-job" jobs:"" help:"folder that --save wrote to, one iteration's folder, or a job id: what it saved" zh:"--save 写入的目录、某次迭代的目录，或作业号（即它保存的检查点）"`
 	Iteration int         `json:"iteration,omitempty" help:"this iteration; the latest where left out" zh:"查看这次迭代，默认最新"`
@@ -27,14 +27,14 @@ type CheckpointIn struct {
 	ops.OnCluster
 }
 
-// CheckpointFolderOut is what a checkpoint says of itself, and whether the job could
-// load it.
+// CheckpointFolderOut describes a checkpoint, and whether the job could load it.
 type CheckpointFolderOut struct {
 	checkpoint.Checkpoint
 	Load *CheckpointLoad `json:"load,omitempty"`
 }
 
-// A CheckpointLoad says whether a job can load a checkpoint, why not, and how.
+// A CheckpointLoad says whether a job can load a checkpoint, why not, and what would
+// help.
 type CheckpointLoad struct {
 	Name   string            `json:"name"`
 	Layout checkpoint.Layout `json:"layout"`
@@ -43,10 +43,10 @@ type CheckpointLoad struct {
 	How    []string          `json:"how"`
 }
 
-// Found reports that the checkpoint is not whole, or that the job cannot load it.
+// Found reports whether the checkpoint is incomplete, or the job cannot load it.
 func (o CheckpointFolderOut) Found() bool { return !o.Complete || o.Load != nil && !o.Load.Loads }
 
-// CheckpointFolder is the operation checkpoint.
+// CheckpointFolder returns the operation checkpoint.
 func CheckpointFolder() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "checkpoint", Effect: ops.Read, Toolset: ops.LogsSet,
@@ -107,8 +107,8 @@ func noSpec(field string, id slurm.JobID) error {
 	return ops.NotFoundError(field, lang.Text{EN: "the specification of job %s is not known here", ZH: "这里没有作业 %s 的规格"}.With(id), lang.Text{EN: "name the folder, or the specification's file: -f job.yaml", ZH: "请给出目录，或规格文件：-f job.yaml"})
 }
 
-// checkpointDir is the folder that in names. What a job saved is looked at by the
-// person's own hands only: a server may read more than they may.
+// checkpointDir returns the folder that in names. Only the person's own process reads
+// the folder that a job saves to: a server may read more than the person may.
 func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, error) {
 	if !slurm.IsJobID(in.Place) {
 		dir, folders, err := readable(c, "place", in.Place)
@@ -137,7 +137,8 @@ func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, e
 	return dir, nil
 }
 
-// loaderOf is what of a specification decides whether it can load a checkpoint.
+// loaderOf returns the part of a specification that decides whether the job can load a
+// checkpoint.
 func loaderOf(s job.Spec) checkpoint.Run {
 	given := func(flag string) bool { _, ok := megatron.ValueOf(s.Args, flag); return ok }
 	r := checkpoint.Run{
@@ -158,7 +159,8 @@ func loaderOf(s job.Spec) checkpoint.Run {
 	return r
 }
 
-// View is what the checkpoint is, then what is wrong with it, then who can load it.
+// View shows what the checkpoint is, what is wrong with it, and whether the job can
+// load it.
 func (o CheckpointFolderOut) View(l lang.Lang) view.Doc {
 	at := lang.Text{EN: "a release", ZH: "发布版"}
 	if o.Iteration != nil {
@@ -247,7 +249,7 @@ func faultWords(f checkpoint.Fault) lang.Text {
 	return lang.Text{EN: "%s has %s, and the index says %s", ZH: "%s 只有 %s，而索引要求 %s"}.With(f.File, ops.Bytes(f.Have), ops.Bytes(f.Want))
 }
 
-// parametersWords is a number of parameters as models are named by it.
+// parametersWords formats a number of parameters as in the names of models.
 func parametersWords(n int64) lang.Text {
 	if n < 1e6 {
 		return lang.Same(strconv.FormatInt(n, 10))

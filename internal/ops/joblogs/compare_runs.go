@@ -6,6 +6,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -13,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// CompareIn names a run that failed and one that went well.
+// CompareIn names a failed run and a successful one.
 type CompareIn struct {
 	Failed string `json:"failed" arg:"" jobs:"" help:"job id or logs of the run that failed" zh:"失败训练的作业号或日志"`
 	Good   string `json:"good,omitempty" arg:"" optional:"" jobs:"" help:"job id or logs of a run that went well; the last one of the same name that completed where left out" zh:"正常训练的作业号或日志；省略时取同名且最近完成的一次"`
@@ -21,20 +22,20 @@ type CompareIn struct {
 	ops.OnCluster
 }
 
-// CompareOut is what sets the failed run apart.
+// CompareOut holds the differences between the two runs.
 type CompareOut struct {
 	Failed string `json:"failed"`
 	Good   string `json:"good"`
 	diagnose.Comparison
-	// Changes are fields of the specification that differ, where both are known.
+	// Changes are the fields of the specification that differ, where both are known.
 	Changes []job.Change `json:"changes"`
-	// Script is the changed lines of the script, - and + before them.
+	// Script holds the changed lines of the script, with - and + in front.
 	Script string `json:"script,omitempty"`
-	// Sweep is each point of a sweep, where that was asked.
+	// Sweep holds the points of a sweep, where the call asks for them.
 	Sweep []SweepResult `json:"sweep,omitempty"`
 }
 
-// Compare is the operation compare.
+// Compare returns the operation compare.
 func Compare() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "compare", Effect: ops.Read, Toolset: ops.LogsSet,
@@ -90,7 +91,7 @@ func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error)
 	return out, nil
 }
 
-// lastGood is the newest submission of the same name that completed.
+// lastGood returns the newest earlier job of the same name that completed.
 func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (string, error) {
 	none := ops.InputError("good",
 		lang.Text{EN: "there is no earlier run of the same name that completed", ZH: "没有同名且已完成的更早运行"},
@@ -102,27 +103,37 @@ func lastGood(ctx context.Context, c *ops.Call, cl ops.Cluster, failed string) (
 	if err != nil {
 		return "", err
 	}
-	st, err := c.Store()
+	earlier, err := earlierRuns(ctx, c, sub)
 	if err != nil {
 		return "", err
 	}
-	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 50)
-	if err != nil {
-		return "", err
-	}
-	for _, s := range all {
-		if s.Cluster != cl.Name() || s.JobID == "" || !s.CreatedAt.Before(sub.CreatedAt) {
-			continue
-		}
-		if j, err := c.Look(ctx, cl, s.JobID); err == nil && j.State == slurm.Completed {
-			return string(s.JobID), nil
+	for _, id := range earlier {
+		if j, err := c.Look(ctx, cl, id); err == nil && j.State == slurm.Completed {
+			return string(id), nil
 		}
 	}
 	return "", none
 }
 
-// logSource is the logs of a job, or those at a path; done closes what they are
-// read by way of.
+// earlierRuns lists the jobs that the same person submitted under the same name to the
+// same cluster before sub, newest first.
+func earlierRuns(ctx context.Context, c *ops.Call, sub store.Submission) ([]slurm.JobID, error) {
+	st, err := c.Store()
+	if err != nil {
+		return nil, err
+	}
+	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 50)
+	var ids []slurm.JobID
+	for _, s := range all {
+		if s.Cluster == sub.Cluster && s.JobID != "" && s.CreatedAt.Before(sub.CreatedAt) {
+			ids = append(ids, s.JobID)
+		}
+	}
+	return ids, err
+}
+
+// logSource opens the logs of a job, or those at a path. done closes the folders of the
+// logs.
 func logSource(ctx context.Context, c *ops.Call, on, field, what string) (src logfile.Source, done func(), err error) {
 	if slurm.IsJobID(what) {
 		cl, j, err := c.Job(ctx, on, slurm.JobID(what))
@@ -147,8 +158,7 @@ func logSource(ctx context.Context, c *ops.Call, on, field, what string) (src lo
 	return src, in.Close, nil
 }
 
-// View is the changed fields, then what the logs have that the good run's had
-// not.
+// View shows the changed fields, and then what only the failed run's logs have.
 func (o CompareOut) View(l lang.Lang) view.Doc {
 	if o.Sweep != nil {
 		return sweepView(o.Sweep, l)

@@ -26,30 +26,31 @@ import (
 // DiagnoseIn names a job, or a file or folder of logs.
 type DiagnoseIn struct {
 	Target string `json:"job" arg:"" name:"job-or-path" jobs:"" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
-	// Question is asked of the diagnosis: its evidence answers.
+	// Question is a question that the evidence of the diagnosis should answer.
 	Question string `json:"question,omitempty" name:"question" placeholder:"TEXT" help:"answer this from it" zh:"据此回答：为什么？哪个节点？上次也是这样吗？"`
-	// A diagnosis that submits jobs is for people: agents and Slack read here.
+	// Only people may start a diagnosis that submits jobs; agents and Slack have the
+	// logs read here.
 	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
 	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
 	Shards    int    `json:"-" name:"shards" placeholder:"N" help:"how many tasks read" zh:"读取任务的个数"`
 	ops.OnCluster
 }
 
-// DiagnoseOut is the root cause and its evidence.
+// DiagnoseOut holds the root cause and its evidence.
 type DiagnoseOut struct {
 	report.Report
-	// Fix is the change that would mend the job, where its specification is known
-	// here and a plan has accepted the change.
+	// Fix is a change that would repair the job, where its specification is known here
+	// and a plan has accepted the change.
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
-	// FixUnknown says why it is not known at this moment whether there is one.
+	// FixUnknown says why it is unknown at the moment whether there is such a change.
 	FixUnknown string `json:"fix_unknown,omitempty"`
-	// Answer is to the question that was asked.
+	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
 }
 
-// View says the cause first.
+// View shows the cause first.
 func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	if o.Fix != nil {
 		o.Report = o.Offered()
@@ -68,7 +69,7 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// Diagnose is the operation diagnose.
+// Diagnose returns the operation diagnose.
 func Diagnose() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "diagnose", Effect: ops.Read, Toolset: ops.LogsSet, Core: true,
@@ -117,16 +118,18 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 	return DiagnoseOut{Report: r}, unreadableLogs(err)
 }
 
-// jobOrLog is what a diagnosis can be of.
+// jobOrLog describes what a diagnosis can read.
 var jobOrLog = lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"}
 
-// openNamed opens the logs that lie at path, which was named so in field.
+// openNamed opens the logs at path. field and named are the input's field and the path
+// as the caller wrote it, for errors.
 func openNamed(folders *within.Folders, field, named, path string) (logfile.Source, error) {
 	src, err := logfile.OpenIn(folders, path)
 	return src, unreadableLogs(noLogAt(field, named, err))
 }
 
-// noLogAt is err where it says that no log is at what was named so in field.
+// noLogAt turns an error that says that there is no log into an *Error about the field
+// and the path that the caller named. Other errors stay unchanged.
 func noLogAt(field, named string, err error) error {
 	none, empty := errors.AsType[*logfile.NoLogError](err)
 	switch {
@@ -139,12 +142,13 @@ func noLogAt(field, named string, err error) error {
 	return err
 }
 
-// noSuchFile is the error of a path with nothing there.
+// noSuchFile returns the error about a path that does not exist.
 func noSuchFile(field, path string, fix lang.Text) error {
 	return ops.InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}.With(path), fix)
 }
 
-// unreadableLogs is the error of logs none of which could be read.
+// unreadableLogs turns the error about logs none of which could be read into an *Error.
+// Other errors stay unchanged.
 func unreadableLogs(err error) error {
 	if none := new(logfile.UnreadableError); errors.As(err, &none) {
 		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text()}
@@ -152,7 +156,7 @@ func unreadableLogs(err error) error {
 	return err
 }
 
-// diagnoseStream reads one log from standard input.
+// diagnoseStream diagnoses one log from standard input.
 func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
 	if c.Stdin == nil || c.Who.Surface != ops.Shell || in.OnSlurm {
 		return DiagnoseOut{}, ops.InputError("job",
@@ -167,7 +171,7 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 	return DiagnoseOut{Report: r}, unreadableLogs(err)
 }
 
-// DiagnoseJob is the diagnosis of a job by its id.
+// DiagnoseJob diagnoses a job by its id.
 func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut, err error) {
 	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
@@ -183,7 +187,8 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	}
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if len(paths) == 0 {
-		// A job whose log could not be opened leaves none: Slurm's word is all there is.
+		// A job whose log could not be opened leaves none: only Slurm's information is
+		// left.
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
 		r.NoLog, _ = noLog(j)
 		r.Finish()
@@ -219,8 +224,8 @@ func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Cont
 	return r, unreadableLogs(err)
 }
 
-// evidence is what is known of a job besides its logs: Slurm's word, the nodes
-// that it holds down, and the launch that was asked for.
+// evidence returns what is known about a job besides its logs: what Slurm says, those
+// of its nodes that are out of service, and the requested launch.
 func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
@@ -247,7 +252,8 @@ func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) dia
 	return d
 }
 
-// resolver asks this machine's name service for the names of an address.
+// resolver returns a function that asks this machine's name service for the names of an
+// address.
 func resolver(ctx context.Context) func(address string) []string {
 	return func(address string) []string {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -260,7 +266,7 @@ func resolver(ctx context.Context) func(address string) []string {
 	}
 }
 
-// noLog says what a job without any log means, and what to do.
+// noLog explains why a job has no log, and says what to do.
 func noLog(j slurm.Job) (said, fix lang.Text) {
 	fix = lang.Text{EN: "the folder of --output must exist before the job starts", ZH: "--output 所在目录须在作业启动前存在"}
 	switch {
@@ -284,13 +290,13 @@ func noLog(j slurm.Job) (said, fix lang.Text) {
 	return said, fix
 }
 
-// logFiles are the logs of a job: what Slurm says it writes, and what carries
-// its id beside them.
+// logFiles lists the logs of a job: the files that Slurm names, and the files beside
+// them whose names contain the job's id.
 func logFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
-	return new(foreign).files(ctx, c, cluster, j)
+	return new(logFinder).files(ctx, c, cluster, j)
 }
 
-func (others *foreign) files(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
+func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
 	if slurm.IsStepID(string(j.ID)) {
 		return launch.StepFiles(ctx, c, cluster, j)
 	}
@@ -306,7 +312,7 @@ func (others *foreign) files(ctx context.Context, c *ops.Call, cluster string, j
 		}
 	}
 	after := `([^0-9_]|$)`
-	if len(j.Tasks) > 0 { // every task's
+	if len(j.Tasks) > 0 { // the logs of every task
 		after = `([^0-9]|$)`
 	}
 	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + after)
@@ -323,7 +329,7 @@ func (others *foreign) files(ctx context.Context, c *ops.Call, cluster string, j
 			if e.Type()&fs.ModeSymlink != 0 {
 				continue
 			}
-			if slices.Contains(found, full) || full != p && (!carries.MatchString(e.Name()) || others.log(ctx, c, cluster, j, full)) {
+			if slices.Contains(found, full) || full != p && (!carries.MatchString(e.Name()) || finder.ofOther(ctx, c, cluster, j, full)) {
 				continue
 			}
 			found = append(found, full)

@@ -25,22 +25,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// Words by which this program, inside of a job, is told to read a part of the
-// logs, or to make one answer of the parts. Nobody types them.
+// The first argument of this program where a job starts it to read a part of the logs,
+// or to combine the parts into one answer. People do not type these words.
 const (
 	digestWord = "__diagnose-part"
 	reduceWord = "__diagnose-reduce"
 )
 
-// A task reads this many logs, and there are at most this many tasks.
+// The number of logs that one task reads, and the most tasks.
 const (
 	logsOfShard = 64
 	maxShards   = 256
 )
 
-// An errand is what the tasks of a diagnosis on the cluster are told, in a file
-// beside their answers.
-type errand struct {
+// A taskInput is the input of the tasks of a diagnosis on the cluster, in a file beside
+// their answers.
+type taskInput struct {
 	Paths  []string         `json:"paths"`
 	Shards int              `json:"shards"`
 	Files  int              `json:"files"`
@@ -48,16 +48,16 @@ type errand struct {
 	Launch *megatron.Run    `json:"launch,omitempty"`
 }
 
-// Worker plays a task of a diagnosis that runs on the cluster: args are the
-// program's, its name first. ok is false where they do not ask for that.
+// Worker runs a task of a diagnosis on the cluster. args are the program's arguments,
+// with its name first. ok is false where args do not ask for such a task.
 func Worker(ctx context.Context, args []string, stderr io.Writer) (code int, ok bool) {
 	if len(args) < 3 || args[1] != digestWord && args[1] != reduceWord {
 		return 0, false
 	}
 	work := func() error {
 		dir := args[2]
-		var e errand
-		text, err := os.ReadFile(filepath.Join(dir, "errand.json"))
+		var e taskInput
+		text, err := os.ReadFile(filepath.Join(dir, "input.json"))
 		if err == nil {
 			err = json.Unmarshal(text, &e)
 		}
@@ -83,8 +83,8 @@ func Worker(ctx context.Context, args []string, stderr io.Writer) (code int, ok 
 	return 0, true
 }
 
-// digest reads the k-th part of the logs where they lie.
-func (e errand) digest(ctx context.Context, dir string, k int) error {
+// digest reads the k-th part of the logs on the cluster.
+func (e taskInput) digest(ctx context.Context, dir string, k int) error {
 	src, err := logfile.OpenPart(k, e.Shards, e.Paths...)
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func (e errand) digest(ctx context.Context, dir string, k int) error {
 	})
 }
 
-// reduce makes one answer of all parts.
-func (e errand) reduce(ctx context.Context, dir string) error {
+// reduce combines all parts into one answer.
+func (e taskInput) reduce(ctx context.Context, dir string) error {
 	parts := make([]io.Reader, e.Shards)
 	for k := range parts {
 		f, err := os.Open(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)))
@@ -117,7 +117,7 @@ func (e errand) reduce(ctx context.Context, dir string) error {
 	return writeWhole(filepath.Join(dir, "answer.json"), func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
-// writeWhole writes a file that is there as a whole or not at all.
+// writeWhole writes a file so that it exists completely or not at all.
 func writeWhole(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".writing-")
 	if err != nil {
@@ -134,15 +134,15 @@ func writeWhole(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// onSlurm diagnoses logs by a job on the cluster where they lie: an array of
-// tasks reads them, and a job after it makes one answer.
+// onSlurm diagnoses logs with jobs on the cluster that holds them: the tasks of an
+// array read the logs, and a job after it combines the answers.
 func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r report.Report, err error) {
 	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat || c.Who.ReadOnly {
 		return r, ops.InputError("on_slurm",
 			lang.Text{EN: "a diagnosis that submits jobs is for the shell only", ZH: "需要提交作业的诊断只能在 shell 中执行"},
 			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
-	e := errand{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
+	e := taskInput{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = logfile.Count(paths...); err != nil {
 		return r, noLogAt("job", in.Target, err)
 	}
@@ -158,7 +158,8 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	if err != nil {
 		return r, err
 	}
-	// The nodes see what the person's folder is on; the answer is taken from there.
+	// The person's current folder is assumed to be visible to the nodes; the answer is
+	// read from it.
 	dir, err := os.MkdirTemp(c.Dir, ".megatron-ops-diagnose-")
 	if err != nil {
 		return r, &ops.Error{Code: ops.Failed, Field: "on_slurm", Message: lang.Said(err), Fix: lang.Text{EN: "start it in a folder of yours that the nodes see", ZH: "请在自己的、节点可见的目录中启动"}}
@@ -168,14 +169,14 @@ func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, gi
 	if err != nil {
 		return r, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "errand.json"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "input.json"), text, 0o600); err != nil {
 		return r, err
 	}
-	return runErrand(ctx, c, cl, e, dir, program, cpuPartition(ctx, cl, in.Partition))
+	return runTasks(ctx, c, cl, e, dir, program, cpuPartition(ctx, cl, in.Partition))
 }
 
-// runErrand submits the array and what comes after it, and waits for the answer.
-func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, program, partition string) (r report.Report, err error) {
+// runTasks submits the array and the job after it, and waits for the answer.
+func runTasks(ctx context.Context, c *ops.Call, cl ops.Cluster, e taskInput, dir, program, partition string) (r report.Report, err error) {
 	script := func(mem, output string, words ...string) string {
 		lines := []string{
 			"#!/bin/bash", "#SBATCH --job-name=megatron-ops-diagnose", "#SBATCH --nodes=1", "#SBATCH --ntasks=1",
@@ -223,7 +224,7 @@ func runErrand(ctx context.Context, c *ops.Call, cl ops.Cluster, e errand, dir, 
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "answer.json"))
-	for range 20 { // a network file system may show it a little later
+	for range 20 { // a network file system may show the file a little later
 		if end != slurm.Completed || !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -245,8 +246,8 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// cpuPartition is the partition that was asked for, else one without GPUs that
-// takes jobs, else the default one.
+// cpuPartition returns the partition that the call asks for, else one without GPUs that
+// accepts jobs, else "" for the default one.
 func cpuPartition(ctx context.Context, cl ops.Cluster, asked string) string {
 	s, ok := cl.(ops.Surveyor)
 	if asked != "" || !ok {

@@ -390,7 +390,7 @@ func diagnosisOnTheCluster(t *testing.T) {
 // cannot do.
 func TestAWorkerThatIsToldNonsense(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "errand.json"), []byte(`{"paths":["/nowhere"],"shards":2,"files":1}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "input.json"), []byte(`{"paths":["/nowhere"],"shards":2,"files":1}`), 0o600))
 	for words, says := range map[string]string{
 		"megatron-ops": "-", "megatron-ops jobs list": "-", "megatron-ops __diagnose-part": "-",
 		"megatron-ops __diagnose-part " + dir:         "which part is not said",
@@ -398,7 +398,7 @@ func TestAWorkerThatIsToldNonsense(t *testing.T) {
 		"megatron-ops __diagnose-part " + dir + " -1": `there is no part "-1" of 2`,
 		"megatron-ops __diagnose-part " + dir + " x":  `there is no part "x" of 2`,
 		"megatron-ops __diagnose-reduce " + dir:       "part-0.gz",
-		"megatron-ops __diagnose-reduce /nowhere":     "errand.json",
+		"megatron-ops __diagnose-reduce /nowhere":     "input.json",
 	} {
 		var said bytes.Buffer
 		code, ok := joblogs.Worker(t.Context(), strings.Fields(words), &said)

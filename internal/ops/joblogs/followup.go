@@ -10,8 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// diagnoseAndAnswer is a diagnosis and, where a question is asked of it, the
-// answer that its evidence gives. A question of another kind gets the whole.
+// diagnoseAndAnswer runs a diagnosis and, where the call has a question, answers it
+// from the evidence. A question that the evidence cannot answer gets the whole
+// diagnosis.
 func diagnoseAndAnswer(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
 	out, err := diagnoseOp(ctx, c, in)
 	if err != nil || in.Question == "" {
@@ -24,15 +25,15 @@ func diagnoseAndAnswer(ctx context.Context, c *ops.Call, in DiagnoseIn) (Diagnos
 		}
 	}
 	spoken := c.Lang
-	if lang.Of(in.Question) == lang.ZH { // whoever asks in Chinese reads it
+	if lang.Of(in.Question) == lang.ZH { // who asks in Chinese reads Chinese
 		spoken = lang.ZH
 	}
 	out.Answer, _ = out.FollowUp(in.Question, earlier, spoken)
 	return out, nil
 }
 
-// earlierDiagnosis is that of the newest run of the same name before a job, or
-// nil where none is known or its logs are gone.
+// earlierDiagnosis diagnoses the newest run of the same name before a job. It returns
+// nil where no such run is known or its logs are gone.
 func earlierDiagnosis(ctx context.Context, c *ops.Call, in DiagnoseIn) (*report.Report, error) {
 	if !slurm.IsJobID(in.Target) {
 		return nil, nil
@@ -43,21 +44,14 @@ func earlierDiagnosis(ctx context.Context, c *ops.Call, in DiagnoseIn) (*report.
 	}
 	sub, err := launch.OwnSubmission(ctx, c, cl, slurm.JobID(in.Target))
 	if err != nil {
-		return nil, nil // it was not submitted here: nothing is known of runs before it
+		return nil, nil // not submitted here, so earlier runs are unknown
 	}
-	st, err := c.Store()
+	earlier, err := earlierRuns(ctx, c, sub)
 	if err != nil {
 		return nil, err
 	}
-	all, err := st.Submissions(ctx, sub.Owner, sub.Name, 50)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range all {
-		if s.Cluster != cl.Name() || s.JobID == "" || !s.CreatedAt.Before(sub.CreatedAt) {
-			continue
-		}
-		in.Target, in.Question = string(s.JobID), ""
+	for _, id := range earlier {
+		in.Target, in.Question = string(id), ""
 		if out, err := diagnoseOp(ctx, c, in); err == nil {
 			return &out.Report, nil
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// Goodput tells what became of the time for which an ended job held its GPUs; false
-// where its logs cannot be read from here, tell no times, or are not a training's.
+// Goodput splits the time for which an ended job held its GPUs by purpose. It returns
+// false where the logs cannot be read from here, have no times, or are not a
+// training's.
 func Goodput(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (metrics.Goodput, bool) {
 	var none metrics.Goodput
 	if j.StartedAt == nil || j.EndedAt == nil || j.GPUs == 0 {
@@ -21,7 +22,7 @@ func Goodput(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (met
 	if len(paths) == 0 {
 		return none, false
 	}
-	folders, err := holding(c, j, paths)
+	folders, err := openFolders(c, j, paths)
 	if err != nil {
 		return none, false
 	}
@@ -42,7 +43,7 @@ func Goodput(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (met
 	if !read {
 		return none, false
 	}
-	if len(run.Iterations) == 0 { // only a training is expected to have some
+	if len(run.Iterations) == 0 { // only a training run must have iterations
 		s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
 		if !ok || !launch.Trains(s.WithDefaults()) {
 			return none, false

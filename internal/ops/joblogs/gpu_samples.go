@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -15,16 +14,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// mostSampling bounds how long one call watches GPUs.
-const mostSampling = 2 * time.Hour
+// maxSampling is the longest time for which one call samples GPUs.
+const maxSampling = 2 * time.Hour
 
-// sampleGPUs asks the GPUs of a running job's nodes for their memory, several
-// times, by one side step that takes no GPU from the job. Where the nodes hide
-// GPUs from a step that has none, it is asked again beside the job's own.
+// sampleGPUs asks the GPUs of a running job's nodes for their memory several times,
+// with a step beside the job's own that takes no GPU. Where the nodes hide GPUs from a
+// step without any, it asks again with a step that shares the job's GPUs.
 func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in MetricsIn) ([]metrics.GPUUse, error) {
 	times := cmp.Or(in.Samples, 5)
 	span := time.Duration(times*in.Sample) * time.Second
-	if in.Sample < 0 || times < 0 || span > mostSampling {
+	if in.Sample < 0 || times < 0 || span > maxSampling {
 		return nil, ops.InputError("sample",
 			lang.Text{EN: "%d samples each %d s cannot be taken", ZH: "无法采样 %d 次、每次间隔 %d 秒"}.With(times, in.Sample),
 			lang.Text{EN: "an interval such as 10, and --samples such as 30: two hours at the most", ZH: "间隔例如 10，--samples 例如 30：合计最长两小时"})
@@ -68,15 +67,14 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	return nil, &ops.Error{Code: ops.Failed, Field: "sample", Message: lang.Text{EN: "the nodes' GPUs did not answer: %s", ZH: "节点上的 GPU 没有响应：%s"}.With(lastLine(words)), Fix: lang.Text{EN: "`run %s -- nvidia-smi` shows what the nodes say", ZH: "`run %s -- nvidia-smi` 可查看节点的输出"}.With(j.ID)}
 }
 
-// gpuSection is what each GPU used.
+// gpuSection shows the memory that each GPU used.
 func gpuSection(all []metrics.GPUUse, l lang.Lang) view.Section {
-	word := func(en, zh string) string { return lang.Text{EN: en, ZH: zh}.In(l) }
-	t := &view.Table{Header: []string{word("node", "节点"), "GPU", word("peak GiB", "峰值 GiB"), word("of", "共"), word("over time", "变化"), word("busy", "利用率")}}
+	t := &view.Table{Header: view.Columns(l, "node|GPU|peak GiB|of|over time|busy", "节点|GPU|峰值 GiB|共|变化|利用率")}
 	for _, u := range all {
 		t.Rows = append(t.Rows, []string{
 			u.Node, strconv.Itoa(u.GPU), fmt.Sprintf("%.1f", u.PeakMB/1024), fmt.Sprintf("%.1f", u.TotalMB/1024),
-			u.Trend(24), strings.TrimSpace(fmt.Sprintf("%.0f %%", u.BusyPct)),
+			u.Trend(24), fmt.Sprintf("%.0f %%", u.BusyPct),
 		})
 	}
-	return view.Section{Heading: word("GPU memory", "GPU 显存"), Table: t}
+	return view.Section{Heading: lang.Text{EN: "GPU memory", ZH: "GPU 显存"}.In(l), Table: t}
 }

@@ -18,49 +18,49 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// A GPUWatch is how busy a running job's GPUs are, by what the job itself wrote of
-// them (the preset gpu-use).
+// A GPUWatch says how busy a running job's GPUs are, from samples that the job itself
+// writes (the preset gpu-use).
 type GPUWatch struct {
-	GPUs      int     `json:"gpus"`              // that were looked at
-	AgeS      int64   `json:"age_s"`             // of the newest look
-	MedianPct float64 `json:"median_busy_pct"`   // by the newest look at each
+	GPUs      int     `json:"gpus"`              // GPUs with samples
+	AgeS      int64   `json:"age_s"`             // of the newest sample
+	MedianPct float64 `json:"median_busy_pct"`   // of each GPU's newest sample
 	LowestPct float64 `json:"lowest_busy_pct"`   //
-	Idle      int     `json:"idle_gpus"`         // that did nothing at any look for long
+	Idle      int     `json:"idle_gpus"`         // GPUs that were idle in every sample for a while
 	IdleAt    string  `json:"idle_at,omitempty"` // such as gpu3:4-5 gpu[7-8]:0-7
 	IdleForS  int64   `json:"idle_for_s,omitempty"`
-	// Unheld of the idle ones hold no memory either, so no rank runs on them.
+	// Unheld is how many of the idle GPUs also hold no memory, so no rank runs on them.
 	Unheld int `json:"idle_without_memory,omitempty"`
 
 	idleNodes []string
 }
 
-// Bounds of what is read of a job's looks at its GPUs.
+// Bounds of what is read of a job's GPU samples.
 const (
-	lookBytes = 16 << 10         // of the end of a node's file: some hours
-	lookStale = 15 * time.Minute // three looks missed: what they said is no more so
-	heldMB    = 2000             // a GPU with less in use counts as free, as for the guards
+	lookBytes = 16 << 10         // the end of a node's file: some hours
+	lookStale = 15 * time.Minute // three samples are missing, so the last ones are no longer valid
+	heldMB    = 2000             // a GPU with less memory in use, in MB, counts as free, as in the guards
 )
 
-// gpuWatch is how busy the GPUs of a running job are, by the looks of its present
-// attempt; nil where it does not look at them or that cannot be read from here.
+// gpuWatch sums up the GPU samples of a running job's current attempt. It returns nil
+// where the job takes none, or they cannot be read from here.
 func gpuWatch(folders *within.Folders, paths []string, j slurm.Job, now time.Time) *GPUWatch {
 	if j.State != slurm.Running {
 		return nil
 	}
 	attempt := fmt.Sprintf("attempt-%d", j.Restarts)
-	if slurm.IsStepID(string(j.ID)) { // each launch in an allocation has a mark of its own
+	if slurm.IsStepID(string(j.ID)) { // each launch in an allocation has its own mark
 		attempt = "attempt-*"
 	}
 	var all []metrics.WatchedGPU
 	newest := time.Time{}
 	for _, p := range paths {
-		files, _ := folders.Glob(filepath.Join(p, attempt, "gpus-*.csv")) // a name that is no pattern has no looks
+		files, _ := folders.Glob(filepath.Join(p, attempt, "gpus-*.csv")) // a path that is not a valid pattern has no samples
 		for _, f := range files {
 			node := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "gpus-"), ".csv")
-			if !slices.Contains(j.Nodes, node) { // a file can have any name
+			if !slices.Contains(j.Nodes, node) { // a job can create files with any name
 				continue
 			}
-			for _, g := range metrics.ReadGPULooks(node, endOf(folders, f)) {
+			for _, g := range metrics.ReadGPULooks(node, readEnd(folders, f)) {
 				all = append(all, g)
 				if at := g.Last().At; at.After(newest) {
 					newest = at
@@ -75,7 +75,7 @@ func gpuWatch(folders *within.Folders, paths []string, j slurm.Job, now time.Tim
 	return watchOf(all, now, newest)
 }
 
-// watchOf sums up looks of which the newest was at that time.
+// watchOf sums up samples, of which the newest was taken at newest.
 func watchOf(all []metrics.WatchedGPU, now, newest time.Time) *GPUWatch {
 	age := max(now.Sub(newest), 0)
 	w := &GPUWatch{GPUs: len(all), AgeS: int64(age.Seconds())}
@@ -92,7 +92,7 @@ func watchOf(all []metrics.WatchedGPU, now, newest time.Time) *GPUWatch {
 		if g.Last().UsedMB < heldMB {
 			w.Unheld++
 		}
-		if from.After(since) { // for so long at least
+		if from.After(since) { // all idle GPUs have been idle at least since then
 			since = from
 		}
 	}
@@ -101,16 +101,17 @@ func watchOf(all []metrics.WatchedGPU, now, newest time.Time) *GPUWatch {
 	if w.Idle > 0 {
 		w.IdleForS = int64(newest.Sub(since).Seconds())
 		w.idleNodes = slices.Sorted(maps.Keys(idle))
-		w.IdleAt = placesOf(idle)
+		w.IdleAt = gpuPlaces(idle)
 	}
 	return w
 }
 
-// placesOf names GPUs by node, nodes with the same ones together: gpu3:4-5 gpu[7-8]:0-7.
-func placesOf(gpus map[string][]int) string {
+// gpuPlaces names GPUs by node, and joins nodes with the same GPUs: gpu3:4-5
+// gpu[7-8]:0-7.
+func gpuPlaces(gpus map[string][]int) string {
 	same := map[string][]string{}
 	for node, numbers := range gpus {
-		key := runs(numbers)
+		key := ranges(numbers)
 		same[key] = append(same[key], node)
 	}
 	var all []string
@@ -126,8 +127,8 @@ func placesOf(gpus map[string][]int) string {
 	return strings.Join(all, " ")
 }
 
-// runs writes numbers that follow one another as one word: 0,4-7.
-func runs(numbers []int) string {
+// ranges joins consecutive numbers: 0,4-7.
+func ranges(numbers []int) string {
 	slices.Sort(numbers)
 	var words []string
 	for i := 0; i < len(numbers); {
@@ -144,8 +145,8 @@ func runs(numbers []int) string {
 	return strings.Join(words, ",")
 }
 
-// endOf is the newest part of a node's looks; empty where it cannot be read.
-func endOf(folders *within.Folders, path string) string {
+// readEnd returns the newest part of a node's samples; "" where it cannot be read.
+func readEnd(folders *within.Folders, path string) string {
 	f, err := folders.Open(path)
 	if err != nil {
 		return ""
@@ -167,20 +168,21 @@ func endOf(folders *within.Folders, path string) string {
 	return whole
 }
 
-// Says is how busy the GPUs are, and which of them do nothing.
+// Says describes how busy the GPUs are, and which of them are idle.
 func (w GPUWatch) Says() lang.Text {
 	t := lang.Text{
 		EN: "%s, looked at %s ago: %.0f %% busy (median), the least busy %.0f %%", ZH: "%s（%s 前查看）：利用率中位数 %.0f%%，最低 %.0f%%",
 	}.With(ops.Counted(w.GPUs, "GPU"), ops.Duration(w.AgeS), w.MedianPct, w.LowestPct)
 	if w.Idle > 0 {
-		idle := w.idles()
+		idle := w.idleWords()
 		t.EN, t.ZH = t.EN+". "+idle.EN, t.ZH+"。"+idle.ZH
 	}
 	return t
 }
 
-// idles says which GPUs do nothing, for how long, and whether a rank holds them.
-func (w GPUWatch) idles() lang.Text {
+// idleWords says which GPUs are idle, for how long, and whether a rank holds their
+// memory.
+func (w GPUWatch) idleWords() lang.Text {
 	span := inWords(w.IdleForS)
 	t := lang.Text{
 		EN: "%d of %s did nothing at any look for %s: %s.", ZH: "%[2]s 中有 %[1]d 块在 %[3]s内每次查看都没有计算：%[4]s。",
@@ -195,14 +197,14 @@ func (w GPUWatch) idles() lang.Text {
 	return t
 }
 
-// idleAlarm is the alarm of GPUs that do nothing; ok is false where there is none.
-// A job that still starts is left alone, as long as none of its GPUs works.
+// idleAlarm returns the alarm of idle GPUs; ok is false where there is none. A job that
+// is still starting causes no alarm, as long as none of its GPUs works.
 func (w *GPUWatch) idleAlarm(j slurm.Job) (Alarm, bool) {
 	if w == nil || w.Idle == 0 || w.Idle == w.GPUs && time.Duration(j.ElapsedS)*time.Second < unusedAfter {
 		return Alarm{}, false
 	}
 	a := Alarm{
-		ID: "gpus_idle", Job: j.ID, Node: hostlist.Compress(w.idleNodes), What: w.idles(),
+		ID: "gpus_idle", Job: j.ID, Node: hostlist.Compress(w.idleNodes), What: w.idleWords(),
 		Fix: lang.Text{
 			EN: "`logs %[1]s --node %[2]s --tail 20` shows what their ranks do; `cancel %[1]s` gives them back.",
 			ZH: "`logs %[1]s --node %[2]s --tail 20` 可查看其上 rank 的输出；`cancel %[1]s` 可归还。",

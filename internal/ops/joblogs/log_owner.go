@@ -11,20 +11,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// foreign tells the logs of other jobs among files that carry a job's number: the
-// job "gpt-12" leaves "gpt-12-34.out", which is none of job 12's. It asks for few
-// jobs: where a folder has a file for each rank, their numbers are no jobs'.
-type foreign struct {
+// A logFinder finds a job's logs among files whose names contain the job's number, and
+// excludes other jobs' logs: the job "gpt-12" leaves "gpt-12-34.out", which is not a
+// log of job 12. It asks Slurm about few numbers only, because the numbers of rank
+// files are not job ids.
+type logFinder struct {
 	known map[string]bool
 	looks int
 }
 
-const mostLooks = 16
+const maxLooks = 16
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// log reports whether the file is the log of a job other than j.
-func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, file string) bool {
+// ofOther reports whether the file is the log of a job other than j.
+func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, file string) bool {
 	cl := c.Clusters[cluster]
 	if cl == nil {
 		return false
@@ -37,7 +38,7 @@ func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.
 	}
 	for _, n := range numbers.FindAllString(filepath.Base(file), -1) {
 		id := slurm.JobID(n)
-		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= mostLooks {
+		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= maxLooks {
 			continue
 		}
 		f.looks++
@@ -53,9 +54,10 @@ func (f *foreign) log(ctx context.Context, c *ops.Call, cluster string, j slurm.
 // clockSlack is how far a file server's clock may be behind the cluster's.
 const clockSlack = time.Minute
 
-// writtenSince tells a job's logs from those of the same number and name that were
-// written last before it started: an attempt before its requeue left them, or a job of
-// a cluster whose numbers began anew. Where there are no others they are all there is.
+// writtenSince separates a job's logs from older files of the same names that were last
+// written before the job started, by an attempt before a requeue or by a job of a
+// cluster whose job ids started again. If all files are old, they all count as the
+// job's.
 func writtenSince(paths []string, j slurm.Job) (since, older []string) {
 	if j.StartedAt == nil {
 		return paths, nil
@@ -73,7 +75,7 @@ func writtenSince(paths []string, j slurm.Job) (since, older []string) {
 	return since, older
 }
 
-// LastWrite is when a job last wrote into one of its logs; zero where none can be
+// LastWrite returns when a job last wrote to one of its logs; zero where none can be
 // seen from here.
 func LastWrite(ctx context.Context, c *ops.Call, j slurm.Job) (last time.Time) {
 	for _, path := range logFiles(ctx, c, j.Cluster, j) {

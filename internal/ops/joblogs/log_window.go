@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// Files are the log files of a job that is known to the cluster.
+// Files returns a job and its log files.
 func Files(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (slurm.Job, []string, error) {
 	cl, j, err := c.Job(ctx, cluster, id)
 	if err != nil {
@@ -29,23 +29,23 @@ func Files(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (sl
 	return j, logFiles(ctx, c, cl.Name(), j), nil
 }
 
-// Numbers is what a job has logged of its iterations.
+// Numbers returns the iterations that a job has logged.
 func Numbers(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (metrics.Run, error) {
 	run, _, _, err := runOf(ctx, c, MetricsIn{OnCluster: ops.OnCluster{Cluster: cluster}}, string(id))
 	return run, err
 }
 
-// Bytes is how much there is of a job's logs, as far as they may be read. paths are
-// of Files.
+// Bytes returns the total size of those of a job's logs that may be read. paths come
+// from Files.
 func Bytes(c *ops.Call, j slurm.Job, paths []string) (all int64) {
-	in, err := holding(c, j, paths)
+	in, err := openFolders(c, j, paths)
 	if err != nil {
 		return 0
 	}
 	defer in.Close()
 	for _, path := range paths {
 		f, err := in.Open(path)
-		if err != nil { // not there yet, or somebody else's
+		if err != nil { // not there yet, or another user's
 			continue
 		}
 		if info, err := f.Stat(); err == nil {
@@ -56,57 +56,60 @@ func Bytes(c *ops.Call, j slurm.Job, paths []string) (all int64) {
 	return all
 }
 
-// A Place is where in a log file to read. The zero Place is its beginning.
+// A Place says which part of a log file to read. The zero Place is the file's
+// beginning.
 type Place struct {
-	// From is an offset in bytes; the line that begins there or after it is the first.
+	// From is an offset in bytes. The first line is the one that begins there or after
+	// it.
 	From int64
-	// Before, where it is above 0, is an offset that the lines end before.
+	// Before, where it is above 0, is an offset in front of which the lines end.
 	Before int64
-	// End is the newest lines, Line the line of that number, counted from 1, and those
-	// around it.
+	// End selects the newest lines. Line selects the line of that number, counted from
+	// 1, and the lines around it.
 	End  bool
 	Line int
-	// Find keeps only the lines that hold this text, in any case of letters; Rank, Node
-	// and Level only those of that rank, that node, and that level or above ("error",
-	// "warning").
+	// Find selects the lines that contain this text, in upper or lower case. Rank, Node
+	// and Level select the lines of that rank, that node, and that level or above
+	// ("error", "warning").
 	Find        string
 	Rank        *int
 	Node, Level string
 }
 
-// chooses reports whether only some lines are wanted.
-func (at Place) chooses() bool {
+// filters reports whether only some lines are selected.
+func (at Place) filters() bool {
 	return at.Find != "" || at.Rank != nil || at.Node != "" || at.Level != ""
 }
 
-// A Window is a part of one log file: whole lines, clean and without secrets.
+// A Window is a part of one log file: whole lines, cleaned and without secrets.
 type Window struct {
-	// From and To are the offsets of the part, Size that of the file's end.
+	// From and To are the offsets of the part. Size is the size of the file.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	Size int64 `json:"size"`
-	// Mark is which of the lines was asked for; below 0: none.
+	// Mark is the index of the requested line; below 0: none was requested.
 	Mark  int      `json:"mark"`
 	Lines []string `json:"lines"`
 }
 
 const (
-	// windowBytes is how much of a file is read for one window.
+	// windowBytes is how much of a file one window reads.
 	windowBytes = 64 << 10
-	// findTime is how long one search looks; the next goes on where it ended.
+	// findTime is how long one search takes at most. The next search continues where it
+	// ended.
 	findTime = 120 * time.Millisecond
-	// findLines is how many lines one search finds.
+	// findLines is the most lines that one search returns.
 	findLines = 500
-	// findEnd is how much of the file's end is searched for its newest lines.
+	// findEnd is how much of the file's end a search for its newest lines reads.
 	findEnd = 4 << 20
-	// longestLine is how much of one line is shown.
+	// longestLine is how much of one line is shown, in bytes.
 	longestLine = 4 << 10
 )
 
-// ReadWindow reads a part of one of a job's log files: what a viewer shows at
-// once, however large the file is. path is one of Files.
+// ReadWindow reads the part of a job's log file that a viewer shows at once, however
+// large the file is. path comes from Files.
 func ReadWindow(ctx context.Context, c *ops.Call, j slurm.Job, path string, at Place) (Window, error) {
-	in, err := holding(c, j, []string{path})
+	in, err := openFolders(c, j, []string{path})
 	if err != nil {
 		return Window{}, err
 	}
@@ -126,7 +129,7 @@ func ReadWindow(ctx context.Context, c *ops.Call, j slurm.Job, path string, at P
 	}
 	w := Window{Size: info.Size(), Mark: -1, Lines: []string{}}
 	switch {
-	case at.chooses():
+	case at.filters():
 		if at.End {
 			at.From = max(0, w.Size-findEnd)
 		}
@@ -136,26 +139,26 @@ func ReadWindow(ctx context.Context, c *ops.Call, j slurm.Job, path string, at P
 		if err != nil {
 			return w, err
 		}
-		before, err := part(f, w, max(0, start-windowBytes/2), start)
+		before, err := readRange(f, w, max(0, start-windowBytes/2), start)
 		if err != nil {
 			return w, err
 		}
-		after, err := part(f, w, start, start+windowBytes/2)
+		after, err := readRange(f, w, start, start+windowBytes/2)
 		after.From, after.Mark = before.From, len(before.Lines)
 		after.Lines = append(before.Lines, after.Lines...)
 		return after, err
 	case at.End:
-		return part(f, w, max(0, w.Size-windowBytes), w.Size)
+		return readRange(f, w, max(0, w.Size-windowBytes), w.Size)
 	case at.Before > 0:
 		end := min(at.Before, w.Size)
-		return part(f, w, max(0, end-windowBytes), end)
+		return readRange(f, w, max(0, end-windowBytes), end)
 	}
-	return part(f, w, max(0, at.From), at.From+windowBytes)
+	return readRange(f, w, max(0, at.From), at.From+windowBytes)
 }
 
-// part reads the whole lines between two offsets. A line that began before from
-// is left out, unless all of the part is one line.
-func part(f *os.File, w Window, from, to int64) (Window, error) {
+// readRange reads the whole lines between two offsets. A line that began before from is
+// left out, unless the whole range is one line.
+func readRange(f *os.File, w Window, from, to int64) (Window, error) {
 	to = min(to, w.Size)
 	w.From, w.To = from, max(from, to)
 	if to <= from {
@@ -176,37 +179,37 @@ func part(f *os.File, w Window, from, to int64) (Window, error) {
 			}
 		}
 	}
-	if to < w.Size { // the last line goes on behind the part
+	if to < w.Size { // the last line continues behind the range
 		if cut := bytes.LastIndexByte(raw, '\n'); cut >= 0 {
 			raw = raw[:cut+1]
 		}
 	}
 	w.To = w.From + int64(len(raw))
 	for line := range bytes.Lines(raw) {
-		w.Lines = append(w.Lines, shown(line))
+		w.Lines = append(w.Lines, cleaned(line))
 	}
 	return w, nil
 }
 
-// shown is a line as it may be shown.
-func shown(line []byte) string {
+// cleaned returns a line without control characters and secrets, cut to longestLine.
+func cleaned(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
-	if i := bytes.LastIndexByte(line, '\r'); i >= 0 { // a progress bar's last state
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 { // keep only the last state of a progress bar
 		line = line[i+1:]
 	}
 	line = line[:min(len(line), longestLine)]
 	return redact.Text(redact.Clean(string(line)))
 }
 
-// countBytes is how much of a file one of several counters reads at a time.
+// countBytes is how much of a file each of the parallel counters reads at a time.
 const countBytes = 4 << 20
 
-// lineStart is the offset of a line, or of the last one where there are fewer. A
-// file of a gigabyte is counted by all processors.
+// lineStart returns the offset of a line, or of the last line where there are fewer.
+// All processors count together, so that a file of a gigabyte is fast.
 func lineStart(ctx context.Context, f *os.File, line int) (int64, error) {
 	type counted struct {
 		lines int
-		last  int64 // behind the last line's end; below 0: none ends here
+		last  int64 // the offset behind the block's last newline; below 0: it has none
 		read  int
 		err   error
 	}
@@ -231,7 +234,7 @@ func lineStart(ctx context.Context, f *os.File, line int) (int64, error) {
 		}
 		all.Wait()
 		for i, p := range parts {
-			if before <= p.lines { // it begins behind one of these
+			if before <= p.lines { // the line begins in this block
 				offset := 0
 				for ; before > 0; before-- {
 					offset += bytes.IndexByte(buffers[i][offset:p.read], '\n') + 1
@@ -255,7 +258,7 @@ func lineStart(ctx context.Context, f *os.File, line int) (int64, error) {
 	return start, nil
 }
 
-// find looks for lines from an offset on.
+// find searches for lines from an offset on.
 func find(ctx context.Context, f *os.File, w Window, at Place, nodes []string) (Window, error) {
 	w.From, w.To = at.From, at.From
 	buffer := make([]byte, 1<<20)
@@ -269,23 +272,23 @@ func find(ctx context.Context, f *os.File, w Window, at Place, nodes []string) (
 		if cut := bytes.LastIndexByte(block, '\n'); cut >= 0 {
 			block = block[:cut+1]
 		}
-		chosen, read, err := at.chosen(ctx, f.Name(), block, nodes, findLines-len(w.Lines))
+		found, read, err := at.matches(ctx, f.Name(), block, nodes, findLines-len(w.Lines))
 		if err != nil {
 			return w, err
 		}
-		w.Lines, w.To = append(w.Lines, chosen...), w.To+int64(read)
+		w.Lines, w.To = append(w.Lines, found...), w.To+int64(read)
 	}
 	return w, ctx.Err()
 }
 
-// chosen are the wanted lines of a block, at most so many, and how much of the block
-// was read for them.
-func (at Place) chosen(ctx context.Context, name string, block []byte, nodes []string, most int) (lines []string, read int, err error) {
+// matches returns the selected lines of a block, at most most, and how many bytes of
+// the block it read for them.
+func (at Place) matches(ctx context.Context, name string, block []byte, nodes []string, most int) (lines []string, read int, err error) {
 	wanted := strings.ToLower(at.Find)
 	if !bytes.Contains(bytes.ToLower(block), []byte(wanted)) {
 		return nil, len(block), nil
 	}
-	var whose map[int]bool // the lines of the rank, node and level, where such are wanted
+	var whose map[int]bool // the numbers of the lines that rank, node and level select; nil: all lines
 	if at.Rank != nil || at.Node != "" || at.Level != "" {
 		whose = map[int]bool{}
 		src, err := logfile.Read(name, bytes.NewReader(block))
@@ -305,7 +308,7 @@ func (at Place) chosen(ctx context.Context, name string, block []byte, nodes []s
 		number++
 		read += len(line)
 		if (whose == nil || whose[number]) && bytes.Contains(bytes.ToLower(line), []byte(wanted)) {
-			lines = append(lines, shown(line))
+			lines = append(lines, cleaned(line))
 		}
 	}
 	return lines, read, nil

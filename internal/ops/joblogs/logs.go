@@ -1,5 +1,5 @@
-// Package joblogs reads what jobs wrote: log lines, numbers, checkpoints, and what
-// broke first.
+// Package joblogs reads what jobs wrote: log lines, numbers and checkpoints, and finds
+// the root cause of a failure.
 package joblogs
 
 import (
@@ -21,41 +21,41 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// LogsIn chooses lines of a job's logs.
+// LogsIn selects lines of a job's logs.
 type LogsIn struct {
 	Job   slurm.JobID `json:"job" arg:"" help:"job id" zh:"作业号"`
 	Tail  int         `json:"tail,omitempty" short:"n" help:"only the newest lines, so many" zh:"只显示最新的若干行"`
 	Rank  *int        `json:"rank,omitempty" help:"only this global rank" zh:"只显示该全局 rank"`
 	Node  string      `json:"node,omitempty" short:"w" help:"only this node" zh:"只显示该节点"`
 	Level string      `json:"level,omitempty" enum:",error,warning" default:"" help:"only errors, or warnings and errors" zh:"只显示错误，或警告与错误"`
-	// Collapse joins what several ranks wrote in the same words.
+	// Collapse joins lines that several ranks wrote in the same words.
 	Collapse bool `json:"collapse,omitempty" help:"join lines that several ranks wrote alike" zh:"合并多个 rank 写出的相同行"`
 	Follow   bool `json:"follow,omitempty" short:"f" help:"go on with new lines until the job ends; agents and Slack: for 25 s" zh:"持续显示新的行直到作业结束；智能体与 Slack 中为 25 秒"`
 	ops.OnCluster
 }
 
-// LogsOut is the lines, oldest first.
+// LogsOut holds the lines, oldest first.
 type LogsOut struct {
 	JobID slurm.JobID     `json:"job_id"`
 	Lines []diagnose.Line `json:"lines"`
-	// More says that there were more lines than were kept.
+	// More reports that there are more lines than these.
 	More bool `json:"more,omitempty"`
-	// Pulse is how the output of a running job goes on.
+	// Pulse says whether a running job still writes output.
 	Pulse *report.Pulse `json:"pulse,omitempty"`
 
 	asked    LogsIn
-	empty    slurm.State // of a job that has no line at all
+	empty    slurm.State // the state of a job that has no line at all
 	streamed bool        // the lines were shown as they came
-	newest   bool        // of more lines, the newest were kept
+	newest   bool        // the newest of more lines were kept
 }
 
-// maxLines bounds an answer without a tail: a million lines are nobody's answer,
-// and the machine's memory.
+// maxLines is the most lines in an answer without a tail. Nobody reads more, and they
+// would not fit into memory.
 const maxLines = 200_000
 
 var errEnough = errors.New("enough lines")
 
-// Logs is the operation logs.
+// Logs returns the operation logs.
 func Logs() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "logs", Effect: ops.Read, Toolset: ops.LogsSet, Core: true,
@@ -109,12 +109,12 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	return out, nil
 }
 
-// filter is what of the job's lines is wanted.
+// filter returns the filter for the lines that the call selects.
 func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
 	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
 }
 
-// none says why no line is shown: the job has none, or none of those that were asked for.
+// none says why there is no line to show: the job has no lines, or none that match.
 func (o LogsOut) none() lang.Text {
 	switch {
 	case o.empty == "":
@@ -127,7 +127,7 @@ func (o LogsOut) none() lang.Text {
 	return lang.Text{EN: "job %s has written nothing yet", ZH: "作业 %s 还没有写日志"}.With(o.JobID)
 }
 
-// none says which lines there are none of.
+// none says which lines do not exist.
 func (in LogsIn) none() lang.Text {
 	rank := ""
 	if in.Rank != nil {
@@ -145,7 +145,7 @@ func (in LogsIn) none() lang.Text {
 	return lang.Text{EN: "no lines of " + strings.Join(en, ", "), ZH: "没有 " + strings.Join(zh, "、") + " 的日志行"}
 }
 
-// read returns the lines that are there; more says that there are others.
+// read returns the existing lines. more reports that there are others.
 func (in LogsIn) read(ctx context.Context, src logfile.Source, j slurm.Job) (lines []diagnose.Line, more bool, err error) {
 	lines = []diagnose.Line{}
 	err = diagnose.Lines(ctx, src, in.filter(j), func(l diagnose.Line) error {
@@ -165,14 +165,15 @@ func (in LogsIn) read(ctx context.Context, src logfile.Source, j slurm.Job) (lin
 	return lines, more, err
 }
 
-// Following a log ends after this time and these lines where nobody can interrupt it.
+// Where nobody can interrupt it, following a log ends after this time and this many
+// lines.
 const (
 	followFor   = 25 * time.Second
 	followLines = 500
 )
 
-// followLogs tells the lines that are there, the last ten where no tail is
-// said, and those that come, until the job has ended.
+// followLogs reports the existing lines, only the last ten without a tail, and then new
+// lines until the job has ended.
 func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, in LogsIn, out LogsOut) (LogsOut, error) {
 	most, until := maxLines, ctx
 	if c.Stream == nil && c.Emit == nil && c.Who.Surface != ops.Shell {
@@ -215,22 +216,22 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		tell(lines)
 	}
 	w := diagnose.NewFollower(src, in.filter(j))
-	var seen foreign
+	var finder logFinder
 	for asked := time.Now(); ; {
-		ended := j.State.Ended() // before the look, so that the last lines are seen
-		lines, err := lookAt(ctx, c, w, j, seen.files(ctx, c, cl.Name(), j))
+		ended := j.State.Ended() // before reading, so that the last lines are not missed
+		lines, err := readNew(ctx, c, w, j, finder.files(ctx, c, cl.Name(), j))
 		if err != nil && ctx.Err() == nil {
 			return out, err
 		}
 		if tell(lines) || ended {
 			return out, nil
 		}
-		if c.Stream == nil && c.Emit == nil { // who is shown the lines sees how many
+		if c.Stream == nil && c.Emit == nil { // a person who sees the lines needs no count
 			c.Step(len(out.Lines), 0, ops.Counted(len(out.Lines), "line").In(c.Lang))
 		}
 		select {
 		case <-until.Done():
-			return out, ctx.Err() // whoever follows stops when they have seen enough
+			return out, ctx.Err() // a person stops when they have seen enough
 		case <-time.After(min(ops.PollPause(cl), time.Second)):
 		}
 		if time.Since(asked) >= ops.PollPause(cl) {
@@ -242,17 +243,17 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	}
 }
 
-// lookAt is one look of a follower at a job's logs, as they are now.
-func lookAt(ctx context.Context, c *ops.Call, w *diagnose.Follower, j slurm.Job, paths []string) ([]diagnose.Line, error) {
-	in, err := holding(c, j, paths)
+// readNew reads a job's logs once for a follower.
+func readNew(ctx context.Context, c *ops.Call, w *diagnose.Follower, j slurm.Job, paths []string) ([]diagnose.Line, error) {
+	in, err := openFolders(c, j, paths)
 	if err != nil {
-		return nil, nil //nolint:nilerr // folders that are not there yet have no lines
+		return nil, nil //nolint:nilerr // folders that do not exist yet hold no lines
 	}
 	defer in.Close()
 	return w.Look(ctx, in, paths...)
 }
 
-// Streamed reports that all there is was told as it came.
+// Streamed reports whether all lines were shown as they came.
 func (o LogsOut) Streamed() bool { return o.streamed }
 
 // View shows the lines, each behind its rank or file.
@@ -279,8 +280,8 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// lineTexts shows lines, each behind its rank or file; what several ranks wrote
-// alike is "× 255 ranks".
+// lineTexts formats lines, each behind its rank or file, or behind "× 255 ranks" where
+// several ranks wrote the same.
 func lineTexts(lines []diagnose.Line) string {
 	var b strings.Builder
 	for _, line := range lines {

@@ -27,38 +27,39 @@ type MetricsIn struct {
 	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
 	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`
 	JSON string   `json:"-" name:"json" placeholder:"FILE" help:"write the summary there" zh:"把汇总写入该文件"`
-	// Sampling starts a step in the job: it is for people.
+	// Only people may sample: it starts a step in the job.
 	Sample  int `json:"-" name:"sample" placeholder:"SECONDS" help:"sample each GPU's memory at this interval, by a side step" zh:"以该间隔通过旁路作业步采样每张 GPU 的显存"`
 	Samples int `json:"-" name:"samples" placeholder:"N" help:"so many times; 5 where left out" zh:"采样次数，默认 5"`
 	ops.OnCluster
 }
 
-// MetricsOut is the summary of each run.
+// MetricsOut holds the summary of each run.
 type MetricsOut struct {
 	Runs []metrics.Summary `json:"runs"`
-	// Curves are each run's loss, thinned out to what can be read as numbers.
+	// Curves holds each run's loss, thinned to a few points.
 	Curves [][]metrics.Point `json:"loss_curves,omitempty"`
-	// Findings are what is odd about them while they go on.
+	// Findings says what is unusual about the runs, while these run.
 	Findings []string `json:"findings"`
-	// Pulses are how the output of each run that goes on does so; null for one that
-	// ended, of which nothing is still to come.
+	// Pulses says for each run whether it still writes output; null for a run that has
+	// ended.
 	Pulses []*report.Pulse `json:"pulses,omitempty"`
-	// TimeLeftS is what a running job has left, and SpareS what would remain of it
-	// at the end, negative where the time limit will not suffice.
+	// TimeLeftS is the rest of a running job's time limit. SpareS is what would be left
+	// of it at the end of the training; it is negative where the time limit is too
+	// short.
 	TimeLeftS *int64 `json:"time_left_s,omitempty"`
 	SpareS    *int64 `json:"spare_s,omitempty"`
-	// GPUUse is how busy a running job's GPUs are, where it looks at them itself.
+	// GPUUse says how busy a running job's GPUs are, where the job samples them itself.
 	GPUUse *GPUWatch `json:"gpu_use,omitempty"`
-	// GPUs are the memory samples, where asked for.
+	// GPUs holds the memory samples, where the call asks for them.
 	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
 
 	runs []metrics.Run
 }
 
-// curvePoints is how many points of a run are told as numbers.
+// curvePoints is how many points of a run's curve are returned as numbers.
 const curvePoints = 16
 
-// lossCurve are points of a run's loss, the first and the last among them.
+// lossCurve returns points of a run's loss, including the first and the last.
 func lossCurve(run metrics.Run) []metrics.Point {
 	all := run.Points(metrics.Loss)
 	n := min(len(all), curvePoints)
@@ -69,7 +70,7 @@ func lossCurve(run metrics.Run) []metrics.Point {
 	return curve
 }
 
-// Metrics is the operation metrics.
+// Metrics returns the operation metrics.
 func Metrics() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "metrics", Effect: ops.Read, Toolset: ops.LogsSet,
@@ -90,12 +91,12 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			return out, err
 		}
 		if len(run.Iterations) == 0 {
-			return out, noIteration(name, j.State.Ended() || state.over)
+			return out, noIteration(name, j.State.Ended() || state.ended)
 		}
 		out.runs = append(out.runs, run)
 		summary := run.Summary()
-		if j.State.Ended() || state.over || state.pulse != nil && state.pulse.MayHang {
-			summary.ETASeconds = nil // nothing is still to come, or nobody knows when
+		if j.State.Ended() || state.ended || state.pulse != nil && state.pulse.MayHang {
+			summary.ETASeconds = nil // the run has ended, or it may hang
 		}
 		out.Runs, out.Pulses = append(out.Runs, summary), append(out.Pulses, state.pulse)
 		out.Curves = append(out.Curves, lossCurve(run))
@@ -147,9 +148,10 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 	return out, export(c, in, out.runs)
 }
 
-// noIteration is the error of a run without numbers, over or not.
-func noIteration(name string, over bool) error {
-	if over {
+// noIteration returns the error about a run without numbers. ended says whether the run
+// has ended.
+func noIteration(name string, ended bool) error {
+	if ended {
 		return ops.NotFoundError("job",
 			lang.Text{EN: "%s: no iteration was logged", ZH: "%s：没有输出任何迭代日志"}.With(name),
 			lang.Text{EN: "`diagnose %s` says how it ended", ZH: "`diagnose %s` 会说明它如何结束"}.With(name))
@@ -159,15 +161,15 @@ func noIteration(name string, over bool) error {
 		lang.Text{EN: "Megatron writes iteration lines every --log-interval iterations", ZH: "Megatron 每 --log-interval 次迭代输出一行"})
 }
 
-// A runState is whether a run goes on, as its logs show it.
+// A runState says whether a run continues, according to its logs.
 type runState struct {
 	pulse *report.Pulse
-	over  bool // failed, finished or silent
+	ended bool // failed, finished or silent
 	gpus  *GPUWatch
 }
 
-// stateOf looks at the logs of a run; what has none, such as event files alone,
-// has no state.
+// stateOf reads the state of a run from its logs. A run without logs, such as event
+// files alone, has no state.
 func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...string) runState {
 	src, err := logfile.OpenIn(in, paths...)
 	if err != nil {
@@ -180,7 +182,7 @@ func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...stri
 	if p, runs := r.Pulse(); runs {
 		return runState{pulse: &p}
 	}
-	return runState{over: true}
+	return runState{ended: true}
 }
 
 // runOf reads the numbers of one job or path.
@@ -208,7 +210,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	gpu := cmp.Or(in.GPU, gpuOf(ctx, c, cl.Name(), j.ID))
 	best := metrics.Run{Name: name}
 	paths := logFiles(ctx, c, cl.Name(), j)
-	folders, err := holding(c, j, paths)
+	folders, err := openFolders(c, j, paths)
 	if err != nil {
 		return best, j, runState{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err)}
 	}
@@ -216,7 +218,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	for _, p := range paths {
 		run, err := metrics.Read(ctx, folders, p, gpu)
 		if err != nil {
-			continue // a log that cannot be read has no numbers; another may
+			continue // an unreadable log has no numbers; another may have some
 		}
 		if len(run.Iterations) > len(best.Iterations) {
 			best = run
@@ -228,7 +230,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	return best, j, state, nil
 }
 
-// export writes the files that were asked for.
+// export writes the files that the call asks for.
 func export(c *ops.Call, in MetricsIn, runs []metrics.Run) error {
 	if err := c.WriteFile("csv", in.CSV, func(w io.Writer) error {
 		for _, r := range runs {
@@ -248,7 +250,7 @@ func (o MetricsOut) WriteLossPNG(w io.Writer) error {
 	return metrics.WritePNG(w, o.runs, []metrics.Series{metrics.Loss})
 }
 
-// View is the summaries and the loss curve.
+// View shows the summaries and the loss curve.
 func (o MetricsOut) View(l lang.Lang) view.Doc {
 	d := metrics.View(o.runs, o.Runs, l)
 	for i, p := range o.Pulses {

@@ -15,10 +15,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
-// readable is the file or folder that a caller named instead of a job, and the
-// folders by way of which it is opened. A person in a shell may read what the
-// system lets them read; an agent what its server's roots hold, with no symbolic
-// link out of them, at this look or a later one; nobody else names paths.
+// readable resolves a file or folder that a caller named instead of a job, and opens
+// the folders through which it must be read. A person in a shell may read what the
+// system allows them to read. An agent may read what its server's roots hold, and no
+// symbolic link may lead out of them, now or later. Other callers may not name paths.
 func readable(c *ops.Call, field, path string) (string, *within.Folders, error) {
 	if c.MayRead == nil && (c.Who.Surface == ops.Shell || c.Who.Surface == ops.Chat) {
 		if !filepath.IsAbs(path) {
@@ -29,7 +29,7 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 	if c.MayRead == nil {
 		return "", nil, ops.InputError(field, lang.Text{EN: "paths are read in the shell only", ZH: "只能在 shell 中按路径读取"}, lang.Text{EN: "a job id", ZH: "作业号"})
 	}
-	if c.Who.Surface == ops.MCP { // a process of the person's own, started in a folder
+	if c.Who.Surface == ops.MCP { // the person's own process, which was started in some folder
 		if abs, err := filepath.Abs(path); err == nil {
 			path = abs
 		}
@@ -43,7 +43,7 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 	}
 	at, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return path, in, nil // whoever reads it says that it is not there
+		return path, in, nil // the reader reports that it does not exist
 	}
 	err = filepath.WalkDir(at, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink == 0 {
@@ -59,17 +59,17 @@ func readable(c *ops.Call, field, path string) (string, *within.Folders, error) 
 	return at, in, nil
 }
 
-// RefusedPath is a refusal with the field that named the path.
+// RefusedPath returns a refusal with the field that named the path.
 func RefusedPath(field string, err error) error {
 	e := *ops.AsError(err)
 	e.Field = field
 	return &e
 }
 
-// holding opens the folders that a job's logs lie in. A server reads for people
-// who may not read what it may: a log that belongs to somebody else than the
-// job's user, such as a file that --output was pointed at, is none.
-func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
+// openFolders opens the folders that hold a job's logs. A server must not read for
+// people what they may not read themselves: a log that belongs to anybody but the job's
+// user, such as a file that --output was pointed at, is left out.
+func openFolders(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
 	in, err := within.Holding(logs...)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
 	}
 	u, err := account.ByName(context.Background(), j.User)
 	if err != nil {
-		// Whose files may be read is not known then, so none is.
+		// Without the user's id, nobody's files may be read.
 		in.Close()
 		return nil, &ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "whose job it is cannot be checked: user %s is not known to this machine", ZH: "无法确认作业属于谁：本机不认识用户 %s"}.With(j.User),
@@ -94,9 +94,9 @@ func holding(c *ops.Call, j slurm.Job, logs []string) (*within.Folders, error) {
 	return in, nil
 }
 
-// openLogs opens a job's logs; done closes what they are read by way of.
+// openLogs opens a job's logs. done closes the folders of the logs.
 func openLogs(c *ops.Call, j slurm.Job, paths []string) (src logfile.Source, done func(), err error) {
-	in, err := holding(c, j, paths)
+	in, err := openFolders(c, j, paths)
 	if err != nil {
 		return src, nil, err
 	}

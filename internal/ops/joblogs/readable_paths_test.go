@@ -89,14 +89,14 @@ func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 		{ops.MCP, "root", "alice", -1},
 	} {
 		call := &ops.Call{Service: &ops.Service{Self: c.self}, Who: ops.Caller{Surface: c.surface}}
-		in, err := holding(call, slurm.Job{User: c.user}, []string{log})
+		in, err := openFolders(call, slurm.Job{User: c.user}, []string{log})
 		require.NoError(t, err)
 		require.Equal(t, c.owner, in.Owner, "%+v", c)
 		in.Close()
 	}
 	// Whose files a stranger's are cannot be told: none is read.
 	call := &ops.Call{Service: &ops.Service{Self: "megatron"}, Who: ops.Caller{Surface: ops.MCPHTTP}}
-	_, err := holding(call, slurm.Job{User: "nobody-here-has-this-name"}, []string{log})
+	_, err := openFolders(call, slurm.Job{User: "nobody-here-has-this-name"}, []string{log})
 	require.ErrorContains(t, err, "not known to this machine")
 	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
 }

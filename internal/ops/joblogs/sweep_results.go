@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -16,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// A SweepResult is what one point of a sweep came to.
+// A SweepResult is the result of one point of a sweep.
 type SweepResult struct {
 	Point  string          `json:"point"` // such as "lr=1e-4 seed=2"
 	JobID  slurm.JobID     `json:"job_id"`
@@ -24,8 +23,8 @@ type SweepResult struct {
 	Result metrics.Summary `json:"result"`
 }
 
-// sweepResults are the points of the sweep that an array was submitted as, the best
-// validation loss first, or the best loss where none validated.
+// sweepResults returns the points of the sweep that an array was submitted as, with the
+// best validation loss first, or the best loss where there is no validation loss.
 func sweepResults(ctx context.Context, c *ops.Call, in CompareIn) ([]SweepResult, error) {
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -52,7 +51,8 @@ func sweepResults(ctx context.Context, c *ops.Call, in CompareIn) ([]SweepResult
 	return results, nil
 }
 
-// score orders results: the lower the better, and none last.
+// score is the value to sort results by: lower is better, and results without one come
+// last.
 func score(s metrics.Summary) float64 {
 	for _, loss := range []*float64{s.Validation, s.BestLoss} {
 		if loss != nil && !math.IsNaN(*loss) {
@@ -62,7 +62,7 @@ func score(s metrics.Summary) float64 {
 	return math.Inf(1)
 }
 
-// sweepView is a line a point.
+// sweepView shows one line for each point.
 func sweepView(results []SweepResult, l lang.Lang) view.Doc {
 	t := &view.Table{Header: view.Columns(l, "point|job|state|iteration|loss|best loss|validation|s/iteration", "参数|作业|状态|迭代|损失|最佳损失|验证损失|秒/迭代"), Spare: []int{7, 4}}
 	number := func(v *float64, scale float64) string {
@@ -80,7 +80,7 @@ func sweepView(results []SweepResult, l lang.Lang) view.Doc {
 			}
 		}
 		t.Rows = append(t.Rows, []string{
-			r.Point, string(r.JobID), strings.TrimSpace(string(r.State)), iteration, number(r.Result.Loss, 1), number(r.Result.BestLoss, 1),
+			r.Point, string(r.JobID), string(r.State), iteration, number(r.Result.Loss, 1), number(r.Result.BestLoss, 1),
 			number(r.Result.Validation, 1), number(r.Result.IterationMS, 1e-3),
 		})
 	}

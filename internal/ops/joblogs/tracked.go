@@ -10,18 +10,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// How much of the two ends of a log is looked at: a tracker tells of its run when
-// training begins, and again at its end.
+// How much of both ends of a log is read, in bytes: a tracker prints its run's address
+// when training begins, and again at its end.
 const (
 	trackedHead = 4 << 20
 	trackedTail = 256 << 10
 )
 
-// TextTracked is what the address is called.
+// TextTracked is the label of the address.
 var TextTracked = lang.Text{EN: "tracked at", ZH: "实验记录"}
 
-// trackedBy is the address of a job's run at its tracker of experiments, as its own
-// output has it; empty where it has none, or cannot be read from here.
+// trackedBy returns the address of a job's run at its experiment tracker, as the job's
+// own output prints it; "" where it prints none, or cannot be read from here.
 func trackedBy(folders *within.Folders, paths []string, j slurm.Job) string {
 	at := ""
 	for _, p := range paths {
@@ -32,7 +32,7 @@ func trackedBy(folders *within.Folders, paths []string, j slurm.Job) string {
 	return at
 }
 
-// trackedIn looks at the two ends of a log.
+// trackedIn searches both ends of a log.
 func trackedIn(folders *within.Folders, path string) string {
 	f, err := folders.Open(path)
 	if err != nil {
