@@ -14,22 +14,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// DiffIn names two submissions of ours.
+// DiffIn names two submissions that were made here.
 type DiffIn struct {
 	Job  slurm.JobID `json:"job" arg:"" help:"job id of a submission" zh:"一次提交的作业号"`
 	From slurm.JobID `json:"from,omitempty" arg:"" optional:"" help:"the job to compare it with; the one before of the same name where left out" zh:"与之比较的作业号；省略时为同名的上一次提交"`
 	ops.OnCluster
 }
 
-// DiffOut is what changed from the first to the second.
+// DiffOut holds what changed from the first submission to the second.
 type DiffOut struct {
 	From    slurm.JobID  `json:"from"`
 	To      slurm.JobID  `json:"to"`
 	Changes []job.Change `json:"changes"`
-	Script  string       `json:"script"` // changed lines of the script, - and + before them
+	Script  string       `json:"script"` // changed lines of the script, with - and + in front
 }
 
-// Diff is the operation diff.
+// Diff returns the operation diff.
 func Diff() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "diff", Effect: ops.Read, Toolset: ops.JobsSet,
@@ -74,7 +74,7 @@ func diff(ctx context.Context, c *ops.Call, in DiffIn) (DiffOut, error) {
 	return out, nil
 }
 
-// OwnSubmission is the submission that a job came from.
+// OwnSubmission returns the submission that a job came from.
 func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID) (store.Submission, error) {
 	if !slurm.IsJobID(string(id)) {
 		return store.Submission{}, ops.NoJobIDError(id, lang.Text{EN: "a job id such as 4711", ZH: "作业号，例如 4711"})
@@ -86,12 +86,12 @@ func OwnSubmission(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 			lang.Text{EN: "job %s was not submitted through megatron-ops", ZH: "作业 %s 不是通过 megatron-ops 提交的"}.With(id),
 			lang.Text{EN: "only jobs that were submitted here are kept", ZH: "只保存通过这里提交的作业"})
 	case err != nil:
-		return sub, unreadNow(id, err)
+		return sub, unreadableNow(id, err)
 	}
 	return sub, nil
 }
 
-// submittedBefore returns the submission of the same name before sub.
+// submittedBefore returns the previous submission of the same name.
 func submittedBefore(ctx context.Context, c *ops.Call, sub store.Submission) (store.Submission, error) {
 	st, err := c.Store()
 	if err != nil {
@@ -111,7 +111,7 @@ func submittedBefore(ctx context.Context, c *ops.Call, sub store.Submission) (st
 		lang.Text{EN: "name the job to compare with", ZH: "请给出要对比的作业号"})
 }
 
-// View is the changed fields, then the script's lines.
+// View shows the changed fields and then the changed lines of the script.
 func (o DiffOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: fmt.Sprintf("%s → %s", o.From, o.To)}
 	if len(o.Changes) == 0 {

@@ -15,11 +15,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// EarlierOut is when a waiting job would start if it asked for less.
+// EarlierOut says when a waiting job would start if it asked for less.
 type EarlierOut struct {
-	// AsItIs is the start of an equal job that came now; nil: Slurm gives none.
+	// AsItIs is when an equal job would start if it were submitted now; nil where Slurm
+	// does not say.
 	AsItIs  *time.Time    `json:"as_it_is"`
-	Options []EarlierStep `json:"options"` // those that start sooner
+	Options []EarlierStep `json:"options"` // the requests that start sooner
 }
 
 // An EarlierStep is a smaller request and its start.
@@ -29,21 +30,24 @@ type EarlierStep struct {
 	Start      time.Time `json:"start"`
 }
 
-// TryEarlierStart tries what a waiting job asks for with less time and fewer nodes.
-// Nothing is queued.
+// An estimator is a cluster that estimates a submission's start without queueing it.
+type estimator interface {
+	Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+}
+
+// TryEarlierStart tries a waiting job's request with less time and fewer nodes. It
+// queues nothing.
 func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
 	if j.State != slurm.Pending {
 		return nil, ops.InputError("earlier",
 			lang.Text{EN: "job %s is %s: only a waiting job could start earlier", ZH: "作业 %s 处于 %s：只有排队中的作业才谈得上提前启动"}.With(j.ID, j.State),
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
-	cl, err := askedAs(c, cl, j.User)
+	cl, err := actingFor(c, cl, j.User)
 	if err != nil {
 		return nil, err
 	}
-	t, err := ops.Capable[interface {
-		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-	}](cl, "estimates")
+	t, err := ops.Capable[estimator](cl, "estimates")
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +64,7 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	if s.Script == "" {
 		return nil, &ops.Error{Code: ops.Failed, Field: "earlier", Message: lang.Text{EN: "the script of job %s is not known here", ZH: "这里没有作业 %s 的脚本"}.With(j.ID)}
 	}
-	// What was said on sbatch's command line, or changed since, is not in the
-	// script.
+	// The script lacks what was given on sbatch's command line, or changed since.
 	if j.NumNodes > 0 {
 		s.Args = append(s.Args, "--nodes="+strconv.Itoa(j.NumNodes))
 	}
@@ -78,6 +81,12 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	if err != nil {
 		return nil, c.SlurmError(err, j.ID)
 	}
+	return earlierOut(given, sooner), nil
+}
+
+// earlierOut returns the answer for a request: given is its own estimate, and sooner
+// are the smaller requests that start sooner.
+func earlierOut(given slurm.Estimate, sooner []cluster.Variant) *EarlierOut {
 	out := &EarlierOut{Options: []EarlierStep{}}
 	if !given.Start.IsZero() {
 		out.AsItIs = &given.Start
@@ -85,12 +94,12 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	for _, v := range sooner {
 		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
 	}
-	return out, nil
+	return out
 }
 
-// askedAs is the cluster asked as the caller, where that is user: whose request it is
-// decides what it may have.
-func askedAs(c *ops.Call, cl ops.Cluster, user string) (ops.Cluster, error) {
+// actingFor returns cl with the caller's rights, where the caller is user: what a
+// request may have depends on whose request it is.
+func actingFor(c *ops.Call, cl ops.Cluster, user string) (ops.Cluster, error) {
 	proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web || c.Who.Surface == ops.Watcher
 	if proxy && c.Who.User == user && user != c.Self && c.As != nil {
 		return c.AsOwner(cl, user)
@@ -98,16 +107,14 @@ func askedAs(c *ops.Call, cl ops.Cluster, user string) (ops.Cluster, error) {
 	return cl, nil
 }
 
-// LikelyStart is when Slurm itself would start one node with so many GPUs for an hour
-// in a partition, for the caller; ok is false where it gives no time.
+// LikelyStart returns when Slurm would start one node with so many GPUs for an hour in
+// a partition, for the caller. ok is false where Slurm gives no time.
 func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition string, gpus int) (at time.Time, ok bool) {
-	cl, err := askedAs(c, cl, c.Who.User)
+	cl, err := actingFor(c, cl, c.Who.User)
 	if err != nil || c.Who.User == "" {
 		return at, false
 	}
-	t, ok := cl.(interface {
-		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-	})
+	t, ok := cl.(estimator)
 	if !ok {
 		return at, false
 	}
@@ -121,12 +128,10 @@ func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition str
 	return e.Start, err == nil && !e.Start.IsZero()
 }
 
-// dryEarlier tries a job that is not submitted; nil where the cluster cannot, or
-// would refuse it: the problems say that better.
+// dryEarlier tries a job that is not submitted. It returns nil where the cluster cannot
+// estimate or would refuse the job: the plan's problems explain a refusal better.
 func dryEarlier(ctx context.Context, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
-	t, ok := cl.(interface {
-		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-	})
+	t, ok := cl.(estimator)
 	if !ok {
 		return nil
 	}
@@ -134,18 +139,11 @@ func dryEarlier(ctx context.Context, cl ops.Cluster, s job.Spec, sc job.Script) 
 	if err != nil || given.Start.IsZero() && len(sooner) == 0 {
 		return nil
 	}
-	out := &EarlierOut{Options: []EarlierStep{}}
-	if !given.Start.IsZero() {
-		out.AsItIs = &given.Start
-	}
-	for _, v := range sooner {
-		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
-	}
-	return out
+	return earlierOut(given, sooner)
 }
 
-// Says is the smallest change that brings the job in soonest, in a sentence; it
-// is empty where there is none.
+// Says describes in one sentence the smallest change that starts the job soonest; it is
+// empty where there is none.
 func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
 	if o == nil || len(o.Options) == 0 {
 		return lang.Text{}
@@ -169,7 +167,7 @@ func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
 	}
 }
 
-// flag is how the step is asked for.
+// flag returns the flag that asks for the step.
 func (v EarlierStep) flag() string {
 	switch {
 	case v.Nodes > 0:

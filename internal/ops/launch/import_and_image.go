@@ -19,24 +19,24 @@ type ImportIn struct {
 	Text string `json:"script,omitempty" kong:"-" help:"the text of an sbatch script"`
 }
 
-// ImportOut is the specifications, as YAML, and what they could not carry.
+// ImportOut holds the specifications as YAML, and what they cannot express.
 type ImportOut struct {
 	Specs []string   `json:"specs"`
 	Notes []job.Note `json:"notes"`
 	notes []string
 }
 
-// Import is the operation import.
+// Import returns the operation import.
 func Import() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "import", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
 		Summary: lang.Text{EN: "turn an existing sbatch script or CI recipe into a job specification", ZH: "把现有 sbatch 脚本或 CI recipe 转成作业规格"},
 		Help:    lang.Text{EN: "Use to port a script. It notes what the specification could not carry.", ZH: "用于迁移已有脚本。规格无法表达的内容会逐条说明。"},
 		Example: "import run.sbatch > job.yaml",
-	}, importing)
+	}, importScript)
 }
 
-func importing(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
+func importScript(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
 	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
 	name, text := "script", []byte(in.Text)
 	if in.File != "" {
@@ -69,7 +69,7 @@ func importing(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
 	return out, nil
 }
 
-// noteLines are notes as a person reads them, the line of the file in front.
+// noteLines formats notes for a person, with the line of the file in front.
 func noteLines(notes []job.Note, l lang.Lang) []string {
 	var out []string
 	for _, n := range notes {
@@ -78,8 +78,8 @@ func noteLines(notes []job.Note, l lang.Lang) []string {
 	return out
 }
 
-// Verbatim is the specifications and, as comments, what they could not carry,
-// so that it can be piped into a file.
+// Verbatim returns the specifications and, as comments, what they cannot express, so
+// that it can be piped into a file.
 func (o ImportOut) Verbatim() string {
 	var b strings.Builder
 	for _, n := range o.notes {
@@ -89,7 +89,7 @@ func (o ImportOut) Verbatim() string {
 	return b.String()
 }
 
-// View is the specification, then what it could not carry.
+// View shows the specification and then what it cannot express.
 func (o ImportOut) View(l lang.Lang) view.Doc {
 	var d view.Doc
 	for _, s := range o.Specs {
@@ -101,8 +101,7 @@ func (o ImportOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// ImageIn says which image: one of Megatron-LM's own, or, for distribute, a
-// job's.
+// ImageIn selects an image: one of Megatron-LM's own, or a job's to distribute.
 type ImageIn struct {
 	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts; distribute: a short job that brings a job's image to every node" zh:"dev 或 lts；distribute：把作业的镜像分发到各节点的短作业"`
 	File     string `json:"-" short:"f" name:"file" placeholder:"FILE" help:"the job whose image is distributed" zh:"要分发其镜像的作业规格"`
@@ -111,23 +110,23 @@ type ImageIn struct {
 	NoCache  bool   `json:"no_cache,omitempty" name:"no-cache" help:"leave the host's uv cache out" zh:"不挂载主机的 uv 缓存"`
 }
 
-// ImageOut is the commands, in order.
+// ImageOut holds the commands, in order.
 type ImageOut struct {
 	Steps  []ImageStep `json:"steps"`
 	script string
 }
 
-// Verbatim is the script of distribute, which goes to sbatch as it is; empty
-// for the commands, which are shown.
+// Verbatim returns the script of distribute, which goes to sbatch unchanged; "" for
+// commands, which are only shown.
 func (o ImageOut) Verbatim() string { return o.script }
 
-// An ImageStep is one command and what it is for.
+// An ImageStep is one command and its purpose.
 type ImageStep struct {
 	Does    string `json:"does"`
 	Command string `json:"command"`
 }
 
-// Image is the operation image.
+// Image returns the operation image.
 func Image() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "image", Effect: ops.Read, Toolset: ops.KnowledgeSet, Closed: true,
@@ -165,7 +164,7 @@ func image(ctx context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
 	return out, nil
 }
 
-// View is each command below what it does.
+// View shows each command below its purpose.
 func (o ImageOut) View(lang.Lang) view.Doc {
 	var d view.Doc
 	for _, s := range o.Steps {

@@ -16,29 +16,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
-// LintIn is somebody's existing batch or launch script.
+// LintIn is an existing batch or launch script.
 type LintIn struct {
 	File   string `json:"-" arg:"" optional:"" name:"script" help:"the script's file" zh:"脚本文件"`
 	Script string `json:"script,omitempty" kong:"-" help:"the script's text"`
 	Fix    bool   `json:"fix,omitempty" help:"mend what can be mended: in the file itself, the old one kept as FILE.orig" zh:"修复可自动修复的问题：直接改写文件，原文件保留为 FILE.orig"`
 }
 
-// LintOut is what is wrong with it.
+// LintOut holds the findings in the script.
 type LintOut struct {
 	Name     string         `json:"name"`
 	Findings []lint.Finding `json:"findings"`
-	// Applied is what was mended, and Mended the script after it; Findings are then
-	// what is left.
+	// Applied lists the fixes that were applied, and Mended is the script after them.
+	// Findings then holds what is left.
 	Applied []lint.Finding `json:"applied,omitempty"`
 	Mended  string         `json:"mended,omitempty"`
 }
 
-// Found reports that the script has an error.
+// Found reports whether the script has an error.
 func (o LintOut) Found() bool {
 	return slices.ContainsFunc(o.Findings, func(f lint.Finding) bool { return f.Severity == rules.Error })
 }
 
-// Lint is the operation lint.
+// Lint returns the operation lint.
 func Lint() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "lint", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
@@ -72,13 +72,13 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 			lang.Text{EN: "plan judges a specification: `megatron-ops plan -f job.yaml`", ZH: "检查规格请用 plan：`megatron-ops plan -f job.yaml`"})
 	}
 	if in.Fix {
-		return mend(c, in, name, text)
+		return applyFixes(c, in, name, text)
 	}
 	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
 }
 
-// isSpec reports whether a file is a job specification: to a shell its lines are
-// commands that nobody has, and nothing is wrong with them.
+// isSpec reports whether a file is a job specification. lint would find nothing wrong
+// with one, because to a shell its lines are just unknown commands.
 func isSpec(name string, text []byte) bool {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
 		return true
@@ -87,8 +87,8 @@ func isSpec(name string, text []byte) bool {
 	return err == nil && !bytes.HasPrefix(text, []byte("#!"))
 }
 
-// mend applies the mechanical fixes.
-func mend(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
+// applyFixes applies the fixes that need no decision.
+func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
 	mended, applied, left := lint.Fix(text, c.Lang)
 	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended)}
 	if in.File == "" || len(applied) == 0 {

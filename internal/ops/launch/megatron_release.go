@@ -15,14 +15,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Judged is the release of Megatron-LM that an answer rests on, and why.
+// Judged is the release of Megatron-LM that an answer is based on, and why that one.
 type Judged struct {
 	checkout.Found
 	Why string `json:"why"`
 }
 
-// asReleased finds the release that s runs, and returns s with it.
-func asReleased(c *ops.Call, s job.Spec) (job.Spec, *Judged) {
+// withRelease finds the release that s runs, and returns s with it.
+func withRelease(c *ops.Call, s job.Spec) (job.Spec, *Judged) {
 	from := checkout.Sources{Spec: s.Megatron, Worktree: s.Worktree, Image: s.Container.Image, Site: c.SiteOf(s).Megatron}
 	if s.Worktree != "" && preflight.SharesFiles(c, s) {
 		from.Read = readSmall
@@ -32,14 +32,14 @@ func asReleased(c *ops.Call, s job.Spec) (job.Spec, *Judged) {
 	return s, &Judged{found, found.Why.In(c.Lang)}
 }
 
-// released is s in full, with the release that it runs.
-func released(c *ops.Call, s job.Spec) job.Spec {
-	full, _ := asReleased(c, s.WithDefaults())
+// fullSpec returns s with all its defaults and the release that it runs.
+func fullSpec(c *ops.Call, s job.Spec) job.Spec {
+	full, _ := withRelease(c, s.WithDefaults())
 	return full
 }
 
-// readSmall reads the start of a regular file: what a checkout says of itself
-// is short, but for a list of many branches.
+// readSmall reads the start of a regular file. The files of a checkout that name its
+// release are short, except for a list of many branches.
 func readSmall(path string) ([]byte, error) {
 	f, err := (*within.Folders)(nil).Open(path)
 	if err != nil {
@@ -56,18 +56,19 @@ func (j *Judged) section(l lang.Lang) view.Section {
 	}}}
 }
 
-// An Upgrade is what another release says of a job's arguments.
+// An Upgrade is what another release says about a job's arguments.
 type Upgrade struct {
 	Release string `json:"release"`
 	// OK is false where that release would refuse to start.
 	OK bool `json:"ok"`
-	// New are the problems that only that release has, Gone those that it has no more.
+	// New holds the problems that only that release has, and Gone those that it no
+	// longer has.
 	New  []rules.Problem `json:"new"`
 	Gone []rules.Problem `json:"gone"`
-	was  bool            // whether the release that runs it now would start it
+	was  bool            // whether the job's own release would start it
 }
 
-// against judges s by another release as well.
+// against also judges s by another release.
 func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
 	match, ok := megatron.ParseRelease(version)
 	if !ok {
@@ -75,14 +76,14 @@ func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
 			lang.Text{EN: "%q names no release of Megatron-LM", ZH: "%q 不是 Megatron-LM 的版本"}.With(version),
 			lang.Text{EN: "a release such as 0.19.0, or main", ZH: "版本号如 0.19.0，或 main"})
 	}
-	now, _ := asReleased(c, s.WithDefaults())
+	now, _ := withRelease(c, s.WithDefaults())
 	then := now
 	then.Megatron = match.Release.String()
 	a, b := rules.CheckIn(MegatronRun(now), c.Lang), rules.CheckIn(MegatronRun(then), c.Lang)
 	return &Upgrade{Release: match.Release.String(), OK: b.OK, was: a.OK, New: onlyIn(b.Problems, a.Problems), Gone: onlyIn(a.Problems, b.Problems)}, nil
 }
 
-// onlyIn is the problems of a that b does not have.
+// onlyIn returns the problems of a that b does not have.
 func onlyIn(a, b []rules.Problem) []rules.Problem {
 	out := []rules.Problem{}
 	for _, p := range a {
@@ -93,8 +94,8 @@ func onlyIn(a, b []rules.Problem) []rules.Problem {
 	return out
 }
 
-// verdict says in one line whether the other release starts the job, and
-// whether the one that runs it now says otherwise.
+// verdict says in one line whether the other release starts the job, and whether the
+// job's own release disagrees.
 func (u *Upgrade) verdict() lang.Text {
 	switch {
 	case u.OK && u.was:

@@ -1,5 +1,6 @@
-// Package launch makes a submission of a specification: it reads, judges, renders and
-// submits one, and changes what failed or was submitted before.
+// Package launch turns a specification into a submission: it reads, judges, renders and
+// submits it, and changes the specification of a job that failed or was submitted
+// before.
 package launch
 
 import (
@@ -24,34 +25,34 @@ type PlanIn struct {
 	CheckFiles bool   `json:"check_files,omitempty" name:"check-files" help:"also look, from here, at the files that the job will open, and at your rights and limits" zh:"同时在本机检查作业将要打开的文件，以及你的权限与限额"`
 }
 
-// PlanOut is what the rules say of a job.
+// PlanOut is what the rules say about a job.
 type PlanOut struct {
 	// OK is false exactly where Megatron itself would refuse to start.
 	OK bool `json:"ok"`
-	// Ready says that submit takes it as it is: no error stands against it, and
-	// nothing that it needs is missing.
+	// Ready reports that submit accepts the job as it is: there is no error, and
+	// nothing that the job needs is missing.
 	Ready    bool            `json:"ready"`
 	Problems []rules.Problem `json:"problems"`
 	Derived  map[string]any  `json:"derived"`
-	// Name, Nodes and WorldSize say what was judged.
+	// Name, Nodes and WorldSize identify what was judged.
 	Name      string `json:"name"`
 	Nodes     int    `json:"nodes"`
 	WorldSize int    `json:"world_size"`
-	// Read is what the reading of somebody's script rests on: words that it does
-	// not show, and values taken where the environment or a branch decides.
+	// Read lists the assumptions made in reading a script: values that the script does
+	// not show, and values that depend on the environment or on a branch.
 	Read []job.Note `json:"read,omitempty"`
-	// Megatron is the release that the arguments were judged by.
+	// Megatron is the release by which the arguments were judged.
 	Megatron *Judged `json:"megatron,omitempty"`
-	// Against is what another release says of the same arguments.
+	// Against is what another release says about the same arguments.
 	Against *Upgrade `json:"against,omitempty"`
 
-	judged bool // by Megatron's rules: the program takes its flags
+	judged bool // Megatron's rules were applied, because the program takes its flags
 }
 
-// Found reports that submit would be stopped.
+// Found reports whether submit would be stopped.
 func (o PlanOut) Found() bool { return rules.Blocking(o.Problems) }
 
-// Plan is the operation plan.
+// Plan returns the operation plan.
 func Plan() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "plan", Effect: ops.Read, Toolset: ops.PlanSet, Core: true,
@@ -69,7 +70,7 @@ func Plan() ops.Op {
 }
 
 func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
-	name, text, err := given(c, in.SpecIn)
+	name, text, err := readInput(c, in.SpecIn)
 	if err != nil {
 		return PlanOut{}, err
 	}
@@ -77,11 +78,10 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 	if err != nil {
 		return PlanOut{}, err
 	}
-	// A worktree that is not there yet is one more row of the answer: the
-	// arguments can be judged without it. So they can where a script hides
-	// something else.
+	// A missing worktree is one more problem in the answer, because the arguments can
+	// be judged without it. The same holds for values that a script hides.
 	faults := s.Validate()
-	if _, err := c.Cluster(s.Cluster); err == nil { // of another cluster nobody knows the presets here
+	if _, err := c.Cluster(s.Cluster); err == nil { // the presets of other clusters are unknown here
 		faults = append(faults, c.SiteOf(s).PresetFaults(s)...)
 	}
 	whole := len(faults) == 0
@@ -115,16 +115,17 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 		if err != nil {
 			return out, err
 		}
-		// What cannot be rendered yet is judged without Slurm's own word.
+		// A job that cannot be rendered yet is judged without asking Slurm.
 		sc, _ := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
-		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
+		out.Problems = preflight.OnCluster(ctx, c, cl, s, fullSpec(c, s), sc, out.Problems)
 	}
 	out.Ready = err == nil && whole && !out.Found()
 	return out, err
 }
 
-// JudgeSpec applies Megatron's rules and the documents' to s. Each point of a sweep
-// is judged; what is wrong with several is told once, in the words of the first.
+// JudgeSpec applies Megatron's rules and the documents' rules to s. It judges each
+// point of a sweep; a problem of several points is reported once, in the words of the
+// first.
 func JudgeSpec(c *ops.Call, s job.Spec) (PlanOut, error) {
 	points := s.Points()
 	if len(points) == 0 {
@@ -160,9 +161,9 @@ func JudgeSpec(c *ops.Call, s job.Spec) (PlanOut, error) {
 	return out, nil
 }
 
-// judgeRun is judge for one run.
+// judgeRun is JudgeSpec for a single run.
 func judgeRun(c *ops.Call, s job.Spec) (PlanOut, error) {
-	full, found := asReleased(c, s.WithDefaults())
+	full, found := withRelease(c, s.WithDefaults())
 	out := PlanOut{OK: true, Problems: []rules.Problem{}, Derived: map[string]any{}, Name: full.Name, Nodes: *full.Nodes, WorldSize: full.WorldSize()}
 	run := MegatronRun(full)
 	if Trains(full) {
@@ -170,7 +171,7 @@ func judgeRun(c *ops.Call, s job.Spec) (PlanOut, error) {
 		v := rules.CheckIn(run, c.Lang)
 		out.OK, out.Derived = v.OK, v.Derived
 		if !megatron.KnownEntry(run.Entry) {
-			v.Problems = saidOnly(run, v.Problems)
+			v.Problems = givenOnly(run, v.Problems)
 			out.OK = !rules.Blocking(v.Problems)
 		}
 		out.Problems = append(out.Problems, v.Problems...)
@@ -179,10 +180,10 @@ func judgeRun(c *ops.Call, s job.Spec) (PlanOut, error) {
 	return out, nil
 }
 
-// saidOnly keeps what the command line or the environment of somebody's own
-// program says wrongly. What it leaves out may have a default there, and words
-// without a flag a meaning: not knowing is not a fault.
-func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
+// givenOnly keeps the problems of flags and variables that were given explicitly to
+// somebody's own program. A missing flag may have a default there, and a word without a
+// flag may have a meaning: what is unknown is not a fault.
+func givenOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
 	args, _ := megatron.Parse(run)
 	return slices.DeleteFunc(slices.Clone(ps), func(p rules.Problem) bool {
 		return p.Field != connections && !args.Given(p.Field) && !slices.ContainsFunc(run.Argv, func(a string) bool {
@@ -195,8 +196,8 @@ func saidOnly(run megatron.Run, ps []rules.Problem) []rules.Problem {
 // Trains reports whether the job runs a program that takes Megatron's flags.
 func Trains(s job.Spec) bool { return s.Launcher != job.Custom && *s.GPUsPerNode > 0 && s.Train == "" }
 
-// MegatronRun is the launch that the rendered script would make: its
-// environment is what the script sets, where the specification's own wins.
+// MegatronRun returns the launch that the rendered script would make. Its environment
+// is the one that the script sets; the specification's own variables take precedence.
 func MegatronRun(s job.Spec) megatron.Run {
 	run := s.Run()
 	if _, own := run.Env[connections]; !own {
@@ -209,7 +210,7 @@ func MegatronRun(s job.Spec) megatron.Run {
 
 const connections = "CUDA_DEVICE_MAX_CONNECTIONS"
 
-// warnings counts what the plan advises against.
+// warnings counts the warnings.
 func (o PlanOut) warnings() (n int) {
 	for _, p := range o.Problems {
 		if p.Severity == rules.Warning {
@@ -219,7 +220,7 @@ func (o PlanOut) warnings() (n int) {
 	return n
 }
 
-// View shows every problem, what to fix first at the top.
+// View shows every problem, the most severe first.
 func (o PlanOut) View(l lang.Lang) view.Doc {
 	size := lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(o.Nodes, "node"), ops.Counted(o.WorldSize, "rank")).In(l)
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动"}.In(l), o.Name, size)}
@@ -263,7 +264,7 @@ var severityWords = map[rules.Severity]lang.Text{
 	rules.Note:    {EN: "notes", ZH: "说明"},
 }
 
-// problemSections is one section for each severity that occurs.
+// problemSections returns one section for each severity that occurs.
 func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 	var out []view.Section
 	for _, sev := range []rules.Severity{rules.Error, rules.Warning, rules.Note} {
@@ -281,7 +282,7 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 	return out
 }
 
-// problemItem is what a problem says, how it is mended, and who says so.
+// problemItem formats a problem, its fix and its source.
 func problemItem(p rules.Problem, l lang.Lang) string {
 	item := p.Field + ": " + p.Message
 	if p.Fix != "" {
@@ -297,7 +298,7 @@ func problemItem(p rules.Problem, l lang.Lang) string {
 	return item + "\n[" + where + "]"
 }
 
-// fixWords head a fix with what following it does to the run.
+// fixWords introduces a fix with what it does to the run.
 func fixWords(p rules.Problem, l lang.Lang) string {
 	switch p.Effect {
 	case rules.PerformanceOnly:
@@ -308,7 +309,7 @@ func fixWords(p rules.Problem, l lang.Lang) string {
 	return lang.Text{EN: "fix: ", ZH: "修复："}.In(l)
 }
 
-// derivedFacts picks what a person asks for first.
+// derivedFacts returns the derived values that people ask for most.
 func derivedFacts(derived map[string]any) []view.Fact {
 	var fs []view.Fact
 	for _, name := range []string{

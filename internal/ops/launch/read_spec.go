@@ -14,42 +14,43 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// SpecIn is a job specification as it comes: a file, its text, or field by
-// field. Fields given beside a file or text win over it.
+// SpecIn is a job specification as the caller gives it: a file, its text, or single
+// fields. Single fields take precedence over a file or text.
 type SpecIn struct {
 	File string   `json:"-" short:"f" name:"file" placeholder:"FILE" help:"job specification, YAML or JSON" zh:"作业规格文件（YAML 或 JSON）"`
 	YAML string   `json:"yaml,omitempty" name:"yaml" placeholder:"TEXT" help:"the job specification as YAML text" zh:"YAML 文本形式的作业规格"`
 	Spec job.Spec `json:"spec,omitzero" embed:"" help:"the job specification"`
-	// From begins with a job's own specification, and Without takes out of it.
+	// From starts with the specification of an earlier job; Without removes parts of
+	// it.
 	From    slurm.JobID `json:"from,omitempty" name:"from" placeholder:"JOBID" help:"begin with the specification of this earlier job of mine; what is given besides changes it" zh:"以我之前这个作业的规格为起点；另外给出的内容用于修改它"`
 	Without []string    `json:"without,omitempty" name:"without" placeholder:"NAME" help:"with from: leave this flag or environment variable out" zh:"与 from 合用：去掉这个参数或环境变量"`
 	Line    string      `json:"command_line,omitempty" name:"command-line" placeholder:"TEXT" help:"the program's arguments as one shell-quoted line; added to args" zh:"以一行 shell 引用文本给出的程序参数，追加到 args"`
-	// Recipe begins with a model's published layout; modelOnly takes the model alone.
+	// Recipe starts with a model's published layout; modelOnly takes only the model.
 	Recipe    string `json:"recipe,omitempty" name:"recipe" placeholder:"MODEL" help:"model to begin with, such as llama3-70b:fp8" zh:"作为起点的模型，例如 llama3-70b:fp8"`
 	GPUs      int    `json:"gpus,omitempty" name:"gpus" placeholder:"N" help:"GPUs in all" zh:"GPU 总数"`
 	modelOnly bool
-	// Place is the file, said without a flag.
+	// Place is the file, given as an argument without a flag.
 	Place string `json:"-" arg:"" optional:"" name:"job.yaml" help:"the job specification's file; after -- come the program's own arguments" zh:"作业规格文件；-- 之后是程序自身的参数"`
 	words []string
 }
 
-// AfterDashes takes the words after "--": the program's own arguments.
+// AfterDashes receives the words after "--", which are the program's own arguments.
 func (in *SpecIn) AfterDashes(words []string) { in.words = words }
 
 // MegatronArgs marks the inputs whose words after "--" are Megatron's flags.
 func (in *SpecIn) MegatronArgs() {}
 
-// Resolve is the specification that an operation would act on: what in says,
-// and what the site's profile fills in. No file is read for it.
+// Resolve returns the specification that an operation would use: what in says, and what
+// the site's profile fills in. It reads no file.
 func Resolve(c *ops.Call, in SpecIn) (job.Spec, error) {
 	in.File, in.Place = "", ""
 	return ReadSpec(c, in)
 }
 
-// ReadSpec reads what in says and fills in what the site knows. Every fault of
-// every field is told at once.
+// ReadSpec reads what in says and fills in what the site knows. It reports all faults
+// of all fields together.
 func ReadSpec(c *ops.Call, in SpecIn) (job.Spec, error) {
-	name, text, err := given(c, in)
+	name, text, err := readInput(c, in)
 	if err != nil {
 		return job.Spec{}, err
 	}
@@ -67,19 +68,19 @@ func ReadSpec(c *ops.Call, in SpecIn) (job.Spec, error) {
 	if errs := s.Validate(); len(errs) > 0 && !isScript(name, text) {
 		return s, ops.FieldErrors(job.Locate(job.FieldErrors(errs), name, text))
 	}
-	return s, sound(s)
+	return s, validate(s)
 }
 
-// sound is the error of every field of s that is wrong, or nil.
-func sound(s job.Spec) error {
+// validate returns the error about every wrong field of s, or nil.
+func validate(s job.Spec) error {
 	if errs := s.Validate(); len(errs) > 0 {
 		return ops.FieldErrors(job.FieldErrors(errs))
 	}
 	return nil
 }
 
-// given is the text that in holds or names, and its file's name.
-func given(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
+// readInput returns the text that in holds or names, and its file's name.
+func readInput(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
 	name = cmp.Or(in.File, in.Place)
 	if name == "" {
 		return "", []byte(in.YAML), nil
@@ -88,9 +89,9 @@ func given(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
 	return name, text, err
 }
 
-// draft is the specification before its fields are checked.
+// draft returns the specification before its fields are checked.
 func draft(c *ops.Call, in SpecIn) (job.Spec, error) {
-	name, text, err := given(c, in)
+	name, text, err := readInput(c, in)
 	if err != nil {
 		return job.Spec{}, err
 	}
@@ -98,8 +99,8 @@ func draft(c *ops.Call, in SpecIn) (job.Spec, error) {
 	return s, err
 }
 
-// draftOf is draft for a text that was read already, with the notes of the script that
-// it came from.
+// draftOf is draft for a text that was already read. It also returns the notes about a
+// script that the specification came from.
 func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.Note, error) {
 	var base job.Spec
 	var notes []job.Note
@@ -110,7 +111,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	in.Spec.Args = slices.Concat(in.Spec.Args, line, in.words)
 	switch {
 	case isScript(name, text):
-		// Somebody's own launch script: what it says, as a specification.
+		// An existing launch script is turned into a specification.
 		base, notes = job.Import(name, text)
 	case len(text) > 0:
 		s, err := job.Decode(text)
@@ -127,7 +128,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	}
 	if in.From != "" {
 		in.Spec.Cluster = cmp.Or(in.Spec.Cluster, base.Cluster)
-		earlier, err := from(c, in, base.Args)
+		earlier, err := earlierSpec(c, in, base.Args)
 		if err != nil {
 			return base, nil, err
 		}
@@ -142,11 +143,11 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
 	if in.Recipe != "" {
-		s.Args = withoutStandIn(s.Args)
+		s.Args = withoutMockData(s.Args)
 	}
 	s = c.SiteOf(s).Fill(s)
 	if in.GPUs != 0 {
-		s, err = spread(s, in.GPUs, c.SiteOf(s))
+		s, err = setNodes(s, in.GPUs, c.SiteOf(s))
 	}
 	return s, notes, err
 }
@@ -160,11 +161,11 @@ func isScript(name string, text []byte) bool {
 	return bytes.HasPrefix(text, []byte("#!"))
 }
 
-// On names the cluster, as the flag that every command takes does.
+// On sets the cluster, as the flag --cluster does that every command takes.
 func (in *SpecIn) On(cluster string) { in.Spec.Cluster = cluster }
 
-// overlay copies the fields of over that are set onto dst. Arguments given
-// twice follow one another, since argparse lets the last one win.
+// overlay copies the non-zero fields of over to dst. Arguments are appended, because
+// argparse lets the last one win.
 func overlay(dst, over reflect.Value) {
 	for i := range over.NumField() {
 		d, o := dst.Field(i), over.Field(i)

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// RecipesIn asks for the models that are known, for one, or for a job.
+// RecipesIn asks for the known models, for one model, or for a job.
 type RecipesIn struct {
 	Do     string `json:"do,omitempty" arg:"" optional:"" enum:"list,show,render" default:"list" help:"list the models, show one, or render a job for it" zh:"列出模型、查看一个模型，或为它生成作业"`
 	Recipe string `json:"recipe,omitempty" arg:"" optional:"" name:"recipe" help:"the model, such as llama3-70b; llama3-70b:fp8 for a type of number" zh:"模型，例如 llama3-70b；llama3-70b:fp8 指定数值类型"`
@@ -25,20 +25,20 @@ type RecipesIn struct {
 	GPUs   int    `json:"gpus,omitempty" name:"gpus" placeholder:"N" help:"GPUs in all" zh:"GPU 总数"`
 }
 
-// RecipesOut is the models, or one and its job.
+// RecipesOut holds the models, or one model and its job.
 type RecipesOut struct {
 	Models []recipes.Model `json:"models"`
-	// Args are the arguments of the one that was asked for.
+	// Args holds the arguments of the requested model.
 	Args []string `json:"args,omitempty"`
-	// Spec is the job specification, for render; Script what it becomes, where the
-	// site says enough for one.
+	// Spec is the job specification, for render. Script is the rendered script, where
+	// the site knows enough for one.
 	Spec   string `json:"spec,omitempty"`
 	Script string `json:"script,omitempty"`
-	// Published reports that the layout was published for this very count.
+	// Published reports that the layout was published for exactly this number of GPUs.
 	Published bool `json:"published,omitempty"`
 }
 
-// Recipes is the operation recipes.
+// Recipes returns the operation recipes.
 func Recipes() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "recipes", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
@@ -81,8 +81,7 @@ func listRecipes(_ context.Context, c *ops.Call, in RecipesIn) (RecipesOut, erro
 	return out, nil
 }
 
-// modelNamed is the model that a person named, and the type of number behind a
-// colon.
+// modelNamed returns the model that a person named, and the number type after a colon.
 func modelNamed(field, name string) (recipes.Model, string, error) {
 	name, number, _ := strings.Cut(name, ":")
 	m, ok := recipes.Lookup(name)
@@ -101,8 +100,8 @@ func modelNamed(field, name string) (recipes.Model, string, error) {
 	return m, number, nil
 }
 
-// recipe is the job that a model's published layout makes; base is what else
-// the person gave.
+// recipe returns the job with a model's published layout. base is what else the person
+// gave.
 func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	field := "recipe"
 	if in.modelOnly {
@@ -152,8 +151,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	return s, nil
 }
 
-// kindOfGPU is the GPU that a word names, or an error with the names that it is
-// nearly.
+// kindOfGPU returns the GPU of that name, or an error that suggests similar names.
 func kindOfGPU(word string) (megatron.GPU, error) {
 	if g, ok := megatron.LookupGPU(word); ok {
 		return g, nil
@@ -165,8 +163,8 @@ func kindOfGPU(word string) (megatron.GPU, error) {
 	return megatron.GPU{}, ops.InputError("gpu", lang.Text{EN: "%q is no kind of GPU that is known here", ZH: "%q 不是已知的 GPU 型号"}.With(word), fix)
 }
 
-// perNode is how many GPUs a node has: as given, as the site says, or as nodes
-// with that kind are sold.
+// perNode returns the number of GPUs of a node: the given number, the site's, or the
+// usual one for that kind of GPU.
 func perNode(given *int, site job.Site, gpu string) int {
 	if given != nil && *given > 0 {
 		return *given
@@ -174,8 +172,8 @@ func perNode(given *int, site job.Site, gpu string) int {
 	return cmp.Or(site.GPUsPerNode, recipes.PerNode(gpu))
 }
 
-// spread sets the nodes that so many GPUs are.
-func spread(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
+// setNodes sets the number of nodes that holds so many GPUs.
+func setNodes(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	per := perNode(s.GPUsPerNode, site, s.GPU)
 	if gpus < per && s.GPUsPerNode == nil {
 		per = gpus
@@ -195,11 +193,11 @@ func spread(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	return s, nil
 }
 
-// ownData are the flags that name a person's own data.
+// ownData holds the flags that name a person's own data.
 var ownData = []string{"--data-path", "--train-data-path", "--data-args-path", "--per-split-data-args-path"}
 
-// withoutStandIn drops a recipe's stand-in data where the person gave their own.
-func withoutStandIn(args []string) []string {
+// withoutMockData removes a recipe's --mock-data where the person gave their own data.
+func withoutMockData(args []string) []string {
 	own := slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
 		return slices.Contains(ownData, name)
@@ -210,7 +208,7 @@ func withoutStandIn(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--mock-data" })
 }
 
-// View is a table of the models, or one with what was published for it.
+// View shows a table of the models, or one model with its published layouts.
 func (o RecipesOut) View(l lang.Lang) view.Doc {
 	if o.Spec != "" {
 		note := lang.Text{EN: "published for this count", ZH: "该数量有公开发表的配置"}

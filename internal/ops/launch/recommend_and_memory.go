@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/chart"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -18,15 +19,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// RecommendIn is a model and what one has to train it on. The model is
-// Megatron's own arguments; a layout among them is replaced.
+// RecommendIn is a model and the GPUs to train it on. The model is given by Megatron's
+// own arguments; a layout among them is replaced.
 type RecommendIn struct {
 	SpecIn
 	Model string `json:"model,omitempty" name:"model" placeholder:"MODEL" help:"a model by name, such as llama3-70b; recipes lists them" zh:"用名称代替模型参数，例如 llama3-70b；recipes 列出全部"`
 	Show  int    `json:"show,omitempty" default:"3" help:"how many layouts to show" zh:"显示多少种并行配置"`
 }
 
-// RecommendOut is the best layouts.
+// RecommendOut holds the best layouts.
 type RecommendOut struct {
 	Considered int            `json:"considered"`
 	Legal      int            `json:"legal"`
@@ -35,14 +36,14 @@ type RecommendOut struct {
 	Options    []rules.Option `json:"options"`
 	// SmallestGiB is the least memory that any layout needs, where none fits.
 	SmallestGiB float64 `json:"smallest_gib,omitempty"`
-	// Megatron is the release that the layouts were judged by.
+	// Megatron is the release by which the layouts were judged.
 	Megatron *Judged `json:"megatron,omitempty"`
 }
 
-// Found reports that no layout fits.
+// Found reports whether no layout fits.
 func (o RecommendOut) Found() bool { return len(o.Options) == 0 }
 
-// Recommend is the operation recommend.
+// Recommend returns the operation recommend.
 func Recommend() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "recommend", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
@@ -59,7 +60,7 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 	if in.Model != "" {
 		in.Recipe, in.modelOnly = in.Model, true
 	}
-	s, err := model(c, in.SpecIn)
+	s, err := modelSpec(c, in.SpecIn)
 	if err != nil {
 		return RecommendOut{}, err
 	}
@@ -68,13 +69,13 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 			lang.Text{EN: "%d is less than 1", ZH: "%d 小于 1"}.With(in.Show),
 			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
-	full, judged := asReleased(c, s.WithDefaults())
+	full, judged := withRelease(c, s.WithDefaults())
 	full.GPU = cmp.Or(full.GPU, "h100")
 	if _, err := kindOfGPU(full.GPU); err != nil {
 		return RecommendOut{}, err
 	}
 	run := full.Run()
-	run.Argv = runnable(run)
+	run.Argv = withRequiredFlags(run)
 	r, err := rules.Recommend(rules.Question{
 		Entry:        run.Entry,
 		Argv:         run.Argv,
@@ -107,18 +108,18 @@ func recommend(_ context.Context, c *ops.Call, in RecommendIn) (RecommendOut, er
 	return out, nil
 }
 
-// model is a specification of which only the model and the GPUs matter: it may
-// have no worktree yet, and come from a script that hides its folders.
-func model(c *ops.Call, in SpecIn) (job.Spec, error) {
+// modelSpec returns a specification of which only the model and the GPUs matter: it may
+// have no worktree yet, and may come from a script that hides its folders.
+func modelSpec(c *ops.Call, in SpecIn) (job.Spec, error) {
 	in.Spec.Worktree = cmp.Or(in.Spec.Worktree, "/worktree")
 	s, err := draft(c, in)
 	if err != nil {
 		return s, err
 	}
-	return s, sound(s)
+	return s, validate(s)
 }
 
-// notLegal says which of Megatron's rules stands in the way of every layout.
+// notLegal returns the error about the rule of Megatron that every layout breaks.
 func notLegal(run megatron.Run) error {
 	zh := rules.CheckIn(run, lang.ZH).Problems
 	for i, p := range rules.CheckIn(run, lang.EN).Problems {
@@ -133,9 +134,9 @@ func notLegal(run megatron.Run) error {
 		lang.Text{EN: "`plan` tells what is wrong", ZH: "`plan` 会指出问题所在"})
 }
 
-// runnable adds what Megatron insists on and no layout depends on, where it is
-// left out: one asks for a layout before one has chosen a learning rate.
-func runnable(run megatron.Run) []string {
+// withRequiredFlags adds flags that Megatron requires but no layout depends on, where
+// they are missing: people ask for a layout before they have chosen a learning rate.
+func withRequiredFlags(run megatron.Run) []string {
 	args, _ := megatron.Parse(run)
 	argv := slices.Clone(run.Argv)
 	for _, need := range [][2]string{{"--lr", "1e-4"}, {"--train-iters", "1000"}, {"--micro-batch-size", "1"}} {
@@ -146,7 +147,7 @@ func runnable(run megatron.Run) []string {
 	return argv
 }
 
-// View is the layouts in their order, and why the first is first.
+// View shows the layouts in their order, and why the first one is first.
 func (o RecommendOut) View(l lang.Lang) view.Doc {
 	if len(o.Options) == 0 {
 		return view.Doc{Tone: view.Bad, Title: fmt.Sprintf(lang.Text{
@@ -177,8 +178,8 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// speed is the estimate with the band that measured speeds of the kind lie in,
-// and nothing where none was measured.
+// speed formats the estimated speed and the range of measured speeds of that kind; "–"
+// where none was measured.
 func speed(o rules.Option) string {
 	if o.High == 0 {
 		return "–"
@@ -186,29 +187,29 @@ func speed(o rules.Option) string {
 	return fmt.Sprintf("%.0f (%.0f–%.0f)", o.TFLOPs, o.Low, o.High)
 }
 
-// MemoryIn is the job whose memory is asked for.
+// MemoryIn is the job whose memory is estimated.
 type MemoryIn struct {
 	SpecIn
 	PNG string `json:"-" name:"png" placeholder:"FILE" help:"draw the parts there" zh:"把各部分画到该文件"`
 }
 
-// MemoryOut is the estimated use of the fullest GPU.
+// MemoryOut is the estimated memory of the fullest GPU.
 type MemoryOut struct {
 	megatron.Memory
 	TotalGiB float64 `json:"total_gib"`
-	// LowGiB and HighGiB are the band that the use may really lie in.
+	// LowGiB and HighGiB are the bounds of the range in which the real use may lie.
 	LowGiB  float64 `json:"low_gib"`
 	HighGiB float64 `json:"high_gib"`
 	GPU     string  `json:"gpu,omitempty"`
 	GPUGiB  float64 `json:"gpu_gib,omitempty"`
-	// Megatron is the release that the arguments were read by.
+	// Megatron is the release by which the arguments were read.
 	Megatron *Judged `json:"megatron,omitempty"`
 }
 
-// Found reports that it does not fit.
+// Found reports whether the job does not fit.
 func (o MemoryOut) Found() bool { return o.GPUGiB > 0 && o.TotalGiB > o.GPUGiB }
 
-// Memory is the operation memory.
+// Memory returns the operation memory.
 func Memory() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "memory", Effect: ops.Read, Toolset: ops.PlanSet, Closed: true,
@@ -222,11 +223,11 @@ func Memory() ops.Op {
 }
 
 func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
-	s, err := model(c, in.SpecIn)
+	s, err := modelSpec(c, in.SpecIn)
 	if err != nil {
 		return MemoryOut{}, err
 	}
-	full, judged := asReleased(c, s.WithDefaults())
+	full, judged := withRelease(c, s.WithDefaults())
 	args, faults := megatron.Parse(full.Run())
 	if len(faults) > 0 {
 		return MemoryOut{}, ops.InputError("args",
@@ -259,7 +260,7 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 	})
 }
 
-// View is the parts, largest use last as the sum.
+// View shows the parts of the memory.
 func (o MemoryOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "about %.1f GiB on the fullest GPU (%.0f to %.0f)", ZH: "占用最多的 GPU 约需 %.1f GiB（%.0f 至 %.0f）"}.In(l), o.TotalGiB, o.LowGiB, o.HighGiB)}
 	if o.GPUGiB > 0 {
@@ -288,14 +289,10 @@ var partNames = map[string]lang.Text{
 	megatron.PartFramework:   {EN: "framework", ZH: "框架与预留"},
 }
 
-// bar is a share of the whole, 40 columns wide.
+// bar draws a share of the whole, at most 40 columns wide.
 func bar(part, whole float64) string {
 	if whole <= 0 {
 		return ""
 	}
-	out := ""
-	for range int(part/whole*40 + 0.5) {
-		out += "█"
-	}
-	return out
+	return strings.Repeat("█", int(part/whole*40+0.5))
 }

@@ -69,9 +69,9 @@ func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 				{Class: class.ID, Retry: true, ExcludeNodes: []string{"gpu1"}},
 				{Class: class.ID, Memory: &report.Memory{TriedGiB: 2, ReservedGiB: 9}},
 			} {
-				mended, ok := remedy(c, s, "4711", r)
+				mended, ok := remedyOf(c, s, "4711", r)
 				if !ok {
-					mended, ok = otherNodes(c, s, r)
+					mended, ok = withoutFailedNodes(c, s, r)
 				}
 				if !ok {
 					continue

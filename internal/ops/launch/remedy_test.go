@@ -99,7 +99,7 @@ func TestARemedyChangesWhatTheDiagnosisNames(t *testing.T) {
 			}
 			had, err := json.Marshal(s)
 			require.NoError(t, err)
-			r, ok := remedy(c, s, "4711", x.report)
+			r, ok := remedyOf(c, s, "4711", x.report)
 			require.True(t, ok)
 			require.Contains(t, r.Changes[0].EN, x.says)
 			require.NotEmpty(t, r.Changes[0].ZH)
@@ -124,7 +124,7 @@ func TestWhereNoChangeHelpsNoneIsOffered(t *testing.T) {
 		"a change that breaks a rule":   {Class: outcome.CUDAOOM, Fit: &report.Fit{Flags: []string{"--tensor-model-parallel-size", "5"}}},
 		"a refusal that the plan lacks": {Class: outcome.BadArgs},
 	} {
-		_, ok := remedy(c, failing(), "4711", r)
+		_, ok := remedyOf(c, failing(), "4711", r)
 		require.False(t, ok, name)
 	}
 	_, ok, err := RemedyFor(t.Context(), c, "local", "4711", report.Report{Class: outcome.PortInUse})
@@ -157,12 +157,12 @@ func TestTheRemedyOfASubmittedJobIsFound(t *testing.T) {
 func TestABrokenNodeIsLeftOut(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
 	broken := report.Report{Class: outcome.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu1", "gpu2"}}
-	r, ok := otherNodes(c, failing(), broken)
+	r, ok := withoutFailedNodes(c, failing(), broken)
 	require.True(t, ok)
 	patch, ok := patchOf("4711", failing(), r.Spec)
 	require.True(t, ok)
 	require.Equal(t, `submit --from 4711 --yaml '{"exclude":"gpu[1-2]"}'`, patch.Command())
 	broken.Retry = false
-	_, ok = otherNodes(c, failing(), broken)
+	_, ok = withoutFailedNodes(c, failing(), broken)
 	require.False(t, ok, "another try is not worth it")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// RenderIn is the specification to write as a script.
+// RenderIn is the specification to render as a script.
 type RenderIn struct {
 	SpecIn
 	Minimal bool        `json:"minimal,omitempty" help:"no guards, no monitoring" zh:"只输出文档中的最小骨架：没有检查与监控"`
@@ -25,13 +25,13 @@ type RenderIn struct {
 // RenderOut is the script.
 type RenderOut struct {
 	Script string `json:"script"`
-	// Hash is the specification's, as the script's header has it.
+	// Hash is the specification's hash, as in the script's header.
 	Hash string `json:"hash,omitempty"`
-	// Warnings are things that work and that an expert would not do.
+	// Warnings point out what works but is not good practice.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Render is the operation render.
+// Render returns the operation render.
 func Render() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "render", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Closed: true,
@@ -95,7 +95,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: warnings(c, sc)}, nil
 }
 
-// warnings are a script's warnings, in the caller's language.
+// warnings returns a script's warnings in the caller's language.
 func warnings(c *ops.Call, sc job.Script) []string {
 	var all []string
 	for _, w := range sc.Warnings {
@@ -104,7 +104,7 @@ func warnings(c *ops.Call, sc job.Script) []string {
 	return all
 }
 
-// byHand puts the node before each command that is typed on it.
+// byHand puts the node's name in front of each command that a person types on it.
 func byHand(commands []string, nodes []string) string {
 	var b strings.Builder
 	for i, c := range commands {
@@ -133,10 +133,10 @@ megatron-ops submit --into JOBID -f job.yaml
 `, i.Allocate, i.Join, i.Side, i.Shell, i.Release)
 }
 
-// Verbatim is the script and nothing else, so that it can be piped into a file.
+// Verbatim returns only the script, so that it can be piped into a file.
 func (o RenderOut) Verbatim() string { return o.Script }
 
-// View is the script.
+// View shows the script and its warnings.
 func (o RenderOut) View(lang.Lang) view.Doc {
 	d := view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
 	if len(o.Warnings) > 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// AlreadySubmitted reports whether in asks, by its idempotency key, for a job that is
-// submitted already. Carrying it out starts nothing more, so there is nothing
-// that a person would have to confirm: a lost answer is only told again.
+// AlreadySubmitted reports whether in, by its idempotency key, asks for a job that is
+// already submitted. Such a call starts nothing and needs no confirmation: it only
+// repeats an answer that was lost.
 func AlreadySubmitted(ctx context.Context, c *ops.Call, in *SubmitIn) bool {
 	if in.IdempotencyKey == "" || in.Into != "" || c.Store == nil || c.Who.User == "" {
 		return false

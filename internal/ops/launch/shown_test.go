@@ -41,7 +41,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	bare.High = 0
 	const gib = 1 << 30
 	parts := megatron.Memory{Bytes: 20 * gib, Parts: []megatron.MemoryPart{{Name: megatron.PartParameters, Bytes: 15.1 * gib}, {Name: "other", Bytes: 4.9 * gib}}}
-	files := make([]SyncFile, mostShown+2)
+	files := make([]SyncFile, maxShown+2)
 	for i := range files {
 		files[i] = SyncFile{Path: "f" + string(rune('a'+i)), Bytes: int64(i)}
 	}
@@ -94,7 +94,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 			Added: files, Changed: []SyncFile{{Path: "a\tb", EditedThere: true}}, Deleted: []SyncFile{{Path: "c", Bytes: 9, EditedThere: true}},
 		}},
 		{Name: "differs", Out: SyncOut{
-			Cluster: "far", To: "/w", Changed: files[:mostShown], Unfinished: "then",
+			Cluster: "far", To: "/w", Changed: files[:maxShown], Unfinished: "then",
 			LeftOut: []string{"a", "b"}, Jobs: []slurm.JobID{"7", "8"},
 		}},
 		{Name: "nothing differs", Out: SyncOut{Cluster: "far", To: "/w", Jobs: []slurm.JobID{"7"}}},

@@ -15,16 +15,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// docSource is the kind of document that holds the code of a job, by its cluster and
-// id.
+// docSource is the kind of document that holds a job's code, under the cluster's name
+// and the job's id.
 const docSource = "source"
 
-// sourceLife is how long it is kept.
+// sourceLife is how long the store keeps it.
 const sourceLife = 2 * 365 * 24 * time.Hour
 
-// sourceOf begins to find out which code the job s will run; what it returns waits for
-// that, and is nil where it cannot be known.
-func sourceOf(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) func() *cluster.GitSource {
+// startSource starts to read which code the job s will run. The function that it
+// returns waits for the result, which is nil where the code cannot be known.
+func startSource(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) func() *cluster.GitSource {
 	found := make(chan *cluster.GitSource, 1)
 	go func() {
 		var of cluster.GitSource
@@ -45,7 +45,8 @@ func sourceOf(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) func
 	return func() *cluster.GitSource { return <-found }
 }
 
-// keepSource keeps the code of a job. The job is submitted whether or not that works.
+// keepSource stores the code of a job. A failure is ignored, because the job is
+// submitted.
 func keepSource(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, of *cluster.GitSource) {
 	docs, err := c.Docs()
 	if err == nil && of != nil {
@@ -53,7 +54,7 @@ func keepSource(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID
 	}
 }
 
-// SourceOf is the code that a job was submitted with from here, or nil.
+// SourceOf returns the code of a job that was submitted here, or nil.
 func SourceOf(ctx context.Context, c *ops.Call, cl string, id slurm.JobID) *cluster.GitSource {
 	docs, err := c.Docs()
 	if err != nil {
@@ -69,12 +70,12 @@ func SourceOf(ctx context.Context, c *ops.Call, cl string, id slurm.JobID) *clus
 	return &of
 }
 
-// treeOf is the tree that is brought for the job s, which then runs where that is
-// brought to: the worktree that the job names there, or, where that is the folder
-// here, its place below the cluster's sync_to.
-func treeOf(c *ops.Call, cl ops.Cluster, s job.Spec) (*bring, job.Spec, error) {
+// transferFor returns the transfer of the worktree for the job s, and s with its
+// worktree on the cluster: the folder that the job names there, or, where that is a
+// folder on this machine, the same place below the cluster's sync_to.
+func transferFor(c *ops.Call, cl ops.Cluster, s job.Spec) (*treeTransfer, job.Spec, error) {
 	in := SyncIn{To: s.Worktree}
-	if c.Dir == "" { // an agent's
+	if c.Dir == "" { // the call comes from an agent
 		in.Dir = s.Worktree
 	}
 	here := c.Dir
@@ -87,27 +88,27 @@ func treeOf(c *ops.Call, cl ops.Cluster, s job.Spec) (*bring, job.Spec, error) {
 	} else if c.Dir == "" {
 		in.To = ""
 	}
-	b, err := bringing(c, cl, in)
+	b, err := newTransfer(c, cl, in)
 	s.Worktree = path.Join(b.to, inside)
 	return &b, s, err
 }
 
-// before runs before a submission: it says what bringing the tree would change, and
-// brings it once the caller has agreed to that.
-func (b *bring) before(ctx context.Context, c *ops.Call, out *SubmitOut, agreed bool) (lang.Text, error) {
+// before runs before a submission. It compares the worktree with the cluster's, and
+// transfers it once the caller has agreed to the difference.
+func (b *treeTransfer) before(ctx context.Context, c *ops.Call, out *SubmitOut, agreed bool) (lang.Text, error) {
 	do := b.compare
 	if agreed {
-		do = b.bring
+		do = b.run
 	}
 	done, err := do(ctx, c)
 	out.Sync = &done
-	return done.would(), err
+	return done.question(), err
 }
 
-// toCome reports whether files are still to be brought.
-func (o *SyncOut) toCome() bool { return o != nil && !o.Brought && !o.none() }
+// pending reports whether files still have to be transferred.
+func (o *SyncOut) pending() bool { return o != nil && !o.Brought && !o.unchanged() }
 
-// SourceLine is the code of a job in one line.
+// SourceLine describes the code of a job in one line.
 func SourceLine(of *cluster.GitSource) lang.Text {
 	short := of.Commit[:min(len(of.Commit), 12)]
 	t := lang.Text{EN: "commit %s", ZH: "提交 %s"}.With(short)

@@ -13,36 +13,37 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A launcher is a cluster that starts scripts beside the scheduler, as steps of
-// jobs that run already.
+// A launcher is a cluster that starts scripts as steps of running jobs, without
+// queueing.
 type launcher interface {
 	Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error)
 	FindStep(ctx context.Context, job slurm.JobID, name string) (slurm.JobID, bool, error)
 }
 
-// A stepper is a cluster that tells of one step of a job.
+// A stepper is a cluster that knows single steps of a job.
 type stepper interface {
 	Step(ctx context.Context, id slurm.JobID) (slurm.Job, error)
 }
 
-// An allocation is a job that one holds, taken as a cluster: what is submitted
-// to it is started as a step, now.
+// An allocation is a running job that serves as a cluster: what is submitted to it
+// starts at once, as a step.
 type allocation struct {
 	ops.Cluster
 	launcher launcher
 	job      slurm.JobID
 	spec     job.Spec
-	// started is the mark of what was started or found, once it is known.
+	// started is the mark of the launch that was started or found; empty until it is
+	// known.
 	started string
 }
 
-// mark is a number by which the launches of one allocation are told apart. It grows with
+// mark returns a number that tells the launches in one allocation apart. It grows with
 // time, and names the step and the folder of its traces.
 func mark(at time.Time, token string) string {
 	return fmt.Sprintf("%d%02d", at.UnixMilli(), (int(token[0])*31+int(token[1]))%100)
 }
 
-// Submit starts the script, and answers the step.
+// Submit starts the script and returns the step's id.
 func (a *allocation) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
 	m := mark(s.At, s.Token)
 	a.started = m
@@ -58,8 +59,8 @@ func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slur
 	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, a.started))
 }
 
-// into is the allocation with that id, and the specification that fits it: nodes and
-// GPUs that the specification leaves open become those of the allocation.
+// into returns the allocation with that id, and the specification adapted to it: a
+// number of nodes or GPUs that the specification leaves open becomes the allocation's.
 func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
 	l, ok := cl.(launcher)
 	if !ok {
@@ -106,7 +107,7 @@ func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s jo
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
 
-// JobOrStep is job for a step's id too.
+// JobOrStep is ops.Call.Job that also accepts a step's id.
 func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops.Cluster, slurm.Job, error) {
 	if !slurm.IsStepID(string(id)) {
 		return c.Job(ctx, on, id)
@@ -127,15 +128,15 @@ func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops
 	if j.State == slurm.Running && j.StartedAt != nil {
 		j.ElapsedS = int64(c.Now().Sub(*j.StartedAt).Seconds())
 	}
-	if spec, at, ok := launched(ctx, c, cl.Name(), id); ok {
+	if spec, at, ok := launchedSpec(ctx, c, cl.Name(), id); ok {
 		base := job.StepFiles(spec, id.Job(), at)
 		j.Stdout, j.Stderr, j.WorkDir = base+".out", base+".err", spec.Worktree
 	}
 	return cl, j, nil
 }
 
-// launched is what a step was started with, and its mark.
-func launched(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (job.Spec, string, bool) {
+// launchedSpec returns the specification that a step was started with, and its mark.
+func launchedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (job.Spec, string, bool) {
 	sub, ok := c.Submission(ctx, cluster, id)
 	if !ok {
 		return job.Spec{}, "", false
@@ -144,9 +145,9 @@ func launched(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) 
 	return s, mark(sub.CreatedAt, sub.Token), ok
 }
 
-// StepFiles are the logs of a step that was started here.
+// StepFiles returns the logs of a step that was started here.
 func StepFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []string {
-	s, at, ok := launched(ctx, c, cluster, j.ID)
+	s, at, ok := launchedSpec(ctx, c, cluster, j.ID)
 	if !ok {
 		return nil
 	}
@@ -160,14 +161,14 @@ func StepFiles(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) []
 	return found
 }
 
-// logPaths are the files that a launch writes to.
+// logPaths returns the files that a launch writes to.
 func (a *allocation) logPaths(mark string) []string {
 	base := job.StepFiles(a.spec, a.job, mark)
 	return []string{base + ".out", base + ".err"}
 }
 
-// starting says what a yes would do.
-func (a *allocation) starting(name string) lang.Text {
+// question says what a yes would start.
+func (a *allocation) question(name string) lang.Text {
 	return lang.Text{EN: "this starts %s as a step of job %s: %s, %s", ZH: "将把 %s 作为作业 %s 的一个步骤启动：%s，%s"}.
 		With(name, a.job, ops.Counted(*a.spec.Nodes, "node"), ops.Counted(a.spec.WorldSize(), "GPU"))
 }

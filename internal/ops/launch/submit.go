@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// SubmitIn is the job to run.
+// SubmitIn is the job to submit.
 type SubmitIn struct {
 	SpecIn
 	Into           slurm.JobID `json:"into,omitempty" placeholder:"JOBID" help:"start it as a step in this running job of mine, such as a salloc, instead of queueing it" zh:"作为步骤在我这个运行中的作业（如 salloc 分配）里启动，而不是排队"`
@@ -29,7 +29,7 @@ type SubmitIn struct {
 	Force          bool        `json:"force,omitempty" help:"submit in spite of errors" zh:"有错误也提交"`
 }
 
-// SubmitOut is what became of it. JobID is nil where nothing was submitted.
+// SubmitOut is the result. JobID is nil where nothing was submitted.
 type SubmitOut struct {
 	JobID            *slurm.JobID    `json:"job_id"`
 	Cluster          string          `json:"cluster"`
@@ -39,26 +39,28 @@ type SubmitOut struct {
 	AlreadySubmitted bool            `json:"already_submitted"`
 	Problems         []rules.Problem `json:"problems"`
 	Name             string          `json:"name"`
-	// Refused says why nothing was submitted, where errors of the plan stopped it.
+	// Refused says why nothing was submitted, where errors of the plan stopped the
+	// submission.
 	Refused string `json:"refused,omitempty"`
-	// Sync is what bringing the worktree changed there, or would change.
+	// Sync is what the transfer of the worktree changed on the cluster, or would
+	// change.
 	Sync *SyncOut `json:"sync,omitempty"`
-	// DryRun says that submitting was not asked for, and Earlier whether it would
-	// start sooner if it asked for less.
+	// DryRun reports that the call did not ask to submit. Earlier says whether the job
+	// would start sooner if it asked for less.
 	DryRun  bool        `json:"dry_run,omitempty"`
 	Earlier *EarlierOut `json:"earlier,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
 
-	// elsewhere is what a command on the job must add, where it is not on the
+	// elsewhere is what a command about the job must add where the job is not on the
 	// default cluster.
 	elsewhere string
 }
 
-// Found reports that errors stopped the submission.
+// Found reports whether errors stopped the submission.
 func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
 
-// Undone says, for the audit, why nothing was submitted; "" where something was.
+// Undone says, for the audit trail, why nothing was submitted; "" where something was.
 func (o SubmitOut) Undone() string {
 	switch {
 	case o.JobID != nil:
@@ -69,7 +71,7 @@ func (o SubmitOut) Undone() string {
 	return "refused: " + o.errors()
 }
 
-// errors names the rules that stand against it.
+// errors names the rules that have an error.
 func (o SubmitOut) errors() string {
 	var ids []string
 	for _, p := range o.Problems {
@@ -80,7 +82,7 @@ func (o SubmitOut) errors() string {
 	return strings.Join(ids, ", ")
 }
 
-// Submit is the operation submit.
+// Submit returns the operation submit.
 func Submit() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "submit", Effect: ops.Write, Toolset: ops.JobsSet, Core: true,
@@ -103,9 +105,9 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	if err != nil {
 		return SubmitOut{}, err
 	}
-	var tree *bring
+	var tree *treeTransfer
 	if in.Sync {
-		if tree, s, err = treeOf(c, cl, s); err != nil {
+		if tree, s, err = transferFor(c, cl, s); err != nil {
 			return SubmitOut{}, err
 		}
 	}
@@ -150,14 +152,14 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	}
 	source := func() *cluster.GitSource { return nil }
 	if !in.DryRun && confirmed {
-		source = sourceOf(ctx, c, cl, s)
+		source = startSource(ctx, c, cl, s)
 	}
 	switch {
-	case out.Sync.toCome(): // the job's files are not there yet
-	case isStep: // the allocation has its time limit
+	case out.Sync.pending(): // the worktree must be transferred before the files can be checked
+	case isStep: // the allocation's time limit applies
 		out.Problems = slices.DeleteFunc(out.Problems, func(p rules.Problem) bool { return p.Field == "time" })
-	case in.DryRun || !begun(ctx, c, cl, key, sc.Hash):
-		out.Problems = preflight.OnCluster(ctx, c, cl, s, released(c, s), sc, out.Problems)
+	case in.DryRun || !alreadyBegun(ctx, c, cl, key, sc.Hash):
+		out.Problems = preflight.OnCluster(ctx, c, cl, s, fullSpec(c, s), sc, out.Problems)
 	}
 	if in.DryRun {
 		out.Earlier = dryEarlier(ctx, cl, s, sc)
@@ -176,13 +178,13 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
 			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(gpus, "GPU"), timeLimit(full.Time))
 		if isStep {
-			would = held.starting(full.Name)
+			would = held.question(full.Name)
 		}
 		e := &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
 		if out.Sync != nil {
 			e.Shown = out.Sync.digest
 		}
-		if out.Sync.toCome() {
+		if out.Sync.pending() {
 			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), out.Sync.lines()
 		}
 		return out, e
@@ -191,7 +193,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		return out, err
 	}
 	prefix := ""
-	if isStep { // one key in two allocations is two launches
+	if isStep { // the same key in two allocations means two launches
 		prefix = string(held.job) + "/"
 	}
 	if key != "" {
@@ -207,15 +209,15 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		keepSource(ctx, c, cl, id, source())
 	}
 	if isStep {
-		if held.started == "" { // before, by another call
-			_, held.started, _ = launched(ctx, c, cl.Name(), id)
+		if held.started == "" { // an earlier call started it
+			_, held.started, _ = launchedSpec(ctx, c, cl.Name(), id)
 		}
 		out.LogPaths = held.logPaths(held.started)
 		return out, nil
 	}
 	of := slurm.Job{ID: id, Name: full.Name}
 	if options, err := slurm.ReadDirectives(sc.Text); err == nil && options.Value("array") != "" {
-		of.ID, of.State = id+"_%a", slurm.Pending // a file for each element
+		of.ID, of.State = id+"_%a", slurm.Pending // each element has its own file
 	}
 	for i, p := range out.LogPaths {
 		out.LogPaths[i] = slurm.ExpandPattern(p, of)
@@ -230,7 +232,7 @@ func timeLimit(given string) lang.Text {
 	return lang.Same(given)
 }
 
-// View says what was submitted, or what stands in the way.
+// View says what was submitted, or what prevents the submission.
 func (o SubmitOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Sections: problemSections(o.Problems, l)}
 	if o.Sync != nil {
@@ -267,9 +269,9 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// begun reports whether the submission was begun before: what was asked of the
-// cluster then is not asked again.
-func begun(ctx context.Context, c *ops.Call, cl ops.Cluster, key, hash string) bool {
+// alreadyBegun reports whether the submission was begun before. The cluster is then not
+// asked again whether it would accept the job.
+func alreadyBegun(ctx context.Context, c *ops.Call, cl ops.Cluster, key, hash string) bool {
 	st, err := c.Store()
 	if err != nil {
 		return false

@@ -19,9 +19,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// SubmittedSpec is the specification that a job was submitted with here. It may
-// hold what only its owner is to see, so it is shown to that person and to
-// operators; a call of nobody's is the program's own.
+// SubmittedSpec returns the specification that a job was submitted with here. The
+// specification may contain what only its owner should see, so it is only for that
+// person and for operators. A call without a caller is the program's own.
 func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (job.Spec, error) {
 	cl, err := c.Cluster(cluster)
 	if err != nil {
@@ -29,7 +29,7 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 	}
 	sub, err := c.FindSubmission(ctx, cl.Name(), id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return job.Spec{}, unreadNow(id, err)
+		return job.Spec{}, unreadableNow(id, err)
 	}
 	var s job.Spec
 	if err != nil || json.Unmarshal(sub.Spec, &s) != nil {
@@ -43,9 +43,9 @@ func SubmittedSpec(ctx context.Context, c *ops.Call, cluster string, id slurm.Jo
 	return s, nil
 }
 
-// unreadNow is the error of a submission that may be there, and cannot be read at this
-// moment.
-func unreadNow(id slurm.JobID, err error) error {
+// unreadableNow returns the error about a submission that may exist but cannot be read
+// at the moment.
+func unreadableNow(id slurm.JobID, err error) error {
 	return &ops.Error{
 		Code:    ops.Failed,
 		Message: lang.Text{EN: "what job %s was submitted with cannot be read at this moment: %s", ZH: "暂时无法读取作业 %s 提交时的规格：%s"}.With(id, err),
@@ -53,16 +53,16 @@ func unreadNow(id slurm.JobID, err error) error {
 	}
 }
 
-// from is the specification of the earlier job that in names, without what in leaves out
-// and without the flags that in, or its text, gives other values.
-func from(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
+// earlierSpec returns the specification of the earlier job that in names, without what
+// in leaves out, and without the flags for which in or its text gives other values.
+func earlierSpec(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
 	s, err := SubmittedSpec(context.Background(), c, in.Spec.Cluster, in.From)
 	if err != nil {
 		return s, err
 	}
 	s.Env = maps.Clone(s.Env)
 	drop := slices.Concat(flagNamesOf(in.Spec.Args), flagNamesOf(text))
-	for _, name := range in.Without { // a flag may be named without its dashes
+	for _, name := range in.Without { // a flag may be given without its dashes
 		delete(s.Env, name)
 		drop = append(drop, "--"+strings.TrimPrefix(name, "--"))
 	}
@@ -70,7 +70,7 @@ func from(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
 	return s, nil
 }
 
-// flagNamesOf are the flags among words, without their values.
+// flagNamesOf returns the flags among words, without their values.
 func flagNamesOf(words []string) []string {
 	var names []string
 	for _, w := range words {
@@ -81,17 +81,18 @@ func flagNamesOf(words []string) []string {
 	return names
 }
 
-// A SpecPatch is a change of a job's specification, as submit and plan take it:
-// the job to begin with, what differs, and what is left out.
+// A SpecPatch is a change of a job's specification in the form that submit and plan
+// accept: the job to start from, the fields that differ, and what is left out.
 type SpecPatch struct {
 	From    slurm.JobID `json:"from"`
 	Spec    job.Spec    `json:"spec"`
 	Without []string    `json:"without,omitempty"`
-	// Changes says in words what differs.
+	// Changes describes the differences in words.
 	Changes []string `json:"changes"`
 }
 
-// patchOf is what makes after of before, or false where a patch cannot say it.
+// patchOf returns the patch from before to after, or false where a patch cannot express
+// it.
 func patchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
 	p := SpecPatch{From: id}
 	b, a, d := reflect.ValueOf(before), reflect.ValueOf(after), reflect.ValueOf(&p.Spec).Elem()
@@ -136,7 +137,7 @@ func patchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
 	return p, true
 }
 
-// flagGroups are words, each flag with its values.
+// flagGroups splits words into flags, each with its values.
 func flagGroups(words []string) [][]string {
 	var groups [][]string
 	for _, w := range words {
@@ -149,7 +150,7 @@ func flagGroups(words []string) [][]string {
 	return groups
 }
 
-// Command is the patch as words for a shell after the program's name.
+// Command returns the patch as shell words, without the program's name.
 func (p SpecPatch) Command() string {
 	words := []string{"submit", "--from", string(p.From)}
 	for _, name := range p.Without {
@@ -166,9 +167,9 @@ func (p SpecPatch) Command() string {
 	return strings.Join(words, " ")
 }
 
-// PatchFor is the change of a failed job's specification that would mend it and
-// that a plan has accepted, or nil where there is none; the error says that this
-// cannot be known at this moment.
+// PatchFor returns a change that would repair a failed job's specification and that a
+// plan has accepted; nil where there is none. The error says that this cannot be known
+// at the moment.
 func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, r report.Report) (*SpecPatch, error) {
 	before, err := SubmittedSpec(ctx, c, cluster, id)
 	switch {
@@ -177,9 +178,9 @@ func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, 
 	case err != nil:
 		return nil, nil //nolint:nilerr // whose specification is not known or not theirs to see is offered none
 	}
-	mended, ok := remedy(c, before, id, r)
+	mended, ok := remedyOf(c, before, id, r)
 	if !ok {
-		mended, ok = otherNodes(c, before, r)
+		mended, ok = withoutFailedNodes(c, before, r)
 	}
 	if !ok {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// SyncIn names a folder here and where it is brought to.
+// SyncIn names a folder on this machine and its destination.
 type SyncIn struct {
 	Dir     string   `json:"dir,omitempty" arg:"" optional:"" help:"folder here; the git worktree around the current folder where left out" zh:"本机目录；省略为当前目录所在的 git 工作树"`
 	To      string   `json:"to,omitempty" placeholder:"DIR" help:"folder on the cluster; below the cluster's sync_to where left out" zh:"集群上的目录；省略为该集群 sync_to 之下"`
@@ -30,7 +30,7 @@ type SyncIn struct {
 	ops.OnCluster
 }
 
-// SyncOut is the difference, and whether it was brought.
+// SyncOut is the difference, and whether the folder was transferred.
 type SyncOut struct {
 	Cluster string     `json:"cluster"`
 	From    string     `json:"from"`
@@ -40,14 +40,16 @@ type SyncOut struct {
 	Deleted []SyncFile `json:"deleted"`
 	Bytes   int64      `json:"bytes"`
 	Same    int        `json:"same"`
-	// LeftOut are links that lead out of the tree, Unfinished whose transfer had broken
-	// off while files were put in place, and Jobs those that wait or run there.
+	// LeftOut lists links that lead out of the folder. Unfinished says who made an
+	// earlier transfer that broke off while it put files in place. Jobs lists the
+	// caller's jobs that wait or run in the destination.
 	LeftOut    []string      `json:"left_out"`
 	Unfinished string        `json:"unfinished,omitempty"`
 	Jobs       []slurm.JobID `json:"jobs_there"`
 	Commit     string        `json:"commit,omitempty"`
 	Brought    bool          `json:"brought"`
-	// digest names the difference; other: it is not the one that was agreed to.
+	// digest identifies the difference. other reports that it is not the difference
+	// that the caller agreed to.
 	digest string
 	other  bool
 }
@@ -56,11 +58,12 @@ type SyncOut struct {
 type SyncFile struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	// EditedThere reports that the file on the cluster is not as it was brought.
+	// EditedThere reports that somebody changed the file on the cluster since it was
+	// transferred.
 	EditedThere bool `json:"edited_there,omitempty"`
 }
 
-// Sync is the operation sync.
+// Sync returns the operation sync.
 func Sync() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "sync", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
@@ -79,49 +82,49 @@ func syncTree(ctx context.Context, c *ops.Call, in SyncIn) (SyncOut, error) {
 	if err != nil {
 		return SyncOut{}, err
 	}
-	b, err := bringing(c, cl, in)
+	b, err := newTransfer(c, cl, in)
 	if err != nil {
 		return SyncOut{}, err
 	}
 	out, err := b.compare(ctx, c)
-	if err != nil || in.DryRun || out.none() && out.Unfinished == "" {
+	if err != nil || in.DryRun || out.unchanged() && out.Unfinished == "" {
 		return out, err
 	}
 	if in.Yes || c.Confirmed {
-		if out, err = b.bring(ctx, c); err != nil || !out.other {
+		if out, err = b.run(ctx, c); err != nil || !out.other {
 			return out, err
 		}
 	}
 	return out, &ops.Error{
-		Code: ops.NotAllowed, Confirm: true, Message: out.would(), Details: out.lines(), Shown: out.digest,
+		Code: ops.NotAllowed, Confirm: true, Message: out.question(), Details: out.lines(), Shown: out.digest,
 		Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
 	}
 }
 
-// A carrier is a cluster that trees can be brought to.
-type carrier interface {
+// A treeReceiver is a cluster that accepts worktrees.
+type treeReceiver interface {
 	ops.Cluster
 	SyncDefaults() (to string, excludes []string)
 	CompareTree(context.Context, *cluster.SourceTree, string) (cluster.TreeDifference, error)
 	BringTree(ctx context.Context, t *cluster.SourceTree, to, by string, of cluster.GitSource) (cluster.TreeDifference, error)
 }
 
-// A bring is the transfer of one folder to a cluster.
-type bring struct {
-	cl       carrier
+// A treeTransfer is the transfer of one folder to a cluster.
+type treeTransfer struct {
+	cl       treeReceiver
 	dir, to  string
 	excludes []string
 }
 
-// bringing resolves what is brought and where to.
-func bringing(c *ops.Call, cl ops.Cluster, in SyncIn) (b bring, err error) {
+// newTransfer resolves which folder is transferred, and to where.
+func newTransfer(c *ops.Call, cl ops.Cluster, in SyncIn) (b treeTransfer, err error) {
 	if s := c.Who.Surface; s != ops.Shell && s != ops.Chat && s != ops.MCP {
 		return b, &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "files of your machine are brought from your machine: in its shell, or by an agent there", ZH: "本机文件只能从本机传输：在其 shell 中，或由那里的智能体执行"}}
 	}
 	if cl.Kind() != "ssh" {
 		return b, ops.InputError("cluster", lang.Text{EN: "cluster %s, of kind %s, is not reached by ssh: its files are this machine's", ZH: "集群 %s（类型 %s）不是通过 ssh 访问：其文件就在本机"}.With(cl.Name(), cl.Kind()), lang.Text{EN: "name a cluster of kind ssh: --cluster NAME", ZH: "请用 --cluster 指定类型为 ssh 的集群"})
 	}
-	if b.cl, err = ops.Capable[carrier](cl, "files"); err != nil {
+	if b.cl, err = ops.Capable[treeReceiver](cl, "files"); err != nil {
 		return b, err
 	}
 	into, excludes := b.cl.SyncDefaults()
@@ -158,7 +161,7 @@ func bringing(c *ops.Call, cl ops.Cluster, in SyncIn) (b bring, err error) {
 	return b, nil
 }
 
-// worktreeAround is the git worktree that dir lies in, or dir itself.
+// worktreeAround returns the git worktree that contains dir, or dir itself.
 func worktreeAround(dir string) string {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
@@ -170,16 +173,16 @@ func worktreeAround(dir string) string {
 	}
 }
 
-// compare says what would be changed there.
-func (b bring) compare(ctx context.Context, c *ops.Call) (SyncOut, error) {
+// compare returns what the transfer would change.
+func (b treeTransfer) compare(ctx context.Context, c *ops.Call) (SyncOut, error) {
 	return b.with(ctx, c, func(t *cluster.SourceTree) (cluster.TreeDifference, bool, error) {
 		d, err := b.cl.CompareTree(ctx, t, b.to)
 		return d, false, err
 	})
 }
 
-// bring brings the tree, as it is now.
-func (b bring) bring(ctx context.Context, c *ops.Call) (SyncOut, error) {
+// run transfers the folder as it is now.
+func (b treeTransfer) run(ctx context.Context, c *ops.Call) (SyncOut, error) {
 	return b.with(ctx, c, func(t *cluster.SourceTree) (cluster.TreeDifference, bool, error) {
 		host, _ := os.Hostname()
 		of, _ := cluster.SourceHere(ctx, b.dir)
@@ -190,7 +193,7 @@ func (b bring) bring(ctx context.Context, c *ops.Call) (SyncOut, error) {
 	})
 }
 
-func (b bring) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTree) (cluster.TreeDifference, bool, error)) (SyncOut, error) {
+func (b treeTransfer) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTree) (cluster.TreeDifference, bool, error)) (SyncOut, error) {
 	defer c.During("sync")()
 	out := SyncOut{Cluster: b.cl.Name(), From: b.dir, To: b.to, Jobs: []slurm.JobID{}, LeftOut: []string{}}
 	t, err := cluster.ReadSourceTree(ctx, b.dir, b.excludes)
@@ -207,12 +210,12 @@ func (b bring) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTre
 	out.Added, out.Changed, out.Deleted = filesOf(d.Added), filesOf(d.Changed), filesOf(d.Deleted)
 	out.Bytes, out.Same, out.Unfinished, out.Brought = d.Bytes, d.Same, d.Unfinished, brought
 	for _, p := range t.Outside {
-		out.LeftOut = append(out.LeftOut, shown(p))
+		out.LeftOut = append(out.LeftOut, printable(p))
 	}
 	if of, ok := cluster.SourceHere(ctx, b.dir); ok {
 		out.Commit = of.Commit
 	}
-	if !out.none() {
+	if !out.unchanged() {
 		jobs, err := b.cl.Jobs(ctx, slurm.Filter{User: c.Who.User})
 		for _, j := range jobs {
 			if err == nil && !j.State.Ended() && (j.WorkDir == b.to || strings.HasPrefix(j.WorkDir, b.to+"/")) {
@@ -226,32 +229,33 @@ func (b bring) with(ctx context.Context, c *ops.Call, do func(*cluster.SourceTre
 func filesOf(all []cluster.TreeChange) []SyncFile {
 	files := []SyncFile{}
 	for _, f := range all {
-		files = append(files, SyncFile{shown(f.Path), f.Bytes, f.EditedThere})
+		files = append(files, SyncFile{printable(f.Path), f.Bytes, f.EditedThere})
 	}
 	return files
 }
 
-// shown is a path as it can be shown: quoted where not all of it prints.
-func shown(p string) string {
+// printable returns a path as it can be printed: quoted where it has other characters.
+func printable(p string) string {
 	if !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(p)
 	}
 	return p
 }
 
-func (o SyncOut) none() bool { return len(o.Added)+len(o.Changed)+len(o.Deleted) == 0 }
+func (o SyncOut) unchanged() bool { return len(o.Added)+len(o.Changed)+len(o.Deleted) == 0 }
 
-// mostShown is how many files of a kind are shown by name.
-const mostShown = 12
+// maxShown is how many files of each kind are shown by name.
+const maxShown = 12
 
-// lines are the difference, a line a file, with what else is to be known of it.
+// lines describes the difference, one line for each file, and what else the reader
+// should know.
 func (o SyncOut) lines() []lang.Text {
 	var all []lang.Text
 	for _, k := range []struct {
 		mark  string
 		files []SyncFile
 	}{{"+", o.Added}, {"~", o.Changed}, {"-", o.Deleted}} {
-		for _, f := range k.files[:min(len(k.files), mostShown)] {
+		for _, f := range k.files[:min(len(k.files), maxShown)] {
 			line := lang.Same(k.mark + " " + f.Path)
 			if k.mark != "-" {
 				line = lang.Same(line.EN + "  " + ops.Bytes(f.Bytes))
@@ -261,7 +265,7 @@ func (o SyncOut) lines() []lang.Text {
 			}
 			all = append(all, line)
 		}
-		if more := len(k.files) - mostShown; more > 0 {
+		if more := len(k.files) - maxShown; more > 0 {
 			all = append(all, lang.Text{EN: "%s and %d more", ZH: "%s 另有 %d 个"}.With(k.mark, more))
 		}
 	}
@@ -269,9 +273,9 @@ func (o SyncOut) lines() []lang.Text {
 		all = append(all, lang.Text{EN: "an earlier sync (%s) broke off while files were put in place; this one finishes it", ZH: "此前的一次 sync（%s）在放置文件时中断；本次会完成它"}.With(o.Unfinished))
 	}
 	if len(o.LeftOut) > 0 {
-		all = append(all, lang.Text{EN: "left out, links that lead out of the folder: %s", ZH: "不传输（指向目录之外的链接）：%s"}.With(strings.Join(o.LeftOut[:min(len(o.LeftOut), mostShown)], ", ")))
+		all = append(all, lang.Text{EN: "left out, links that lead out of the folder: %s", ZH: "不传输（指向目录之外的链接）：%s"}.With(strings.Join(o.LeftOut[:min(len(o.LeftOut), maxShown)], ", ")))
 	}
-	if len(o.Jobs) > 0 && !o.none() {
+	if len(o.Jobs) > 0 && !o.unchanged() {
 		var ids []string
 		for _, id := range o.Jobs {
 			ids = append(ids, string(id))
@@ -281,29 +285,29 @@ func (o SyncOut) lines() []lang.Text {
 	return all
 }
 
-// sums tells the difference in one line.
-func (o SyncOut) sums() lang.Text {
+// summary describes the difference in one line.
+func (o SyncOut) summary() lang.Text {
 	return lang.Text{EN: "%d added, %d changed, %d deleted, %s", ZH: "新增 %d，修改 %d，删除 %d，%s"}.With(len(o.Added), len(o.Changed), len(o.Deleted), ops.Bytes(o.Bytes))
 }
 
-// would is what is asked before it is brought.
-func (o SyncOut) would() lang.Text {
-	would := lang.Text{EN: "this brings %s to %s:%s: %s", ZH: "将把 %s 传到 %s:%s：%s"}.With(o.From, o.Cluster, o.To, o.sums())
+// question says what a yes would transfer.
+func (o SyncOut) question() lang.Text {
+	would := lang.Text{EN: "this brings %s to %s:%s: %s", ZH: "将把 %s 传到 %s:%s：%s"}.With(o.From, o.Cluster, o.To, o.summary())
 	if o.other {
 		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(lang.Said(cluster.ErrDifferenceChanged), would)
 	}
 	return would
 }
 
-// View is the difference.
+// View shows the difference.
 func (o SyncOut) View(l lang.Lang) view.Doc {
 	place := o.Cluster + ":" + o.To
 	d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s is as it is here: %d files", ZH: "%s 与本机一致：%d 个文件"}.With(place, o.Same).In(l)}
 	switch {
 	case o.Brought:
-		d.Title = lang.Text{EN: "brought to %s: %s", ZH: "已传到 %s：%s"}.With(place, o.sums()).In(l)
-	case !o.none():
-		d.Tone, d.Title = view.Plain, lang.Text{EN: "%s differs: %s", ZH: "%s 有差异：%s"}.With(place, o.sums()).In(l)
+		d.Title = lang.Text{EN: "brought to %s: %s", ZH: "已传到 %s：%s"}.With(place, o.summary()).In(l)
+	case !o.unchanged():
+		d.Tone, d.Title = view.Plain, lang.Text{EN: "%s differs: %s", ZH: "%s 有差异：%s"}.With(place, o.summary()).In(l)
 	}
 	var items []string
 	for _, line := range o.lines() {

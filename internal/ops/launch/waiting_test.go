@@ -133,17 +133,17 @@ func TestWhatWasBegunIsKnown(t *testing.T) {
 	cl := c.Clusters["test"]
 	_, err := opstest.Do(t, c, Submit(), append([]string{"--yes", "--idempotency-key", "k"}, opstest.GoodJob...)...)
 	require.NoError(t, err)
-	require.True(t, begun(t.Context(), c, cl, "k", ""))
-	require.False(t, begun(t.Context(), c, cl, "other", ""))
-	require.False(t, begun(t.Context(), c, cl, "", "no such specification"))
+	require.True(t, alreadyBegun(t.Context(), c, cl, "k", ""))
+	require.False(t, alreadyBegun(t.Context(), c, cl, "other", ""))
+	require.False(t, alreadyBegun(t.Context(), c, cl, "", "no such specification"))
 	s.Refuse = &slurm.Error{Kind: slurm.Rejected}
 	_, err = opstest.Do(t, c, Submit(), append([]string{"--yes", "--idempotency-key", "bad"}, opstest.GoodJob...)...)
 	require.Error(t, err)
-	require.False(t, begun(t.Context(), c, cl, "bad", ""), "Slurm has refused it")
+	require.False(t, alreadyBegun(t.Context(), c, cl, "bad", ""), "Slurm has refused it")
 	s.Refuse = errors.New("no answer")
 	_, err = opstest.Do(t, c, Submit(), append([]string{"--yes", "--idempotency-key", "lost"}, opstest.GoodJob...)...)
 	require.Error(t, err)
-	require.True(t, begun(t.Context(), c, cl, "lost", ""))
+	require.True(t, alreadyBegun(t.Context(), c, cl, "lost", ""))
 }
 
 func TestWhatCanBeMendedIsMendedInTheFile(t *testing.T) {
@@ -226,7 +226,7 @@ func TestWhatIsBroughtAndWhereTo(t *testing.T) {
 		if c.Dir = filepath.Join(root, tt.dir); tt.dir == "-" {
 			c.Dir = ""
 		}
-		b, err := bringing(c, &port{Site: opstest.Site{OfKind: "ssh"}, into: tt.into}, tt.in)
+		b, err := newTransfer(c, &port{Site: opstest.Site{OfKind: "ssh"}, into: tt.into}, tt.in)
 		if tt.field != "" {
 			require.Equal(t, tt.field, ops.AsError(err).Field, tt.name)
 			continue
@@ -237,12 +237,12 @@ func TestWhatIsBroughtAndWhereTo(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for _, who := range []ops.Surface{ops.Slack, ops.MCPHTTP, ops.Web} {
 		c.Who.Surface = who
-		_, err := bringing(c, &port{Site: opstest.Site{OfKind: "ssh"}}, SyncIn{})
+		_, err := newTransfer(c, &port{Site: opstest.Site{OfKind: "ssh"}}, SyncIn{})
 		require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, who)
 	}
 	c.Who.Surface = ops.Shell
 	for _, cl := range []ops.Cluster{&port{}, &opstest.Site{OfKind: "ssh"}} {
-		_, err := bringing(c, cl, SyncIn{Dir: root})
+		_, err := newTransfer(c, cl, SyncIn{Dir: root})
 		require.Error(t, err)
 	}
 }
@@ -271,12 +271,12 @@ func TestAJobIsSubmittedWithItsTree(t *testing.T) {
 	o, err := submit("--dry-run", "--yes")
 	require.NoError(t, err)
 	require.Zero(t, p.brings)
-	require.True(t, o.Sync.toCome())
+	require.True(t, o.Sync.pending())
 	require.Contains(t, opstest.Text(t, o, lang.EN), "differs: ")
 	o, err = submit("--yes")
 	require.NoError(t, err)
 	require.Equal(t, 1, p.brings)
-	require.False(t, o.Sync.toCome())
+	require.False(t, o.Sync.pending())
 	require.Contains(t, p.Submitted[0].Script, "cd /lustre/tree/inner")
 	p.there = true
 	_, err = submit()

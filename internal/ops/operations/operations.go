@@ -1,5 +1,5 @@
-// Package operations puts the rows that the rooms of internal/ops hand out
-// together into the one table that every door loops over.
+// Package operations combines the operations of all packages below internal/ops into
+// the one table that every surface uses.
 package operations
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 )
 
-// All is every operation, in the order in which help shows them.
+// All returns every operation, in the order of the help.
 func All() []ops.Op { return all }
 
 var all = compose()
 
-// compose puts the rows of all rooms together. What answers questions about the
-// operations is given them all.
+// compose builds the table. The operation ask receives the whole table, so that it can
+// answer questions about the operations.
 func compose() []ops.Op {
 	var list []ops.Op
 	list = []ops.Op{
@@ -88,7 +88,7 @@ func Lookup(name string) (ops.Op, bool) {
 	return ops.Op{}, false
 }
 
-// Nearest is the operation that word was likely meant to be, or "".
+// Nearest returns the operation that word was probably meant to be, or "".
 func Nearest(word string) string {
 	var names []string
 	for _, o := range All() {

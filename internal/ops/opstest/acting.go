@@ -12,12 +12,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// OwnCLI is real as whoever runs the test, able to act as others.
+// OwnCLI returns the real cluster as the user who runs the test, able to act as others.
 func OwnCLI(t *testing.T, real *slurmtest.Cluster) *cluster.CLI {
 	t.Helper()
 	dir, err := os.MkdirTemp(real.Dir, "helper-")
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // others' processes start what is in it
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // processes of other users start the program in it
 	program := filepath.Join(dir, "megatron-ops")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/megatron-ops/megatron-ops/internal/ops/opstest/asuser").CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -27,7 +27,7 @@ func OwnCLI(t *testing.T, real *slurmtest.Cluster) *cluster.CLI {
 	return cl
 }
 
-// As is real as user.
+// As returns the real cluster as user.
 func As(t *testing.T, real *slurmtest.Cluster, user string) *cluster.CLI {
 	t.Helper()
 	cl, err := OwnCLI(t, real).As(user)

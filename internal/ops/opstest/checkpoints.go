@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SaveAt makes checkpoints in dir, so long ago each, and the tracker of the last.
+// SaveAt creates checkpoints in dir, one for each iteration in ages and of that age,
+// and a tracker file that names last.
 func SaveAt(t *testing.T, dir string, ages map[int]time.Duration, last string) {
 	t.Helper()
 	tracker := filepath.Join(dir, "latest_checkpointed_iteration.txt")

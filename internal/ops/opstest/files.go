@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Write writes a file, and makes the folders that it lies in.
+// Write writes a file and creates its folders.
 func Write(t testing.TB, file, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))

@@ -1,4 +1,4 @@
-// Package opstest holds what the tests of the rooms of internal/ops share: a
+// Package opstest holds what the tests of the packages below internal/ops share: a
 // cluster that answers from a map, and a caller in a shell.
 package opstest
 
@@ -23,34 +23,34 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A Site is a cluster that answers from a map and keeps what is submitted to it.
+// A Site is a cluster that answers from a map and keeps the submissions that it gets.
 type Site struct {
 	KnownJobs map[slurm.JobID]slurm.Job
 	Submitted []slurm.Submission
-	// Refuse is what a submission is refused with.
+	// Refuse is the error of each submission, if it is not nil.
 	Refuse error
-	// Found is the job that a token leads to; empty: none.
+	// Found is the job that Find returns; empty: none.
 	Found slurm.JobID
-	// OfKind is what Kind says, rest where it is empty.
+	// OfKind is the result of Kind; empty means rest.
 	OfKind string
 
 	mu sync.Mutex
 }
 
-// Name is always test.
+// Name returns "test".
 func (s *Site) Name() string { return "test" }
 
-// Kind is the back end's kind.
+// Kind returns the back end's kind.
 func (s *Site) Kind() string { return cmp.Or(s.OfKind, "rest") }
 
-// Put changes a job while others look.
+// Put changes a job while others read it.
 func (s *Site) Put(j slurm.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.KnownJobs[j.ID] = j
 }
 
-// Submit keeps the submission, and answers 4701, 4702 and so on.
+// Submit keeps the submission and returns 4701, 4702 and so on.
 func (s *Site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, error) {
 	if s.Refuse != nil {
 		return "", s.Refuse
@@ -59,7 +59,7 @@ func (s *Site) Submit(_ context.Context, sub slurm.Submission) (slurm.JobID, err
 	return slurm.JobID("470" + string(rune('0'+len(s.Submitted)))), nil
 }
 
-// Job is the job of the map.
+// Job returns the job from the map.
 func (s *Site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	return j, nil
 }
 
-// Jobs are those that pass f.
+// Jobs returns the jobs that match f.
 func (s *Site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	var out []slurm.Job
 	for _, j := range s.KnownJobs {
@@ -89,18 +89,17 @@ func (s *Site) Cancel(_ context.Context, id slurm.JobID) error {
 	return nil
 }
 
-// Find answers s.Found.
+// Find returns s.Found.
 func (s *Site) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
 	return s.Found, s.Found != "", nil
 }
 
-// NewCall is a call of alice's in a shell, on the cluster s, with a store of its
-// own.
+// NewCall returns a call of alice's in a shell, on the cluster s, with its own store.
 func NewCall(t testing.TB, s *Site) *ops.Call {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "state.db")
 	var opened atomic.Pointer[store.Store]
-	open := sync.OnceValues(func() (*store.Store, error) { // most calls keep nothing
+	open := sync.OnceValues(func() (*store.Store, error) { // opened late, because most calls store nothing
 		st, err := store.Open(context.Background(), file)
 		opened.Store(st)
 		return st, err
@@ -119,7 +118,7 @@ func NewCall(t testing.TB, s *Site) *ops.Call {
 	}
 }
 
-// Do carries op out with the words that a person would type after its name.
+// Do runs op with the words that a person would type after its name.
 func Do(t *testing.T, c *ops.Call, op ops.Op, words ...string) (any, error) {
 	t.Helper()
 	in := op.NewIn()
@@ -129,7 +128,7 @@ func Do(t *testing.T, c *ops.Call, op ops.Op, words ...string) (any, error) {
 	return op.Run(t.Context(), c, in)
 }
 
-// GoodJob is a job that the plan finds nothing wrong with, as words.
+// GoodJob is a job without problems in the plan, as words.
 var GoodJob = []string{
 	"--name", "gpt", "--nodes", "2", "--gpu", "h100", "--time", "1:00:00", "--worktree", "/lustre/m", "--",
 	"--num-layers", "24", "--hidden-size", "1024", "--num-attention-heads", "16", "--seq-length", "2048",
@@ -137,7 +136,7 @@ var GoodJob = []string{
 	"--lr", "1e-4", "--tensor-model-parallel-size", "4",
 }
 
-// Text is an answer as a shell shows it.
+// Text returns an answer as a shell shows it.
 func Text(t *testing.T, out any, l lang.Lang) string {
 	t.Helper()
 	var b strings.Builder
@@ -145,7 +144,7 @@ func Text(t *testing.T, out any, l lang.Lang) string {
 	return b.String()
 }
 
-// OnSlurm is a call of alice's on the real Slurm.
+// OnSlurm returns a call of alice's on the real Slurm.
 func OnSlurm(t *testing.T) (*ops.Call, *slurmtest.Cluster) {
 	t.Helper()
 	real := slurmtest.Start(t, slurmtest.Options{})
@@ -154,7 +153,7 @@ func OnSlurm(t *testing.T) (*ops.Call, *slurmtest.Cluster) {
 	return c, real
 }
 
-// Sbatch submits as a user of the real Slurm and answers the job's id.
+// Sbatch submits a job as a user of the real Slurm, and returns its id.
 func Sbatch(t *testing.T, real *slurmtest.Cluster, user string, words ...string) slurm.JobID {
 	t.Helper()
 	out, err := real.RunAs(t.Context(), user, append([]string{"sbatch", "--parsable", "--output=/dev/null"}, words...)...)

@@ -13,14 +13,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// An Answer is what an operation answers in a case that has a name.
+// An Answer is an operation's answer in a named case.
 type Answer struct {
 	Name string
 	Out  any
 }
 
-// Pinned compares answers as a shell shows them, in both languages, and what
-// operations are marked with, with testdata/shown.txt, which update writes anew.
+// Pinned compares answers, as a shell shows them in both languages, and the attributes
+// of operations with testdata/shown.txt. With update it writes that file.
 func Pinned(t *testing.T, update bool, answers []Answer, operations ...ops.Op) {
 	t.Helper()
 	var b strings.Builder

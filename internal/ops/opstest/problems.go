@@ -2,7 +2,7 @@ package opstest
 
 import "github.com/megatron-ops/megatron-ops/knowledge/rules"
 
-// Ids are the rules that problems are of.
+// Ids returns the rules of problems.
 func Ids(ps []rules.Problem) []string {
 	var all []string
 	for _, p := range ps {

@@ -12,22 +12,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A rung is one small job of a ladder.
+// A rung is one small job.
 type rung struct {
 	name string
 	spec job.Spec
 }
 
-// A smoke run does little and writes nothing of the real run's.
+// Bounds of a small job.
 const (
 	smokeIterations = 10
 	smokeLimit      = "00:10:00"
-	smokeLayers     = 2 // a pipeline stage
+	smokeLayers     = 2 // for each pipeline stage
 )
 
-// ladder makes small jobs of s, each with a little more that can break: one GPU,
-// one node, two nodes; never more than s itself has. Image, mounts, environment
-// and data stay as they are.
+// ladder derives small jobs from s, each with a little more that can fail: one GPU, one
+// node, two nodes; never more than s itself has. Image, mounts, environment and data
+// stay the same.
 func ladder(s job.Spec) []rung {
 	full := s.WithDefaults()
 	nodes, gpus := *full.Nodes, *full.GPUsPerNode
@@ -56,21 +56,21 @@ func small(s job.Spec, nodes, gpus int, suffix string) job.Spec {
 		cpus := max(1, *s.CPUsPerTask*gpus / *full.GPUsPerNode)
 		s.CPUsPerTask = &cpus
 	}
-	// What belongs to the real run: its place in a series, its result, its switch.
+	// These settings belong to the real run: its place in a series, its result, its
+	// switch.
 	s.Chain, s.Array, s.Train, s.Every, s.Dependency, s.Begin, s.Signal, s.KillSwitch = nil, "", "", "", "", "", "", ""
 	s.Artifact, s.Retry, s.Nodelist = job.Artifact{}, job.Retry{}, ""
 	no := false
 	s.Requeue = &no
-	// A launcher of one's own may start Megatron all the same: its flags tell.
+	// A custom launcher may start Megatron, too: the flags show it.
 	if launch.Trains(s.WithDefaults()) || megatron.NumberOf(s.Args, "--num-layers", 0) > 0 {
 		s.Args = smallArgs(s.Args, nodes*max(gpus, 1))
 	}
 	return s
 }
 
-// ofTheRun are the flags that a smoke run goes without: they write where the
-// real run writes, load what it has saved, or count what ten iterations cannot
-// reach.
+// ofTheRun holds the flags that a small job leaves out: they write where the real run
+// writes, load what it has saved, or count what ten iterations cannot reach.
 var ofTheRun = []string{
 	"--save", "--load", "--pretrained-checkpoint", "--use-checkpoint-args", "--ckpt-step", "--exit-on-missing-checkpoint", "--save-interval", "--non-persistent-save-interval", "--async-save",
 	"--tensorboard-dir", "--wandb-project", "--wandb-exp-name", "--wandb-save-dir", "--exit-interval", "--exit-duration-in-mins",
@@ -81,9 +81,9 @@ var ofTheRun = []string{
 	"--account-for-loss-in-pipeline-split", "--exit-signal-handler", "--exit-signal",
 }
 
-// smallArgs is the command line for world GPUs: few layers, ten iterations, and
-// the largest part of the layout that fits, in the order in which it is given
-// up: pipeline, context, tensor.
+// smallArgs returns the command line for world GPUs: few layers, ten iterations, and as
+// much of the layout as fits. It reduces pipeline first, then context, then tensor
+// parallelism.
 func smallArgs(args []string, world int) []string {
 	tp, pp := megatron.NumberOf(args, "--tensor-model-parallel-size", 1), megatron.NumberOf(args, "--pipeline-model-parallel-size", 1)
 	cp, ep := megatron.NumberOf(args, "--context-parallel-size", 1), megatron.NumberOf(args, "--expert-model-parallel-size", 1)
@@ -92,7 +92,7 @@ func smallArgs(args []string, world int) []string {
 			*size = smaller(*size)
 		}
 	}
-	// Without a size of its own the experts' tensor parallelism is the layers'.
+	// Without a size of its own, the experts' tensor parallelism is that of the layers.
 	etp := min(tp, megatron.NumberOf(args, "--expert-tensor-parallel-size", tp))
 	for ep > 1 && world%(etp*ep*pp) != 0 {
 		ep = smaller(ep)
@@ -116,7 +116,7 @@ func smallArgs(args []string, world int) []string {
 		}
 	}
 	if strings.HasPrefix(megatron.LastOf(args, "--moe-layer-freq"), "[") || strings.HasPrefix(megatron.LastOf(args, "--moe-layer-freq"), "(") {
-		drop = append(drop, "--moe-layer-freq") // a list as long as the layers were
+		drop = append(drop, "--moe-layer-freq") // a list with one entry for each original layer
 	}
 	micro := megatron.NumberOf(args, "--micro-batch-size", 1)
 	set("--global-batch-size", micro*world/(tp*pp*cp), true)
@@ -126,7 +126,7 @@ func smallArgs(args []string, world int) []string {
 	return append(megatron.WithoutFlags(args, drop), add...)
 }
 
-// smaller is the next smaller divisor of n.
+// smaller returns the next smaller divisor of n.
 func smaller(n int) int {
 	for d := n / 2; d > 1; d-- {
 		if n%d == 0 {
@@ -136,7 +136,7 @@ func smaller(n int) int {
 	return 1
 }
 
-// size says how large a rung is.
+// size describes the size of a rung.
 func (r rung) size() lang.Text {
 	return lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(ops.Counted(*r.spec.Nodes, "node"), ops.Counted(*r.spec.Nodes**r.spec.GPUsPerNode, "GPU"))
 }

@@ -1,4 +1,4 @@
-// Package smoke tries a job in small before the whole of it queues.
+// Package smoke tries a job at small sizes before the whole job queues.
 package smoke
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// In is the job to try in small.
+// In is the job to try.
 type In struct {
 	launch.SpecIn
 	DryRun bool `json:"dry_run,omitempty" name:"dry-run" help:"show the ladder, submit nothing" zh:"只显示各级，不提交"`
 	Yes    bool `json:"yes,omitempty" help:"do not ask before submitting" zh:"不再询问，直接提交"`
 }
 
-// Out is how far up the ladder the job came.
+// Out says which of the small jobs succeeded.
 type Out struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Rungs []Rung `json:"rungs"`
-	// Failed names the first rung that fails; those above it are not tried.
+	// Failed names the first rung that fails; larger ones are not tried.
 	Failed string `json:"failed,omitempty"`
 	DryRun bool   `json:"dry_run,omitempty"`
 }
@@ -44,15 +44,15 @@ type Rung struct {
 	JobID    slurm.JobID `json:"job_id,omitempty"`
 	State    slurm.State `json:"state,omitempty"`
 	ElapsedS int64       `json:"elapsed_s,omitempty"`
-	// Why is what broke, by the diagnosis or the plan.
+	// Why is what went wrong, according to the diagnosis or the plan.
 	Why   string `json:"why,omitempty"`
 	sized lang.Text
 }
 
-// Found reports that a rung failed.
+// Found reports whether a rung failed.
 func (o Out) Found() bool { return o.Failed != "" }
 
-// Smoke is the operation smoke.
+// Smoke returns the operation smoke.
 func Smoke() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "smoke", Effect: ops.Write, Toolset: ops.JobsSet,
@@ -88,7 +88,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 	}
 	for i, r := range rungs {
 		c.Step(i, len(rungs), r.name)
-		one, err := climb(ctx, c, cl, r, func(said string) { c.Step(i, len(rungs), r.name+": "+said) })
+		one, err := runRung(ctx, c, cl, r, func(said string) { c.Step(i, len(rungs), r.name+": "+said) })
 		out.Rungs = append(out.Rungs, one)
 		if err != nil {
 			return out, err
@@ -102,9 +102,9 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 	return out, nil
 }
 
-// climb runs one rung to its end. A rung that is no longer waited for is
-// cancelled: nobody would look at it. How the job does is told.
-func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(string)) (Rung, error) {
+// runRung runs one rung to its end, and reports its state through tell. Where the
+// caller stops waiting, the job is cancelled, because nobody would look at it.
+func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(string)) (Rung, error) {
 	one := Rung{Rung: r.name, Size: r.size().EN, sized: r.size(), Args: append([]string{}, r.spec.Args...)}
 	plan, err := launch.JudgeSpec(c, r.spec)
 	if err != nil {
@@ -137,7 +137,7 @@ func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(s
 			return one, ctx.Err()
 		case <-time.After(ops.PollPause(cl)):
 		}
-		// A question that fails is asked again: the job has a limit of its own.
+		// A failed question is asked again; the job has its own time limit.
 		if j, err := cl.Job(ctx, id); err == nil {
 			one.State, one.ElapsedS = j.State, j.ElapsedS
 			tell(string(j.State) + " " + ops.Duration(j.ElapsedS))
@@ -156,7 +156,7 @@ func climb(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func(s
 	return one, nil
 }
 
-// View is a line a rung, and what the first failure means.
+// View shows one line for each rung, and what the first failure means.
 func (o Out) View(l lang.Lang) view.Doc {
 	d := view.Doc{}
 	switch {
@@ -190,7 +190,7 @@ func (o Out) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// smokeHints say where to look, by the first rung that fails.
+// smokeHints says where to look, by the first rung that fails.
 var smokeHints = map[string]lang.Text{
 	"1 GPU":   {EN: "One GPU alone fails: look at the image, the environment, the data and the arguments, not at the network.", ZH: "单卡即失败：检查镜像、环境、数据与参数，与网络无关。"},
 	"1 node":  {EN: "One node fails where one GPU holds: look at NCCL inside the node (NVLink, /dev/shm), the layout and the memory.", ZH: "单卡通过而单节点失败：检查节点内 NCCL（NVLink、/dev/shm）、并行配置与显存。"},

@@ -1,5 +1,5 @@
-// Asuser is `megatron-ops as-user` and nothing else: what tests let sudo start,
-// built in a moment.
+// Asuser contains only `megatron-ops as-user`, so that tests build it quickly. They
+// start it with sudo.
 package main
 
 import (
