@@ -20,8 +20,7 @@ func (c *Call) OwnHands() bool {
 // actingAs returns cl with the rights of the person who asks, where a server changes
 // something on that person's behalf.
 func (c *Call) actingAs(cl Cluster) (Cluster, error) {
-	proxy := c.Who.Surface == Slack || c.Who.Surface == MCPHTTP || c.Who.Surface == Web || c.Who.Surface == Watcher
-	if !proxy || c.effect == Read || c.effect == "" || c.Who.User == "" || c.Who.User == c.Self {
+	if c.OwnHands() || c.effect == Read || c.effect == "" || c.Who.User == "" {
 		return cl, nil
 	}
 	if c.As == nil {

@@ -100,8 +100,7 @@ func earlierOut(given slurm.Estimate, sooner []cluster.Variant) *EarlierOut {
 // actingFor returns cl with the caller's rights, where the caller is user: what a
 // request may have depends on whose request it is.
 func actingFor(c *ops.Call, cl ops.Cluster, user string) (ops.Cluster, error) {
-	proxy := c.Who.Surface == ops.Slack || c.Who.Surface == ops.MCPHTTP || c.Who.Surface == ops.Web || c.Who.Surface == ops.Watcher
-	if proxy && c.Who.User == user && user != c.Self && c.As != nil {
+	if !c.OwnHands() && c.Who.User == user && c.As != nil {
 		return c.AsOwner(cl, user)
 	}
 	return cl, nil
