@@ -141,17 +141,17 @@ func TestWhatSlurmWouldRefuse(t *testing.T) {
 		{"Invalid qos specification", []slurm.Node{out}, "qos", true},
 	} {
 		cl := &wall{says: &slurm.Error{Kind: slurm.Rejected, Msg: lang.Same(tt.says)}, nodes: tt.nodes}
-		ps := tried(t.Context(), c, cl, job.Spec{}, job.Script{Text: "#!/bin/sh\n"})
+		ps := testOnly(t.Context(), c, cl, job.Spec{}, job.Script{Text: "#!/bin/sh\n"})
 		require.Len(t, ps, 1, tt.says)
 		require.Equal(t, tt.field, ps[0].Field, tt.says)
 		require.Equal(t, tt.final, ps[0].Severity == rules.Error, tt.says)
 		require.NotContains(t, ps[0].Message, "allocation failure: ")
-		require.Empty(t, tried(t.Context(), c, cl, job.Spec{}, job.Script{}), "there is no script yet")
+		require.Empty(t, testOnly(t.Context(), c, cl, job.Spec{}, job.Script{}), "there is no script yet")
 	}
 	for _, err := range []error{nil, errors.New("timeout"), &slurm.Error{Kind: slurm.Unreachable}} {
-		require.Empty(t, tried(t.Context(), c, &wall{says: err}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
+		require.Empty(t, testOnly(t.Context(), c, &wall{says: err}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
 	}
-	require.Empty(t, tried(t.Context(), c, &opstest.Site{}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
+	require.Empty(t, testOnly(t.Context(), c, &opstest.Site{}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
 }
 
 // A partition's own terms: what just meets them is let in.
@@ -175,7 +175,7 @@ func TestWhomAPartitionJustLetsIn(t *testing.T) {
 		{job.Spec{Partition: "other", Account: "b", Nodes: num(1)}, mine, ""},
 	} {
 		r := request{spec: tt.spec.WithDefaults(), lang: lang.EN}
-		r.admitted(allows, tt.mine)
+		r.checkAdmission(allows, tt.mine)
 		require.Equal(t, tt.want, strings.Join(ids(r.ps), " "), "%+v", tt.spec)
 	}
 	for _, tt := range []struct {

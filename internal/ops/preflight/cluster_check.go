@@ -13,17 +13,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// checkFor bounds what is asked about a job before it is submitted: a cluster
-// that does not answer must not keep a person waiting longer.
-const checkFor = 10 * time.Second
+// checkTimeout is how long the checks on the cluster may take before a submission, so
+// that a cluster that does not answer does not keep a person waiting.
+const checkTimeout = 10 * time.Second
 
-// OnCluster adds to ps what stands against the job on the cluster. It looks at the files
-// that the job opens, as far as they can be seen from here, and at what this person may
-// use there; where both find nothing, it asks Slurm itself. A program that is not there
-// stops the job too, unless the launcher finds it by itself. released is s with all its
-// defaults and the release of Megatron-LM that it runs.
+// OnCluster appends to ps the problems that the job would have on the cluster. It
+// checks the files that the job opens, as far as this machine sees them, and what the
+// caller may use there; where these checks find no error, it asks Slurm itself. A
+// missing program is an error too, unless the launcher finds the program by itself.
+// released is s with all its defaults and the release of Megatron-LM that it runs.
 func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job.Spec, sc job.Script, ps []rules.Problem) []rules.Problem {
-	limit := checkFor
+	limit := checkTimeout
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)/2)
 	}
@@ -36,13 +36,13 @@ func OnCluster(ctx context.Context, c *ops.Call, cl ops.Cluster, s, released job
 	}
 	ps = append(ps, rights(ctx, c, cl, full)...)
 	if !rules.Blocking(ps) {
-		ps = append(ps, tried(ctx, c, cl, s, sc)...)
+		ps = append(ps, testOnly(ctx, c, cl, s, sc)...)
 	}
 	return ps
 }
 
-// Stopped is ps, where a program that is not there is an error unless the launcher
-// finds its program by itself. full is the specification with all its defaults.
+// Stopped returns ps with a missing program as an error, unless the launcher finds its
+// program by itself. full is the specification with all its defaults.
 func Stopped(full job.Spec, ps []rules.Problem) []rules.Problem {
 	for i, p := range ps {
 		if p.Rule == "script-exists" && full.Program() != "" {
@@ -52,10 +52,10 @@ func Stopped(full job.Spec, ps []rules.Problem) []rules.Problem {
 	return ps
 }
 
-// tried is why Slurm would not take the job, if it would not. That no nodes can
-// have what it asks for is final only where all nodes are there: Slurm says the
-// same of a job that would wait for those that are drained.
-func tried(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.Script) []rules.Problem {
+// testOnly returns the reason why Slurm would refuse the job, if it would. That no
+// nodes can satisfy the request is an error only where all nodes are in service: Slurm
+// says the same about a job that would wait for drained nodes.
+func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.Script) []rules.Problem {
 	t, ok := cl.(interface {
 		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
 	})
@@ -66,7 +66,7 @@ func tried(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.
 	if !errors.Is(err, slurm.ErrRejected) {
 		return nil
 	}
-	row := circumstance{id: "slurm-refuses", field: refusedField(err.Error()), fix: slurm.FixOf(err)}
+	row := documentRule{id: "slurm-refuses", field: refusedField(err.Error()), fix: slurm.FixOf(err)}
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
 	if sv, ok := cl.(ops.Surveyor); ok && noSuchNodes.Match(err.Error()) {
 		if nodes, err := sv.Nodes(ctx); err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
@@ -79,7 +79,7 @@ func tried(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.
 
 var noSuchNodes = slurm.Rejection{Text: "Requested node configuration is not available"}
 
-// slurmWords is what Slurm itself said.
+// slurmWords returns what Slurm itself says.
 func slurmWords(err error) string {
 	said := err.Error()
 	if e, ok := errors.AsType[*slurm.Error](err); ok {
@@ -88,7 +88,7 @@ func slurmWords(err error) string {
 	return strings.TrimPrefix(said, "allocation failure: ")
 }
 
-// refusedField is the field of the specification that a refusal is about.
+// refusedField returns the specification's field that a refusal is about.
 func refusedField(said string) string {
 	for _, f := range []struct{ word, field string }{
 		{"reservation", "reservation"},

@@ -10,10 +10,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// admitted holds the request against whom and what its partitions let in.
-func (r *request) admitted(allows []slurm.PartitionLimits, mine []slurm.Association) {
+// checkAdmission checks the request against the accounts, QOS and sizes that its
+// partitions admit.
+func (r *request) checkAdmission(allows []slurm.PartitionLimits, mine []slurm.Association) {
 	account := r.account(mine)
-	for _, p := range r.asked(allows) {
+	for _, p := range r.partitionLimits(allows) {
 		if account != "" && len(p.Accounts) > 0 && !slices.Contains(p.Accounts, account) {
 			r.add("partition-account", "partition", phrase("%s takes no jobs of the account %s", "分区 %s 不接受账户 %s 的作业", p.Name, account),
 				phrase("another partition, or one of the accounts %s", "换分区，或使用账户 %s", strings.Join(p.Accounts, ", ")))
@@ -33,13 +34,14 @@ func (r *request) admitted(allows []slurm.PartitionLimits, mine []slurm.Associat
 	}
 }
 
-// asked are the partitions that the request names, as far as they are known.
-func (r *request) asked(all []slurm.PartitionLimits) []slurm.PartitionLimits {
+// partitionLimits returns the limits of those of all partitions that the request names.
+func (r *request) partitionLimits(all []slurm.PartitionLimits) []slurm.PartitionLimits {
 	names := strings.Split(r.spec.Partition, ",")
 	return slices.DeleteFunc(slices.Clone(all), func(p slurm.PartitionLimits) bool { return !slices.Contains(names, p.Name) })
 }
 
-// account is the one that the job would run under, or "" where that is not known.
+// account returns the account that the job would run under, or "" where that is
+// unknown.
 func (r *request) account(mine []slurm.Association) string {
 	if r.spec.Account == "" && len(mine) == 1 {
 		return mine[0].Account
@@ -47,8 +49,8 @@ func (r *request) account(mine []slurm.Association) string {
 	return r.spec.Account
 }
 
-// qos is the one that the job would run under: its own, the account's default,
-// or Slurm's.
+// qos returns the QOS that the job would run under: its own, the account's default, or
+// Slurm's.
 func (r *request) qos(mine []slurm.Association) string {
 	if r.spec.QOS != "" {
 		return r.spec.QOS
@@ -62,8 +64,8 @@ func (r *request) qos(mine []slurm.Association) string {
 	return "normal"
 }
 
-// limits says which limits the request would break, and how much of each is
-// left. A job that only has to wait for its turn is a warning.
+// limits reports the limits that the request would exceed, and how much of each is
+// left. A limit that only makes the job wait for others is a warning.
 func (r *request) limits(all []slurm.Limit, allows []slurm.PartitionLimits) {
 	ask := slurm.ResourceRequest{TRES: map[string]int64{"node": int64(*r.spec.Nodes), "gres/gpu": int64(*r.spec.Nodes) * int64(*r.spec.GPUsPerNode)}}
 	if n := r.spec.CPUsPerTask; n != nil {
@@ -71,7 +73,7 @@ func (r *request) limits(all []slurm.Limit, allows []slurm.PartitionLimits) {
 	}
 	if d, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" {
 		ask.Minutes = int64(d.Minutes())
-	} else if at := r.asked(allows); len(at) == 1 && at[0].DefaultTimeS != nil {
+	} else if at := r.partitionLimits(allows); len(at) == 1 && at[0].DefaultTimeS != nil {
 		ask.Minutes = *at[0].DefaultTimeS / 60
 	}
 	for _, l := range all {
@@ -86,7 +88,7 @@ func (r *request) limits(all []slurm.Limit, allows []slurm.PartitionLimits) {
 		what := strings.TrimSpace(l.Name + " " + l.TRES)
 		message := phrase("%s of %s: %s at most, %s taken, %s left, and the job asks for %s", "%[2]s 的 %[1]s：上限 %[3]s，已用 %[4]s，剩余 %[5]s，而作业需要 %[6]s",
 			what, l.Of, amount(l.Max), amount(l.Used), amount(l.Left()), amount(b.Asked))
-		if strings.HasSuffix(l.Name, "PJ") || strings.HasSuffix(l.Name, "PN") { // of one job alone: nothing of it is ever taken
+		if strings.HasSuffix(l.Name, "PJ") || strings.HasSuffix(l.Name, "PN") { // a limit of a single job: other jobs use nothing of it
 			message = phrase("%s of %s: %s at most, and the job asks for %s", "%[2]s 的 %[1]s：上限 %[3]s，而作业需要 %[4]s", what, l.Of, amount(l.Max), amount(b.Asked))
 		}
 		rule, fix := "limit-waits", phrase("ask for %s or less to start now; otherwise it waits until others end", "减到 %s 以内可立即开始；否则要等其他作业结束", amount(l.Left()))
@@ -107,7 +109,7 @@ func neverFix(b slurm.Breach, most string) lang.Text {
 	return phrase("%s at most, another QOS or account, or ask the operators", "最多 %s；或换 QOS、账户，或联系管理员", most)
 }
 
-// breachField is the field of the specification that a limit is about.
+// breachField returns the specification's field that a limit is about.
 func breachField(b slurm.Breach) string {
 	switch {
 	case strings.Contains(b.Name, "Wall"), strings.Contains(b.Name, "Mins"):

@@ -3,7 +3,6 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -15,19 +14,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// An associator is a cluster that tells what a person may use.
+// An associator is a cluster that tells which accounts and QOS a person may use.
 type associator interface {
 	Associations(ctx context.Context, user string) ([]slurm.Association, error)
 }
 
-// A limiter is a cluster that tells what binds a person's jobs.
+// A limiter is a cluster that tells the limits of a person's jobs.
 type limiter interface {
 	Limits(ctx context.Context, user, account, qos string) ([]slurm.Limit, error)
 }
 
-// rights is what the cluster would not let this person's request have: a
-// partition, account or QOS, a time or node limit, more of a node than there is.
-// What the cluster does not tell in time is not judged.
+// rights returns what the cluster would deny to the caller's request: a partition,
+// account or QOS, a time or node limit, more than a node has. Information that does not
+// arrive in time is not judged.
 func rights(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) []rules.Problem {
 	if cl.Kind() == "local" {
 		return nil
@@ -53,7 +52,7 @@ func rights(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) []rule
 	}
 	asking.Wait()
 	var found []rules.Problem
-	for _, part := range s.Parts() { // each component of a heterogeneous job is a request of its own
+	for _, part := range s.Parts() { // each component of a heterogeneous job is its own request
 		r := request{spec: part, lang: c.Lang}
 		if len(parts) > 0 {
 			r.partition(parts)
@@ -62,7 +61,7 @@ func rights(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) []rule
 		if len(mine) > 0 {
 			r.accounts(mine)
 		}
-		r.admitted(allows, mine)
+		r.checkAdmission(allows, mine)
 		if l, ok := cl.(limiter); ok {
 			if all, err := l.Limits(ctx, c.Who.User, part.Account, r.qos(mine)); err == nil {
 				r.limits(all, allows)
@@ -82,12 +81,13 @@ type request struct {
 }
 
 func (r *request) add(rule, field string, said, fix lang.Text) {
-	r.ps = append(r.ps, circumstance{id: rule, field: field, fix: fix}.problem(said, r.lang))
+	r.ps = append(r.ps, documentRule{id: rule, field: field, fix: fix}.problem(said, r.lang))
 }
 
-// partition holds the request against the partitions that it names. What is too much
-// for one of several, and not for another, is no error: Slurm starts it in the other,
-// unless the site wants it to fit in all, which Slurm itself says.
+// partition checks the request against the partitions that it names. Where the request
+// is too large for one of them and fits another, that is only a warning, because Slurm
+// starts the job in the other one. If the site requires that it fits all, Slurm itself
+// refuses it.
 func (r *request) partition(parts []slurm.Partition) {
 	var names []string
 	for _, p := range parts {
@@ -106,17 +106,17 @@ func (r *request) partition(parts []slurm.Partition) {
 	for _, name := range asked {
 		i := slices.Index(names, name)
 		if i < 0 {
-			r.add("partition-unknown", "partition", lang.Text{EN: name + " is no partition here", ZH: "这里没有分区 " + name},
-				lang.Text{EN: "one of " + strings.Join(names, ", "), ZH: "可用分区：" + strings.Join(names, ", ")})
+			r.add("partition-unknown", "partition", phrase("%s is no partition here", "这里没有分区 %s", name),
+				phrase("one of %s", "可用分区：%s", strings.Join(names, ", ")))
 			continue
 		}
 		p := parts[i]
 		if !p.Up {
-			down := circumstance{id: "partition-down", field: "partition", fix: lang.Text{EN: "another partition", ZH: "换一个分区"}}
-			if p.State == "down" { // sbatch takes the job, which waits for the operators
+			down := documentRule{id: "partition-down", field: "partition", fix: lang.Text{EN: "another partition", ZH: "换一个分区"}}
+			if p.State == "down" { // sbatch accepts the job, which waits until the operators bring the partition up
 				down.severity = rules.Warning
 			}
-			r.ps = append(r.ps, down.problem(lang.Text{EN: name + " is " + p.State, ZH: "分区 " + name + " 状态为 " + p.State}, r.lang))
+			r.ps = append(r.ps, down.problem(phrase("%s is %s", "分区 %s 状态为 %s", name, p.State), r.lang))
 		}
 		found := r.tooMuchFor(p)
 		fits = fits || p.Up && len(found) == 0
@@ -130,30 +130,28 @@ func (r *request) partition(parts []slurm.Partition) {
 	}
 }
 
-// tooMuchFor is what the request asks of a partition beyond what that gives to one job.
+// tooMuchFor returns the parts of the request that exceed what a partition gives to one
+// job.
 func (r *request) tooMuchFor(p slurm.Partition) []rules.Problem {
 	of := request{spec: r.spec, lang: r.lang}
 	if limit, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" && p.TimeLimitS != nil && int64(limit.Seconds()) > *p.TimeLimitS {
-		of.add("partition-time", "time", lang.Text{
-			EN: fmt.Sprintf("%s is over the limit of %s, which is %s", r.spec.Time, p.Name, ops.Duration(*p.TimeLimitS)),
-			ZH: fmt.Sprintf("%s 超过分区 %s 的上限 %s", r.spec.Time, p.Name, ops.Duration(*p.TimeLimitS)),
-		}, lang.Text{EN: "time: " + ops.Duration(*p.TimeLimitS) + " at most, or a chain of jobs", ZH: "time 最多 " + ops.Duration(*p.TimeLimitS) + "，或用作业链"})
+		most := ops.Duration(*p.TimeLimitS)
+		of.add("partition-time", "time", phrase("%s is over the limit of %s, which is %s", "%s 超过分区 %s 的上限 %s", r.spec.Time, p.Name, most),
+			phrase("time: %s at most, or a chain of jobs", "time 最多 %s，或用作业链", most))
 	}
 	most := p.Total
 	if p.MaxNodes > 0 {
 		most = min(most, p.MaxNodes)
 	}
 	if most > 0 && *r.spec.Nodes > most {
-		of.add("partition-nodes", "nodes", lang.Text{
-			EN: fmt.Sprintf("%d nodes are more than %s gives to one job: %d", *r.spec.Nodes, p.Name, most),
-			ZH: fmt.Sprintf("%d 个节点超过分区 %s 单个作业的上限 %d", *r.spec.Nodes, p.Name, most),
-		}, lang.Text{EN: fmt.Sprintf("nodes: %d at most, or another partition", most), ZH: fmt.Sprintf("nodes 最多 %d，或换分区", most)})
+		of.add("partition-nodes", "nodes", phrase("%d nodes are more than %s gives to one job: %d", "%d 个节点超过分区 %s 单个作业的上限 %d", *r.spec.Nodes, p.Name, most),
+			phrase("nodes: %d at most, or another partition", "nodes 最多 %d，或换分区", most))
 	}
 	return of.ps
 }
 
-// FitsPartition refuses a change to what the job's partition gives to nobody:
-// Slurm takes it, and the job waits for ever.
+// FitsPartition refuses a change beyond what the job's partition gives to any job:
+// Slurm would accept it, and the job would wait for ever.
 func FitsPartition(ctx context.Context, cl ops.Cluster, j slurm.Job, u slurm.Update) error {
 	sv, ok := cl.(ops.Surveyor)
 	if !ok || cl.Kind() == "local" || j.State != slurm.Pending {
@@ -182,8 +180,8 @@ func FitsPartition(ctx context.Context, cl ops.Cluster, j slurm.Job, u slurm.Upd
 	return nil
 }
 
-// nodes compares what is asked of a node with the largest that there is. With
-// hint nomultithread a CPU is a core.
+// nodes compares what the request asks of a node with the largest node. With the hint
+// nomultithread, a CPU is a core.
 func (r *request) nodes(all []slurm.Node, threads int) {
 	cpus, gpus := 0, 0
 	for _, n := range all {
@@ -195,14 +193,12 @@ func (r *request) nodes(all []slurm.Node, threads int) {
 		cpus /= threads
 	}
 	if n := r.spec.CPUsPerTask; n != nil && cpus > 0 && *n > cpus {
-		r.add("cpus-over-node", "cpus_per_task", lang.Text{
-			EN: fmt.Sprintf("%d CPUs a task are more than a node has: %d", *n, cpus), ZH: fmt.Sprintf("每个任务 %d 个 CPU 超过单节点的 %d 个", *n, cpus),
-		}, lang.Text{EN: fmt.Sprintf("cpus_per_task: %d at most; with nomultithread only cores count", cpus), ZH: fmt.Sprintf("cpus_per_task 最多 %d；使用 nomultithread 时只计物理核", cpus)})
+		r.add("cpus-over-node", "cpus_per_task", phrase("%d CPUs a task are more than a node has: %d", "每个任务 %d 个 CPU 超过单节点的 %d 个", *n, cpus),
+			phrase("cpus_per_task: %d at most; with nomultithread only cores count", "cpus_per_task 最多 %d；使用 nomultithread 时只计物理核", cpus))
 	}
 	if gpus > 0 && *r.spec.GPUsPerNode > gpus {
-		r.add("gpus-over-node", "gpus_per_node", lang.Text{
-			EN: fmt.Sprintf("%d GPUs a node are more than any has: %d", *r.spec.GPUsPerNode, gpus), ZH: fmt.Sprintf("每节点 %d 张 GPU 超过实际的 %d 张", *r.spec.GPUsPerNode, gpus),
-		}, lang.Text{EN: fmt.Sprintf("gpus_per_node: %d", gpus), ZH: fmt.Sprintf("gpus_per_node: %d", gpus)})
+		r.add("gpus-over-node", "gpus_per_node", phrase("%d GPUs a node are more than any has: %d", "每节点 %d 张 GPU 超过实际的 %d 张", *r.spec.GPUsPerNode, gpus),
+			phrase("gpus_per_node: %d", "gpus_per_node: %d", gpus))
 	}
 }
 
@@ -221,12 +217,12 @@ func (r *request) accounts(mine []slurm.Association) {
 		}
 	}
 	if r.spec.Account != "" && !slices.Contains(accounts, r.spec.Account) {
-		r.add("account-not-yours", "account", lang.Text{EN: "you are not in the account " + r.spec.Account, ZH: "你不在账户 " + r.spec.Account + " 中"},
-			lang.Text{EN: "one of yours: " + strings.Join(accounts, ", "), ZH: "你的账户：" + strings.Join(accounts, ", ")})
+		r.add("account-not-yours", "account", phrase("you are not in the account %s", "你不在账户 %s 中", r.spec.Account),
+			phrase("one of yours: %s", "你的账户：%s", strings.Join(accounts, ", ")))
 		return
 	}
 	if r.spec.QOS != "" && len(qos) > 0 && !slices.Contains(qos, r.spec.QOS) {
-		r.add("qos-not-yours", "qos", lang.Text{EN: "you may not use the QOS " + r.spec.QOS, ZH: "你不能使用 QOS " + r.spec.QOS},
-			lang.Text{EN: "one of yours: " + strings.Join(qos, ", "), ZH: "你可用的 QOS：" + strings.Join(qos, ", ")})
+		r.add("qos-not-yours", "qos", phrase("you may not use the QOS %s", "你不能使用 QOS %s", r.spec.QOS),
+			phrase("one of yours: %s", "你可用的 QOS：%s", strings.Join(qos, ", ")))
 	}
 }

@@ -84,14 +84,14 @@ func TestARequestIsToldWhichLimitItBreaksAndHowMuchIsLeft(t *testing.T) {
 func TestAPartitionSaysWhomItLetsIn(t *testing.T) {
 	cpus := 96
 	r := request{spec: job.Spec{Partition: "big", Account: "research", QOS: "short", CPUsPerTask: &cpus}.WithDefaults()}
-	r.admitted([]slurm.PartitionLimits{
+	r.checkAdmission([]slurm.PartitionLimits{
 		{Name: "big", Accounts: []string{"infra"}, QOS: []string{"normal"}, MinNodes: 4, MaxCPUs: 64},
 		{Name: "other", Accounts: []string{"nobody"}},
 	}, nil)
 	require.Equal(t, []string{"partition-account", "partition-qos", "partition-nodes", "cpus-over-node"}, ids(r.ps))
 
 	r = request{spec: job.Spec{Partition: "big"}.WithDefaults()}
-	r.admitted([]slurm.PartitionLimits{{Name: "big", Accounts: []string{"research"}, QOS: []string{"normal"}}},
+	r.checkAdmission([]slurm.PartitionLimits{{Name: "big", Accounts: []string{"research"}, QOS: []string{"normal"}}},
 		[]slurm.Association{{Account: "research", DefaultQOS: "normal"}})
 	require.Empty(t, r.ps, "one's only account and its default QOS hold where nothing is asked for")
 }

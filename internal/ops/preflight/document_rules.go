@@ -16,12 +16,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
-// launchCircumstances are the documents' rows about the launch that a
-// specification can break: the rendered script keeps them unless the words of a
-// custom launcher or of srun say otherwise.
-var launchCircumstances = []circumstance{
+// launchRules are the documents' rules about the launch that a specification can break.
+// The rendered script follows them unless the words of a custom launcher or of srun do
+// not.
+var launchRules = []documentRule{
 	{id: "one-task-per-node", field: "srun_args", check: func(_ *ops.Call, s job.Spec) lang.Text {
-		if !forks(s) {
+		if !startsWorkers(s) {
 			return lang.Text{}
 		}
 		if n, ok := wholeNumber(s.SrunArgs, "--ntasks-per-node"); ok && n != 1 {
@@ -33,7 +33,7 @@ var launchCircumstances = []circumstance{
 		return lang.Text{}
 	}},
 	{id: "no-bare-torchrun", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
-		if contained(s) || len(s.LauncherArgv) == 0 || s.LauncherArgv[0] != "torchrun" {
+		if inContainer(s) || len(s.LauncherArgv) == 0 || s.LauncherArgv[0] != "torchrun" {
 			return lang.Text{}
 		}
 		return lang.Text{EN: "torchrun is looked up on the PATH of each node", ZH: "torchrun 会在各节点的 PATH 中查找"}
@@ -89,11 +89,11 @@ var launchCircumstances = []circumstance{
 		return lang.Text{}
 	}},
 	{id: "container-sees-venv", field: "container.mounts", check: func(c *ops.Call, s job.Spec) lang.Text {
-		if !contained(s) || s.Launcher != job.UV || !SharesFiles(c, s) {
+		if !inContainer(s) || s.Launcher != job.UV || !SharesFiles(c, s) {
 			return lang.Text{}
 		}
 		if filepath.IsAbs(s.Venv) {
-			if _, seen := s.OnHost(s.Venv); seen || !folderThere(c, s.Venv) {
+			if _, seen := s.OnHost(s.Venv); seen || !seesPath(c, s.Venv) {
 				return lang.Text{}
 			}
 			return phrase("%s is on the host, and no mount shows it in the container at that path", "%s 在主机上，容器内没有挂载到同一路径", s.Venv)
@@ -104,14 +104,14 @@ var launchCircumstances = []circumstance{
 				return phrase("%s lies under another mount in the container, which shows %s", "%s 在容器内被另一个挂载遮住，看到的是 %s", venv, host)
 			}
 		}
-		if folderThere(c, s.Worktree) && !folderThere(c, venv) {
+		if seesPath(c, s.Worktree) && !seesPath(c, venv) {
 			return phrase("there is no %s for the container to see", "没有 %s 可供容器使用", venv)
 		}
 		return lang.Text{}
 	}},
 	{id: "container-image-matches", field: "container.image", check: func(c *ops.Call, s job.Spec) lang.Text {
 		got, ok := pytorchImage(s.Container.Image)
-		if !contained(s) || !ok || !SharesFiles(c, s) || !folderThere(c, s.Worktree) {
+		if !inContainer(s) || !ok || !SharesFiles(c, s) || !seesPath(c, s.Worktree) {
 			return lang.Text{}
 		}
 		var want []string
@@ -136,10 +136,7 @@ var launchCircumstances = []circumstance{
 		if s.CPUsPerTask == nil || have == 0 || *s.CPUsPerTask <= have {
 			return lang.Text{}
 		}
-		return lang.Text{
-			EN: fmt.Sprintf("%d CPUs a task, and a node has %d %s", *s.CPUsPerTask, have, unit.EN),
-			ZH: fmt.Sprintf("每个任务 %d 个 CPU，而单节点只有 %d 个%s", *s.CPUsPerTask, have, unit.ZH),
-		}
+		return lang.Text{EN: "%d CPUs a task, and a node has %d %s", ZH: "每个任务 %d 个 CPU，而单节点只有 %d 个%s"}.With(*s.CPUsPerTask, have, unit)
 	}},
 	{id: "own-script-agrees", field: "args", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		if v, given := lastValue(s.Args, "--world-size", "--world_size"); given {
@@ -155,12 +152,14 @@ var launchCircumstances = []circumstance{
 	}},
 }
 
+// phrase formats a text in both languages with the same values.
 func phrase(en, zh string, args ...any) lang.Text {
 	return lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)}
 }
 
-// forks reports whether the job's launcher starts a process for each GPU itself.
-func forks(s job.Spec) bool {
+// startsWorkers reports whether the job's launcher itself starts a process for each
+// GPU.
+func startsWorkers(s job.Spec) bool {
 	if s.Launcher != job.Custom {
 		return true
 	}
@@ -168,25 +167,25 @@ func forks(s job.Spec) bool {
 	return slices.ContainsFunc([]string{"torchrun", "torch.distributed", "accelerate", "deepspeed"}, func(w string) bool { return strings.Contains(words, w) })
 }
 
-// wholeNumber is the whole number that the last of the flags has among words.
+// wholeNumber returns the whole number of the last of the flags among words.
 func wholeNumber(words []string, flags ...string) (int, bool) {
 	v, _ := lastValue(words, flags...)
 	n, err := strconv.Atoi(v)
 	return n, err == nil
 }
 
-// folderThere reports whether a file is here and may be looked at.
-func folderThere(c *ops.Call, p string) bool {
-	return (c.MayRead == nil || c.MayRead(p) == nil) && there(p)
+// seesPath reports whether a path exists here and the caller may look at it.
+func seesPath(c *ops.Call, p string) bool {
+	return (c.MayRead == nil || c.MayRead(p) == nil) && pathExists(p)
 }
 
-func there(p string) bool {
+func pathExists(p string) bool {
 	_, err := os.Stat(p)
 	return err == nil
 }
 
-// pytorchImage is the tag of one of NVIDIA's PyTorch images, under the names
-// that docker, pyxis and the others have for it.
+// pytorchImage returns the tag of one of NVIDIA's PyTorch images, also in the spelling
+// of pyxis.
 func pytorchImage(image string) (tag string, ok bool) {
 	image = strings.ReplaceAll(strings.TrimPrefix(image, "docker://"), "#", "/")
 	if !strings.HasPrefix(image, "nvcr.io/nvidia/pytorch:") {
@@ -195,9 +194,9 @@ func pytorchImage(image string) (tag string, ok bool) {
 	return image[strings.LastIndexByte(image, ':')+1:], true
 }
 
-// asWritten is what the documents' rows say of somebody's own script, read by
-// lint: the rule of lint that holds each row, and the field that the row is about.
-var asWritten = map[string]struct{ row, field string }{
+// lintRows maps a rule of lint to the documents' rule that it checks in a script, and
+// the field that the rule is about.
+var lintRows = map[string]struct{ row, field string }{
 	"no-worktree-cd":           {"worktree-shared", "worktree"},
 	"tasks-per-node":           {"one-task-per-node", "nodes"},
 	"bare-torchrun":            {"no-bare-torchrun", "launcher"},
@@ -210,17 +209,17 @@ var asWritten = map[string]struct{ row, field string }{
 	"container-mount-missing":  {"container-sees-venv", "container.mounts"},
 }
 
-// Written judges a script by the documents' rows, line by line.
+// Written judges a script by the documents' rules, line by line.
 func Written(c *ops.Call, name string, text []byte) []rules.Problem {
 	var ps []rules.Problem
 	for _, f := range lint.CheckIn(name, text, c.Lang) {
-		to, ok := asWritten[f.Rule]
+		to, ok := lintRows[f.Rule]
 		if !ok {
 			continue
 		}
 		line := phrase("line %d: %s", "第 %d 行：%s", f.Line, f.Message)
 		fix := lang.Text{EN: f.Fix, ZH: f.Fix}
-		ps = append(ps, circumstance{id: to.row, field: to.field, severity: f.Severity, fix: fix}.problem(line, c.Lang))
+		ps = append(ps, documentRule{id: to.row, field: to.field, severity: f.Severity, fix: fix}.problem(line, c.Lang))
 	}
 	return ps
 }

@@ -26,10 +26,10 @@ func write(t *testing.T, file, text string) {
 // Whatever plan reports can be looked up.
 func TestEveryRowThatPlanReportsIsExplained(t *testing.T) {
 	reported := map[string]bool{}
-	for _, r := range circumstances() {
+	for _, r := range documentRules() {
 		reported[r.id] = true
 	}
-	for _, to := range asWritten {
+	for _, to := range lintRows {
 		reported[to.row] = true
 	}
 	added := regexp.MustCompile(`\b[fr]\.add\("([a-z-]+)"|rule, fix :?= "([a-z-]+)"`)
@@ -133,15 +133,15 @@ func TestTheImagesCUDANeedsADriver(t *testing.T) {
 		c := opstest.NewCall(t, &opstest.Site{})
 		c.Sites = func(string) job.Site { return job.Site{Driver: tt.driver} }
 		s := job.Spec{Worktree: "/w", Container: job.Container{Image: tt.image}}.WithDefaults()
-		found := slices.IndexFunc(circumstances(), func(r circumstance) bool { return r.id == "image-driver" })
-		said := circumstances()[found].check(c, s)
+		found := slices.IndexFunc(documentRules(), func(r documentRule) bool { return r.id == "image-driver" })
+		said := documentRules()[found].check(c, s)
 		if tt.says == "" {
 			require.Empty(t, said, tt.image)
 			continue
 		}
 		require.Contains(t, said.EN, tt.says)
 		require.Equal(t, lang.ZH, lang.Of(said.ZH))
-		p := circumstances()[found].problem(said, lang.EN)
+		p := documentRules()[found].problem(said, lang.EN)
 		require.Equal(t, rules.Warning, p.Severity)
 		require.Contains(t, p.Source, "cuda-compatibility")
 	}

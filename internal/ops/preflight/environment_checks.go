@@ -13,27 +13,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// rank says that root looks: what root may read and write says nothing of what
-// the job's user may.
-func (f *fileCheck) rank() {
+// noteRoot adds a note where root runs the check: what root may read and write says
+// nothing about what the job's user may.
+func (f *fileCheck) noteRoot() {
 	if os.Geteuid() == 0 {
 		f.add("looked-as-root", rules.Note, "check_files", lang.Text{EN: "you are root, whom no permission and no quota stops: what the job's user may do is not known", ZH: "当前是 root，权限与配额对其无效：作业用户实际能做什么无法得知"},
 			lang.Text{EN: "run it as the job's user", ZH: "以作业用户的身份运行"})
 	}
 }
 
-// environment checks the worktree's file system, uv, and the virtual
-// environment with its extras.
+// environment checks the worktree's file system, uv, and the virtual environment with
+// its extras.
 func (f *fileCheck) environment() {
 	tree := f.spec.Worktree
-	if tree == "" || f.may != nil && f.may(tree) != nil || !there(tree) {
-		return // told already
+	if tree == "" || f.may != nil && f.may(tree) != nil || !pathExists(tree) {
+		return // reported elsewhere
 	}
-	if !nodeLocal(tree) && !f.everywhere(tree) {
+	if !nodeLocal(tree) && !f.seenByAllNodes(tree) {
 		f.add("worktree-shared", rules.Warning, "worktree", phrase("%s lies on a file system of this machine alone, and %d nodes must see it", "%s 位于仅本机可见的文件系统，而 %d 个节点都要访问它", tree, *f.spec.Nodes),
 			lang.Text{EN: "a path on NFS, Lustre or another shared file system; name it under shared in the site's profile where every node does see it", ZH: "放在 NFS、Lustre 等共享文件系统上；若各节点确实可见，请写入站点配置的 shared"})
 	}
-	if f.spec.Launcher != job.UV || contained(f.spec) {
+	if f.spec.Launcher != job.UV || inContainer(f.spec) {
 		return
 	}
 	if _, err := exec.LookPath("uv"); err != nil {
@@ -44,17 +44,17 @@ func (f *fileCheck) environment() {
 	if !filepath.IsAbs(venv) {
 		venv = filepath.Join(tree, venv)
 	}
-	if (f.may == nil || f.may(venv) == nil) && there(venv) {
-		f.synced(tree, venv)
+	if (f.may == nil || f.may(venv) == nil) && pathExists(venv) {
+		f.checkVenv(tree, venv)
 	}
 }
 
-// synced checks that a virtual environment is whole and has the worktree's
-// extras for training.
-func (f *fileCheck) synced(tree, venv string) {
+// checkVenv checks that a virtual environment is complete and has the worktree's extras
+// for training.
+func (f *fileCheck) checkVenv(tree, venv string) {
 	sync := lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"}
 	packages, _ := filepath.Glob(filepath.Join(venv, "lib", "python3*", "site-packages"))
-	if len(packages) == 0 || !there(filepath.Join(venv, "bin", "python")) {
+	if len(packages) == 0 || !pathExists(filepath.Join(venv, "bin", "python")) {
 		f.add("environment-synced", rules.Warning, "venv", phrase("%s is not a whole virtual environment: it has no interpreter or no packages", "%s 不是完整的虚拟环境：缺少解释器或软件包", venv), sync)
 		return
 	}
@@ -73,7 +73,7 @@ func (f *fileCheck) synced(tree, venv string) {
 	f.add("environment-synced", rules.Warning, "venv", phrase("%s lacks %d packages of the extras training and dev, such as %s", "%s 缺少 training、dev 附加依赖中的 %d 个包，例如 %s", venv, len(missing), names), sync)
 }
 
-// distributions are the names of what is installed in a folder of packages.
+// distributions returns the names of the distributions that are installed in a folder.
 func distributions(dir string) map[string]bool {
 	have := map[string]bool{}
 	folder, err := os.Open(dir)
@@ -92,7 +92,7 @@ func distributions(dir string) map[string]bool {
 	return have
 }
 
-// distribution is a package's name as PEP 503 compares it.
+// distribution returns a package's name as PEP 503 compares it.
 func distribution(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(name))
 }
@@ -102,8 +102,8 @@ var (
 	requirement = lazy.New(`["']([A-Za-z0-9][A-Za-z0-9._-]*)([^"']*)["']`)
 )
 
-// extras are the packages that a pyproject.toml lists under the named optional
-// dependencies, less those that depend on the platform.
+// extras returns the packages that a pyproject.toml lists under the named optional
+// dependencies, except those that depend on the platform.
 func extras(file string, named ...string) []string {
 	b, err := readHead(file, 1<<20)
 	if err != nil {

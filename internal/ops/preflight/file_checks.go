@@ -23,40 +23,40 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A fileCheck looks at what a job will open, from here, as this person, with
-// bounded reads. Paths inside of a container are translated through its mounts;
-// a path of the image itself cannot be seen and is not judged.
+// A fileCheck looks at the files that a job will open, from this machine, as this
+// person, with bounded reads. It translates paths inside of a container through the
+// mounts. A path of the image itself cannot be seen and is not judged.
 type fileCheck struct {
 	spec job.Spec
 	args *megatron.Config
 	lang lang.Lang
-	// shared are folders that the site says every node sees; apart reports that
-	// the job's nodes are other machines than this one.
+	// shared are folders that every node sees, according to the site. apart reports
+	// that the job's nodes are other machines than this one.
 	shared []string
 	apart  bool
 	quotas func(dir string) []slurm.Quota
-	may    func(path string) error // what an agent may look at; nil: everything
-	// unseen are the paths that may does not let be looked at.
+	may    func(path string) error // refuses what an agent may not look at; nil: nothing
+	// unseen holds the paths that may refuses.
 	unseen []string
 	ps     []rules.Problem
 }
 
-// argsOf is what Megatron would make of the job's arguments.
+// argsOf returns the job's arguments as Megatron would read them.
 func argsOf(s job.Spec) *megatron.Config {
 	args, _ := megatron.Parse(s.Run())
 	return args.Effective()
 }
 
-// checkFiles is what is wrong with the files of s.
+// checkFiles returns the problems with the files of s.
 func checkFiles(ctx context.Context, c *ops.Call, s job.Spec) []rules.Problem {
 	f := fileCheck{
 		spec: s, args: argsOf(s), lang: c.Lang, may: c.MayRead, shared: c.SiteOf(s).Shared, apart: *s.Nodes > 1 && !oneHost(c, s),
 		quotas: func(dir string) []slurm.Quota {
-			qs, _ := cluster.Quotas(ctx, dir) // a server that does not answer tells of none
+			qs, _ := cluster.Quotas(ctx, dir) // on an error the quotas are unknown
 			return qs
 		},
 	}
-	f.rank()
+	f.noteRoot()
 	f.environment()
 	f.data()
 	f.tokenizer()
@@ -71,20 +71,20 @@ func checkFiles(ctx context.Context, c *ops.Call, s job.Spec) []rules.Problem {
 	}
 	if n := len(f.unseen); n > 0 {
 		f.add("files-not-looked-at", rules.Note, "check_files", lang.Text{
-			EN: fmt.Sprintf("%s outside of the folders that this server may read was not looked at, such as %s", ops.Counted(n, "path").EN, f.unseen[0]),
-			ZH: fmt.Sprintf("有 %d 个路径不在本服务器可读的目录内，未做检查，例如 %s", n, f.unseen[0]),
-		}, lang.Text{EN: "megatron-ops plan --check-files in a shell looks at all of them", ZH: "在 shell 中运行 megatron-ops plan --check-files 可检查全部路径"})
+			EN: "%s outside of the folders that this server may read was not looked at, such as %s", ZH: "有 %s不在本服务器可读的目录内，未做检查，例如 %s",
+		}.With(ops.Counted(n, "path"), f.unseen[0]),
+			lang.Text{EN: "megatron-ops plan --check-files in a shell looks at all of them", ZH: "在 shell 中运行 megatron-ops plan --check-files 可检查全部路径"})
 	}
 	return f.ps
 }
 
 func (f *fileCheck) add(rule string, sev rules.Severity, field string, said, fix lang.Text) {
-	f.ps = append(f.ps, circumstance{id: rule, severity: sev, field: field, fix: fix}.problem(said, f.lang))
+	f.ps = append(f.ps, documentRule{id: rule, severity: sev, field: field, fix: fix}.problem(said, f.lang))
 }
 
-// here is where the job's path p lies on this machine; ok is false for one that
-// only the image has.
-func (f *fileCheck) here(p string) (host string, ok bool) {
+// hostPath returns the job's path p on this machine; ok is false for a path that only
+// the image has.
+func (f *fileCheck) hostPath(p string) (host string, ok bool) {
 	host, ok = f.spec.OnHost(p)
 	if ok && f.may != nil && f.may(host) != nil {
 		if !slices.Contains(f.unseen, host) {
@@ -95,10 +95,10 @@ func (f *fileCheck) here(p string) (host string, ok bool) {
 	return host, ok
 }
 
-// exists reports whether the job's path is there; seen is false where this
-// machine cannot tell.
+// exists reports whether the job's path exists; seen is false where this machine cannot
+// tell.
 func (f *fileCheck) exists(p string) (st os.FileInfo, there, seen bool) {
-	host, ok := f.here(p)
+	host, ok := f.hostPath(p)
 	if !ok {
 		return nil, false, false
 	}
@@ -109,7 +109,7 @@ func (f *fileCheck) exists(p string) (st os.FileInfo, there, seen bool) {
 	return st, err == nil, true
 }
 
-// data checks the .bin and .idx of every dataset, and the blend's weights.
+// data checks the .bin and .idx of every dataset, and the weights of the blend.
 func (f *fileCheck) data() {
 	for _, blend := range []struct {
 		flag  string
@@ -140,9 +140,8 @@ func (f *fileCheck) weighted(flag string, words []string) (prefixes []string) {
 			continue
 		}
 		if n, err := strconv.ParseFloat(w, 64); err != nil || n < 0 {
-			f.add("data-blend", rules.Error, flag, lang.Text{
-				EN: fmt.Sprintf("%q stands where a weight must: weights and prefixes alternate", w), ZH: fmt.Sprintf("%q 处应为权重：权重与前缀交替出现", w),
-			}, lang.Text{EN: flag + " WEIGHT PREFIX WEIGHT PREFIX …", ZH: flag + " 权重 前缀 权重 前缀 …"})
+			f.add("data-blend", rules.Error, flag, phrase("%q stands where a weight must: weights and prefixes alternate", "%q 处应为权重：权重与前缀交替出现", w),
+				phrase("%s WEIGHT PREFIX WEIGHT PREFIX …", "%s 权重 前缀 权重 前缀 …", flag))
 		}
 	}
 	if len(words)%2 == 1 {
@@ -152,7 +151,7 @@ func (f *fileCheck) weighted(flag string, words []string) (prefixes []string) {
 	return prefixes
 }
 
-// indexMagic begins every .idx (megatron/core/datasets/indexed_dataset.py:54).
+// indexMagic is how every .idx begins (megatron/core/datasets/indexed_dataset.py:54).
 var indexMagic = []byte("MMIDIDX\x00\x00")
 
 func (f *fileCheck) dataset(flag, prefix string) {
@@ -160,7 +159,7 @@ func (f *fileCheck) dataset(flag, prefix string) {
 		st, there, seen := f.exists(prefix + ext)
 		switch {
 		case !seen:
-			f.unmounted(flag, prefix, ext)
+			f.addUnmounted(flag, prefix, ext)
 			return
 		case !there:
 			f.add("data-missing", rules.Error, flag, lang.Text{EN: prefix + ext + " is not there", ZH: prefix + ext + " 不存在"},
@@ -171,7 +170,7 @@ func (f *fileCheck) dataset(flag, prefix string) {
 			return
 		}
 	}
-	host, _ := f.here(prefix + ".idx")
+	host, _ := f.hostPath(prefix + ".idx")
 	file, err := os.Open(host)
 	if err != nil {
 		f.add("data-unreadable", rules.Error, flag, lang.Text{EN: prefix + ".idx cannot be read: " + err.Error(), ZH: prefix + ".idx 无法读取：" + err.Error()}, lang.Text{})
@@ -190,20 +189,20 @@ func (f *fileCheck) tokenizer() {
 		{"--vocab-file", f.args.VocabFile.V}, {"--merge-file", f.args.MergeFile.V}, {"--tokenizer-model", f.args.TokenizerModel.V},
 	} {
 		flag, p := file.flag, file.path
-		// A tokenizer model may also be a name on a hub, such as "org/model".
+		// --tokenizer-model may also be a name on a hub, such as "org/model".
 		if p == "" || flag == "--tokenizer-model" && !path.IsAbs(p) && !strings.HasPrefix(p, ".") {
 			continue
 		}
 		switch _, there, seen := f.exists(p); {
 		case !seen:
-			f.unmounted(flag, p, "")
+			f.addUnmounted(flag, p, "")
 		case !there:
 			f.add("tokenizer-missing", rules.Error, flag, lang.Text{EN: p + " is not there", ZH: p + " 不存在"}, lang.Text{EN: "a path that every node sees", ZH: "改成所有节点可见的路径"})
 		}
 	}
 }
 
-// tracker names the last complete checkpoint of a folder
+// tracker is the file that names the last complete checkpoint of a folder
 // (megatron/training/checkpointing.py, get_checkpoint_tracker_filename).
 const tracker = "latest_checkpointed_iteration.txt"
 
@@ -213,17 +212,17 @@ func (f *fileCheck) load() {
 		return
 	}
 	if _, there, seen := f.exists(dir); !seen {
-		f.unmounted("--load", dir, "")
+		f.addUnmounted("--load", dir, "")
 		return
 	} else if !there {
 		if dir == f.args.Save.V {
-			return // the first part of a run that resumes from where it saves
+			return // the first job of a run that resumes from where it saves
 		}
 		f.add("load-missing", rules.Warning, "--load", lang.Text{EN: dir + " is not there: training starts from iteration 0", ZH: dir + " 不存在：训练将从第 0 次迭代开始"},
 			lang.Text{EN: "check the path; --exit-on-missing-checkpoint makes that an error", ZH: "检查路径；--exit-on-missing-checkpoint 可将其变为错误"})
 		return
 	}
-	host, ok := f.here(path.Join(dir, tracker))
+	host, ok := f.hostPath(path.Join(dir, tracker))
 	if !ok {
 		return
 	}
@@ -239,7 +238,7 @@ func (f *fileCheck) load() {
 	if n, err := strconv.Atoi(word); err == nil {
 		folder = fmt.Sprintf("iter_%07d", n)
 	} else if word != "release" {
-		f.add("load-tracker", rules.Error, "--load", lang.Text{EN: fmt.Sprintf("%s holds %q, not an iteration", tracker, word), ZH: fmt.Sprintf("%s 的内容是 %q，不是迭代号", tracker, word)},
+		f.add("load-tracker", rules.Error, "--load", phrase("%s holds %q, not an iteration", "%s 的内容是 %q，不是迭代号", tracker, word),
 			lang.Text{EN: "write the number of the last complete iteration into it", ZH: "写入最后一个完整检查点的迭代号"})
 		return
 	}
@@ -262,17 +261,17 @@ func (f *fileCheck) load() {
 	}
 }
 
-// complete reports whether a checkpoint was written to its end: the distributed
-// formats write their metadata last, the old one has a folder for each rank.
+// complete reports whether a checkpoint was written to its end. The distributed formats
+// write their metadata last; the old format has a folder for each rank.
 func (f *fileCheck) complete(dir string) bool {
-	host, _ := f.here(dir)
+	host, _ := f.hostPath(dir)
 	old, _ := fs.Glob(os.DirFS(host), "mp_rank_*")
-	return len(old) > 0 || there(filepath.Join(host, "metadata.json")) || there(filepath.Join(host, ".metadata"))
+	return len(old) > 0 || pathExists(filepath.Join(host, "metadata.json")) || pathExists(filepath.Join(host, ".metadata"))
 }
 
-// newest is the newest complete iteration's folder, or "".
+// newest returns the folder of the newest complete iteration, or "".
 func (f *fileCheck) newest(dir string) string {
-	host, _ := f.here(dir)
+	host, _ := f.hostPath(dir)
 	found, _ := fs.Glob(os.DirFS(host), "iter_???????")
 	for _, name := range slices.Backward(found) {
 		if f.complete(path.Join(dir, name)) {
@@ -282,11 +281,10 @@ func (f *fileCheck) newest(dir string) string {
 	return ""
 }
 
-// format compares what a checkpoint is with what the flags expect: the
-// distributed formats have a metadata.json or .metadata, the old one mp_rank
-// folders.
+// format compares a checkpoint's format with what the flags expect. The distributed
+// formats have a metadata.json or .metadata, the old format has mp_rank folders.
 func (f *fileCheck) format(dir string) {
-	host, _ := f.here(dir)
+	host, _ := f.hostPath(dir)
 	old, _ := fs.Glob(os.DirFS(host), "mp_rank_*")
 	_, err := os.Stat(filepath.Join(host, "metadata.json"))
 	switch {

@@ -225,7 +225,7 @@ func TestTheEnvironmentOfAJob(t *testing.T) {
 		f.environment()
 		t.Setenv("PATH", dir)
 		want := tt.want
-		if want == "worktree-shared" && (nodeLocal(tt.spec.Worktree) || f.everywhere(tt.spec.Worktree)) {
+		if want == "worktree-shared" && (nodeLocal(tt.spec.Worktree) || f.seenByAllNodes(tt.spec.Worktree)) {
 			want = "" // the folder of the tests is told of otherwise
 		}
 		require.Equal(t, want, strings.Join(ids(f.ps), " "), name)
@@ -243,7 +243,7 @@ func TestFoldersThatEveryNodeSees(t *testing.T) {
 		{false, nil, true}, {true, nil, false}, {true, []string{dir}, true}, {true, []string{filepath.Dir(dir) + "/"}, true}, {true, []string{dir + "x", dir[:len(dir)-1]}, false},
 	} {
 		f := fileCheck{apart: tt.apart, shared: tt.shared}
-		require.Equal(t, tt.want, f.everywhere(dir), tt)
+		require.Equal(t, tt.want, f.seenByAllNodes(dir), tt)
 	}
 }
 

@@ -23,8 +23,8 @@ func (f *fileCheck) save() {
 		return
 	}
 	f.sharedOutput("--save", dir)
-	host, _ := f.here(dir)
-	at := existing(host)
+	host, _ := f.hostPath(dir)
+	at := nearestExisting(host)
 	var st unix.Statfs_t
 	if unix.Statfs(at, &st) != nil {
 		return
@@ -34,10 +34,9 @@ func (f *fileCheck) save() {
 	params, _ := f.args.Shape().Params()
 	need := params * 14
 	if need > 0 && free < 2*need {
-		f.add("save-space", rules.Warning, "--save", lang.Text{
-			EN: fmt.Sprintf("%.0f GiB are free at %s, and one checkpoint takes about %.0f GiB", free/(1<<30), dir, need/(1<<30)),
-			ZH: fmt.Sprintf("%s 剩余 %.0f GiB，而一个检查点约需 %.0f GiB", dir, free/(1<<30), need/(1<<30)),
-		}, lang.Text{EN: "another file system, or keep fewer checkpoints", ZH: "换一个文件系统，或减少保留的检查点"})
+		f.add("save-space", rules.Warning, "--save",
+			phrase("%.0[2]f GiB are free at %[1]s, and one checkpoint takes about %.0[3]f GiB", "%[1]s 剩余 %.0[2]f GiB，而一个检查点约需 %.0[3]f GiB", dir, free/(1<<30), need/(1<<30)),
+			lang.Text{EN: "another file system, or keep fewer checkpoints", ZH: "换一个文件系统，或减少保留的检查点"})
 	}
 	for _, q := range f.quotas(at) {
 		if left := float64(q.Left()); need > 0 && left < 2*need {
@@ -50,30 +49,30 @@ func (f *fileCheck) save() {
 	}
 }
 
-// sharedOutput checks that what every node writes or reads again lies where all
-// of them see it.
+// sharedOutput checks that all nodes see a folder that every node writes to or reads
+// again.
 func (f *fileCheck) sharedOutput(flag, dir string) {
-	host, ok := f.here(dir)
-	if !ok || nodeLocal(host) || f.everywhere(existing(host)) {
+	host, ok := f.hostPath(dir)
+	if !ok || nodeLocal(host) || f.seenByAllNodes(nearestExisting(host)) {
 		return
 	}
 	f.add("outputs-shared", rules.Warning, flag, phrase("%s lies on a file system of this machine alone", "%s 位于仅本机可见的文件系统", host),
 		lang.Text{EN: "a folder on NFS, Lustre or the like", ZH: "改用 NFS、Lustre 等共享存储上的目录"})
 }
 
-// everywhere reports whether all nodes see dir, as far as this machine can tell:
-// by the kind of its file system, or by the site's word.
-func (f *fileCheck) everywhere(dir string) bool {
+// seenByAllNodes reports whether all nodes see dir, as far as this machine can tell: by
+// the kind of its file system, or because the site says so.
+func (f *fileCheck) seenByAllNodes(dir string) bool {
 	return !f.apart || store.OnNetworkFS(dir) || slices.ContainsFunc(f.shared, func(root string) bool {
 		return dir == root || strings.HasPrefix(dir, strings.TrimSuffix(root, "/")+"/")
 	})
 }
 
-// unmounted tells of a path that the job names as the host does, and that no
-// mount shows the container under that name.
-func (f *fileCheck) unmounted(flag, p, ext string) {
-	if _, mounted := f.spec.OnHost(p); mounted || !path.IsAbs(p) || f.may != nil && f.may(p+ext) != nil || !there(p+ext) {
-		return // this machine does not have it either: it may be the image's
+// addUnmounted reports a path that exists on the host but that no mount shows in the
+// container under the same name.
+func (f *fileCheck) addUnmounted(flag, p, ext string) {
+	if _, mounted := f.spec.OnHost(p); mounted || !path.IsAbs(p) || f.may != nil && f.may(p+ext) != nil || !pathExists(p+ext) {
+		return // this machine does not have it either, so it may be in the image
 	}
 	said, fix := phrase("%s is on the host, and no mount shows it in the container", "%s 在主机上，而容器没有挂载它", p),
 		phrase("add %s:%[1]s to container.mounts", "在 container.mounts 中加入 %s:%[1]s", filepath.Dir(p))
@@ -84,8 +83,8 @@ func (f *fileCheck) unmounted(flag, p, ext string) {
 	f.add("path-not-mounted", rules.Warning, flag, said, fix)
 }
 
-// existing is the nearest folder above p that is there.
-func existing(p string) string {
+// nearestExisting returns p or the nearest folder above it that exists.
+func nearestExisting(p string) string {
 	for {
 		if _, err := os.Stat(p); err == nil || p == "/" || p == "." {
 			return cmp.Or(p, ".")
@@ -94,15 +93,14 @@ func existing(p string) string {
 	}
 }
 
-// writable reports whether the job can make files in dir, which may have to be
-// made itself.
+// writable reports whether the job can create files in dir, which need not exist yet.
 func (f *fileCheck) writable(flag, dir string) bool {
-	host, ok := f.here(dir)
+	host, ok := f.hostPath(dir)
 	if !ok {
-		f.unmounted(flag, dir, "")
+		f.addUnmounted(flag, dir, "")
 		return false
 	}
-	at := existing(host)
+	at := nearestExisting(host)
 	if unix.Access(at, unix.W_OK) == nil {
 		return true
 	}

@@ -1,5 +1,5 @@
-// Package preflight holds a job against what lies around it, before it is submitted:
-// its folders and files, the documents, the cluster, and the person's rights there.
+// Package preflight checks, before a submission, a job's surroundings: its folders and
+// files, the rules of the documents, the cluster, and the caller's rights there.
 package preflight
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A circumstance is a rule of the documents about what lies around a job: its
-// folders, its environment. check returns what is wrong, or "". Where the rules
-// table has a row of that id, its fix, source and severity hold unless others
-// are given here.
-type circumstance struct {
+// A documentRule is a rule of the documents about a job's surroundings, such as its
+// folders or its environment. check returns what is wrong, or "". Where the rules table
+// has a row with that id, the row's fix, source and severity apply unless this rule has
+// its own.
+type documentRule struct {
 	id       string
 	severity rules.Severity
 	field    string
@@ -32,10 +32,11 @@ type circumstance struct {
 	source   string
 }
 
-// circumstances are all of them; launchCircumstances has those of the launch.
-func circumstances() []circumstance { return slices.Concat(placeCircumstances, launchCircumstances) }
+// documentRules returns all of them: placeRules are about where the job runs,
+// launchRules about its launch.
+func documentRules() []documentRule { return slices.Concat(placeRules, launchRules) }
 
-var placeCircumstances = []circumstance{
+var placeRules = []documentRule{
 	{
 		id: "worktree-given", field: "worktree",
 		check: func(_ *ops.Call, s job.Spec) lang.Text {
@@ -74,7 +75,7 @@ var placeCircumstances = []circumstance{
 	{
 		id: "environment-synced", severity: rules.Warning, field: "venv",
 		check: func(c *ops.Call, s job.Spec) lang.Text {
-			if s.Launcher != job.UV || s.Worktree == "" || contained(s) || filepath.IsAbs(s.Venv) || !SharesFiles(c, s) {
+			if s.Launcher != job.UV || s.Worktree == "" || inContainer(s) || filepath.IsAbs(s.Venv) || !SharesFiles(c, s) {
 				return lang.Text{}
 			}
 			if _, err := os.Stat(s.Worktree); err != nil {
@@ -122,7 +123,8 @@ var placeCircumstances = []circumstance{
 	},
 }
 
-// givenScript is a script that was named, for a launcher that finds it by itself.
+// givenScript returns the script if somebody named one, for a launcher that otherwise
+// finds its program by itself.
 func givenScript(script string) string {
 	if script == job.TrainingProgram {
 		return ""
@@ -130,13 +132,14 @@ func givenScript(script string) string {
 	return script
 }
 
-// noProgram says that a program is not in the worktree, as far as this machine can tell.
+// noProgram reports a program that is not in the worktree, as far as this machine can
+// tell.
 func noProgram(c *ops.Call, s job.Spec, program string) lang.Text {
-	if program == "" || s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(program) || contained(s) {
+	if program == "" || s.Worktree == "" || !SharesFiles(c, s) || filepath.IsAbs(program) || inContainer(s) {
 		return lang.Text{}
 	}
 	if _, err := os.Stat(s.Worktree); err != nil {
-		return lang.Text{} // told already
+		return lang.Text{} // reported elsewhere
 	}
 	if _, err := os.Stat(filepath.Join(s.Worktree, program)); !errors.Is(err, fs.ErrNotExist) {
 		return lang.Text{}
@@ -144,7 +147,7 @@ func noProgram(c *ops.Call, s job.Spec, program string) lang.Text {
 	return lang.Text{EN: program + " is not in the worktree", ZH: "工作树中没有 " + program}
 }
 
-func (r circumstance) problem(said lang.Text, l lang.Lang) rules.Problem {
+func (r documentRule) problem(said lang.Text, l lang.Lang) rules.Problem {
 	p := rules.Problem{Rule: r.id, Severity: r.severity, Field: r.field, Message: said.In(l), Fix: r.fix.In(l), Source: r.source, Effect: rules.PerformanceOnly}
 	if row, ok := rules.Explain(r.id); ok {
 		p.Severity, p.Fix, p.Source = cmp.Or(p.Severity, row.Severity), cmp.Or(p.Fix, row.Remedy.In(l)), cmp.Or(p.Source, row.Source)
@@ -152,7 +155,7 @@ func (r circumstance) problem(said lang.Text, l lang.Lang) rules.Problem {
 	return p
 }
 
-// lastValue is the value of the last of these flags among args.
+// lastValue returns the value of the last of these flags among args.
 func lastValue(args []string, flags ...string) (value string, given bool) {
 	for i, a := range args {
 		for _, f := range flags {
@@ -177,14 +180,14 @@ func nodeLocal(p string) bool {
 	return false
 }
 
-// SharesFiles reports whether paths of the job mean the same on this machine: the
-// back end runs here, or submits from here as this person.
+// SharesFiles reports whether the job's paths mean the same on this machine: the back
+// end runs here, or submits from here as this person.
 func SharesFiles(c *ops.Call, s job.Spec) bool {
 	cl, err := c.Cluster(s.Cluster)
 	if err != nil || cl.Kind() != "local" && cl.Kind() != "cli" {
 		return false
 	}
-	// An agent from elsewhere must not learn which folders there are.
+	// An agent on another machine must not learn which folders exist.
 	return c.Who.Surface != ops.MCPHTTP || c.MayRead != nil && c.MayRead(s.Worktree) == nil
 }
 
@@ -194,10 +197,10 @@ func oneHost(c *ops.Call, s job.Spec) bool {
 	return err == nil && cl.Kind() == "local"
 }
 
-// Surroundings is what the documents' rules say of s.
+// Surroundings returns the problems that the documents' rules find in s.
 func Surroundings(c *ops.Call, s job.Spec) []rules.Problem {
 	var ps []rules.Problem
-	for _, r := range circumstances() {
+	for _, r := range documentRules() {
 		said := r.check(c, s)
 		if said.EN == "" {
 			continue
@@ -207,7 +210,7 @@ func Surroundings(c *ops.Call, s job.Spec) []rules.Problem {
 	return ps
 }
 
-// contained reports whether the job's program runs inside of a container.
-func contained(s job.Spec) bool {
+// inContainer reports whether the job's program runs in a container.
+func inContainer(s job.Spec) bool {
 	return s.Container.Runtime != job.NoContainer && s.Container.Runtime != ""
 }
