@@ -48,7 +48,7 @@ func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
 	require.NotContains(t, r.Structured, "script")
 	require.NotContains(t, r.Structured, "dry_run")
 	require.NotContains(t, r.Text, "#SBATCH")
-	require.Contains(t, r.Text, "mend the errors, or use force=true")
+	require.Contains(t, r.Text, "fix the errors, or use force=true")
 	require.NotContains(t, r.Text, "--force")
 	planned := c.do("plan", `{"spec":`+spec+`}`)
 	require.Equal(t, false, planned.Structured["ready"])

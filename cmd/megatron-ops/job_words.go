@@ -260,7 +260,7 @@ func (f *finder) named(word string) ([]string, error) {
 	what := lang.Text{EN: "%q is no job id, and no job of yours of the last seven days has that name", ZH: "%q 不是作业号，最近七天也没有您的同名作业"}.With(word)
 	switch word {
 	case "last":
-		what = lang.Text{EN: "you have no job of the last seven days", ZH: "最近七天没有您的作业"}
+		what = lang.Text{EN: "you have no job from the last seven days", ZH: "最近七天没有您的作业"}
 	case "failed":
 		what = lang.Text{EN: "no job of yours failed in the last seven days", ZH: "最近七天没有您失败的作业"}
 	}

@@ -96,7 +96,7 @@ func TestSIGHUPTakesTheNewConfigurationOrKeepsTheOld(t *testing.T) {
 	s.logged(`changed="slack.links knowledge.model_per_day" agents="their sessions go on"`, 1)
 	require.Equal(t, http.StatusOK, first.send(listTools), "an agent's session goes on")
 	require.Equal(t, http.StatusOK, slack.Slash("list").Status)
-	until(slack, "No such job waits or runs")
+	until(slack, "No waiting or running jobs found")
 
 	s.reload(tokens("second") + "slack:\n  links: {U1: alice}\n  operatorz: [U1]\nnotify: {x: {kind: pigeon}}\n")
 	s.logged("the configuration was refused; the one before goes on", 2)

@@ -269,7 +269,7 @@ func (o ExplainOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what to do", ZH: "怎么办"}.In(l), Text: o.Do})
 	}
 	if len(o.Rules) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "rules that look at it", ZH: "相关规则"}.In(l), Items: o.Rules})
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "rules that check it", ZH: "相关规则"}.In(l), Items: o.Rules})
 	}
 	return d
 }

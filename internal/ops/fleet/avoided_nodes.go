@@ -55,7 +55,7 @@ func avoidKey(cluster, owner, node string) string { return cluster + "/" + owner
 func Avoid() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "avoid", Effect: ops.Write, Toolset: ops.NodesSet, Idempotent: true,
-		Summary: lang.Text{EN: "nodes that retries of my jobs leave out for a time, or spares", ZH: "重试时在一段时间内排除的节点，或备用节点"},
+		Summary: lang.Text{EN: "nodes that retries of my jobs avoid for a time, or keep as spares", ZH: "重试时在一段时间内排除的节点，或备用节点"},
 		Help:    lang.Text{EN: "Nodes that a diagnosis blames come on the list by themselves; nodes --avoided shows it.", ZH: "诊断判定有问题的节点会自动加入；用 nodes --avoided 查看。"},
 		Example: "avoid gpu07 --hours 48",
 	}, avoid)

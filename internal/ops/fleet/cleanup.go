@@ -77,7 +77,7 @@ exit 0
 func Cleanup() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "cleanup", Effect: ops.Destructive, Toolset: ops.NodesSet, Idempotent: true,
-		Summary: lang.Text{EN: "end processes that my ended jobs left on nodes; shown first", ZH: "清理我已结束作业在节点上遗留的进程；先列出再执行"},
+		Summary: lang.Text{EN: "end processes that my ended jobs left on nodes; lists them first", ZH: "清理我已结束作业在节点上遗留的进程；先列出再执行"},
 		Help:    lang.Text{EN: "Use when a GPU is busy with no job on it. Running jobs are spared.", ZH: "GPU 上没有作业却被占用时使用。运行中的作业不受影响。"},
 		Example: "cleanup gpu[07,09]",
 	}, cleanup)
@@ -176,11 +176,11 @@ func parseLeftovers(said string) []Leftover {
 // View lists the processes that were found, and says whether they were ended.
 func (o CleanupOut) View(l lang.Lang) view.Doc {
 	if len(o.Processes) == 0 {
-		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing of yours was left behind", ZH: "%s：没有您遗留的进程"}.In(l), o.Nodes)}
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: no leftover processes of yours", ZH: "%s：没有您遗留的进程"}.In(l), o.Nodes)}
 	}
-	title := lang.Text{EN: "%s: processes of yours that were left behind: %d", ZH: "%s：有 %d 个您遗留的进程"}
+	title := lang.Text{EN: "%s: leftover processes of yours: %d", ZH: "%s：有 %d 个您遗留的进程"}
 	if o.Ended {
-		title = lang.Text{EN: "%s: processes that your jobs left behind, ended now: %d", ZH: "%s：已结束 %d 个作业遗留的进程"}
+		title = lang.Text{EN: "%s: leftover processes ended: %d", ZH: "%s：已结束 %d 个作业遗留的进程"}
 	}
 	t := &view.Table{Header: view.Columns(l, "node|pid|job|age|command", "节点|进程号|作业|存在时间|命令")}
 	for _, p := range o.Processes {

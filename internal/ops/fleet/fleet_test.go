@@ -101,13 +101,13 @@ func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
 	out, err := opstest.Do(t, c, Partitions(), "cpu")
 	require.NoError(t, err)
 	text := opstest.Text(t, out, lang.EN)
-	for _, said := range []string{"≤ 4", "01:00:00", "fewest nodes", "a, b", "whole nodes only"} {
+	for _, said := range []string{"≤ 4", "01:00:00", "minimum nodes", "a, b", "whole nodes only"} {
 		require.Contains(t, text, said)
 	}
 	require.NotContains(t, text, "operators only")
 	all, err := opstest.Do(t, c, Partitions())
 	require.NoError(t, err)
-	require.NotContains(t, opstest.Text(t, all, lang.EN), "fewest nodes", "of several only the table is shown")
+	require.NotContains(t, opstest.Text(t, all, lang.EN), "minimum nodes", "of several only the table is shown")
 	require.Contains(t, opstest.Text(t, all, lang.EN), "prod*")
 	_, err = opstest.Do(t, c, Partitions(), "none")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
@@ -148,7 +148,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	require.Equal(t, []string{"visit list"}, y.did)
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1", "--yes")
 	require.NoError(t, err)
-	require.Contains(t, opstest.Text(t, out, lang.EN), "ended now: 2")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "processes ended: 2")
 	require.Equal(t, []string{"visit list", "visit end"}, y.did)
 	y.left = strings.Repeat("gpu1\t8\t\t70\tsleep\n", 7)
 	_, err = opstest.Do(t, c, Cleanup(), "gpu1")
@@ -157,7 +157,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	y.left = ""
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1")
 	require.NoError(t, err)
-	require.Contains(t, opstest.Text(t, out, lang.EN), "nothing of yours was left behind")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "no leftover processes of yours")
 	for _, bad := range []string{"gpu[1", "$(id)", ""} {
 		_, err = opstest.Do(t, c, Cleanup(), bad)
 		require.Equal(t, ops.BadInput, ops.AsError(err).Code, bad)

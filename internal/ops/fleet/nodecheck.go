@@ -186,7 +186,7 @@ func (o *NodeCheckOut) conclude(names []string) {
 
 // View lists the odd nodes with what is wrong, and the tests that could not be run.
 func (o NodeCheckOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d nodes hold", ZH: "%d 个节点正常"}.In(l), len(o.Nodes))}
+	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d nodes are fine", ZH: "%d 个节点正常"}.In(l), len(o.Nodes))}
 	if len(o.Odd) > 0 {
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d nodes are odd: %s", ZH: "%[2]d 个节点中有 %[1]d 个异常：%[3]s"}.In(l), len(o.Odd), len(o.Nodes), o.Exclude)

@@ -152,7 +152,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 // View shows the partitions and then the selected nodes.
 func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Partitions) > 0 {
-		t := &view.Table{Header: view.Columns(l, "partition|free GPUs|nodes A/I/O/T|time limit|GPUs a node", "分区|空闲 GPU|节点 A/I/O/T|时限|每节点 GPU")}
+		t := &view.Table{Header: view.Columns(l, "partition|free GPUs|nodes A/I/O/T|time limit|GPUs per node", "分区|空闲 GPU|节点 A/I/O/T|时限|每节点 GPU")}
 		for _, p := range o.Partitions {
 			name, limit := p.Name, "-"
 			if p.Default {

@@ -92,7 +92,7 @@ func noPartitionError(name string, known []slurm.Partition) error {
 // View shows one line for each partition. A single partition is shown with all its
 // limits.
 func (o PartitionsOut) View(l lang.Lang) view.Doc {
-	t := &view.Table{Header: view.Columns(l, "partition|state|nodes A/I/O/T|time limit|default time|nodes a job|GPUs a node|features", "分区|状态|节点 A/I/O/T|时限|默认时限|每作业节点|每节点 GPU|特性"), Spare: []int{4, 1, 5}}
+	t := &view.Table{Header: view.Columns(l, "partition|state|nodes A/I/O/T|time limit|default time|nodes per job|GPUs per node|features", "分区|状态|节点 A/I/O/T|时限|默认时限|每作业节点|每节点 GPU|特性"), Spare: []int{4, 1, 5}}
 	for _, p := range o.Partitions {
 		name, limit, usual, nodes := p.Name, "-", "-", "-"
 		if p.Default {
@@ -152,14 +152,14 @@ func limitFacts(p PartitionOut, l lang.Lang) []view.Fact {
 	}
 	add("nodes", "节点", p.Nodes)
 	if p.Limits.MinNodes > 1 {
-		add("fewest nodes", "最少节点数", strconv.Itoa(p.Limits.MinNodes))
+		add("minimum nodes", "最少节点数", strconv.Itoa(p.Limits.MinNodes))
 	}
 	add("default memory", "默认内存", p.Limits.DefMemory)
-	add("most memory", "内存上限", p.Limits.MaxMemory)
-	add("accounts that may", "允许的账户", strings.Join(p.Limits.Accounts, ", "))
-	add("groups that may", "允许的用户组", strings.Join(p.Limits.Groups, ", "))
-	add("QOS that may", "允许的 QOS", strings.Join(p.Limits.QOS, ", "))
-	add("limits of QOS", "附加限制所属 QOS", p.Limits.OwnQOS)
+	add("maximum memory", "内存上限", p.Limits.MaxMemory)
+	add("allowed accounts", "允许的账户", strings.Join(p.Limits.Accounts, ", "))
+	add("allowed groups", "允许的用户组", strings.Join(p.Limits.Groups, ", "))
+	add("allowed QOS", "允许的 QOS", strings.Join(p.Limits.QOS, ", "))
+	add("extra limits of QOS", "附加限制所属 QOS", p.Limits.OwnQOS)
 	add("preemption", "抢占方式", p.Limits.Preempt)
 	add("whole nodes only", "仅整节点", yes(p.Limits.Exclusive))
 	add("operators only", "仅管理员", yes(p.Limits.RootOnly))

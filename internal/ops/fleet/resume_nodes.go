@@ -31,7 +31,7 @@ func Resume() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "resume", Effect: ops.Write, Toolset: ops.AdminSet, Idempotent: true,
 		Summary: lang.Text{EN: "give drained nodes back to the scheduler (operators)", ZH: "让已排空的节点恢复接收作业（管理员）"},
-		Help:    lang.Text{EN: "Use after what drained them is mended.", ZH: "排除下线原因之后使用。"},
+		Help:    lang.Text{EN: "Use once the cause of the drain is fixed.", ZH: "排除下线原因之后使用。"},
 		Example: `resume --reason "Kill task failed"`,
 	}, resume)
 }

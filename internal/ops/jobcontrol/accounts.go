@@ -144,7 +144,7 @@ func standing(shares []slurm.Share, account, user string, l lang.Lang) *Standing
 		s.Ratio = s.Used / s.Due
 	}
 	s.Says = fmt.Sprintf(lang.Text{
-		EN: "fair share %.2f: place %d of %d; 1 goes first, 0 last, and 0.5 is the middle of the ranking (under the older formula: exactly your due was used). You are due %.1f %% and used %.1f %% of late, %s. Old use counts less each day, so waiting raises it.",
+		EN: "fair share %.2f: place %d of %d; 1 goes first, 0 last, and 0.5 is the middle of the ranking (under the older formula: exactly your due was used). You are due %.1f %% and recently used %.1f %%, %s. Older use counts less each day, so waiting raises your share.",
 		ZH: "公平份额 %.2f：第 %d 名，共 %d 名；1 最优先，0 最后，0.5 为排名居中（旧公式下表示恰好用完应得份额）。应得 %.1f %%，近期已用 %.1f %%，%s。历史用量会逐日衰减，等待即可回升。",
 	}.In(l), s.Factor, s.Rank, s.Of, 100*s.Due, 100*s.Used, ratio(s.Ratio).In(l))
 	return s
@@ -170,8 +170,8 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 	var says []string
 	for _, a := range o.Accounts {
 		t.Rows = append(t.Rows, []string{a.Account, orAll(a.Partition, l), strings.Join(a.QOS, ","), a.DefaultQOS, limits(l,
-			"jobs", "作业", a.MaxJobs, "in the queue", "排队", a.MaxSubmit, "time", "时限", a.MaxWall, "a job", "单作业", a.MaxTRES,
-			"all together", "合计", a.GrpTRES, "budget", "机时预算", a.GrpMinutes)})
+			"jobs", "作业", a.MaxJobs, "in the queue", "排队", a.MaxSubmit, "time", "时限", a.MaxWall, "per job", "单作业", a.MaxTRES,
+			"in total", "合计", a.GrpTRES, "budget", "机时预算", a.GrpMinutes)})
 		if a.Standing != nil {
 			says = append(says, a.Account+": "+a.Standing.Says)
 		}
@@ -183,8 +183,8 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 	q := &view.Table{Header: view.Columns(l, "QOS|priority|limits|preempts", "QOS|优先级|限制|可抢占")}
 	for _, one := range o.QOS {
 		q.Rows = append(q.Rows, []string{one.Name, strconv.Itoa(one.Priority), limits(l,
-			"time", "时限", one.MaxWall, "a job", "单作业", one.MaxTRES, "a user", "每用户", one.MaxTRESPU, "jobs a user", "每用户作业", one.MaxJobsPU,
-			"in the queue", "排队", one.MaxSubmit, "all together", "合计", one.GrpTRES), strings.Join(one.Preempts, ",")})
+			"time", "时限", one.MaxWall, "per job", "单作业", one.MaxTRES, "per user", "每用户", one.MaxTRESPU, "jobs per user", "每用户作业", one.MaxJobsPU,
+			"in the queue", "排队", one.MaxSubmit, "in total", "合计", one.GrpTRES), strings.Join(one.Preempts, ",")})
 	}
 	if len(q.Rows) > 0 {
 		d.Sections = append(d.Sections, view.Section{Table: q})
@@ -194,14 +194,14 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 
 // ranking shows everybody's share: whose jobs go first, other things being equal.
 func (o AccountsOut) ranking(l lang.Lang) view.Doc {
-	t := &view.Table{Header: view.Columns(l, "place|user|account|fair share|due|used of late", "名次|用户|账户|公平份额|应得|近期已用")}
+	t := &view.Table{Header: view.Columns(l, "place|user|account|fair share|due|used recently", "名次|用户|账户|公平份额|应得|近期已用")}
 	for i, s := range o.Ranking {
 		t.Rows = append(t.Rows, []string{
 			strconv.Itoa(i + 1), s.User, strings.TrimSpace(s.Account), fmt.Sprintf("%.3f", s.Factor), fmt.Sprintf("%.1f %%", 100*s.Norm), fmt.Sprintf("%.1f %%", 100*s.Used),
 		})
 	}
 	return view.Doc{Sections: []view.Section{{Table: t, Text: lang.Text{
-		EN: "Who is higher goes first, other things being equal; what counts is the place, not the number.",
+		EN: "Whoever is higher goes first, all else being equal; the place counts, not the number.",
 		ZH: "其他条件相同时，名次靠前者优先；重要的是相对名次而非数值。",
 	}.In(l)}}}
 }

@@ -73,7 +73,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 			lang.Text{EN: "for example: cancel --mine --partition dev", ZH: "例如：cancel --mine --partition dev"})
 	case in.Job == "":
 		return CancelOut{}, ops.InputError("job",
-			lang.Text{EN: "nothing is named that could be ended", ZH: "没有指明要结束什么"},
+			lang.Text{EN: "no job is named", ZH: "没有指明要结束什么"},
 			lang.Text{EN: "for example: `cancel 4711`, or `cancel --mine`", ZH: "例如：`cancel 4711`，或 `cancel --mine`"})
 	case slurm.IsStepID(string(in.Job)):
 		return cancelStep(ctx, c, in, in.Job.Job())
@@ -96,7 +96,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	}.With(in.Job, j.Name, size, ops.Duration(j.ElapsedS))
 	if j.State == slurm.Pending {
 		would = lang.Text{
-			EN: "cancelling %s (%s, %s, which waits) gives its place in the queue up",
+			EN: "cancelling %s (%s, %s, which waits) gives up its place in the queue",
 			ZH: "取消 %s（%s，%s，正在排队）会失去它在队列中的位置",
 		}.With(in.Job, j.Name, size)
 	}
@@ -180,7 +180,7 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 			Code:    ops.Failed,
 			Field:   "job",
 			Message: lang.Text{EN: "%s of %d could not be ended", ZH: "共 %[2]d 个，有 %[1]s未能结束"}.With(ops.Counted(failed, "job"), len(out.Jobs)),
-			Fix:     lang.Text{EN: "list shows what is left", ZH: "list 可查看剩余的作业"},
+			Fix:     lang.Text{EN: "`list` shows the remaining jobs", ZH: "list 可查看剩余的作业"},
 		}
 	}
 	return out, nil
@@ -239,7 +239,7 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 func (o CancelOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.JobID == "" && len(o.Jobs) == 0:
-		return view.Doc{Title: lang.Text{EN: "no job of yours to end", ZH: "没有可结束的作业"}.In(l)}
+		return view.Doc{Title: lang.Text{EN: "you have no job to cancel", ZH: "没有可结束的作业"}.In(l)}
 	case len(o.Jobs) > 0:
 		d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s cancelled", ZH: "已取消 %s"}.With(ops.Counted(len(o.Jobs), "job")).In(l)}
 		s := view.Section{}

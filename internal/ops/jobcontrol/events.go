@@ -169,7 +169,7 @@ var eventWords = map[string]lang.Text{
 
 // View shows a table of the events.
 func (o EventsOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Title: lang.Text{EN: "nothing happened since", ZH: "此后没有事件"}.In(l)}
+	d := view.Doc{Title: lang.Text{EN: "nothing has happened since then", ZH: "此后没有事件"}.In(l)}
 	if len(o.Events) > 0 {
 		d.Title = lang.Text{EN: "events: %d", ZH: "%d 个事件"}.With(len(o.Events)).In(l)
 		t := &view.Table{Header: view.Columns(l, "time|job|name|event", "时间|作业|名称|事件")}

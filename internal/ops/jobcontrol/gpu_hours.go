@@ -175,7 +175,7 @@ func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section 
 		row(all)
 	}
 	return []view.Section{{Table: t}, {Text: lang.Text{
-		EN: "from Slurm's accounts and the logs of %d of %s. productive: training that was kept; lost: training after the last checkpoint of a run that did not complete; start-up: until the first iteration; idle: held after the last iteration; unknown: logs that are not to be read from here, or tell no iterations",
+		EN: "from Slurm's accounts and the logs of %d of %s. productive: training that was kept; lost: training after the last checkpoint of a run that did not complete; start-up: until the first iteration; idle: held after the last iteration; unknown: the logs cannot be read from here, or show no iterations",
 		ZH: "依据 Slurm 记账和 %[2]s中 %[1]d 个的日志。有效：保留下来的训练；丢失：未完成的运行在最后一个检查点之后的训练；启动：第一次迭代之前；空闲：最后一次迭代之后仍占用；未知：日志无法从这里读取，或没有迭代记录",
 	}.With(all.Goodput.Judged, ops.Counted(all.Jobs, "job")).In(l)}}
 }

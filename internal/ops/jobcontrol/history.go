@@ -234,7 +234,7 @@ func (o HistoryOut) View(l lang.Lang) view.Doc {
 	}
 	if o.by != "" {
 		d.Sections = []view.Section{{Table: groupTable(o.Groups, o.by, l)}, {Text: lang.Text{
-			EN: "hours by how their run ended, each run of a requeued job by itself: of one that failed or was cut off, what its checkpoints saved is not taken off",
+			EN: "hours count by how their run ended, and each run of a requeued job counts by itself; the hours of a failed or cut-off run include work that its checkpoints saved",
 			ZH: "按每次运行的结束方式统计，重新排队的作业逐次计算：失败或被截断的运行，其检查点已保存的部分未扣除",
 		}.In(l)}}
 		return d

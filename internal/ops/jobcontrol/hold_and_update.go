@@ -93,7 +93,7 @@ func Hold() ops.Op {
 		Name: "hold", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "keep a waiting job, or the rest of an array, from starting", ZH: "暂停排队中的作业或数组的剩余任务"},
 		Help: lang.Text{
-			EN: "Use to pause a train of jobs while a script is mended: it keeps its age. release lets it go on.",
+			EN: "Use to pause a series of jobs while you fix a script: the job keeps its age. release lets it continue.",
 			ZH: "修改脚本期间暂停作业序列：保留排队时长。用 release 继续。",
 		},
 		Example: "hold 4711",

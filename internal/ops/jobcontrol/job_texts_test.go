@@ -57,7 +57,7 @@ func TestAWaitingJobIsNotSaidToRun(t *testing.T) {
 		"8": {ID: "8", Name: "y", User: "alice", State: slurm.Running, NumNodes: 2, ElapsedS: 61},
 	}})
 	_, err := opstest.Do(t, c, Cancel(), "7")
-	require.EqualError(t, err, "cancelling 7 (x, 2 nodes, which waits) gives its place in the queue up")
+	require.EqualError(t, err, "cancelling 7 (x, 2 nodes, which waits) gives up its place in the queue")
 	_, err = opstest.Do(t, c, Cancel(), "8")
 	require.EqualError(t, err, "cancelling 8 (y, 2 nodes, running for 01:01) cannot be undone")
 }

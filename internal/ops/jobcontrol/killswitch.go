@@ -49,8 +49,8 @@ type killSwitch struct {
 func KillSwitch() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "killswitch", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
-		Summary: lang.Text{EN: "make running jobs save and end by their kill switch, or remove it", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
-		Help:    lang.Text{EN: "Use to stop a train of jobs with a checkpoint. Off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
+		Summary: lang.Text{EN: "turn a kill switch on, so that its running jobs save and end, or off again", ZH: "通过 kill switch 让作业保存并结束，或移除该开关"},
+		Help:    lang.Text{EN: "Use to stop a series of jobs with a checkpoint. Turn it off before the next start.", ZH: "用于保存检查点后停止一串作业。下次启动前要关闭。"},
 		Example: "killswitch on 4711",
 	}, killswitch)
 }

@@ -244,7 +244,7 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 	}
 	switch {
 	case o.Found():
-		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s: nothing was submitted: mend the errors, or use --force", ZH: "%s：没有提交：请先修复错误，或使用 --force"}.With(o.Name).In(l)
+		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s: nothing was submitted: fix the errors, or use --force", ZH: "%s：没有提交：请先修复错误，或使用 --force"}.With(o.Name).In(l)
 		if made > 0 {
 			d.Title = lang.Text{EN: "%s: stopped after %s", ZH: "%s：提交 %s 后停止"}.With(o.Name, ops.Counted(made, "job")).In(l)
 		}

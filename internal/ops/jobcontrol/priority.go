@@ -41,12 +41,12 @@ var priorityParts = []struct {
 	says lang.Text
 }{
 	{"age", func(p slurm.Priority) int64 { return p.Age }, lang.Text{EN: "grows while the job waits; hold and update keep it, cancelling loses it", ZH: "随等待时间增长；hold 与 update 会保留，取消则清零"}},
-	{"fair share", func(p slurm.Priority) int64 { return p.FairShare }, lang.Text{EN: "lower the more your account used of late", ZH: "账户近期用量越多越低"}},
+	{"fair share", func(p slurm.Priority) int64 { return p.FairShare }, lang.Text{EN: "lower the more your account used recently", ZH: "账户近期用量越多越低"}},
 	{"job size", func(p slurm.Priority) int64 { return p.Size }, lang.Text{EN: "by the nodes or CPUs asked for; most sites favour large jobs", ZH: "取决于申请的节点或 CPU 数；多数站点偏向大作业"}},
 	{"partition", func(p slurm.Priority) int64 { return p.Partition }, lang.Text{EN: "the partition's own", ZH: "由分区决定"}},
 	{"QOS", func(p slurm.Priority) int64 { return p.QOS }, lang.Text{EN: "the QOS's own: another QOS changes it at once", ZH: "由 QOS 决定：更换 QOS 立即改变"}},
 	{"association", func(p slurm.Priority) int64 { return p.Account }, lang.Text{EN: "what the operators gave your account", ZH: "管理员赋予账户的值"}},
-	{"nice", func(p slurm.Priority) int64 { return -p.Nice }, lang.Text{EN: "what you took off by --nice", ZH: "通过 --nice 主动降低的值"}},
+	{"nice", func(p slurm.Priority) int64 { return -p.Nice }, lang.Text{EN: "what --nice takes off", ZH: "通过 --nice 主动降低的值"}},
 }
 
 // fewAhead is how many of the jobs ahead are listed.

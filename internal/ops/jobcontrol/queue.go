@@ -171,7 +171,7 @@ const rowsShown = 50
 // View shows one line for each job, and explains their reasons below.
 func (o QueueOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
-		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no such job waits (%d wait in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}
+		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no matching job is waiting (%d are waiting in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}
 	}
 	t := &view.Table{Header: view.Columns(l, "job|place|start|name|user|partition|nodes|GPUs|limit|priority|why", "作业|排位|预计开始|名称|用户|分区|节点数|GPU|时限|优先级|原因"), Spare: []int{9, 7, 8, 4, 5}}
 	for _, j := range o.Jobs[:min(len(o.Jobs), rowsShown)] {
@@ -197,7 +197,7 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	}
 	more := ""
 	if n := len(o.Jobs) - rowsShown; n > 0 {
-		more = fmt.Sprintf(lang.Text{EN: "The first %d; %d more wait.", ZH: "仅列出前 %d 个，另有 %d 个在排队。"}.In(l), rowsShown, n)
+		more = fmt.Sprintf(lang.Text{EN: "The first %d; %d more are waiting.", ZH: "仅列出前 %d 个，另有 %d 个在排队。"}.In(l), rowsShown, n)
 	}
 	if o.short {
 		t.Header = t.Header[:4]

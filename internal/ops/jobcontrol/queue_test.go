@@ -65,7 +65,7 @@ func TestALongQueueIsCutForPeople(t *testing.T) {
 		q.Jobs = append(q.Jobs, Waiting{Job: slurm.Job{ID: slurm.JobID(strconv.Itoa(i + 1)), State: slurm.Pending}})
 	}
 	said := opstest.Text(t, q, lang.EN)
-	require.Contains(t, said, "9950 more wait")
+	require.Contains(t, said, "9950 more are waiting")
 	require.Less(t, len(said), 10_000)
 }
 

@@ -167,7 +167,7 @@ func TestEachAccountsStandingIsTold(t *testing.T) {
 	a := out.(AccountsOut)
 	require.Equal(t, []int{2, 4, 4, 4}, []int{a.Accounts[0].Standing.Rank, a.Accounts[0].Standing.Of, a.Accounts[1].Standing.Rank, a.Accounts[1].Standing.Of})
 	require.Contains(t, a.Accounts[0].Standing.Says, "place 2 of 4")
-	require.Contains(t, a.Accounts[0].Standing.Says, "due 10.0 % and used 20.0 % of late, 2.0 times your due")
+	require.Contains(t, a.Accounts[0].Standing.Says, "due 10.0 % and recently used 20.0 %, 2.0 times your due")
 	require.Contains(t, a.Accounts[1].Standing.Says, "less than your due")
 	require.Contains(t, standing(s.shares, "c", "eve", lang.EN).Says, "just about your due")
 	require.Equal(t, []slurm.QOS{{Name: "x"}}, a.QOS)

@@ -176,10 +176,10 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "steps", ZH: "步骤"}.In(l)}
 	if len(steps) == 0 {
-		s.Text = lang.Text{EN: "none was started", ZH: "没有启动过步骤"}.In(l)
+		s.Text = lang.Text{EN: "no step was started", ZH: "没有启动过步骤"}.In(l)
 		return s
 	}
-	s.Table = &view.Table{Header: view.Columns(l, "step|name|state|exit|elapsed|nodes|most memory of a task|submit line", "步骤|名称|状态|退出码|用时|节点|单任务内存峰值|启动命令")}
+	s.Table = &view.Table{Header: view.Columns(l, "step|name|state|exit|elapsed|nodes|peak memory of a task|submit line", "步骤|名称|状态|退出码|用时|节点|单任务内存峰值|启动命令")}
 	for _, st := range steps {
 		exit := "-"
 		if st.ExitCode != nil {
@@ -231,7 +231,7 @@ func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
 	add("partition", "分区", j.Partition)
 	add("nodes", "节点", hostlist.Compress(j.Nodes))
 	if len(j.Nodes) == 0 {
-		add("nodes asked", "申请节点数", strconv.Itoa(j.NumNodes))
+		add("nodes requested", "申请节点数", strconv.Itoa(j.NumNodes))
 	}
 	add("GPUs", "GPU 数", strconv.Itoa(j.GPUs))
 	elapsed := ops.Duration(j.ElapsedS)
@@ -435,7 +435,7 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
 		d := view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
 		if !o.all {
-			d.Title = lang.Text{EN: "no such job waits or runs", ZH: "没有排队或运行中的作业"}.In(l)
+			d.Title = lang.Text{EN: "no waiting or running jobs found", ZH: "没有排队或运行中的作业"}.In(l)
 			d.Next = []string{"list --all"}
 		}
 		if o.unchosen {

@@ -322,15 +322,15 @@ func (o WaitOut) View(l lang.Lang) view.Doc {
 	case o.Cancelled:
 		d.Tone = view.Good
 		d.Title = fmt.Sprintf(lang.Text{
-			EN: "%s %s: %s is there; cancelled, which saves up to %.1f GPU hours",
+			EN: "%s %s: %s exists; cancelled, which saves up to %.1f GPU hours",
 			ZH: "%s %s：%s 已出现；已取消作业，最多节省 %.1f GPU 小时",
 		}.In(l), o.ID, o.Name, o.Artifact, o.SavedGPUHours)
 	case o.Artifact != "":
 		d.Tone = view.Good
-		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s is there", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s exists", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
 	case o.TimedOut:
 		d.Tone = view.Warn
-		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: still %s; the time to wait is up", ZH: "%s %s：仍为 %s；等待时间已到"}.In(l), o.ID, o.Name, o.State)
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: still %s; the wait timed out", ZH: "%s %s：仍为 %s；等待时间已到"}.In(l), o.ID, o.Name, o.State)
 	}
 	return d
 }

@@ -187,7 +187,7 @@ func (o *CheckpointOut) says(l lang.Lang) string {
 	}
 	text += fmt.Sprintf(lang.Text{EN: "; %.1f GPU hours would be lost now", ZH: "；此刻结束会损失 %.1f GPU 小时"}.In(l), o.GPUHours)
 	if o.NextS != nil {
-		text += fmt.Sprintf(lang.Text{EN: "; the next is due in %s", ZH: "；下一个约在 %s 后"}.In(l), inWords(*o.NextS).In(l))
+		text += fmt.Sprintf(lang.Text{EN: "; the next is due in %s", ZH: "；下一个约在 %s后"}.In(l), inWords(*o.NextS).In(l))
 	}
 	return text
 }

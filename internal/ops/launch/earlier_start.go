@@ -156,12 +156,12 @@ func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
 	how := "update " + string(id) + " " + best.flag()
 	if o.AsItIs == nil {
 		return lang.Text{
-			EN: fmt.Sprintf("As it is its start is unknown; with `%s` it would start at %s.", how, best.Start.Format(time.DateTime)),
+			EN: fmt.Sprintf("As requested, its start is unknown; with `%s` it would start at %s.", how, best.Start.Format(time.DateTime)),
 			ZH: fmt.Sprintf("按现状无法预计开始时间；用 `%s` 预计 %s 开始。", how, best.Start.Format(time.DateTime)),
 		}
 	}
 	return lang.Text{
-		EN: fmt.Sprintf("As it is it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
+		EN: fmt.Sprintf("As requested, it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
 		ZH: fmt.Sprintf("按现状预计 %s 开始；`%s` 可提前到 %s。", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
 	}
 }
@@ -179,16 +179,16 @@ func (v EarlierStep) flag() string {
 
 // Section says which smaller request starts when, and how to change to it.
 func (o *EarlierOut) Section(id slurm.JobID, l lang.Lang) view.Section {
-	asItIs := lang.Text{EN: "As it is: unknown", ZH: "按现状：未知"}.In(l)
+	asItIs := lang.Text{EN: "As requested: unknown", ZH: "按现状：未知"}.In(l)
 	if o.AsItIs != nil {
-		asItIs = lang.Text{EN: "As it is: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
+		asItIs = lang.Text{EN: "As requested: ", ZH: "按现状："}.In(l) + o.AsItIs.Format(time.DateTime)
 	}
 	if len(o.Options) == 0 {
 		return view.Section{Text: lang.Text{
 			EN: "Neither half nor a quarter of its time or nodes would start it sooner. ", ZH: "时限或节点数减到一半、四分之一都不会更早开始。",
 		}.In(l) + asItIs}
 	}
-	s := view.Section{Heading: lang.Text{EN: "earlier with less", ZH: "减少申请可提前开始"}.In(l), Text: asItIs}
+	s := view.Section{Heading: lang.Text{EN: "earlier with a smaller request", ZH: "减少申请可提前开始"}.In(l), Text: asItIs}
 	for _, v := range o.Options {
 		how := v.flag()
 		if id != "" {

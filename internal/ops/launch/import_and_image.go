@@ -96,7 +96,7 @@ func (o ImportOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, view.Section{Code: s, Lang: "yaml"})
 	}
 	if len(o.notes) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "not carried over as it was", ZH: "未能原样保留"}.In(l), Items: o.notes})
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "not carried over unchanged", ZH: "未能原样保留"}.In(l), Items: o.notes})
 	}
 	return d
 }

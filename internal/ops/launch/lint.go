@@ -20,7 +20,7 @@ import (
 type LintIn struct {
 	File   string `json:"-" arg:"" optional:"" name:"script" help:"the script's file" zh:"脚本文件"`
 	Script string `json:"script,omitempty" kong:"-" help:"the script's text"`
-	Fix    bool   `json:"fix,omitempty" help:"mend what can be mended: in the file itself, the old one kept as FILE.orig" zh:"修复可自动修复的问题：直接改写文件，原文件保留为 FILE.orig"`
+	Fix    bool   `json:"fix,omitempty" help:"fix what can be fixed automatically, in the file itself; the original is kept as FILE.orig" zh:"修复可自动修复的问题：直接改写文件，原文件保留为 FILE.orig"`
 }
 
 // LintOut holds the findings in the script.
@@ -114,15 +114,15 @@ func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, erro
 // View shows the findings in the order of the script.
 func (o LintOut) View(l lang.Lang) view.Doc {
 	if len(o.Findings) == 0 && len(o.Applied) == 0 {
-		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing to mend", ZH: "%s：没有需要修改的地方"}.In(l), o.Name)}
+		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing to fix", ZH: "%s：没有需要修改的地方"}.In(l), o.Name)}
 	}
 	d := view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s: %d findings", ZH: "%s：%d 处问题"}.In(l), o.Name, len(o.Findings))}
 	if o.Found() {
 		d.Tone = view.Bad
 	}
 	if len(o.Applied) > 0 {
-		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %d mended, %d left", ZH: "%s：已修复 %d 处，剩余 %d 处"}.In(l), o.Name, len(o.Applied), len(o.Findings))
-		s := view.Section{Heading: lang.Text{EN: "mended", ZH: "已修复"}.In(l)}
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %d fixed, %d left", ZH: "%s：已修复 %d 处，剩余 %d 处"}.In(l), o.Name, len(o.Applied), len(o.Findings))
+		s := view.Section{Heading: lang.Text{EN: "fixed", ZH: "已修复"}.In(l)}
 		for _, f := range o.Applied {
 			s.Items = append(s.Items, fmt.Sprintf("%d: %s\n[%s]", f.Line, f.Fix, f.Rule))
 		}

@@ -111,7 +111,7 @@ func (u *Upgrade) verdict() lang.Text {
 func (u *Upgrade) section(l lang.Lang) view.Section {
 	head := view.Section{Heading: u.verdict().With(u.Release).In(l)}
 	if len(u.New)+len(u.Gone) == 0 {
-		head.Text = lang.Text{EN: "it says the same of these arguments", ZH: "它对这些参数的判断完全相同"}.In(l)
+		head.Text = lang.Text{EN: "its verdict on these arguments is the same", ZH: "它对这些参数的判断完全相同"}.In(l)
 	}
 	for _, p := range u.New {
 		head.Items = append(head.Items, lang.Text{EN: "new: ", ZH: "新增："}.In(l)+problemItem(p, l))

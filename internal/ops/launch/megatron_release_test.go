@@ -75,7 +75,7 @@ func TestPlanAgainstTellsWhatAnUpgradeBreaks(t *testing.T) {
 		require.Contains(t, textOf(t, out.View(l)), says)
 	}
 	both := textOf(t, planned(t, c, append([]string{"--megatron", "0.18.2"}, words...)...).View(lang.EN))
-	require.Contains(t, both, "Megatron-LM main would refuse it as well\nit says the same of these arguments")
+	require.Contains(t, both, "Megatron-LM main would refuse it as well\nits verdict on these arguments is the same")
 	back := append([]string{"--worktree", worktreeOf(t, "0", "15", "3"), "--against", "0.17.1", "--"}, append(smallModel, "--moe-latent-size", "64")...)
 	text := textOf(t, planned(t, c, back...).View(lang.EN))
 	require.Contains(t, text, "Megatron-LM 0.17.1 would refuse it as well")

@@ -61,7 +61,7 @@ func Plan() ops.Op {
 			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
 		},
 		Help: lang.Text{
-			EN: "Use before submit, and whenever a layout or a flag is in doubt. It tells all at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
+			EN: "Use before submit, and whenever a layout or a flag is in doubt. It reports everything at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
 			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
 		},
 		Example: "plan -f job.yaml",
@@ -226,11 +226,11 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would start it", ZH: "%s：%s：Megatron 可以启动"}.In(l), o.Name, size)}
 	switch {
 	case !o.judged && o.OK && !o.Found():
-		verdict := lang.Text{EN: "nothing stands against it", ZH: "没有发现问题"}
+		verdict := lang.Text{EN: "no problems found", ZH: "没有发现问题"}
 		if o.warnings() > 0 {
 			verdict = lang.Text{EN: "no errors", ZH: "没有错误"}
 		}
-		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: %s; its arguments are not Megatron's to judge", ZH: "%s：%s：%s；其参数不由 Megatron 的规则检查"}.In(l), o.Name, size, verdict.In(l))
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: %s; Megatron's rules do not apply to its arguments", ZH: "%s：%s：%s；其参数不由 Megatron 的规则检查"}.In(l), o.Name, size, verdict.In(l))
 	case !o.OK:
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %s: Megatron would refuse it", ZH: "%s：%s：Megatron 会拒绝启动"}.In(l), o.Name, size)
@@ -247,7 +247,7 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 		d.Sections = append(d.Sections, o.Against.section(l))
 	}
 	if len(o.Read) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "read from the script so", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
+		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "how the script was read", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
 	}
 	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})

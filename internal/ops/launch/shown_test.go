@@ -110,8 +110,8 @@ func TestTheSmallestChangeThatBringsAJobInSoonest(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for want, o := range map[string]*EarlierOut{
 		"": nil,
-		"As it is its start is unknown; with `update 7 --nodes 1` it would start at 2026-06-11 10:00:00.": {Options: []EarlierStep{{Nodes: 1, Start: at}, {Nodes: 2, Start: at.Add(-30 * time.Second)}}},
-		"As it is it would start at 2026-06-11 10:00:00; `update 7 --time 00:30:00` brings that to 2026-06-11 08:00:00.": {
+		"As requested, its start is unknown; with `update 7 --nodes 1` it would start at 2026-06-11 10:00:00.": {Options: []EarlierStep{{Nodes: 1, Start: at}, {Nodes: 2, Start: at.Add(-30 * time.Second)}}},
+		"As requested, it would start at 2026-06-11 10:00:00; `update 7 --time 00:30:00` brings that to 2026-06-11 08:00:00.": {
 			AsItIs: &at, Options: []EarlierStep{{Nodes: 1, Start: at.Add(-time.Hour)}, {TimeLimitS: 1800, Start: at.Add(-2 * time.Hour)}},
 		},
 	} {
@@ -120,7 +120,7 @@ func TestTheSmallestChangeThatBringsAJobInSoonest(t *testing.T) {
 	}
 	none := (&EarlierOut{AsItIs: &at}).Section("7", lang.EN)
 	require.Empty(t, none.Heading, "nothing is earlier")
-	require.Equal(t, "Neither half nor a quarter of its time or nodes would start it sooner. As it is: 2026-06-11 10:00:00", none.Text)
+	require.Equal(t, "Neither half nor a quarter of its time or nodes would start it sooner. As requested: 2026-06-11 10:00:00", none.Text)
 	require.Contains(t, (&EarlierOut{Options: []EarlierStep{{TimeLimitS: 3600, Start: at}}}).Section("7", lang.EN).Items[0], "update 7 --time 01:00:00")
 	require.Empty(t, (*EarlierOut)(nil).Says("7").EN)
 }

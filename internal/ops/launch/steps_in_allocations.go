@@ -92,7 +92,7 @@ func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s jo
 	}
 	if *s.Nodes != nodes {
 		return nil, s, ops.InputError("nodes",
-			lang.Text{EN: "%d nodes are asked for, and job %s has %d", ZH: "要求 %d 个节点，而作业 %s 有 %d 个"}.With(*s.Nodes, id, nodes),
+			lang.Text{EN: "%d nodes are requested, and job %s has %d", ZH: "要求 %d 个节点，而作业 %s 有 %d 个"}.With(*s.Nodes, id, nodes),
 			lang.Text{EN: "nodes: %d, or leave it out", ZH: "nodes: %d，或去掉它"}.With(nodes))
 	}
 	gpus := held.GPUs / nodes
@@ -101,7 +101,7 @@ func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s jo
 	}
 	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
 		return nil, s, ops.InputError("gpus_per_node",
-			lang.Text{EN: "%d GPUs a node are asked for, and job %s has %d", ZH: "要求每节点 %d 块 GPU，而作业 %s 有 %d 块"}.With(want, id, gpus),
+			lang.Text{EN: "%d GPUs per node are requested, and job %s has %d", ZH: "要求每节点 %d 块 GPU，而作业 %s 有 %d 块"}.With(want, id, gpus),
 			lang.Text{EN: "gpus_per_node: %d", ZH: "gpus_per_node: %d"}.With(gpus))
 	}
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil

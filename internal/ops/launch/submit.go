@@ -253,7 +253,7 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{"status " + string(*o.JobID) + o.elsewhere, "logs " + string(*o.JobID) + " --tail 20" + o.elsewhere}
 	case o.Found():
 		d.Title, d.Tone = fmt.Sprintf(lang.Text{
-			EN: "%s was not submitted: mend the errors, or use --force", ZH: "%s 没有提交：请先修复错误，或使用 --force",
+			EN: "%s was not submitted: fix the errors, or use --force", ZH: "%s 没有提交：请先修复错误，或使用 --force",
 		}.In(l), o.Name), view.Bad
 	default:
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: dry run, nothing was submitted", ZH: "%s：试运行，没有提交"}.In(l), o.Name)

@@ -100,7 +100,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		{"squeue --me --start", "queue", []string{"--mine"}, []string{"big", "why they wait"}, "等待原因"},
 		{"squeue --start, in short", "queue", []string{"--short"}, []string{"place", "start"}, "预计开始"},
 		{"why does it wait, and what can I do", "status", []string{never}, []string{"PartitionNodeLimit", "change nodes or the partition"}, "修改节点数或分区"},
-		{"would less start sooner", "status", []string{big, "--earlier"}, []string{"As it is: "}, "按现状："},
+		{"would less start sooner", "status", []string{big, "--earlier"}, []string{"As requested: "}, "按现状："},
 		{"sprio", "priority", []string{big}, []string{"QOS", "Place"}, "优先级"},
 		{"scontrol show -d job: how many GPUs", "status", []string{job}, []string{"GPUs             4\n"}, "GPU 数"},
 		{"sacct -j: its steps", "status", []string{job, "--steps"}, []string{job + ".0", "RUNNING"}, "步骤"},

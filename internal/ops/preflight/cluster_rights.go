@@ -193,11 +193,11 @@ func (r *request) nodes(all []slurm.Node, threads int) {
 		cpus /= threads
 	}
 	if n := r.spec.CPUsPerTask; n != nil && cpus > 0 && *n > cpus {
-		r.add("cpus-over-node", "cpus_per_task", phrase("%d CPUs a task are more than a node has: %d", "每个任务 %d 个 CPU 超过单节点的 %d 个", *n, cpus),
+		r.add("cpus-over-node", "cpus_per_task", phrase("%d CPUs per task are more than a node has: %d", "每个任务 %d 个 CPU 超过单节点的 %d 个", *n, cpus),
 			phrase("cpus_per_task: %d at most; with nomultithread only cores count", "cpus_per_task 最多 %d；使用 nomultithread 时只计物理核", cpus))
 	}
 	if gpus > 0 && *r.spec.GPUsPerNode > gpus {
-		r.add("gpus-over-node", "gpus_per_node", phrase("%d GPUs a node are more than any has: %d", "每节点 %d 张 GPU 超过实际的 %d 张", *r.spec.GPUsPerNode, gpus),
+		r.add("gpus-over-node", "gpus_per_node", phrase("%d GPUs per node are more than any node has: %d", "每节点 %d 张 GPU 超过实际的 %d 张", *r.spec.GPUsPerNode, gpus),
 			phrase("gpus_per_node: %d", "gpus_per_node: %d", gpus))
 	}
 }

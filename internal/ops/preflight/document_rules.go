@@ -136,7 +136,7 @@ var launchRules = []documentRule{
 		if s.CPUsPerTask == nil || have == 0 || *s.CPUsPerTask <= have {
 			return lang.Text{}
 		}
-		return lang.Text{EN: "%d CPUs a task, and a node has %d %s", ZH: "每个任务 %d 个 CPU，而单节点只有 %d 个%s"}.With(*s.CPUsPerTask, have, unit)
+		return lang.Text{EN: "%d CPUs per task, and a node has %d %s", ZH: "每个任务 %d 个 CPU，而单节点只有 %d 个%s"}.With(*s.CPUsPerTask, have, unit)
 	}},
 	{id: "own-script-agrees", field: "args", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		if v, given := lastValue(s.Args, "--world-size", "--world_size"); given {

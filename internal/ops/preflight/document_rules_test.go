@@ -80,7 +80,7 @@ te = ["transformer-engine[pytorch]"]
 	}
 	require.Empty(t, check())
 	require.NoError(t, os.Remove(filepath.Join(tree, ".venv", "bin", "python")))
-	require.Contains(t, check()[0].Message, "not a whole virtual environment")
+	require.Contains(t, check()[0].Message, "not a complete virtual environment")
 
 	t.Setenv("PATH", t.TempDir())
 	f := fileCheck{spec: job.Spec{Worktree: tree}.WithDefaults()}

@@ -55,7 +55,7 @@ func (f *fileCheck) checkVenv(tree, venv string) {
 	sync := lang.Text{EN: "once, before submitting: uv sync --extra training --extra dev", ZH: "提交前执行一次：uv sync --extra training --extra dev"}
 	packages, _ := filepath.Glob(filepath.Join(venv, "lib", "python3*", "site-packages"))
 	if len(packages) == 0 || !pathExists(filepath.Join(venv, "bin", "python")) {
-		f.add("environment-synced", rules.Warning, "venv", phrase("%s is not a whole virtual environment: it has no interpreter or no packages", "%s 不是完整的虚拟环境：缺少解释器或软件包", venv), sync)
+		f.add("environment-synced", rules.Warning, "venv", phrase("%s is not a complete virtual environment: it has no interpreter or no packages", "%s 不是完整的虚拟环境：缺少解释器或软件包", venv), sync)
 		return
 	}
 	have := distributions(packages[0])

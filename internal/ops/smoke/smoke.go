@@ -56,7 +56,7 @@ func (o Out) Found() bool { return o.Failed != "" }
 func Smoke() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "smoke", Effect: ops.Write, Toolset: ops.JobsSet,
-		Summary: lang.Text{EN: "try a job in small: 1 GPU, 1 node, 2 nodes; names the first that fails", ZH: "小规模试跑：单卡、单节点、两节点；指出最先失败的一级"},
+		Summary: lang.Text{EN: "try a job at small sizes: 1 GPU, 1 node, 2 nodes; names the first that fails", ZH: "小规模试跑：单卡、单节点、两节点；指出最先失败的一级"},
 		Help:    lang.Text{EN: "Use before a large job, or when one fails and it is not clear why. Few layers, 10 iterations, 10 minutes; same image, mounts and data; saves nothing.", ZH: "大作业之前，或失败原因不明时使用。少量层、10 次迭代、10 分钟上限；镜像、挂载与数据不变；不保存检查点。"},
 		Example: "smoke -f job.yaml",
 	}, smoke)
