@@ -178,7 +178,7 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 		candidate{"--cluster", lang.Text{EN: "another cluster than the default one", ZH: "使用默认集群以外的集群"}.In(sh.lang)},
 		candidate{"--output", "text, json, yaml"},
 		candidate{"--lang", "en, zh"},
-		candidate{"--verbose", lang.Text{EN: "notes too, which ask for nothing", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
+		candidate{"--verbose", lang.Text{EN: "also show notes, which need no action", ZH: "同时显示无需处理的说明"}.In(sh.lang)},
 		candidate{"--help", lang.Text{EN: "this command's flags", ZH: "该命令的参数"}.In(sh.lang)})
 }
 

@@ -23,7 +23,7 @@ func watchCommand(ctx context.Context, sh *shell, words []string) error {
 }
 
 var watchSummary = lang.Text{
-	EN: "my jobs, or those named: iteration, loss and time left, drawn anew (list --watch)",
+	EN: "my jobs, or the named ones: iteration, loss and time left, kept up to date (list --watch)",
 	ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）",
 }
 

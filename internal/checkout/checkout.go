@@ -69,7 +69,7 @@ func (s Sources) without() Found {
 	}
 	newest := megatron.Release(0).OrNewest()
 	return Found{Release: newest.String(), From: "newest", Why: lang.Text{
-		EN: "the newest known, of %s, as nothing names the release that runs; `megatron:` in the specification would",
+		EN: "the newest known, of %s, because nothing names the release that runs; set `megatron:` in the specification to name it",
 		ZH: "已知最新版（%s），因为无从得知实际运行的版本；可在规格中用 `megatron:` 指定",
 	}.With(newest.Date())}
 }

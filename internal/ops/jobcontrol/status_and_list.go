@@ -282,7 +282,7 @@ type ListIn struct {
 	Limit     int           `json:"-" name:"limit" short:"n" help:"at most so many, newest first" zh:"最多列出的条数，最新的在前"`
 	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
 	Jobs      []slurm.JobID `json:"-" arg:"" optional:"" name:"job" help:"only these jobs, ended ones too" zh:"只列出这些作业，包括已结束的"`
-	Watch     bool          `json:"-" help:"iteration, loss and time left of each, drawn anew until q is pressed or all have ended" zh:"显示各作业的迭代、损失与剩余时间并持续刷新，按 q 或全部结束时退出"`
+	Watch     bool          `json:"-" help:"iteration, loss and time left of each, refreshed until q is pressed or all have ended" zh:"显示各作业的迭代、损失与剩余时间并持续刷新，按 q 或全部结束时退出"`
 	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
 	Columns   []string      `json:"-" short:"O" placeholder:"COLUMN,…" help:"these columns, such as job,account,qos,left; a wrong name lists them all" zh:"显示这些列，例如 job,account,qos,left；写错时会列出全部列名"`
 	ops.OnCluster
