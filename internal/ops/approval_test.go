@@ -18,8 +18,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// desk is a service with a store and a clock, and nothing to act on.
-func desk(t *testing.T) (s *ops.Service, now *time.Time, audited *[]string) {
+// approvalService returns a service with a store and a clock, and without clusters.
+func approvalService(t *testing.T) (s *ops.Service, now *time.Time, audited *[]string) {
 	t.Helper()
 	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ var (
 var shown = []view.Section{{Text: "cancel 4711?"}}
 
 func TestAnApprovalServesExactlyOneCall(t *testing.T) {
-	s, now, audited := desk(t)
+	s, now, audited := approvalService(t)
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
@@ -62,7 +62,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 		require.ErrorContains(t, err, "only operators", who)
 	}
 	// Four eyes are two users of the cluster: a second name in Slack is not another
-	// person, and who is nobody on the cluster may be anybody.
+	// person, and somebody without a cluster user may be anybody.
 	twin := ops.Caller{Surface: ops.Slack, ID: "T1/U8", User: "ada", Operator: true}
 	_, err = s.Decide(t.Context(), list[0].ID, twin, "T1/U8", true, "")
 	require.ErrorContains(t, err, "somebody else than the requester")
@@ -106,7 +106,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 }
 
 func TestRequestsAreListedOldestFirst(t *testing.T) {
-	s, now, _ := desk(t)
+	s, now, _ := approvalService(t)
 	jobs := []slurm.JobID{"1", "2", "3", "4", "5", "6"}
 	for _, job := range jobs {
 		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "")
@@ -123,7 +123,7 @@ func TestRequestsAreListedOldestFirst(t *testing.T) {
 }
 
 func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
-	s, now, _ := desk(t)
+	s, now, _ := approvalService(t)
 	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
@@ -139,7 +139,7 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	}
 	_, err := ask("one")
 	require.NoError(t, err)
-	decide(person, false) // within the limits, its own person may decide
+	decide(person, false) // within the limits, the requester may decide on their own agent's call
 	_, err = ask("two")
 	require.ErrorContains(t, err, "T1/U1 has declined this submit: too long")
 	ok, err := ask("three")
@@ -153,7 +153,7 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 }
 
 func TestANoticeWaitsUntilItIsShown(t *testing.T) {
-	s, now, _ := desk(t)
+	s, now, _ := approvalService(t)
 	n := ops.Notice{Key: "killswitch/4711", Cluster: "slurm", Job: "4711", Title: lang.Text{EN: "thrown", ZH: "已打开"}}
 	require.NoError(t, s.Notify(t.Context(), n))
 	require.NoError(t, s.Notify(t.Context(), n))

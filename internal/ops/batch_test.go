@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batches are both forms of a batch.
+// batches holds both forms of a batch.
 var batches = map[string]func(func([]byte) []byte) func(io.Reader, io.Writer) error{"on all cores": ByLine, "one by one": OneByOne}
 
 func TestABatchAnswersEveryLineInItsOrder(t *testing.T) {
@@ -31,7 +31,8 @@ func TestABatchAnswersEveryLineInItsOrder(t *testing.T) {
 	}
 }
 
-// Whoever feeds lines one at a time gets each answer before the next line.
+// A caller that sends one line at a time gets each answer before it sends the next
+// line.
 func TestABatchAnswersALineBeforeTheNextIsWritten(t *testing.T) {
 	for name, batch := range batches {
 		in, lines := io.Pipe()
@@ -60,7 +61,7 @@ func TestALineThatIsTooLongIsAnsweredAndTheNextToo(t *testing.T) {
 	require.Equal(t, "SHORT\n", short)
 }
 
-// A batch of any length is held a few lines at a time.
+// A batch of any length keeps only a few lines in memory at a time.
 func TestABatchHoldsFewLines(t *testing.T) {
 	var held, most atomic.Int64
 	line := strings.Repeat("x", 64<<10) + "\n"
@@ -74,7 +75,7 @@ func TestABatchHoldsFewLines(t *testing.T) {
 	require.Less(t, most.Load(), int64(16*runtime.GOMAXPROCS(0)+16))
 }
 
-// An endReader says when it is read to its end.
+// An endReader records when it was read to its end.
 type endReader struct {
 	io.Reader
 	ended func()
@@ -89,7 +90,7 @@ func (c *endReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken fails to be read or written.
+// broken fails on every read and write.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error)  { return 0, errors.New("gone") }

@@ -27,7 +27,7 @@ type typedIn struct {
 	All   bool              `json:"all"`
 }
 
-// textIn takes any text.
+// textIn accepts any text.
 type textIn struct {
 	Words []string `arg:"" text:"" name:"question" json:"question"`
 	Top   int      `json:"top"`

@@ -25,7 +25,7 @@ func TestATimeIsSaidInItsTwoLargestUnits(t *testing.T) {
 	}
 }
 
-// 512 GPUs for a day are no power of ten.
+// 512 GPUs for a day: hours that are not a power of ten.
 func TestHoursAreWrittenInFull(t *testing.T) {
 	t.Parallel()
 	for h, said := range map[float64]string{0.25: "0.25", 1.0 / 3: "0.33", 16: "16", 512 * 24: "12288", 5376000: "5376000"} {

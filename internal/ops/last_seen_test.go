@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// slow is a cluster that takes its time, and then may say that it is away.
+// slow is a cluster that answers late, and then may be unreachable.
 type slow struct {
 	Cluster
 	takes time.Duration
@@ -48,8 +48,8 @@ func (s slow) pause(ctx context.Context) error {
 	}
 }
 
-// Who only reads waits no longer than a person does, where the store has what the
-// cluster showed last; a writer, and who asks for what nobody has seen, waits.
+// A reader waits no longer than a person would, where the store has what the cluster
+// showed last. A writer waits, and so does a reader of something that nobody has seen.
 func TestALastStateIsToldWhereTheClusterTakesLong(t *testing.T) {
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestALastStateIsToldWhereTheClusterTakesLong(t *testing.T) {
 	seen := time.Now().Add(-time.Hour)
 	server := &Service{
 		Now: time.Now, Store: func() (*store.Store, error) { return st, nil },
-		Views: map[string]View{"far": &counting{at: seen}},
+		Views: map[string]View{"far": &countingView{at: seen}},
 	}
 	at, err := server.KeepLastSeen(t.Context(), "far", time.Time{})
 	require.NoError(t, err)
@@ -97,14 +97,14 @@ func TestALastStateIsToldWhereTheClusterTakesLong(t *testing.T) {
 				require.NoError(t, err, name)
 				require.Equal(t, c.name, jobs[0].Name, name)
 			}
-			time.Sleep(2 * time.Minute) // questions under way end
+			time.Sleep(2 * time.Minute) // lets the open questions end
 		})
 	}
 	require.False(t, at.IsZero())
 
-	// A server that begins reads it once.
-	next := &counting{}
-	began := &Service{Now: time.Now, Store: server.Store, Views: map[string]View{"far": next, "new": &counting{}}}
+	// A server that starts loads it from the store once.
+	next := &countingView{}
+	began := &Service{Now: time.Now, Store: server.Store, Views: map[string]View{"far": next, "new": &countingView{}}}
 	recalled, err := began.RecallLastSeen(t.Context())
 	require.NoError(t, err)
 	require.Len(t, recalled, 1)

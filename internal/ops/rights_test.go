@@ -12,13 +12,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// another is a site under another person's name.
-type another struct {
+// actingSite is a site that acts as another person.
+type actingSite struct {
 	*site
 	user string
 }
 
-func (a another) Name() string { return "test as " + a.user }
+func (a actingSite) Name() string { return "test as " + a.user }
 
 func TestWhoseHandsChangeSomethingOnTheCluster(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestWhoseHandsChangeSomethingOnTheCluster(t *testing.T) {
 		self   string
 		effect Effect
 		asNone bool
-		want   string // the cluster's name; the refusal, where it is none
+		want   string // the cluster's name, or the refusal
 	}{
 		"the shell is its person":                 {who: Caller{Surface: Shell, User: "ada"}, self: "bot", effect: Write, want: "test"},
 		"the chat is its person":                  {who: Caller{Surface: Chat, User: "ada"}, self: "bot", effect: Write, want: "test"},
@@ -46,7 +46,7 @@ func TestWhoseHandsChangeSomethingOnTheCluster(t *testing.T) {
 	} {
 		s := &Service{Clusters: map[string]Cluster{"test": here}, Default: "test", Self: c.self}
 		if !c.asNone {
-			s.As = asOther
+			s.As = actAs
 		}
 		call, err := (&Call{Service: s, Who: c.who}).For(Op{Name: "x", Effect: Read})
 		require.NoError(t, err)
@@ -63,11 +63,11 @@ func TestWhoseHandsChangeSomethingOnTheCluster(t *testing.T) {
 	}
 }
 
-func asOther(cl Cluster, user string) (Cluster, error) {
+func actAs(cl Cluster, user string) (Cluster, error) {
 	if user == "eve" {
 		return nil, errors.New("no such user")
 	}
-	return another{cl.(*site), user}, nil
+	return actingSite{cl.(*site), user}, nil
 }
 
 func TestWhoMayChangeAJobAndAsWhom(t *testing.T) {
@@ -91,7 +91,7 @@ func TestWhoMayChangeAJobAndAsWhom(t *testing.T) {
 		"an operator, of one who is gone":   {Caller{Surface: Web, User: "ada", Operator: true}, "eve", "no such user"},
 		"an operator who is nobody himself": {Caller{Surface: Slack, Operator: true}, "bob", "test as bob"},
 	} {
-		call := &Call{Service: &Service{Clusters: map[string]Cluster{"test": here}, Self: "bot", As: asOther}, Who: c.who}
+		call := &Call{Service: &Service{Clusters: map[string]Cluster{"test": here}, Self: "bot", As: actAs}, Who: c.who}
 		cl, err := call.Changing(here, slurm.Job{ID: "7", User: c.owner})
 		if strings.HasPrefix(c.want, "test") {
 			require.NoError(t, err, name)
@@ -161,7 +161,7 @@ func TestWhoMayRunAnOperationAndWhatTheAuditKeeps(t *testing.T) {
 		"a failure is written down too": {effect: Destructive, who: Caller{User: "ada"}, fails: true, refusal: "failed", audited: true},
 	} {
 		var entries []AuditEntry
-		seen := &counting{}
+		seen := &countingView{}
 		s := &Service{
 			Now: func() time.Time { return noon }, Views: map[string]View{"test": seen},
 			Audit: func(_ context.Context, e AuditEntry) { entries = append(entries, e) },
@@ -199,49 +199,49 @@ func TestWhoMayRunAnOperationAndWhatTheAuditKeeps(t *testing.T) {
 	}
 }
 
-// counting is a view that counts how often it was told of a change.
-type counting struct {
+// countingView is a view that counts the changes that it was told of.
+type countingView struct {
 	changed, asked int
 	jobs           []slurm.Job
 	err            error
 	at             time.Time
 }
 
-func (v *counting) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+func (v *countingView) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	v.asked++
 	return slurm.Job{ID: id, Name: "seen"}, v.err
 }
 
-func (v *counting) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+func (v *countingView) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 	v.asked++
 	return v.jobs, v.err
 }
 
-func (v *counting) Recall(jobs []slurm.Job, at time.Time) { v.jobs, v.at = jobs, at }
+func (v *countingView) Recall(jobs []slurm.Job, at time.Time) { v.jobs, v.at = jobs, at }
 
-func (v *counting) Known(slurm.Filter) ([]slurm.Job, time.Time) {
+func (v *countingView) Known(slurm.Filter) ([]slurm.Job, time.Time) {
 	return []slurm.Job{{ID: "1", Name: "known"}}, v.at
 }
 
-func (v *counting) Changed() { v.changed++ }
+func (v *countingView) Changed() { v.changed++ }
 
 func TestReadersAreAnsweredTogetherAndWritersAlone(t *testing.T) {
 	t.Parallel()
 	gone := &slurm.Error{Kind: slurm.Unreachable}
 	for name, c := range map[string]struct {
 		effect Effect
-		view   *counting
-		one    string // the name of the job that is seen
+		view   *countingView
+		one    string // the name of the job that Look returns
 		all    int
 		fails  bool
 	}{
-		"a reader":                         {Read, &counting{jobs: make([]slurm.Job, 3)}, "seen", 3, false},
-		"a writer asks the cluster":        {Write, &counting{jobs: make([]slurm.Job, 3)}, "asked", 1, false},
+		"a reader":                         {Read, &countingView{jobs: make([]slurm.Job, 3)}, "seen", 3, false},
+		"a writer asks the cluster":        {Write, &countingView{jobs: make([]slurm.Job, 3)}, "asked", 1, false},
 		"no view":                          {Read, nil, "asked", 1, false},
-		"a cluster that is away":           {Read, &counting{err: gone, at: time.Now()}, "", 1, false},
-		"away, and never seen":             {Read, &counting{err: gone}, "", 0, true},
-		"away, and answered from memory":   {Read, &counting{err: gone, at: time.Now(), jobs: make([]slurm.Job, 2)}, "", 2, true},
-		"an error of another kind is told": {Read, &counting{err: errors.New("x"), at: time.Now()}, "", 0, true},
+		"a cluster that is away":           {Read, &countingView{err: gone, at: time.Now()}, "", 1, false},
+		"away, and never seen":             {Read, &countingView{err: gone}, "", 0, true},
+		"away, and answered from memory":   {Read, &countingView{err: gone, at: time.Now(), jobs: make([]slurm.Job, 2)}, "", 2, true},
+		"an error of another kind is told": {Read, &countingView{err: errors.New("x"), at: time.Now()}, "", 0, true},
 	} {
 		here := &site{knownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", Name: "asked"}}}
 		s := &Service{Clusters: map[string]Cluster{"test": here}, Default: "test", Now: time.Now}

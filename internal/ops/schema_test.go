@@ -138,7 +138,8 @@ func FuzzDecodeAgreesWithJSON(f *testing.F) {
 	})
 }
 
-// An agent's listing shows some properties, in the order asked for, and takes the rest.
+// An agent's list shows some properties, in the requested order, and accepts all
+// others.
 func TestAListingShowsSomeProperties(t *testing.T) {
 	whole := &Schema{Closed: true, Required: []string{"a", "c"}, Properties: []Property{{Name: "a", Schema: &Schema{}}, {Name: "b", Schema: &Schema{}}, {Name: "c", Schema: &Schema{}}}}
 	short := whole.Only("b", "a", "none")
@@ -149,7 +150,7 @@ func TestAListingShowsSomeProperties(t *testing.T) {
 	require.Equal(t, []string{"a", "c"}, whole.Required, "the whole one stays")
 }
 
-// A default that the schema cannot say in the property's type is left out.
+// A default that the schema cannot express in the property's type is left out.
 func TestADefaultIsOfItsPropertysType(t *testing.T) {
 	for _, c := range []struct {
 		word, typ string

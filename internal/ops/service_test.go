@@ -33,7 +33,7 @@ func TestASpecificationHasTheSiteOfItsCluster(t *testing.T) {
 	require.Contains(t, c.SiteOf(job.Spec{}).Presets, "yard")
 }
 
-// Whoever waits hears at once what is worked on, and nothing where nobody listens.
+// A waiting caller hears at once what is going on; without a listener nothing happens.
 func TestALongCallSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
 	(&Call{}).During("reading")()
@@ -58,14 +58,14 @@ func TestAllFieldsThatAreWrongAreSaid(t *testing.T) {
 	require.Equal(t, "not YAML", FieldErrors(errors.New("not YAML")).Error())
 }
 
-// trainIn is an input that takes Megatron's arguments behind --.
+// trainIn is an input that accepts Megatron's arguments after --.
 type trainIn struct {
 	Nodes int `json:"nodes"`
 }
 
 func (*trainIn) MegatronArgs() {}
 
-// A flag of Megatron's before -- is not unknown: it stands in the wrong place.
+// A flag of Megatron's in front of -- is known, but in the wrong place.
 func TestAFlagOfMegatronsIsSaidToBeOne(t *testing.T) {
 	t.Parallel()
 	op := Define(Op{Name: "train"}, func(context.Context, *Call, trainIn) (int, error) { return 0, nil })

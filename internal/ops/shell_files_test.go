@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only whoever sits at a shell has files here; what is no small file is refused by name.
+// Only a caller in a shell may name files here. The error names what is not a small
+// file.
 func TestFilesAreTheShells(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

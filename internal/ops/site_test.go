@@ -14,13 +14,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A site is a cluster that answers from a map and counts what it is asked.
+// A site is a cluster that answers from a map. It repeats opstest.Site, which these tests
+// cannot import, because opstest imports this package.
 type site struct {
 	knownJobs map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
 	refuse    error
 	found     slurm.JobID
-	ofKind    string // rest where it is empty
+	ofKind    string // empty means rest
 	mu        sync.Mutex
 }
 

@@ -17,18 +17,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A gate is a cluster whose answers to a submission are given.
-type gate struct {
+// A scriptedCluster is a cluster whose answers to a submission the test chooses.
+type scriptedCluster struct {
 	site
 	answer func() (slurm.JobID, error)
-	jobs   sync.Map // token → id, of those that it took
+	jobs   sync.Map // token → id of the accepted jobs
 	calls  atomic.Int32
-	deaf   atomic.Bool // does not answer questions
+	deaf   atomic.Bool // reports that it does not answer questions
 }
 
-func (*gate) Kind() string { return "cli" }
+func (*scriptedCluster) Kind() string { return "cli" }
 
-func (g *gate) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+func (g *scriptedCluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
 	g.calls.Add(1)
 	id, err := g.answer()
 	if id != "" {
@@ -40,7 +40,7 @@ func (g *gate) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error
 	return id, err
 }
 
-func (g *gate) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
+func (g *scriptedCluster) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
 	if g.deaf.Load() {
 		return "", false, unanswered
 	}
@@ -58,28 +58,29 @@ var (
 	refused    = &slurm.Error{Op: "submit", Msg: lang.Same("invalid partition"), Kind: slurm.Rejected}
 )
 
-// A desk is somebody who submits the same job to a gate again and again.
-type desk struct {
+// A submitter is a person who submits the same job to a scriptedCluster again and
+// again.
+type submitter struct {
 	*Call
-	g   *gate
+	g   *scriptedCluster
 	now time.Time
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{Call: newCall(t, &site{}), g: &gate{}, now: time.Now()}
+func newSubmitter(t *testing.T) *submitter {
+	d := &submitter{Call: newCall(t, &site{}), g: &scriptedCluster{}, now: time.Now()}
 	d.g.answer = func() (slurm.JobID, error) { return "7", nil }
 	d.Locks = t.TempDir()
 	d.Now = func() time.Time { return d.now }
 	return d
 }
 
-func (d *desk) submit(ctx context.Context, key string) (slurm.JobID, string, bool, error) {
+func (d *submitter) submit(ctx context.Context, key string) (slurm.JobID, string, bool, error) {
 	s := job.Spec{Name: "run", Worktree: "/w"}
 	return d.SubmitOnce(ctx, d.g, s, job.Script{Text: "#!/bin/sh\n", Hash: "h"}, key)
 }
 
-// briefly is for a question whose answer would take a minute.
-func briefly(t *testing.T) context.Context {
+// shortContext ends a question whose answer would take a minute.
+func shortContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
@@ -87,7 +88,7 @@ func briefly(t *testing.T) context.Context {
 
 func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSubmitter(t)
 	var first atomic.Int32
 	var all sync.WaitGroup
 	for range 50 {
@@ -106,15 +107,15 @@ func TestFiftyPressesOfOneButtonMakeOneJob(t *testing.T) {
 	require.EqualValues(t, 1, first.Load())
 }
 
-// A submission under way on this machine is not taken for one whose process died.
+// A submission in progress on this machine is not mistaken for one whose process died.
 func TestWhatIsBeingHandedOverIsNotHandedOverTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		var again error
 		d.g.answer = func() (slurm.JobID, error) {
 			if d.g.calls.Load() == 1 {
-				_, _, _, again = d.submit(briefly(t), "k")
+				_, _, _, again = d.submit(shortContext(t), "k")
 			}
 			return "7", nil
 		}
@@ -128,18 +129,18 @@ func TestWhatIsBeingHandedOverIsNotHandedOverTwice(t *testing.T) {
 
 func TestATimeOutThatWasAcceptedAllTheSameIsFound(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSubmitter(t)
 	d.g.answer = func() (slurm.JobID, error) { return "8", unanswered }
 	id, _, _, err := d.submit(t.Context(), "k")
 	require.NoError(t, err)
 	require.EqualValues(t, "8", id)
 }
 
-// A controller that did not answer may still have the request in its backlog.
+// A controller that did not answer may still have the request in its queue.
 func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
 		_, _, _, err := d.submit(t.Context(), "k")
 		require.ErrorContains(t, err, "not known yet")
@@ -147,7 +148,7 @@ func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 		d.g.answer = func() (slurm.JobID, error) { return "9", nil }
 
 		d.now = d.now.Add(30 * time.Second)
-		_, _, _, err = d.submit(briefly(t), "k")
+		_, _, _, err = d.submit(shortContext(t), "k")
 		require.ErrorContains(t, err, "not known yet")
 		require.EqualValues(t, 1, d.g.calls.Load())
 
@@ -159,11 +160,11 @@ func TestWhatGotNoAnswerIsNotHandedOverAgainForAMinute(t *testing.T) {
 	})
 }
 
-// The minute begins anew with each question that the controller does not answer.
+// The minute starts again with each question that the controller does not answer.
 func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		d.g.answer = func() (slurm.JobID, error) { return "", unanswered }
 		_, _, _, err := d.submit(t.Context(), "k")
 		require.Error(t, err)
@@ -172,7 +173,7 @@ func TestAControllerThatStaysDeafIsWaitedFor(t *testing.T) {
 		_, _, _, err = d.submit(t.Context(), "k")
 		require.ErrorContains(t, err, "not known yet")
 		d.g.deaf.Store(false)
-		_, _, _, err = d.submit(briefly(t), "k")
+		_, _, _, err = d.submit(shortContext(t), "k")
 		require.ErrorContains(t, err, "not known yet")
 		require.EqualValues(t, 1, d.g.calls.Load())
 	})
@@ -182,7 +183,7 @@ func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, err := range []error{noLink, refused} {
-			d := newDesk(t)
+			d := newSubmitter(t)
 			d.g.answer = func() (slurm.JobID, error) { return "", err }
 			_, _, _, got := d.submit(t.Context(), "k")
 			require.ErrorContains(t, got, err.Error())
@@ -198,9 +199,9 @@ func TestWhatNeverLeftIsSubmittedAtTheNextCall(t *testing.T) {
 
 func TestWithoutSbatchItIsKnownThatNothingWasSubmitted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSubmitter(t)
 	d.g.answer = func() (slurm.JobID, error) { return "", missing }
-	d.g.deaf.Store(true) // nor is there squeue
+	d.g.deaf.Store(true) // squeue does not answer either
 	for range 2 {
 		_, _, _, err := d.submit(t.Context(), "")
 		require.ErrorContains(t, err, missing.Msg.EN)
@@ -208,8 +209,8 @@ func TestWithoutSbatchItIsKnownThatNothingWasSubmitted(t *testing.T) {
 	}
 }
 
-// die is what a killed process leaves: a request begun, its lock free.
-func (d *desk) die(t *testing.T, key, place string) {
+// die leaves what a killed process leaves: a request that was begun, with a free lock.
+func (d *submitter) die(t *testing.T, key, place string) {
 	st, err := d.Store()
 	require.NoError(t, err)
 	_, first, err := st.Begin(t.Context(), store.Submission{
@@ -223,7 +224,7 @@ func (d *desk) die(t *testing.T, key, place string) {
 func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		d.die(t, "k", d.place())
 		begin := time.Now()
 		_, _, already, err := d.submit(t.Context(), "k")
@@ -236,9 +237,9 @@ func TestAfterACrashOnThisMachineTheFreeLockDecides(t *testing.T) {
 func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		d.die(t, "k", "login2:/var/lib/megatron-ops")
-		_, _, _, err := d.submit(briefly(t), "k")
+		_, _, _, err := d.submit(shortContext(t), "k")
 		require.ErrorContains(t, err, "not known yet")
 		require.Zero(t, d.g.calls.Load())
 		d.now = d.now.Add(61 * time.Second)
@@ -248,11 +249,11 @@ func TestAfterACrashElsewhereTimeDecides(t *testing.T) {
 	})
 }
 
-// Somebody whose submission died without an answer types it again, as it was.
+// A person whose submission died without an answer repeats it unchanged.
 func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSubmitter(t)
 		d.die(t, "k", d.place())
 		lock, err := cluster.TakeLock(t.Context(), d.Locks, tokenOf("alice", "test", "k"))
 		require.NoError(t, err)
@@ -273,7 +274,7 @@ func TestARequestWithoutAKeyTakesUpOneThatDied(t *testing.T) {
 
 func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSubmitter(t)
 	st, err := d.Store()
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
@@ -282,10 +283,11 @@ func TestWhereTheIntentCannotBeStoredNothingIsSubmitted(t *testing.T) {
 	require.Zero(t, d.g.calls.Load())
 }
 
-// A server that starts finds what died unanswered, and hands nothing over.
+// A server that starts finds submissions that died without an answer, and submits
+// nothing.
 func TestWhatDiedUnansweredIsRecalled(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newSubmitter(t)
 	d.Clusters["test"], d.Self = d.g, "alice"
 	d.die(t, "there", d.place())
 	d.die(t, "nowhere", d.place())

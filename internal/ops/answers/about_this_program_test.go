@@ -41,7 +41,7 @@ func TestQuestionsAboutThisProgramAreAnsweredFromItsTables(t *testing.T) {
 	}
 }
 
-// answered is the answer to one line of a batch.
+// answered returns the answer to one line of a batch.
 func answered(t *testing.T, line []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// An agent keeps the conversation itself, and says what was asked before.
+// An agent keeps the conversation itself, and sends the earlier questions.
 func TestAnAgentSaysWhatWasAskedBefore(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	answerer := knowledge.New(knowledge.Options{})
@@ -32,8 +32,8 @@ func TestAnAgentSaysWhatWasAskedBefore(t *testing.T) {
 	require.ErrorContains(t, err, "no question")
 }
 
-// Where a model's words could be shown as they come and there are none, the answer
-// stands as it is.
+// Where a model's answer could be streamed but there is no model, the answer comes
+// unchanged.
 func TestAnAnswerWithoutAModelIsShownWhole(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	answerer := knowledge.New(knowledge.Options{})
@@ -44,7 +44,7 @@ func TestAnAnswerWithoutAModelIsShownWhole(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "DP = 4")
 }
 
-// An agent that speaks of tools means those of the server that it asks.
+// An agent that speaks of tools means the tools of the server that it asks.
 func TestAnAgentAsksAboutTheServersTools(t *testing.T) {
 	op := Ask(func() []ops.Op { return nil })
 	answerer := knowledge.New(knowledge.Options{Own: About(func() []ops.Op { return nil })})
@@ -63,8 +63,7 @@ func TestAnAgentAsksAboutTheServersTools(t *testing.T) {
 	require.Equal(t, asks(ops.Shell, "how do I set MASTER_ADDR?"), asks(ops.MCP, "how do I set MASTER_ADDR?"))
 }
 
-// What a model writes stands in lines that the terminal has room for, and as it came where
-// there is none.
+// A model's answer is wrapped to the terminal's width, and unchanged without one.
 func TestAModelsWordsKeepToTheTerminal(t *testing.T) {
 	t.Parallel()
 	const words = "Set the variable before the job starts, because the launcher hands its environment to each of the ranks [1]. Nobody reads it later [1]."

@@ -11,7 +11,7 @@ import (
 
 func TestExitCodesAndSignalsAreExplained(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string][3]string{ // kind, of what it says, of what to do
+	for word, want := range map[string][3]string{ // the kind, a part of the explanation, and a part of the advice
 		"137":           {"signal", "128 + 9: signal 9 ended it", "OUT_OF_MEMORY"},
 		"0:9":           {"signal", "signal 9 ended it", "OUT_OF_MEMORY"},
 		"SIGKILL":       {"signal", "killed, without a chance to save", "OUT_OF_MEMORY"},
@@ -48,7 +48,7 @@ func TestExitCodesAndSignalsAreExplained(t *testing.T) {
 	require.Equal(t, "137", out.Facts[1].Value)
 }
 
-// A flag is known without its dashes, and with the underscores of its variable.
+// A flag is also found without its dashes and with the underscores of its variable.
 func TestExplainKnowsABareFlag(t *testing.T) {
 	for _, word := range []string{"hybrid-layer-pattern", "--flag hybrid-layer-pattern", "hybrid_layer_pattern"} {
 		out, err := explain(t.Context(), &ops.Call{Service: &ops.Service{}, Lang: lang.EN}, ExplainIn{Word: word})

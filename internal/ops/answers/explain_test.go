@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// Each kind of word is told by the table that knows it, not by a search.
+// Each kind of word is explained by its own table, not by a search.
 func TestExplainKnowsEachKindOfWord(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for word, want := range map[string][2]string{
@@ -56,7 +56,7 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 }
 
-// What no table knows a card may tell, but not of another name.
+// A card may explain a word that no table has, unless the card is about another name.
 func TestExplainFallsBackToTheCards(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	answerer := knowledge.New(knowledge.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A flag may go and come back: the gap is told.
+// A flag may be removed and come back: the gap is shown.
 func TestReleasesOfAFlagTellTheGap(t *testing.T) {
 	span := func(since, until megatron.Release) megatron.Span { return megatron.Span{Since: since, Until: until} }
 	newest := megatron.Release(0).OrNewest()
@@ -36,8 +36,8 @@ func TestReleasesOfAFlagTellTheGap(t *testing.T) {
 	}
 }
 
-// A flag that only a successor's name would explain is explained itself as long as it
-// is known, and each rule says when and in which releases it holds.
+// A flag with a successor is explained itself as long as a release has it, and each
+// rule says its condition and its releases.
 func TestAFlagThatHasASuccessorIsStillExplained(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	out, err := opstest.Do(t, c, Explain(), "--rampup-batch-size")

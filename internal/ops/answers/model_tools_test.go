@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// some operations: those that a model is given, and some that it is not.
+// some operations: tools that a model gets, and tools that it does not get.
 var some = []ops.Op{
 	Constants(), Rules(), Explain(), launch.Plan(), launch.Memory(), launch.Recommend(), jobcontrol.Status(), jobcontrol.List(), jobcontrol.Queue(),
 	joblogs.Logs(), joblogs.Diagnose(),

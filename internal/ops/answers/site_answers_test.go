@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 )
 
-// answering makes a call whose answers include what operators have added.
+// answering returns a call whose answers include what operators have added.
 func answering(t *testing.T) *ops.Call {
 	c := opstest.NewCall(t, &opstest.Site{})
 	answerer := knowledge.New(knowledge.Options{Added: func() (list []cards.Card) {

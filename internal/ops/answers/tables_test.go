@@ -54,7 +54,7 @@ func TestRulesAreFoundByTopicAndByWord(t *testing.T) {
 	require.NotRegexp(t, `\b`+topic+`, (?:.*, )?`+topic+`\b`, refused.Fix.EN, "each topic is named once")
 }
 
-// lines are the facts of a page.
+// lines returns the facts of a page.
 func lines(d view.Doc) (list []string) {
 	for _, s := range d.Sections {
 		for _, f := range s.Facts {
@@ -93,7 +93,7 @@ func TestWhatIsEmptySaysSo(t *testing.T) {
 	require.NotEqual(t, "Noted.", KnowledgeOut{Gaps: []Gap{{Question: "q"}}}.View(lang.EN).Title)
 }
 
-// Whoever asks changes nothing, and no answer depends on what is outside.
+// The questions change nothing, and no answer depends on the outside.
 func TestWhatAnswersOnlyReads(t *testing.T) {
 	t.Parallel()
 	for _, op := range []ops.Op{Rules(), Explain(), Constants(), Search()} {
@@ -102,7 +102,7 @@ func TestWhatAnswersOnlyReads(t *testing.T) {
 	}
 }
 
-// Either FSDP runs its gathers beside the computation, which one queue would forbid.
+// Both kinds of FSDP gather during the computation, which a single queue would prevent.
 func TestConstantsAnswerToFSDP(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for fsdp, want := range map[string]string{"none": "1", "torch": rules.Unset, "megatron": rules.Unset} {

@@ -27,7 +27,7 @@ func TestCleanupOnSlurm(t *testing.T) {
 	leftoverAge = 0
 	t.Cleanup(func() { leftoverAge = was })
 
-	// Only these are touched: no other process has such a number in its command.
+	// Only these are ended: no other process has such a number in its command.
 	number := "4242." + strconv.Itoa(os.Getpid())
 	start := func(env string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "env", env, "sleep", number)

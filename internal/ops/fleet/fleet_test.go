@@ -15,16 +15,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A yard is a cluster of three nodes that keeps what it is told to do.
-type yard struct {
+// A threeNodes is a cluster of three nodes that records its commands.
+type threeNodes struct {
 	opstest.Site
-	left    string // what a visit finds
+	left    string // the output of a visit
 	did     []string
 	visited slurm.Visit
 	ran     slurm.Exec
 }
 
-func (*yard) Nodes(context.Context) ([]slurm.Node, error) {
+func (*threeNodes) Nodes(context.Context) ([]slurm.Node, error) {
 	return []slurm.Node{
 		{Name: "gpu1", State: "mixed", Partitions: []string{"prod"}, GPUs: 8, GPUsUsed: 6, CPUs: 64, CPUsUsed: 10},
 		{Name: "gpu2", State: "drained", Partitions: []string{"prod"}, GPUs: 8, Reason: "Kill task failed", ReasonBy: "root"},
@@ -32,28 +32,28 @@ func (*yard) Nodes(context.Context) ([]slurm.Node, error) {
 	}, nil
 }
 
-func (*yard) Partitions(context.Context) ([]slurm.Partition, error) {
+func (*threeNodes) Partitions(context.Context) ([]slurm.Partition, error) {
 	day := int64(86400)
 	return []slurm.Partition{{Name: "prod", Default: true, TimeLimitS: &day, GPUs: 8, Total: 2}, {Name: "cpu", Total: 1, MaxNodes: 4}}, nil
 }
 
-func (*yard) PartitionLimits(context.Context) ([]slurm.PartitionLimits, error) {
+func (*threeNodes) PartitionLimits(context.Context) ([]slurm.PartitionLimits, error) {
 	hour := int64(3600)
 	return []slurm.PartitionLimits{{Name: "cpu", DefaultTimeS: &hour, MinNodes: 2, Accounts: []string{"a", "b"}, Exclusive: true}}, nil
 }
 
-func (y *yard) ResumeNodes(_ context.Context, names []string) error {
+func (y *threeNodes) ResumeNodes(_ context.Context, names []string) error {
 	y.did = append(y.did, "resume "+strings.Join(names, ","))
 	return nil
 }
 
-func (y *yard) Visit(_ context.Context, v slurm.Visit) (string, error) {
+func (y *threeNodes) Visit(_ context.Context, v slurm.Visit) (string, error) {
 	y.visited = v
 	y.did = append(y.did, "visit "+v.Argv[4])
 	return y.left, nil
 }
 
-func (y *yard) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
+func (y *threeNodes) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
 	y.ran = e
 	return []slurm.NodeOutput{{Node: "gpu1", Text: "same"}, {Node: "gpu2", Text: "same"}, {Node: "gpu4", Text: "other"}}, nil
 }
@@ -63,7 +63,7 @@ func TestWhichNodesAreShown(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	_, err := opstest.Do(t, c, Nodes())
 	require.ErrorContains(t, err, "does not tell of its nodes")
-	c.Clusters["test"] = &yard{}
+	c.Clusters["test"] = &threeNodes{}
 	for words, want := range map[string]string{
 		"":                   "gpu1 gpu2 cpu1",
 		"--partition prod":   "gpu1 gpu2",
@@ -97,7 +97,7 @@ func TestWhichNodesAreShown(t *testing.T) {
 func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})
-	c.Clusters["test"] = &yard{}
+	c.Clusters["test"] = &threeNodes{}
 	out, err := opstest.Do(t, c, Partitions(), "cpu")
 	require.NoError(t, err)
 	text := opstest.Text(t, out, lang.EN)
@@ -115,7 +115,7 @@ func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
 
 func TestNodesAreResumedByOperatorsOnceAgreed(t *testing.T) {
 	t.Parallel()
-	y := &yard{}
+	y := &threeNodes{}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"] = y
 	for words, code := range map[string]ops.Code{"": ops.BadInput, "gpu[": ops.BadInput, "gpu1": ops.NotFound, "gpu2": ops.NotAllowed} {
@@ -132,10 +132,11 @@ func TestNodesAreResumedByOperatorsOnceAgreed(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "恢复接收作业的节点")
 }
 
-// What one's own ended jobs left is shown before it is ended, and said in one language.
+// The leftover processes of one's own ended jobs are shown before they are ended, in
+// one language.
 func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	t.Parallel()
-	y := &yard{left: "motd\ngpu2\t9\t4711\t70\tpython b\ngpu1\tx\t1\t1\tno pid\ngpu1\t8\t\t3700\tsleep\tinf\n"}
+	y := &threeNodes{left: "motd\ngpu2\t9\t4711\t70\tpython b\ngpu1\tx\t1\t1\tno pid\ngpu1\t8\t\t3700\tsleep\tinf\n"}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"] = y
 	out, err := opstest.Do(t, c, Cleanup(), "gpu[1-2]", "--match", "x", "--loose")
@@ -169,7 +170,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 
 func TestACommandRunsBesideARunningJobOfOnesOwn(t *testing.T) {
 	t.Parallel()
-	y := &yard{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+	y := &threeNodes{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"1": {ID: "1", User: "alice", State: slurm.Running}, "2": {ID: "2", User: "alice", State: slurm.Pending}, "3": {ID: "3", User: "ben", State: slurm.Running},
 	}}}
 	c := opstest.NewCall(t, &opstest.Site{})
@@ -240,7 +241,7 @@ func TestHostlistsAreWrittenInEveryForm(t *testing.T) {
 	}
 }
 
-// One failure is held against a node once, and of many only the newest are kept.
+// A failure counts once for a node, and only the newest of many are kept.
 func TestAFailureIsHeldAgainstANodeOnce(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})
@@ -259,10 +260,11 @@ func TestAFailureIsHeldAgainstANodeOnce(t *testing.T) {
 	require.Empty(t, BlamesOf(t.Context(), c.Service, "test", "gpu2"))
 }
 
-// Nodes that take no jobs are told without being asked; the others are, once agreed.
+// Nodes that accept no jobs are reported without a question; the others are tested once
+// the caller agrees.
 func TestNodesThatTakeJobsAreChecked(t *testing.T) {
 	t.Parallel()
-	y := &yard{left: `nodecheck {"node":"gpu1","check":"end","ok":true}`}
+	y := &threeNodes{left: `nodecheck {"node":"gpu1","check":"end","ok":true}`}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"] = y
 	for words, code := range map[string]ops.Code{"gpu[": ops.BadInput, "a;b": ops.BadInput, "gpu1 --gpus=-1": ops.BadInput, "gpu9": ops.NotFound, "gpu[1-2]": ops.NotAllowed} {

@@ -95,7 +95,7 @@ func TestNodeCheckOnSlurm(t *testing.T) {
 	slurmtest.Torch(t)
 	c, real := opstest.OnSlurm(t)
 	var o NodeCheckOut
-	for range 3 { // the four share this machine: on a busy one their links are not alike
+	for range 3 { // the four share this machine, so on a busy machine their links differ
 		out, err := opstest.Do(t, c, NodeCheck(), "gpu[1-4]", "--gpus", "0", "--partition", "prod", "--python", "/usr/bin/python3", "--yes")
 		require.NoError(t, err)
 		if o = out.(NodeCheckOut); len(o.Odd) == 0 {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What a node was found to have left, and what could not be checked at.
+// leftThere holds nodes with leftover processes, and one that could not be checked.
 var leftThere = []NodeOut{
 	{Node: slurm.Node{Name: "gpu1", State: "drained", Reason: "Kill task failed", ReasonBy: "root", GPUs: 8, GPUsUsed: 1, CPUs: 64, CPUsUsed: 2}, checked: true},
 	{Node: slurm.Node{Name: "gpu2", State: "down", GPUs: 8}, Meaning: "it does not answer", checked: true, Unseen: "no route"},
@@ -35,7 +35,7 @@ var leftThere = []NodeOut{
 	}},
 }
 
-// What is said is pinned in both languages.
+// The answers are pinned in both languages.
 func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	hour, at := int64(3600), time.Unix(0, 0).UTC()
@@ -82,10 +82,10 @@ nodecheck {"node":"a","check":"allreduce","skipped":"no-gpu"}`)
 	}, Nodes(), Partitions(), NodeCheck(), Resume(), Cleanup(), RunCommand(), Avoid(), Hostlist())
 }
 
-// A lent is a yard whose nodes can be checked into, but for the last.
-type lent struct{ yard }
+// A checkableNodes is a threeNodes whose nodes can be checked, except the last.
+type checkableNodes struct{ threeNodes }
 
-func (*lent) NodeProcesses(_ context.Context, node string) ([]slurm.Process, error) {
+func (*checkableNodes) NodeProcesses(_ context.Context, node string) ([]slurm.Process, error) {
 	if node == "cpu1" {
 		return nil, errors.New("no route")
 	}
@@ -95,7 +95,7 @@ func (*lent) NodeProcesses(_ context.Context, node string) ([]slurm.Process, err
 func TestOperatorsLookIntoNodesThatAreOut(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})
-	c.Clusters["test"] = &lent{}
+	c.Clusters["test"] = &checkableNodes{}
 	for who, code := range map[ops.Caller]ops.Code{
 		{Surface: ops.Shell, ID: "ada", User: "ada"}:                       "",
 		{Surface: ops.Slack, ID: "T/U", User: "ada", Operator: true}:       "",
@@ -115,14 +115,14 @@ func TestOperatorsLookIntoNodesThatAreOut(t *testing.T) {
 		require.Contains(t, text, "1 left: ada 9 D gpu2")
 		require.Contains(t, text, "not checked: no route")
 	}
-	c.Clusters["test"] = &yard{}
+	c.Clusters["test"] = &threeNodes{}
 	c.Who = ops.Caller{Surface: ops.Shell, ID: "ada", User: "ada"}
 	_, err := opstest.Do(t, c, Nodes(), "--drained", "--check")
 	require.Error(t, err, "this cluster does not tell of processes")
 }
 
-// Taking nodes off the list takes off one's own, and what holds for everybody only
-// by an operator or in a shell of one's own.
+// Taking a node off the list removes the caller's own entry; only an operator, or a
+// person in their own shell, also removes the entry for everybody.
 func TestNodesComeOffTheList(t *testing.T) {
 	t.Parallel()
 	for who, left := range map[ops.Caller]int{

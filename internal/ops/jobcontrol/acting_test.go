@@ -14,32 +14,35 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A peopled is a site that notes as whom each change was made.
-type peopled struct {
+// An actingSite is a site that records the user of each change.
+type actingSite struct {
 	*opstest.Site
 	as  string
 	did *[]string
 }
 
-func (p peopled) Cancel(ctx context.Context, id slurm.JobID) error {
+func (p actingSite) Cancel(ctx context.Context, id slurm.JobID) error {
 	*p.did = append(*p.did, p.as+" cancel "+string(id))
 	return p.Site.Cancel(ctx, id)
 }
 
-func (p peopled) change(what string, id slurm.JobID) error {
+func (p actingSite) change(what string, id slurm.JobID) error {
 	*p.did = append(*p.did, p.as+" "+what+" "+string(id))
 	return nil
 }
 
-func (p peopled) Hold(_ context.Context, id slurm.JobID) error    { return p.change("hold", id) }
-func (p peopled) Release(_ context.Context, id slurm.JobID) error { return p.change("release", id) }
-func (p peopled) Requeue(_ context.Context, id slurm.JobID) error { return p.change("requeue", id) }
-func (p peopled) Update(_ context.Context, id slurm.JobID, _ slurm.Update) error {
+func (p actingSite) Hold(_ context.Context, id slurm.JobID) error    { return p.change("hold", id) }
+func (p actingSite) Release(_ context.Context, id slurm.JobID) error { return p.change("release", id) }
+
+func (p actingSite) Requeue(_ context.Context, id slurm.JobID) error { return p.change("requeue", id) }
+
+func (p actingSite) Update(_ context.Context, id slurm.JobID, _ slurm.Update) error {
 	return p.change("update", id)
 }
 
-// served is a call in Slack, in a process of "bot", and what is done as whom.
-func served(t *testing.T, who ops.Caller, jobs ...slurm.Job) (c *ops.Call, did, audited *[]string) {
+// slackCall returns a call in Slack, in a process of the user "bot", and records what
+// is done as whom.
+func slackCall(t *testing.T, who ops.Caller, jobs ...slurm.Job) (c *ops.Call, did, audited *[]string) {
 	t.Helper()
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}, OfKind: "local"}
 	for _, j := range jobs {
@@ -48,8 +51,8 @@ func served(t *testing.T, who ops.Caller, jobs ...slurm.Job) (c *ops.Call, did, 
 	c = opstest.NewCall(t, s)
 	did, audited = &[]string{}, &[]string{}
 	c.Self, c.Who = "bot", who
-	c.Clusters["test"] = peopled{s, "bot", did}
-	c.As = func(_ ops.Cluster, user string) (ops.Cluster, error) { return peopled{s, user, did}, nil }
+	c.Clusters["test"] = actingSite{s, "bot", did}
+	c.As = func(_ ops.Cluster, user string) (ops.Cluster, error) { return actingSite{s, user, did}, nil }
 	c.Audit = func(_ context.Context, e ops.AuditEntry) { *audited = append(*audited, e.Who.User+" "+e.Op) }
 	return c, did, audited
 }
@@ -67,13 +70,13 @@ func TestAnOperatorActsOnAnothersJobAsItsOwner(t *testing.T) {
 		op    ops.Op
 		words []string
 	}{{Cancel(), []string{"10", "--yes"}}, {Requeue(), []string{"10", "--yes"}}, {Update(), []string{"10", "--time", "1:00:00"}}, {Release(), []string{"10"}}} {
-		c, did, audited := served(t, olga, hers)
+		c, did, audited := slackCall(t, olga, hers)
 		_, err := opstest.Do(t, c, given.op, given.words...)
 		require.NoError(t, err, given.op.Name)
 		require.Equal(t, []string{"alice " + given.op.Name + " 10"}, *did, "Slurm would refuse olga's own account")
 		require.Equal(t, []string{"olga " + given.op.Name}, *audited, "the audit names who asked")
 
-		c, did, _ = served(t, bob, hers)
+		c, did, _ = slackCall(t, bob, hers)
 		_, err = opstest.Do(t, c, given.op, given.words...)
 		require.ErrorContains(t, err, "belongs to alice")
 		require.Empty(t, *did)
@@ -87,7 +90,7 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 		require.NoError(t, os.WriteFile(artifact, []byte("{}"), 0o600))
 		mine := his
 		mine.WorkDir = dir
-		c, did, audited := served(t, bob, mine)
+		c, did, audited := slackCall(t, bob, mine)
 		c.Roots = []string{dir}
 		words := []string{"20", "--artifact", artifact, "--cancel"}
 		_, err := opstest.Do(t, c, Wait(), words...)
@@ -101,7 +104,7 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 		require.Equal(t, []string{"bob cancel"}, *audited)
 
 		for _, who := range []ops.Caller{{Surface: ops.Slack, ID: "T1/U9"}, {Surface: ops.MCPHTTP, ID: "x", User: "bob", ReadOnly: true}} {
-			c, did, _ := served(t, who, mine)
+			c, did, _ := slackCall(t, who, mine)
 			c.Confirmed = true
 			_, err := opstest.Do(t, c, Wait(), words...)
 			require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
@@ -111,7 +114,7 @@ func TestWaitCancelsAsThePersonAndIsWrittenDown(t *testing.T) {
 }
 
 func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
-	c, did, _ := served(t, bob, his, waiting)
+	c, did, _ := slackCall(t, bob, his, waiting)
 	_, err := opstest.Do(t, c, Requeue(), "20")
 	require.True(t, ops.AsError(err).Confirm)
 	require.ErrorContains(t, err, "ends its run")
@@ -123,12 +126,12 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"bob hold 30"}, *did)
 
-	// An array of which one element runs and another waits can be held.
+	// An array with a running and a waiting task can be held.
 	running := slurm.Job{ID: "40_1", User: "bob", State: slurm.Running}
 	rest := slurm.Job{ID: "40_2", User: "bob", State: slurm.Pending}
 	whole := running
 	whole.ID = "40"
-	c, did, _ = served(t, bob, whole, running, rest)
+	c, did, _ = slackCall(t, bob, whole, running, rest)
 	_, err = opstest.Do(t, c, Hold(), "40")
 	require.NoError(t, err)
 	require.Len(t, *did, 1)
@@ -136,15 +139,15 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A forgetful Slurm has only the accounts of jobs that ended.
-type forgetful struct{ peopled }
+// A forgetfulSite is a Slurm in which only the accounts still know ended jobs.
+type forgetfulSite struct{ actingSite }
 
-func (forgetful) Requeue(context.Context, slurm.JobID) error { return slurm.ErrNotFound }
+func (forgetfulSite) Requeue(context.Context, slurm.JobID) error { return slurm.ErrNotFound }
 
 func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
 	over := his
 	over.State = slurm.Failed
-	c, did, _ := served(t, bob, over)
+	c, did, _ := slackCall(t, bob, over)
 	_, err := opstest.Do(t, c, Requeue(), "20")
 	require.True(t, ops.AsError(err).Confirm)
 	require.ErrorContains(t, err, "20 (moe) has ended: FAILED; it goes back into the queue as it was")
@@ -155,7 +158,7 @@ func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
 	act := c.As
 	c.As = func(cl ops.Cluster, user string) (ops.Cluster, error) {
 		as, err := act(cl, user)
-		return forgetful{as.(peopled)}, err
+		return forgetfulSite{as.(actingSite)}, err
 	}
 	_, err = opstest.Do(t, c, Requeue(), "20", "--yes")
 	require.ErrorContains(t, err, "job 20 has ended (FAILED), and Slurm no longer keeps it to be requeued")
@@ -164,7 +167,7 @@ func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
 
 func TestTheSwitchOfAJobThatIsOverIsNotThrown(t *testing.T) {
 	dir := t.TempDir()
-	c, s, id := switched(t, dir, "pretrain")
+	c, s, id := callWithSwitch(t, dir, "pretrain")
 	j := s.KnownJobs[slurm.JobID(id)]
 	j.State = slurm.Completed
 	s.KnownJobs[j.ID] = j

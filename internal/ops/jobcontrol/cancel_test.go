@@ -24,7 +24,7 @@ func TestCancelNamesWhatItEnds(t *testing.T) {
 		{"job", []string{"--yes"}},
 		{"mine", []string{"--partition", "dev", "--yes"}},
 		{"mine", []string{"1", "--mine", "--yes"}},
-		{"cluster", []string{"1.0", "--yes"}}, // this one has no steps
+		{"cluster", []string{"1.0", "--yes"}}, // this cluster has no steps
 		{"job", []string{"1.batch", "--yes"}},
 	} {
 		_, err := opstest.Do(t, c, Cancel(), tt.words...)

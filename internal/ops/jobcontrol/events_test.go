@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// One who comes back with next_since hears of everything once, also of what the
-// accounting told late, and of nothing twice.
+// A caller who comes back with next_since gets each event exactly once, including
+// events that the accounting reported late.
 func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	now := start

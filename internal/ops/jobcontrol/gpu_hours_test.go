@@ -68,8 +68,8 @@ func TestGPUHoursAreToldByWhoUsedThemAndHowTheyEnded(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
-// Hours by their cause come from the logs of the jobs; what those do not tell is told
-// as unknown, and all of it adds up.
+// Hours by purpose come from the jobs' logs. Hours that the logs do not explain are
+// unknown, and the sum is complete.
 func TestGoodputIsToldByCause(t *testing.T) {
 	was := time.Local
 	time.Local = time.UTC
@@ -109,8 +109,8 @@ func TestGoodputIsToldByCause(t *testing.T) {
 	require.Len(t, out.(jobcontrol.HistoryOut).Groups, 2, "a line a job")
 }
 
-// A job that was put back into the queue took what each of its runs took, as sacct
-// --duplicates counts it, whether or not it runs again.
+// A requeued job counts the hours of each of its runs, as sacct --duplicates does,
+// whether or not it runs again.
 func TestEveryRunOfARequeuedJobIsCounted(t *testing.T) {
 	at := time.Now().Add(-48 * time.Hour)
 	record := func(id slurm.JobID, state slurm.State, hours int64) slurm.Job {
@@ -123,11 +123,11 @@ func TestEveryRunOfARequeuedJobIsCounted(t *testing.T) {
 	}
 	records := []slurm.Job{
 		record("7", slurm.NodeFail, 3), record("7", slurm.Preempted, 2), record("7", slurm.Completed, 1),
-		record("8", slurm.Requeued, 5), record("8", slurm.Running, 1), // the run that goes on is not over
+		record("8", slurm.Requeued, 5), record("8", slurm.Running, 1), // the current run has not ended
 		record("9", slurm.Failed, 1),
-		record("10", slurm.Requeued, 4), // and waits
+		record("10", slurm.Requeued, 4), // the job waits again
 	}
-	var want float64 // what the records of runs that are over add up to
+	var want float64 // the sum over the records of ended runs
 	for _, r := range records {
 		if r.State != slurm.Running {
 			want += float64(r.GPUs) * float64(r.ElapsedS) / 3600

@@ -37,7 +37,8 @@ func TestAJobThatSlurmHasNotLookedAtIsNotSentToItsReason(t *testing.T) {
 	}
 }
 
-// A job's page is told where browsers reach one, and a cluster's name cannot leave its path.
+// A job's page is shown where browsers reach one, and a cluster's name cannot change
+// its path.
 func TestStatusLeadsToThePage(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7_1": {ID: "7_1", User: "alice", State: slurm.Running}}})
 	out, err := opstest.Do(t, c, Status(), "7_1")
@@ -62,7 +63,7 @@ func TestAWaitingJobIsNotSaidToRun(t *testing.T) {
 	require.EqualError(t, err, "cancelling 8 (y, 2 nodes, running for 01:01) cannot be undone")
 }
 
-// How well a job is tells the colour of its state.
+// A state decides the colour.
 func TestAStateIsGoodOrBadNews(t *testing.T) {
 	for state, tone := range map[slurm.State]view.Tone{
 		slurm.Pending: view.Plain, slurm.Running: view.Good, slurm.Completed: view.Good, slurm.Failed: view.Bad,

@@ -15,24 +15,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A nearSite is a site of this machine that runs commands beside its jobs.
-type nearSite struct {
+// An execSite is a site on this machine that runs commands on the nodes of its jobs.
+type execSite struct {
 	*opstest.Site
 	ran  []slurm.Exec
-	says string // what a command says
+	says string // the output of a command
 }
 
-func (s *nearSite) Kind() string { return "cli" }
+func (s *execSite) Kind() string { return "cli" }
 
-func (s *nearSite) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
+func (s *execSite) Exec(_ context.Context, e slurm.Exec) ([]slurm.NodeOutput, error) {
 	s.ran = append(s.ran, e)
 	return []slurm.NodeOutput{{Node: "gpu1", Text: s.says}}, nil
 }
 
-// switched is a call with a job of alice's that has a kill switch in dir.
-func switched(t *testing.T, dir, team string) (*ops.Call, *nearSite, string) {
+// callWithSwitch returns a call with a job of alice's that has a kill switch in dir.
+func callWithSwitch(t *testing.T, dir, team string) (*ops.Call, *execSite, string) {
 	t.Helper()
-	s := &nearSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}}
+	s := &execSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}}
 	c := opstest.NewCall(t, s.Site)
 	c.Clusters["test"] = s
 	out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force", "--kill-switch", filepath.Join(dir, "STOP"), "--team", team}, opstest.GoodJob...)...)
@@ -44,7 +44,7 @@ func switched(t *testing.T, dir, team string) (*ops.Call, *nearSite, string) {
 
 func TestKillSwitchOnAndOff(t *testing.T) {
 	dir := t.TempDir()
-	c, _, id := switched(t, dir, "pretrain")
+	c, _, id := callWithSwitch(t, dir, "pretrain")
 	stop := filepath.Join(dir, "STOP")
 	var entries []ops.AuditEntry
 	c.Audit = func(_ context.Context, e ops.AuditEntry) { entries = append(entries, e) }
@@ -78,7 +78,7 @@ func TestKillSwitchOnAndOff(t *testing.T) {
 
 func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	dir := t.TempDir()
-	c, s, id := switched(t, dir, "root")
+	c, s, id := callWithSwitch(t, dir, "root")
 	stop := filepath.Join(dir, "STOP")
 	var acted []string
 	c.Self = "bot"
@@ -109,11 +109,11 @@ func TestAServerLendsNobodyItsOwnRights(t *testing.T) {
 	require.Contains(t, ops.AsError(err).Fix.EN, "rm -- "+stop)
 }
 
-// Of several jobs with one switch the one that runs is reached, though another,
+// Of several jobs with one switch, the running one is used, even where another one,
 // such as the next of a chain, was submitted later.
 func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
 	dir := t.TempDir()
-	c, s, id := switched(t, dir, "pretrain")
+	c, s, id := callWithSwitch(t, dir, "pretrain")
 	out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes", "--force", "--idempotency-key", "later", "--kill-switch", filepath.Join(dir, "STOP")}, opstest.GoodJob...)...)
 	require.NoError(t, err)
 	later := *out.(launch.SubmitOut).JobID
@@ -127,7 +127,8 @@ func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
 	require.Equal(t, []string{"touch", "--", filepath.Join(dir, "STOP")}, s.ran[len(s.ran)-1].Argv)
 }
 
-// Who may make a file may throw the switch, who may remove it may take it back.
+// Whoever may create a file may turn the switch on; whoever may remove it may turn it
+// off.
 func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
 	const (
 		bob  = "who 1002 1002 50 60\n"
@@ -165,7 +166,7 @@ func TestTheFileSystemSaysWhoMayThrowASwitch(t *testing.T) {
 
 func TestTheOwnerIsToldWhoThrewTheSwitch(t *testing.T) {
 	dir := t.TempDir()
-	c, _, id := switched(t, dir, "pretrain")
+	c, _, id := callWithSwitch(t, dir, "pretrain")
 	_, err := opstest.Do(t, c, KillSwitch(), "on", id)
 	require.NoError(t, err)
 	told, err := c.Notices(t.Context())

@@ -37,9 +37,9 @@ steps:
     args: [--save=ckpt, --save-interval=10]
 `
 
-// atPipeline is a shell in a folder with a pipeline, and a cluster that keeps what is
-// submitted as jobs that wait.
-func atPipeline(t *testing.T, text string) (*ops.Call, *opstest.Site) {
+// pipelineCall returns a call in a shell, in a folder with a pipeline, and a cluster
+// that keeps the submitted jobs waiting.
+func pipelineCall(t *testing.T, text string) (*ops.Call, *opstest.Site) {
 	t.Helper()
 	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, site)
@@ -50,7 +50,7 @@ func atPipeline(t *testing.T, text string) (*ops.Call, *opstest.Site) {
 }
 
 func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
-	c, site := atPipeline(t, nightlyYAML)
+	c, site := pipelineCall(t, nightlyYAML)
 	run := func(flags ...string) jobcontrol.PipelineOut {
 		t.Helper()
 		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), append([]string{"nightly.yaml"}, flags...)...)
@@ -97,9 +97,9 @@ func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
 	require.Len(t, site.Submitted, 5)
 }
 
-// The number of a job is told when it has one, and not before.
+// A job's id is shown once the job has one.
 func TestAStepThatTakesAJobsNumberIsToldIt(t *testing.T) {
-	c, _ := atPipeline(t, strings.Replace(nightlyYAML, "<train.save>", "<train.job_id>", 1))
+	c, _ := pipelineCall(t, strings.Replace(nightlyYAML, "<train.save>", "<train.job_id>", 1))
 	text := func(flag string, l lang.Lang) string {
 		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", flag)
 		require.NoError(t, err)
@@ -110,10 +110,10 @@ func TestAStepThatTakesAJobsNumberIsToldIt(t *testing.T) {
 	require.Contains(t, text("--yes", lang.EN), "evaluate takes <train.job_id> = 4702")
 }
 
-// What was submitted is shown without the pipeline's file: each step's jobs, what it
-// was handed, where it broke and how it goes on.
+// A submitted pipeline is shown without its file: each step's jobs, the values that it
+// took, where it broke, and how to continue.
 func TestASubmittedPipelineIsShownLater(t *testing.T) {
-	c, site := atPipeline(t, nightlyYAML)
+	c, site := pipelineCall(t, nightlyYAML)
 	c.PageURL = "https://ops.example.org"
 	run := func(flags ...string) jobcontrol.PipelineOut {
 		t.Helper()
@@ -160,7 +160,7 @@ func TestASubmittedPipelineIsShownLater(t *testing.T) {
 }
 
 func TestOneWrongStepStopsAll(t *testing.T) {
-	c, site := atPipeline(t, strings.Replace(nightlyYAML, "--save-interval=10]", "--save-interval=10, --tensor-model-parallel-size=5]", 1))
+	c, site := pipelineCall(t, strings.Replace(nightlyYAML, "--save-interval=10]", "--save-interval=10, --tensor-model-parallel-size=5]", 1))
 	out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
 	require.NoError(t, err)
 	require.True(t, out.(jobcontrol.PipelineOut).Found())
@@ -183,22 +183,22 @@ func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
 	} {
 		old, changed, _ := strings.Cut(change, "=>")
 		require.Contains(t, nightlyYAML, old)
-		c, site := atPipeline(t, strings.Replace(nightlyYAML, old, changed, 1))
+		c, site := pipelineCall(t, strings.Replace(nightlyYAML, old, changed, 1))
 		_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
 		require.Error(t, err, change)
 		require.True(t, strings.HasPrefix(ops.AsError(err).Error(), want), "%s: %s", change, ops.AsError(err).Error())
 		require.NotEmpty(t, ops.AsError(err).Message.In(lang.ZH))
 		require.Empty(t, site.Submitted)
 	}
-	c, _ := atPipeline(t, nightlyYAML)
+	c, _ := pipelineCall(t, nightlyYAML)
 	c.Who.Surface = ops.MCP
 	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
 	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, "each submission of an agent is approved by itself")
 }
 
-// A pipeline is known by its name, without its file, at every door that may read.
+// A pipeline is found by its name, without its file, on every surface that may read.
 func TestAPipelineIsShownByItsName(t *testing.T) {
-	c, site := atPipeline(t, nightlyYAML)
+	c, site := pipelineCall(t, nightlyYAML)
 	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "status")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 	_, err = opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")

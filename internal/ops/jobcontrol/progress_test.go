@@ -16,8 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Whoever watches sees what is wrong with a job in the fewest words, above the table, one
-// line for all jobs that have it; as JSON, a loss that is no number is null.
+// A watcher sees the alarms of the jobs above the table, one short line for each alarm.
+// In JSON, a loss that is not a number is null.
 func TestAWatchedListTellsOfAlarms(t *testing.T) {
 	dir := t.TempDir()
 	jobs := map[slurm.JobID]slurm.Job{}

@@ -22,7 +22,7 @@ import (
 
 var rewrite = flag.Bool("update", false, "rewrite the golden files")
 
-// What is said is pinned in both languages.
+// The answers are pinned in both languages.
 func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	id, limit, priority, exit := slurm.JobID("7"), int64(7200), int64(900), "1:0"
@@ -105,7 +105,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	}, Status(), List(), Queue(), Priority(), Accounts(), Cancel(), Wait(), Events(), Pipelines(), History())
 }
 
-// A site keeps accounts, priorities and steps.
+// A site has accounts, priorities and steps.
 type site struct {
 	opstest.Site
 	shares []slurm.Share
@@ -281,8 +281,8 @@ func TestWhichJobsAreListed(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "1.0")
 }
 
-// What is told of a job's code and specification depends on whose it is and through
-// which door they ask.
+// Who asks, and on which surface, decides whether a job's code and specification are
+// shown.
 func TestWhoIsToldOfAJobsCode(t *testing.T) {
 	t.Parallel()
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
@@ -294,7 +294,7 @@ func TestWhoIsToldOfAJobsCode(t *testing.T) {
 	require.NoError(t, err)
 	source := cluster.GitSource{Commit: "01", Changed: true, Diff: "+x\n", New: []string{"n"}}
 	require.NoError(t, docs.Put(t.Context(), "source", "test/4701", source, time.Now().Add(time.Hour)))
-	for who, want := range map[ops.Caller][3]bool{ // the specification, the code, its difference
+	for who, want := range map[ops.Caller][3]bool{ // whether the specification, the code and its diff are shown
 		{Surface: ops.Shell, User: "alice"}:                 {true, true, true},
 		{Surface: ops.MCP, User: "alice"}:                   {false, true, false},
 		{Surface: ops.Slack, User: "alice"}:                 {false, true, false},

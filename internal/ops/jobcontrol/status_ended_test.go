@@ -12,10 +12,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A job that has ended is not told to wait for anything, and one that never ran has
-// nothing to diagnose.
+// The status of an ended job suggests no waiting, and a job that never ran suggests no
+// diagnosis.
 func TestStatusOfAJobThatNeverRan(t *testing.T) {
-	end := time.Now() // which Slurm gives as its start too
+	end := time.Now() // Slurm also reports this as its start
 	for name, c := range map[string]struct {
 		j           slurm.Job
 		says, never []string

@@ -18,27 +18,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A yielding site takes every change and makes of it what made says.
-type yielding struct {
+// An updatableSite accepts every change, and applies made to the job.
+type updatableSite struct {
 	*opstest.Site
 	made    func(*slurm.Job, slurm.Update)
 	updates []slurm.Update
 	did     []string
 }
 
-func (s *yielding) Hold(context.Context, slurm.JobID) error {
+func (s *updatableSite) Hold(context.Context, slurm.JobID) error {
 	s.did = append(s.did, "hold")
 	return nil
 }
 
-func (s *yielding) Release(context.Context, slurm.JobID) error {
+func (s *updatableSite) Release(context.Context, slurm.JobID) error {
 	s.did = append(s.did, "release")
 	return nil
 }
 
-func (s *yielding) Requeue(context.Context, slurm.JobID) error { return nil }
+func (s *updatableSite) Requeue(context.Context, slurm.JobID) error { return nil }
 
-func (s *yielding) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
+func (s *updatableSite) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
 	s.updates = append(s.updates, u)
 	j := s.KnownJobs[id]
 	s.made(&j, u)
@@ -46,9 +46,9 @@ func (s *yielding) Update(_ context.Context, id slurm.JobID, u slurm.Update) err
 	return nil
 }
 
-func newYielding(t *testing.T, made func(*slurm.Job, slurm.Update)) (*ops.Call, *yielding) {
+func newUpdatableSite(t *testing.T, made func(*slurm.Job, slurm.Update)) (*ops.Call, *updatableSite) {
 	limit := int64(3600)
-	s := &yielding{made: made, Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+	s := &updatableSite{made: made, Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"7": {ID: "7", Name: "own", User: "alice", State: slurm.Pending, Reason: "Priority", NumNodes: 2, Partition: "dev", TimeLimitS: &limit},
 	}}}
 	c := opstest.NewCall(t, s.Site)
@@ -60,18 +60,18 @@ func newYielding(t *testing.T, made func(*slurm.Job, slurm.Update)) (*ops.Call, 
 
 func TestAnUpdateSaysWhatSlurmMadeOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newYielding(t, func(j *slurm.Job, u slurm.Update) { j.NumNodes = u.NumNodes })
+		c, _ := newUpdatableSite(t, func(j *slurm.Job, u slurm.Update) { j.NumNodes = u.NumNodes })
 		out, err := opstest.Do(t, c, Update(), "7", "--nodes", "3")
 		require.NoError(t, err)
 		require.Equal(t, "7 own: changed: nodes 3 (PENDING, Priority)\n", opstest.Text(t, out, lang.EN))
 
-		c, _ = newYielding(t, func(*slurm.Job, slurm.Update) {})
+		c, _ = newUpdatableSite(t, func(*slurm.Job, slurm.Update) {})
 		_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
 		require.EqualError(t, err, "job: Slurm took the change of job 7 and did not make it: it has 2 nodes")
 		_, err = opstest.Do(t, c, Update(), "7", "--partition", "prod")
 		require.ErrorContains(t, err, "it has partition dev")
 
-		c, s := newYielding(t, func(j *slurm.Job, u slurm.Update) {
+		c, s := newUpdatableSite(t, func(j *slurm.Job, u slurm.Update) {
 			j.NumNodes, j.Reason = u.NumNodes, map[bool]string{true: "BadConstraints", false: "Priority"}[u.NumNodes == 3]
 		})
 		_, err = opstest.Do(t, c, Update(), "7", "--nodes", "3")
@@ -81,9 +81,9 @@ func TestAnUpdateSaysWhatSlurmMadeOfIt(t *testing.T) {
 	})
 }
 
-// The script of a job that was submitted here is made for its nodes.
+// The script of a job that was submitted here depends on its number of nodes.
 func TestAnotherNumberOfNodesIsSubmittedAnew(t *testing.T) {
-	c, s := newYielding(t, func(*slurm.Job, slurm.Update) { t.Error("nothing is changed in place") })
+	c, s := newUpdatableSite(t, func(*slurm.Job, slurm.Update) { t.Error("nothing is changed in place") })
 	first, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
 	require.NoError(t, err)
 	id := *first.(launch.SubmitOut).JobID

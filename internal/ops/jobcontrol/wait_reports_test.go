@@ -13,7 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// Who waits is told how the job does: a person in words, a program by the share of its time limit.
+// A waiting person reads the job's progress in words; a program gets it as a share of
+// the time limit.
 func TestWhatAWaitTells(t *testing.T) {
 	limit := int64(7200)
 	var told []string
@@ -38,7 +39,7 @@ func TestWhatAWaitTells(t *testing.T) {
 		require.Equal(t, []string{c.want}, told)
 	}
 
-	// The same is said again after a while only, and what is new at once.
+	// The same line is repeated only after a while, and a new one is reported at once.
 	told = nil
 	p := waitReporter{alarms: map[string]bool{}}
 	for _, at := range []struct {
@@ -53,7 +54,7 @@ func TestWhatAWaitTells(t *testing.T) {
 	require.Equal(t, []string{"0s PENDING", "15s PENDING", "16s COMPLETING"}, told)
 }
 
-// A run's newest numbers are said as far as it has them.
+// A run's last iteration is described as far as its values are known.
 func TestTheNewestNumbersOfARun(t *testing.T) {
 	loss, ms := 2.3456, 1500.0
 	for want, run := range map[string]metrics.Run{
@@ -66,7 +67,8 @@ func TestTheNewestNumbersOfARun(t *testing.T) {
 	}
 }
 
-// A wait has found something where the job ended badly, and nobody meant it to.
+// A wait has found something where the job ended badly and nobody cancelled it on
+// purpose.
 func TestWhenAWaitHasFoundSomething(t *testing.T) {
 	for state, found := range map[slurm.State]bool{slurm.Completed: false, slurm.Failed: true, slurm.Running: false, slurm.Cancelled: true} {
 		require.Equal(t, found, WaitOut{Job: slurm.Job{State: state}}.Found(), state)

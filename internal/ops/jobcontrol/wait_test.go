@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// When the time of a wait is up it tells how the job is by then: one that has ended or
-// begun since is no time-out.
+// A wait whose timeout is over reports the job's current state. If the job has ended or
+// started by then, that is no time-out.
 func TestAWaitThatGivesUpTellsThePresentState(t *testing.T) {
 	past, done := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer done()

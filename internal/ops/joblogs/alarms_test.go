@@ -22,7 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// running is a job that runs and logs iterations; the last ones lose their loss.
+// running returns a running job that logs iterations, of which the last ones have no
+// finite loss.
 func running(t *testing.T, lost int) (*ops.Call, slurm.Job) {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +65,7 @@ func waitingHearsOnce(t *testing.T) {
 	require.Empty(t, out.(jobcontrol.WaitOut).Alarms)
 }
 
-// A person who waits reads how long the job runs in words, an agent's client draws it.
+// A waiting person reads in words how long the job has run; an agent's client draws it.
 func TestWaitingSaysHowLongTheJobRuns(t *testing.T) { synctest.Test(t, waitingSaysHowLong) }
 
 func waitingSaysHowLong(t *testing.T) {
@@ -137,7 +138,7 @@ func followingTellsNewLines(t *testing.T) {
 	require.Equal(t, "× 3 ranks | [rank1]: hello", lines[2])
 	require.Contains(t, lines[3], "all is done")
 
-	// An agent's is bounded by what it may read at once.
+	// An agent's answer is bounded by what the agent may read at once.
 	c.Stream, c.Progress, c.Who.Surface = nil, nil, ops.MCP
 	out, err = opstest.Do(t, c, joblogs.Logs(), "77", "--follow", "--tail", "600")
 	require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
 	require.ErrorContains(t, err, "does not tell of its nodes' GPUs")
 }
 
-// Only a job that was submitted to train is expected to iterate.
+// Only a job that was submitted to train is expected to log iterations.
 func TestGPUsThatNoIterationUsesRaiseAnAlarm(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spec    string
@@ -199,7 +200,7 @@ func TestGPUsThatNoIterationUsesRaiseAnAlarm(t *testing.T) {
 	}
 }
 
-// remember keeps a specification as the one that job id was submitted with.
+// remember stores a specification as the one of job id.
 func remember(t *testing.T, c *ops.Call, id, spec string) {
 	t.Helper()
 	s, err := job.Decode([]byte(spec))
@@ -213,7 +214,8 @@ func remember(t *testing.T, c *ops.Call, id, spec string) {
 	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, slurm.JobID(id), "", time.Now()))
 }
 
-// An agent that asks for the numbers of a run whose loss is no number gets the others.
+// An agent that asks for the numbers of a run whose loss is not a number gets the
+// others.
 func TestMetricsWithoutALossAreStillAnAnswer(t *testing.T) {
 	c, _ := running(t, 5)
 	out, err := opstest.Do(t, c, joblogs.Metrics(), "77")

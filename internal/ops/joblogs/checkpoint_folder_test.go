@@ -51,7 +51,7 @@ args: [--num-layers=4, --hidden-size=64, --num-attention-heads=8, --tensor-model
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
-// What a job saved is found by its number, and whoever cannot be told where is told why.
+// A job's id leads to its checkpoints, and the error explains where it cannot.
 func TestACheckpointOfAJob(t *testing.T) {
 	saved, err := filepath.Abs("../../../slurm/checkpoint/testdata")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestACheckpointOfAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
 		words []string
-		says  string // what is shown, or the error
+		says  string // the answer, or the error
 		code  ops.Code
 	}{
 		"the latest":                 {args(save), []string{"7"}, "iteration 100, torch_dist: complete", ""},
@@ -96,7 +96,7 @@ func TestACheckpointOfAJob(t *testing.T) {
 	}
 }
 
-// What is wrong with a checkpoint, and how much it holds, in words.
+// The faults of a checkpoint, and its size, in words.
 func TestACheckpointIsToldInWords(t *testing.T) {
 	whole := func(c checkpoint.Checkpoint) checkpoint.Checkpoint {
 		c.Format, c.Complete = checkpoint.TorchDist, true

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,45 +19,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// saveAt makes checkpoints in dir, so long ago each, and the tracker of the last.
-func saveAt(t *testing.T, dir string, ages map[int]time.Duration, last string) {
-	t.Helper()
-	for n, age := range ages {
-		folder := filepath.Join(dir, "iter_"+leftPad(n))
-		require.NoError(t, os.MkdirAll(folder, 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "metadata.json"), nil, 0o644))
-		at := time.Now().Add(-age)
-		require.NoError(t, os.Chtimes(folder, at, at))
-	}
-	path := filepath.Join(dir, "latest_checkpointed_iteration.txt")
-	require.NoError(t, os.WriteFile(path, []byte(last), 0o644))
-	for n, age := range ages {
-		if leftPad(n) == leftPad(atoi(t, last)) {
-			at := time.Now().Add(-age)
-			require.NoError(t, os.Chtimes(path, at, at))
-		}
-	}
-}
+// localFilesSite is a site whose files this machine can read.
+type localFilesSite struct{ *opstest.Site }
 
-// nearby is a site whose files are seen from here.
-type nearby struct{ *opstest.Site }
+func (localFilesSite) Kind() string { return "cli" }
 
-func (nearby) Kind() string { return "cli" }
-
-func leftPad(n int) string {
-	s := "0000000" + strconv.Itoa(n)
-	return s[len(s)-7:]
-}
-
-func atoi(t *testing.T, s string) int {
-	t.Helper()
-	n := 0
-	require.NoError(t, json.Unmarshal([]byte(s), &n))
-	return n
-}
-
-// TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime has a job of 16 GPUs with
-// 40 minutes left, a checkpoint an hour, and the last one five minutes ago.
+// TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime uses a job of 16 GPUs with 40
+// minutes left, one checkpoint each hour, and the last one five minutes ago.
 func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec job.Spec
@@ -72,9 +39,9 @@ func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cl := &opstest.Site{}
 			c := opstest.NewCall(t, cl)
-			c.Clusters = map[string]ops.Cluster{"test": nearby{cl}}
+			c.Clusters = map[string]ops.Cluster{"test": localFilesSite{cl}}
 			dir := t.TempDir()
-			saveAt(t, dir, map[int]time.Duration{1000: 65 * time.Minute, 2000: 5 * time.Minute}, "2000")
+			opstest.SaveAt(t, dir, map[int]time.Duration{1000: 65 * time.Minute, 2000: 5 * time.Minute}, "2000")
 			start, limit := time.Now().Add(-200*time.Minute), int64(240*60)
 			j := slurm.Job{ID: "7", Name: "gpt", State: slurm.Running, GPUs: 16, StartedAt: &start, TimeLimitS: &limit, ElapsedS: 200 * 60, User: c.Who.User}
 			cl.KnownJobs = map[slurm.JobID]slurm.Job{"7": j}
@@ -122,7 +89,7 @@ func withCluster(j slurm.Job, name string) slurm.Job {
 
 func TestResume(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
-	c.Clusters = map[string]ops.Cluster{"test": nearby{&opstest.Site{}}}
+	c.Clusters = map[string]ops.Cluster{"test": localFilesSite{&opstest.Site{}}}
 	dir := t.TempDir()
 	s := job.Spec{Args: []string{"--load", "/base", "--finetune", "--no-load-rng", "--save", dir, "--lr", "1e-4"}}
 	same, _, ok := joblogs.ResumeSpec(t.Context(), c, s)
@@ -131,13 +98,13 @@ func TestResume(t *testing.T) {
 	bare, _, _ := joblogs.ResumeSpec(t.Context(), c, job.Spec{Args: []string{"--save", dir}})
 	require.Equal(t, []string{"--save", dir, "--load", dir}, bare.Args)
 
-	saveAt(t, dir, map[int]time.Duration{40: time.Hour}, "40")
+	opstest.SaveAt(t, dir, map[int]time.Duration{40: time.Hour}, "40")
 	on, last, ok := joblogs.ResumeSpec(t.Context(), c, s)
 	require.True(t, ok)
 	require.Equal(t, "40", last.Iteration)
 	require.Equal(t, []string{"--save", dir, "--lr", "1e-4", "--load", dir}, on.Args)
 
-	// A tracker that was written before its folder was whole is not believed.
+	// A tracker that was written before its folder was complete is not trusted.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("80"), 0o644))
 	on, last, ok = joblogs.ResumeSpec(t.Context(), c, s)
 	require.True(t, ok)

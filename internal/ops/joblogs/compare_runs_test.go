@@ -14,8 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// TestCompareSetsAFailedRunBesideTheLastGoodOne has two submissions of one
-// name that differ in everything that is compared.
+// TestCompareSetsAFailedRunBesideTheLastGoodOne uses two submissions of one name that
+// differ in everything that compare looks at.
 func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, s)
@@ -64,7 +64,8 @@ func TestCompareSetsAFailedRunBesideTheLastGoodOne(t *testing.T) {
 	require.ErrorContains(t, err, "no earlier run of the same name")
 }
 
-// Logs are compared by their paths as well; what cannot be compared is told why.
+// Logs can also be compared by their paths; an error says why something cannot be
+// compared.
 func TestWhatCanBeCompared(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.out"), filepath.Join(dir, "bad.out")

@@ -26,18 +26,20 @@ import (
 
 const outOfMemory = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.75 GiB. GPU 3 has a total capacity of 79 GiB\n"
 
-// surveyed is a cluster that tells of its nodes and partitions.
-type surveyed struct {
+// surveyedSite is a cluster that lists its nodes and partitions.
+type surveyedSite struct {
 	*opstest.Site
 	nodes      []slurm.Node
 	partitions []slurm.Partition
 }
 
-func (s surveyed) Nodes(context.Context) ([]slurm.Node, error)           { return s.nodes, nil }
-func (s surveyed) Partitions(context.Context) ([]slurm.Partition, error) { return s.partitions, nil }
+func (s surveyedSite) Nodes(context.Context) ([]slurm.Node, error) { return s.nodes, nil }
+func (s surveyedSite) Partitions(context.Context) ([]slurm.Partition, error) {
+	return s.partitions, nil
+}
 
-// failed is a job that failed with these files beside its log.
-func failed(t *testing.T, files map[string]string) (*ops.Call, *opstest.Site, slurm.Job) {
+// failedJob returns a failed job with these files beside its log.
+func failedJob(t *testing.T, files map[string]string) (*ops.Call, *opstest.Site, slurm.Job) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -51,8 +53,8 @@ func failed(t *testing.T, files map[string]string) (*ops.Call, *opstest.Site, sl
 	return opstest.NewCall(t, s), s, j
 }
 
-// A job's logs are what Slurm names and what carries its number beside them; nothing
-// that another job wrote is read as its own.
+// A job's logs are the files that Slurm names and the files beside them with the job's
+// number. Another job's log is never among them.
 func TestAJobsOwnLogsAreRead(t *testing.T) {
 	const good = " [2026-06-11 10:00:00.000000] iteration       10/      10 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n"
 	for name, c := range map[string]struct {
@@ -67,7 +69,7 @@ func TestAJobsOwnLogsAreRead(t *testing.T) {
 		"a task of an array":            {map[string]string{"gpt-77.out": good, "gpt-77_1.out": outOfMemory}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c77, _, j := failed(t, c.files)
+			c77, _, j := failedJob(t, c.files)
 			require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "secret"), filepath.Join(j.WorkDir, "link-77.log")), "a link is none of its logs")
 			out, err := opstest.Do(t, c77, joblogs.Diagnose(), "77")
 			require.NoError(t, err)
@@ -82,13 +84,14 @@ func TestAJobsOwnLogsAreRead(t *testing.T) {
 	}
 }
 
-// What was written last before the job started is an earlier attempt's, or an older job's
-// of the same number: it is not the cause, and the report says that it was not read.
+// A file that was last written before the job started belongs to an earlier attempt or
+// to an older job with the same number: it is not the cause, and the report says that
+// it was not read.
 func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 	const other = "srun: error: n1: task 0: Exited with exit code 3\n"
 	start := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		before time.Duration // of the start, when the rank's file was written last
+		before time.Duration // between the last write of the rank's file and the start
 		class  string
 		said   bool
 	}{
@@ -97,7 +100,7 @@ func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 		"a clock that is behind": {30 * time.Second, outcome.CUDAOOM, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, s, j := failed(t, map[string]string{"gpt-77.out": other, "rank-77.3.log": outOfMemory})
+			call, s, j := failedJob(t, map[string]string{"gpt-77.out": other, "rank-77.3.log": outOfMemory})
 			j.StartedAt = &start
 			s.Put(j)
 			at := start.Add(-c.before)
@@ -109,7 +112,7 @@ func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 			require.Equal(t, c.said, strings.Contains(view.Markdown(out.(joblogs.DiagnoseOut).View(lang.EN)), "last written before the job started"))
 		})
 	}
-	call, s, j := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	call, s, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})
 	j.StartedAt = &start
 	s.Put(j)
 	require.NoError(t, os.Chtimes(j.Stdout, start.Add(-time.Hour), start.Add(-time.Hour)))
@@ -118,9 +121,10 @@ func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 	require.Equal(t, outcome.CUDAOOM, out.(joblogs.DiagnoseOut).Report.Class, "where there is nothing newer, it is what there is")
 }
 
-// Whether a change would mend a job is not known while what it was submitted with cannot be read.
+// While the submission cannot be read, it is unknown whether a change would repair the
+// job.
 func TestNoChangeIsOfferedWhileTheStoreCannotBeRead(t *testing.T) {
-	call, _, _ := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	call, _, _ := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})
 	call.Store = func() (*store.Store, error) {
 		return nil, lang.Text{EN: "the database is locked", ZH: "数据库被锁定"}.Err()
 	}
@@ -137,7 +141,7 @@ func TestNoChangeIsOfferedWhileTheStoreCannotBeRead(t *testing.T) {
 	}
 }
 
-// A job that left no log is told of by what Slurm knows, and says what to do.
+// A job without a log is described by what Slurm knows, and the answer says what to do.
 func TestAJobWithoutLogs(t *testing.T) {
 	started := time.Now()
 	code := "0:53"
@@ -158,7 +162,7 @@ func TestAJobWithoutLogs(t *testing.T) {
 		"another exit code says no more": {func(j *slurm.Job) { other := "1:0"; j.ExitCode = &other }, "no log was found at"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, s, j := failed(t, nil)
+			call, s, j := failedJob(t, nil)
 			c.job(&j)
 			s.Put(j)
 			out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
@@ -175,10 +179,9 @@ func TestAJobWithoutLogs(t *testing.T) {
 	}
 }
 
-// What is diagnosed by its path, or from standard input, is told where there is
-// nothing to read.
+// A diagnosis of a path or of standard input says where there is nothing to read.
 func TestALogIsDiagnosedByItsPath(t *testing.T) {
-	call, _, j := failed(t, map[string]string{"gpt-77.out": outOfMemory})
+	call, _, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})
 	empty := t.TempDir()
 	call.Dir = j.WorkDir
 	for name, c := range map[string]struct {
@@ -215,14 +218,14 @@ func TestALogIsDiagnosedByItsPath(t *testing.T) {
 	}
 }
 
-// A node of the job that Slurm has taken out of service is evidence; one that works,
-// or is no node of the job, is none.
+// A node of the job that Slurm has taken out of service is evidence; a working node, or
+// a node of another job, is not.
 func TestNodesThatAreDownAreEvidence(t *testing.T) {
-	call, s, j := failed(t, map[string]string{"gpt-77.out": "loading\n"})
+	call, s, j := failedJob(t, map[string]string{"gpt-77.out": "loading\n"})
 	j.State = slurm.NodeFail
 	s.Put(j)
 	diagnosed := func() string {
-		call.Clusters["test"] = surveyed{Site: s, nodes: []slurm.Node{
+		call.Clusters["test"] = surveyedSite{Site: s, nodes: []slurm.Node{
 			{Name: "n1", State: "idle"}, {Name: "n2", State: "down"}, {Name: "n3", State: "down"},
 		}}
 		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
@@ -234,11 +237,11 @@ func TestNodesThatAreDownAreEvidence(t *testing.T) {
 	require.NotContains(t, said, "n3")
 }
 
-// What the job asked for already is not advised again.
+// Advice leaves out what the job already asks for.
 func TestAdviceKnowsTheJobsSpecification(t *testing.T) {
 	const killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.\n"
 	for mem, advised := range map[string]bool{"mem: 64G": true, "mem: \"0\"": false} {
-		call, _, _ := failed(t, map[string]string{"gpt-77.out": killed})
+		call, _, _ := failedJob(t, map[string]string{"gpt-77.out": killed})
 		remember(t, call, "77", "name: gpt\nnodes: 2\ngpus_per_node: 8\nworktree: /lustre/m\n"+mem+"\n")
 		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
 		require.NoError(t, err)
@@ -246,9 +249,9 @@ func TestAdviceKnowsTheJobsSpecification(t *testing.T) {
 	}
 }
 
-// A question of what was otherwise before looks at the run of the same name before it.
+// A question about differences reads the earlier run of the same name.
 func TestAnEarlierRunAnswersWhatIsNew(t *testing.T) {
-	call, s, j := failed(t, map[string]string{"gpt-77.out": outOfMemory, "gpt-76.out": outOfMemory, "gpt-78.out": "loading\n"})
+	call, s, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory, "gpt-76.out": outOfMemory, "gpt-78.out": "loading\n"})
 	st, err := call.Store()
 	require.NoError(t, err)
 	for i, id := range []slurm.JobID{"76", "77", "78"} {
@@ -269,17 +272,17 @@ func TestAnEarlierRunAnswersWhatIsNew(t *testing.T) {
 	require.Equal(t, "No earlier run of the same name is known.", ask("76"))
 }
 
-// errands is a cluster that carries out what is submitted to it at once, with the
-// program's own hands.
-type errands struct {
-	surveyed
+// runningSite is a cluster that runs submitted tasks at once, within the test's
+// process.
+type runningSite struct {
+	surveyedSite
 	t    *testing.T
-	fail string // the word whose tasks fail
+	fail string // the first argument of the tasks that fail
 	done map[slurm.JobID]slurm.State
 	subs []string
 }
 
-func (e *errands) Submit(ctx context.Context, sub slurm.Submission) (slurm.JobID, error) {
+func (e *runningSite) Submit(ctx context.Context, sub slurm.Submission) (slurm.JobID, error) {
 	id := slurm.JobID(strconv.Itoa(900 + len(e.done)))
 	if e.fail == "submit "+string(id) {
 		return "", errors.New("sbatch: error: QOSMaxSubmitJobPerUserLimit")
@@ -310,20 +313,20 @@ func (e *errands) Submit(ctx context.Context, sub slurm.Submission) (slurm.JobID
 	return id, nil
 }
 
-func (e *errands) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+func (e *runningSite) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	if state, ok := e.done[id]; ok {
 		return slurm.Job{ID: id, State: state}, nil
 	}
-	return e.surveyed.Job(ctx, id)
+	return e.surveyedSite.Job(ctx, id)
 }
 
-func (e *errands) Cancel(_ context.Context, id slurm.JobID) error {
+func (e *runningSite) Cancel(_ context.Context, id slurm.JobID) error {
 	e.done[id] = slurm.Cancelled
 	return nil
 }
 
-// A diagnosis by a job on the cluster says what one from here says, and leaves nothing
-// behind; where it gives no answer, it tells why.
+// A diagnosis by jobs on the cluster gives the same answer as one from here, and leaves
+// nothing behind. Where it gives no answer, it says why.
 func TestADiagnosisOnTheCluster(t *testing.T) { synctest.Test(t, diagnosisOnTheCluster) }
 
 func diagnosisOnTheCluster(t *testing.T) {
@@ -350,9 +353,9 @@ func diagnosisOnTheCluster(t *testing.T) {
 		"the first cannot be submitted":        {fail: "submit 900", err: "QOSMaxSubmitJobPerUserLimit"},
 		"what comes after cannot be submitted": {fail: "submit 901", err: "QOSMaxSubmitJobPerUserLimit"},
 	} {
-		call, s, j := failed(t, files)
+		call, s, j := failedJob(t, files)
 		call.Dir = t.TempDir()
-		cl := &errands{t: t, fail: c.fail, done: map[slurm.JobID]slurm.State{}, surveyed: surveyed{Site: s, partitions: []slurm.Partition{
+		cl := &runningSite{t: t, fail: c.fail, done: map[slurm.JobID]slurm.State{}, surveyedSite: surveyedSite{Site: s, partitions: []slurm.Partition{
 			{Name: "gpu", Up: true, GPUs: 64, Total: 8}, {Name: "old", GPUs: 0, Total: 9}, {Name: "none", Up: true}, {Name: "cpu", Up: true, Total: 4},
 		}}}
 		call.Clusters["test"] = cl
@@ -386,8 +389,8 @@ func diagnosisOnTheCluster(t *testing.T) {
 	}
 }
 
-// The program is a task of a diagnosis only where its words say so, and tells what it
-// cannot do.
+// The program runs as a task of a diagnosis only where its arguments say so, and
+// reports what it cannot do.
 func TestAWorkerThatIsToldNonsense(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "input.json"), []byte(`{"paths":["/nowhere"],"shards":2,"files":1}`), 0o600))

@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// TestAQuestionIsAnsweredInItsLanguage asks in both languages over a surface that
-// speaks one.
+// TestAQuestionIsAnsweredInItsLanguage asks in both languages on a surface that uses
+// one.
 func TestAQuestionIsAnsweredInItsLanguage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

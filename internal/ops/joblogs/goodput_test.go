@@ -16,8 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// A job of fifteen minutes that trained for its last five: what became of its time is
-// read from all of its logs, and told only where that can be known.
+// A job of fifteen minutes that trained for its last five: its time is split from all
+// of its logs, and only where these tell.
 func TestWhatBecameOfAJobsTime(t *testing.T) {
 	start := time.Date(2026, 6, 11, 10, 0, 0, 0, time.Local)
 	trained := func(to int) string {

@@ -19,10 +19,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// lookedAt is a running job of two nodes with four GPUs each that has looked at
-// them every five minutes for half an hour, the last time so long ago. Those of
-// idle, written n1:2, did nothing.
-func lookedAt(t *testing.T, ago time.Duration, elapsed time.Duration, usedMB int, idle ...string) (*ops.Call, slurm.Job) {
+// sampledJob returns a running job of two nodes with four GPUs each. It has sampled
+// them every five minutes for half an hour, the last time so long ago. The GPUs in
+// idle, written as n1:2, did nothing.
+func sampledJob(t *testing.T, ago time.Duration, elapsed time.Duration, usedMB int, idle ...string) (*ops.Call, slurm.Job) {
 	t.Helper()
 	dir := t.TempDir()
 	j := slurm.Job{
@@ -34,9 +34,9 @@ func lookedAt(t *testing.T, ago time.Duration, elapsed time.Duration, usedMB int
 	for _, attempt := range []string{"attempt-0", "attempt-1"} {
 		at := filepath.Join(dir, "79", attempt)
 		require.NoError(t, os.MkdirAll(at, 0o755))
-		for _, node := range []string{"n1", "n2", "n3", "<!channel>"} { // the last two are none of its nodes
+		for _, node := range []string{"n1", "n2", "n3", "<!channel>"} { // the last two are not its nodes
 			var b strings.Builder
-			b.WriteString("0, 97, 4\n") // cut
+			b.WriteString("0, 97, 4\n") // the line is cut
 			for look := 6; look >= 0; look-- {
 				for gpu := range 4 {
 					busy, used := 90+gpu, 70000
@@ -52,7 +52,7 @@ func lookedAt(t *testing.T, ago time.Duration, elapsed time.Duration, usedMB int
 	return opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"79": j}}), j
 }
 
-// everyGPU are all of such a job.
+// everyGPU holds all GPUs of such a job.
 var everyGPU = strings.Fields("n1:0 n1:1 n1:2 n1:3 n2:0 n2:1 n2:2 n2:3")
 
 func TestGPUsThatDoNothingRaiseAnAlarm(t *testing.T) {
@@ -70,7 +70,7 @@ func TestGPUsThatDoNothingRaiseAnAlarm(t *testing.T) {
 		"nobody looks any more":       {time.Hour, 2 * time.Hour, 3, []string{"n2:3"}, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, j := lookedAt(t, c.ago, c.elapsed, c.usedMB, c.idle...)
+			call, j := sampledJob(t, c.ago, c.elapsed, c.usedMB, c.idle...)
 			all, err := joblogs.Alarms(t.Context(), call, j)
 			require.NoError(t, err)
 			if c.en == "" {
@@ -97,7 +97,7 @@ func TestStatusSaysHowBusyTheGPUsAre(t *testing.T) {
 		"nobody looks any more": {time.Hour, []string{"n1:0"}, `looked at 01:\d\d:\d\d ago: 92 % busy \(median\), the least busy 0 %\n`, `01:\d\d:\d\d 前查看`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, _ := lookedAt(t, c.ago, time.Hour, 70000, c.idle...)
+			call, _ := sampledJob(t, c.ago, time.Hour, 70000, c.idle...)
 			out, err := opstest.Do(t, call, jobcontrol.Status(), "79")
 			require.NoError(t, err)
 			require.Regexp(t, c.en, opstest.Text(t, out, lang.EN))
@@ -106,7 +106,8 @@ func TestStatusSaysHowBusyTheGPUsAre(t *testing.T) {
 	}
 }
 
-// The metrics of a job with idle GPUs warn of them; those of several jobs do not tell whose.
+// The metrics of a job with idle GPUs warn of them; the metrics of several jobs do not,
+// because the answer has no room to say whose they are.
 func TestMetricsSayHowBusyTheGPUsAre(t *testing.T) {
 	for name, tt := range map[string]struct {
 		idle  []string
@@ -118,7 +119,7 @@ func TestMetricsSayHowBusyTheGPUsAre(t *testing.T) {
 		"one does not": {[]string{"n1:0"}, []string{"79"}, "1 of 8 GPUs did nothing at any look for 30 min: n1:0.", view.Warn},
 		"of several":   {nil, []string{"79", "79"}, "", ""},
 	} {
-		call, j := lookedAt(t, 2*time.Minute, time.Hour, 70000, tt.idle...)
+		call, j := sampledJob(t, 2*time.Minute, time.Hour, 70000, tt.idle...)
 		require.NoError(t, os.WriteFile(j.Stdout, []byte(" [2026-06-11 10:00:00.000000] iteration        1/     100 | elapsed time per iteration (ms): 4000.0 | lm loss: 2.5E+00 |\n"), 0o600))
 		out, err := opstest.Do(t, call, joblogs.Metrics(), tt.words...)
 		require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// TestASilentJobIsToldByItsLastLine looks at a running job of a second an
-// iteration whose log was written just now, and more than a minute ago.
+// TestASilentJobIsToldByItsLastLine uses a running job with one iteration each second
+// whose log was written just now, or more than a minute ago.
 func TestASilentJobIsToldByItsLastLine(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "x-7.out")
 	require.NoError(t, os.WriteFile(log, []byte(strings.Repeat(

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-// The job "gpt-12" has a log with 12 in its name, which is none of job 12's; the
+// The log of the job "gpt-12" has a 12 in its name but is not a log of job 12; the
 // files of job 12's ranks are.
 func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
@@ -45,19 +45,20 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
 }
 
-// asked is a cluster that counts what it is asked.
-type asked struct {
+// countingSite is a cluster that counts the questions.
+type countingSite struct {
 	*opstest.Site
 	times int
 }
 
-func (a *asked) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+func (a *countingSite) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	a.times++
 	return a.Site.Job(ctx, id)
 }
 
-// A folder with a file for each of many ranks is the job's, and Slurm is not asked of
-// every number in it; when one of them was last written is when the job last wrote.
+// A folder with a file for each of many ranks belongs to the job, and Slurm is not
+// asked about every number in it. The newest of these files says when the job last
+// wrote.
 func TestTheFilesOfManyRanks(t *testing.T) {
 	dir := t.TempDir()
 	j := slurm.Job{ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Cluster: "test", Stdout: filepath.Join(dir, "gpt-12.out"), WorkDir: dir}
@@ -69,7 +70,7 @@ func TestTheFilesOfManyRanks(t *testing.T) {
 		require.NoError(t, os.Chtimes(file, at, at.Add(time.Duration(rank%30)*time.Minute)))
 	}
 	require.NoError(t, os.Chtimes(j.Stdout, at, at))
-	a := &asked{Site: &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{"12": j}}}
+	a := &countingSite{Site: &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{"12": j}}}
 	c := opstest.NewCall(t, a.Site)
 	c.Clusters["test"] = a
 	_, files, err := Files(t.Context(), c, "", "12")

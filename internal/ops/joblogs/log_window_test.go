@@ -30,7 +30,7 @@ func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
 	first := window(Place{})
 	require.Equal(t, "line 1 of a log", first.Lines[0])
 	require.Less(t, len(first.Lines), 20_000)
-	// On from each window's end, every line comes once.
+	// Reading forward from each window's end gives every line once.
 	var lines []string
 	for at := (Place{}); ; {
 		w := window(at)
@@ -42,7 +42,7 @@ func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
 	require.Len(t, lines, 20_001)
 	require.Equal(t, "line 20000 of a log", lines[19_999])
 
-	// And back from the end.
+	// Reading backward from the end gives every line once.
 	w := window(Place{End: true})
 	require.Equal(t, "the last, unfinished", w.Lines[len(w.Lines)-1])
 	back := append([]string{}, w.Lines...)
@@ -60,7 +60,7 @@ func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
 	require.Equal(t, "the last, unfinished", w.Lines[w.Mark], "there are fewer lines")
 	require.Equal(t, []string{"line 12345 of a log"}, window(Place{Find: "LINE 12345 "}).Lines)
 
-	// A search that finds too much goes on where it stopped.
+	// A search with too many results continues where it stopped.
 	found := 0
 	for at := (Place{Find: "log"}); ; {
 		w := window(at)
@@ -72,7 +72,8 @@ func TestAWindowIsWholeLinesWhereverItBegins(t *testing.T) {
 	require.Equal(t, 20_000, found)
 }
 
-// A place is found whatever lies before it, across the parts that are counted at once.
+// A line's offset is found whatever precedes it, also across blocks that are counted in
+// parallel.
 func TestALineIsFoundFarDown(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a.out")
@@ -89,7 +90,7 @@ func TestALineIsFoundFarDown(t *testing.T) {
 	}
 }
 
-// Lines are chosen by who wrote them and how bad they are, as logs chooses them.
+// Lines are selected by their writer and severity, as the operation logs does.
 func TestAWindowOfOneRank(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a-7.out")
@@ -123,7 +124,7 @@ func TestAWindowOfOneRank(t *testing.T) {
 			require.Equal(t, p.want, w.Lines[:len(p.want)])
 		})
 	}
-	// What does not fit goes on behind the last line that was given.
+	// The rest continues behind the last line that was returned.
 	seen := 0
 	for at := (Place{Rank: &rank}); ; {
 		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, at)
@@ -140,8 +141,8 @@ func TestAWindowOfOneRank(t *testing.T) {
 	require.Equal(t, 752, seen)
 }
 
-// A line that is longer than a window is come by in both directions: it is shown cut,
-// and what is before and behind it whole.
+// A line that is longer than a window can be passed in both directions: it is shown
+// cut, and its neighbours completely.
 func TestALineLongerThanAWindowIsPassed(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a.out")
@@ -181,7 +182,7 @@ func TestALineLongerThanAWindowIsPassed(t *testing.T) {
 	require.Equal(t, []string{""}, window(Place{}).Lines, "the long line comes by itself, though what is before it is empty")
 }
 
-// What a viewer shows of a line is what a terminal would show at last, without secrets.
+// A viewer shows of a line what a terminal would finally show, without secrets.
 func TestAWindowShowsLinesAsTheyMayBeSeen(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a.out")

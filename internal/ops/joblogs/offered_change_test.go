@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAChangeIsSaidOnce has the change that a plan accepted stand once in the
-// answer, in both languages.
+// TestAChangeIsSaidOnce checks that the answer states a change that a plan accepted
+// once, in both languages.
 func TestAChangeIsSaidOnce(t *testing.T) {
 	out := DiagnoseOut{
 		Report: report.Report{

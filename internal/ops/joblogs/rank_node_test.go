@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// The node of a rank is told where ranks lie node by node; where they may not, all of
-// the job's nodes are.
+// A rank's node is known where ranks lie node by node; otherwise the answer is all of
+// the job's nodes.
 func TestTheNodeOfARank(t *testing.T) {
 	two, three := []string{"n1", "n2"}, []string{"n1", "n2", "n3"}
 	for name, c := range map[string]struct {

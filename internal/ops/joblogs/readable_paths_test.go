@@ -17,8 +17,8 @@ import (
 
 const doomed = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s GiB. GPU 0 has a total capacity of 79 GiB\n"
 
-// What an agent may read is decided before it is opened; whoever puts a link in
-// its place in between wins nothing.
+// What an agent may read is decided before it is opened; replacing the file by a link
+// in between gains nothing.
 func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 	t.Parallel()
 	for _, op := range []struct {
@@ -51,7 +51,7 @@ func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 			call := &ops.Call{
 				Service: &ops.Service{Clusters: map[string]ops.Cluster{"test": &opstest.Site{OfKind: "cli"}}, Default: "test"}, Who: ops.Caller{Surface: ops.MCPHTTP, ID: "x", User: "alice"}, Roots: []string{root},
 				MayRead: func(path string) error {
-					// The path itself is judged first, then each link below it.
+					// The path itself is checked first, then each link below it.
 					if _, err := os.Readlink(log); err != nil && (target == log || strings.HasSuffix(path, "latest")) {
 						swap()
 					}
@@ -71,8 +71,9 @@ func TestALinkSwappedInAfterTheCheckIsNotRead(t *testing.T) {
 	}
 }
 
-// A server reads for others: what --output was pointed at is a log only where
-// it belongs to the job's user. A person's own process reads what they may.
+// A server reads for others: a file that --output was pointed at counts as a log only
+// where it belongs to the job's user. A person's own process reads what the person may
+// read.
 func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "1.out")
@@ -94,7 +95,7 @@ func TestAServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
 		require.Equal(t, c.owner, in.Owner, "%+v", c)
 		in.Close()
 	}
-	// Whose files a stranger's are cannot be told: none is read.
+	// Where the user is unknown, no file is read.
 	call := &ops.Call{Service: &ops.Service{Self: "megatron"}, Who: ops.Caller{Surface: ops.MCPHTTP}}
 	_, err := openFolders(call, slurm.Job{User: "nobody-here-has-this-name"}, []string{log})
 	require.ErrorContains(t, err, "not known to this machine")
@@ -105,7 +106,7 @@ func TestALogThatBelongsToSomebodyElseIsRefused(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "1.out")
 	require.NoError(t, os.WriteFile(log, fmt.Appendf(nil, doomed, "3.75"), 0o600))
-	who := "daemon" // on every Unix, and never whom tests run as
+	who := "daemon" // exists on every Unix, and never runs the tests
 	call := &ops.Call{Service: &ops.Service{Self: "megatron"}, Who: ops.Caller{Surface: ops.MCPHTTP, User: who}}
 	_, _, err := openLogs(call, slurm.Job{ID: "1", User: who}, []string{log})
 	require.ErrorContains(t, err, "1.out does not belong to daemon, whose job it is")

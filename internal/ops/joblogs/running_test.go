@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A job that says nothing for many iterations' time hangs: the alarm tells since when,
-// where it was, and what to look at.
+// A job that is silent for the time of many iterations hangs: the alarm says since
+// when, where it was, and what to look at.
 func TestASilentJobRaisesAnAlarm(t *testing.T) {
 	c, j := running(t, 0)
 	ids := func(j slurm.Job) (ids []string) {
@@ -59,16 +59,16 @@ func TestASilentJobRaisesAnAlarm(t *testing.T) {
 	}
 }
 
-// What a checkpoint that comes too late costs, and how the job can be made to save
-// before: the time between two is of the log where there was one only.
+// The cost of a checkpoint that comes too late, and how the job can be made to save
+// earlier. With one checkpoint only, the time between two comes from the log.
 func TestHowFarTheNextCheckpointIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		interval int
-		age      time.Duration // of the one there is; 0: none
+		age      time.Duration // age of the only checkpoint; 0: there is none
 		left     time.Duration
 		args     []string
-		says     []string // in status
-		late     string   // of the alarm's fix
+		says     []string // parts of the text in status
+		late     string   // a part of the alarm's fix
 	}{
 		"it comes in time":         {600, 10 * time.Minute, 2 * time.Hour, nil, []string{"10 min ago", "the next is due in 30 min", "2.7 GPU hours would be lost now"}, ""},
 		"too late":                 {600, 10 * time.Minute, 20 * time.Minute, nil, []string{"in 20 min, and the next checkpoint is due in 30 min: 8.0 GPU hours would be lost"}, "signal: USR1@300"},
@@ -87,10 +87,10 @@ func TestHowFarTheNextCheckpointIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				call, j := running(t, 0)
 				cl := call.Clusters["test"].(*opstest.Site)
-				call.Clusters["test"] = nearby{cl}
+				call.Clusters["test"] = localFilesSite{cl}
 				dir := t.TempDir()
 				if c.age > 0 {
-					saveAt(t, dir, map[int]time.Duration{60: c.age}, "60")
+					opstest.SaveAt(t, dir, map[int]time.Duration{60: c.age}, "60")
 				}
 				start, limit := time.Now().Add(-200*time.Minute), int64((200*time.Minute + c.left).Seconds())
 				j.StartedAt, j.ElapsedS, j.TimeLimitS = &start, 200*60, &limit
@@ -119,16 +119,16 @@ func TestHowFarTheNextCheckpointIs(t *testing.T) {
 	}
 }
 
-// far is a cluster of another machine, whose login node lists a folder.
-type far struct {
+// remoteSite is a cluster on another machine, whose login node lists a folder.
+type remoteSite struct {
 	*opstest.Site
 	looks  int
 	broken bool
 }
 
-func (*far) Kind() string { return "ssh" }
+func (*remoteSite) Kind() string { return "ssh" }
 
-func (f *far) RunShell(context.Context, string, ...string) (string, error) {
+func (f *remoteSite) RunShell(context.Context, string, ...string) (string, error) {
 	f.looks++
 	if f.broken {
 		return "", errors.New("no route to host")
@@ -136,12 +136,12 @@ func (f *far) RunShell(context.Context, string, ...string) (string, error) {
 	return "", nil
 }
 
-// What was seen on another machine counts for half a minute for who asks, and for five
-// for the patrol; a server of agents does not look at all.
+// The state of a remote checkpoint is reused for half a minute for people, and for five
+// minutes for the watcher; a server of agents does not look at all.
 func TestAFarCheckpointIsLookedAtSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, j := running(t, 0)
-		cl := &far{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": j}}}
+		cl := &remoteSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"77": j}}}
 		c := opstest.NewCall(t, cl.Site)
 		c.Clusters["test"] = cl
 		s := job.Spec{Cluster: "test", Args: []string{"--save", "/far/ckpt"}}
@@ -165,7 +165,7 @@ func TestAFarCheckpointIsLookedAtSeldom(t *testing.T) {
 	})
 }
 
-// An allocation that does nothing is told with what it costs.
+// An allocation in which nothing runs is reported with its cost.
 func TestAnIdleAllocationIsToldWithItsCost(t *testing.T) {
 	a := joblogs.IdleAlarm(slurm.IdleAllocation{Job: slurm.Job{ID: "7", GPUs: 16, Nodes: []string{"n1", "n2"}}, For: 45 * time.Minute, GPUHours: 12})
 	require.Equal(t, "Has held 16 GPUs for 45 min without a running step: 12.0 GPU hours. Node: n1,n2.", a.Says(lang.EN))
@@ -173,14 +173,14 @@ func TestAnIdleAllocationIsToldWithItsCost(t *testing.T) {
 	require.Contains(t, opstest.Text(t, a, lang.EN), "`cancel 7` gives the nodes back")
 }
 
-// sampled is a cluster whose nodes answer what they are asked beside a job.
-type sampled struct {
+// samplingSite is a cluster whose nodes answer commands beside a job.
+type samplingSite struct {
 	*opstest.Site
-	alone, beside string // what a step without GPUs of the job says, and one with
+	alone, beside string // the outputs of a step without and with the job's GPUs
 	asked         []slurm.Exec
 }
 
-func (s *sampled) Exec(_ context.Context, x slurm.Exec) ([]slurm.NodeOutput, error) {
+func (s *samplingSite) Exec(_ context.Context, x slurm.Exec) ([]slurm.NodeOutput, error) {
 	s.asked = append(s.asked, x)
 	if x.GPUs {
 		return []slurm.NodeOutput{{Node: "n1", Text: s.beside}}, nil
@@ -188,8 +188,8 @@ func (s *sampled) Exec(_ context.Context, x slurm.Exec) ([]slurm.NodeOutput, err
 	return []slurm.NodeOutput{{Node: "n1", Text: s.alone}}, nil
 }
 
-// GPUs are sampled by who may change the job, in a shell, within bounds, and again
-// beside the job's own where a step without GPUs sees none.
+// Only a person who may change the job samples its GPUs, in a shell and within bounds.
+// Where a step without GPUs sees none, a second one shares the job's.
 func TestSamplingGPUs(t *testing.T) {
 	const gpu = "0, 40960, 81920, 87\n"
 	for name, c := range map[string]struct {
@@ -217,7 +217,7 @@ func TestSamplingGPUs(t *testing.T) {
 		if c.surface != "" {
 			call.Who.Surface = c.surface
 		}
-		cl := &sampled{Site: call.Clusters["test"].(*opstest.Site), alone: c.alone, beside: c.beside}
+		cl := &samplingSite{Site: call.Clusters["test"].(*opstest.Site), alone: c.alone, beside: c.beside}
 		cl.Put(j)
 		call.Clusters["test"] = cl
 		out, err := opstest.Do(t, call, joblogs.Metrics(), append([]string{"77"}, c.words...)...)
@@ -234,8 +234,8 @@ func TestSamplingGPUs(t *testing.T) {
 	}
 }
 
-// The numbers of several runs go into one file of each kind; what cannot be written or
-// read is told by the word that named it.
+// The numbers of several runs go into one file of each kind; an error names the word
+// that named what cannot be written or read.
 func TestMetricsOfSeveralRuns(t *testing.T) {
 	c, j := running(t, 0)
 	other := j
@@ -291,8 +291,7 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// What a rank wrote into a file of its own is followed as well: that it is the job's is
-// asked once.
+// A rank's own log is followed, too; Slurm is asked once whether it belongs to the job.
 func TestFollowingTellsWhatRanksWriteBeside(t *testing.T) { synctest.Test(t, followingBeside) }
 
 func followingBeside(t *testing.T) {
@@ -315,7 +314,8 @@ func followingBeside(t *testing.T) {
 	require.Contains(t, streamed.String(), "rank 3 is ready")
 }
 
-// Who cannot interrupt a look that follows is answered after 25 s, or by the newest 500 lines.
+// A caller that cannot interrupt following gets an answer after 25 s, or with the
+// newest 500 lines.
 func TestAnAgentFollowsWithinBounds(t *testing.T) { synctest.Test(t, agentFollows) }
 
 func agentFollows(t *testing.T) {
@@ -359,15 +359,15 @@ func TestTheFirstLinesOfALongLog(t *testing.T) {
 	require.Equal(t, "the first lines; --tail shows the newest", out.(joblogs.LogsOut).View(lang.EN).Title)
 }
 
-// emptied is a job in that state whose log has no line.
-func emptied(now slurm.State) func(*slurm.Job) {
+// emptyLog makes a job with that state whose log has no line.
+func emptyLog(now slurm.State) func(*slurm.Job) {
 	return func(j *slurm.Job) {
 		j.State = now
-		_ = os.Truncate(j.Stdout, 0) // a log that keeps its lines fails the case
+		_ = os.Truncate(j.Stdout, 0) // if this fails, the case fails
 	}
 }
 
-// Of whom a line is stands before it; of lines that are not there it is said why.
+// Each line follows its writer. Where there are no lines, the answer says why.
 func TestLinesOfALog(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in    joblogs.LogsIn
@@ -382,8 +382,8 @@ func TestLinesOfALog(t *testing.T) {
 		"of a node that has none":         {in: joblogs.LogsIn{Node: "gpu9", Level: "error"}, shows: "no lines of node gpu9, level error"},
 		"fewer than none":                 {in: joblogs.LogsIn{Tail: -1}, err: "-1 is negative"},
 		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "job 77 waits and has no log yet"},
-		"of a log that stayed empty":      {in: joblogs.LogsIn{Rank: new(int)}, job: emptied(slurm.Failed), shows: "job 77 has ended, and its log is empty"},
-		"of a log that is empty yet":      {in: joblogs.LogsIn{Tail: 5}, job: emptied(slurm.Running), shows: "job 77 has written nothing yet"},
+		"of a log that stayed empty":      {in: joblogs.LogsIn{Rank: new(int)}, job: emptyLog(slurm.Failed), shows: "job 77 has ended, and its log is empty"},
+		"of a log that is empty yet":      {in: joblogs.LogsIn{Tail: 5}, job: emptyLog(slurm.Running), shows: "job 77 has written nothing yet"},
 		"afterwards there should be":      {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Failed, "/nowhere/gpt-77.out" }, err: "no log was found at /nowhere/gpt-77.out"},
 	} {
 		c, j := running(t, 0)

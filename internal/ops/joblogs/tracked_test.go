@@ -14,8 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// The run's address is found at either end of a log of any length, also once the job
-// has ended; a job that is not tracked has none.
+// The run's address is found at either end of a log of any length, also after the job
+// has ended; a job without a tracker has none.
 func TestStatusTellsWhereARunIsTracked(t *testing.T) {
 	const line = "7: wandb: 🚀 View run at https://wandb.ai/lab/gpt/runs/gpt-80\n"
 	long := strings.Repeat("a line of the training\n", 6<<20/23)

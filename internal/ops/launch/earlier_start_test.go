@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// What would bring a job in no sooner asks nothing of whoever tries it: they are told
-// when it would start.
+// A dry run lists only requests that start the job sooner, and says when it would
+// start.
 func TestADryRunTellsTheStartAndOnlyWhatWouldBringItSooner(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.Local)
 	text := func(e *EarlierOut, l lang.Lang) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 )
 
-// A shell finds nothing wrong with the lines of a specification: lint does not
-// call it faultless.
+// To a shell, nothing is wrong with the lines of a specification; lint must not call it
+// faultless.
 func TestLintReadsNoSpecification(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})

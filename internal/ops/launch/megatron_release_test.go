@@ -3,7 +3,6 @@ package launch
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,19 +10,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// smallModel is a model that every release starts.
+// smallModel is a model that every release would start.
 var smallModel = []string{
 	"--num-layers", "4", "--hidden-size", "128", "--num-attention-heads", "4", "--seq-length", "64", "--max-position-embeddings", "64",
 	"--micro-batch-size", "1", "--global-batch-size", "8", "--lr", "1e-4", "--train-iters", "10", "--bf16", "--ckpt-format", "torch",
 	"--mock-data", "--tokenizer-type", "NullTokenizer", "--vocab-size", "1000",
 }
 
-// worktreeOf is a checkout of that version.
+// worktreeOf returns a checkout of that version.
 func worktreeOf(t *testing.T, major, minor, patch string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "megatron/core"), 0o755))
@@ -56,7 +54,7 @@ func TestPlanJudgesByTheWorktreesRelease(t *testing.T) {
 	require.True(t, old.OK)
 	require.Equal(t, "0.17.1", old.Megatron.Release)
 	require.Equal(t, "worktree", old.Megatron.From)
-	require.Contains(t, textOf(t, old.View(lang.EN)), "package_info.py says 0.17.1")
+	require.Contains(t, opstest.Text(t, old, lang.EN), "package_info.py says 0.17.1")
 	newer := planned(t, c, words("19")...)
 	require.True(t, refuses(newer, "unknown-flag", "--use-legacy-models"))
 	require.Contains(t, newer.Problems[0].Message, "0.17.1 was the last release with it")
@@ -72,12 +70,12 @@ func TestPlanAgainstTellsWhatAnUpgradeBreaks(t *testing.T) {
 	require.False(t, out.Against.OK)
 	require.Equal(t, "--use-legacy-models", out.Against.New[0].Field)
 	for l, says := range map[lang.Lang]string{lang.EN: "Megatron-LM main would refuse it", lang.ZH: "Megatron-LM main 会拒绝启动"} {
-		require.Contains(t, textOf(t, out.View(l)), says)
+		require.Contains(t, opstest.Text(t, out, l), says)
 	}
-	both := textOf(t, planned(t, c, append([]string{"--megatron", "0.18.2"}, words...)...).View(lang.EN))
+	both := opstest.Text(t, planned(t, c, append([]string{"--megatron", "0.18.2"}, words...)...), lang.EN)
 	require.Contains(t, both, "Megatron-LM main would refuse it as well\nits verdict on these arguments is the same")
 	back := append([]string{"--worktree", worktreeOf(t, "0", "15", "3"), "--against", "0.17.1", "--"}, append(smallModel, "--moe-latent-size", "64")...)
-	text := textOf(t, planned(t, c, back...).View(lang.EN))
+	text := opstest.Text(t, planned(t, c, back...), lang.EN)
 	require.Contains(t, text, "Megatron-LM 0.17.1 would refuse it as well")
 	require.Contains(t, text, "new: --moe-latent-size: the model must have experts")
 	require.Contains(t, text, "no longer: --moe-latent-size: Megatron 0.15.3 has no flag")
@@ -101,10 +99,4 @@ func TestFlagsOfAForkArePassedOn(t *testing.T) {
 	script, err := opstest.Do(t, c, Render(), own...)
 	require.NoError(t, err)
 	require.Contains(t, script.(RenderOut).Script, "--our-own")
-}
-
-func textOf(t *testing.T, d view.Doc) string {
-	var b strings.Builder
-	require.NoError(t, view.Text(&b, d, view.Style{}))
-	return b.String()
 }

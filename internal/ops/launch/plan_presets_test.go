@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// What submit refuses for its presets, plan does not call ready.
+// plan does not call a job ready whose presets submit would refuse.
 func TestPlanKnowsTheSitesPresets(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{OfKind: "cli"})
 	c.Sites = func(string) job.Site {
@@ -44,13 +44,13 @@ func TestPlanKnowsTheSitesPresets(t *testing.T) {
 	}
 }
 
-// Files are looked at where they are, by the one who asks.
+// Files are checked on the machine that holds them, with the rights of the caller.
 func TestWhoseFilesAPlanLooksAt(t *testing.T) {
 	tree := worktreeOf(t, "0", "17", "1")
 	for name, tt := range map[string]struct {
 		kind, self string
 		surface    ops.Surface
-		says       string // empty: they are looked at
+		says       string // empty: the files are checked
 	}{
 		"in one's own shell":     {"cli", "alice", ops.Shell, ""},
 		"in a shell of nobody's": {"cli", "", ops.Shell, ""},

@@ -39,7 +39,7 @@ func TestArgumentsAsOneQuotedLine(t *testing.T) {
 	require.Equal(t, "command_line", ops.AsError(err).Field, "what a shell would expand is not known here")
 }
 
-// A worktree that is no whole path is one of the folder that the shell stands in.
+// A relative worktree lies in the shell's current folder.
 func TestWhereAWorktreeLies(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for _, row := range [][3]string{{"/home/ada", "m", "/home/ada/m"}, {"/home/ada", "../m", "/home/m"}, {"/home/ada", "/w", "/w"}, {"", "/w", "/w"}} {

@@ -58,7 +58,7 @@ func TestARecipeIsFilledByWhatIsAskedFor(t *testing.T) {
 	require.Equal(t, 2, *s.Nodes)
 }
 
-// A recipe fills nodes as large as the site's are.
+// A recipe fills nodes of the site's size.
 func TestARecipeFillsTheSitesNodes(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for _, tt := range []struct{ perNode, nodes, each int }{{0, 8, 8}, {8, 8, 8}, {4, 16, 4}, {64, 1, 64}, {128, 1, 64}} {
@@ -111,13 +111,13 @@ func TestRecipesShowsAndRenders(t *testing.T) {
 	require.Len(t, out.(RecipesOut).Models, len(recipes.Models()))
 	out, err = opstest.Do(t, c, Recipes(), "show", "mixtral-8x7b")
 	require.NoError(t, err)
-	text := textOf(t, out.(RecipesOut).View(lang.EN))
+	text := opstest.Text(t, out, lang.EN)
 	require.Contains(t, text, "468")
 	require.Contains(t, text, "moe/README.md")
 	require.Contains(t, text, "--num-experts 8")
 	out, err = opstest.Do(t, c, Recipes(), "show", "deepseek-v3")
 	require.NoError(t, err)
-	require.Contains(t, textOf(t, out.(RecipesOut).View(lang.EN)), "--moe-layer-freq '([0]*3+[1]*58)'", "a shell reads it back as it is")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "--moe-layer-freq '([0]*3+[1]*58)'", "a shell reads it back as it is")
 	out, err = opstest.Do(t, c, Recipes(), "render", "deepseek-v3", "--gpu", "gb200")
 	require.NoError(t, err)
 	o := out.(RecipesOut)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// askedFor are specifications as people write them, each with what a remedy may
-// not say once more, may not contradict, or may not take for Megatron's.
+// askedFor returns specifications as people write them. Each has something that a
+// remedy may not repeat, may not contradict, or may not mistake for Megatron's.
 func askedFor() map[string]job.Spec {
 	all := map[string]job.Spec{}
 	add := func(name string, change func(*job.Spec), words ...string) {
@@ -56,9 +56,9 @@ func askedFor() map[string]job.Spec {
 	return all
 }
 
-// TestEveryOfferedChangeChangesSomethingAndIsPlanned asks for a change for every
-// class of failure of every specification: what is offered is no more of what is
-// so already, makes nothing that the plan refuses, and says what it does.
+// TestEveryOfferedChangeChangesSomethingAndIsPlanned asks for a change for every class
+// of failure and every specification: the offer changes something, passes the plan, and
+// describes what it changes.
 func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 	c := &ops.Call{Service: &ops.Service{Now: time.Now, Default: "local"}}
 	offered := map[string]bool{}
@@ -79,7 +79,7 @@ func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 				offered[class.ID] = true
 				at := class.ID + ", " + name
 				goesOn := megatron.LastOf(s.Args, "--load") == "/ckpt/g" && strings.Contains(mended.Changes[0].EN, "goes on from")
-				if !goesOn { // to begin where the last one stopped is the change
+				if !goesOn { // continuing from the last checkpoint is the change
 					require.NotEmpty(t, job.Diff(s, mended.Spec), at)
 				}
 				verdict, err := JudgeSpec(c, mended.Spec)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failing is a specification that the plan accepts.
+// failing returns a specification that the plan accepts.
 func failing(more ...string) job.Spec {
 	nodes, gpus := 2, 8
 	args := "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +

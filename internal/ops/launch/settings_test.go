@@ -9,7 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A remedy is set where its words begin with a flag that Megatron has, with its number.
+// A remedy becomes a setting where its words start with a flag of Megatron's and a
+// number.
 func TestWhatARemedySets(t *testing.T) {
 	for fix, want := range map[string]string{
 		"use --micro-batch-size 2, or a smaller model": "--micro-batch-size 2",
@@ -24,7 +25,7 @@ func TestWhatARemedySets(t *testing.T) {
 	}
 }
 
-// Where no layout is legal, the rule that stands in the way is named.
+// Where no layout is legal, the error names the rule that prevents all of them.
 func TestWhichRuleStandsInTheWay(t *testing.T) {
 	const model = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 --lr 1e-4 --train-iters 1"
 	run := func(more string) megatron.Run {
@@ -36,7 +37,7 @@ func TestWhichRuleStandsInTheWay(t *testing.T) {
 	require.ErrorContains(t, err, "3")
 }
 
-// Who asks for a layout need not have chosen what no layout depends on; what is chosen stays.
+// A call for a layout may leave out flags that no layout depends on; given ones stay.
 func TestALayoutIsFoundBeforeALearningRateIsChosen(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "--lr 3e-5 --train-iters 1000 --micro-batch-size 1", strings.Join(withRequiredFlags(megatron.Run{Argv: []string{"--lr", "3e-5"}}), " "))

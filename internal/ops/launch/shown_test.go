@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What is said is pinned in both languages.
+// The answers are pinned in both languages.
 func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
 	id, at := slurm.JobID("7"), time.Unix(0, 0).UTC()
@@ -125,7 +125,7 @@ func TestTheSmallestChangeThatBringsAJobInSoonest(t *testing.T) {
 	require.Empty(t, (*EarlierOut)(nil).Says("7").EN)
 }
 
-// The code of a job, in one line.
+// A job's code in one line.
 func TestTheCodeOfAJobIsToldInOneLine(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[string]cluster.GitSource{
@@ -139,7 +139,7 @@ func TestTheCodeOfAJobIsToldInOneLine(t *testing.T) {
 	}
 }
 
-// What was not submitted is written into the audit with the reason, each rule once.
+// The audit trail records why nothing was submitted, each rule once.
 func TestTheAuditIsToldWhyNothingWasSubmitted(t *testing.T) {
 	t.Parallel()
 	id := slurm.JobID("7")
@@ -232,7 +232,7 @@ func TestALayoutIsRecommendedOrItIsSaidWhyNot(t *testing.T) {
 	}
 }
 
-// Two submissions of one name are told apart: the newer from the one before it.
+// Of two submissions of one name, the newer is compared with the one before it.
 func TestSubmissionsAreCompared(t *testing.T) {
 	t.Parallel()
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
@@ -269,7 +269,7 @@ func TestSubmissionsAreCompared(t *testing.T) {
 	}
 }
 
-// An estimate of no model would be one of nothing: it is refused.
+// An estimate without a model would mean nothing, so it is refused.
 func TestMemoryOfNoModelIsRefused(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})

@@ -15,14 +15,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A far knows the code of every folder that it is asked for.
-type far struct{ *opstest.Site }
+// A sourceSite knows the code of every folder.
+type sourceSite struct{ *opstest.Site }
 
-func (far) Source(_ context.Context, dir string) (cluster.GitSource, bool) {
+func (sourceSite) Source(_ context.Context, dir string) (cluster.GitSource, bool) {
 	return cluster.GitSource{Commit: "of " + dir}, true
 }
 
-// The code of a job is known where its folder can be looked at by the one who submits it.
+// A job's code is known where the person who submits it can read the folder.
 func TestTheCodeOfAJobIsKnown(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "train.py"), "print(1)\n")
@@ -33,7 +33,7 @@ func TestTheCodeOfAJobIsKnown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind  string
 		by    ops.Caller
-		asks  bool // the cluster itself
+		asks  bool // the cluster itself is asked
 		known bool
 	}{
 		"on this machine":         {"cli", ops.Caller{Surface: ops.Shell, User: "alice"}, false, true},
@@ -47,7 +47,7 @@ func TestTheCodeOfAJobIsKnown(t *testing.T) {
 		c.Who, c.Self = tt.by, "service"
 		c.As = func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }
 		if tt.asks {
-			c.Clusters["test"] = far{site}
+			c.Clusters["test"] = sourceSite{site}
 		}
 		words := slices.Concat([]string{"--yes", "--force"}, opstest.GoodJob)
 		words[slices.Index(words, "/lustre/m")] = dir

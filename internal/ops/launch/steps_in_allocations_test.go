@@ -18,33 +18,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A held is a site whose jobs can be given steps.
-type held struct {
+// A stepSite is a site whose jobs accept steps.
+type stepSite struct {
 	*opstest.Site
 	launched []slurm.Launch
 	steps    map[string]slurm.JobID
 	step     slurm.Job
 }
 
-func (h *held) Launch(_ context.Context, l slurm.Launch) (slurm.JobID, error) {
+func (h *stepSite) Launch(_ context.Context, l slurm.Launch) (slurm.JobID, error) {
 	h.launched = append(h.launched, l)
 	id := l.Job + ".0"
 	h.steps[l.Step] = id
 	return id, h.Refuse
 }
 
-func (h *held) FindStep(_ context.Context, _ slurm.JobID, name string) (slurm.JobID, bool, error) {
+func (h *stepSite) FindStep(_ context.Context, _ slurm.JobID, name string) (slurm.JobID, bool, error) {
 	id, ok := h.steps[name]
 	return id, ok, nil
 }
 
-func (h *held) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+func (h *stepSite) Step(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	h.step.ID = id
 	return h.step, nil
 }
 
-func holding(t *testing.T) (*ops.Call, *held) {
-	h := &held{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+func callWithAllocation(t *testing.T) (*ops.Call, *stepSite) {
+	h := &stepSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"5": {ID: "5", User: "alice", State: slurm.Running, Nodes: []string{"a1", "a2", "a3", "a4"}, GPUs: 32},
 		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
 		"8": {ID: "8", User: "alice", State: slurm.Pending},
@@ -60,7 +60,7 @@ func into(id string, more ...string) []string {
 }
 
 func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
-	c, h := holding(t)
+	c, h := callWithAllocation(t)
 	_, err := opstest.Do(t, c, launch.Submit(), into("7")...)
 	require.True(t, ops.AsError(err).Confirm)
 	require.ErrorContains(t, err, "this starts gpt as a step of job 7: 2 nodes, 16 GPUs")
@@ -95,7 +95,7 @@ func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
 }
 
 func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
-	c, h := holding(t)
+	c, h := callWithAllocation(t)
 	for words, want := range map[string]struct {
 		in   []string
 		code ops.Code
@@ -115,7 +115,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 	}
 	require.Empty(t, h.launched)
 
-	c, _ = holding(t)
+	c, _ = callWithAllocation(t)
 	c.Clusters["test"] = &opstest.Site{}
 	_, err := opstest.Do(t, c, launch.Submit(), into("7", "--yes")...)
 	require.ErrorContains(t, err, "which starts jobs and no steps")
@@ -123,7 +123,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 }
 
 func TestAStepsLogsAreItsOwn(t *testing.T) {
-	c, h := holding(t)
+	c, h := callWithAllocation(t)
 	tree := t.TempDir()
 	words := into("7", "--yes")
 	words[slices.Index(words, "/lustre/m")] = tree
@@ -146,12 +146,12 @@ func TestAStepsLogsAreItsOwn(t *testing.T) {
 	require.Equal(t, "success", d.(joblogs.DiagnoseOut).Class)
 }
 
-// What a specification leaves open is as large as the allocation.
+// What a specification leaves open becomes as large as the allocation.
 func TestAStepIsAsLargeAsItsAllocation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		held   slurm.Job
 		words  []string
-		starts string // empty: it does not
+		starts string // empty: nothing starts
 		says   string
 	}{
 		"as asked":                      {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 16}, []string{"--nodes", "2", "--gpus-per-node", "8"}, "2 nodes, 16 GPUs", ""},
@@ -163,7 +163,7 @@ func TestAStepIsAsLargeAsItsAllocation(t *testing.T) {
 		"more nodes than it has":        {slurm.Job{Nodes: []string{"a"}, GPUs: 8}, []string{"--nodes", "2"}, "", "2 nodes are requested, and job 3 has 1"},
 		"one that runs and has no node": {slurm.Job{}, nil, "", "job 3 is RUNNING and has no nodes"},
 	} {
-		c, h := holding(t)
+		c, h := callWithAllocation(t)
 		tt.held.ID, tt.held.User, tt.held.State = "3", "alice", slurm.Running
 		h.Put(tt.held)
 		words := slices.Concat([]string{"--into", "3", "--name", "gpt", "--gpu", "h100", "--worktree", "/lustre/m"}, tt.words, opstest.GoodJob[slices.Index(opstest.GoodJob, "--"):])
@@ -178,9 +178,9 @@ func TestAStepIsAsLargeAsItsAllocation(t *testing.T) {
 	}
 }
 
-// A step that runs tells how long, by this machine's clock.
+// A running step's elapsed time comes from this machine's clock.
 func TestAStepTellsHowLongItRuns(t *testing.T) {
-	c, h := holding(t)
+	c, h := callWithAllocation(t)
 	begun := c.Now().Add(-90 * time.Second)
 	for state, want := range map[slurm.State]int64{slurm.Running: 90, slurm.Completed: 5} {
 		h.step = slurm.Job{State: state, StartedAt: &begun, ElapsedS: 5, User: "alice"}

@@ -15,8 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A job is submitted again with one flag another, one left out and one variable
-// more: what was not named stays as it was.
+// A job is submitted again with one flag changed, one left out and one variable added;
+// everything else stays as it was.
 func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, s)
@@ -52,8 +52,8 @@ func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 	require.ErrorContains(t, err, "not known")
 }
 
-// An array keeps how many of its tasks may run at a time; a sweep that takes the
-// place of another counts its own points.
+// An array keeps its limit of tasks at a time; a sweep that replaces another counts its
+// own points.
 func TestAnArrayIsSubmittedAgainWithItsLimit(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, s)
@@ -80,8 +80,8 @@ func TestAnArrayIsSubmittedAgainWithItsLimit(t *testing.T) {
 	require.ErrorContains(t, err, "does not count the 3 points")
 }
 
-// What a patch says in words of the shell, applied to what failed, is what the
-// remedy made.
+// A patch as shell words, applied to the failed job, gives the specification of the
+// remedy.
 func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	c := opstest.NewCall(t, s)

@@ -8,7 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A file's name is somebody else's text: what a terminal would act on is quoted.
+// A file's name may be anybody's text: a name that a terminal would interpret is
+// quoted.
 func TestPathsOfATreeAreShownAsTheyCanBe(t *testing.T) {
 	for path, shown := range map[string]string{
 		"src/train.py":   "src/train.py",

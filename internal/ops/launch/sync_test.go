@@ -17,22 +17,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A ship brings every file of a tree to a place where nothing is yet.
-type ship struct {
+// An acceptingReceiver accepts every file of a tree into an empty folder.
+type acceptingReceiver struct {
 	*opstest.Site
 	brought int
 }
 
-func (*ship) SyncDefaults() (string, []string) { return "/lustre", nil }
+func (*acceptingReceiver) SyncDefaults() (string, []string) { return "/lustre", nil }
 
-func (*ship) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d cluster.TreeDifference, err error) {
+func (*acceptingReceiver) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d cluster.TreeDifference, err error) {
 	for _, f := range t.Files {
 		d.Added = append(d.Added, cluster.TreeChange{Path: f.Path, Bytes: f.Bytes})
 	}
 	return d, nil
 }
 
-func (s *ship) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
+func (s *acceptingReceiver) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
 	d, err := s.CompareTree(ctx, t, to)
 	if t.Agreed != "" && t.Agreed != d.Digest() {
 		return d, cluster.ErrDifferenceChanged
@@ -41,11 +41,12 @@ func (s *ship) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ strin
 	return d, err
 }
 
-// A yes is for the difference that was shown: another one is asked about again.
+// A yes applies to the difference that was shown; another difference needs another
+// question.
 func TestAYesIsForTheDifferenceThatWasShown(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "train.py"), "print(1)\n")
-	to := &ship{Site: &opstest.Site{OfKind: "ssh"}}
+	to := &acceptingReceiver{Site: &opstest.Site{OfKind: "ssh"}}
 	c := opstest.NewCall(t, to.Site)
 	c.Clusters = map[string]ops.Cluster{c.Default: to}
 	run := func() *ops.Error {
@@ -79,23 +80,24 @@ func TestAYesIsForTheDifferenceThatWasShown(t *testing.T) {
 	require.Nil(t, run(), "--yes was shown nothing")
 }
 
-// A place names the difference that it has, and the jobs that work in it.
-type place struct {
+// A differingReceiver has a fixed difference and fixed jobs in its folder.
+type differingReceiver struct {
 	*opstest.Site
 	differs cluster.TreeDifference
 }
 
-func (*place) SyncDefaults() (string, []string) { return "/lustre", nil }
+func (*differingReceiver) SyncDefaults() (string, []string) { return "/lustre", nil }
 
-func (p *place) CompareTree(context.Context, *cluster.SourceTree, string) (cluster.TreeDifference, error) {
+func (p *differingReceiver) CompareTree(context.Context, *cluster.SourceTree, string) (cluster.TreeDifference, error) {
 	return p.differs, nil
 }
 
-func (p *place) BringTree(context.Context, *cluster.SourceTree, string, string, cluster.GitSource) (cluster.TreeDifference, error) {
+func (p *differingReceiver) BringTree(context.Context, *cluster.SourceTree, string, string, cluster.GitSource) (cluster.TreeDifference, error) {
 	return p.differs, nil
 }
 
-// What is brought is shown with all that one must know to agree to it, and no more files than are read.
+// The question shows everything that a person must know to agree, and only some of the
+// files.
 func TestWhatASyncWouldDoIsShown(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "train.py"), "print(1)\n")
@@ -119,7 +121,7 @@ func TestWhatASyncWouldDoIsShown(t *testing.T) {
 		"gone here":        {cluster.TreeDifference{Deleted: []cluster.TreeChange{{Path: "a\tb"}}}, []string{`- "a\tb"`}, []string{`tb"  0 B`}},
 		"unfinished":       {cluster.TreeDifference{Unfinished: "bob@desk", Added: files(1)}, []string{"an earlier sync (bob@desk) broke off"}, nil},
 	} {
-		at := &place{Site: &opstest.Site{OfKind: "ssh", KnownJobs: map[slurm.JobID]slurm.Job{
+		at := &differingReceiver{Site: &opstest.Site{OfKind: "ssh", KnownJobs: map[slurm.JobID]slurm.Job{
 			"1": {ID: "1", User: "alice", State: slurm.Running, WorkDir: to}, "2": {ID: "2", User: "alice", State: slurm.Pending, WorkDir: to + "/runs"},
 			"3": {ID: "3", User: "alice", State: slurm.Failed, WorkDir: to}, "4": {ID: "4", User: "alice", State: slurm.Running, WorkDir: to + "-old"},
 		}}, differs: c.differs}

@@ -19,16 +19,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A clock says when a request would start: sooner with fewer nodes.
-type clock struct {
+// An estimatingSite says when a request would start: sooner with fewer nodes.
+type estimatingSite struct {
 	opstest.Site
 	asked  []slurm.Submission
 	fails  error
 	start  time.Time
-	sooner time.Time // for one node
+	sooner time.Time // for a request with one node
 }
 
-func (c *clock) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
+func (c *estimatingSite) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
 	c.asked = append(c.asked, s)
 	if slices.Contains(s.Args, "--nodes=1") {
 		return slurm.Estimate{Start: c.sooner}, c.fails
@@ -36,7 +36,7 @@ func (c *clock) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, err
 	return slurm.Estimate{Start: c.start}, c.fails
 }
 
-func (*clock) BatchScript(_ context.Context, id slurm.JobID) (string, error) {
+func (*estimatingSite) BatchScript(_ context.Context, id slurm.JobID) (string, error) {
 	return map[slurm.JobID]string{"7": "#!/bin/bash\n#SBATCH --nodes=2\n", "8": "#!/bin/bash\n"}[id], nil
 }
 
@@ -44,7 +44,7 @@ func TestAWaitingJobIsTriedWithLess(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	limit := int64(7201)
-	cl := &clock{start: at, sooner: at.Add(-time.Hour)}
+	cl := &estimatingSite{start: at, sooner: at.Add(-time.Hour)}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"] = cl
 	waits := slurm.Job{ID: "7", User: "alice", State: slurm.Pending, NumNodes: 2, GPUs: 16, Partition: "prod", TimeLimitS: &limit, WorkDir: "/w"}
@@ -83,10 +83,10 @@ func TestWhenOneNodeWouldStart(t *testing.T) {
 		who  string
 		ok   bool
 	}{
-		{"in time", &clock{sooner: at, start: at}, "alice", true},
-		{"nobody's", &clock{start: at}, "", false},
-		{"never", &clock{}, "alice", false},
-		{"refused", &clock{start: at, fails: errors.New("no")}, "alice", false},
+		{"in time", &estimatingSite{sooner: at, start: at}, "alice", true},
+		{"nobody's", &estimatingSite{start: at}, "", false},
+		{"never", &estimatingSite{}, "alice", false},
+		{"refused", &estimatingSite{start: at, fails: errors.New("no")}, "alice", false},
 		{"not told", &opstest.Site{}, "alice", false},
 	} {
 		c := opstest.NewCall(t, &opstest.Site{})
@@ -95,26 +95,26 @@ func TestWhenOneNodeWouldStart(t *testing.T) {
 		require.Equal(t, tt.ok, ok, tt.name)
 		if ok {
 			require.Equal(t, at, got)
-			require.Contains(t, tt.cl.(*clock).asked[0].Script, "#SBATCH --partition=prod")
-			require.Contains(t, tt.cl.(*clock).asked[0].Script, "--gpus-per-node=4")
+			require.Contains(t, tt.cl.(*estimatingSite).asked[0].Script, "#SBATCH --partition=prod")
+			require.Contains(t, tt.cl.(*estimatingSite).asked[0].Script, "--gpus-per-node=4")
 		}
 	}
 }
 
-// A dry run tells the start; where the cluster gives none and nothing would start
-// sooner, it says nothing of it.
+// A dry run shows the start. Where the cluster gives none and nothing would start
+// sooner, it shows nothing about it.
 func TestADryRunAsksForTheStart(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		cl   *clock
+		cl   *estimatingSite
 		want *EarlierOut
 	}{
-		{&clock{start: at, sooner: at}, &EarlierOut{AsItIs: &at, Options: []EarlierStep{}}},
-		{&clock{start: at, sooner: at.Add(-time.Hour)}, &EarlierOut{AsItIs: &at, Options: []EarlierStep{{Nodes: 1, Start: at.Add(-time.Hour)}}}},
-		{&clock{sooner: at}, &EarlierOut{Options: []EarlierStep{{Nodes: 1, Start: at}}}},
-		{&clock{}, nil},
-		{&clock{start: at, fails: errors.New("no")}, nil},
+		{&estimatingSite{start: at, sooner: at}, &EarlierOut{AsItIs: &at, Options: []EarlierStep{}}},
+		{&estimatingSite{start: at, sooner: at.Add(-time.Hour)}, &EarlierOut{AsItIs: &at, Options: []EarlierStep{{Nodes: 1, Start: at.Add(-time.Hour)}}}},
+		{&estimatingSite{sooner: at}, &EarlierOut{Options: []EarlierStep{{Nodes: 1, Start: at}}}},
+		{&estimatingSite{}, nil},
+		{&estimatingSite{start: at, fails: errors.New("no")}, nil},
 	} {
 		c := opstest.NewCall(t, &opstest.Site{})
 		c.Clusters["test"] = tt.cl
@@ -125,7 +125,7 @@ func TestADryRunAsksForTheStart(t *testing.T) {
 	}
 }
 
-// What was begun is known by its key, or by its specification where it has none.
+// A submission that was begun is found by its key, or by its specification without one.
 func TestWhatWasBegunIsKnown(t *testing.T) {
 	t.Parallel()
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
@@ -171,17 +171,17 @@ func TestWhatCanBeMendedIsMendedInTheFile(t *testing.T) {
 	require.Equal(t, good, out.Mended, "a text without a file is mended in the answer")
 }
 
-// A port is a cluster to which trees are brought; it knows where, or not.
-type port struct {
+// A treeSite is a cluster that accepts worktrees, with or without a default folder.
+type treeSite struct {
 	opstest.Site
 	into   string
-	there  bool // it is there already
+	there  bool // the tree is there already
 	brings int
 }
 
-func (p *port) SyncDefaults() (string, []string) { return p.into, nil }
+func (p *treeSite) SyncDefaults() (string, []string) { return p.into, nil }
 
-func (p *port) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d cluster.TreeDifference, err error) {
+func (p *treeSite) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (d cluster.TreeDifference, err error) {
 	for _, f := range t.Files {
 		if !p.there {
 			d.Added = append(d.Added, cluster.TreeChange{Path: f.Path, Bytes: f.Bytes})
@@ -190,7 +190,7 @@ func (p *port) CompareTree(_ context.Context, t *cluster.SourceTree, _ string) (
 	return d, nil
 }
 
-func (p *port) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
+func (p *treeSite) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string, _ cluster.GitSource) (cluster.TreeDifference, error) {
 	p.brings++
 	return p.CompareTree(ctx, t, to)
 }
@@ -226,7 +226,7 @@ func TestWhatIsBroughtAndWhereTo(t *testing.T) {
 		if c.Dir = filepath.Join(root, tt.dir); tt.dir == "-" {
 			c.Dir = ""
 		}
-		b, err := newTransfer(c, &port{Site: opstest.Site{OfKind: "ssh"}, into: tt.into}, tt.in)
+		b, err := newTransfer(c, &treeSite{Site: opstest.Site{OfKind: "ssh"}, into: tt.into}, tt.in)
 		if tt.field != "" {
 			require.Equal(t, tt.field, ops.AsError(err).Field, tt.name)
 			continue
@@ -237,23 +237,23 @@ func TestWhatIsBroughtAndWhereTo(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	for _, who := range []ops.Surface{ops.Slack, ops.MCPHTTP, ops.Web} {
 		c.Who.Surface = who
-		_, err := newTransfer(c, &port{Site: opstest.Site{OfKind: "ssh"}}, SyncIn{})
+		_, err := newTransfer(c, &treeSite{Site: opstest.Site{OfKind: "ssh"}}, SyncIn{})
 		require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, who)
 	}
 	c.Who.Surface = ops.Shell
-	for _, cl := range []ops.Cluster{&port{}, &opstest.Site{OfKind: "ssh"}} {
+	for _, cl := range []ops.Cluster{&treeSite{}, &opstest.Site{OfKind: "ssh"}} {
 		_, err := newTransfer(c, cl, SyncIn{Dir: root})
 		require.Error(t, err)
 	}
 }
 
-// A job whose tree is to be brought is told with it, and runs where it was brought to.
+// A submission with a transfer asks about both, and the job runs in the destination.
 func TestAJobIsSubmittedWithItsTree(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	opstest.Write(t, filepath.Join(root, "tree", ".git", "HEAD"), "")
 	opstest.Write(t, filepath.Join(root, "tree", "inner", "train.py"), "x")
-	p := &port{Site: opstest.Site{OfKind: "ssh", KnownJobs: map[slurm.JobID]slurm.Job{}}, into: "/lustre"}
+	p := &treeSite{Site: opstest.Site{OfKind: "ssh", KnownJobs: map[slurm.JobID]slurm.Job{}}, into: "/lustre"}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"], c.Dir = p, filepath.Join(root, "tree", "inner")
 	words := slices.Clone(opstest.GoodJob)

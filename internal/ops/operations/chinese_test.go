@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// aCommand is a fix that one types as it stands, in whichever language.
+// aCommand matches a fix that can be typed as it is, in either language.
 var aCommand = regexp.MustCompile("^(--[a-z-]+ [^ ]+|[a-z_]+: [^ ]+|chmod .*|[a-z]+ [0-9]+)$")
 
 func requireChinese(t *testing.T, err error, why ...any) {
@@ -35,9 +35,10 @@ func requireChinese(t *testing.T, err error, why ...any) {
 	}
 }
 
-// Every operation is called as people and agents get it wrong: with no words,
-// one too many, a flag that does not exist, an unknown cluster, a job that is
-// not there or somebody else's, a field with a wrong value, by a stranger.
+// Every operation is called in the ways in which people and agents get it wrong: with
+// no words, one too many, a flag that does not exist, an unknown cluster, a job that
+// does not exist or belongs to somebody else, a field with a wrong value, by a
+// stranger.
 func TestWrongCallsAreAnsweredInChinese(t *testing.T) {
 	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"12": {ID: "12", Name: "gpt", User: "bob", State: slurm.Completed, Cluster: "test"},
@@ -57,9 +58,9 @@ func TestWrongCallsAreAnsweredInChinese(t *testing.T) {
 			seen++
 		}
 	}
-	for _, o := range operations() {
+	for _, o := range All() {
 		if o.Name == "ask" || o.Name == "search" || o.Name == "wait" {
-			continue // two answer whatever is asked, the third waits for it
+			continue // two of them answer any question, and the third waits for one
 		}
 		for _, words := range [][]string{{}, {"--no-such-flag"}, {"one", "two", "three", "four"}, {"--tensor-model-parallel-size", "4"}, {"--", "x"}, {"--tail", "x"}, {"--output-dir"}} {
 			check(o.Words(o.NewIn(), words), o.Name, words)
@@ -103,8 +104,7 @@ func TestWrongCallsAreAnsweredInChinese(t *testing.T) {
 	require.Greater(t, seen, 1000)
 }
 
-// What Slurm says is Slurm's: it is quoted as it came, and only the advice is
-// ours.
+// Slurm's own words are quoted unchanged, and only the advice is translated.
 func TestSlurmsOwnWordsAreQuotedInChinese(t *testing.T) {
 	refusal := slurm.FromStderr("submit", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified")
 	c := opstest.NewCall(t, &opstest.Site{Refuse: refusal})
@@ -119,7 +119,7 @@ func TestSlurmsOwnWordsAreQuotedInChinese(t *testing.T) {
 }
 
 func TestEveryOperationHasSchemas(t *testing.T) {
-	for _, o := range operations() {
+	for _, o := range All() {
 		for _, s := range []*ops.Schema{o.InputSchema(), o.OutputSchema()} {
 			raw, err := s.MarshalJSON()
 			require.NoError(t, err, o.Name)

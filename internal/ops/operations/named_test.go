@@ -9,18 +9,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 )
 
-// do carries the operation of that name out.
+// do runs the operation of that name.
 func do(t *testing.T, c *ops.Call, name string, words ...string) (any, error) {
 	t.Helper()
-	op, ok := lookup(name)
+	op, ok := Lookup(name)
 	require.True(t, ok, name)
 	return opstest.Do(t, c, op, words...)
 }
 
-func lookup(name string) (ops.Op, bool) { return Lookup(name) }
-func operations() []ops.Op              { return All() }
-
-// A word that is no operation is answered with the one that was likely meant; a word that is near to none, with none.
+// A word that is no operation is answered with the operation that was probably meant,
+// if one is similar.
 func TestAWordThatIsNoOperation(t *testing.T) {
 	t.Parallel()
 	for word, near := range map[string]string{"Submt": "submit", "diagnos": "diagnose", "staus": "status", "zq": "", "xqzvwjkyqzv": "", "sbatch-hold": ""} {

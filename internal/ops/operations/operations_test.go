@@ -21,7 +21,7 @@ import (
 )
 
 func TestEveryOperationSpeaksBothLanguagesAndShowsItself(t *testing.T) {
-	for _, op := range operations() {
+	for _, op := range All() {
 		require.NotEmpty(t, op.Summary.EN, op.Name)
 		require.NotEmpty(t, op.Summary.ZH, op.Name)
 		require.NotEmpty(t, op.Help.EN, op.Name)
@@ -35,7 +35,7 @@ func TestEveryOperationSpeaksBothLanguagesAndShowsItself(t *testing.T) {
 	}
 }
 
-// What is given as an example of a flag without its value is a flag of that operation's, as it stands.
+// The example of a flag without its value is a valid flag of that operation.
 func TestAFlagsExampleIsOne(t *testing.T) {
 	for _, op := range All() {
 		for _, p := range op.Params() {
@@ -51,7 +51,7 @@ func TestAFlagsExampleIsOne(t *testing.T) {
 			require.True(t, is, "%s --%s: %s", op.Name, p.Name, said.Fix.EN)
 			words, err := megatron.SplitWords(example)
 			require.NoError(t, err, example)
-			for _, x := range op.Params() { // what else it needs
+			for _, x := range op.Params() { // the other required arguments
 				if x.Arg && x.Required {
 					words = append(words, "4711")
 				}
@@ -82,7 +82,7 @@ func TestPlanOfAGoodJob(t *testing.T) {
 	require.Equal(t, "1", p.Derived["cuda_device_max_connections"])
 }
 
-// The arguments can be judged before there is a worktree; a submit cannot.
+// Arguments can be judged before the worktree exists; a submission needs it.
 func TestPlanWithoutAWorktreeStillJudges(t *testing.T) {
 	words := slices.Concat(opstest.GoodJob[:8], opstest.GoodJob[10:])
 	require.NotContains(t, words, "--worktree")

@@ -21,10 +21,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// asAlice is a call of alice's that acts as her on a real Slurm.
+// asAlice returns a call of alice's that acts as her on a real Slurm.
 func asAlice(t *testing.T) (*ops.Call, func(user string, words ...string) slurm.JobID, func(id slurm.JobID) slurm.State, func(words ...string)) {
 	t.Helper()
-	// Its own: other tests count what is in the queue and in the accounts.
+	// The test needs its own Slurm, because other tests count the jobs in the queue and
+	// in the accounts.
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# what people ask\n"})
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters, c.Default = map[string]ops.Cluster{"real": opstest.As(t, real, "alice")}, "real"
@@ -45,7 +46,7 @@ func asAlice(t *testing.T) (*ops.Call, func(user string, words ...string) slurm.
 	return c, submit, state, admin
 }
 
-// hetScript is a script for all components of a job.
+// hetScript returns a script for all components of a heterogeneous job.
 func hetScript(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(slurmtest.Dir(t), "het.sh")
@@ -54,7 +55,7 @@ func hetScript(t *testing.T) string {
 	return path
 }
 
-// TestWhatPeopleAskSlurm asks what people type Slurm's commands for, each by the
+// TestWhatPeopleAskSlurm asks what people use Slurm's commands for, each with the
 // operation that answers it, in both languages.
 func TestWhatPeopleAskSlurm(t *testing.T) {
 	c, submit, state, admin := asAlice(t)
@@ -79,7 +80,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 	time.Sleep(3 * time.Second) // the accounts lag
 
 	for _, q := range []struct {
-		asked string // the command that people know
+		asked string // the Slurm command that people know
 		op    string
 		words []string
 		en    []string
@@ -126,7 +127,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		{"scancel of one array task", "cancel", []string{array + "_4", "--yes"}, []string{"cancelled"}, "已取消"},
 		{"scontrol requeue", "requeue", []string{idle, "--yes"}, []string{"requeued"}, idle},
 		{"scancel of a step", "cancel", []string{job + ".0", "--yes"}, []string{"the job goes on"}, "作业继续"},
-		// The job whose only step was cancelled may have ended meanwhile.
+		// The job whose only step was cancelled may have ended in the meantime.
 		{"scancel -u me -p dev", "cancel", []string{"--mine", "--partition", "dev", "--yes"}, []string{"cancelled", "train-array"}, "已取消"},
 		{"scancel -u me", "cancel", []string{"--mine", "--yes"}, []string{"cancelled"}, "已取消"},
 	} {
@@ -144,7 +145,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 			for _, w := range q.en {
 				require.Contains(t, says, w)
 			}
-			if o, _ := lookup(q.op); o.Effect == ops.Read {
+			if o, _ := Lookup(q.op); o.Effect == ops.Read {
 				c.Lang = lang.ZH
 				out, err = do(t, c, q.op, q.words...)
 				require.NoError(t, err)
@@ -154,8 +155,8 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOnADrainedNode looks at a drained node by ssh, here by a
-// stand-in that runs the command on this machine.
+// TestWhatWasLeftOnADrainedNode checks a drained node by ssh, here with a stand-in that
+// runs the command on this machine.
 func TestWhatWasLeftOnADrainedNode(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
 	bin := t.TempDir()

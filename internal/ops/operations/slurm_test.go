@@ -24,8 +24,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// asItIs shows the cluster where a test has failed, before the test's jobs are
-// cancelled: deferred, not a cleanup.
+// asItIs prints the cluster's state where a test has failed. It is deferred rather than
+// a cleanup, so that it runs before the test's jobs are cancelled.
 func asItIs(t *testing.T, real *slurmtest.Cluster) {
 	t.Helper()
 	if !t.Failed() {
@@ -41,14 +41,14 @@ func TestStandingOnSlurm(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
 	defer asItIs(t, real)
 	busy := opstest.Sbatch(t, real, "bob", "--partition=prod", "--nodes=4", "--gpus-per-node=8", "--time=60", "--wrap=sleep 300")
-	require.Eventually(t, func() bool { // or a busy scheduler starts those of a better priority first
+	require.Eventually(t, func() bool { // otherwise a busy scheduler starts jobs with a higher priority first
 		out, err := do(t, c, "status", string(busy))
 		return err == nil && out.(jobcontrol.StatusOut).State == slurm.Running
 	}, 60*time.Second, 200*time.Millisecond)
 	mine := opstest.Sbatch(t, real, "alice", "--partition=prod", "--nodes=2", "--gpus-per-node=8", "--time=60", "--job-name=a|b", "--wrap=true")
 	held := opstest.Sbatch(t, real, "alice", "--partition=prod", "--hold", "--wrap=true")
 	array := opstest.Sbatch(t, real, "bob", "--partition=prod", "--array=1-3", "--nodes=4", "--gpus-per-node=8", "--qos=scavenge", "--wrap=true")
-	require.Eventually(t, func() bool { // the jobs of the test before may still be ending
+	require.Eventually(t, func() bool { // the jobs of the previous test may still be ending
 		out, err := do(t, c, "queue")
 		require.NoError(t, err)
 		return len(out.(jobcontrol.QueueOut).Jobs) == 3 && out.(jobcontrol.QueueOut).Jobs[0].EstStart != nil
@@ -202,7 +202,7 @@ func TestEarlierOnSlurm(t *testing.T) {
 	}, 15*time.Second, 100*time.Millisecond)
 	var out any
 	var err error
-	require.Eventually(t, func() bool { // nodes that were just given back are not tried at once
+	require.Eventually(t, func() bool { // Slurm does not try nodes at once that were just given back
 		out, err = do(t, c, "status", string(big), "--earlier")
 		return err == nil
 	}, 15*time.Second, 300*time.Millisecond, "%v", err)
@@ -216,8 +216,8 @@ func TestEarlierOnSlurm(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
-// TestSmokeOnSlurm climbs the ladder on a real Slurm with a program that fails
-// from two nodes on.
+// TestSmokeOnSlurm runs the small jobs on a real Slurm with a program that fails from
+// two nodes on.
 func TestSmokeOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# what people ask\n"})
 	alice := opstest.As(t, real, "alice")
@@ -247,8 +247,8 @@ func TestSmokeOnSlurm(t *testing.T) {
 	require.Contains(t, opstest.Text(t, s, lang.EN), "the first rung that fails is 2 nodes")
 }
 
-// TestGPUMemoryIsSampledBesideAJob has a stand-in for nvidia-smi on the nodes,
-// and a job that uses all that it was given.
+// TestGPUMemoryIsSampledBesideAJob uses a stand-in for nvidia-smi on the nodes, and a
+// job that uses all that it was given.
 func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
 	bin := filepath.Join(real.Work, "gpu-bin")
@@ -284,8 +284,8 @@ func TestGPUMemoryIsSampledBesideAJob(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "40.0")
 }
 
-// TestCheckpointsAreSeenOverSSH has a job on a cluster whose files this process
-// reads on the login node only.
+// TestCheckpointsAreSeenOverSSH runs a job on a cluster whose files this process can
+// read only on the login node.
 func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
 	far, err := cluster.NewSSH("real", cluster.SSHOptions{Host: "login", User: "alice", Config: real.SSHD(t), Bin: real.Bin()})
@@ -312,7 +312,7 @@ func TestCheckpointsAreSeenOverSSH(t *testing.T) {
 	require.Equal(t, int64(1200), *o.EveryS)
 	require.True(t, o.TooLate, "ten minutes are left, and the next is due in twenty")
 
-	// The patrol tells of it in time, and looks at the files once in a while only.
+	// The watcher reports it in time, and looks at the files only once in a while.
 	c.Who = ops.Caller{Surface: ops.Watcher, ID: "follow", ReadOnly: true}
 	j, err := far.Job(t.Context(), id)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Around are the rules that lie around s, on a cluster of this kind.
+// around returns the rules that a job breaks, on a cluster of this kind.
 func around(t *testing.T, kind string, s job.Spec, change func(*ops.Call)) string {
 	t.Helper()
 	c := opstest.NewCall(t, &opstest.Site{OfKind: kind})
@@ -79,7 +79,7 @@ func TestWhatLiesAroundAJob(t *testing.T) {
 	}
 }
 
-// A job's files are looked at with the rights of the person whose job it is, or not at all.
+// A job's files are checked with the rights of the job's user, or not at all.
 func TestWhoseFilesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -103,20 +103,20 @@ func TestWhoseFilesAreLookedAt(t *testing.T) {
 	}
 }
 
-// A wall is a cluster that refuses.
-type wall struct {
-	halls
+// A refusingSite is a cluster that refuses.
+type refusingSite struct {
+	twoPartitions
 	says  error
 	nodes []slurm.Node
 }
 
-func (w *wall) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+func (w *refusingSite) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
 	return slurm.Estimate{}, w.says
 }
 
-func (w *wall) Nodes(context.Context) ([]slurm.Node, error) { return w.nodes, nil }
+func (w *refusingSite) Nodes(context.Context) ([]slurm.Node, error) { return w.nodes, nil }
 
-// Slurm's own refusal names the field that it is about, and is final unless nodes are
+// Slurm's refusal names the field that it is about, and is an error unless nodes are
 // out of service.
 func TestWhatSlurmWouldRefuse(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestWhatSlurmWouldRefuse(t *testing.T) {
 		{"Requested node configuration is not available", []slurm.Node{idle, out}, "nodes", false},
 		{"Invalid qos specification", []slurm.Node{out}, "qos", true},
 	} {
-		cl := &wall{says: &slurm.Error{Kind: slurm.Rejected, Msg: lang.Same(tt.says)}, nodes: tt.nodes}
+		cl := &refusingSite{says: &slurm.Error{Kind: slurm.Rejected, Msg: lang.Same(tt.says)}, nodes: tt.nodes}
 		ps := testOnly(t.Context(), c, cl, job.Spec{}, job.Script{Text: "#!/bin/sh\n"})
 		require.Len(t, ps, 1, tt.says)
 		require.Equal(t, tt.field, ps[0].Field, tt.says)
@@ -149,12 +149,12 @@ func TestWhatSlurmWouldRefuse(t *testing.T) {
 		require.Empty(t, testOnly(t.Context(), c, cl, job.Spec{}, job.Script{}), "there is no script yet")
 	}
 	for _, err := range []error{nil, errors.New("timeout"), &slurm.Error{Kind: slurm.Unreachable}} {
-		require.Empty(t, testOnly(t.Context(), c, &wall{says: err}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
+		require.Empty(t, testOnly(t.Context(), c, &refusingSite{says: err}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
 	}
 	require.Empty(t, testOnly(t.Context(), c, &opstest.Site{}, job.Spec{}, job.Script{Text: "#!/bin/sh\n"}))
 }
 
-// A partition's own terms: what just meets them is let in.
+// A request that just meets a partition's conditions is accepted.
 func TestWhomAPartitionJustLetsIn(t *testing.T) {
 	t.Parallel()
 	num := func(n int) *int { return &n }

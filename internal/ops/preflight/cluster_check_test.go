@@ -20,24 +20,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A trier is a site that says what Slurm would make of a job.
-type trier struct {
+// A testingSite is a site that says what Slurm would do with a job.
+type testingSite struct {
 	*opstest.Site
 	refuses error
 	asked   int
-	state   string // of its nodes
+	state   string // the state of its nodes
 }
 
-func (s *trier) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+func (s *testingSite) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
 	s.asked++
 	return slurm.Estimate{}, s.refuses
 }
 
-func (s *trier) Nodes(context.Context) ([]slurm.Node, error) {
+func (s *testingSite) Nodes(context.Context) ([]slurm.Node, error) {
 	return []slurm.Node{{Name: "n1", State: s.state}}, nil
 }
 
-func (s *trier) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
+func (s *testingSite) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
 
 func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 	for said, want := range map[string]struct {
@@ -51,7 +51,7 @@ func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 		"allocation failure: Requested node configuration is not available; as of this hour": {"drained", "nodes", rules.Warning},
 		"Unable to contact slurm controller (connect failure)":                               {"idle", "", ""},
 	} {
-		s := &trier{Site: &opstest.Site{}, refuses: slurm.FromStderr("test", said), state: want.state}
+		s := &testingSite{Site: &opstest.Site{}, refuses: slurm.FromStderr("test", said), state: want.state}
 		c := opstest.NewCall(t, s.Site)
 		c.Clusters["test"] = s
 		out, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
@@ -78,9 +78,9 @@ func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 	}
 }
 
-// A key that has its job is answered by it, whatever the cluster would say now.
+// A repeated key gets its job, whatever the cluster would say now.
 func TestAKeyThatHasItsJobIsNotJudgedAgain(t *testing.T) {
-	s := &trier{Site: &opstest.Site{}, state: "idle"}
+	s := &testingSite{Site: &opstest.Site{}, state: "idle"}
 	c := opstest.NewCall(t, s.Site)
 	c.Clusters["test"] = s
 	words := append([]string{"--yes", "--idempotency-key", "k"}, opstest.GoodJob...)
@@ -93,8 +93,8 @@ func TestAKeyThatHasItsJobIsNotJudgedAgain(t *testing.T) {
 	require.Equal(t, 1, s.asked)
 }
 
-// Each of these was taken by sbatch, or is refused by it after a question was
-// answered; nothing of it may reach the queue.
+// sbatch accepted each of these jobs, or refused it after the person had confirmed it;
+// none of them may reach the queue.
 func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 	c, real := opstest.OnSlurm(t)
 	tree := filepath.Join(real.Work, "checked")
@@ -140,8 +140,8 @@ func TestWhatTheClusterWouldRefuseIsNotSubmittedOnSlurm(t *testing.T) {
 	require.Contains(t, opstest.Ids(out.(launch.SubmitOut).Problems), "account-not-yours", "alice's account is not bob's")
 }
 
-// What a launcher of one's own starts is for it to find, unless it hands on what it is given. The plan says of
-// the program what the submission says.
+// A custom launcher finds its own program, unless it passes on the one that it is
+// given. The plan says about the program what the submission says.
 func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
 	tree := t.TempDir()
 	for launcher, stops := range map[string]bool{
@@ -173,7 +173,7 @@ func TestAProgramThatIsNotThereStopsTheJob(t *testing.T) {
 	}
 }
 
-// A custom launcher's own words may name the program; that one must be there, and no other.
+// A custom launcher's words may name the program; only that program must exist.
 func TestTheProgramThatALauncherNamesIsLookedFor(t *testing.T) {
 	tree := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(tree, "train.py"), nil, 0o600))

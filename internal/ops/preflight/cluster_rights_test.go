@@ -32,7 +32,7 @@ func TestARequestIsHeldAgainstTheCluster(t *testing.T) {
 	require.Empty(t, ids(r.ps), "a cluster that tells of no QOS lets every one be asked for")
 }
 
-// Of several partitions one that has room is enough: Slurm starts the job there.
+// One of several partitions with enough room suffices: Slurm starts the job there.
 func TestOnePartitionThatFitsIsEnough(t *testing.T) {
 	hour, day, two := int64(3600), int64(86400), 2
 	parts := []slurm.Partition{

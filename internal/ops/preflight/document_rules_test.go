@@ -17,13 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-}
-
-// Whatever plan reports can be looked up.
+// Every rule that plan reports can be looked up.
 func TestEveryRowThatPlanReportsIsExplained(t *testing.T) {
 	reported := map[string]bool{}
 	for _, r := range documentRules() {
@@ -52,7 +46,7 @@ func TestEveryRowThatPlanReportsIsExplained(t *testing.T) {
 
 func TestTheVirtualEnvironmentIsLookedInto(t *testing.T) {
 	tree := t.TempDir()
-	write(t, filepath.Join(tree, "pyproject.toml"), `[project]
+	opstest.Write(t, filepath.Join(tree, "pyproject.toml"), `[project]
 name = "megatron-core"
 [project.optional-dependencies]
 training = [
@@ -63,7 +57,7 @@ dev = ["einops~=0.8", "openai[aiohttp]", "only-linux; sys_platform == 'linux'"]
 te = ["transformer-engine[pytorch]"]
 `)
 	packages := filepath.Join(tree, ".venv", "lib", "python3.12", "site-packages")
-	write(t, filepath.Join(tree, ".venv", "bin", "python"), "")
+	opstest.Write(t, filepath.Join(tree, ".venv", "bin", "python"), "")
 	for _, have := range []string{"flask_restful-1.0.dist-info", "wandb-0.2.dist-info"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(packages, have), 0o755))
 	}
@@ -89,7 +83,7 @@ te = ["transformer-engine[pytorch]"]
 }
 
 func TestWhatSeveralNodesUseMustBeOnASharedFileSystem(t *testing.T) {
-	tree, two := "/usr", 2 // a folder of this machine that is not local by its name
+	tree, two := "/usr", 2 // a folder of this machine whose name does not look local
 	f := fileCheck{spec: job.Spec{Worktree: tree, Nodes: &two}.WithDefaults(), apart: true}
 	f.environment()
 	f.sharedOutput("--save", tree+"/ck")
@@ -117,7 +111,7 @@ func TestACheckpointMustFitInTheQuota(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(ids(f.ps), " "), "save-quota"), "the group's has room")
 }
 
-// An image is held against the driver that the site names.
+// An image is checked against the driver that the site names.
 func TestTheImagesCUDANeedsADriver(t *testing.T) {
 	for _, tt := range []struct{ driver, image, says string }{
 		{"535.183.01", "nvcr.io/nvidia/nemo:26.06", "CUDA 13.2.1, which needs driver 580 or newer; the site's is 535.183.01"},

@@ -20,7 +20,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// What a job will open is looked at: each fault by its name, in the order of the flags.
+// The files that a job will open are checked: each fault by its rule, in the order of
+// the flags.
 func TestWhatAJobWillOpenIsLookedAt(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "runs [1]")
@@ -99,7 +100,7 @@ func exists(dir, name string) bool {
 	return false
 }
 
-// Two checkpoints must fit into what is left of a quota.
+// Two checkpoints must fit into the rest of a quota.
 func TestWhatIsLeftOfAQuotaIsEnough(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,7 +126,8 @@ func TestWhatIsLeftOfAQuotaIsEnough(t *testing.T) {
 	require.Contains(t, f.ps[0].Message, "your quota on /lustre has 0 GiB left of 3, and one checkpoint takes about 0 GiB")
 }
 
-// Nor must they be more than any file system has; of a model that is not known nothing is said.
+// Two checkpoints must also fit into the file system; for an unknown model nothing is
+// reported.
 func TestACheckpointMustFitOnTheFileSystem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -145,7 +147,7 @@ func TestACheckpointMustFitOnTheFileSystem(t *testing.T) {
 	}
 }
 
-// What a waiting job is changed to must be what its partition gives to somebody.
+// A waiting job may only be changed to something that its partition gives to some job.
 func TestAChangeFitsThePartition(t *testing.T) {
 	t.Parallel()
 	waits := slurm.Job{State: slurm.Pending, Partition: "dev", NumNodes: 2}
@@ -157,15 +159,15 @@ func TestAChangeFitsThePartition(t *testing.T) {
 		to    slurm.Update
 		field string
 	}{
-		{&halls{}, waits, slurm.Update{NumNodes: 4, TimeLimit: time.Hour}, ""},
-		{&halls{}, waits, slurm.Update{NumNodes: 5}, "nodes"},
-		{&halls{}, waits, slurm.Update{TimeLimit: time.Hour + time.Minute}, "time"},
-		{&halls{}, waits, slurm.Update{Partition: "none"}, "partition"},
-		{&halls{}, waits, slurm.Update{Partition: "one"}, "nodes"},
-		{&halls{}, waits, slurm.Update{Partition: "one", NumNodes: 1}, ""},
-		{&halls{}, runs, slurm.Update{NumNodes: 5}, ""},
-		{&halls{Site: opstest.Site{OfKind: "local"}}, waits, slurm.Update{NumNodes: 5}, ""},
-		{&halls{silent: true}, waits, slurm.Update{NumNodes: 5}, ""},
+		{&twoPartitions{}, waits, slurm.Update{NumNodes: 4, TimeLimit: time.Hour}, ""},
+		{&twoPartitions{}, waits, slurm.Update{NumNodes: 5}, "nodes"},
+		{&twoPartitions{}, waits, slurm.Update{TimeLimit: time.Hour + time.Minute}, "time"},
+		{&twoPartitions{}, waits, slurm.Update{Partition: "none"}, "partition"},
+		{&twoPartitions{}, waits, slurm.Update{Partition: "one"}, "nodes"},
+		{&twoPartitions{}, waits, slurm.Update{Partition: "one", NumNodes: 1}, ""},
+		{&twoPartitions{}, runs, slurm.Update{NumNodes: 5}, ""},
+		{&twoPartitions{Site: opstest.Site{OfKind: "local"}}, waits, slurm.Update{NumNodes: 5}, ""},
+		{&twoPartitions{silent: true}, waits, slurm.Update{NumNodes: 5}, ""},
 		{&opstest.Site{}, waits, slurm.Update{NumNodes: 5}, ""},
 	} {
 		err := FitsPartition(t.Context(), tt.cl, tt.job, tt.to)
@@ -177,13 +179,13 @@ func TestAChangeFitsThePartition(t *testing.T) {
 	}
 }
 
-// Halls is a cluster of two partitions.
-type halls struct {
+// A twoPartitions is a cluster of two partitions.
+type twoPartitions struct {
 	opstest.Site
 	silent bool
 }
 
-func (h *halls) Partitions(context.Context) ([]slurm.Partition, error) {
+func (h *twoPartitions) Partitions(context.Context) ([]slurm.Partition, error) {
 	if h.silent {
 		return nil, errors.New("no answer")
 	}
@@ -191,9 +193,9 @@ func (h *halls) Partitions(context.Context) ([]slurm.Partition, error) {
 	return []slurm.Partition{{Name: "dev", Up: true, TimeLimitS: &hour, MaxNodes: 4, Total: 8}, {Name: "one", Up: true, Total: 1}}, nil
 }
 
-func (*halls) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
+func (*twoPartitions) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
 
-// The environment of a job is looked at where it may be.
+// A job's environment is checked where the caller may read it.
 func TestTheEnvironmentOfAJob(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "tree", ".venv", "pyvenv.cfg"), "")
@@ -226,7 +228,7 @@ func TestTheEnvironmentOfAJob(t *testing.T) {
 		t.Setenv("PATH", dir)
 		want := tt.want
 		if want == "worktree-shared" && (nodeLocal(tt.spec.Worktree) || f.seenByAllNodes(tt.spec.Worktree)) {
-			want = "" // the folder of the tests is told of otherwise
+			want = "" // the tests' own folder is reported differently
 		}
 		require.Equal(t, want, strings.Join(ids(f.ps), " "), name)
 	}
@@ -270,7 +272,7 @@ dev = ["nor-this"]
 	require.Empty(t, extras(file+".none", "dev"))
 }
 
-// A request is held against the largest node of its partitions and against each
+// A request is checked against the largest node of its partitions and against each
 // partition: what just fits, fits.
 func TestWhatJustFitsFits(t *testing.T) {
 	t.Parallel()

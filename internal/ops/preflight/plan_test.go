@@ -31,7 +31,7 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 	for _, tt := range []struct {
 		row   string
 		words []string
-		holds []string // words that keep the rule
+		holds []string // a launch that follows the rule
 	}{
 		{"one-task-per-node", []string{"--srun-args=--ntasks-per-node=8"}, []string{"--srun-args=--ntasks-per-node=1"}},
 		{"one-task-per-node", []string{"--srun-args=--ntasks=16"}, []string{"--srun-args=--ntasks=2"}},
@@ -87,8 +87,7 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 	}
 }
 
-// What the documents say of a launch is judged in somebody's own script too,
-// with the line.
+// The documents' rules about a launch also apply to an existing script, with the line.
 func TestALaunchScriptIsJudgedByTheDocuments(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "run.sh"), `#!/bin/bash
@@ -115,8 +114,8 @@ srun bash -c "torchrun --nnodes $NNODES --nproc_per_node 4 --node_rank $SLURM_NO
 	}
 }
 
-// A script of somebody's own is judged with the defaults that it gives, what it
-// rests on is told, and what it hides is not made up: submit asks for it.
+// An existing script is judged with its own defaults, and the answer lists the
+// assumptions. What the script hides is not guessed: submit asks for it.
 func TestAScriptIsJudgedByWhatItShows(t *testing.T) {
 	dir := t.TempDir()
 	opstest.Write(t, filepath.Join(dir, "run.sh"), `#!/bin/bash
@@ -214,12 +213,12 @@ func TestALiteralWorldSizeMustAgree(t *testing.T) {
 	require.Contains(t, opstest.Ids(out.(launch.PlanOut).Problems), "own-script-agrees")
 }
 
-// A loginNode is a cluster whose paths this machine shares.
+// A loginNode is a cluster whose paths mean the same on this machine.
 type loginNode struct{ *opstest.Site }
 
 func (loginNode) Kind() string { return "cli" }
 
-// shell is a call of a person's own shell, in dir on a login node.
+// shell returns a call in a person's own shell, in dir on a login node.
 func shell(t *testing.T, dir string) *ops.Call {
 	t.Helper()
 	c := opstest.NewCall(t, &opstest.Site{})

@@ -75,7 +75,7 @@ func TestALadderIsSmallAndPlansWell(t *testing.T) {
 	}
 }
 
-// A ladder has no rung that is larger than the job, and none twice.
+// A ladder has no rung that is larger than the job, and no rung twice.
 func TestTheRungsOfALadder(t *testing.T) {
 	for _, c := range []struct {
 		nodes, gpus int
@@ -91,7 +91,7 @@ func TestTheRungsOfALadder(t *testing.T) {
 	}
 }
 
-// A small job keeps what it runs in and leaves what is the real run's.
+// A small job keeps its environment, and drops what belongs to the real run.
 func TestASmallJobLeavesWhatIsTheRealRuns(t *testing.T) {
 	nodes, gpus, cpus := 4, 8, 4
 	s := job.Spec{
@@ -110,7 +110,8 @@ func TestASmallJobLeavesWhatIsTheRealRuns(t *testing.T) {
 	require.Equal(t, 4, *small(s, 1, 0, "1node").CPUsPerTask)
 }
 
-// The largest part of a layout that fits is kept; pipeline, context and tensor are given up in this order.
+// The largest part of a layout that fits is kept; pipeline, context and tensor
+// parallelism are reduced in this order.
 func TestALayoutIsCutToItsGPUs(t *testing.T) {
 	const always = " --train-iters 10 --eval-iters 1 --log-interval 1"
 	const tp, pp, cp, ep, etp = "--tensor-model-parallel-size ", "--pipeline-model-parallel-size ", "--context-parallel-size ", "--expert-model-parallel-size ", "--expert-tensor-parallel-size "
@@ -143,33 +144,33 @@ func TestALayoutIsCutToItsGPUs(t *testing.T) {
 	}
 }
 
-// A cluster whose user leaves as soon as a job is submitted to it.
-type leaving struct {
+// A leavingUser is a cluster whose user leaves as soon as a job was submitted.
+type leavingUser struct {
 	*opstest.Site
 	leave  func()
 	refuse error
 	ended  []slurm.JobID
 }
 
-func (l *leaving) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+func (l *leavingUser) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
 	defer l.leave()
 	return l.Site.Submit(ctx, s)
 }
 
-func (l *leaving) Cancel(_ context.Context, id slurm.JobID) error {
+func (l *leavingUser) Cancel(_ context.Context, id slurm.JobID) error {
 	l.ended = append(l.ended, id)
 	return l.refuse
 }
 
-// A rung that nobody waits for any more is ended.
+// A rung that nobody waits for is cancelled.
 func TestARungThatIsLeftIsEnded(t *testing.T) {
 	for _, refuse := range []error{nil, slurm.ErrUnreachable} {
 		ctx, leave := context.WithCancel(t.Context())
-		l := &leaving{Site: &opstest.Site{}, leave: leave, refuse: refuse}
+		l := &leavingUser{Site: &opstest.Site{}, leave: leave, refuse: refuse}
 		c := opstest.NewCall(t, l.Site)
 		op, in := Smoke(), Smoke().NewIn().(*In)
 		c.Clusters["test"] = l
-		require.NoError(t, op.Words(in, append([]string{"--yes"}, opstest.GoodJob...))) // which the plan warns of
+		require.NoError(t, op.Words(in, append([]string{"--yes"}, opstest.GoodJob...))) // the plan has a warning for this job
 		_, err := op.Run(ctx, c, in)
 		require.Equal(t, []slurm.JobID{"4701"}, l.ended)
 		if refuse == nil {
@@ -182,7 +183,7 @@ func TestARungThatIsLeftIsEnded(t *testing.T) {
 	}
 }
 
-// A rung that the plan has an error for is not submitted.
+// A rung with an error in the plan is not submitted.
 func TestARungThatCannotHoldIsNotSubmitted(t *testing.T) {
 	site := &opstest.Site{}
 	c := opstest.NewCall(t, site)
