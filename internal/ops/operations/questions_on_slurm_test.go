@@ -77,7 +77,14 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		return state(slurm.JobID(het)) == slurm.Running && state(slurm.JobID(job)) == slurm.Running &&
 			state(slurm.JobID(idle)) == slurm.Running && state(slurm.JobID(done)) == slurm.Completed
 	}, 30*time.Second, 200*time.Millisecond)
-	time.Sleep(3 * time.Second) // the accounts lag
+	says := func(op string, words ...string) string {
+		out, err := do(t, c, op, words...)
+		require.NoError(t, err)
+		return opstest.Text(t, out, lang.EN)
+	}
+	require.Eventually(t, func() bool { // the accounts lag behind the queue
+		return strings.Contains(says("history", "--partition", "dev"), "COMPLETED") && strings.Contains(says("status", job, "--steps"), job+".0")
+	}, 30*time.Second, 200*time.Millisecond)
 
 	for _, q := range []struct {
 		asked string // the Slurm command that people know
@@ -117,7 +124,7 @@ func TestWhatPeopleAskSlurm(t *testing.T) {
 		{"df /dev/shm on every node", "run", []string{job, "--", "df", "-h", "/dev/shm"}, []string{"/dev/shm"}, "/dev/shm"},
 		{"is hyperthreading on", "run", []string{job, "--", "lscpu"}, []string{"Thread(s) per core"}, "Thread"},
 		{"py-spy on every node", "run", []string{job, "--", "sh", "-c", "echo $SLURMD_NODENAME ${CUDA_VISIBLE_DEVICES:-no-gpu}"}, []string{"no-gpu"}, "no-gpu"},
-		{"srun pkill", "cleanup", []string{"gpu1", "--match", "there-is-no-such-process"}, []string{"nothing of yours"}, "没有您遗留"},
+		{"srun pkill", "cleanup", []string{"gpu1", "--match", "there-is-no-such-process"}, []string{"no leftover processes of yours"}, "没有您遗留"},
 		{"df on every node of a heterogeneous job", "run", []string{het, "--", "sh", "-c", "echo here is $SLURMD_NODENAME"}, []string{"here is gpu1", "here is gpu2", "here is gpu3"}, "gpu3"},
 		{"squeue -j of a component", "status", []string{het + "+1"}, []string{"GPUs             2\n", "gpu[2-3]"}, "GPU 数"},
 		{"scancel of a component", "cancel", []string{het + "+1", "--yes"}, []string{"cancelled"}, "已取消"},
