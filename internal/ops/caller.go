@@ -116,6 +116,19 @@ func (c *Call) During(what string) (done func()) {
 	return func() { close(stop); told.Wait() }
 }
 
+// RequireYes refuses until a person has confirmed what would happen, by the flag --yes or
+// by an answer on their surface.
+func (c *Call) RequireYes(yes bool, would lang.Text) error {
+	if yes || c.Confirmed {
+		return nil
+	}
+	return ConfirmError(would)
+}
+
+// AtShell reports whether the caller types at a terminal of this machine, and so may name
+// its files.
+func (c *Call) AtShell() bool { return c.Who.Surface == Shell || c.Who.Surface == Chat }
+
 // For returns c prepared to run o, and an error where the caller may not run o,
 // whatever the input.
 func (c *Call) For(o Op) (*Call, error) {

@@ -122,6 +122,18 @@ func InputError(field string, message, fix lang.Text) *Error {
 	return &Error{Code: BadInput, Field: field, Message: message, Fix: fix}
 }
 
+// NegativeError returns an error about a negative number in a field. fix says what would
+// work.
+func NegativeError(field string, n int, fix lang.Text) *Error {
+	return InputError(field, lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(n), fix)
+}
+
+// ConfirmError returns the refusal of what a person must confirm first. would says what
+// would happen.
+func ConfirmError(would lang.Text) *Error {
+	return &Error{Code: NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+}
+
 // NotFoundError returns an error about something that does not exist.
 func NotFoundError(field string, message, fix lang.Text) *Error {
 	return &Error{Code: NotFound, Field: field, Message: message, Fix: fix}

@@ -15,7 +15,7 @@ const maxSpec = 1 << 20
 // ReadFile reads a file that the shell named. Callers on other surfaces have no files
 // on this machine.
 func (c *Call) ReadFile(field, path string) ([]byte, error) {
-	if c.Who.Surface != Shell && c.Who.Surface != Chat {
+	if !c.AtShell() {
 		return nil, InputError(field,
 			lang.Text{EN: "files are read in the shell only", ZH: "只能在 shell 中读取文件"},
 			lang.Text{EN: "give the text itself", ZH: "请直接给出文本"})
@@ -55,7 +55,7 @@ func (c *Call) WriteFile(field, file string, draw func(io.Writer) error) error {
 	if file == "" {
 		return nil
 	}
-	if c.Who.Surface != Shell && c.Who.Surface != Chat {
+	if !c.AtShell() {
 		return InputError(field, lang.Text{EN: "files are written in the shell only", ZH: "只能在 shell 中写文件"}, lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
 	if !filepath.IsAbs(file) {

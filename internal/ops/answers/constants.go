@@ -61,9 +61,7 @@ func constants(_ context.Context, c *ops.Call, in ConstantsIn) (ConstantsOut, er
 	}
 	for field, n := range map[string]int{"nodes": in.Nodes, "gpus_per_node": in.GPUsPerNode, "tp": in.TP, "cp": in.CP} {
 		if n < 0 {
-			return ConstantsOut{}, ops.InputError(field,
-				lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(n),
-				lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
+			return ConstantsOut{}, ops.NegativeError(field, n, lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 		}
 	}
 	cfg := rules.Config{

@@ -134,11 +134,8 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	if err := visit("list"); err != nil || len(out.Processes) == 0 {
 		return out, err
 	}
-	return out, &ops.Error{
-		Code: ops.NotAllowed, Confirm: true,
-		Message: lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, firstProcesses(out.Processes)),
-		Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
-	}
+	return out, ops.ConfirmError(lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.
+		With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, firstProcesses(out.Processes)))
 }
 
 // firstProcesses describes the first few processes, and says how many more there are.

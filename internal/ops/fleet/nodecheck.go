@@ -94,7 +94,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		return out, err
 	}
 	if in.GPUs != nil && *in.GPUs < 0 {
-		return out, ops.InputError("gpus", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(*in.GPUs), lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
+		return out, ops.NegativeError("gpus", *in.GPUs, lang.Text{EN: "a number, 0 for none", ZH: "数字，0 表示不用"})
 	}
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -140,22 +140,20 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		out.conclude(names)
 		return out, nil
 	}
-	if !in.Yes && !c.Confirmed {
-		return out, &ops.Error{
-			Code: ops.NotAllowed, Confirm: true,
-			Message: lang.Text{EN: "this takes %s of %s for some minutes, with %s each", ZH: "将占用 %[2]s 的 %[1]s 数分钟，每个节点 %[3]s"}.With(ops.Counted(len(usable), "node"), cl.Name(), ops.Counted(max(gpus, 0), "GPU")),
-			Fix:     lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
-		}
+	gpus = max(gpus, 0)
+	would := lang.Text{EN: "this takes %s of %s for some minutes, with %s each", ZH: "将占用 %[2]s 的 %[1]s 数分钟，每个节点 %[3]s"}.
+		With(ops.Counted(len(usable), "node"), cl.Name(), ops.Counted(gpus, "GPU"))
+	if err := c.RequireYes(in.Yes, would); err != nil {
+		return out, err
 	}
-	python := cmp.Or(in.Python, "python3")
 	argv := []string{
-		"env", "CHECK_NODES=" + strings.Join(usable, ","), "CHECK_GPUS=" + strconv.Itoa(max(gpus, 0)), "PYTHONDONTWRITEBYTECODE=1",
-		"bash", "-c", nodeCheckShell, "nodecheck", python, nodeCheckProgram,
+		"env", "CHECK_NODES=" + strings.Join(usable, ","), "CHECK_GPUS=" + strconv.Itoa(gpus), "PYTHONDONTWRITEBYTECODE=1",
+		"bash", "-c", nodeCheckShell, "nodecheck", cmp.Or(in.Python, "python3"), nodeCheckProgram,
 	}
 	done := c.During(lang.Text{EN: "the nodes test themselves and one another", ZH: "各节点正在自检并相互检测"}.In(c.Lang))
 	said, err := v.Visit(ctx, slurm.Visit{
-		Nodes: usable, Partition: in.Partition, Argv: argv, GPUs: max(gpus, 0),
-		CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*max(gpus, 0)) + "G", Limit: nodeCheckLimit,
+		Nodes: usable, Partition: in.Partition, Argv: argv, GPUs: gpus,
+		CPUs: max(1, gpus), Memory: strconv.Itoa(4+4*gpus) + "G", Limit: nodeCheckLimit,
 	})
 	done()
 	lines := readChecks(said)

@@ -65,9 +65,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 			lang.Text{EN: "for example: `megatron-ops run 4711 -- nvidia-smi`", ZH: "例如：`megatron-ops run 4711 -- nvidia-smi`"})
 	}
 	if in.Limit < 0 {
-		return out, ops.InputError("limit_s",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Limit),
-			lang.Text{EN: "seconds, such as 60", ZH: "秒数，例如 60"})
+		return out, ops.NegativeError("limit_s", in.Limit, lang.Text{EN: "seconds, such as 60", ZH: "秒数，例如 60"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {

@@ -100,7 +100,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 			ZH: "取消 %s（%s，%s，正在排队）会失去它在队列中的位置",
 		}.With(in.Job, j.Name, size)
 	}
-	if err := requireYes(c, in.Yes, would); err != nil {
+	if err := c.RequireYes(in.Yes, would); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
@@ -113,14 +113,6 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 		out.State = after.State
 	}
 	return out, nil
-}
-
-// requireYes refuses until a person has said yes to what would happen.
-func requireYes(c *ops.Call, yes bool, would lang.Text) error {
-	if yes || c.Confirmed {
-		return nil
-	}
-	return &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
 }
 
 // cancelMine cancels the caller's own jobs, each by its id. An operator cancels only
@@ -160,7 +152,7 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
 	}.With(ops.Counted(len(out.Jobs), "job"), me, running, firstJobs(out.Jobs))
-	if err := requireYes(c, in.Yes, would); err != nil {
+	if err := c.RequireYes(in.Yes, would); err != nil {
 		return out, err
 	}
 	failed := 0
@@ -219,7 +211,7 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	if err != nil {
 		return out, err
 	}
-	if err := requireYes(c, in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
+	if err := c.RequireYes(in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
 		return out, err
 	}
 	if err := s.CancelStep(ctx, string(in.Job)); err != nil {

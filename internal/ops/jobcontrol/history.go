@@ -92,7 +92,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 			lang.Text{EN: "%d is not between 0 and 3650", ZH: "%d 不在 0 到 3650 之间"}.With(in.Days),
 			lang.Text{EN: "a number of days, such as 7", ZH: "天数，例如 7"})
 	case in.Limit < 0:
-		return out, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
+		return out, ops.NegativeError("limit", in.Limit, lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
 	case in.Price != nil && *in.Price < 0:
 		return out, ops.InputError("price", lang.Text{EN: "%g is negative", ZH: "%g 是负数"}.With(*in.Price), lang.Text{EN: "the price of a GPU hour, such as 2.10", ZH: "每 GPU 小时的价格，例如 2.10"})
 	}

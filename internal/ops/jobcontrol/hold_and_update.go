@@ -161,9 +161,9 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 	allow := func(j slurm.Job) error {
 		if j.State.Ended() {
 			ended = j.State
-			return requireYes(c, in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
+			return c.RequireYes(in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
 		}
-		return requireYes(c, in.Yes, lang.Text{
+		return c.RequireYes(in.Yes, lang.Text{
 			EN: "requeueing %s (%s, %s, running for %s) ends its run: what was computed since the last checkpoint is lost",
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
@@ -206,9 +206,7 @@ func Update() ops.Op {
 func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	u := slurm.Update{NumNodes: in.Nodes, Partition: in.Partition, QOS: in.QOS}
 	if in.Nodes < 0 {
-		return ChangeOut{}, ops.InputError("nodes",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Nodes),
-			lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
+		return ChangeOut{}, ops.NegativeError("nodes", in.Nodes, lang.Text{EN: "a number of 1 or more", ZH: "大于等于 1 的数"})
 	}
 	if in.Time != "" {
 		d, ok := slurm.ParseDuration(in.Time)

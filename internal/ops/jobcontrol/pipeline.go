@@ -114,7 +114,7 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 	if in.Name != "" {
 		return PipelineOut{}, ops.InputError("name", lang.Text{EN: "%q: one file is one pipeline", ZH: "%q：一个文件就是一条流水线"}.With(in.Name), lang.Text{EN: "pipeline FILE, or pipeline status NAME", ZH: "pipeline 文件，或 pipeline status 名称"})
 	}
-	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat { // on other surfaces each submission is approved by itself
+	if !c.AtShell() { // on other surfaces each submission is approved by itself
 		return PipelineOut{}, &ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "pipelines are submitted from the shell", ZH: "流水线只能从 shell 提交"},
 			Fix: lang.Text{EN: "submit takes its steps one by one; pipelines shows how far each is", ZH: "可用 submit 逐步提交；pipelines 可查看进度"},
@@ -157,11 +157,9 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 	if open == 0 {
 		return out, p.record(ctx, c, in.File, out, jobs)
 	}
-	if !in.Yes && !c.Confirmed {
-		return out, &ops.Error{
-			Code: ops.NotAllowed, Confirm: true, Message: lang.Text{EN: "this submits %s of the pipeline %s", ZH: "将提交流水线 %[2]s 的 %[1]s"}.With(ops.Counted(open, "job"), p.Name),
-			Fix: lang.Text{EN: "say yes: --yes", ZH: "加上 --yes 表示同意"},
-		}
+	would := lang.Text{EN: "this submits %s of the pipeline %s", ZH: "将提交流水线 %[2]s 的 %[1]s"}.With(ops.Counted(open, "job"), p.Name)
+	if err := c.RequireYes(in.Yes, would); err != nil {
+		return out, err
 	}
 	err = p.submitOpen(ctx, c, in, &out, jobs)
 	return out, errors.Join(err, p.record(ctx, c, in.File, out, jobs))

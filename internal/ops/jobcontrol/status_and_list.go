@@ -339,7 +339,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		return ListOut{}, err
 	}
 	if in.Limit < 0 {
-		return ListOut{}, ops.InputError("limit", lang.Text{EN: "%d is negative", ZH: "%d 为负数"}.With(in.Limit), lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
+		return ListOut{}, ops.NegativeError("limit", in.Limit, lang.Text{EN: "a number such as 20", ZH: "数字，例如 20"})
 	}
 	for _, id := range in.Jobs {
 		if !slurm.IsJobID(string(id.Array())) {
@@ -403,7 +403,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 // onlyIdle keeps the jobs that hold nodes and have run no step for so many minutes.
 func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, minutes int) error {
 	if minutes < 0 {
-		return ops.InputError("idle", lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(minutes), lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
+		return ops.NegativeError("idle", minutes, lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
 	}
 	s, err := ops.Capable[interface {
 		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)

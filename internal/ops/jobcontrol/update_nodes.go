@@ -132,7 +132,7 @@ func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, c
 		EN: "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue",
 		ZH: "作业 %s 的脚本按 %s生成：将取消它，并按 %d 个节点重新提交，排到队尾",
 	}.With(j.ID, ops.Counted(j.NumNodes, "node"), in.Nodes)
-	if err := requireYes(c, in.Yes, would); err != nil {
+	if err := c.RequireYes(in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
 	if err := ch.Hold(ctx, in.Job); err != nil {

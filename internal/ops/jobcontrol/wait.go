@@ -67,9 +67,7 @@ func Wait() ops.Op {
 
 func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	if in.Timeout < 0 {
-		return WaitOut{}, ops.InputError("timeout_s",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Timeout),
-			lang.Text{EN: "seconds, such as 600", ZH: "秒数，例如 600"})
+		return WaitOut{}, ops.NegativeError("timeout_s", in.Timeout, lang.Text{EN: "seconds, such as 600", ZH: "秒数，例如 600"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -227,7 +225,7 @@ func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, i
 }
 
 func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
-	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat && !inJobFolders(out.Job, a.Path) {
+	if !c.AtShell() && !inJobFolders(out.Job, a.Path) {
 		return out, ops.InputError("artifact",
 			lang.Text{EN: "%s lies outside of the job's own folders", ZH: "%s 不在该作业自己的目录之内"}.With(a.Path),
 			lang.Text{EN: "a path relative to the job's work directory", ZH: "相对于作业工作目录的路径"})
@@ -284,10 +282,7 @@ func mayCancelLater(c *ops.Call, j slurm.Job) error {
 		return err
 	}
 	if !c.OwnHands() && !c.Confirmed {
-		return &ops.Error{
-			Code: ops.NotAllowed, Confirm: true, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
-			Message: lang.Text{EN: "once its artifact is there, %s (%s) is cancelled, which cannot be undone", ZH: "结果文件出现后将取消 %s（%s），无法撤销"}.With(j.ID, j.Name),
-		}
+		return ops.ConfirmError(lang.Text{EN: "once its artifact exists, %s (%s) is cancelled, which cannot be undone", ZH: "结果文件出现后将取消 %s（%s），无法撤销"}.With(j.ID, j.Name))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 			lang.Text{EN: "%d samples each %d s cannot be taken", ZH: "无法采样 %d 次、每次间隔 %d 秒"}.With(times, in.Sample),
 			lang.Text{EN: "an interval such as 10, and --samples such as 30: two hours at the most", ZH: "间隔例如 10，--samples 例如 30：合计最长两小时"})
 	}
-	if c.Who.Surface != ops.Shell && c.Who.Surface != ops.Chat {
+	if !c.AtShell() {
 		return nil, ops.InputError("sample",
 			lang.Text{EN: "GPUs are sampled from the shell only", ZH: "只能在 shell 中对 GPU 采样"},
 			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})

@@ -68,9 +68,7 @@ func Logs() ops.Op {
 
 func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if in.Tail < 0 {
-		return LogsOut{}, ops.InputError("tail",
-			lang.Text{EN: "%d is negative", ZH: "%d 是负数"}.With(in.Tail),
-			lang.Text{EN: "a number of lines, such as 50", ZH: "行数，例如 50"})
+		return LogsOut{}, ops.NegativeError("tail", in.Tail, lang.Text{EN: "a number of lines, such as 50", ZH: "行数，例如 50"})
 	}
 	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, in.Job)
 	if err != nil {

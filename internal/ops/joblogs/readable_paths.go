@@ -20,7 +20,7 @@ import (
 // system allows them to read. An agent may read what its server's roots hold, and no
 // symbolic link may lead out of them, now or later. Other callers may not name paths.
 func readable(c *ops.Call, field, path string) (string, *within.Folders, error) {
-	if c.MayRead == nil && (c.Who.Surface == ops.Shell || c.Who.Surface == ops.Chat) {
+	if c.MayRead == nil && c.AtShell() {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)
 		}

@@ -145,7 +145,7 @@ func image(ctx context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
 		}}, script: r.Script}, err
 	}
 	ask := job.Image{Variant: in.Variant, Worktree: in.Worktree, Remote: in.Remote, NoCache: in.NoCache}
-	if in.Worktree != "" && (c.Who.Surface == ops.Shell || c.Who.Surface == ops.Chat) {
+	if in.Worktree != "" && c.AtShell() {
 		if !filepath.IsAbs(ask.Worktree) {
 			ask.Worktree = filepath.Join(c.Dir, ask.Worktree)
 		}

@@ -180,7 +180,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		if isStep {
 			would = held.question(full.Name)
 		}
-		e := &ops.Error{Code: ops.NotAllowed, Confirm: true, Message: would, Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"}}
+		e := ops.ConfirmError(would)
 		if out.Sync != nil {
 			e.Shown = out.Sync.digest
 		}

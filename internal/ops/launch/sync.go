@@ -95,10 +95,9 @@ func syncTree(ctx context.Context, c *ops.Call, in SyncIn) (SyncOut, error) {
 			return out, err
 		}
 	}
-	return out, &ops.Error{
-		Code: ops.NotAllowed, Confirm: true, Message: out.question(), Details: out.lines(), Shown: out.digest,
-		Fix: lang.Text{EN: "say yes: --yes", ZH: "确认请加 --yes"},
-	}
+	e := ops.ConfirmError(out.question())
+	e.Details, e.Shown = out.lines(), out.digest
+	return out, e
 }
 
 // A treeReceiver is a cluster that accepts worktrees.
