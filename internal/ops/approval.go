@@ -127,14 +127,8 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := docs.Keys(ctx, docApproval, s.Now())
-	var list []Approval
-	for _, k := range keys {
-		var a Approval
-		if ok, err := docs.Get(ctx, docApproval, k, s.Now(), &a); err == nil && ok && a.Waits() {
-			list = append(list, a)
-		}
-	}
+	list, err := ListDocs[Approval](ctx, docs, docApproval, s.Now())
+	list = slices.DeleteFunc(list, func(a Approval) bool { return !a.Waits() })
 	slices.SortStableFunc(list, func(a, b Approval) int { return a.At.Compare(b.At) })
 	return list, err
 }
@@ -232,6 +226,20 @@ func callDigest(who Caller, op string, in any, script string) string {
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])
+}
+
+// ListDocs returns the documents of a kind that are valid at now, ordered by their keys. A
+// document that cannot be read is left out.
+func ListDocs[T any](ctx context.Context, docs *store.Slack, kind string, now time.Time) ([]T, error) {
+	keys, err := docs.Keys(ctx, kind, now)
+	var list []T
+	for _, k := range keys {
+		var one T
+		if ok, err := docs.Get(ctx, kind, k, now, &one); err == nil && ok {
+			list = append(list, one)
+		}
+	}
+	return list, err
 }
 
 // Docs returns the part of the database that keeps small documents.

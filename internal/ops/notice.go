@@ -56,15 +56,7 @@ func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := docs.Keys(ctx, docNotice, s.Now())
-	var list []Notice
-	for _, k := range keys {
-		var n Notice
-		if ok, err := docs.Get(ctx, docNotice, k, s.Now(), &n); err == nil && ok {
-			list = append(list, n)
-		}
-	}
-	return list, err
+	return ListDocs[Notice](ctx, docs, docNotice, s.Now())
 }
 
 // ForgetNotice deletes a notice that was shown.

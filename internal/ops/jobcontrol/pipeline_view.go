@@ -81,14 +81,10 @@ func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all [
 	if err != nil {
 		return nil, err
 	}
-	keys, err := docs.Keys(ctx, docPipeline, c.Now())
-	for _, k := range keys {
-		var r PipelineRecord
-		ok, err := docs.Get(ctx, docPipeline, k, c.Now(), &r)
-		if err == nil && ok && (r.Owner == c.Who.User || c.Who.Operator) && (name == "" || r.Name == name) {
-			all = append(all, r)
-		}
-	}
+	all, err = ops.ListDocs[PipelineRecord](ctx, docs, docPipeline, c.Now())
+	all = slices.DeleteFunc(all, func(r PipelineRecord) bool {
+		return r.Owner != c.Who.User && !c.Who.Operator || name != "" && r.Name != name
+	})
 	slices.SortStableFunc(all, func(a, b PipelineRecord) int { return b.At.Compare(a.At) })
 	all = all[:min(most, len(all))]
 	for i, r := range all {
