@@ -37,7 +37,7 @@ func (o Op) Words(in any, words []string) error {
 			return &Error{Code: BadInput, Field: "--", Message: lang.Text{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"}.With(o.Name), Fix: lang.Text{EN: "leave them out", ZH: "请去掉"}}
 		}
 		words = words[:i]
-	} else if last := len(given) - 1; last >= 0 && sentence(given[last]) && freeText(parser.Model) {
+	} else if last := len(given) - 1; last >= 0 && dashedText(given[last]) && freeText(parser.Model) {
 		given = endFlags(parser.Model, given[:last], given[last:])
 	}
 	if _, err := parser.Parse(given); err != nil {
@@ -46,9 +46,9 @@ func (o Op) Words(in any, words []string) error {
 	return nil
 }
 
-// sentence reports whether a word is a quoted text that begins with a dash but is not a
+// dashedText reports whether a word is a quoted text that begins with a dash but is not a
 // flag, such as "--tp-comm-overlap is slow, why".
-func sentence(word string) bool {
+func dashedText(word string) bool {
 	name, _, blank := strings.Cut(word, " ")
 	return blank && strings.HasPrefix(name, "-") && !strings.Contains(name, "=")
 }

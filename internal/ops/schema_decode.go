@@ -54,7 +54,7 @@ func DecodeValid(raw []byte, into any, own map[string]*string) error {
 		p, mine := own[m.key]
 		switch {
 		case mine && p == nil:
-			d.bad(m.key, noArgument, leaveOut)
+			d.addError(m.key, noArgument, leaveOut)
 		case mine:
 			d.value(m.key, m.value, reflect.ValueOf(p).Elem())
 		}
@@ -86,12 +86,12 @@ type decoder struct {
 	own  map[string]*string // the surface's arguments; see Decode
 }
 
-func (d *decoder) bad(path string, message, fix lang.Text) {
+func (d *decoder) addError(path string, message, fix lang.Text) {
 	d.errs = append(d.errs, InputError(path, message, fix))
 }
 
-func (d *decoder) want(path string, what lang.Text, example any, got any) {
-	d.bad(path, lang.Text{EN: "is %s, not %s", ZH: "是%s，而不是%s"}.With(show(got), what), lang.Text{EN: "give %s, such as %s", ZH: "请给出%s，例如 %s"}.With(what, example))
+func (d *decoder) addTypeError(path string, what lang.Text, example any, got any) {
+	d.addError(path, lang.Text{EN: "is %s, not %s", ZH: "是%s，而不是%s"}.With(describeValue(got), what), lang.Text{EN: "give %s, such as %s", ZH: "请给出%s，例如 %s"}.With(what, example))
 }
 
 // The kinds of arguments, in words.
@@ -128,7 +128,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		pt := reflect.PointerTo(t)
 		if pt.Implements(unmarshaler) || pt.Implements(textUnmarshal) || t == rawMessageType {
 			if err := json.Unmarshal(encodeTree(in), v.Addr().Interface()); err != nil {
-				d.bad(path, lang.Said(err), lang.Text{EN: "see the schema of this argument", ZH: "请查看该参数的 schema"})
+				d.addError(path, lang.Said(err), lang.Text{EN: "see the schema of this argument", ZH: "请查看该参数的 schema"})
 			}
 			return
 		}
@@ -141,7 +141,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		case json.Number: // clients and models write a job's id as a number
 			v.SetString(s.String())
 		default:
-			d.want(path, aString, inQuotes(in), in)
+			d.addTypeError(path, aString, inQuotes(in), in)
 		}
 	case reflect.Bool:
 		b, ok := in.(bool)
@@ -149,21 +149,21 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			b, ok = word == "true", true
 		}
 		if !ok {
-			d.want(path, aBoolean, "true", in)
+			d.addTypeError(path, aBoolean, "true", in)
 			return
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n, ok := whole(in)
+		n, ok := parseWhole(in)
 		if !ok || v.OverflowInt(n) {
-			d.want(path, wholeNumber, "8", in)
+			d.addTypeError(path, wholeNumber, "8", in)
 			return
 		}
 		v.SetInt(n)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, ok := whole(in)
+		n, ok := parseWhole(in)
 		if !ok || n < 0 || v.OverflowUint(uint64(n)) {
-			d.want(path, fromZeroOn, "8", in)
+			d.addTypeError(path, fromZeroOn, "8", in)
 			return
 		}
 		v.SetUint(uint64(n))
@@ -171,7 +171,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 		n, ok := in.(json.Number)
 		f, err := n.Float64()
 		if !ok || err != nil {
-			d.want(path, aNumber, "1.5", in)
+			d.addTypeError(path, aNumber, "1.5", in)
 			return
 		}
 		v.SetFloat(f)
@@ -181,7 +181,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			list, ok = []any{word}, true // a single word stands for a list of one
 		}
 		if !ok {
-			d.want(path, aList, `["a", "b"]`, in)
+			d.addTypeError(path, aList, `["a", "b"]`, in)
 			return
 		}
 		out := reflect.MakeSlice(t, len(list), len(list))
@@ -197,7 +197,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 	case reflect.Map:
 		o, ok := in.(object)
 		if !ok {
-			d.want(path, anObject, `{"NAME": "value"}`, in)
+			d.addTypeError(path, anObject, `{"NAME": "value"}`, in)
 			return
 		}
 		out := reflect.MakeMapWithSize(t, len(o))
@@ -214,7 +214,7 @@ func (d *decoder) value(path string, in any, v reflect.Value) {
 			v.Set(reflect.ValueOf(plain(in)))
 			return
 		}
-		d.bad(path, lang.Text{EN: "cannot be given here", ZH: "不能在这里给出"}, leaveOut)
+		d.addError(path, lang.Text{EN: "cannot be given here", ZH: "不能在这里给出"}, leaveOut)
 	}
 }
 
@@ -226,7 +226,7 @@ func (d *decoder) spec(in any, v reflect.Value) {
 	// reports what is wrong in the specification's own terms.
 	text, quoted := in.(string)
 	if _, ok := in.(object); !ok && !(quoted && strings.HasPrefix(strings.TrimSpace(text), "{")) {
-		d.want("spec", anObject, lang.Text{
+		d.addTypeError("spec", anObject, lang.Text{
 			EN: `{"nodes": 2, "args": ["--bf16"]}; text of a YAML file goes into yaml`,
 			ZH: `{"nodes": 2, "args": ["--bf16"]}；YAML 文件的文本请放入 yaml`,
 		}, in)
@@ -253,21 +253,21 @@ func (d *decoder) spec(in any, v reflect.Value) {
 func (d *decoder) structure(path string, in any, v reflect.Value) {
 	o, ok := in.(object)
 	if !ok {
-		d.want(path, anObject, `{"name": "value"}`, in)
+		d.addTypeError(path, anObject, `{"name": "value"}`, in)
 		return
 	}
 	fs := cachedFields(v.Type())
 	for _, m := range o {
 		f := fs.byName[m.key]
 		if f == nil {
-			d.bad(join(path, m.key), noArgument, d.unknownFix(m.key, fs, path == ""))
+			d.addError(join(path, m.key), noArgument, d.unknownFix(m.key, fs, path == ""))
 			continue
 		}
 		before := len(d.errs)
 		target := v.FieldByIndex(f.index)
 		d.value(join(path, m.key), m.value, target)
 		if len(d.errs) == before {
-			d.check(join(path, m.key), f, target)
+			d.checkEnum(join(path, m.key), f, target)
 		} else if e := d.errs[before]; e.Field == join(path, m.key) && f.help.EN != "" && !strings.Contains(e.Fix.EN, f.help.EN) {
 			e.Fix = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}.With(e.Fix, f.help)
 		}
@@ -277,21 +277,21 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 			continue
 		}
 		if f.required {
-			d.bad(join(path, f.name), lang.Text{EN: "is missing", ZH: "缺失"}, lang.Text{EN: "give %s%s", ZH: "请给出 %s%s"}.With(f.name, hint(f)))
+			d.addError(join(path, f.name), lang.Text{EN: "is missing", ZH: "缺失"}, lang.Text{EN: "give %s%s", ZH: "请给出 %s%s"}.With(f.name, hint(f)))
 			continue
 		}
 		setDefault(v.FieldByIndex(f.index), f.def)
 	}
 }
 
-// check reports a value that is not among the words that its tag allows.
-func (d *decoder) check(path string, f *field, v reflect.Value) {
+// checkEnum reports a value that is not among the words that its tag allows.
+func (d *decoder) checkEnum(path string, f *field, v reflect.Value) {
 	if len(f.enum) == 0 {
 		return
 	}
 	one := func(path string, v reflect.Value) {
 		if v.Kind() == reflect.String && v.String() != "" && !slices.Contains(f.enum, v.String()) {
-			d.bad(path, lang.Text{EN: "is %q, which is not one of the words known here", ZH: "是 %q，不在可选值之列"}.With(v.String()),
+			d.addError(path, lang.Text{EN: "is %q, which is not one of the words known here", ZH: "是 %q，不在可选值之列"}.With(v.String()),
 				lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(f.enum, ", ")))
 		}
 	}
@@ -404,8 +404,8 @@ func (d *decoder) unknownFix(word string, fs *structFields, top bool) lang.Text 
 	return lang.Text{EN: "known here: %s", ZH: "这里可用的参数：%s"}.With(strings.Join(names, ", "))
 }
 
-// whole reads a number without a fraction; 8.0 is 8, and so is "8".
-func whole(in any) (int64, bool) {
+// parseWhole reads a number without a fraction; 8.0 is 8, and so is "8".
+func parseWhole(in any) (int64, bool) {
 	if word, isWord := in.(string); isWord {
 		n, err := strconv.ParseInt(word, 10, 64)
 		return n, err == nil
@@ -440,8 +440,8 @@ func kindOf(in any) lang.Text {
 	return lang.Text{EN: "null", ZH: " null"}
 }
 
-// show describes a wrong value: scalars as they are, everything else by its kind.
-func show(in any) lang.Text {
+// describeValue describes a wrong value: scalars as they are, everything else by its kind.
+func describeValue(in any) lang.Text {
 	switch v := in.(type) {
 	case string:
 		if len(v) > 40 {

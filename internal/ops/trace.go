@@ -11,9 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// traced ends an operation's span. It records the operation's name and surface, the
+// endSpan ends an operation's span. It records the operation's name and surface, the
 // cluster and the job where these are valid names, and how the operation ended.
-func (o Op) traced(span trace.Span, c *Call, in reflect.Value, out any, err error) {
+func (o Op) endSpan(span trace.Span, c *Call, in reflect.Value, out any, err error) {
 	if !span.IsRecording() {
 		return
 	}

@@ -137,7 +137,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		gpus = *in.GPUs
 	}
 	if len(usable) == 0 {
-		out.conclude(names)
+		out.finish(names)
 		return out, nil
 	}
 	gpus = max(gpus, 0)
@@ -163,16 +163,16 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		return out, c.SlurmError(err, "")
 	}
 	out.judge(usable, lines, c.Lang)
-	out.conclude(names)
+	out.finish(names)
 	if err != nil && ctx.Err() != nil {
 		return out, errors.Join(ctx.Err(), err)
 	}
 	return out, nil
 }
 
-// conclude sorts the nodes into the order in which they were named, and fills Odd and
+// finish sorts the nodes into the order in which they were named, and fills Odd and
 // Exclude.
-func (o *NodeCheckOut) conclude(names []string) {
+func (o *NodeCheckOut) finish(names []string) {
 	slices.SortStableFunc(o.Nodes, func(a, b CheckedNode) int { return slices.Index(names, a.Node) - slices.Index(names, b.Node) })
 	for _, n := range o.Nodes {
 		if !n.OK {

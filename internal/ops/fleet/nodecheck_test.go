@@ -22,7 +22,7 @@ func judged(names, said string) NodeCheckOut {
 		said += "\nnodecheck {\"node\":\"" + n + "\",\"check\":\"end\",\"ok\":true}\n"
 	}
 	o.judge(all, readChecks(said), lang.EN)
-	o.conclude(all)
+	o.finish(all)
 	return o
 }
 
@@ -85,7 +85,7 @@ nodecheck {"node":"b","check":"cuda","ok":true,"skipped":"no-torch","error":"/v/
 	}
 	silent := NodeCheckOut{}
 	silent.judge([]string{"a", "b"}, readChecks(`nodecheck {"node":"a","check":"end","ok":true}`), lang.EN)
-	silent.conclude([]string{"a", "b"})
+	silent.finish([]string{"a", "b"})
 	require.Equal(t, "b", silent.Exclude, "a node that says nothing to the end is odd")
 }
 

@@ -93,6 +93,9 @@ func readChecks(said string) []nodeLine {
 	return all
 }
 
+// An addFinding adds a finding about a node.
+type addFinding func(node, format string, args ...any)
+
 // judge turns the results into findings for each node.
 func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 	by := map[string]*CheckedNode{}
@@ -158,23 +161,23 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 			by[node].Measured["allreduce"] = v
 		}
 	}
-	o.reach(names, unreached, found, l)
-	o.compare(names, by, found, l)
+	o.blameUnreachable(names, unreached, found, l)
+	o.findSlowNodes(names, by, found, l)
 	for _, n := range names {
 		if !ended[n] {
 			found(n, "%s", lang.Text{EN: "did not finish the check", ZH: "未完成检测"}.In(l))
 		}
 	}
-	o.untested(names, skipped, tried, found, l)
+	o.listUntested(names, skipped, tried, found, l)
 	for _, n := range names {
 		by[n].OK = len(by[n].Findings) == 0
 		o.Nodes = append(o.Nodes, *by[n])
 	}
 }
 
-// reach blames a missing connection on the node that most others miss: a node that
+// blameUnreachable blames a missing connection on the node that most others miss: a node that
 // nobody reaches is odd, but the nodes that try to reach it are not.
-func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, found func(string, string, ...any), l lang.Lang) {
+func (o *NodeCheckOut) blameUnreachable(names []string, unreached map[string][]string, found addFinding, l lang.Lang) {
 	cannot := map[string]int{}
 	for _, by := range unreached {
 		for _, n := range by {
@@ -199,8 +202,8 @@ func (o *NodeCheckOut) reach(names []string, unreached map[string][]string, foun
 	}
 }
 
-// compare finds the nodes whose figures are far below the median.
-func (o *NodeCheckOut) compare(names []string, by map[string]*CheckedNode, found func(string, string, ...any), l lang.Lang) {
+// findSlowNodes finds the nodes whose figures are far below the median.
+func (o *NodeCheckOut) findSlowNodes(names []string, by map[string]*CheckedNode, found addFinding, l lang.Lang) {
 	for _, k := range checkOrder {
 		var all []float64
 		for _, n := range names {
@@ -221,9 +224,9 @@ func (o *NodeCheckOut) compare(names []string, by map[string]*CheckedNode, found
 	}
 }
 
-// untested lists the tests that no node could run. Where other nodes could run a test,
+// listUntested lists the tests that no node could run. Where other nodes could run a test,
 // a node that could not is odd.
-func (o *NodeCheckOut) untested(names []string, skipped map[string]map[string]string, tried map[string]bool, found func(string, string, ...any), l lang.Lang) {
+func (o *NodeCheckOut) listUntested(names []string, skipped map[string]map[string]string, tried map[string]bool, found addFinding, l lang.Lang) {
 	for _, k := range checkOrder {
 		at := skipped[k.name]
 		whys := map[string][]string{}

@@ -168,7 +168,7 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 		}
 		d.Sections = append(d.Sections, view.Section{Table: t})
 		for _, p := range o.Partitions {
-			d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+			d.Sections = append(d.Sections, standInNote(p.Partition, l)...)
 		}
 	}
 	if len(o.Avoided) > 0 {

@@ -117,7 +117,7 @@ func (o PartitionsOut) View(l lang.Lang) view.Doc {
 		ZH: "A/I/O/T：已分配、空闲、其他（下线、排空）、总数",
 	}.In(l)}}}
 	for _, p := range o.Partitions {
-		d.Sections = append(d.Sections, standIns(p.Partition, l)...)
+		d.Sections = append(d.Sections, standInNote(p.Partition, l)...)
 	}
 	if len(o.Partitions) == 1 && o.Partitions[0].Limits != nil {
 		d.Sections = append(d.Sections, view.Section{Facts: limitFacts(o.Partitions[0], l)})
@@ -125,9 +125,9 @@ func (o PartitionsOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// standIns explains that the nodes of an embedded partition are stand-ins on one
+// standInNote explains that the nodes of an embedded partition are stand-ins on one
 // machine.
-func standIns(p slurm.Partition, l lang.Lang) []view.Section {
+func standInNote(p slurm.Partition, l lang.Lang) []view.Section {
 	if !slices.Contains(p.Features, slurm.Embedded) {
 		return nil
 	}

@@ -248,7 +248,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	}
 	if in.Nodes > 0 && in.Nodes != j.NumNodes {
 		if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
-			return submitAnew(ctx, c, in, cl, ch, j, s)
+			return resubmit(ctx, c, in, cl, ch, j, s)
 		}
 	}
 	if err := preflight.FitsPartition(ctx, cl, j, u); err != nil {

@@ -56,7 +56,7 @@ func KillSwitch() ops.Op {
 }
 
 func killswitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
-	out, err := throwSwitch(ctx, c, in)
+	out, err := turnSwitch(ctx, c, in)
 	if err == nil && out.Changed && out.Owner != "" && out.Owner != c.Who.User {
 		notifyOwner(ctx, c, in, out)
 	}
@@ -79,7 +79,7 @@ func notifyOwner(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwit
 	})
 }
 
-func throwSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
+func turnSwitch(ctx context.Context, c *ops.Call, in KillSwitchIn) (KillSwitchOut, error) {
 	on := in.Turn == "on"
 	if !on && in.Turn != "off" {
 		return KillSwitchOut{}, ops.InputError("turn",

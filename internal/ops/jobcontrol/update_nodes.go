@@ -109,9 +109,9 @@ func changeWords(u slurm.Update) lang.Text {
 	return lang.Text{EN: "changed: %[1]s", ZH: "已修改：%[2]s"}.With(strings.Join(en, ", "), strings.Join(zh, "，"))
 }
 
-// submitAnew replaces a waiting job by one with a script for another number of nodes,
+// resubmit replaces a waiting job by one with a script for another number of nodes,
 // which is planned first. The old job is held until the new one exists.
-func submitAnew(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
+func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
 	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
 		return ChangeOut{}, ops.InputError("nodes",
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),

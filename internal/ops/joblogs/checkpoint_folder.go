@@ -111,7 +111,7 @@ func noSpec(field string, id slurm.JobID) error {
 // the folder that a job saves to: a server may read more than the person may.
 func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, error) {
 	if !slurm.IsJobID(in.Place) {
-		dir, folders, err := readable(c, "place", in.Place)
+		dir, folders, err := resolvePath(c, "place", in.Place)
 		folders.Close()
 		return dir, err
 	}

@@ -142,12 +142,12 @@ func logSource(ctx context.Context, c *ops.Call, on, field, what string) (src lo
 		}
 		paths := logFiles(ctx, c, cl.Name(), j)
 		if len(paths) == 0 {
-			said, fix := noLog(j)
+			said, fix := missingLog(j)
 			return src, nil, ops.NotFoundError("job", said, fix)
 		}
 		return openLogs(c, j, paths)
 	}
-	path, in, err := readable(c, field, what)
+	path, in, err := resolvePath(c, field, what)
 	if err != nil {
 		return src, nil, err
 	}

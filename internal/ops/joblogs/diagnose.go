@@ -94,7 +94,7 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 	if in.Target == "-" {
 		return diagnoseStream(ctx, c, in)
 	}
-	path, folders, err := readable(c, "job", in.Target)
+	path, folders, err := resolvePath(c, "job", in.Target)
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
@@ -190,7 +190,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		// A job whose log could not be opened leaves none: only Slurm's information is
 		// left.
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
-		r.NoLog, _ = noLog(j)
+		r.NoLog, _ = missingLog(j)
 		r.Finish()
 		return DiagnoseOut{Report: r}, err
 	}
@@ -266,8 +266,8 @@ func resolver(ctx context.Context) func(address string) []string {
 	}
 }
 
-// noLog explains why a job has no log, and says what to do.
-func noLog(j slurm.Job) (said, fix lang.Text) {
+// missingLog explains why a job has no log, and says what to do.
+func missingLog(j slurm.Job) (said, fix lang.Text) {
 	fix = lang.Text{EN: "the folder of --output must exist before the job starts", ZH: "--output 所在目录须在作业启动前存在"}
 	switch {
 	case j.State == slurm.Cancelled && (j.StartedAt == nil || j.ElapsedS == 0):

@@ -89,7 +89,7 @@ func (e taskInput) digest(ctx context.Context, dir string, k int) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)), func(w io.Writer) error {
+	return writeAtomically(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)), func(w io.Writer) error {
 		return scan.WriteDigest(ctx, src, e.Files, w)
 	})
 }
@@ -114,11 +114,11 @@ func (e taskInput) reduce(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, "answer.json"), func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
+	return writeAtomically(filepath.Join(dir, "answer.json"), func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
-// writeWhole writes a file so that it exists completely or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
+// writeAtomically writes a file so that it exists completely or not at all.
+func writeAtomically(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".writing-")
 	if err != nil {
 		return err

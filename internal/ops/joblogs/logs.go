@@ -84,7 +84,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 			out.empty = j.State
 			return out, nil
 		}
-		said, fix := noLog(j)
+		said, fix := missingLog(j)
 		return out, ops.NotFoundError("job", said, fix)
 	}
 	src, done, err := openLogs(c, j, paths)

@@ -188,7 +188,7 @@ func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...stri
 // runOf reads the numbers of one job or path.
 func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics.Run, slurm.Job, runState, error) {
 	if !slurm.IsJobID(name) {
-		path, folders, err := readable(c, "jobs", name)
+		path, folders, err := resolvePath(c, "jobs", name)
 		if err != nil {
 			return metrics.Run{}, slurm.Job{}, runState{}, err
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
-// readable resolves a file or folder that a caller named instead of a job, and opens
+// resolvePath resolves a file or folder that a caller named instead of a job, and opens
 // the folders through which it must be read. A person in a shell may read what the
 // system allows them to read. An agent may read what its server's roots hold, and no
 // symbolic link may lead out of them, now or later. Other callers may not name paths.
-func readable(c *ops.Call, field, path string) (string, *within.Folders, error) {
+func resolvePath(c *ops.Call, field, path string) (string, *within.Folders, error) {
 	if c.MayRead == nil && c.AtShell() {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(c.Dir, path)

@@ -68,8 +68,8 @@ type Upgrade struct {
 	was  bool            // whether the job's own release would start it
 }
 
-// against also judges s by another release.
-func against(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
+// judgeAgainst also judges s by another release.
+func judgeAgainst(c *ops.Call, s job.Spec, version string) (*Upgrade, error) {
 	match, ok := megatron.ParseRelease(version)
 	if !ok {
 		return nil, ops.InputError("against",

@@ -94,7 +94,7 @@ func plan(ctx context.Context, c *ops.Call, in PlanIn) (PlanOut, error) {
 	out, err := JudgeSpec(c, s)
 	out.Problems = preflight.Stopped(s.WithDefaults(), out.Problems)
 	if err == nil && in.Against != "" {
-		out.Against, err = against(c, s, in.Against)
+		out.Against, err = judgeAgainst(c, s, in.Against)
 	}
 	out.Read = slices.DeleteFunc(notes, func(n job.Note) bool { return n.Kind == "" })
 	if err == nil && isScript(name, text) {

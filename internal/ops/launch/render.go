@@ -63,7 +63,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		if err != nil {
 			return RenderOut{}, ops.FieldErrors(err)
 		}
-		return RenderOut{Script: byHand(lines, nodes)}, nil
+		return RenderOut{Script: manualCommands(lines, nodes)}, nil
 	case "hostfile":
 		if len(nodes) == 0 {
 			return RenderOut{}, ops.InputError("on_nodes",
@@ -82,7 +82,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		if err != nil {
 			return RenderOut{}, ops.FieldErrors(err)
 		}
-		return RenderOut{Script: session(i)}, nil
+		return RenderOut{Script: sessionCommands(i)}, nil
 	}
 	render := job.Render
 	if in.Into != "" {
@@ -104,8 +104,8 @@ func warnings(c *ops.Call, sc job.Script) []string {
 	return all
 }
 
-// byHand puts the node's name in front of each command that a person types on it.
-func byHand(commands []string, nodes []string) string {
+// manualCommands puts the node's name in front of each command that a person types on it.
+func manualCommands(commands []string, nodes []string) string {
 	var b strings.Builder
 	for i, c := range commands {
 		name := fmt.Sprintf("node %d", i)
@@ -117,7 +117,7 @@ func byHand(commands []string, nodes []string) string {
 	return b.String()
 }
 
-func session(i job.Interactive) string {
+func sessionCommands(i job.Interactive) string {
 	return fmt.Sprintf(`# take the nodes, and keep them when this shell ends; it says JOBID
 %s
 # start the training there, again and again

@@ -59,9 +59,9 @@ func (a *allocation) Find(ctx context.Context, token string, at time.Time) (slur
 	return a.launcher.FindStep(ctx, a.job, job.StepName(a.spec, a.started))
 }
 
-// into returns the allocation with that id, and the specification adapted to it: a
+// allocationFor returns the allocation with that id, and the specification adapted to it: a
 // number of nodes or GPUs that the specification leaves open becomes the allocation's.
-func into(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
+func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, s job.Spec) (*allocation, job.Spec, error) {
 	l, ok := cl.(launcher)
 	if !ok {
 		why := lang.Text{EN: "cluster %s is the embedded back end, which has no allocations", ZH: "集群 %s 是内置后端，没有资源分配"}

@@ -115,7 +115,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	var sc job.Script
 	if opts := (job.Options{Version: c.Version, Site: c.SiteOf(s)}); in.Into != "" {
 		var held *allocation
-		if held, s, err = into(ctx, c, cl, in.Into, s); err != nil {
+		if held, s, err = allocationFor(ctx, c, cl, in.Into, s); err != nil {
 			return SubmitOut{}, err
 		}
 		cl = held

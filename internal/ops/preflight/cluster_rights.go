@@ -118,7 +118,7 @@ func (r *request) partition(parts []slurm.Partition) {
 			}
 			r.ps = append(r.ps, down.problem(phrase("%s is %s", "分区 %s 状态为 %s", name, p.State), r.lang))
 		}
-		found := r.tooMuchFor(p)
+		found := r.excess(p)
 		fits = fits || p.Up && len(found) == 0
 		over = append(over, found...)
 	}
@@ -130,9 +130,9 @@ func (r *request) partition(parts []slurm.Partition) {
 	}
 }
 
-// tooMuchFor returns the parts of the request that exceed what a partition gives to one
+// excess returns the parts of the request that exceed what a partition gives to one
 // job.
-func (r *request) tooMuchFor(p slurm.Partition) []rules.Problem {
+func (r *request) excess(p slurm.Partition) []rules.Problem {
 	of := request{spec: r.spec, lang: r.lang}
 	if limit, ok := slurm.ParseDuration(r.spec.Time); ok && r.spec.Time != "" && p.TimeLimitS != nil && int64(limit.Seconds()) > *p.TimeLimitS {
 		most := ops.Duration(*p.TimeLimitS)

@@ -123,7 +123,7 @@ func (f *fileCheck) data() {
 		prefixes := blend.words
 		if len(blend.words) > 1 {
 			if _, err := strconv.ParseFloat(blend.words[0], 64); err == nil {
-				prefixes = f.weighted(blend.flag, blend.words)
+				prefixes = f.blendPrefixes(blend.flag, blend.words)
 			}
 		}
 		for _, p := range prefixes {
@@ -132,8 +132,8 @@ func (f *fileCheck) data() {
 	}
 }
 
-// weighted reads a blend that alternates weights and prefixes.
-func (f *fileCheck) weighted(flag string, words []string) (prefixes []string) {
+// blendPrefixes reads a blend that alternates weights and prefixes.
+func (f *fileCheck) blendPrefixes(flag string, words []string) (prefixes []string) {
 	for i, w := range words {
 		if i%2 == 1 {
 			prefixes = append(prefixes, w)
