@@ -70,7 +70,7 @@ var rooms = []room{
 	{"slurm/cluster/...", []string{"slurm", "slurm/hostlist", "slurm/cluster/..."}, "a back end submits scripts and does not check them"},
 	{"slurm/watch", []string{"slurm", "slurm/hostlist", "slurm/metrics"}, "the watcher declares the cluster interfaces that it needs"},
 	{"slurm/loglike", nil, "the decision uses only a file's name and content"},
-	{"slurm/metrics", []string{"slurm", "slurm/loglike", "knowledge/megatron", "internal/chart"}, "metrics are read from files"},
+	{"slurm/metrics", []string{"slurm", "slurm/loglike", "slurm/diagnose/logfile", "knowledge/megatron", "internal/chart"}, "metrics are read from the files of the newest job, by the rule of diagnose"},
 	{"slurm/checkpoint", nil, "a checkpoint is read from its files only"},
 	{"slurm/diagnose", []string{"slurm/diagnose/...", "knowledge/...", "slurm", "slurm/hostlist", "slurm/metrics"}, "a diagnosis never starts a process"},
 	{"slurm/diagnose/outcome", nil, "failure classes do not depend on logs"},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
@@ -71,6 +72,9 @@ type Run struct {
 	Saved []int `json:"saved,omitempty"`
 	// Tracked is the address that a tracker of experiments gave for the run, the newest.
 	Tracked string `json:"tracked,omitempty"`
+	// OtherJobs are the files of a folder that belong to jobs older than the newest there;
+	// none of their numbers are in the run.
+	OtherJobs []string `json:"other_jobs,omitempty"`
 	// Timers are the newest reports of Megatron's timers by name, oldest first,
 	// and Slowest those of straggler detection.
 	Timers  map[string][]Span `json:"timers,omitempty"`
@@ -86,9 +90,10 @@ type Point struct {
 	V float64 `json:"value"`
 }
 
-// Read reads the run at path: a log, an event file, or a directory of both. GPU
-// names the kind of GPU for MFU, or is empty. It reads by way of folders, where
-// they are given: nothing outside of them, whatever is put in a log's place.
+// Read reads the run at path: a log, an event file, or a directory of both. Of a
+// directory that several jobs wrote into, Read takes the newest job's files, as
+// diagnose does. GPU names the kind of GPU for MFU, or is empty. Where in is not
+// nil, Read opens files only below its folders, even where a link replaces a log.
 func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error) {
 	r := newReader(filepath.Base(path), gpu)
 	r.in = in
@@ -99,12 +104,12 @@ func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error
 	if !info.IsDir() {
 		err = r.file(ctx, path)
 	} else {
-		err = in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-			switch {
-			case err == nil && d.IsDir():
-				return loglike.Enter(d.Name())
-			case err != nil || !d.Type().IsRegular() || !mayHold(d.Name()):
-				return nil // what cannot be listed has no numbers
+		older := logfile.FindOlderJobs(in, path)
+		err = walk(in, path, func(p string) error {
+			name, _ := filepath.Rel(path, p) // p lies below path
+			if older.Wrote(jobPart(name)) {
+				r.run.OtherJobs = append(r.run.OtherJobs, filepath.ToSlash(name))
+				return nil
 			}
 			if err := r.file(ctx, p); err != nil && ctx.Err() != nil {
 				return err
@@ -116,6 +121,29 @@ func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error
 		return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(path, err)
 	}
 	return r.finish(), nil
+}
+
+// walk calls use with each file of a directory that may hold numbers, or with path
+// itself where that is a file. It skips what cannot be listed.
+func walk(in *within.Folders, path string, use func(file string) error) error {
+	return in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err == nil && d.IsDir():
+			return loglike.Enter(d.Name())
+		case err != nil || !d.Type().IsRegular() || !mayHold(d.Name()):
+			return nil
+		}
+		return use(p)
+	})
+}
+
+// jobPart is the part of a file's name that may carry a job's number. The name of an
+// event file itself carries a time and a process id instead, so only its folders count.
+func jobPart(name string) string {
+	if isEvents(filepath.Base(name)) {
+		return filepath.Dir(name)
+	}
+	return name
 }
 
 // ReadFrom reads iteration lines from a stream.

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
-	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
 // Bounds on what is read of logs that are looked at again and again.
@@ -29,14 +28,11 @@ func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string)
 	r.in = in
 	var files []string
 	for _, p := range paths {
-		err := in.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				return loglike.Enter(d.Name())
+		err := walk(in, p, func(file string) error {
+			if !isEvents(filepath.Base(file)) {
+				files = append(files, file)
 			}
-			if err == nil && d.Type().IsRegular() && mayHold(d.Name()) && !isEvents(d.Name()) {
-				files = append(files, p)
-			}
-			return nil // what cannot be listed has no numbers
+			return nil
 		})
 		if err != nil {
 			return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(p, err)

@@ -40,7 +40,8 @@ type Summary struct {
 	Skipped      int      `json:"skipped_iterations"`
 	NaN          int      `json:"nan_iterations"`
 	Restarts     int      `json:"restarts"`
-	Tracked      string   `json:"tracked,omitempty"` // by W&B or MLflow, at this address
+	Tracked      string   `json:"tracked,omitempty"`    // by W&B or MLflow, at this address
+	OtherJobs    []string `json:"other_jobs,omitempty"` // files of older jobs in the run's folder, not read
 }
 
 // MarshalJSON writes null for a number that is not finite, which JSON has no word for.
@@ -62,7 +63,7 @@ func Finite(v *float64) *float64 {
 
 // Summary sums the run up.
 func (r Run) Summary() Summary {
-	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts, Tracked: r.Tracked}
+	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts, Tracked: r.Tracked, OtherJobs: r.OtherJobs}
 	if len(r.Iterations) == 0 {
 		return s
 	}

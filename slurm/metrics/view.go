@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
 // View shows one or more runs: the summary of each, and the loss as a chart.
@@ -56,6 +57,12 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 		doc.Sections = append(doc.Sections, view.Section{Code: chart})
 	}
 	for _, r := range runs {
+		if len(r.OtherJobs) > 0 {
+			doc.Sections = append(doc.Sections, view.Section{Text: lang.Text{
+				EN: "%s: not read, because they belong to earlier jobs than the newest in this folder: %s; a file that is named is read",
+				ZH: "%s：以下文件属于该目录中较早的作业，未读取：%s；直接给出文件名即可读取",
+			}.With(r.Name, logfile.Few(r.OtherJobs)).In(l)})
+		}
 		for _, f := range r.Check() {
 			doc.Tone = view.Warn
 			doc.Sections = append(doc.Sections, view.Section{Text: f.What.In(l) + " " + f.Fix.In(l)})

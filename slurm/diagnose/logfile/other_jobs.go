@@ -11,72 +11,73 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
-// ofJob is a log as Slurm names it where nobody says otherwise: its number is a job's.
-// That of "10471.out" may also be a process's, a day's or a node's.
-var ofJob = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
+// defaultLogName matches Slurm's default log name, whose number is always a job id. The
+// number of "10471.out" may also be a process id, a date or a node's number.
+var defaultLogName = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
 
-// ofNamed is a log as scripts have Slurm name it: "gpt-4711.out" of --output=%x-%j.out,
-// "gpt.o4711". Its number may be anything, so that what stands in the logs decides.
-var ofNamed = lazy.New(`^(.*?[A-Za-z].*?)[-_.][joe]?([1-9]\d{3,9})(?:[-_.]\S*)?$`)
+// customLogName matches the log names that scripts choose: "gpt-4711.out" of
+// --output=%x-%j.out, "gpt.o4711". The number need not be a job id, so the logs' contents decide.
+var customLogName = lazy.New(`^(.*?[A-Za-z].*?)[-_.][joe]?([1-9]\d{3,9})(?:[-_.]\S*)?$`)
 
-// ofProcesses are names whose numbers tell the parts of one job apart.
-var ofProcesses = lazy.New(`(?i)^nccl|(?:^|[^a-z])(?:rank|task|proc|process|worker|node|host|gpu|local|pid|log|core|stack|step|iter|iteration|shard|part)[^a-z]*$`)
+// partOfJob matches names whose numbers count parts of one job, such as its ranks.
+var partOfJob = lazy.New(`(?i)^nccl|(?:^|[^a-z])(?:rank|task|proc|process|worker|node|host|gpu|local|pid|log|core|stack|step|iter|iteration|shard|part)[^a-z]*$`)
 
-// aDay is a number that reads as a date.
-var aDay = lazy.New(`^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$`)
+// date matches a number that reads as a year or a date.
+var date = lazy.New(`^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$`)
 
-// namedJob reads the name and the number of a log that may be a job's.
-func namedJob(file string) (name string, number int64, ok bool) {
-	m := ofNamed.FindStringSubmatch(file)
-	if m == nil || ofProcesses.MatchString(m[1]) || aDay.MatchString(m[2]) {
+// parseCustomName splits a log's name into a job's name and a number that may be its id.
+func parseCustomName(file string) (name string, number int64, ok bool) {
+	m := customLogName.FindStringSubmatch(file)
+	if m == nil || partOfJob.MatchString(m[1]) || date.MatchString(m[2]) {
 		return "", 0, false
 	}
 	number, err := strconv.ParseInt(m[2], 10, 64)
 	return m[1], number, err == nil
 }
 
-// startOfNodes is the line that a rendered script's first node begins an attempt with.
-var startOfNodes = lazy.New(`(?m)^(?:\d+: )?start: (attempt=\d+) node=0 `)
+// attemptStart matches the line with which the first node of a rendered script starts an attempt.
+var attemptStart = lazy.New(`(?m)^(?:\d+: )?start: (attempt=\d+) node=0 `)
 
-// A jobFolder tells which jobs' logs lie in a folder that several jobs write into. The
-// newest job is the one asked about: what an older one left says nothing of it. One that
-// has written nothing yet, where nothing else could be its log, cannot be asked about.
-type jobFolder struct {
-	older map[string]bool           // numbers, where Slurm named the logs
-	named map[string]map[int64]bool // numbers behind a name, where scripts did
+// OlderJobs tells which logs of a folder belong to jobs older than the newest job that
+// wrote there. A reader of the folder wants the newest job only. A job whose log is still
+// empty does not count as the newest unless another file may be its log.
+type OlderJobs struct {
+	ids    map[string]bool           // from Slurm's default log names
+	byName map[string]map[int64]bool // from names that scripts chose: job name → ids
 }
 
-// jobsIn finds the jobs whose logs lie below path.
-func (s *Source) jobsIn(path string) jobFolder {
-	jobs, newest, newestSaying, alone := map[string]bool{}, int64(-1), int64(-1), true
-	named := map[string]map[int64][]string{} // folder and name → number → files
-	// A folder that cannot be read is told of where its logs are gathered.
-	_ = s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+// FindOlderJobs looks at the logs below folder. It reads by way of in, or by path where in is nil.
+func FindOlderJobs(in *within.Folders, folder string) OlderJobs {
+	ids, newest, newestWithText, onlyDefaultNames := map[string]bool{}, int64(-1), int64(-1), true
+	named := map[string]map[int64][]string{} // folder and job name → number → files
+	// Whoever reads the logs reports a folder that cannot be read.
+	_ = in.WalkDir(folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
 		if d.IsDir() {
 			return loglike.Enter(d.Name())
 		}
-		says := func() bool {
+		hasText := func() bool {
 			info, err := d.Info()
 			return err == nil && isLog(filepath.ToSlash(p), info.Size())
 		}
-		if m := ofJob.FindStringSubmatch(d.Name()); m != nil {
+		if m := defaultLogName.FindStringSubmatch(d.Name()); m != nil {
 			if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-				jobs[m[1]], newest = true, max(newest, n)
-				if says() {
-					newestSaying = max(newestSaying, n)
+				ids[m[1]], newest = true, max(newest, n)
+				if hasText() {
+					newestWithText = max(newestWithText, n)
 				}
 			}
 			return nil
 		}
-		alone = alone && !says()
-		if name, n, ok := namedJob(d.Name()); ok && d.Type().IsRegular() && says() {
+		onlyDefaultNames = onlyDefaultNames && !hasText()
+		if name, n, ok := parseCustomName(d.Name()); ok && d.Type().IsRegular() && hasText() {
 			stem := filepath.Join(filepath.Dir(p), name)
 			if named[stem] == nil {
 				named[stem] = map[int64][]string{}
@@ -85,24 +86,25 @@ func (s *Source) jobsIn(path string) jobFolder {
 		}
 		return nil
 	})
-	if alone && newestSaying >= 0 {
-		newest = newestSaying
+	if onlyDefaultNames && newestWithText >= 0 {
+		newest = newestWithText
 	}
-	delete(jobs, strconv.FormatInt(newest, 10))
-	older := map[string]map[int64]bool{}
+	delete(ids, strconv.FormatInt(newest, 10))
+	byName := map[string]map[int64]bool{}
 	for stem, numbers := range named {
-		before, name := s.before(numbers), filepath.Base(stem)
-		if older[name] == nil && len(before) > 0 {
-			older[name] = map[int64]bool{}
+		older, name := olderThanHighest(in, numbers), filepath.Base(stem)
+		if byName[name] == nil && len(older) > 0 {
+			byName[name] = map[int64]bool{}
 		}
-		maps.Copy(older[name], before)
+		maps.Copy(byName[name], older)
 	}
-	return jobFolder{jobs, older}
+	return OlderJobs{ids, byName}
 }
 
-// before are the numbers of jobs that ended before the one of the highest number began,
-// or that began as it did: of one job, a name's files are written at the same time.
-func (s *Source) before(numbers map[int64][]string) map[int64]bool {
+// olderThanHighest returns the numbers whose files ended before the files of the highest
+// number began, or began with the same attempt's start: the files of one job are written
+// during the same time, and only one of them has the first node's start.
+func olderThanHighest(in *within.Folders, numbers map[int64][]string) map[int64]bool {
 	if len(numbers) < 2 {
 		return nil
 	}
@@ -110,12 +112,12 @@ func (s *Source) before(numbers map[int64][]string) map[int64]bool {
 	for n := range numbers {
 		newest = max(newest, n)
 	}
-	last := s.span(numbers[newest])
+	last := readSpan(in, numbers[newest])
 	for n, files := range numbers {
 		if n == newest {
 			continue
 		}
-		a := s.span(files)
+		a := readSpan(in, files)
 		comparable := !a.to.IsZero() && !last.from.IsZero() && (a.to.Year() == logline.Yearless) == (last.from.Year() == logline.Yearless)
 		if a.start != "" && a.start == last.start || comparable && !last.from.Before(a.to) {
 			older[n] = true
@@ -124,16 +126,16 @@ func (s *Source) before(numbers map[int64][]string) map[int64]bool {
 	return older
 }
 
-// A logSpan is what the ends of some logs tell of when they were written.
+// A logSpan is the time during which some logs were written, by the times in their lines.
 type logSpan struct {
 	from, to time.Time
-	start    string // of the first node's attempt, in a rendered script's words
+	start    string // "attempt=N" of the first node's start line; empty without one
 }
 
-// span reads the ends of files. What cannot be read tells nothing.
-func (s *Source) span(files []string) (all logSpan) {
+// readSpan reads the beginning and the end of each file. It skips files that it cannot read.
+func readSpan(in *within.Folders, files []string) (all logSpan) {
 	for _, name := range files {
-		f, err := s.in.Open(name)
+		f, err := in.Open(name)
 		if err != nil {
 			continue
 		}
@@ -145,7 +147,7 @@ func (s *Source) span(files []string) (all logSpan) {
 			tail = tail[:n]
 		}
 		f.Close()
-		if m := startOfNodes.FindStringSubmatch(string(head)); m != nil && all.start == "" {
+		if m := attemptStart.FindStringSubmatch(string(head)); m != nil && all.start == "" {
 			all.start = m[1]
 		}
 		for line := range bytes.Lines(head) {
@@ -165,28 +167,29 @@ func (s *Source) span(files []string) (all logSpan) {
 	return all
 }
 
-// isOlder reports whether a name below the folder carries the number of an older job.
-func (f jobFolder) isOlder(name string) bool {
-	if len(f.named) > 0 {
-		for part := range strings.SplitSeq(filepath.ToSlash(name), "/") { // a job's folder carries its name, as its log does
-			if stem, n, ok := namedJob(part); ok && f.named[stem][n] {
+// Wrote reports whether a name, relative to the folder, carries the number of an older job.
+func (o OlderJobs) Wrote(name string) bool {
+	if len(o.byName) > 0 {
+		for part := range strings.SplitSeq(filepath.ToSlash(name), "/") { // a job's folder is named like its log
+			if job, n, ok := parseCustomName(part); ok && o.byName[job][n] {
 				return true
 			}
 		}
 	}
-	if len(f.older) == 0 {
+	if len(o.ids) == 0 {
 		return false
 	}
-	if m := ofJob.FindStringSubmatch(filepath.Base(name)); m != nil {
-		return f.older[m[1]]
+	if m := defaultLogName.FindStringSubmatch(filepath.Base(name)); m != nil {
+		return o.ids[m[1]]
 	}
 	for _, n := range strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
-		if len(n) >= fewestDigits && f.older[n] {
+		if len(n) >= minIDDigits && o.ids[n] {
 			return true
 		}
 	}
 	return false
 }
 
-// fewestDigits has a number within a longer name: a shorter one may be a rank's.
-const fewestDigits = 4
+// minIDDigits is the length from which a number within a longer name counts as a job id;
+// a shorter one may be a rank's.
+const minIDDigits = 4

@@ -155,7 +155,7 @@ func (s *Source) addPath(path string) error {
 	if !info.IsDir() {
 		return s.addFile(path, filepath.Base(path), info)
 	}
-	jobs := s.jobsIn(path)
+	older := FindOlderJobs(s.in, path)
 	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			rel, _ := filepath.Rel(path, p)
@@ -189,7 +189,7 @@ func (s *Source) addPath(path string) error {
 			}
 			return nil
 		}
-		if jobs.isOlder(rel) {
+		if older.Wrote(rel) {
 			if s.tells() {
 				s.OtherJobs = append(s.OtherJobs, filepath.ToSlash(rel))
 			}
