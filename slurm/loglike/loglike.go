@@ -1,10 +1,11 @@
-// Package loglike tells which files of a folder may be logs: by their names, and by what
-// they begin and end with.
+// Package loglike tells which files of a folder may be logs, by their names and by the bytes at their
+// beginning and end.
 package loglike
 
 import (
 	"bytes"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Enter is the error that keeps a walk out of a folder where no job writes logs.
+// Enter returns fs.SkipDir for a folder in which no job writes logs, else nil. It is for the callback
+// of a directory walk.
 func Enter(folder string) error {
 	if folder == ".git" || folder == ".venv" {
 		return fs.SkipDir
@@ -20,7 +22,7 @@ func Enter(folder string) error {
 	return nil
 }
 
-// notLogs are files that lie beside logs and are none.
+// notLogs are the suffixes of files that often lie beside logs but are not logs.
 var notLogs = []string{
 	".json",
 	".jsonl",
@@ -59,30 +61,23 @@ var notLogs = []string{
 	".pkl",
 }
 
-// jobsOutput is a job's output where a compiler's objects end alike: "--output=%x.%j.o".
+// jobsOutput matches a job's output that ends like an object file: "--output=%x.%j.o".
 var jobsOutput = lazy.New(`(?:^|[._-])\d+\.o$`)
 
-// Name reports whether a file of this name, without its folder, may be a log. Logs have
-// endings of all kinds ("%x.stdout", "gpt.log.1", "gpt.o4711"), what lies beside them has few.
+// Name reports whether a file of this name, without its folder, may be a log. Logs have suffixes of all
+// kinds ("%x.stdout", "gpt.log.1", "gpt.o4711"); the files beside them have few, so Name excludes
+// those.
 func Name(base string) bool {
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "events.out.tfevents") {
 		return false
 	}
 	low := strings.ToLower(base)
-	if jobsOutput.MatchString(low) {
-		return true
-	}
-	for _, end := range notLogs {
-		if strings.HasSuffix(low, end) {
-			return false
-		}
-	}
-	return true
+	return jobsOutput.MatchString(low) || !slices.ContainsFunc(notLogs, func(suffix string) bool { return strings.HasSuffix(low, suffix) })
 }
 
 var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
 
-// magics are what files begin with that are taken for logs by their names only.
+// magics are the first bytes of file formats whose files may have a log's name.
 var magics = []struct {
 	head string
 	what lang.Text
@@ -96,8 +91,9 @@ var magics = []struct {
 	{"SQLite format 3", lang.Text{EN: "a database", ZH: "数据库文件"}},
 }
 
-// Text tells what a file is that holds no text, by what it begins and ends with; nil: it
-// may be a log. Stray bytes, as of a crashed process, do not make one binary.
+// Text returns nil if a file may be a log, else an error that says what the file is. head and end are
+// the file's first and last bytes. A few stray bytes, such as a crashed process leaves, do not make a
+// file binary.
 func Text(head, end []byte) error {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.head)) {
@@ -119,7 +115,7 @@ func Text(head, end []byte) error {
 			odd, control = odd+1, control+1
 		}
 	}
-	if odd*3 > runes && control*64 > runes { // text in another encoding has none
+	if odd*3 > runes && control*64 > runes { // text in another encoding has no control characters
 		return lang.Text{EN: "%s but binary data", ZH: "%s，而是二进制数据"}.Err(errNoText)
 	}
 	return nil

@@ -10,33 +10,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// A Finding is something about a running job's numbers that a person should
-// hear of once. ID stays the same for the same thing.
+// A Finding is a problem in a running job's numbers of which a person should be told once. The same
+// problem keeps its ID.
 type Finding struct {
 	ID        string    `json:"id"` // not_finite, loss_spike, slower, straggler, slow_start
 	Iteration int       `json:"iteration"`
-	Rank      *int      `json:"rank,omitempty"` // where one is to blame
+	Rank      *int      `json:"rank,omitempty"` // the rank at fault, where one is
 	What      lang.Text `json:"what"`
 	Fix       lang.Text `json:"fix"`
 }
 
-// Bounds of the checks: how many iterations are compared, and by how much
-// they must differ. They leave room for evaluation, checkpoints and warm-up.
+// Thresholds of the checks: how many iterations they compare, and by how much these must differ. The
+// thresholds tolerate evaluation, checkpoints and warm-up.
 const (
-	enough       = 20   // iterations before anything is said
-	runLength    = 3    // in a row, for values that are not finite
-	spikeWindow  = 5    // iterations that must all be above
-	spikeFactor  = 1.5  // times the median before
-	slowerWindow = 15   // iterations whose median is compared
-	slowerFactor = 1.25 // times the median before
-	slowMFU      = 0.20 // below which a run is slow from the start
-	dataShare    = 0.10 // of an iteration in the batch generator: data are slow
-	roomShare    = 0.70 // of a GPU's memory at the most: there is room
-	sameSlow     = 3    // reports in a row that call the same rank slow
-	slowShare    = 0.85 // of the fastest rank's speed: slow
+	minIterations = 20   // iterations before a check reports anything
+	nonFiniteRun  = 3    // consecutive iterations with values that are not finite
+	spikeWindow   = 5    // consecutive iterations with a high loss
+	spikeFactor   = 1.5  // high: this many times the earlier median
+	slowerWindow  = 15   // newest iterations, whose median time is compared with the earlier ones'
+	slowerFactor  = 1.25 // slower: this many times the earlier median
+	slowMFU       = 0.20 // model FLOP utilization below which a run is slow from the start
+	dataShare     = 0.10 // share of an iteration's time spent in the batch generator from which data loading is slow
+	fullShare     = 0.70 // share of a GPU's memory below which the run could use more of it
+	slowReports   = 3    // consecutive reports that call the same rank the slowest
+	slowShare     = 0.85 // share of the fastest rank's speed below which a rank is slow
 )
 
-// Check looks at a run's latest iterations as they stand now.
+// Check runs all checks on the run's newest iterations.
 func (r Run) Check() (found []Finding) {
 	for _, check := range []func(Run) (Finding, bool){notFinite, lossSpike, straggler, slower, slowStart} {
 		if f, ok := check(r); ok {
@@ -46,19 +46,19 @@ func (r Run) Check() (found []Finding) {
 	return found
 }
 
-// notFinite finds losses or gradients that stay NaN or infinite. A
-// loss-scaled run begins with a few infinite gradients, which it skips.
+// notFinite finds losses or gradient norms that stay NaN or infinite. A run with loss scaling begins
+// with a few infinite gradients, which Megatron skips.
 func notFinite(r Run) (Finding, bool) {
 	n := len(r.Iterations)
 	run := 0
-	for run < n && bad(r.Iterations[n-1-run]) {
+	for run < n && hasNonFinite(r.Iterations[n-1-run]) {
 		run++
 	}
 	lossToo := false
 	for _, it := range r.Iterations[n-run:] {
 		lossToo = lossToo || it.Loss != nil && (math.IsNaN(*it.Loss) || math.IsInf(*it.Loss, 0))
 	}
-	if run < runLength || !lossToo && n < enough {
+	if run < nonFiniteRun || !lossToo && n < minIterations {
 		return Finding{}, false
 	}
 	at := r.Iterations[n-run].N
@@ -72,18 +72,18 @@ func notFinite(r Run) (Finding, bool) {
 	}, true
 }
 
-func bad(it Iteration) bool {
+func hasNonFinite(it Iteration) bool {
 	return slices.ContainsFunc([]*float64{it.Loss, it.GradNorm}, func(v *float64) bool { return v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) })
 }
 
-// lossSpike finds a loss that has jumped and stays up.
+// lossSpike finds a loss that has jumped and stays high.
 func lossSpike(r Run) (Finding, bool) {
 	ps := r.Points(Loss)
-	if len(ps) < enough {
+	if len(ps) < minIterations {
 		return Finding{}, false
 	}
 	recent, before := ps[len(ps)-spikeWindow:], ps[max(0, len(ps)-spikeWindow-200):len(ps)-spikeWindow]
-	median := *quantile(plain(before), 0.5)
+	median := *quantile(pointValues(before), 0.5)
 	for _, p := range recent {
 		if p.V < spikeFactor*median || median <= 0 {
 			return Finding{}, false
@@ -94,9 +94,7 @@ func lossSpike(r Run) (Finding, bool) {
 		"loss_spike", at, nil,
 		lang.Text{
 			EN: fmt.Sprintf("The loss jumped from about %.3g to %.3g at iteration %d and stays there.", median, recent[0].V, at),
-			ZH: fmt.Sprintf("损失在第 %d 次迭代从约 %.3g 跳升到 "+
-				"%.3g，"+
-				"且没有回落。", at, median, recent[0].V),
+			ZH: fmt.Sprintf("损失在第 %d 次迭代从约 %.3g 跳升到 %.3g，且没有回落。", at, median, recent[0].V),
 		},
 		lang.Text{
 			EN: "If it does not come back, restart from a checkpoint before it and skip that data or lower the learning rate.",
@@ -105,15 +103,15 @@ func lossSpike(r Run) (Finding, bool) {
 	}, true
 }
 
-// slower finds iterations that take longer than earlier ones did. Where the
-// batch grows by plan, the time of a sample is compared.
+// slower finds iterations that take longer than earlier ones. It compares the time per sample, since
+// the batch size may grow by plan.
 func slower(r Run) (Finding, bool) {
 	ps := r.Points(sampleTime)
-	if len(ps) < enough+slowerWindow {
+	if len(ps) < minIterations+slowerWindow {
 		return Finding{}, false
 	}
 	recent, before := ps[len(ps)-slowerWindow:], ps[min(10, len(ps)-slowerWindow-10):len(ps)-slowerWindow]
-	was, is := *quantile(plain(before), 0.5), *quantile(plain(recent), 0.5)
+	was, is := *quantile(pointValues(before), 0.5), *quantile(pointValues(recent), 0.5)
 	slow := 0
 	for _, p := range recent {
 		if p.V > slowerFactor*was {
@@ -124,21 +122,17 @@ func slower(r Run) (Finding, bool) {
 		return Finding{}, false
 	}
 	at := recent[0].N
-	// Told in milliseconds of an iteration of the present size.
+	// The message gives the milliseconds of one iteration at the present batch size.
 	now := *quantile(values(r.Iterations[max(0, len(r.Iterations)-slowerWindow):], Elapsed), 0.5)
 	f := Finding{
 		"slower", at, nil,
 		lang.Text{
 			EN: fmt.Sprintf("Iterations take %.0f ms now, %.0f %% longer than the %.0f ms before.", now, 100*(is/was-1), now*was/is),
-			ZH: fmt.Sprintf("当前每次迭代 %.0f 毫秒，比之前的 %.0f "+
-				"毫秒慢 "+
-				"%.0f%%。", now, now*was/is, 100*(is/was-1)),
+			ZH: fmt.Sprintf("当前每次迭代 %.0f 毫秒，比之前的 %.0f 毫秒慢 %.0f%%。", now, now*was/is, 100*(is/was-1)),
 		},
 		lang.Text{
 			EN: "Look for a throttled or failing GPU, a flapping link or slow storage; --log-straggler names the slow rank.",
-			ZH: "检查是否有 GPU 降频或故障、链路抖动或存储变慢；--log-straggler " +
-				"可指出慢的 " +
-				"rank。",
+			ZH: "检查是否有 GPU 降频或故障、链路抖动或存储变慢；--log-straggler 可指出慢的 rank。",
 		},
 	}
 	if data, ok := r.slowData(); ok {
@@ -147,8 +141,8 @@ func slower(r Run) (Finding, bool) {
 	return f, true
 }
 
-// sampleTime is the time that an iteration takes, for each sample where the
-// batch size is known.
+// sampleTime is the time of an iteration divided by its batch size, or the whole time where the batch
+// size is not known.
 var sampleTime = Series{"sample_ms", func(i Iteration) *float64 {
 	if i.ElapsedMS == nil || i.GlobalBatch == nil || *i.GlobalBatch <= 0 {
 		return i.ElapsedMS
@@ -157,8 +151,8 @@ var sampleTime = Series{"sample_ms", func(i Iteration) *float64 {
 	return &v
 }}
 
-// straggler finds a rank that every report of late calls the slowest, and by
-// far: pipeline stages differ a little by nature.
+// straggler finds a rank that all the latest reports call by far the slowest. Small differences between
+// pipeline stages are normal.
 func straggler(r Run) (Finding, bool) {
 	n := len(r.Slowest)
 	if n == 0 {
@@ -166,17 +160,17 @@ func straggler(r Run) (Finding, bool) {
 	}
 	last := r.Slowest[n-1]
 	if !last.Judged {
-		if n < sameSlow {
+		if n < slowReports {
 			return Finding{}, false
 		}
-		for _, s := range r.Slowest[n-sameSlow:] {
+		for _, s := range r.Slowest[n-slowReports:] {
 			if s.Rank != last.Rank || s.Share > slowShare {
 				return Finding{}, false
 			}
 		}
 	}
 	if len(r.Iterations) > 0 && r.Iterations[len(r.Iterations)-1].N-last.Iteration > 100 {
-		return Finding{}, false // old news
+		return Finding{}, false // the report is out of date
 	}
 	f := Finding{
 		"straggler", last.Iteration, &last.Rank,
@@ -194,8 +188,8 @@ func straggler(r Run) (Finding, bool) {
 
 // slowStart finds a run that never reached a fair share of its GPUs' peak.
 func slowStart(r Run) (Finding, bool) {
-	vs := plain(r.Points(Utilization))
-	if len(vs) < enough {
+	vs := pointValues(r.Points(Utilization))
+	if len(vs) < minIterations {
 		return Finding{}, false
 	}
 	mfu := *quantile(vs, 0.9)
@@ -206,20 +200,19 @@ func slowStart(r Run) (Finding, bool) {
 		"slow_start", r.Iterations[0].N, nil,
 		lang.Text{
 			EN: fmt.Sprintf("The run reaches %.0f %% of its GPUs' peak, less than expected from the start.", 100*mfu),
-			ZH: fmt.Sprintf("从一开始就只达到 GPU 峰值的 %.0f%%，"+
-				"低于预期。", 100*mfu),
+			ZH: fmt.Sprintf("从一开始就只达到 GPU 峰值的 %.0f%%，低于预期。", 100*mfu),
 		},
 		r.slowFix(),
 	}, true
 }
 
-// slowFix names the flag that the run's own numbers point at: data that the
-// timers show to be slow, memory that is left, then the layout.
+// slowFix returns advice that fits the run's own numbers: on data loading where the timers show that to
+// be slow, else on unused memory, else on the layout.
 func (r Run) slowFix() lang.Text {
 	if data, ok := r.slowData(); ok {
 		return data
 	}
-	if left, ok := r.room(); ok {
+	if left, ok := r.unusedMemory(); ok {
 		gib := fmt.Sprintf("%.0f", left/1024)
 		if r.args["recompute_granularity"] == "full" {
 			return lang.Text{
@@ -242,8 +235,7 @@ func (r Run) slowFix() lang.Text {
 	if r.args["overlap_grad_reduce"] == "False" {
 		return lang.Text{
 			EN: "Communication is not overlapped: --overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer.",
-			ZH: "通信没有与计算重叠：--overlap-grad-reduce " +
-				"--overlap-param-gather --use-distributed-optimizer。",
+			ZH: "通信没有与计算重叠：--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer。",
 		}
 	}
 	return lang.Text{EN: "Check data loading (--num-workers, the batch-generator timer), then --overlap-grad-reduce, --overlap-param-gather and the " +
@@ -251,8 +243,8 @@ func (r Run) slowFix() lang.Text {
 		"与 PP。"}
 }
 
-// slowData reports whether the timers show that ranks wait for their batches,
-// and the flag to change.
+// slowData reports whether the timers show that ranks wait for their batches, and returns the flags to
+// change.
 func (r Run) slowData() (lang.Text, bool) {
 	data := r.timer("batch-generator")
 	all := quantile(values(r.Iterations[max(0, len(r.Iterations)-20):], Elapsed), 0.5)
@@ -271,21 +263,22 @@ func (r Run) slowData() (lang.Text, bool) {
 	}, true
 }
 
-// room is how many MB of each GPU no rank has ever used, where that is much.
-func (r Run) room() (mb float64, ok bool) {
+// unusedMemory returns how many MB of each GPU no rank has ever used; ok is false where that is little
+// or not known.
+func (r Run) unusedMemory() (mb float64, ok bool) {
 	gpu, known := megatron.LookupGPU(r.GPU)
 	most := 0.0
 	for _, m := range r.Memory {
 		most = max(most, m.MaxReserveMB, m.MaxMB)
 	}
 	total := gpu.MemoryGiB * 1024
-	if !known || most == 0 || total == 0 || most > roomShare*total {
+	if !known || most == 0 || total == 0 || most > fullShare*total {
 		return 0, false
 	}
 	return total - most, true
 }
 
-func plain(ps []Point) (vs []float64) {
+func pointValues(ps []Point) (vs []float64) {
 	for _, p := range ps {
 		vs = append(vs, p.V)
 	}

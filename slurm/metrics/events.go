@@ -15,16 +15,16 @@ import (
 // maxRecord bounds one record of an event file; images and graphs are skipped.
 const maxRecord = 16 << 20
 
-// tags are the names that Megatron gives its scalars
-// (megatron/training/training.py), and those of the fields here.
+// tags maps the names that Megatron gives its TensorBoard scalars (megatron/training/training.py) to
+// the names in its log lines.
 var tags = map[string]string{
 	"lm loss": "lm loss", "learning-rate": "learning rate", "batch-size": "global batch size", "grad-norm": "grad norm", "loss-scale": "loss scale",
 	"throughput": "throughput per GPU (TFLOP/s/GPU)", "iteration-time": "elapsed time per iteration (ms)",
 }
 
-// events reads an event file: a sequence of length, checksum, record,
-// checksum, each record an Event message (tensorflow/core/util/event.proto).
-// A record that is cut off ends the file, as in a run that still writes.
+// events reads an event file: a sequence of length, checksum, record, checksum, each record an Event
+// message (tensorflow/core/util/event.proto). An incomplete record ends the file: the run may still be
+// writing it.
 func (r *reader) events(ctx context.Context, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	byStep := map[int]*Iteration{}
@@ -148,8 +148,8 @@ func tensorScalar(b []byte) (value float64, ok bool) {
 
 var errWire = lang.Text{EN: "not a protocol buffer message", ZH: "不是 protocol buffer 消息"}.Err()
 
-// fields calls use with each field of a protocol buffer message: its number,
-// wire type, and its value or bytes.
+// fields calls use for each field of a protocol buffer message, with the field's number, its wire type,
+// and its value or bytes.
 func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
 	for len(b) > 0 {
 		key, n := binary.Uvarint(b)

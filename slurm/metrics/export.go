@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// WriteCSV writes the run's iterations as a table with a header; values that
-// the run does not report are empty.
+// WriteCSV writes the run's iterations as a table with a header. A value that the run does not report
+// is an empty cell.
 func (r Run) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	head := []string{"run", "iteration", "time", "consumed_samples", "global_batch_size"}
@@ -48,7 +48,7 @@ func (r Run) WriteCSV(w io.Writer) error {
 	return c.Error()
 }
 
-// titles name the series on a picture.
+// titles are the captions of the series in a picture.
 var titles = map[string]string{
 	"loss":          "Loss",
 	"grad_norm":     "Gradient norm",
@@ -60,17 +60,16 @@ var titles = map[string]string{
 	"loss_scale":    "Loss scale",
 }
 
-// maxDrawn bounds the points of one line on a picture.
+// maxDrawn bounds the points of one line in a picture.
 const maxDrawn = 4000
 
-// WritePNG draws the named series of the runs as panels of one picture, two
-// in a row. Series that no run reports are left out; it is an error where
-// nothing is left.
+// WritePNG draws each of the series, for all runs together, as one panel of a picture with two panels
+// in a row. It leaves out a series that no run reports, and returns an error if none is left.
 func WritePNG(w io.Writer, runs []Run, series []Series) error {
 	var panels []chart.Panel
 	for _, s := range series {
 		if len(series) > 1 && s.Name == LossScale.Name && flat(runs, s) {
-			continue // without fp16 it is 1 for ever
+			continue // without fp16 the loss scale is always 1
 		}
 		if p, ok := panel(runs, s); ok {
 			panels = append(panels, p)
@@ -82,7 +81,7 @@ func WritePNG(w io.Writer, runs []Run, series []Series) error {
 	return chart.WriteLines(w, panels)
 }
 
-// flat reports whether a series has the same value all along in all runs.
+// flat reports whether a series has one and the same value in all runs.
 func flat(runs []Run, s Series) bool {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range runs {
@@ -93,11 +92,11 @@ func flat(runs []Run, s Series) bool {
 	return low >= high
 }
 
-// noisy is how many points make a line that needs a running mean.
-const noisy = 200
+// smoothFrom is the number of points from which a line is drawn as its running mean.
+const smoothFrom = 200
 
-// panel is one series of all runs; ok is false where no run reports it. The
-// values of a long run stay as a shade behind their running mean.
+// panel draws one series of all runs; ok is false where no run reports it. A long run is drawn as its
+// running mean, with the values themselves as a shade behind it.
 func panel(runs []Run, s Series) (p chart.Panel, ok bool) {
 	p = chart.Panel{Title: titles[s.Name], XLabel: "Iteration"}
 	var drawn []float64
@@ -106,11 +105,11 @@ func panel(runs []Run, s Series) (p chart.Panel, ok bool) {
 		if len(ps) == 0 {
 			continue
 		}
-		low, high := span(plain(ps))
+		low, high := span(pointValues(ps))
 		drawn = append(drawn, low, high)
-		line := chart.Line{Name: r.Name, Points: thin(ps)}
-		if len(ps) >= noisy {
-			line.Points, line.Behind = thin(smooth(ps, len(ps)/60)), line.Points
+		line := chart.Line{Name: r.Name, Points: subsample(ps)}
+		if len(ps) >= smoothFrom {
+			line.Points, line.Behind = subsample(runningMean(ps, len(ps)/60)), line.Points
 		}
 		p.Lines = append(p.Lines, line)
 	}
@@ -123,8 +122,8 @@ func panel(runs []Run, s Series) (p chart.Panel, ok bool) {
 	return p, true
 }
 
-// thin is at most maxDrawn of the points.
-func thin(ps []Point) []chart.Point {
+// subsample returns at most maxDrawn of the points.
+func subsample(ps []Point) []chart.Point {
 	stride := len(ps)/maxDrawn + 1
 	var out []chart.Point
 	for k := 0; k < len(ps); k += stride {
@@ -133,8 +132,8 @@ func thin(ps []Point) []chart.Point {
 	return out
 }
 
-// smooth is the running mean over window points.
-func smooth(ps []Point, window int) []Point {
+// runningMean averages each point with up to window-1 points before it.
+func runningMean(ps []Point, window int) []Point {
 	out := make([]Point, 0, len(ps))
 	sum, from := 0.0, 0
 	for i, p := range ps {

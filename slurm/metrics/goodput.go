@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A Goodput is what became of the time for which a job held its GPUs, in seconds.
+// Goodput says how a job used the time for which it held its GPUs, in seconds.
 type Goodput struct {
-	// Startup is until the first iteration began, Productive the training whose result
-	// was kept, Lost the training since the last checkpoint of a job that did not
-	// complete, and Idle the time after the last iteration.
+	// Startup is the time until the first iteration began. Productive is the training whose result was
+	// kept. Lost is the training since the last checkpoint of a job that did not complete. Idle is the
+	// time after the last iteration.
 	Startup    float64 `json:"startup_s"`
 	Productive float64 `json:"productive_s"`
 	Lost       float64 `json:"lost_s"`
 	Idle       float64 `json:"idle_s"`
 }
 
-// clockSlack is how far the clocks of nodes and controller may differ.
+// clockSlack is how far the clocks of the nodes and of Slurm's controller may differ.
 const clockSlack = 30 * time.Second
 
-// Goodput tells what became of the time from start to end, from the run's own
-// iterations and checkpoints; ok is false where they do not tell. kept reports that
-// all that was trained is of use: the job completed.
+// Goodput says how the job used the time from start to end, by the times of its iterations and
+// checkpoints; ok is false where these do not tell. kept says that no training was lost, because the
+// job completed.
 func (r Run) Goodput(start, end time.Time, kept bool) (g Goodput, ok bool) {
 	total := end.Sub(start).Seconds()
 	if total <= 0 {
 		return g, false
 	}
-	its, shift, ok := r.within(start, end)
+	its, shift, ok := r.iterationsBetween(start, end)
 	if !ok {
 		return g, false
 	}
@@ -48,7 +48,7 @@ func (r Run) Goodput(start, end time.Time, kept bool) (g Goodput, ok bool) {
 	if began.Before(start) {
 		began = start
 	}
-	// After the last iteration come a checkpoint and an evaluation, or nothing.
+	// A checkpoint and an evaluation may follow the last iteration.
 	grace := time.Minute
 	if each != nil {
 		grace += 2 * time.Duration(*each*float64(stride)*float64(time.Millisecond))
@@ -69,7 +69,7 @@ func (r Run) Goodput(start, end time.Time, kept bool) (g Goodput, ok bool) {
 			}
 		}
 	}
-	if slices.Contains(r.Saved, last.N) { // saved at its end, as by a signal
+	if slices.Contains(r.Saved, last.N) { // saved at the end of the job, such as after a signal
 		upTo = began.Add(trained)
 	}
 	g.Productive = upTo.Sub(began).Seconds()
@@ -77,10 +77,11 @@ func (r Run) Goodput(start, end time.Time, kept bool) (g Goodput, ok bool) {
 	return g, true
 }
 
-// within are the iterations between start and end, and what is added to their times: a
-// log tells no zone. That of this machine is taken where the last iteration lies there
-// by it, else the only one by which it does; false where several could be meant.
-func (r Run) within(start, end time.Time) (its []Iteration, shift time.Duration, ok bool) {
+// iterationsBetween returns the iterations between start and end, and the shift to add to their times,
+// since log lines name no time zone. It tries this machine's zone first: the last iteration must fall
+// between start and end. Else it takes the only zone that meets this condition; ok is false where
+// several zones do, or none.
+func (r Run) iterationsBetween(start, end time.Time) (its []Iteration, shift time.Duration, ok bool) {
 	var timed []Iteration
 	for _, it := range r.Iterations {
 		if it.Time != nil {

@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// A WatchedGPU is a GPU that a running job looks at itself, now and then: the
-// preset gpu-use of its script.
+// A WatchedGPU holds what a running job's script recorded of one GPU at intervals (preset gpu-use).
 type WatchedGPU struct {
 	Node  string
 	GPU   int
 	Looks []GPULook // oldest first
 }
 
-// A GPULook is one look at a GPU. BusyPct is the share of about one second in
-// which some kernel ran: a kernel that only waits for other ranks counts too.
+// A GPULook is one sample of a GPU. BusyPct is the share of about one second in which a kernel ran;
+// this includes a kernel that only waits for other ranks.
 type GPULook struct {
 	At      time.Time
 	BusyPct float64
 	UsedMB  float64
 }
 
-// What it takes to call a GPU idle: several looks over a time that no checkpoint
-// and no evaluation lasts.
+// A GPU counts as idle after several idle samples over a time longer than any checkpoint or evaluation
+// takes.
 const (
 	idleLooks = 4
-	// idleAfter is for how long every look must have found a GPU doing nothing.
+	// idleAfter is the time over which every sample must show an idle GPU.
 	idleAfter = 20 * time.Minute
 )
 
-// ReadGPULooks reads what a job wrote of one node's GPUs: time, GPU, percent and
-// MiB. Lines of another form are passed over, such as a first one that is cut.
+// ReadGPULooks parses the file that a job's script writes for one node: lines of Unix time, GPU index,
+// busy percent and used MiB. It skips other lines, such as an incomplete first one.
 func ReadGPULooks(node, text string) []WatchedGPU {
 	at := map[int]int{}
 	var all []WatchedGPU
@@ -60,11 +59,11 @@ func ReadGPULooks(node, text string) []WatchedGPU {
 	return all
 }
 
-// Last is the newest look.
+// Last is the newest sample.
 func (g WatchedGPU) Last() GPULook { return g.Looks[len(g.Looks)-1] }
 
-// Idle returns since when every look found the GPU doing nothing; ok is false
-// where that is not long, or too few looks say so.
+// Idle returns the time since which every sample shows the GPU idle; ok is false where that time is
+// short or has too few samples.
 func (g WatchedGPU) Idle() (since time.Time, ok bool) {
 	i := len(g.Looks)
 	for i > 0 && g.Looks[i-1].BusyPct == 0 {

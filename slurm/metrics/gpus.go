@@ -1,39 +1,35 @@
 package metrics
 
 import (
-	"bytes"
-	"encoding/csv"
 	"sort"
 	"strconv"
 	"strings"
 )
 
-// GPUQuery is the command line that asks a node's GPUs for what ReadGPUs reads.
+// GPUQuery is the command that prints the state of a node's GPUs; ReadGPUs parses its output.
 var GPUQuery = []string{"nvidia-smi", "--query-gpu=index,memory.used,memory.total,utilization.gpu", "--format=csv,noheader,nounits"}
 
-// A GPUUse is what one GPU of a node used over time, in MiB, oldest first.
+// A GPUUse is the memory that one GPU of a node used over time, in MiB, oldest sample first.
 type GPUUse struct {
 	Node    string    `json:"node"`
 	GPU     int       `json:"gpu"`
 	UsedMB  []float64 `json:"used_mb"`
 	PeakMB  float64   `json:"peak_mb"`
 	TotalMB float64   `json:"total_mb"`
-	// BusyPct is how busy it was at the last sample, in percent.
+	// BusyPct is the GPU's utilization in the last sample, in percent.
 	BusyPct float64 `json:"busy_pct"`
 }
 
-// ReadGPUs reads what GPUQuery printed on a node, once or several times. Lines of
-// another form are passed over.
+// ReadGPUs parses the output of one or several runs of GPUQuery on a node. It skips lines of another
+// form.
 func ReadGPUs(node, out string) []GPUUse {
 	byGPU := map[int]*GPUUse{}
 	for line := range strings.Lines(out) {
-		r := csv.NewReader(bytes.NewReader([]byte(line)))
-		r.TrimLeadingSpace = true
-		f, err := r.Read()
-		if err != nil || len(f) != 4 {
+		f := strings.Split(line, ",")
+		if len(f) != 4 {
 			continue
 		}
-		gpu, err := strconv.Atoi(f[0])
+		gpu, err := strconv.Atoi(strings.TrimSpace(f[0]))
 		used, err2 := strconv.ParseFloat(strings.TrimSpace(f[1]), 64)
 		if err != nil || err2 != nil {
 			continue
@@ -56,7 +52,7 @@ func ReadGPUs(node, out string) []GPUUse {
 	return all
 }
 
-// Trend draws the samples in one line.
+// Trend draws the samples as one line of at most width characters.
 func (u GPUUse) Trend(width int) string {
 	ps := make([]Point, len(u.UsedMB))
 	for i, v := range u.UsedMB {

@@ -199,7 +199,7 @@ func TestNumbersOnATerminalAreShort(t *testing.T) {
 		0: "0", 1: "1", 2.71828: "2.718", 99.96: "99.96", 100: "100", 123.6: "124", 99999: "99999", 100000: "1.00e+05", -250: "-250", 0.001: "0.001",
 		0.00015: "1.50e-04", -0.5: "-0.5",
 	} {
-		require.Equal(t, want, short(v))
+		require.Equal(t, want, formatShort(v))
 	}
 	points := func(vs ...float64) (ps []Point) {
 		for i, v := range vs {
@@ -211,8 +211,8 @@ func TestNumbersOnATerminalAreShort(t *testing.T) {
 	require.Equal(t, "▁█", Sparkline(points(0, 2, 7, 9), 2))
 	require.Equal(t, "▁▁", Sparkline(points(4, 4), 9))
 	require.Empty(t, Sparkline(points(1), 0))
-	require.Equal(t, points(2, 3, 5, 7), smooth(points(2, 4, 6, 8), 2), "each with the one before it")
-	require.Equal(t, points(2, 4), smooth(points(2, 4), 1))
+	require.Equal(t, points(2, 3, 5, 7), runningMean(points(2, 4, 6, 8), 2), "each with the one before it")
+	require.Equal(t, points(2, 4), runningMean(points(2, 4), 1))
 	require.Empty(t, Chart("", [][]Point{points(1, 2)}, 11, 8), "too narrow")
 	require.Empty(t, Chart("", [][]Point{points(1, 2)}, 60, 1), "too low")
 	require.Equal(t, "   t\n2 ┤⠀⠀⠀⠀⠀⢀⣀⠤⠔⠊\n1 ┤⣀⡠⠤⠒⠊⠁⠀⠀⠀⠀\n   1        2", Chart("t", [][]Point{points(1, 2)}, 13, 2))

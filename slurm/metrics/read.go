@@ -1,6 +1,6 @@
-// Package metrics reads the numbers that a training run reports of itself:
-// Megatron's iteration lines and TensorBoard's event files. It starts
-// nothing, opens only regular files, and knows nothing of clusters.
+// Package metrics reads the numbers that a training run reports: Megatron's iteration lines and
+// TensorBoard's event files. It starts no process, opens only regular files, and knows nothing of
+// clusters.
 package metrics
 
 import (
@@ -11,22 +11,22 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/within"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
-// An Iteration is what a run reports of one optimizer step. Values that the
-// run does not report are nil.
+// An Iteration is a run's report of one optimizer step. A value that the run does not report is nil.
 type Iteration struct {
 	N            int        `json:"iteration"`
 	Time         *time.Time `json:"time"`
@@ -43,11 +43,11 @@ type Iteration struct {
 	Skipped      *int       `json:"skipped_iterations"`
 	NaN          *int       `json:"nan_iterations"`
 
-	// Other holds the values under names that have no field, such as "mtp_1 loss".
+	// Other holds values that have no field here, by their names in the log, such as "mtp_1 loss".
 	Other map[string]float64 `json:"other,omitempty"`
 }
 
-// Memory is what Megatron reports of one rank's GPU memory, in MB of 1024² bytes.
+// Memory is Megatron's report of one rank's GPU memory, in MB of 1024² bytes.
 type Memory struct {
 	Rank         int     `json:"rank"`
 	AllocatedMB  float64 `json:"allocated_mb"`
@@ -56,32 +56,31 @@ type Memory struct {
 	MaxReserveMB float64 `json:"max_reserved_mb"`
 }
 
-// A Run is one job's numbers, in the order of iterations; of an iteration
-// that was repeated after a restart the last report counts.
+// A Run holds the numbers of one job, in the order of iterations. Where a restart repeated an
+// iteration, its last report counts.
 type Run struct {
 	Name       string      `json:"name"`
 	Iterations []Iteration `json:"iterations"`
-	Of         int         `json:"train_iters"` // 0 where not known
+	Of         int         `json:"train_iters"` // 0 where unknown
 	WorldSize  int         `json:"world_size"`
 	SeqLength  int         `json:"seq_length"`
 	GPU        string      `json:"gpu,omitempty"`
 	Memory     []Memory    `json:"memory,omitempty"`
 	Validation []Point     `json:"validation,omitempty"`
 	Restarts   int         `json:"restarts"`
-	// Saved are the iterations after which a checkpoint was saved to its end.
+	// Saved are the iterations after which a checkpoint was saved completely.
 	Saved []int `json:"saved,omitempty"`
-	// Tracked is the address that a tracker of experiments gave for the run, the newest.
+	// Tracked is the run's address at an experiment tracker, the newest that the log names.
 	Tracked string `json:"tracked,omitempty"`
-	// OtherJobs are the files of a folder that belong to jobs older than the newest there;
-	// none of their numbers are in the run.
+	// OtherJobs are files of the folder that belong to older jobs. Their numbers are not in the run.
 	OtherJobs []string `json:"other_jobs,omitempty"`
-	// Timers are the newest reports of Megatron's timers by name, oldest first,
-	// and Slowest those of straggler detection.
+	// Timers holds the newest reports of Megatron's timers by name, oldest first, and Slowest the
+	// newest reports of straggler detection.
 	Timers  map[string][]Span `json:"timers,omitempty"`
 	Slowest []Slowest         `json:"slowest,omitempty"`
 
-	args map[string]string // that the run printed of itself
-	peak map[int]float64   // the greatest allocation of any rank so far, in MB, by iteration
+	args map[string]string // Megatron's arguments, as the run printed them
+	peak map[int]float64   // iteration → largest allocation of any rank, in MB
 }
 
 // A Point is one value at an iteration.
@@ -90,10 +89,10 @@ type Point struct {
 	V float64 `json:"value"`
 }
 
-// Read reads the run at path: a log, an event file, or a directory of both. Of a
-// directory that several jobs wrote into, Read takes the newest job's files, as
-// diagnose does. GPU names the kind of GPU for MFU, or is empty. Where in is not
-// nil, Read opens files only below its folders, even where a link replaces a log.
+// Read reads the run at path: a log, an event file, or a directory of both. Of a directory that several
+// jobs wrote into, Read takes the newest job's files, as diagnose does. gpu names the kind of GPU for
+// MFU, and may be empty. Where in is not nil, Read opens files only below its folders, even where a
+// link replaces a log.
 func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error) {
 	r := newReader(filepath.Base(path), gpu)
 	r.in = in
@@ -123,8 +122,8 @@ func Read(ctx context.Context, in *within.Folders, path, gpu string) (Run, error
 	return r.finish(), nil
 }
 
-// walk calls use with each file of a directory that may hold numbers, or with path
-// itself where that is a file. It skips what cannot be listed.
+// walk calls use with each file below a directory that may hold numbers, or with path itself if that is
+// a file. It skips what it cannot list.
 func walk(in *within.Folders, path string, use func(file string) error) error {
 	return in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -137,8 +136,8 @@ func walk(in *within.Folders, path string, use func(file string) error) error {
 	})
 }
 
-// jobPart is the part of a file's name that may carry a job's number. The name of an
-// event file itself carries a time and a process id instead, so only its folders count.
+// jobPart is the part of a file's name that may carry a job's id. An event file's own name carries a
+// time and a process id instead, so only its folders count.
 func jobPart(name string) string {
 	if isEvents(filepath.Base(name)) {
 		return filepath.Dir(name)
@@ -153,12 +152,12 @@ func ReadFrom(name string, in io.Reader, gpu string) (Run, error) {
 	return r.finish(), err
 }
 
-// packed are endings of what a diagnosis unpacks and this package does not: the text within
-// a .tar would be read as further lines of the run.
+// packed are suffixes of files that diagnose unpacks and this package does not read: the text within a
+// .tar would be taken for lines of the run.
 var packed = []string{".gz", ".zst", ".zip", ".tar", ".tgz"}
 
-// mayHold reports whether a file of a folder may hold numbers: an event file, or a log
-// that is not packed.
+// mayHold reports whether a file may hold numbers, by its name: an event file, or a log that is not
+// packed.
 func mayHold(name string) bool {
 	low := strings.ToLower(name)
 	return isEvents(name) || loglike.Name(name) && !slices.ContainsFunc(packed, func(end string) bool { return strings.HasSuffix(low, end) })
@@ -167,16 +166,16 @@ func mayHold(name string) bool {
 func isEvents(name string) bool { return strings.Contains(name, "tfevents") }
 
 type reader struct {
-	in     *within.Folders
-	run    Run
-	at     map[int]int // iteration → index
-	memory map[int]Memory
-	last   int
-	ends   int64 // how much of each file's end is read; 0: all of it
+	in        *within.Folders
+	run       Run
+	at        map[int]int // iteration → index
+	memory    map[int]Memory
+	last      int
+	tailBytes int64 // bytes to read at the end of each file; 0: read whole files
 
-	timing bool   // within a list of timers
-	timer  string // the one that is listed rank by rank
-	byRank map[int]float64
+	inTimers bool   // the line is within a list of timers
+	timer    string // the timer whose values are being listed rank by rank
+	byRank   map[int]float64
 }
 
 func newReader(name, gpu string) *reader {
@@ -195,13 +194,14 @@ func (r *reader) file(ctx context.Context, path string) error {
 	if !isText(f) {
 		return nil
 	}
-	if r.ends > 0 {
-		return r.endsOf(ctx, f)
+	if r.tailBytes > 0 {
+		return r.headAndTail(ctx, f)
 	}
 	return r.lines(ctx, f)
 }
 
-// isText reports whether a file may be a log: what is read as a whole may be large.
+// isText reports whether a file may be a log, by its contents. This avoids reading a large binary file
+// to its end.
 func isText(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {
@@ -225,7 +225,7 @@ var (
 )
 
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
-	r.last, r.timing = 0, false
+	r.last, r.inTimers = 0, false
 	b := bufio.NewReaderSize(in, 256<<10)
 	for ctx.Err() == nil {
 		line, err := b.ReadSlice('\n')
@@ -240,8 +240,8 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 			r.saved(string(line))
 		case bytes.Contains(line, trackedWord):
 			r.run.Tracked = cmp.Or(trackedAt(line), r.run.Tracked)
-		case r.timing, bytes.Contains(line, acrossWord), bytes.Contains(line, stragglerWord), bytes.Contains(line, judgedWord):
-			r.speed(string(line))
+		case r.inTimers, bytes.Contains(line, acrossWord), bytes.Contains(line, stragglerWord), bytes.Contains(line, judgedWord):
+			r.speedLine(string(line))
 		case bytes.Contains(line, argumentDots):
 			r.argument(string(line))
 		}
@@ -258,7 +258,7 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 	return ctx.Err()
 }
 
-// iteration reads one line of training_log (megatron/training/training.py).
+// iteration parses a line of training_log (megatron/training/training.py).
 func (r *reader) iteration(line string) {
 	before, after, ok := strings.Cut(line, "iteration ")
 	if !ok {
@@ -274,7 +274,7 @@ func (r *reader) iteration(line string) {
 	if total, err := strconv.Atoi(strings.TrimSpace(of)); err == nil {
 		r.run.Of = total
 	}
-	if at, ok := stamp(before); ok {
+	if at, ok := parseTimestamp(before); ok {
 		it.Time = &at
 	}
 	for _, f := range strings.Split(fields, "|") {
@@ -288,7 +288,7 @@ func (r *reader) iteration(line string) {
 	r.keep(it)
 }
 
-// set stores a value under the name that the run gives it.
+// set stores a value under its name in the log.
 func (it *Iteration) set(name string, v float64) {
 	whole := func() *int { n := int(v); return &n }
 	switch name {
@@ -321,7 +321,7 @@ func (it *Iteration) set(name string, v float64) {
 	}
 }
 
-// keep adds an iteration; the last report of one counts.
+// keep adds an iteration, in place of an earlier report of the same one.
 func (r *reader) keep(it Iteration) {
 	if it.N < r.last {
 		r.run.Restarts++
@@ -335,8 +335,8 @@ func (r *reader) keep(it Iteration) {
 	r.run.Iterations = append(r.run.Iterations, it)
 }
 
-// stamp reads "[2026-11-20 07:58:11.116419]".
-func stamp(head string) (time.Time, bool) {
+// parseTimestamp parses the time in brackets before an iteration: "[2026-11-20 07:58:11.116419]".
+func parseTimestamp(head string) (time.Time, bool) {
 	i := strings.LastIndexByte(head, '[')
 	if i < 0 {
 		return time.Time{}, false
@@ -349,7 +349,7 @@ func stamp(head string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// memoryLine reads report_memory (megatron/training/utils).
+// memoryLine parses a line of report_memory (megatron/training/utils).
 func (r *reader) memoryLine(line string) {
 	m := Memory{Rank: -1}
 	if _, after, ok := strings.Cut(line, "[Rank "); ok {
@@ -386,7 +386,7 @@ func (r *reader) memoryLine(line string) {
 	}
 }
 
-// validation reads "validation loss at iteration 1000 | lm loss value: 2.5E+00 | …".
+// validation parses "validation loss at iteration 1000 | lm loss value: 2.5E+00 | …".
 func (r *reader) validation(line string) {
 	_, rest, _ := strings.Cut(line, "validation loss at iteration ")
 	n, _, _ := strings.Cut(rest, " ")
@@ -404,8 +404,8 @@ func (r *reader) validation(line string) {
 	}
 }
 
-// saved reads "successfully saved checkpoint from iteration      50 to /ckpt [ t 1/2,
-// p 1/1 ]" (megatron/training/checkpointing.py).
+// saved parses "successfully saved checkpoint from iteration 50 to /ckpt [ t 1/2, p 1/1 ]"
+// (megatron/training/checkpointing.py).
 func (r *reader) saved(line string) {
 	_, rest, _ := strings.Cut(line, string(savedWord))
 	word, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
@@ -414,7 +414,7 @@ func (r *reader) saved(line string) {
 	}
 }
 
-// argument reads what the run prints of its own arguments.
+// argument parses a line of the argument list that the run prints: " world_size ..... 64".
 func (r *reader) argument(line string) {
 	name, rest, _ := strings.Cut(line, " ....")
 	said := strings.TrimSpace(strings.TrimLeft(rest, "."))
@@ -440,16 +440,14 @@ func (r *reader) argument(line string) {
 	}
 }
 
-// finish orders the iterations and works out what follows from others.
+// finish orders the iterations and computes the values that follow from others.
 func (r *reader) finish() Run {
-	r.endRanks()
+	r.finishRankTimer()
 	run := r.run
-	sort.SliceStable(run.Iterations, func(a, b int) bool { return run.Iterations[a].N < run.Iterations[b].N })
-	for _, m := range r.memory {
-		run.Memory = append(run.Memory, m)
-	}
-	sort.Slice(run.Memory, func(a, b int) bool { return run.Memory[a].Rank < run.Memory[b].Rank })
-	peak := peakTFLOPs(run.GPU)
+	slices.SortStableFunc(run.Iterations, func(a, b Iteration) int { return cmp.Compare(a.N, b.N) })
+	run.Memory = slices.SortedFunc(maps.Values(r.memory), func(a, b Memory) int { return cmp.Compare(a.Rank, b.Rank) })
+	kind, _ := megatron.LookupGPU(run.GPU)
+	peak := kind.TFLOPS // dense BF16, or FP16 before Ampere; 0 for an unknown GPU
 	for i := range run.Iterations {
 		it := &run.Iterations[i]
 		if it.GlobalBatch != nil && it.ElapsedMS != nil && *it.ElapsedMS > 0 && run.SeqLength > 0 && run.WorldSize > 0 {

@@ -12,17 +12,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
-// Bounds on what is read of logs that are looked at again and again.
+// Bounds on each reading of logs that are read again and again while the job runs.
 const (
-	recentHead = 256 << 10 // where the arguments and the first iterations are
-	recentAll  = 64 << 20  // the ends of all files together
-	recentMost = 2 << 20   // of one file
+	recentHead = 256 << 10 // this part of a file holds the arguments and the first iterations
+	recentAll  = 64 << 20  // of the ends of all files together
+	recentMost = 2 << 20   // of the end of one file
 	recentMin  = 64 << 10
 )
 
-// Recent reads the beginning and the newest part of a running job's logs, of
-// all its files together, in bounded time however long they are. They are
-// opened by way of in; nil: by name.
+// Recent reads the beginning and the end of each of a running job's logs. Its cost is bounded, however
+// long the logs are. Where in is not nil, Recent opens files only below its folders.
 func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string) (Run, error) {
 	r := newReader("", gpu)
 	r.in = in
@@ -38,7 +37,7 @@ func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string)
 			return r.run, lang.Text{EN: "metrics %q: %s", ZH: "指标 %q：%s"}.Err(p, err)
 		}
 	}
-	r.ends = min(max(recentAll/int64(max(1, len(files))), recentMin), recentMost)
+	r.tailBytes = min(max(recentAll/int64(max(1, len(files))), recentMin), recentMost)
 	for _, p := range files {
 		if err := r.file(ctx, p); err != nil && ctx.Err() != nil {
 			return r.run, ctx.Err()
@@ -47,25 +46,25 @@ func Recent(ctx context.Context, in *within.Folders, paths []string, gpu string)
 	return r.finish(), nil
 }
 
-// endsOf reads the two ends of a log, each in whole lines.
-func (r *reader) endsOf(ctx context.Context, f *os.File) error {
+// headAndTail reads the beginning and the end of a log, both in whole lines.
+func (r *reader) headAndTail(ctx context.Context, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if info.Size() <= recentHead+r.ends {
+	if info.Size() <= recentHead+r.tailBytes {
 		return r.lines(ctx, f)
 	}
 	head := io.NewSectionReader(f, 0, recentHead)
 	if err := r.lines(ctx, head); err != nil {
 		return err
 	}
-	tail := make([]byte, r.ends)
-	n, err := f.ReadAt(tail, info.Size()-r.ends)
-	if err != nil && !errors.Is(err, io.EOF) { // a log that was cut off meanwhile is read as far as it goes
+	tail := make([]byte, r.tailBytes)
+	n, err := f.ReadAt(tail, info.Size()-r.tailBytes)
+	if err != nil && !errors.Is(err, io.EOF) { // a log that became shorter meanwhile is read as far as it goes
 		return err
 	}
 	tail = tail[:n]
-	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be cut
+	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be incomplete
 	return r.lines(ctx, bytes.NewReader(tail))
 }

@@ -76,7 +76,7 @@ func TestRunsAreDrawnAsTheyAre(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// A run is called slow where it is by enough and for long enough; one report or one
+// A run is called slow where it is by minIterations and for long enough; one report or one
 // iteration less, and nothing is said.
 func TestWhatIsSlowIsSlowForLong(t *testing.T) {
 	mfu := func(v float64, n int) (r Run) {
@@ -165,7 +165,7 @@ func TestWhatToChangeOfASlowRun(t *testing.T) {
 
 // A long line is thinned and has its running mean; a short one is drawn as it is.
 func TestLongLinesAreThinned(t *testing.T) {
-	for n, want := range map[int][2]int{1: {1, 0}, noisy - 1: {noisy - 1, 0}, noisy: {noisy, noisy}, maxDrawn - 1: {maxDrawn - 1, maxDrawn - 1}, maxDrawn: {maxDrawn / 2, maxDrawn / 2}, 3*maxDrawn + 2: {3001, 3001}} {
+	for n, want := range map[int][2]int{1: {1, 0}, smoothFrom - 1: {smoothFrom - 1, 0}, smoothFrom: {smoothFrom, smoothFrom}, maxDrawn - 1: {maxDrawn - 1, maxDrawn - 1}, maxDrawn: {maxDrawn / 2, maxDrawn / 2}, 3*maxDrawn + 2: {3001, 3001}} {
 		p, ok := panel([]Run{losses(repeated(2, n)...)}, Loss)
 		require.True(t, ok)
 		require.Equal(t, want, [2]int{len(p.Lines[0].Points), len(p.Lines[0].Behind)}, n)
@@ -177,7 +177,7 @@ func TestLongLinesAreThinned(t *testing.T) {
 	require.InDelta(t, 4.32, p.High, 1e-9)
 	_, ok = panel([]Run{losses(2)}, GradNorm)
 	require.False(t, ok)
-	require.Equal(t, []Point{{1, 2}, {2, 3}, {3, 5}, {4, 7}}, smooth(line(1, 2, 4, 6, 8), 2))
+	require.Equal(t, []Point{{1, 2}, {2, 3}, {3, 5}, {4, 7}}, runningMean(line(1, 2, 4, 6, 8), 2))
 }
 
 // A line that only looks like an iteration's is none.
@@ -194,7 +194,7 @@ func TestOfEquallySlowRanksOneIsNamed(t *testing.T) {
 	for range 20 {
 		r := newReader("run", "")
 		r.timer, r.byRank = "forward-compute", map[int]float64{0: 1, 1: 1, 2: 2, 5: 4, 7: 4}
-		r.endRanks()
+		r.finishRankTimer()
 		require.Equal(t, []Slowest{{Rank: 7, Share: 0.5}}, r.run.Slowest)
 	}
 }

@@ -9,21 +9,19 @@ import (
 	"strings"
 )
 
-// A Span is the least and the largest value that ranks reported of one timer,
-// in milliseconds.
+// A Span is the smallest and the largest value of one timer over all ranks, in milliseconds.
 type Span struct{ Min, Max float64 }
 
-// A Slowest is one report of who is slow: the rank, and how its speed compares
-// with that of the fastest, 1 where they are equal.
+// A Slowest is one report of the slowest rank. Share is its speed divided by the fastest rank's.
 type Slowest struct {
-	Iteration int     `json:"iteration"` // the last one logged before it
+	Iteration int     `json:"iteration"` // the last iteration logged before the report
 	Rank      int     `json:"rank"`
 	Share     float64 `json:"share"`
-	// Judged says that the program itself called the rank a straggler.
+	// Judged says that the training program itself called the rank a straggler.
 	Judged bool `json:"judged,omitempty"`
 }
 
-// keptReports bounds what is kept of the newest timers and straggler reports.
+// keptReports bounds how many of the newest timers and straggler reports are kept.
 const keptReports = 16
 
 var (
@@ -38,18 +36,17 @@ var (
 	// detector writes (megatron/core/utils.py StragglerDetector.report).
 	leastTFLOPs = regexp.MustCompile(`MnEtpt/Rnk: ([\d.]+)TF/(\d+)`)
 	mostTFLOPs  = regexp.MustCompile(`MxEtpt/Rnk: ([\d.]+)TF/(\d+)`)
-	// What nvidia-resiliency-ext's detector says.
+	// nvidia-resiliency-ext's straggler detector writes these words.
 	judgedRanks = regexp.MustCompile(`(?i)straggler.*affected ranks: [^\d]*(\d+)`)
 )
 
-// speed reads a line of Megatron's timers or of a straggler detector. It
-// reports whether the line is one.
-func (r *reader) speed(line string) bool {
+// speedLine parses a line of Megatron's timers or of a straggler detector.
+func (r *reader) speedLine(line string) {
 	switch {
 	case strings.Contains(line, "Etpt/Rnk: "):
 		least, most := leastTFLOPs.FindStringSubmatch(line), mostTFLOPs.FindStringSubmatch(line)
 		if least == nil || most == nil {
-			return true
+			return
 		}
 		a, _ := strconv.ParseFloat(least[1], 64)
 		b, _ := strconv.ParseFloat(most[1], 64)
@@ -57,44 +54,43 @@ func (r *reader) speed(line string) bool {
 		if b > 0 {
 			r.slowest(Slowest{Iteration: r.last, Rank: rank, Share: a / b})
 		}
-		return true
 	case strings.Contains(line, "traggler") || strings.Contains(line, "STRAGGLER"):
 		if m := judgedRanks.FindStringSubmatch(line); m != nil {
 			rank, _ := strconv.Atoi(m[1])
 			r.slowest(Slowest{Iteration: r.last, Rank: rank, Judged: true})
 		}
-		return false
 	case strings.Contains(line, "across ranks (ms):"):
-		r.timing = true
+		r.inTimers = true
 		r.timer = ""
-		return true
-	case !r.timing:
-		return false
+	case r.inTimers:
+		r.timerLine(line)
 	}
+}
+
+// timerLine parses a line of a list of timers, or ends the list.
+func (r *reader) timerLine(line string) {
 	if m := timerSpan.FindStringSubmatch(line); m != nil {
 		a, _ := strconv.ParseFloat(m[2], 64)
 		b, _ := strconv.ParseFloat(m[3], 64)
 		r.span(m[1], Span{a, b})
-		return true
+		return
 	}
 	if m := timerMax.FindStringSubmatch(line); m != nil {
 		b, _ := strconv.ParseFloat(m[2], 64)
 		r.span(m[1], Span{b, b})
-		return true
+		return
 	}
 	if m := timerRank.FindStringSubmatch(line); m != nil && r.timer != "" {
 		rank, _ := strconv.Atoi(m[1])
 		v, _ := strconv.ParseFloat(m[2], 64)
 		r.byRank[rank] = v
-		return true
+		return
 	}
-	r.endRanks()
-	if m := timerName.FindStringSubmatch(line); m != nil {
+	r.finishRankTimer()
+	m := timerName.FindStringSubmatch(line)
+	if r.inTimers = m != nil; r.inTimers {
 		r.timer = m[1]
-		return true
 	}
-	r.timing = false
-	return false
 }
 
 func (r *reader) span(name string, s Span) {
@@ -110,9 +106,9 @@ func (r *reader) slowest(s Slowest) {
 	r.run.Slowest = r.run.Slowest[max(0, len(r.run.Slowest)-keptReports):]
 }
 
-// endRanks sums up the timer that was listed rank by rank: in the compute
-// timers, the rank that takes longest beside the middle one is slow.
-func (r *reader) endRanks() {
+// finishRankTimer summarises the timer whose values were listed rank by rank. For the forward-compute
+// timer it also records the slowest rank, compared with the median one.
+func (r *reader) finishRankTimer() {
 	name, values := r.timer, r.byRank
 	r.timer, r.byRank = "", map[int]float64{}
 	if len(values) == 0 {
@@ -127,8 +123,7 @@ func (r *reader) endRanks() {
 	}
 }
 
-// timer is the middle of the newest largest values of a timer, in ms; 0 where
-// it is not logged.
+// timer returns the median, in ms, of a timer's newest maxima; 0 where the run does not log the timer.
 func (r Run) timer(name string) float64 {
 	var vs []float64
 	for _, s := range r.Timers[name] {

@@ -5,21 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"time"
-
-	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// peakTFLOPs returns the dense BF16 peak of a kind of GPU (FP16 before
-// Ampere), or 0 for one that is not known.
-func peakTFLOPs(gpu string) float64 {
-	g, _ := megatron.LookupGPU(gpu)
-	return g.TFLOPS
-}
-
-// A Summary is a run in a few numbers. Means are over the iterations after
-// the first tenth (at most 20), which are slower.
+// A Summary is a run in a few numbers. Means leave out the first tenth of the iterations, at most 20,
+// which are slower.
 type Summary struct {
 	Name         string   `json:"name"`
 	Iterations   int      `json:"iterations"`
@@ -30,7 +20,7 @@ type Summary struct {
 	GradNorm     *float64 `json:"grad_norm"`
 	LearningRate *float64 `json:"learning_rate"`
 	IterationMS  *float64 `json:"iteration_ms"`     // median
-	IterationP99 *float64 `json:"iteration_ms_p99"` // the slow ones
+	IterationP99 *float64 `json:"iteration_ms_p99"` // 99th percentile
 	TFLOPs       *float64 `json:"tflops_per_gpu"`
 	TokensPerGPU *float64 `json:"tokens_per_s_per_gpu"`
 	MFU          *float64 `json:"mfu"`
@@ -40,20 +30,20 @@ type Summary struct {
 	Skipped      int      `json:"skipped_iterations"`
 	NaN          int      `json:"nan_iterations"`
 	Restarts     int      `json:"restarts"`
-	Tracked      string   `json:"tracked,omitempty"`    // by W&B or MLflow, at this address
+	Tracked      string   `json:"tracked,omitempty"`    // the run's address at W&B or MLflow
 	OtherJobs    []string `json:"other_jobs,omitempty"` // files of older jobs in the run's folder, not read
 }
 
-// MarshalJSON writes null for a number that is not finite, which JSON has no word for.
+// MarshalJSON writes null for a number that is not finite, as JSON cannot represent it.
 func (s Summary) MarshalJSON() ([]byte, error) {
-	type plain Summary
+	type noMethods Summary
 	for _, v := range []**float64{&s.Loss, &s.GradNorm, &s.LearningRate, &s.Validation} {
 		*v = Finite(*v)
 	}
-	return json.Marshal(plain(s))
+	return json.Marshal(noMethods(s))
 }
 
-// Finite is v, or nil where it is not finite.
+// Finite returns v, or nil where it is not finite.
 func Finite(v *float64) *float64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil
@@ -61,7 +51,7 @@ func Finite(v *float64) *float64 {
 	return v
 }
 
-// Summary sums the run up.
+// Summary summarises the run.
 func (r Run) Summary() Summary {
 	s := Summary{Name: r.Name, Iterations: len(r.Iterations), Of: r.Of, Restarts: r.Restarts, Tracked: r.Tracked, OtherJobs: r.OtherJobs}
 	if len(r.Iterations) == 0 {
@@ -100,8 +90,8 @@ func (r Run) Summary() Summary {
 	return s
 }
 
-// ETA is how long the remaining iterations take at the run's own pace, which
-// includes evaluation and checkpoints where lines carry times.
+// ETA returns how long the remaining iterations take at the run's own pace. Where lines carry times,
+// the pace includes evaluation and checkpoints.
 func (r Run) ETA() (time.Duration, bool) {
 	n := len(r.Iterations)
 	if n == 0 || r.Of <= 0 {
@@ -122,20 +112,20 @@ func (r Run) ETA() (time.Duration, bool) {
 	return 0, false
 }
 
-// Suffices reports whether the run will end within what is left of its time
-// limit, and by how much; ok is false where that cannot be told.
+// Suffices returns how much of its time limit the run will leave unused, given how much is left now:
+// negative where the limit is too short. ok is false where that cannot be told.
 func (r Run) Suffices(left time.Duration) (spare time.Duration, ok bool) {
 	eta, ok := r.ETA()
 	return left - eta, ok
 }
 
-// A Series names one of an iteration's values.
+// A Series selects one of an iteration's values.
 type Series struct {
-	Name string // a short name, as in commands and files
+	Name string // as in commands and files
 	of   func(Iteration) *float64
 }
 
-// The series that runs can report.
+// The series that a run can report.
 var (
 	Loss         = Series{"loss", func(i Iteration) *float64 { return i.Loss }}
 	GradNorm     = Series{"grad_norm", func(i Iteration) *float64 { return i.GradNorm }}
@@ -150,9 +140,8 @@ var (
 // AllSeries lists the series in the order in which they are shown.
 var AllSeries = []Series{Loss, GradNorm, LearningRate, Elapsed, Tokens, Throughput, Utilization, LossScale}
 
-// PeakMemory is the greatest GPU memory that any rank had allocated by an iteration,
-// in GiB, where the run reports that (--log-memory-interval, or TensorBoard's
-// mem-max-allocated-bytes).
+// PeakMemory returns, for each iteration, the largest GPU memory that any rank had allocated, in GiB.
+// It needs --log-memory-interval, or TensorBoard's mem-max-allocated-bytes.
 func (r Run) PeakMemory() (ps []Point) {
 	at := map[int]float64{}
 	for n, mb := range r.peak {
@@ -169,7 +158,7 @@ func (r Run) PeakMemory() (ps []Point) {
 	return ps
 }
 
-// Points returns a series of the run; values that are not finite are left out.
+// Points returns a series of the run without the values that are not finite.
 func (r Run) Points(s Series) (ps []Point) {
 	for _, it := range r.Iterations {
 		if v := Finite(s.of(it)); v != nil {
@@ -179,12 +168,7 @@ func (r Run) Points(s Series) (ps []Point) {
 	return ps
 }
 
-func values(its []Iteration, s Series) (vs []float64) {
-	for _, p := range (Run{Iterations: its}).Points(s) {
-		vs = append(vs, p.V)
-	}
-	return vs
-}
+func values(its []Iteration, s Series) []float64 { return pointValues(Run{Iterations: its}.Points(s)) }
 
 func mean(vs []float64) *float64 {
 	if len(vs) == 0 {
@@ -198,13 +182,12 @@ func mean(vs []float64) *float64 {
 	return &sum
 }
 
-// quantile returns the q-quantile of vs, or nil where there is none.
+// quantile returns the q-quantile of vs, or nil where vs is empty.
 func quantile(vs []float64, q float64) *float64 {
 	if len(vs) == 0 {
 		return nil
 	}
-	sorted := append([]float64(nil), vs...)
-	sort.Float64s(sorted)
+	sorted := slices.Sorted(slices.Values(vs))
 	v := sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 	return &v
 }

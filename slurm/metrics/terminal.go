@@ -9,9 +9,9 @@ import (
 
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-// Sparkline draws a series in one line of at most width characters.
+// Sparkline draws a series as one line of at most width characters.
 func Sparkline(ps []Point, width int) string {
-	cells := shrink(ps, width)
+	cells := downsample(ps, width)
 	if len(cells) == 0 {
 		return ""
 	}
@@ -27,8 +27,8 @@ func Sparkline(ps []Point, width int) string {
 	return b.String()
 }
 
-// shrink averages a series into at most n cells.
-func shrink(ps []Point, n int) (cells []float64) {
+// downsample averages a series into at most n cells.
+func downsample(ps []Point, n int) (cells []float64) {
 	if len(ps) == 0 || n <= 0 {
 		return nil
 	}
@@ -52,9 +52,9 @@ func span(vs []float64) (low, high float64) {
 	return low, high
 }
 
-// Chart draws series of one or more runs into a block of width by height
-// characters of braille dots, two by four to a character, with both axes'
-// ends labelled. It returns the empty string where there is nothing to draw.
+// Chart draws a series of one or more runs in braille dots, two by four to a character, as a block of
+// width by height characters. It labels the ends of both axes. Where there is nothing to draw it
+// returns the empty string.
 func Chart(title string, runs [][]Point, width, height int) string {
 	first, last := math.MaxInt, math.MinInt
 	low, high := math.Inf(1), math.Inf(-1)
@@ -67,7 +67,7 @@ func Chart(title string, runs [][]Point, width, height int) string {
 	if last < first || width < 12 || height < 2 {
 		return ""
 	}
-	labels := []string{short(high), short(low)}
+	labels := []string{formatShort(high), formatShort(low)}
 	margin := max(len(labels[0]), len(labels[1]))
 	cols := width - margin - 2
 	if cols < 4 {
@@ -99,10 +99,10 @@ func Chart(title string, runs [][]Point, width, height int) string {
 	return b.String()
 }
 
-// dots are the bits of a braille character's dots by column and row.
+// dots are the bits of a braille character, by column and row.
 var dots = [2][4]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// drawLine joins a series' points with lines of dots.
+// drawLine draws a series' points into grid and connects them.
 func drawLine(grid [][]rune, ps []Point, first, last int, low, high float64) {
 	w, h := 2*len(grid[0]), 4*len(grid)
 	at := func(p Point) (x, y int) {
@@ -130,8 +130,8 @@ func drawLine(grid [][]rune, ps []Point, first, last int, low, high float64) {
 	}
 }
 
-// short writes a number in at most eight characters.
-func short(v float64) string {
+// formatShort formats a number in at most eight characters.
+func formatShort(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0"

@@ -2,19 +2,20 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Weights & Biases writes "wandb: 🚀 View run at URL" when a run begins and "View run
-// NAME at: URL" when it ends; MLflow has the second form. The address is text from a
-// log: only what cannot be anything else is taken for one.
+// Weights & Biases writes "wandb: 🚀 View run at URL" when a run begins and "View run NAME at: URL" when
+// it ends; MLflow writes the second form. The address comes from a log, so the expression accepts only
+// what is clearly the address of a run.
 var (
 	trackedWord = []byte("View run ")
 	trackedForm = lazy.New(`View run (?:.* )?at:? +(https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/[A-Za-z0-9._~%/#-]{0,300}\bruns/[A-Za-z0-9._~%-]{1,128})(?:\s|$)`)
 )
 
-// trackedAt is the run's address in a line; empty where it has none.
+// trackedAt returns the run's address in a line, or the empty string.
 func trackedAt(line []byte) string {
 	m := trackedForm.FindStringSubmatch(string(line))
 	if m == nil {
@@ -23,15 +24,13 @@ func trackedAt(line []byte) string {
 	return m[1]
 }
 
-// TrackedIn is the address that a tracker of experiments gave for a run, by a part of
-// its log: the newest; empty where there is none.
+// TrackedIn returns the newest address that an experiment tracker wrote into a part of a log, or the
+// empty string.
 func TrackedIn(text []byte) string {
 	found := ""
 	for line := range bytes.Lines(text) {
 		if bytes.Contains(line, trackedWord) {
-			if at := trackedAt(line); at != "" {
-				found = at
-			}
+			found = cmp.Or(trackedAt(line), found)
 		}
 	}
 	return found

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
-// View shows one or more runs: the summary of each, and the loss as a chart.
+// View shows the summaries of one or more runs and a chart of their loss.
 func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	word := func(en, zh string) string {
 		if l == lang.ZH {
