@@ -1,6 +1,5 @@
-// Package flightrecorder reads the dumps of PyTorch's NCCL flight recorder, and finds
-// the collective that some ranks wait in and the ranks that never entered it. Nothing
-// in a dump is executed.
+// Package flightrecorder reads dumps of PyTorch's NCCL flight recorder. It finds the collective in
+// which some ranks wait, and the ranks that never entered it. Reading a dump executes nothing in it.
 package flightrecorder
 
 import (
@@ -18,18 +17,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
-// DumpName matches the names of flight recorder dumps
-// (TORCH_NCCL_DEBUG_INFO_TEMP_FILE and its rank; comm_lib since PyTorch 2.5).
-// The scripts that this program renders name them flight-recorder-RANK.
+// DumpName matches the file names of flight recorder dumps: TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by
+// the rank (comm_lib since PyTorch 2.5). Rendered scripts name dumps flight-recorder-RANK.
 var DumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|` +
 	`flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)
 
-// RankAtEnd is the rank that ends the name of every dump. What stands before it
-// is the user's choice (TORCH_NCCL_DEBUG_INFO_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE).
+// RankAtEnd matches the rank at the end of a dump's name. The user may choose the rest of the name
+// (TORCH_NCCL_DEBUG_INFO_TEMP_FILE, TORCH_FR_DUMP_TEMP_FILE).
 var RankAtEnd = lazy.New(`(\d{1,6})(?:\.(?:pkl|pickle|json))?$`)
 
-// IsDump reports whether a file of any name holds a flight recorder dump, by its
-// first bytes: a pickle or JSON that names the recorder's own keys.
+// IsDump reports whether a file whose name ends with a rank holds a flight recorder dump, judging by
+// its first bytes: a pickle or JSON that has the recorder's own keys.
 func IsDump(name string, head []byte) bool {
 	if !RankAtEnd.MatchString(name) || len(head) == 0 || head[0] != 0x80 && head[0] != '{' {
 		return false
@@ -42,8 +40,8 @@ func IsDump(name string, head []byte) bool {
 	return false
 }
 
-// decodeDump reads a dump in either of its formats: pickle, or the JSON that
-// PyTorch writes since 2.5 where it is asked to.
+// decodeDump decodes a dump in either of its formats: pickle, or the JSON that PyTorch can write since
+// 2.5.
 func decodeDump(b []byte) (any, error) {
 	if len(b) == 0 || b[0] != '{' {
 		return dumpReader.Read(bytes.NewReader(b))
@@ -54,22 +52,22 @@ func decodeDump(b []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
-	return likePickle(v), nil
+	return toPickleTypes(v), nil
 }
 
-// likePickle gives a JSON value the types that a pickle's has.
-func likePickle(v any) any {
+// toPickleTypes converts a JSON value to the types that a decoded pickle has.
+func toPickleTypes(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		d := &pickle.Dict{}
 		for k, e := range x {
-			d.Keys, d.Values = append(d.Keys, k), append(d.Values, likePickle(e))
+			d.Keys, d.Values = append(d.Keys, k), append(d.Values, toPickleTypes(e))
 		}
 		return d
 	case []any:
 		items := make([]any, len(x))
 		for i, e := range x {
-			items[i] = likePickle(e)
+			items[i] = toPickleTypes(e)
 		}
 		return &pickle.List{Items: items}
 	case json.Number:
@@ -82,7 +80,7 @@ func likePickle(v any) any {
 	return v
 }
 
-// keyText is a group's id or name as text: containers make none.
+// keyText returns a group's id or name as text, and "?" for a container.
 func keyText(v any) string {
 	switch v.(type) {
 	case string, int64, bool, float64, nil:
@@ -91,28 +89,28 @@ func keyText(v any) string {
 	return "?"
 }
 
-// dumpReader bounds what a dump may build.
+// dumpReader limits the objects that a dump may create.
 var dumpReader = pickle.Reader{Items: 4 << 20, String: 1 << 20, Plain: true}
 
-// maxDump bounds one flight recorder dump.
+// maxDump bounds the bytes of one dump that are read.
 const maxDump = 64 << 20
 
-// A Recording is what one rank's flight recorder holds of its collectives
+// A Recording is one rank's flight recorder dump: how far the rank got in each process group
 // (torch/csrc/distributed/c10d/FlightRecorder.cpp).
 type Recording struct {
 	Rank   int                    `json:"rank"`
 	Groups map[string]*groupState `json:"groups"`
 }
 
-// A groupState is how far a rank came in one process group.
+// A groupState says how far a rank got in one process group.
 type groupState struct {
-	Enqueued int64  `json:"enqueued"` // the last collective that the rank entered
-	Waiting  int64  `json:"waiting"`  // the first that did not complete; 0 where all did
+	Enqueued int64  `json:"enqueued"` // sequence number of the last collective that the rank entered
+	Waiting  int64  `json:"waiting"`  // sequence number of the first collective that did not complete; 0 where all did
 	Op       string `json:"op"`
 	Members  []int  `json:"members"`
 }
 
-// Read reads a dump; nothing in it is executed.
+// Read reads a dump. The rank comes from the end of name. Reading executes nothing in the dump.
 func Read(name string, in io.Reader) (*Recording, error) {
 	m := RankAtEnd.FindStringSubmatch(name)
 	if m == nil {
@@ -139,14 +137,14 @@ func Read(name string, in io.Reader) (*Recording, error) {
 	if config, ok := top.Get("pg_config").(*pickle.Dict); ok {
 		for i, c := range config.Values {
 			if d, ok := c.(*pickle.Dict); ok {
-				members[keyText(config.Keys[i])] = rankList(d.Get("ranks"))
+				members[keyText(config.Keys[i])] = parseRanks(d.Get("ranks"))
 			}
 		}
 	}
 	if entries, ok := top.Get("entries").(*pickle.List); ok {
 		for _, e := range entries.Items {
 			if d, ok := e.(*pickle.Dict); ok {
-				r.entry(d)
+				r.addEntry(d)
 			}
 		}
 	}
@@ -166,13 +164,13 @@ func Read(name string, in io.Reader) (*Recording, error) {
 	return r, nil
 }
 
-// entry adds one collective to its group.
-func (r *Recording) entry(d *pickle.Dict) {
+// addEntry records one collective in the state of its group.
+func (r *Recording) addEntry(d *pickle.Dict) {
 	if p2p, _ := d.Get("is_p2p").(bool); p2p {
 		return
 	}
 	id := keyText(d.Get("pg_id"))
-	if named, ok := d.Get("process_group").(*pickle.List); ok && len(named.Items) > 0 { // its name and description
+	if named, ok := d.Get("process_group").(*pickle.List); ok && len(named.Items) > 0 { // a list of name and description
 		id = keyText(named.Items[0])
 	}
 	seq, ok := d.Get("collective_seq_id").(int64)
@@ -196,8 +194,8 @@ func (r *Recording) entry(d *pickle.Dict) {
 	}
 }
 
-// rankList reads "[0, 1, 2]" or a list.
-func rankList(v any) (ranks []int) {
+// parseRanks parses "[0, 1, 2]" or a list of numbers.
+func parseRanks(v any) (ranks []int) {
 	switch l := v.(type) {
 	case string:
 		for _, w := range strings.FieldsFunc(l, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -214,19 +212,19 @@ func rankList(v any) (ranks []int) {
 	return ranks
 }
 
-// A Missed collective is one that some ranks wait in and one never entered.
+// A Missed is a collective in which some ranks wait and which at least one rank never entered.
 type Missed struct {
-	Rank    int   // the first of ranks
-	Ranks   []int // that never entered it
+	Rank    int   // the first of Ranks
+	Ranks   []int // the ranks that never entered the collective
 	Group   string
 	Seq     int64
 	Op      string
-	Waiting int // ranks that wait in it
+	Waiting int // how many ranks wait in it
 }
 
-// WhoMissed finds, over all recordings, the rank that most others wait for:
-// it did not enter the earliest collective that did not complete. A rank
-// without a recording counts only where its group names it.
+// WhoMissed finds, over all recordings, the rank for which most others wait: it did not enter the
+// earliest incomplete collective of its group. A rank without a recording counts only if a group lists
+// it as a member.
 func WhoMissed(all []*Recording) (Missed, bool) {
 	byRank := map[int]*Recording{}
 	groups := map[string]bool{}

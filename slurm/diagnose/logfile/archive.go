@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 )
 
 func (s *Source) addZip(path string) error {
 	f, err := s.in.Open(path)
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	defer f.Close()
 	var z *zip.Reader
@@ -25,7 +24,7 @@ func (s *Source) addZip(path string) error {
 		z, err = zip.NewReader(f, info.Size())
 	}
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	left := int64(maxArchive)
 	for _, m := range z.File {
@@ -43,22 +42,22 @@ func (s *Source) addZip(path string) error {
 			r.Close()
 			continue
 		}
-		left -= s.addMember(m.Name, m.Modified, &limited{r, unpackedLimit(int64(m.CompressedSize64))}, int64(m.UncompressedSize64))
+		left -= s.addMember(m.Name, m.Modified, &limitedReader{r, unpackedLimit(int64(m.CompressedSize64))}, int64(m.UncompressedSize64))
 		r.Close()
 	}
 	return nil
 }
 
-func (s *Source) addTar(r io.Reader) error {
+func (s *Source) addTar(r io.Reader) {
 	left := int64(maxArchive)
 	for t := tar.NewReader(r); left > 0; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return
 		}
 		if err != nil {
 			s.skip("archive", err)
-			break
+			return
 		}
 		if h.Typeflag == tar.TypeReg && flightrecorder.DumpName.MatchString(filepath.Base(h.Name)) {
 			s.addRecording(h.Name, t)
@@ -66,10 +65,9 @@ func (s *Source) addTar(r io.Reader) error {
 			left -= s.addMember(h.Name, h.ModTime, t, h.Size)
 		}
 	}
-	return nil
 }
 
-// addRecording reads a flight recorder dump that an archive holds.
+// addRecording reads a flight recorder dump from an archive.
 func (s *Source) addRecording(name string, r io.Reader) {
 	if len(s.recorded) >= maxFiles {
 		return
@@ -82,8 +80,8 @@ func (s *Source) addRecording(name string, r io.Reader) {
 	s.recorded = append(s.recorded, one)
 }
 
-// addMember keeps one member of an archive, which is size bytes, under its cleaned
-// name; a name is only shown, never opened. It returns how many bytes are kept.
+// addMember adds an archive's member of size bytes, and returns how many bytes of it the source keeps.
+// The member's cleaned name is only shown; nothing opens it.
 func (s *Source) addMember(name string, mtime time.Time, r io.Reader, size int64) int64 {
 	u, done, err := unpack(name, r, size)
 	if err != nil {
@@ -94,10 +92,10 @@ func (s *Source) addMember(name string, mtime time.Time, r io.Reader, size int64
 	return s.addStream(strings.TrimPrefix(filepath.ToSlash(filepath.Clean("/"+name)), "/"), mtime, u)
 }
 
-// addStream keeps the ends of one log, and returns how many bytes that are. What
-// could be read of a damaged one is kept, and that it is damaged is noted.
+// addStream keeps both ends of one log, and returns how many bytes that is. Of a damaged log it keeps
+// what it could read, and notes the damage.
 func (s *Source) addStream(name string, mtime time.Time, r io.Reader) int64 {
-	k, err := keep(r, min(max(allKept-s.kept, leastTail), keepTail))
+	k, err := keepEnds(r, min(max(allKept-s.kept, leastTail), keepTail))
 	if err != nil {
 		s.skip(name, err)
 	}

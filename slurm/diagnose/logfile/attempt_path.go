@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Where a rank's words lie: the folder that a rendered script keeps for each attempt, torchrun's
+// Paths of a rank's output: the folder that a rendered script makes for each attempt, torchrun's
 // attempt_0/3/stdout.log below its log folder, and 0/3/stdout.log of PyTorch before 2.
 var (
 	attemptName = lazy.New(`(?:^|/)attempt-(\d+)/`)
@@ -15,8 +15,8 @@ var (
 	PlainPath   = lazy.New(`(?:^|/)(\d+)/(\d+)/(?:stdout|stderr)\.log$`)
 )
 
-// attemptsOf finds the attempts that a file's path belongs to, the job's and
-// torchrun's within it, each with the folder that holds the attempts.
+// attemptsOf returns the numbers of the attempts to which a path belongs, the job's and torchrun's
+// within it, by the folder that holds those attempts.
 func attemptsOf(name string) map[string]int {
 	of := map[string]int{}
 	for _, re := range []*lazy.Pattern{attemptName, AttemptPath} {
@@ -28,7 +28,7 @@ func attemptsOf(name string) map[string]int {
 	return of
 }
 
-// LastAttempts gives the newest attempt in each folder that holds attempts.
+// LastAttempts returns the number of the newest attempt in each folder that holds attempts.
 func LastAttempts(names []string) map[string]int {
 	last := map[string]int{}
 	for _, name := range names {
@@ -49,8 +49,8 @@ func Earlier(name string, last map[string]int) bool {
 	return false
 }
 
-// Restarts is how often torchrun's agents began another attempt, all agents together, as
-// their folders show. All restart where one does, also those whose ranks wrote nothing since.
+// Restarts returns how many times torchrun's agents restarted, all agents added up, by the folders of
+// their attempts. When one agent restarts, all do, even those whose ranks wrote nothing afterwards.
 func Restarts(names []string) int {
 	agents, last := map[string]bool{}, 0
 	for _, name := range names {

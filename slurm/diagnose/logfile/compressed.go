@@ -11,17 +11,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Bounds on compressed logs. What unpacks to more than a log would is read so
-// far and called cut.
+// Bounds on compressed logs. A log that unpacks to more than a plausible size is read up to the bound
+// and reported as cut.
 const (
-	keepHead     = 1 << 20 // of a stream that cannot be read backwards
-	keepTail     = 8 << 20
-	leastTail    = 64 << 10
-	allKept      = 256 << 20 // the ends of all streams together
-	plainlySmall = 256 << 20 // unpacked bytes that are read whatever the ratio
-	likelyRatio  = 64        // logs come to a tenth or a thirtieth
-	maxUnpacked  = 4 << 30   // of one compressed stream
-	maxArchive   = 256 << 20
+	keepHead      = 1 << 20 // of the beginning of a stream, which cannot be read backwards
+	keepTail      = 8 << 20
+	leastTail     = 64 << 10
+	allKept       = 256 << 20 // of the ends of all streams together
+	anyRatioLimit = 256 << 20 // unpacked bytes that are read at any compression ratio
+	maxRatio      = 64        // logs compress to between a tenth and a thirtieth
+	maxUnpacked   = 4 << 30   // of one compressed stream
+	maxArchive    = 256 << 20
 )
 
 var errUnpacksTooFar = lang.Text{
@@ -29,16 +29,16 @@ var errUnpacksTooFar = lang.Text{
 	ZH: "解压后远大于同样大小的日志：只读取了开头",
 }.Err()
 
-// unpackedLimit is how much of a stream is read that is size bytes compressed.
-func unpackedLimit(size int64) int64 { return min(max(plainlySmall, likelyRatio*size), maxUnpacked) }
+// unpackedLimit returns how many unpacked bytes to read of a stream of size compressed bytes.
+func unpackedLimit(size int64) int64 { return min(max(anyRatioLimit, maxRatio*size), maxUnpacked) }
 
-// A limited reader reads so many bytes and then fails, if there are more.
-type limited struct {
+// A limitedReader reads left bytes, then fails.
+type limitedReader struct {
 	r    io.Reader
 	left int64
 }
 
-func (l *limited) Read(b []byte) (int, error) {
+func (l *limitedReader) Read(b []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errUnpacksTooFar
 	}
@@ -47,53 +47,56 @@ func (l *limited) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (s *Source) withReader(path string, use func(io.Reader) error) error {
+// withReader calls use with the decompressed contents of a file.
+func (s *Source) withReader(path string, use func(io.Reader)) error {
 	f, err := s.in.Open(path)
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	r, done, err := unpack(path, f, info.Size())
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	defer done()
-	return use(r)
+	use(r)
+	return nil
 }
 
-// unpack undoes the compression that the name's ending tells, of a stream of
-// size bytes.
+// unpack decompresses a stream of size bytes as the suffix of its name says. The caller must call the
+// returned function when it is done.
 func unpack(name string, r io.Reader, size int64) (io.Reader, func(), error) {
 	switch low := strings.ToLower(name); {
 	case strings.HasSuffix(low, "gz"):
 		z, err := gzip.NewReader(r)
-		return &limited{z, unpackedLimit(size)}, func() {}, err
+		return &limitedReader{z, unpackedLimit(size)}, func() {}, err
 	case strings.HasSuffix(low, ".zst"):
 		z, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, nil, err
 		}
-		return &limited{z, unpackedLimit(size)}, z.Close, nil
+		return &limitedReader{z, unpackedLimit(size)}, z.Close, nil
 	}
-	return &limited{r, maxUnpacked}, func() {}, nil
+	return &limitedReader{r, maxUnpacked}, func() {}, nil
 }
 
-// kept holds the two ends of a stream, and how many lines lie between them.
-type kept struct {
+// streamEnds holds the beginning and the end of a stream, and how many lines and bytes lie between
+// them.
+type streamEnds struct {
 	Head, Tail []byte
 	gapLines   int
 	gapBytes   int64
 	size       int64
 }
 
-// keep reads r to its end and keeps so much of its tail. What was read before an
-// error is kept with it.
-func keep(r io.Reader, tail int) (*kept, error) {
-	k := &kept{}
+// keepEnds reads r to its end and keeps its beginning and the last tail bytes. On an error it returns
+// what it read before.
+func keepEnds(r io.Reader, tail int) (*streamEnds, error) {
+	k := &streamEnds{}
 	r = inUTF8(r)
 	buf := make([]byte, 256<<10)
 	var ring []byte
@@ -119,7 +122,7 @@ func keep(r io.Reader, tail int) (*kept, error) {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			if k.gapBytes == 0 { // nothing was dropped: one piece
+			if k.gapBytes == 0 { // nothing was dropped, so Head holds all
 				k.Head, k.Tail = append(k.Head, k.Tail...), nil
 			}
 			return k, err

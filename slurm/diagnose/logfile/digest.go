@@ -13,37 +13,36 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 )
 
-// A Digest is what a diagnosis needs of one log: the lines that a local one
-// would read and look at, each with its place. Logs that are too many for one
-// machine are digested where they lie, shard by shard, and diagnosed together
-// from their digests; the answer is the same.
+// A Digest holds the lines of one log that a diagnosis needs: those that it would read and examine in
+// the file itself, with their places. Digests serve a job with more logs than one machine can read:
+// each shard is digested where it lies, and one diagnosis reads all digests. The answer is the same.
 type Digest struct {
 	Name  string       `json:"name"`
 	Size  int64        `json:"size"`
 	Mtime time.Time    `json:"mtime"`
 	Lines []DigestLine `json:"lines"`
 	Error string       `json:"error,omitempty"`
-	// Holder is the file that holds this one, where it was taken out of it: its lines
-	// have their numbers there.
+	// Holder is the file from which this log was split off (see TakenApart); the numbers of the lines
+	// are those in that file.
 	Holder string `json:"holder,omitempty"`
 
-	// What of a part could not be read or was left out, and its flight recorder dumps, have
-	// an entry of their own, without a name.
+	// A part's unreadable files, left-out files and flight recorder dumps have an entry of their own,
+	// whose Name is empty.
 	Unreadable []Unreadable                `json:"unreadable,omitempty"`
 	LeftOut    []string                    `json:"left_out,omitempty"`
 	OtherJobs  []string                    `json:"other_jobs,omitempty"`
 	Recorded   []*flightrecorder.Recording `json:"recorded,omitempty"`
 }
 
-// A DigestLine is one of the lines, with its place in the log.
+// A DigestLine is one line of a Digest, with its offset and its number in the log.
 type DigestLine struct {
 	Off  int64  `json:"o"`
 	No   int    `json:"n"`
 	Text []byte `json:"t"`
-	Gap  bool   `json:"g,omitempty"` // lines before it were not read
+	Gap  bool   `json:"g,omitempty"` // lines before this one were not read
 }
 
-// ReadDigests returns the source that digests were made of.
+// ReadDigests returns a source with the logs of all digests.
 func ReadDigests(parts ...io.Reader) (Source, error) {
 	var s Source
 	for _, p := range parts {
@@ -71,7 +70,7 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 	return s, nil
 }
 
-// lineOf returns the number of the line at off.
+// lineOf returns the number of the line at off, or 0 for a line that the digest does not have.
 func (d *Digest) lineOf(off int64) int {
 	i := sort.Search(len(d.Lines), func(i int) bool { return d.Lines[i].Off >= off })
 	if i < len(d.Lines) && d.Lines[i].Off == off {

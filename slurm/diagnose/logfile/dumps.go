@@ -6,8 +6,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/flightrecorder"
 )
 
-// Recordings reads all flight recorder dumps of a source; what cannot be read
-// is noted.
+// Recordings reads the source's flight recorder dumps, of the last attempt only, and returns those that
+// it cannot read with the reason.
 func (s Source) Recordings() (all []*flightrecorder.Recording, unread []Unreadable) {
 	all = append(all, s.recorded...)
 	names := make([]string, len(s.dumps))

@@ -10,19 +10,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// Bounds on what is read as one file that others were put into.
+// Bounds on splitting a file into the logs that somebody joined in it.
 const (
-	fewLogs   = 16       // beside which it is looked for
-	maxJoined = 32 << 20 // bytes of it
-	maxParts  = 4096
+	maxLogsToSplit = 16       // a source with more logs is not split
+	maxJoined      = 32 << 20 // bytes of such a file
+	maxParts       = 4096
 )
 
-// TakenApart is the source with those logs that hold several as so many: what tail and
-// head print of more than one file ("==> rank_3.log <=="), and what grep does
-// ("rank_3.log:text"). A part has the name that it had, below that of the file, for what
-// the name tells; its lines stay where they are.
+// TakenApart returns the source with each log that holds several split into these: the output of tail
+// and head for several files ("==> rank_3.log <=="), and grep's ("rank_3.log:text"). A part's name is
+// FILE/PART, so that the part's own name can tell its rank; its line numbers stay those of the file.
 func (s Source) TakenApart() Source {
-	if len(s.Logs) > fewLogs {
+	if len(s.Logs) > maxLogsToSplit {
 		return s
 	}
 	var logs []*File
@@ -37,8 +36,8 @@ func (s Source) TakenApart() Source {
 	return s
 }
 
-// Place is the file and the number, from 1, of the line that starts at off: of a part,
-// those of the file that holds it.
+// Place returns the file and the number, from 1, of the line that starts at off. For a part of a split
+// file these are the file's.
 func (f *File) Place(off int64) (name string, no int) {
 	no = f.Number(f.LineAt(off))
 	if f.Digested != nil && f.Digested.Holder != "" {
@@ -47,7 +46,8 @@ func (f *File) Place(off int64) (name string, no int) {
 	return f.Holder(f.Name), no
 }
 
-// Holder is the name of the file that holds this one; otherwise where it is one itself.
+// Holder returns the name of the file from which this log was split off, or otherwise where it is a
+// file itself.
 func (f *File) Holder(otherwise string) string {
 	if f.holder == nil {
 		return otherwise
@@ -55,7 +55,7 @@ func (f *File) Holder(otherwise string) string {
 	return f.holder.Name
 }
 
-// Number is the number that the line of this number has where it stands.
+// Number converts a line number of a split-off log to the line's number in the whole file.
 func (f *File) Number(no int) int {
 	if no > 0 && no <= len(f.lines) {
 		return f.lines[no-1]
@@ -63,24 +63,24 @@ func (f *File) Number(no int) int {
 	return no
 }
 
-// header is how tail and head announce a file; several in one are told apart by it.
-var header = lazy.New(`^==> (\S.*?) <==\r?$`)
+// tailHeader matches the line with which tail and head announce each of several files.
+var tailHeader = lazy.New(`^==> (\S.*?) <==\r?$`)
 
-// found is how grep names the file of a line: a name with an ending or a folder.
-var found = lazy.New(`^([\w./@%+=-]*[\w@%+=-]+(?:\.[\w-]+|/[\w-]+)):`)
+// grepName matches the file name with which grep starts a line: a name with a suffix or a folder.
+var grepName = lazy.New(`^([\w./@%+=-]*[\w@%+=-]+(?:\.[\w-]+|/[\w-]+)):`)
 
-// parts returns the files that a log was joined from; none where it was not.
+// parts splits a log that holds several. It returns none for a log that does not.
 func (f *File) parts() []*File {
 	if f.Size > maxJoined || f.Digested != nil {
 		return nil
 	}
 	first := string(bytes.TrimLeft(f.head(), "\r\n"))
 	first, _, _ = strings.Cut(first, "\n")
-	byHeader := header.MatchString(first)
-	if !byHeader && !found.MatchString(first) {
+	byHeader := tailHeader.MatchString(first)
+	if !byHeader && !grepName.MatchString(first) {
 		return nil
 	}
-	data, err := f.all()
+	data, err := f.readAll()
 	if err != nil {
 		return nil
 	}
@@ -91,18 +91,18 @@ func (f *File) parts() []*File {
 		line, rest, _ := bytes.Cut(data, Newline)
 		data = rest
 		if byHeader {
-			if g := header.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)])); g != nil {
+			if g := tailHeader.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)])); g != nil {
 				if b := text[name]; b != nil && bytes.HasSuffix(b.Bytes(), []byte("\n\n")) {
-					b.Truncate(b.Len() - 1) // tail's empty line before a heading
+					b.Truncate(b.Len() - 1) // the empty line that tail writes before a header
 					lines[name] = lines[name][:len(lines[name])-1]
 				}
 				if name = g[1]; text[name] != nil {
-					continue // tail -f comes back to it
+					continue // tail -f returns to this file
 				}
 				line = nil
 			}
 		} else {
-			g := found.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)]))
+			g := grepName.FindStringSubmatch(string(line[:min(len(line), MaxLineLength)]))
 			if g == nil {
 				if len(bytes.TrimSpace(line)) == 0 {
 					continue
@@ -126,7 +126,7 @@ func (f *File) parts() []*File {
 		b.WriteByte('\n')
 		lines[name] = append(lines[name], no)
 	}
-	if !byHeader && !asLines(order, text) {
+	if !byHeader && !areLogLines(order, text) {
 		return nil
 	}
 	var files []*File
@@ -135,15 +135,15 @@ func (f *File) parts() []*File {
 		inside := path.Clean("/" + n)
 		files = append(files, &File{
 			Name: f.Name + inside, Size: int64(len(b)), Modified: f.Modified,
-			Kept: &kept{Head: b, size: int64(len(b))}, holder: f, lines: lines[n],
+			Kept: &streamEnds{Head: b, size: int64(len(b))}, holder: f, lines: lines[n],
 		})
 	}
 	return files
 }
 
-// asLines reports whether what stands behind names is the lines of several files, and
-// not what compilers and interpreters say of places in them.
-func asLines(order []string, text map[string]*bytes.Buffer) bool {
+// areLogLines reports whether the texts after the names are lines of several log files, and not
+// messages of compilers and interpreters about places in source files.
+func areLogLines(order []string, text map[string]*bytes.Buffer) bool {
 	var all []string
 	for _, name := range order {
 		lines := strings.Split(strings.TrimSuffix(text[name].String(), "\n"), "\n")
@@ -151,17 +151,17 @@ func asLines(order []string, text map[string]*bytes.Buffer) bool {
 	}
 	placed := 0
 	for _, l := range all {
-		if place.MatchString(l) {
+		if sourcePlace.MatchString(l) {
 			placed++
 		}
 	}
 	return len(order) > 1 && len(all) > 2*len(order) && 2*placed < len(all) && logline.OfLines(all)
 }
 
-// place is a line's number, and what is said of it.
-var place = lazy.New(`^(?:\d+:| line \d)`)
+// sourcePlace matches a line number and the message about that line.
+var sourcePlace = lazy.New(`^(?:\d+:| line \d)`)
 
-// head is the beginning of a log.
+// head returns the first bytes of a log.
 func (f *File) head() []byte {
 	if f.Kept != nil {
 		return f.Kept.Head[:min(len(f.Kept.Head), MaxLineLength)]
@@ -176,8 +176,8 @@ func (f *File) head() []byte {
 	return b[:n]
 }
 
-// all is the whole of a log.
-func (f *File) all() ([]byte, error) {
+// readAll returns a whole log.
+func (f *File) readAll() ([]byte, error) {
 	if k := f.Kept; k != nil {
 		if k.Tail != nil {
 			return nil, io.ErrShortBuffer

@@ -1,5 +1,5 @@
-// Package logfile opens the logs of one job: files, folders, archives and compressed
-// logs, within bounds on what is read, and notes what could not be read and why.
+// Package logfile opens the logs of one job: files, folders, archives and compressed logs. It bounds
+// how much is read, and notes what could not be read and why.
 package logfile
 
 import (
@@ -22,60 +22,60 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
-// Bounds on what is read, whatever is there to read.
+// Bounds on what is read, in bytes unless named otherwise.
 const (
 	maxFiles      = 65536
 	headWindow    = 64 << 10
-	smallHead     = 8 << 10  // where only the smallest end is read
+	smallHead     = 8 << 10  // of the beginning, where only MinWindow or little more of the end is read
 	MinWindow     = 64 << 10 // of the end of each file, at least
-	MaxWindow     = 4 << 20  // of the end of each file, where there are few
-	AllWindows    = 16 << 20 // the ends of all files together, before any is extended
-	MaxExtended   = 16 << 20 // of one file whose end shows no progress
-	MaxLineLength = 4 << 10  // of a line that is looked at; the rest of it is skipped
+	MaxWindow     = 4 << 20  // of the end of each file, if there are few files
+	AllWindows    = 16 << 20 // of the ends of all files together, before any of them is extended
+	MaxExtended   = 16 << 20 // of the end of a file whose last lines show no progress
+	MaxLineLength = 4 << 10  // of a line; the rest of the line is skipped
 )
 
-// A Source is a set of log files of one job.
+// A Source is the set of one job's log files.
 type Source struct {
 	root  string
 	Logs  []*File
-	dumps []*File // of the flight recorder
+	dumps []*File // of PyTorch's flight recorder
 
 	Unreadable []Unreadable
-	LeftOut    []string // of a folder's files, what is empty or has no log's name
-	OtherJobs  []string // of a folder's logs, those of jobs before the newest
-	NoLogs     bool     // the job left none
+	LeftOut    []string // files of a folder that are empty or not named like a log
+	OtherJobs  []string // logs of a folder that belong to jobs older than the newest
+	NoLogs     bool     // the job left no log
 
-	recorded    []*flightrecorder.Recording // dumps that were read elsewhere
+	recorded    []*flightrecorder.Recording // flight recorder dumps that were read from an archive or a digest
 	in          *within.Folders
-	part, parts int // which files are taken: each parts-th, from part on; 0: all
-	seen        int // files that were come by
-	kept        int // bytes of streams
+	part, parts int // OpenPart's: take every parts-th file, from the part-th on; parts is 0 for all files
+	seen        int // files found so far, taken or not
+	kept        int // bytes that are kept of streams
 }
 
-// A File is one log: a regular file that is opened when it is read, or the
-// ends of a stream that were kept.
+// A File is one log: a regular file that is opened when it is read, or the ends of a stream that are
+// kept in memory.
 type File struct {
 	Name     string // relative to the source's root
 	Path     string // on disk; empty for a stream
 	in       *within.Folders
 	Size     int64
 	Modified time.Time
-	Kept     *kept
+	Kept     *streamEnds
 
 	Digested *Digest
 
-	holder *File // the file that this one is a part of; nil: it is one itself
-	lines  []int // of a part: the numbers that its lines have in the holder
+	holder *File // the file from which this one was split off; nil for a file on its own
+	lines  []int // of a split-off log: the numbers of its lines in holder
 }
 
-// Open gathers the logs under the given paths: files, directories and glob
-// patterns. Only regular files are opened, symbolic links are not followed out
-// of a directory, and nothing is started. Compressed files and archives are
-// read through.
+// Open gathers the logs under the given paths: files, directories and glob patterns. It opens regular
+// files only, does not follow symbolic links out of a directory, and starts no process. It reads
+// through compressed files and archives. It returns an UnreadableError if it can read none of the logs,
+// and a NoLogError if there are none.
 func Open(paths ...string) (Source, error) { return OpenIn(nil, paths...) }
 
-// OpenIn is Open by way of folders, which must stay open as long as the source
-// is read: nothing outside of them is, whatever is put in a log's place.
+// OpenIn is Open below the folders of in, which must stay open while the source is read. The source
+// opens no file outside of these folders, even where a link replaces a log. A nil in opens by path.
 func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 	s, err := gather(in, 0, 0, paths)
 	if err == nil && len(s.Logs)+len(s.dumps)+len(s.recorded) == 0 && len(s.Unreadable) > 0 {
@@ -87,8 +87,8 @@ func OpenIn(in *within.Folders, paths ...string) (Source, error) {
 	return s, err
 }
 
-// Count returns how many logs lie under the given paths; none is an error. Nothing is read
-// but folders; an archive counts as one.
+// Count returns the number of logs under the given paths, or an error if there are none. It reads
+// folders only, so that an archive counts as one log.
 func Count(paths ...string) (int, error) {
 	s, err := gather(nil, -1, 1, paths)
 	if err == nil && s.seen == 0 {
@@ -97,11 +97,11 @@ func Count(paths ...string) (int, error) {
 	return s.seen, err
 }
 
-// OpenPart is Open for the i-th of n parts of the logs, which are the same
-// parts wherever it is called; the others are not touched.
+// OpenPart is Open for the i-th of n parts of the logs. Every call with the same n and paths divides
+// the logs in the same way. It does not touch the other parts.
 func OpenPart(i, n int, paths ...string) (Source, error) { return gather(nil, i, n, paths) }
 
-// gather is Open for the parts-th part of the logs.
+// gather gathers the part-th of parts parts of the logs, or all logs if parts is 0.
 func gather(in *within.Folders, part, parts int, paths []string) (Source, error) {
 	s := Source{in: in, part: part, parts: parts}
 	for _, p := range paths {
@@ -113,7 +113,7 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 			}
 		}
 		if err != nil {
-			return s, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(p, err)
+			return s, pathError(p, err)
 		}
 		if len(paths) == 1 && len(names) == 1 && info != nil && info.IsDir() {
 			s.root = p
@@ -128,12 +128,11 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 	return s, nil
 }
 
-// Read gathers one log from a stream such as standard input, keeping its ends
-// where it is long.
+// Read reads one log from a stream such as standard input. Of a long stream it keeps the ends only.
 func Read(name string, r io.Reader) (Source, error) {
-	k, err := keep(r, keepTail)
+	k, err := keepEnds(r, keepTail)
 	if err != nil {
-		return Source{}, lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(name, err)
+		return Source{}, pathError(name, err)
 	}
 	return Source{Logs: []*File{{Name: name, Size: k.size, Kept: k}}}, nil
 }
@@ -147,10 +146,14 @@ func (s Source) Files() []string {
 	return names
 }
 
+func pathError(path string, err error) error {
+	return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+}
+
 func (s *Source) addPath(path string) error {
 	info, err := s.in.Stat(path)
 	if err != nil {
-		return lang.Text{EN: "logs %q: %s", ZH: "日志 %q：%s"}.Err(path, err)
+		return pathError(path, err)
 	}
 	if !info.IsDir() {
 		return s.addFile(path, filepath.Base(path), info)
@@ -158,12 +161,12 @@ func (s *Source) addPath(path string) error {
 	older := FindOlderJobs(s.in, path)
 	return s.in.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			rel, _ := filepath.Rel(path, p)
-			if rel == "." {
-				rel = p
-			}
-			if s.tells() {
-				s.skip(filepath.ToSlash(rel), err)
+			if s.firstPart() {
+				name := below(path, p)
+				if name == "." {
+					name = filepath.ToSlash(p)
+				}
+				s.skip(name, err)
 			}
 			return nil
 		}
@@ -171,79 +174,100 @@ func (s *Source) addPath(path string) error {
 			return loglike.Enter(d.Name())
 		}
 		info, err := d.Info()
-		if err == nil && info.Mode().IsRegular() && len(s.dumps) < maxFiles && (flightrecorder.DumpName.MatchString(d.Name()) || s.holdsDump(p, d.Name())) {
-			if !s.mine() {
-				return nil
+		if err == nil && info.Mode().IsRegular() && len(s.dumps) < maxFiles && s.isDump(p) {
+			if s.inPart() {
+				s.dumps = append(s.dumps, s.newFile(p, below(path, p), info))
 			}
-			rel, _ := filepath.Rel(path, p)
-			s.dumps = append(s.dumps, &File{Name: filepath.ToSlash(rel), Path: p, in: s.in, Size: info.Size(), Modified: info.ModTime()})
 			return nil
 		}
 		if err != nil || !info.Mode().IsRegular() || len(s.Logs) >= maxFiles {
 			return nil
 		}
-		rel, _ := filepath.Rel(path, p) // p lies below path
-		if !isLog(filepath.ToSlash(p), info.Size()) {
-			if s.tells() {
-				s.LeftOut = append(s.LeftOut, filepath.ToSlash(rel))
+		switch name := below(path, p); {
+		case !isLog(filepath.ToSlash(p), info.Size()):
+			if s.firstPart() {
+				s.LeftOut = append(s.LeftOut, name)
 			}
-			return nil
-		}
-		if older.Wrote(rel) {
-			if s.tells() {
-				s.OtherJobs = append(s.OtherJobs, filepath.ToSlash(rel))
+		case older.Wrote(name):
+			if s.firstPart() {
+				s.OtherJobs = append(s.OtherJobs, name)
 			}
-			return nil
+		case s.inPart():
+			s.addLog(p, name, info)
 		}
-		return s.addFile(p, filepath.ToSlash(rel), info)
+		return nil
 	})
 }
 
-// mine reports whether the next file belongs to the part that is gathered.
-func (s *Source) mine() bool {
+// below is the path of a file relative to a folder above it, with slashes.
+func below(folder, file string) string {
+	rel, _ := filepath.Rel(folder, file)
+	return filepath.ToSlash(rel)
+}
+
+// inPart reports whether the next file belongs to the part that the source gathers.
+func (s *Source) inPart() bool {
 	k := s.seen
 	s.seen++
 	return s.parts <= 0 || k%s.parts == s.part
 }
 
-// tells reports whether the part that is gathered tells of what no part reads, which
-// each of them comes by.
-func (s *Source) tells() bool { return s.part <= 0 }
+// firstPart reports whether the source gathers the first part, or all. Every part comes across the same
+// left-out and unreadable files; only the first part notes them.
+func (s *Source) firstPart() bool { return s.part <= 0 }
 
-// isLog reports whether a file may be a log. An empty one is where torchrun keeps what
-// a rank writes: its attempt began.
+// isLog reports whether a file may be a log. An empty file counts where torchrun keeps the output of a
+// rank, as it shows that the attempt began.
 func isLog(name string, size int64) bool {
 	return (size > 0 || AttemptPath.MatchString(name)) && loglike.Name(path.Base(name))
 }
 
+// addFile adds the file at path, which the source calls name.
 func (s *Source) addFile(path, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return lang.Text{EN: "logs %q: not a regular file", ZH: "日志 %q：不是普通文件"}.Err(path)
 	}
-	if !s.mine() {
+	if !s.inPart() {
 		return nil
 	}
-	if base := filepath.Base(path); flightrecorder.DumpName.MatchString(base) || s.holdsDump(path, base) {
-		s.dumps = append(s.dumps, &File{Name: name, Path: path, in: s.in, Size: info.Size(), Modified: info.ModTime()})
+	if s.isDump(path) {
+		s.dumps = append(s.dumps, s.newFile(path, name, info))
 		return nil
 	}
-	switch low := strings.ToLower(name); {
-	case strings.HasSuffix(low, ".zip"):
-		return s.orSkip(name, s.addZip(path))
-	case strings.HasSuffix(low, ".tar"), strings.HasSuffix(low, ".tar.gz"), strings.HasSuffix(low, ".tgz"), strings.HasSuffix(low, ".tar.zst"):
-		return s.orSkip(name, s.withReader(path, func(r io.Reader) error { return s.addTar(r) }))
-	case strings.HasSuffix(low, ".gz"), strings.HasSuffix(low, ".zst"):
-		return s.orSkip(name, s.withReader(path, func(r io.Reader) error {
-			s.addStream(name, info.ModTime(), r)
-			return nil
-		}))
-	}
-	s.Logs = append(s.Logs, &File{Name: name, Path: path, in: s.in, Size: info.Size(), Modified: info.ModTime()})
+	s.addLog(path, name, info)
 	return nil
 }
 
-// holdsDump reports whether a file whose name ends with a rank, and with none of
-// a log's endings, holds a flight recorder dump.
+func (s *Source) newFile(path, name string, info fs.FileInfo) *File {
+	return &File{Name: name, Path: path, in: s.in, Size: info.Size(), Modified: info.ModTime()}
+}
+
+// addLog adds a log, or the logs of an archive. It notes an archive that it cannot read.
+func (s *Source) addLog(path, name string, info fs.FileInfo) {
+	var err error
+	switch low := strings.ToLower(name); {
+	case strings.HasSuffix(low, ".zip"):
+		err = s.addZip(path)
+	case strings.HasSuffix(low, ".tar"), strings.HasSuffix(low, ".tar.gz"), strings.HasSuffix(low, ".tgz"), strings.HasSuffix(low, ".tar.zst"):
+		err = s.withReader(path, s.addTar)
+	case strings.HasSuffix(low, ".gz"), strings.HasSuffix(low, ".zst"):
+		err = s.withReader(path, func(r io.Reader) { s.addStream(name, info.ModTime(), r) })
+	default:
+		s.Logs = append(s.Logs, s.newFile(path, name, info))
+	}
+	if err != nil {
+		s.skip(name, err)
+	}
+}
+
+// isDump reports whether a file is a flight recorder dump, by its name or its contents.
+func (s *Source) isDump(path string) bool {
+	base := filepath.Base(path)
+	return flightrecorder.DumpName.MatchString(base) || s.holdsDump(path, base)
+}
+
+// holdsDump reports whether a file holds a flight recorder dump although its name does not say so. It
+// reads the file's first bytes if the name ends with a rank.
 func (s *Source) holdsDump(path, name string) bool {
 	if !flightrecorder.RankAtEnd.MatchString(name) {
 		return false
@@ -258,28 +282,21 @@ func (s *Source) holdsDump(path, name string) bool {
 	return flightrecorder.IsDump(name, head[:n])
 }
 
-// orSkip notes that an archive could not be read; what else there is is read.
-func (s *Source) orSkip(name string, err error) error {
-	if err != nil {
-		s.skip(name, err)
-	}
-	return nil
-}
-
 // Open opens the log's file.
 func (f *File) Open() (*os.File, error) { return f.in.Open(f.Path) }
 
-// Newline ends a line.
+// Newline is the byte that ends a line.
 var Newline = []byte{'\n'}
 
-// A Window is a piece of a log.
+// A Window is a contiguous piece of a log.
 type Window struct {
 	Data []byte
 	Off  int64 // where it starts in the file
 }
 
-// Windows reads the parts of the log that matter: its head, and from the end
-// back until healthy progress is seen, at least want bytes.
+// Windows reads the parts of a log that matter: its beginning, and at least want bytes of its end.
+// While healthy returns false for the end, Windows reads further back, up to MaxExtended. The windows
+// lie in buf, which Windows may replace by a larger one.
 func (f *File) Windows(ctx context.Context, buf *[]byte, want int, healthy func([]byte) bool) ([]Window, error) {
 	if f.Kept != nil {
 		ws := []Window{{f.Kept.Head, 0}}
@@ -333,7 +350,8 @@ func (f *File) Windows(ctx context.Context, buf *[]byte, want int, healthy func(
 	}
 }
 
-// readAt reads n bytes at off into *buf from position at on, growing it.
+// readAt reads n bytes at offset off of the file into *buf at index at. It replaces *buf by a larger
+// one if necessary.
 func readAt(file *os.File, buf *[]byte, at int, off int64, n int) ([]byte, error) {
 	if need := at + n; len(*buf) < need {
 		bigger := make([]byte, need+need/8)
@@ -342,14 +360,15 @@ func readAt(file *os.File, buf *[]byte, at int, off int64, n int) ([]byte, error
 	}
 	got, err := file.ReadAt((*buf)[at:at+n], off)
 	if errors.Is(err, io.EOF) {
-		err = nil // the file became shorter
+		err = nil // the file became shorter meanwhile
 	}
 	return (*buf)[at : at+got], err
 }
 
 var countBuffers = sync.Pool{New: func() any { b := make([]byte, 1<<20); return &b }}
 
-// LineAt returns the number, from 1, of the line that starts at off.
+// LineAt returns the number, from 1, of the line that starts at off. It counts newlines from the
+// beginning of the file; 0 means that it could not.
 func (f *File) LineAt(off int64) int {
 	if f.Digested != nil {
 		return f.Digested.lineOf(off)

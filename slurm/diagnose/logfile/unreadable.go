@@ -12,15 +12,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
-// Unreadable is a log that could not be read, and why.
+// Unreadable is a log that could not be read, with the reason.
 type Unreadable struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
-	// ReasonZH is Reason in Chinese, where that differs.
+	// ReasonZH is Reason in Chinese, where the two differ.
 	ReasonZH string `json:"reason_zh,omitempty"`
 }
 
-// Unread is a log that err keeps from being read.
+// Unread returns the Unreadable of a log for which reading returned err.
 func Unread(path string, err error) Unreadable {
 	why := reason(err)
 	u := Unreadable{Path: logline.Show(path), Reason: logline.Show(why.EN)}
@@ -30,15 +30,15 @@ func Unread(path string, err error) Unreadable {
 	return u
 }
 
-// ErrEmpty is why a log without a line says nothing.
+// ErrEmpty is the reason of a log without a line.
 var ErrEmpty = lang.Text{EN: "empty", ZH: "空文件"}.Err()
 
-// Said is the log and why it could not be read.
+// Said names the log and the reason.
 func (u Unreadable) Said() lang.Text {
 	return lang.Text{EN: u.Path + ": " + u.Reason, ZH: u.Path + "：" + cmp.Or(u.ReasonZH, u.Reason)}
 }
 
-// An UnreadableError says that none of the logs that were named could be read.
+// An UnreadableError says that none of the given logs could be read.
 type UnreadableError struct{ Logs []Unreadable }
 
 // Error names every log with its reason.
@@ -53,13 +53,14 @@ func (e *UnreadableError) Text() lang.Text {
 	return lang.Text{EN: "no log could be read: " + strings.Join(en, "; "), ZH: "没有可读的日志：" + strings.Join(zh, "；")}
 }
 
-// A NoLogError says that no log lies under the paths that were named, and what does.
+// A NoLogError says that there is no log under the given paths, and names files there that are not
+// logs.
 type NoLogError struct{ Paths, LeftOut []string }
 
 // Error is Said in English.
 func (e *NoLogError) Error() string { return e.Said().EN }
 
-// Unwrap makes it an error of what is not there.
+// Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *NoLogError) Unwrap() error { return fs.ErrNotExist }
 
 // Said is Error in both languages.
@@ -74,7 +75,7 @@ func (e *NoLogError) Said() lang.Text {
 	}.With(none, Few(e.LeftOut))
 }
 
-// Documents are those that were left out and that people paste logs into.
+// Documents returns the left-out files into which people paste logs.
 func (s Source) Documents() []string {
 	var all []string
 	for _, name := range s.LeftOut {
@@ -86,7 +87,7 @@ func (s Source) Documents() []string {
 	return all
 }
 
-// Few names the first three of files, and says how many others there are.
+// Few lists the first three names and says how many more there are.
 func Few(names []string) lang.Text {
 	first := names[:min(len(names), 3)]
 	shown := make([]string, len(first))
@@ -100,10 +101,10 @@ func Few(names []string) lang.Text {
 	return lang.Same(list)
 }
 
-// MaxUnreadable bounds how many are named.
+// MaxUnreadable bounds how many unreadable files a source lists.
 const MaxUnreadable = 32
 
-// ReasonOf is why a log could not be opened or read, without its path.
+// ReasonOf returns why a log could not be opened or read, without its path.
 func ReasonOf(err error) string { return reason(err).EN }
 
 func reason(err error) lang.Text {
@@ -120,7 +121,7 @@ func (s *Source) skip(name string, err error) {
 	}
 }
 
-// LooksBinary tells what a file is that holds no text, or nil.
+// LooksBinary returns nil for the windows of a text, else an error that says what the file is.
 func LooksBinary(windows []Window) error {
 	var head, end []byte
 	for i, w := range windows {
@@ -134,5 +135,5 @@ func LooksBinary(windows []Window) error {
 	return loglike.Text(head, end)
 }
 
-// NoLogs is the source of a job that left no log: Slurm's word is all there is.
+// NoLogs returns the source of a job that left no log: a diagnosis has only Slurm's record of it.
 func NoLogs() Source { return Source{NoLogs: true} }

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// utf16Marks begin a text in UTF-16, as PowerShell writes what is redirected to a
-// file.
+// utf16Marks are the byte order marks of UTF-16. PowerShell writes redirected output in UTF-16.
 var utf16Marks = [][]byte{{0xff, 0xfe}, {0xfe, 0xff}}
 
 func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, utf16Marks[0]) || bytes.HasPrefix(head, utf16Marks[1])
 }
 
-// inUTF8 gives a text in UTF-16 as UTF-8, and any other as it is.
+// inUTF8 converts a text in UTF-16 to UTF-8, and passes any other text on.
 func inUTF8(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
 	if head, _ := b.Peek(2); isUTF16(head) {
@@ -26,12 +25,12 @@ func inUTF8(r io.Reader) io.Reader {
 	return b
 }
 
-// keptAsUTF8 keeps the ends of a file in UTF-16, whose places are then those of
-// its text; nil of any other.
-func keptAsUTF8(file *os.File) (*kept, error) {
+// keptAsUTF8 keeps the ends of a file in UTF-16, converted to UTF-8: offsets then refer to the
+// converted text. For any other file it returns nil.
+func keptAsUTF8(file *os.File) (*streamEnds, error) {
 	head := make([]byte, 2)
 	if n, _ := file.ReadAt(head, 0); !isUTF16(head[:n]) {
 		return nil, nil
 	}
-	return keep(file, keepTail)
+	return keepEnds(file, keepTail)
 }
