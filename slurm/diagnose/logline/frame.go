@@ -7,72 +7,73 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A Frame is what whoever collected a log put before every line of it: a time
-// (kubectl logs --timestamps, ts, journald), who spoke (kubectl logs --prefix, docker
-// compose), as which rank (mpirun's), the line's number (cat -n, grep -n), and what is the same before them all
-// (journald's host and unit, a mark of quotation, an indentation).
+// A Frame is the text that a log collector put before every line of a log: a time (kubectl logs
+// --timestamps, ts, journald), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
+// (mpirun), the line's number (cat -n, grep -n), or a fixed text (journald's host and unit, a quotation
+// mark, an indentation).
 //
-// A logger writes before its records, a collector before lines: where nothing is
-// framed that only a line can be, an empty one or one of a traceback, there is none.
+// A logger puts a prefix before its own records, a collector before every line. Therefore a log has a
+// frame only if the prefix also stands before something that only a line can be: an empty line, or a
+// line of a traceback.
 type Frame struct {
-	margins []margin
-	clocked bool // it tells the time, and the lines within tell none
+	parts   []framePart
+	clocked bool // the frame has a time, and the lines inside have none
 }
 
-// A margin is one part of a frame.
-type margin struct {
-	kind marginKind
-	text string // of a constant one
+// A framePart is one part of a frame.
+type framePart struct {
+	kind partKind
+	text string // of fixedText
 }
 
-type marginKind int
+type partKind int
 
 const (
-	constant marginKind = iota
-	clock
-	counted
-	named
-	ranked // mpirun's -prepend-rank: "[3] ", innermost
+	fixedText partKind = iota
+	timestamp
+	lineNumber
+	speaker
+	mpiRank // "[3] ", of mpirun -prepend-rank; always the innermost part
 )
 
-// Bounds on what is taken for a frame.
+// Thresholds for recognising a frame.
 const (
-	fewestCounted = 2  // lines
-	fewestFramed  = 4  // of other kinds
-	fewestInset   = 8  // that an indentation alone frames
-	maxMargins    = 4  // one within the other
-	longestMargin = 80 // bytes
-	aroundMiddle  = 8  // lines from which a constant one is taken
-	framedOf100   = 98 // lines; others were cut, or come from the collector itself
+	minNumbered  = 2  // lines with a number before them
+	minFramed    = 4  // lines with a part of another kind
+	minIndented  = 8  // lines for an indentation as the only part
+	maxParts     = 4  // parts of one frame
+	longestPart  = 80 // bytes of one part
+	aroundMiddle = 8  // lines in the middle of the log, from which a fixed text is taken
+	minPercent   = 98 // of 100 lines must have the frame; the others were cut, or the collector wrote them
 )
 
-// FrameOf finds the frame of a log from lines of it that follow each other.
+// FrameOf finds the frame of a log. lines are consecutive lines of it.
 func FrameOf(lines []string) Frame {
 	var f Frame
-	for len(f.margins) < maxMargins {
-		m, rest, ok := marginOf(lines)
+	for len(f.parts) < maxParts {
+		m, rest, ok := outermostPart(lines)
 		if !ok {
 			break
 		}
-		f.margins, lines = append(f.margins, m), rest
-		if m.kind == ranked {
+		f.parts, lines = append(f.parts, m), rest
+		if m.kind == mpiRank {
 			break
 		}
 	}
 	return f.around(lines)
 }
 
-// around is the frame, with the knowledge whether the lines in it tell the time.
+// around sets clocked by whether the lines inside the frame carry a time.
 func (f Frame) around(lines []string) Frame {
-	f.clocked = slices.ContainsFunc(f.margins, func(m margin) bool { return m.kind == clock }) &&
+	f.clocked = slices.ContainsFunc(f.parts, func(m framePart) bool { return m.kind == timestamp }) &&
 		!slices.ContainsFunc(lines, func(l string) bool { _, dated := ParseTime(l); return dated })
 	return f
 }
 
-// Of is the frame as that of another log of the same job, which is too short to show
-// it. ok is false where lines of it do not fit.
+// Of applies the frame to another log of the same job that is too short to show its own frame. ok is
+// false if lines of that log do not fit.
 func (f Frame) Of(lines []string) (of Frame, ok bool) {
-	for _, m := range f.margins {
+	for _, m := range f.parts {
 		if lines, _, ok = m.cutAll(lines); !ok || len(lines) == 0 {
 			return Frame{}, false
 		}
@@ -80,13 +81,13 @@ func (f Frame) Of(lines []string) (of Frame, ok bool) {
 	return f.around(lines), ok
 }
 
-// MayHaveFrame reports whether the first lines of a log leave a frame possible, which
-// those of most logs do not.
+// MayHaveFrame reports whether a log with these first lines can have a frame. It is a cheap test that
+// excludes most logs.
 func MayHaveFrame(first []string) bool {
-	for _, kind := range []marginKind{counted, clock, named, ranked} {
+	for _, kind := range []partKind{lineNumber, timestamp, speaker, mpiRank} {
 		n := 0
 		for _, l := range first {
-			if _, _, ok := (margin{kind: kind}).cut(l); ok {
+			if _, _, ok := (framePart{kind: kind}).cut(l); ok {
 				n++
 			}
 		}
@@ -95,32 +96,32 @@ func MayHaveFrame(first []string) bool {
 		}
 	}
 	half := first[len(first)/2:]
-	return len(half) > 1 && len(alikeIn(half)) > 1
+	return len(half) > 1 && len(commonPrefix(half)) > 1
 }
 
-// Framed reports whether there is a frame.
-func (f Frame) Framed() bool { return len(f.margins) > 0 }
+// Framed reports whether the log has a frame.
+func (f Frame) Framed() bool { return len(f.parts) > 0 }
 
-// Same reports whether two frames are made alike.
-func (f Frame) Same(o Frame) bool { return slices.Equal(f.margins, o.margins) }
+// Same reports whether two frames have the same parts.
+func (f Frame) Same(o Frame) bool { return slices.Equal(f.parts, o.parts) }
 
-// Cut takes the frame from a line. host is who spoke, where the frame names several.
-// Where only the frame tells the time, the line keeps it in the form of containers' logs.
+// Cut removes the frame from a line. host is the speaker, where the frame speakers one. If only the frame
+// carries a time, rest begins with that time in the form of containers' logs.
 func (f Frame) Cut(line string) (rest, host string) {
 	rest = line
 	stamp := ""
-	for _, m := range f.margins {
+	for _, m := range f.parts {
 		inner, said, ok := m.cut(rest)
 		if !ok {
 			return rest, host
 		}
 		switch m.kind {
-		case clock:
+		case timestamp:
 			stamp = said
-		case named:
+		case speaker:
 			host = said
-		case ranked:
-			inner = said + ": " + inner // as srun's --label has it
+		case mpiRank:
+			inner = said + ": " + inner // the form of srun --label
 		}
 		rest = inner
 	}
@@ -130,69 +131,69 @@ func (f Frame) Cut(line string) (rest, host string) {
 	return rest, host
 }
 
-// marginOf finds the outermost margin of lines, and what they are without it.
-func marginOf(lines []string) (margin, []string, bool) {
-	for _, kind := range []marginKind{counted, clock, named, ranked} {
+// outermostPart finds the outermost part of a frame around lines, and returns the lines without it.
+func outermostPart(lines []string) (framePart, []string, bool) {
+	for _, kind := range []partKind{lineNumber, timestamp, speaker, mpiRank} {
 		if len(lines) == 0 {
 			break
 		}
-		m := margin{kind: kind}
+		m := framePart{kind: kind}
 		rest, said, ok := m.cutAll(lines)
-		if !ok || len(rest) < fewestCounted || kind != counted && len(rest) < fewestFramed {
+		if !ok || len(rest) < minNumbered || kind != lineNumber && len(rest) < minFramed {
 			continue
 		}
 		switch kind {
-		case counted:
-			if !consecutive(said) || !aligned(lines) && !OfLines(rest) {
+		case lineNumber:
+			if !consecutive(said) || !numberedByCat(lines) && !OfLines(rest) {
 				continue
 			}
-		case clock:
-			if _, _, more := constantOf(rest); !more && !OfLines(rest) {
-				return margin{}, nil, false // a logger's
+		case timestamp:
+			if _, _, more := fixedTextOf(rest); !more && !OfLines(rest) {
+				return framePart{}, nil, false // the time belongs to a logger
 			}
-		case named, ranked:
-			if alike(said) || !OfLines(rest) {
+		case speaker, mpiRank:
+			if allEqual(said) || !OfLines(rest) {
 				continue
 			}
 		}
 		return m, rest, true
 	}
-	return constantOf(lines)
+	return fixedTextOf(lines)
 }
 
-// constantOf finds the shortest beginning that all lines share, behind which they are
-// lines.
-func constantOf(lines []string) (margin, []string, bool) {
+// fixedTextOf finds the shortest text with which all lines begin and after which they still look like
+// whole lines.
+func fixedTextOf(lines []string) (framePart, []string, bool) {
 	var full []string
 	for _, l := range lines {
 		if strings.TrimSpace(l) != "" {
 			full = append(full, l)
 		}
 	}
-	if len(full) < fewestFramed {
-		return margin{}, nil, false
+	if len(full) < minFramed {
+		return framePart{}, nil, false
 	}
 	from := max(0, len(full)-aroundMiddle) / 2
-	all := alikeIn(full[from:min(len(full), from+aroundMiddle)])
+	all := commonPrefix(full[from:min(len(full), from+aroundMiddle)])
 	if all == "" {
-		return margin{}, nil, false
+		return framePart{}, nil, false
 	}
 	if all[0] == ' ' || all[0] == '\t' {
-		m := margin{text: alikeIn(full)}
+		m := framePart{text: commonPrefix(full)}
 		m.text = m.text[:len(m.text)-len(strings.TrimLeft(m.text, " \t"))]
 		rest, _, _ := m.cutAll(full)
-		return m, rest, len(m.text) > 1 && len(full) >= fewestInset && OfLines(rest)
+		return m, rest, len(m.text) > 1 && len(full) >= minIndented && OfLines(rest)
 	}
 	for n := 2; n <= len(all); n++ {
 		if !strings.ContainsRune(" \t|>:", rune(all[n-1])) || all[n-1] == ':' && Digit(all[n-2]) {
 			continue
 		}
-		m := margin{text: all[:n]}
+		m := framePart{text: all[:n]}
 		rest, _, ok := m.cutAll(full)
 		if !ok {
-			break // a longer one has fewer
+			break // a longer text fits fewer lines
 		}
-		if more := punctuation.FindString(alikeIn(rest)); more != "" {
+		if more := punctuation.FindString(commonPrefix(rest)); more != "" {
 			m.text += more
 			rest, _, _ = m.cutAll(full)
 		}
@@ -202,19 +203,19 @@ func constantOf(lines []string) (margin, []string, bool) {
 			return m, rest, true
 		}
 	}
-	return margin{}, nil, false
+	return framePart{}, nil, false
 }
 
-// signature is how a program signs its own lines: "wandb: ", "srun: ", with a level and
-// the plugin that speaks "slurmstepd: error: pyxis: ".
+// signature matches the prefix with which a program marks its own lines: "wandb: ", "srun: "; with a
+// level and a plugin, "slurmstepd: error: pyxis: ".
 var signature = lazy.New(`^[\w-]+: ?(?:(?:fatal|error|warning|info|debug\d?): ?(?:[\w-]+: *)?)?$`)
 
-// punctuation is what closes a margin: a mark, and one blank.
+// punctuation matches the end of a fixed text: marks, and at most one blank.
 var punctuation = lazy.New(`^(?:[ |>:]*[|>:] ?| )`)
 
-// alikeIn is how all lines begin.
-func alikeIn(lines []string) string {
-	text := lines[0][:min(len(lines[0]), longestMargin)]
+// commonPrefix returns the text with which all lines begin, up to longestPart bytes.
+func commonPrefix(lines []string) string {
+	text := lines[0][:min(len(lines[0]), longestPart)]
 	for _, l := range lines {
 		n := 0
 		for n < len(text) && n < len(l) && text[n] == l[n] {
@@ -225,14 +226,14 @@ func alikeIn(lines []string) string {
 	return text
 }
 
-// cutAll cuts a margin from lines that have it, which nearly all must between the first
-// and the last of them: a script may say something before and after what it pipes
-// through a collector. Empty lines need not.
-func (m margin) cutAll(lines []string) (rest, said []string, ok bool) {
-	without, since, inset := 0, 0, false
+// cutAll removes a part from the lines that have it. Nearly all lines between the first and the last of
+// these must have it: a script may write lines of its own before and after the output that it pipes
+// through a collector. Empty lines need not have it.
+func (m framePart) cutAll(lines []string) (rest, said []string, ok bool) {
+	without, since, indented := 0, 0, false
 	for _, l := range lines {
 		if r, s, has := m.cut(l); has {
-			if inset {
+			if indented {
 				return nil, nil, false
 			}
 			rest, said = append(rest, r), append(said, s)
@@ -242,25 +243,25 @@ func (m margin) cutAll(lines []string) (rest, said []string, ok bool) {
 		if strings.TrimSpace(l) == "" || len(rest) == 0 {
 			continue
 		}
-		if within.MatchString(l) {
-			return nil, nil, false // a collector would have framed it too
+		if innerLine.MatchString(l) {
+			return nil, nil, false // a collector would have framed this line too
 		}
-		inset = inset || l[0] == ' ' || l[0] == '\t'
+		indented = indented || l[0] == ' ' || l[0] == '\t'
 		since++
 	}
-	return rest, said, 2*len(rest) > len(lines) && 100*without <= (100-framedOf100)*len(rest)
+	return rest, said, 2*len(rest) > len(lines) && 100*without <= (100-minPercent)*len(rest)
 }
 
-// OfLines reports whether what stands behind a margin was written line by line, by a
-// program that knew nothing of the margin: empty lines, a traceback's and others that
-// are set in, lines with a time of their own, lines that a launcher labels.
+// OfLines reports whether the texts behind a frame part are whole lines of a program that knew nothing
+// of the part: empty lines, indented lines such as a traceback's, lines with a time of their own, or
+// lines with a launcher's label.
 func OfLines(rest []string) bool {
-	inset, plain, labelled := 0, 0, 0
+	indented, plain, labelled := 0, 0, 0
 	for _, r := range rest {
 		if strings.TrimSpace(r) == "" {
 			return true
 		}
-		if _, _, own := cutClock(r); own || ofItself.MatchString(r) {
+		if _, _, own := cutClock(r); own || ownPrefix.MatchString(r) {
 			return true
 		}
 		if t, _ := CutTag(r); t != NoTag {
@@ -268,24 +269,25 @@ func OfLines(rest []string) bool {
 		}
 		if r[0] != ' ' && r[0] != '\t' {
 			plain++
-		} else if !level.MatchString(r) && !Digit(strings.TrimLeft(r, " \t")[0]) {
-			inset++
+		} else if !levelWord.MatchString(r) && !Digit(strings.TrimLeft(r, " \t")[0]) {
+			indented++
 		}
 	}
-	return inset > 0 && plain > 0 || 4*labelled > len(rest)
+	return indented > 0 && plain > 0 || 4*labelled > len(rest)
 }
 
-// level is a level of a logger, which some set to the right.
-var level = lazy.New(`^\s+(?:\||\[)?\s*(?i:info|warn(?:ing)?|error|debug|trace|critical|notice|success|fatal)\b`)
+// levelWord matches a logger's level, which some loggers align to the right.
+var levelWord = lazy.New(`^\s+(?:\||\[)?\s*(?i:info|warn(?:ing)?|error|debug|trace|critical|notice|success|fatal)\b`)
 
-// ofItself is a line that its writer puts into a log with all that it has: of Slurm's
-// own programs, of glog, of NCCL.
-var ofItself = lazy.New(`^(?:(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: |[WEIF]\d{4} \d\d:\d\d:|[\w.-]+:\d+:\d+ \[\d+\] NCCL )`)
+// ownPrefix matches lines whose own program writes a prefix: those of Slurm's programs, of glog and of
+// NCCL.
+var ownPrefix = lazy.New(`^(?:(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: |[WEIF]\d{4} \d\d:\d\d:|[\w.-]+:\d+:\d+ \[\d+\] NCCL )`)
 
-// within is a line that stands within a text of several: one of them alone has no frame.
-var within = lazy.New(`^(?:Traceback \(most recent| +File ")`)
+// innerLine matches a line that occurs only inside a multi-line text, so that a frame cannot stand
+// before some lines of the text and not before this one.
+var innerLine = lazy.New(`^(?:Traceback \(most recent| +File ")`)
 
-func alike(said []string) bool {
+func allEqual(said []string) bool {
 	for _, s := range said {
 		if s != said[0] {
 			return false
@@ -294,8 +296,8 @@ func alike(said []string) bool {
 	return true
 }
 
-// consecutive reports whether numbers grow by one from line to line. Head and end of
-// a file may have been looked at, with a gap between.
+// consecutive reports whether the numbers grow by one from line to line. It allows for a gap between
+// the beginning and the end of a file.
 func consecutive(said []string) bool {
 	odd := 0
 	for i := 1; i < len(said); i++ {
@@ -304,11 +306,12 @@ func consecutive(said []string) bool {
 			odd++
 		}
 	}
-	return odd <= 1+len(said)*(100-framedOf100)/100
+	return odd <= 1+len(said)*(100-minPercent)/100
 }
 
-// aligned reports whether lines have the numbers of cat -n, whose column nothing else has.
-func aligned(lines []string) bool {
+// numberedByCat reports whether the lines have the number column of cat -n, which no other program
+// writes.
+func numberedByCat(lines []string) bool {
 	for _, l := range lines {
 		if i := strings.IndexByte(l, '\t'); i < 6 || strings.Trim(l[:max(i, 0)], " 0123456789") != "" {
 			return false
@@ -317,16 +320,16 @@ func aligned(lines []string) bool {
 	return true
 }
 
-func (m margin) cut(line string) (rest, said string, ok bool) {
+func (m framePart) cut(line string) (rest, said string, ok bool) {
 	switch m.kind {
-	case clock:
+	case timestamp:
 		return cutClock(line)
-	case counted:
-		return group(counts, line)
-	case named:
-		return group(names, line)
-	case ranked:
-		return group(ranks, line)
+	case lineNumber:
+		return cutGroup(lineNumbers, line)
+	case speaker:
+		return cutGroup(speakers, line)
+	case mpiRank:
+		return cutGroup(mpiRanks, line)
 	}
 	if rest, ok = strings.CutPrefix(line, m.text); !ok {
 		ok = line != "" && line == strings.TrimRight(m.text, " ")
@@ -336,22 +339,22 @@ func (m margin) cut(line string) (rest, said string, ok bool) {
 }
 
 var (
-	counts = lazy.New(`^ {0,6}(\d{1,9})(?:\t|:| )`)
-	names  = lazy.New(`^(?:\[pod/([\w.-]+)/[\w.-]+\] |([A-Za-z][\w.-]*) +\| ?)`)
-	ranks  = lazy.New(`^\[(\d{1,5})\] ?`)
-	ending = lazy.New(`^(?:[.,]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?(?: \d{4})?[\])]?(?: std(?:out|err) [FP])?(?::? |\t|:?$)`)
+	lineNumbers = lazy.New(`^ {0,6}(\d{1,9})(?:\t|:| )`)
+	speakers    = lazy.New(`^(?:\[pod/([\w.-]+)/[\w.-]+\] |([A-Za-z][\w.-]*) +\| ?)`)
+	mpiRanks    = lazy.New(`^\[(\d{1,5})\] ?`)
+	clockEnd    = lazy.New(`^(?:[.,]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?(?: \d{4})?[\])]?(?: std(?:out|err) [FP])?(?::? |\t|:?$)`)
 )
 
-// group cuts what an expression takes, and returns its group that holds something.
-func group(re *lazy.Pattern, line string) (rest, said string, ok bool) {
-	g := re.FindStringSubmatch(line[:min(len(line), longestMargin)])
+// cutGroup removes a match at the beginning of line, and returns its only non-empty group.
+func cutGroup(re *lazy.Pattern, line string) (rest, said string, ok bool) {
+	g := re.FindStringSubmatch(line[:min(len(line), longestPart)])
 	if g == nil {
 		return line, "", false
 	}
 	return line[len(g[0]):], strings.Join(g[1:], ""), true
 }
 
-// cutClock cuts a time that stands first in a line, with or without its date.
+// cutClock removes a time at the beginning of a line, with or without a date.
 func cutClock(line string) (rest, said string, ok bool) {
 	head := line[:min(len(line), 40)]
 	i := strings.IndexByte(head, ':')
@@ -361,13 +364,13 @@ func cutClock(line string) (rest, said string, ok bool) {
 	before := strings.TrimLeft(line[:i-2], "[(")
 	if before != "" {
 		if before[0] >= 'A' && before[0] <= 'Z' && len(before) > 1 && Digit(before[1]) {
-			return line, "", false // glog's, which is a logger
+			return line, "", false // glog's prefix, which belongs to a logger
 		}
 		if _, _, _, dated := dateBefore(before); !dated || len(before) > 16 {
 			return line, "", false
 		}
 	}
-	e := ending.FindString(line[i+6 : min(len(line), i+40)])
+	e := clockEnd.FindString(line[i+6 : min(len(line), i+40)])
 	if e == "" && len(line) > i+6 {
 		return line, "", false
 	}

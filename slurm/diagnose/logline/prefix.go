@@ -1,5 +1,5 @@
-// Package logline reads what stands before the text of a line: the rank, task or node
-// that launchers put there, and the time in each of the forms that programs write.
+// Package logline parses the prefixes of log lines: the rank, task or node that launchers write there,
+// and times in all the forms that programs write.
 package logline
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// A Tag is what launchers put before a line: srun --label's task, torchrun's
-// local rank, PyTorch's or mpirun's global rank. -1 where a line has none.
-// Host is the node that pdsh and its kin put there.
+// A Tag is what launchers wrote before a line: Label is srun --label's task, Local torchrun's local
+// rank, Rank the global rank of PyTorch or mpirun; each is -1 where the line has none. Host is the node
+// that pdsh and similar tools write.
 type Tag struct {
 	Label, Local, Rank int
 	Host               string
 }
 
-// NoTag is the tag of a line that has none.
+// NoTag is the tag of a line without any prefix.
 var NoTag = Tag{Label: -1, Local: -1, Rank: -1}
 
-// CutTag splits the launchers' prefixes from a line, outermost first:
-// "12: [default3]: [rank99]: text".
+// CutTag removes the launchers' prefixes from a line, outermost first: "12: [default3]: [rank99]:
+// text".
 func CutTag(line string) (Tag, string) {
 	t := NoTag
 	line = cutStamp(line)
@@ -38,10 +38,10 @@ func CutTag(line string) (Tag, string) {
 			return t, line
 		}
 		if host, is := strings.CutSuffix(name, ":"); is {
-			t.Host = host // the role is the node: "[gpu07:3]:"
+			t.Host = host // the role is a node: "[gpu07:3]:"
 		}
 		switch {
-		case strings.HasSuffix(name, "-") && b < 0: // a node alone: "[dgx-09]:"
+		case strings.HasSuffix(name, "-") && b < 0: // only a node: "[dgx-09]:"
 			t.Host = line[1:strings.IndexByte(line, ']')]
 			rest = strings.TrimPrefix(rest, " ")
 		case name == "rank":
@@ -56,9 +56,9 @@ func CutTag(line string) (Tag, string) {
 	}
 }
 
-// cutStamp cuts the time that containers' logs and CI put before every line, in
-// UTC: "2026-06-10T08:59:16.125Z ", with a colon after it or without, and the one of
-// mpirun --timestamp-output: "Sat Dec 19 22:18:14 2026[1,3]<stdout>:".
+// cutStamp removes the time that CI and containers' logs put before every line, in UTC, with or without
+// a colon after it: "2026-06-10T08:59:16.125Z ". It also removes that of mpirun --timestamp-output:
+// "Sat Dec 19 22:18:14 2026[1,3]<stdout>:".
 func cutStamp(line string) string {
 	if len(line) > 24 && line[24] == '[' && line[3] == ' ' && line[13] == ':' && line[16] == ':' && Digit(line[23]) {
 		return line[24:]
@@ -76,10 +76,9 @@ func cutStamp(line string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(line[len(stamp)+1:], ":"), " ")
 }
 
-// cutLabelStamp cuts the time that ts(1) and awk put before the lines of srun, srun --label
-// and torchrun, with what they put around it: "11-23 04:35:35 3: ",
-// "[Nov 23 04:35:35] [default3]:". Without such a prefix behind it the time is the
-// program's own.
+// cutLabelStamp removes the time that ts(1) or awk put before lines of srun, srun --label and torchrun,
+// with the brackets around it: "11-23 04:35:35 3: ", "[Nov 23 04:35:35] [default3]:". A time without
+// such a prefix after it belongs to the program.
 func cutLabelStamp(line string) (rest string, ok bool) {
 	i := strings.IndexByte(line[:min(len(line), 24)], ':')
 	if i < 2 || len(line) < i+9 || line[i+3] != ':' || !Digit(line[i-1]) || !Digit(line[i+4]) || !Digit(line[i+5]) {
@@ -102,8 +101,8 @@ func cutLabelStamp(line string) (rest string, ok bool) {
 	return rest, bracket
 }
 
-// cutWorker cuts the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) "
-// and "(Worker pid=4773, ip=10.1.2.3) ". rank is -1 where it is not said.
+// cutWorker removes the prefixes of Ray and SkyPilot: "(head, rank=0, pid=4773) " and "(Worker
+// pid=4773, ip=10.1.2.3) ". rank is -1 where the prefix has none.
 func cutWorker(line string) (rest string, rank int, ok bool) {
 	if len(line) < 8 || line[0] != '(' {
 		return line, -1, false
@@ -123,8 +122,9 @@ func cutWorker(line string) (rest string, rank int, ok bool) {
 	return line[end+2:], rank, true
 }
 
-// CutHost cuts the node that pdsh, dsh, mpirun and loggers put before a line:
-// "node07: text", "[dgx-09] text". sure tells that what follows leaves no doubt.
+// CutHost removes the node that pdsh, dsh, mpirun and loggers put before a line: "node07: text",
+// "[dgx-09] text". sure says that the text after it begins like a line, so that the prefix is certainly
+// a node.
 func CutHost(line string) (rest, host string, sure, ok bool) {
 	from, end := 0, ": "
 	if strings.HasPrefix(line, "[") && !strings.HasPrefix(line, "[rank") {
@@ -146,7 +146,7 @@ func CutHost(line string) (rest, host string, sure, ok bool) {
 	return rest, host, sure, true
 }
 
-// cutLabel cuts srun's "%*d: ". A task without text prints "3:" alone.
+// cutLabel removes srun's "%*d: ". Before an empty line srun writes only "3:".
 func cutLabel(line string) (rest string, n int, ok bool) {
 	i := 0
 	for i < len(line) && i < 6 && line[i] == ' ' {
@@ -169,8 +169,8 @@ func cutLabel(line string) (rest string, n int, ok bool) {
 	return line[i+2:], n, true
 }
 
-// cutBracket cuts "[name3]:", "[name3|11]:", mpirun's "[1,11]<stderr>:" and
-// horovodrun's "[11]<stderr>:".
+// cutBracket removes "[name3]:", "[name3|11]:", mpirun's "[1,11]<stderr>:" and horovodrun's
+// "[11]<stderr>:".
 func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 	if len(line) < 4 || line[0] != '[' {
 		return line, "", -1, -1, false
@@ -216,11 +216,11 @@ func cutBracket(line string) (rest, name string, a, b int, ok bool) {
 	return after[1:], name, a, b, true
 }
 
-// Daemon is the name that slurmstepd puts before its lines.
+// Daemon is the prefix of slurmstepd's lines.
 const Daemon = "slurmstepd"
 
-// CutDaemonTime cuts the time that slurmstepd puts before its lines since Slurm
-// 25.05, in place of its name and node: "[2026-11-21T00:45:02.072] error: ".
+// CutDaemonTime removes the time that slurmstepd writes since Slurm 25.05 instead of its name and node:
+// "[2026-11-21T00:45:02.072] error: ".
 func CutDaemonTime(line string) (rest string, ok bool) {
 	if len(line) < 24 || line[0] != '[' || line[5] != '-' || line[11] != 'T' {
 		return line, false
@@ -233,7 +233,7 @@ func CutDaemonTime(line string) (rest string, ok bool) {
 	return line[end+2:], ok
 }
 
-// IsWord reports whether a text is letters, digits, hyphens and underscores alone.
+// IsWord reports whether s consists of letters, digits, hyphens and underscores only, and is not empty.
 func IsWord(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -244,7 +244,7 @@ func IsWord(s string) bool {
 	return s != ""
 }
 
-// Number reads a decimal number of at most nine digits that is all of s.
+// Number parses s as a decimal number of at most nine digits.
 func Number(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false
@@ -261,5 +261,5 @@ func Number(s string) (n int, ok bool) {
 // Digit reports whether a byte is a decimal digit.
 func Digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// HasDigit reports whether a text holds a decimal digit.
+// HasDigit reports whether s contains a decimal digit.
 func HasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }

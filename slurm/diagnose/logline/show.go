@@ -6,10 +6,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// maxShown bounds a line that is shown.
+// maxShown bounds the bytes of a line that Show returns.
 const maxShown = 1200
 
-// Show is a line as it may be shown: clean, free of secrets, on one line, and bounded.
+// Show prepares a line for display: without control characters, secrets and newlines, and bounded in
+// length.
 func Show(raw string) string {
 	s := redact.Text(redact.Clean(raw))
 	s = strings.TrimRight(strings.ReplaceAll(s, "\n", " "), " \t")

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Yearless marks a time whose log names no year, as PyTorch's "E0610
-// 08:59:06.36" does; the year is taken from lines that name one.
+// Yearless is the year of a time whose log names none, as in PyTorch's "E0610 08:59:06.36". The year
+// comes from other lines.
 const Yearless = 0
 
-// ParseTime finds the first time of day in the head of a line, together with
-// the date before it. Formats: Megatron's and Python's "2026-04-04 20:30:32,5",
-// Slurm's and containers' "2026-06-10T08:59:16", torchelastic's
-// "2026-04-06_04:12:45", glog's "E0610 08:59:06.361206", syslog's
+// ParseTime finds the first time of day in the first 120 bytes of a line, with the date before it.
+// Formats: Megatron's and Python's "2026-04-04 20:30:32,5", Slurm's and containers'
+// "2026-06-10T08:59:16", torchelastic's "2026-04-06_04:12:45", glog's "E0610 08:59:06.361206", syslog's
 // "Jun 10 08:59:16", date(1)'s "Wed Jun 10 08:42:43 UTC 2026".
 func ParseTime(line string) (time.Time, bool) {
 	head := line[:min(len(line), 120)]
@@ -23,12 +22,12 @@ func ParseTime(line string) (time.Time, bool) {
 		}
 		i += from
 		from = i + 1
-		if i < 2 || i+5 >= len(head)+0 || head[i+3] != ':' {
+		if i < 2 || i+5 >= len(head) || head[i+3] != ':' {
 			continue
 		}
-		h, ok1 := two(head[i-2:])
-		m, ok2 := two(head[i+1:])
-		s, ok3 := two(head[i+4:])
+		h, ok1 := twoDigits(head[i-2:])
+		m, ok2 := twoDigits(head[i+1:])
+		s, ok3 := twoDigits(head[i+4:])
 		if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
 			continue
 		}
@@ -48,14 +47,14 @@ func ParseTime(line string) (time.Time, bool) {
 	}
 }
 
-func two(s string) (int, bool) {
+func twoDigits(s string) (int, bool) {
 	if len(s) < 2 || s[0] < '0' || s[0] > '9' || s[1] < '0' || s[1] > '9' {
 		return 0, false
 	}
 	return int(s[0]-'0')*10 + int(s[1]-'0'), true
 }
 
-// fraction reads ".361206213" or ",526" as nanoseconds.
+// fraction parses ".361206213" or ",526" as nanoseconds.
 func fraction(s string) int {
 	if s == "" || s[0] != '.' && s[0] != ',' {
 		return 0
@@ -69,38 +68,38 @@ func fraction(s string) int {
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// dateBefore reads the date that ends s.
+// dateBefore parses the date at the end of s.
 func dateBefore(s string) (year, month, day int, ok bool) {
 	s = strings.TrimRight(s, " T_\t")
 	n := len(s)
 	if n >= 10 && (s[n-3] == '-' || s[n-3] == '/') && s[n-6] == s[n-3] { // 2026-06-10
 		y, ok1 := Number(s[n-10 : n-6])
-		m, ok2 := two(s[n-5:])
-		d, ok3 := two(s[n-2:])
-		return y, m, d, ok1 && ok2 && ok3 && valid(m, d)
+		m, ok2 := twoDigits(s[n-5:])
+		d, ok3 := twoDigits(s[n-2:])
+		return y, m, d, ok1 && ok2 && ok3 && validDate(m, d)
 	}
-	if n >= 10 && s[n-5] == '/' && s[n-8] == '/' { // 06/10/2026, as America writes it
-		m, ok1 := two(s[n-10:])
-		d, ok2 := two(s[n-7:])
+	if n >= 10 && s[n-5] == '/' && s[n-8] == '/' { // 06/10/2026, the American order
+		m, ok1 := twoDigits(s[n-10:])
+		d, ok2 := twoDigits(s[n-7:])
 		y, ok3 := Number(s[n-4:])
 		if m > 12 {
 			m, d = d, m
 		}
-		if ok1 && ok2 && ok3 && valid(m, d) {
+		if ok1 && ok2 && ok3 && validDate(m, d) {
 			return y, m, d, true
 		}
 	}
 	if n >= 5 { // glog: a letter, month and day
-		m, ok1 := two(s[n-4:])
-		d, ok2 := two(s[n-2:])
-		if c := s[n-5]; ok1 && ok2 && c >= 'A' && c <= 'Z' && valid(m, d) {
+		m, ok1 := twoDigits(s[n-4:])
+		d, ok2 := twoDigits(s[n-2:])
+		if c := s[n-5]; ok1 && ok2 && c >= 'A' && c <= 'Z' && validDate(m, d) {
 			return Yearless, m, d, true
 		}
 	}
-	if n == 5 || n == 6 && s[0] == '[' { // 06-10, alone
-		m, ok1 := two(s[n-5:])
-		d, ok2 := two(s[n-2:])
-		if c := s[n-3]; (c == '-' || c == '/') && ok1 && ok2 && valid(m, d) {
+	if n == 5 || n == 6 && s[0] == '[' { // 06-10 and nothing else
+		m, ok1 := twoDigits(s[n-5:])
+		d, ok2 := twoDigits(s[n-2:])
+		if c := s[n-3]; (c == '-' || c == '/') && ok1 && ok2 && validDate(m, d) {
 			return Yearless, m, d, true
 		}
 	}
@@ -109,7 +108,7 @@ func dateBefore(s string) (year, month, day int, ok bool) {
 		word := strings.TrimRight(s[:i], " ")
 		if len(word) >= 3 {
 			m := strings.Index(months, word[len(word)-3:])
-			if ok1 && m >= 0 && m%3 == 0 && valid(m/3+1, d) {
+			if ok1 && m >= 0 && m%3 == 0 && validDate(m/3+1, d) {
 				return Yearless, m/3 + 1, d, true
 			}
 		}
@@ -117,10 +116,10 @@ func dateBefore(s string) (year, month, day int, ok bool) {
 	return 0, 0, 0, false
 }
 
-func valid(m, d int) bool { return m >= 1 && m <= 12 && d >= 1 && d <= 31 }
+func validDate(m, d int) bool { return m >= 1 && m <= 12 && d >= 1 && d <= 31 }
 
-// yearAfter reads the year of date(1)'s form, which stands after the time; mpirun's
-// tag follows it at once.
+// yearAfter parses the year that date(1) writes after the time. mpirun's tag may follow the year
+// directly.
 func yearAfter(s string) int {
 	words := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '[' })
 	for _, w := range words[:min(3, len(words))] {

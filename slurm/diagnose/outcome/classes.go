@@ -1,24 +1,24 @@
-// Package outcome holds the classes of what a job came to: for each failure who can
-// act, whether the same job may simply be started again, and the first remedies.
+// Package outcome holds the classes of outcomes of a job. For each failure it says who can act, whether
+// a retry is worth it, and the first remedies.
 package outcome
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
 
-// A Retry says whether running the same job again, unchanged, is worth it.
+// A Retry says whether the same job, unchanged, is worth running again.
 type Retry string
 
-// The answers to whether a retry is worth it.
+// The values of Retry.
 const (
 	RetryNo        Retry = "no"
 	RetryYes       Retry = "yes"
 	RetryOnce      Retry = "once"      // worth one more try
-	RetryElsewhere Retry = "elsewhere" // worth it without the named node
+	RetryElsewhere Retry = "elsewhere" // worth it if the job avoids the named node
 )
 
-// Worth reports whether the job may be started again as it is.
+// Worth reports whether the unchanged job is worth another try of any kind.
 func (r Retry) Worth() bool { return r != RetryNo && r != "" }
 
-// A Class is a kind of failure: what is known of it before any log is read.
+// A Class is a kind of outcome and what is known about it in general.
 type Class struct {
 	ID     string
 	Name   lang.Text
@@ -258,7 +258,7 @@ var classByID = func() map[string]*Class {
 	return m
 }()
 
-// Of returns the class with the given id, or that of an unknown exit.
+// Of returns the class with the given id, or the class UnknownExit for any other id.
 func Of(id string) *Class {
 	if c := classByID[id]; c != nil {
 		return c

@@ -1,9 +1,9 @@
-// Package python reads what Python prints of an exception: its name and message, the
-// frames of its traceback, how it came of the one before it, and the class of failure
-// that its type, message and stack stand for.
+// Package python parses what Python prints for an exception: its type and message, its traceback, and
+// its relation to the exception before it. It classifies failures by type, message and stack.
 package python
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,23 +19,23 @@ type Frame struct {
 	Function string `json:"function"`
 }
 
-// A Traceback is the stack of one exception, outermost frame first, as
-// assembled from the lines of one rank.
+// A Traceback is the stack of one exception, outermost frame first. It is assembled from the lines of
+// one rank.
 type Traceback struct {
 	Frames []Frame
 	Caught bool // introduced by words that say that the program goes on
-	Inset  bool // quoted inside torchelastic's summary
-	Logged bool // at a level below error
+	Inset  bool // quoted in torchelastic's summary
+	Logged bool // logged at a level below error
 	Chain  Chain
-	// headless stacks may be no traceback at all, such as those of print_stack:
-	// only a well-known name ends them.
+	// A headless stack has no header. It may not be a traceback, such as the output of print_stack, so
+	// only a well-known exception name ends it.
 	Headless bool
-	Uncaught bool   // PyTorch wrote its rank before it, which it does of what ends a process (sys.excepthook)
-	Of       string // the rank that raised it, where another quotes it; else empty
+	Uncaught bool   // PyTorch wrote its rank before it, as sys.excepthook does for an exception that ends the process
+	Of       string // the rank that raised it, where another rank quotes it; else empty
 }
 
-// RankOf is the rank that torch.distributed.checkpoint names behind the head of a
-// traceback that it quotes: "Traceback (most recent call last): (RANK 3)".
+// RankOf returns the rank that torch.distributed.checkpoint names after the header of a traceback that
+// it quotes: "Traceback (most recent call last): (RANK 3)".
 func RankOf(head string) string {
 	_, of, ok := strings.Cut(head, "(RANK ")
 	if !ok {
@@ -45,24 +45,24 @@ func RankOf(head string) string {
 	return of
 }
 
-// InTracker reports whether it was raised by the process that multiprocessing keeps to
-// clean up what others leave: it ends nothing else.
+// InTracker reports whether multiprocessing's resource tracker raised the exception. That process
+// cleans up after others; its end affects no other process.
 func (t *Traceback) InTracker() bool {
 	return len(t.Frames) > 0 && strings.HasSuffix(t.Frames[len(t.Frames)-1].File, "/multiprocessing/resource_tracker.py")
 }
 
-// Header is the first line of a traceback, less its colon.
+// Header is the first line of a traceback, without its colon.
 const Header = "Traceback (most recent call last)"
 
-// Ignored is how Python introduces an exception that cannot end its process: of a
-// finalizer, or of a function that it calls at exit.
+// Ignored introduces an exception that cannot end its process: one in a finalizer, or in a function
+// called at exit.
 const Ignored = "Exception ignored in"
 
-// maxFrames bounds a traceback: the outermost and the innermost ones stay.
+// maxFrames bounds the frames of a traceback. Add keeps the outermost and the innermost ones.
 const maxFrames = 64
 
-// Add appends a frame; of very deep stacks those in the middle are dropped. Those with
-// which python -m begins are not the program's.
+// Add appends a frame. It drops frames in the middle of a very deep stack, and the outermost frames of
+// python -m, which are not the program's.
 func (t *Traceback) Add(f Frame) {
 	if len(t.Frames) == 0 && runpy.MatchString(f.File) {
 		return
@@ -74,19 +74,20 @@ func (t *Traceback) Add(f Frame) {
 	t.Frames = append(t.Frames, f)
 }
 
-// runpy is the file of Python's that runs a module by its name.
+// runpy matches Python's own file that runs a module by name.
 var runpy = lazy.New(`^(?:<frozen runpy>|.*/python\d[\d.]*/runpy\.py)$`)
 
-// boxed is a frame in the form of Rich's tracebacks, "│ /x/y.py:12 in f   │"; a long
-// path leaves the function to the next line.
-var boxed = lazy.New(`^│ (\S+\.py):(\d+) in ?(\S*) *│?$`)
+// richFrame matches a frame in a traceback drawn by Rich, "│ /x/y.py:12 in f │". After a long path the
+// function is on the next line.
+var richFrame = lazy.New(`^│ (\S+\.py):(\d+) in ?(\S*) *│?$`)
 
-// inBox reports whether a line stands in the box that Rich draws around a traceback.
+// inBox reports whether a line is part of the box that Rich draws around a traceback.
 func inBox(text string) bool {
 	return strings.HasPrefix(text, "│") || strings.HasPrefix(text, "╰") || strings.HasPrefix(text, "╭")
 }
 
-// Boxes reads a line of Rich's that is no frame.
+// Boxes reports whether a line is part of Rich's box, and takes the last frame's function from it if
+// that is still missing.
 func (t *Traceback) Boxes(text string) bool {
 	if n := len(t.Frames); inBox(text) && n > 0 && t.Frames[n-1].Function == "" {
 		t.Frames[n-1].Function = strings.Trim(text, "│ ")
@@ -94,10 +95,10 @@ func (t *Traceback) Boxes(text string) bool {
 	return inBox(text)
 }
 
-// ParseFrame reads `  File "/x/y.py", line 12, in f`.
+// ParseFrame parses ` File "/x/y.py", line 12, in f`, or the same in Rich's form.
 func ParseFrame(text string) (Frame, bool) {
 	if inBox(text) {
-		g := boxed.FindStringSubmatch(text)
+		g := richFrame.FindStringSubmatch(text)
 		if g == nil {
 			return Frame{}, false
 		}
@@ -118,16 +119,16 @@ func ParseFrame(text string) (Frame, bool) {
 	return Frame{file, n, strings.TrimSpace(function)}, err == nil
 }
 
-// exceptionName matches the last line of a traceback: a dotted class name,
-// alone or followed by its message.
+// exceptionName matches the last line of a traceback: a dotted class name, alone or with a message.
 var exceptionName = lazy.New(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)?$`)
 
-// ExceptionKinds are the endings of class names that are exceptions wherever
-// they stand; within a traceback any class name is one.
+// ExceptionKinds matches class names that denote exceptions anywhere in a log. Within a traceback any
+// class name does.
 var ExceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|` +
 	`Unavailable|Enabled|OutOfResources)$`)
 
-// ParseException splits the last line of a traceback into type and message.
+// ParseException splits the last line of a traceback into type and message. within says that a
+// traceback precedes the line.
 func ParseException(text string, within bool) (kind, message string, ok bool) {
 	text = strings.TrimRight(text, " \t\r")
 	m := exceptionName.FindStringSubmatch(text[:min(len(text), 4096)])
@@ -135,20 +136,20 @@ func ParseException(text string, within bool) (kind, message string, ok bool) {
 		return "", "", false
 	}
 	known := ExceptionKinds.MatchString(m[1])
-	if !known && (!within || m[1] == strings.ToUpper(m[1]) || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) { // WARNING: …
+	if !known && (!within || m[1] == strings.ToUpper(m[1]) || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) { // such as "WARNING: …"
 		return "", "", false
 	}
-	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program says "Error: …"
+	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program may write "Error: …"
 		return "", "", false
 	}
 	return m[1], m[2], true
 }
 
-// libraries are the path parts of code that the user did not write.
+// libraries are parts of paths of code that the user did not write.
 var libraries = []string{"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>", "/usr/lib/python", "/__autograph_generated_file"}
 
-// Innermost returns the deepest frame of the user's own code, or the deepest
-// of all.
+// Innermost returns the deepest frame of the user's own code, or the deepest frame if all are
+// libraries'.
 func (t *Traceback) Innermost() (Frame, bool) {
 	if t == nil || len(t.Frames) == 0 {
 		return Frame{}, false
@@ -163,15 +164,11 @@ func (t *Traceback) Innermost() (Frame, bool) {
 
 // InLibrary reports whether a file belongs to Python or to an installed package.
 func InLibrary(file string) bool {
-	for _, l := range libraries {
-		if strings.Contains(file, l) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(libraries, func(part string) bool { return strings.Contains(file, part) })
 }
 
-// Has reports whether any frame stands in the named file or function.
+// Has reports whether any frame is in one of the named functions, files, or (with a slash at the end)
+// folders.
 func (t *Traceback) Has(names ...string) bool {
 	if t == nil {
 		return false
@@ -187,8 +184,7 @@ func (t *Traceback) Has(names ...string) bool {
 	return false
 }
 
-// phases name what a run was doing, by the functions on the stack; the first
-// row that occurs decides.
+// phases maps functions on the stack to what the run was doing. The first row with a match decides.
 var phases = []struct {
 	phase string
 	names []string
@@ -220,43 +216,43 @@ func (t *Traceback) Phase() string {
 	return ""
 }
 
-// A refinement decides an exception that no pattern knows, or knows too
-// generally, by where it was raised.
+// A refinement classifies an exception by where it was raised, if no pattern knows the exception or the
+// pattern is too general.
 type refinement struct {
-	class  string
-	weight int
-	kind   *lazy.Pattern // exception type
-	says   *lazy.Pattern // message, nil for any
-	within []string      // functions or files of the stack, nil for any
-	deep   bool          // only the last three frames count
+	class     string
+	weight    int
+	kind      *lazy.Pattern // the exception's type
+	says      *lazy.Pattern // its message; nil for any
+	within    []string      // functions or files of which one must be on the stack; nil for any stack
+	innermost bool          // consider only the last three frames
 }
 
-// unreached are the exceptions of those who ask another server.
-var unreached = lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`)
+// requestErrors matches exceptions of clients that send requests to a server.
+var requestErrors = lazy.New(`(?:^|\.)(?:URLError|MaxRetryError|NewConnectionError|ConnectError|ProxyError)$|^requests\.exceptions\.\w+$|^aiohttp\.`)
 
-// AsksServer reports whether an exception is of a kind that only those raise who ask
-// another server: what it says of names and connections is not of the ranks.
-func AsksServer(kind string) bool { return unreached.MatchString(kind) }
+// AsksServer reports whether only clients of a server raise this kind of exception. The names and
+// connections in its message are the server's, not the ranks'.
+func AsksServer(kind string) bool { return requestErrors.MatchString(kind) }
 
-// sampled are the files of torch in which a sample of the data is read.
-var sampled = []string{"torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/worker.py"}
+// sampleReaders are the files of torch that read samples of the data.
+var sampleReaders = []string{"torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/worker.py"}
 
-// ReadsSample reports whether an exception was raised where a sample of the data is read.
-func (t *Traceback) ReadsSample() bool { return t.Has(sampled...) }
+// ReadsSample reports whether the exception was raised while a sample of the data was read.
+func (t *Traceback) ReadsSample() bool { return t.Has(sampleReaders...) }
 
 var refinements = []refinement{
-	// The other end of a pipe between processes is gone.
+	// The process at the other end of a pipe is gone.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(EOF|BrokenPipe|ConnectionReset|ConnectionRefused|ConnectionAborted)Error$`), lazy.New(`^(?:$|\[Errno|(?i).*\b(?:pipe|connection)\b)`),
 		[]string{"multiprocessing/", "_utils/", "dataloader.py", "pin_memory.py", "resource_sharer.py"},
 		false,
 	},
-	// Ray's word on another process (python/ray/exceptions.py).
+	// Ray reports the end of another process (python/ray/exceptions.py).
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(?:ActorDied|RayActor|WorkerCrashed|NodeDied|ActorUnavailable)Error$`),
 		lazy.New(`^(?:The actor (?:died unexpectedly|is unavailable)|The worker died unexpectedly|The node .* died)`), nil, false,
 	},
-	// A launcher's word on the process that it started, which said more itself.
+	// A launcher reports the exit of the process that it started, whose own output says more.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`), lazy.New(`returned non-zero exit status [12]\.$`),
 		[]string{"accelerate/commands/launch.py", "torch/distributed/launch.py", "deepspeed/launcher/launch.py", "llamafactory/cli.py"},
@@ -266,33 +262,33 @@ var refinements = []refinement{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`CalledProcessError$`),
 		lazy.New(`^Command '\[?'?(?:\S*/)?(?:torchrun|accelerate|deepspeed|python[\d.]*)\b.* returned non-zero exit status [12]\.$`), nil, false,
 	},
-	// vLLM's word on its engine, another process (vllm/v1/engine/utils.py, exceptions.py).
+	// vLLM reports the end of its engine, another process (vllm/v1/engine/utils.py, exceptions.py).
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`^(?:RuntimeError|(?:.*\.)?EngineDeadError)$`),
 		lazy.New(`See root cause above\.|See stack trace (?:above|\(above\)) for the root cause`), nil, false,
 	},
-	// torchrun lost the store of the others.
+	// torchrun lost the rendezvous store, which another process hosts.
 	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py"}, true},
-	// It told a process its work, and was gone after half of it.
+	// The parent process died while it was sending a spawned process its work.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(EOF|Unpickling)Error$`), lazy.New(`^(?:pickle data was truncated|Ran out of input)`),
 		[]string{"multiprocessing/spawn.py"},
 		true,
 	},
-	// A server of experiments is no hub.
-	{outcome.UserException, pattern.Specific, unreached, lazy.New(`(?i)host='[\w.-]*\b(?:wandb|mlflow|neptune|comet|clearml|swanlab|tensorboard)\b`), nil, false},
+	// The server is an experiment tracker, not a model hub.
+	{outcome.UserException, pattern.Specific, requestErrors, lazy.New(`(?i)host='[\w.-]*\b(?:wandb|mlflow|neptune|comet|clearml|swanlab|tensorboard)\b`), nil, false},
 	{
-		outcome.HFHub, pattern.Specific, unreached,
-		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|getaddrinfo`), nil, false, // a download
+		outcome.HFHub, pattern.Specific, requestErrors,
+		lazy.New(`(?i)name or service not known|name resolution|timed out|unreachable|getaddrinfo`), nil, false, // a download failed
 	},
-	{ // The same, where a download raised it: a database or a server of the job's own refuses too.
-		outcome.HFHub, pattern.Specific, unreached, lazy.New(`(?i)refused`),
+	{ // The same, raised by a download: a database or another server of the job may also refuse connections.
+		outcome.HFHub, pattern.Specific, requestErrors, lazy.New(`(?i)refused`),
 		[]string{
 			"huggingface_hub/", "transformers/", "datasets/", "torch/hub.py", "torchvision/", "timm/", "nltk/", "tiktoken/", "urllib/request.py", "modelscope/",
 		},
 		false,
 	},
-	{outcome.EnvLaunch, pattern.Specific, lazy.New(`^KeyError$`), lazy.New(`^'(?:LOCAL_|NODE_)?RANK'$|^'(?:LOCAL_)?WORLD_SIZE'$|^'MASTER_(?:ADDR|PORT)'$`), nil, false}, // no launcher
+	{outcome.EnvLaunch, pattern.Specific, lazy.New(`^KeyError$`), lazy.New(`^'(?:LOCAL_|NODE_)?RANK'$|^'(?:LOCAL_)?WORLD_SIZE'$|^'MASTER_(?:ADDR|PORT)'$`), nil, false}, // started without a launcher
 	{
 		outcome.CheckpointLoad, pattern.Specific + 1, lazy.New(`(FileNotFound|EOF|Key|Runtime|OS|Value|Unpickling|Assertion|IO|Attribute|Type)Error$`), nil,
 		[]string{
@@ -312,13 +308,13 @@ var refinements = []refinement{
 		},
 		false,
 	},
-	// The stream says only that a write failed, which is what a full disk looks like from inside.
+	// The stream's message says only that a write failed. A full disk has this effect.
 	{
 		outcome.DiskFull, pattern.Specific, lazy.New(`(Runtime|OS|IO)Error$`), lazy.New(`(?i)iostream error`),
 		[]string{"save_checkpoint", "save_checkpoint_and_time", "save", "_save"},
 		false,
 	},
-	// torchrun's meeting place, and its own arguments.
+	// torchrun's rendezvous, and torchrun's own arguments.
 	{outcome.Rendezvous, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"distributed/elastic/rendezvous/"}, true},
 	{outcome.BadArgs, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"torch/distributed/run.py"}, true},
 	{outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
@@ -330,7 +326,7 @@ var refinements = []refinement{
 		},
 		true,
 	},
-	// Weights that are not there; where they were to be written, their folder is not.
+	// Missing weights; and where the run was writing weights, a missing folder.
 	{outcome.UserException, pattern.Generic, lazy.New(`FileNotFoundError$`), nil, []string{"save", "_save", "save_checkpoint", "_open_zipfile_writer"}, true},
 	{outcome.CheckpointLoad, pattern.Specific - 2, lazy.New(`FileNotFoundError$`), lazy.New(`(?i)\.(?:pth?|pth\.tar|ckpt|safetensors)['"]?$`), nil, false},
 	{
@@ -339,14 +335,14 @@ var refinements = []refinement{
 	},
 }
 
-// Refine returns the class and weight that the stack gives an exception.
+// Refine returns the class and weight of an exception, by its type, message and stack.
 func Refine(kind, message string, t *Traceback) (string, int) {
 	for _, r := range refinements {
 		if !r.kind.MatchString(kind) || r.says != nil && !r.says.MatchString(message) {
 			continue
 		}
 		stack := t
-		if r.deep && t != nil && len(t.Frames) > 3 {
+		if r.innermost && t != nil && len(t.Frames) > 3 {
 			stack = &Traceback{Frames: t.Frames[len(t.Frames)-3:]}
 		}
 		if r.within == nil || stack.Has(r.within...) {
