@@ -1,6 +1,6 @@
-// Package pattern knows the lines with which programs report a failure: a table of
-// words and expressions with the class that each names and its weight, the forms that
-// lines have whatever they say, and the words of what does no harm.
+// Package pattern recognises lines with which programs report a failure. It holds a table of literals
+// and expressions with the class and weight of each, the forms of lines, and the patterns of harmless
+// lines.
 package pattern
 
 import (
@@ -12,27 +12,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// How much a pattern says about the cause. Where two causes are seen, the
-// earlier one wins among those of rank death and above; below that, the
-// heavier one. A fact wins over anything vague wherever it stands, since it
-// is written after the event: by the kernel, by slurmstepd, by an epilog.
+// Weights: how much a pattern says about the cause. Of two causes with weights from Death on, the
+// earlier one wins; below Death the heavier one wins. A Fact beats anything vague at any position,
+// because the kernel, slurmstepd or an epilog writes it after the event.
 const (
-	Fact     = 95 // said by the kernel, the driver or Slurm about hardware or memory
+	Fact     = 95 // the kernel, the driver or Slurm reports on hardware or memory
 	Specific = 80 // names the phenomenon itself
 	vague    = 60 // names a consequence that several causes share
-	Generic  = 50 // an exception that no row knows
-	Death    = 45 // a process that died of a signal
+	Generic  = 50 // an exception that no row of the table matches
+	Death    = 45 // a process died by a signal
 	Ended    = 40 // Slurm ended the job
-	fabric   = 30 // network between ranks: also what a death looks like to the others
-	TimedOut = 20 // a collective that never finished
-	Aborted  = 15 // SIGABRT: watchdogs end their own process so
-	Exited   = 12 // a plain exit code other than zero
-	Symptom  = 10 // what is seen after something else broke
+	fabric   = 30 // the network between ranks, which a dead rank also looks like to the others
+	TimedOut = 20 // a collective never finished
+	Aborted  = 15 // SIGABRT, with which watchdogs end their own process
+	Exited   = 12 // an exit code other than zero
+	Symptom  = 10 // a consequence of another failure
 )
 
-// A pattern is one way in which programs print a class of failure. on holds
-// literals in lower case, any of which must occur in the line; re, where
-// given, must match as well.
+// A pattern is one way in which programs print a class of failure. A line matches if it contains one of
+// the literals in on (lower case), and re, where given, matches too.
 type pattern struct {
 	Class  string
 	Weight int
@@ -40,15 +38,15 @@ type pattern struct {
 	re     string
 }
 
-// OfFabric matches lines of the network between ranks, which name the operating
-// system's errors too: only the network's own rows read them.
+// OfFabric matches lines of the network layers between ranks. They also contain the operating system's
+// error texts, so only networkPatterns may match them.
 var OfFabric = lazy.New(`\bUCX +(?:ERROR|WARN|DEBUG)|^\[\S+:\d+:\d+(?::\d+)?\] +\w+\.c:\d+ |^libfabric:`)
 
-// oneOf splits a list of literals, which are written with | between them.
+// oneOf splits a list of literals at "|".
 func oneOf(literals string) []string { return strings.Split(literals, "|") }
 
-// patterns is the table: one row for each way in which a program says it.
-// Rows of one group stand in one file, beside their sources.
+// patterns is the table of failures. The rows of each group are in a file of their own, with their
+// sources.
 var patterns = func() (all []pattern) {
 	for _, group := range [][]pattern{gpuPatterns, networkPatterns, pythonPatterns, storagePatterns, slurmPatterns, launchPatterns, symptomPatterns} {
 		all = append(all, group...)
@@ -56,16 +54,15 @@ var patterns = func() (all []pattern) {
 	return all
 }()
 
-// A Compiled pattern has its expression at hand, compiled when it is first
-// asked: most runs ask few of them.
+// A Compiled pattern compiles its expression on first use: most runs use few expressions.
 type Compiled struct {
 	pattern
-	re func() *regexp.Regexp // nil where literals suffice
+	re func() *regexp.Regexp // nil if a literal suffices
 }
 
 func (c *Compiled) matches(text string) bool { return c.re == nil || c.re().MatchString(text) }
 
-// A Table is the rows of patterns with all their literals, which one pass over a line finds.
+// A Table holds patterns and an index of all their literals, which finds them in one pass over a line.
 type Table struct {
 	rows   []Compiled
 	words  *lazy.Words
@@ -73,7 +70,7 @@ type Table struct {
 	guards []Guard // literal → questions
 }
 
-// LoadTable returns the table of all patterns, which is made when it is first asked for.
+// LoadTable returns the table of all failure patterns. It builds the table on first use.
 var LoadTable = sync.OnceValue(func() *Table { return newTable(patterns) })
 
 func newTable(patterns []pattern) *Table {
@@ -111,22 +108,12 @@ func newTable(patterns []pattern) *Table {
 	return t
 }
 
-// shows reports whether text shows any row.
-func (t *Table) shows(text string) bool {
-	for _, row := range t.Look(text, nil).Rows {
-		if c := &t.rows[row]; c.matches(text) {
-			return true
-		}
-	}
-	return false
-}
-
-// Match returns the heaviest pattern that text shows, or nil.
+// Match returns the heaviest pattern that matches text, or nil.
 func (t *Table) Match(text string) *Compiled {
 	return t.Best(text, t.Look(text, nil))
 }
 
-// Best returns the heaviest of the rows that text shows, or nil.
+// Best returns the heaviest pattern of h.Rows that matches text, or nil.
 func (t *Table) Best(text string, h Hits) *Compiled {
 	var best *Compiled
 	for _, row := range h.Rows {
@@ -141,14 +128,14 @@ func (t *Table) Best(text string, h Hits) *Compiled {
 	return best
 }
 
-// Hits is what one pass over a line finds: rows of the table whose literals
-// occur, and which of the scanner's own questions are worth asking.
+// Hits is the result of one pass over a line: the rows of which a literal occurs, and the scanner's
+// questions of which a literal occurs.
 type Hits struct {
 	Rows []int
 	Ask  Guard
 }
 
-// Look passes over text once; rows are appended to buf.
+// Look passes over text once. It stores the rows in buf, which it may replace by a larger slice.
 func (t *Table) Look(text string, buf []int) Hits {
 	h := Hits{Rows: buf[:0]}
 	t.words.Each(text, func(word int) {
@@ -162,11 +149,11 @@ func (t *Table) Look(text string, buf []int) Hits {
 	return h
 }
 
-// A Guard is a question that costs an expression, and is only asked of lines
-// that hold one of its literals.
+// A Guard is a set of the scanner's questions. A question costs an expression, so the scanner asks it
+// only of lines with one of the question's literals.
 type Guard uint32
 
-// The questions of the scanner.
+// The scanner's questions.
 const (
 	AskStart Guard = 1 << iota
 	AskEnd
@@ -185,7 +172,7 @@ const (
 	AskProcess
 )
 
-// guardWords are the literals of the guards, in lower case.
+// guardWords are the literals of the questions, in lower case.
 var guardWords = map[Guard]string{
 	AskStart: "rendezvous complete|using world size|start|starting|started|job |restart|worker group|requeue",
 	AskEnd:   "training|run_stop|exiting program|normal|successfully completed|validation loss|trainer.fit|train_iters|max_steps",

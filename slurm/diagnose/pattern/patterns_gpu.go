@@ -2,9 +2,9 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What CUDA, its libraries, the driver and the kernel print about a GPU.
-// Messages: CUDA's error strings (cudaGetErrorString), PyTorch's
-// c10/cuda/CUDACachingAllocator.cpp and CUDAException.cpp, the Xid catalogue.
+// gpuPatterns match messages of CUDA, its libraries, the driver and the kernel about a GPU. Sources:
+// CUDA's error strings (cudaGetErrorString), PyTorch's c10/cuda/CUDACachingAllocator.cpp and
+// CUDAException.cpp, the Xid catalogue.
 var gpuPatterns = []pattern{
 	{outcome.CUDAOOM, Specific, oneOf("cuda out of memory|hip out of memory|outofmemoryerror"), ``},
 	{outcome.CUDAOOM, Specific, oneOf("cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|cusparse_status_alloc_failed" +
@@ -12,14 +12,14 @@ var gpuPatterns = []pattern{
 	{outcome.CUDAOOM, Specific, oneOf("out of memory"), `cuda (runtime |driver )?(error|failure)[^a-z]*(2|out of memory)|nccl.*out of memory|(cumem` +
 		`|cudamalloc|cuda alloc|cuda calloc)\w*.*out of memory|allocat\w+ .*(gpu|device|cuda).*out of memory|out of memory (on|for) (gpu|device)|(gpu` +
 		`|device|cuda|hbm) .*out of memory|out of memory.*(gpu|cuda)`},
-	// What PyCUDA, RMM and Theano raise has the name of Python's own.
+	// PyCUDA, RMM and Theano raise errors with the names of Python's own.
 	{outcome.CUDAOOM, Specific + 3, oneOf("memoryerror"), `memoryerror: .*(cuda error|cumem\w+ failed|of device memory)`},
 	{outcome.CUDAOOM, Specific, oneOf("oom when allocating"), `device:gpu|gpu_\d+_bfc`},
 	{outcome.CUDAOOM, Specific, oneOf("allocation on device|failed to cuda malloc|failed to cuda calloc|resource_exhausted: out of memory|ran out of memory in memory space"), ``},
 	{outcome.CUDAOOM, vague, oneOf("cublas_status_not_initialized|cudnn_status_not_initialized"), ``},
 
-	// The node check before a training, which megatron-ops renders: a GPU that does
-	// not give its memory is bad; one that does not answer may have a bad peer.
+	// The node check that a rendered script runs before training. A GPU that cannot provide its memory
+	// is bad; a GPU that does not answer may have a bad peer.
 	{outcome.GPUHardware, Fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=memory`},
 	{outcome.NCCLConnection, Fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=nccl`},
 	{outcome.GPUHardware, Fact, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(46|48|54|58|60|62|63|64|74|79|80|81|92|94|95|96|97|98|109|110|119|120|121|122` +
@@ -72,7 +72,7 @@ var gpuPatterns = []pattern{
 		"|cusolver_status_internal_error|nvte_error"), ``},
 	{outcome.CUDAIllegalAccess, vague, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(6|8|11|12|13|31|32|44|45|68|69)\b`},
 
-	// What a program does while its CUDA graph is recorded (cudaGetErrorString, 900 to 908): its own fault.
+	// A program's own error while it records a CUDA graph (cudaGetErrorString, 900 to 908).
 	{outcome.UserException, Specific + 6, oneOf("when stream is capturing|cudaerrorstreamcapture|capturing stream has|previous error during capture"), ``},
 
 	{outcome.DeviceAssert, Specific, oneOf("device-side assert|cudaerrorassert|cuda_error_assert|srcselectdimsize"), ``},

@@ -2,9 +2,9 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What stands between Slurm and Python: shells, uv, conda, modules, container
-// runtimes. Messages: bash, uv's crates/uv-python, NVIDIA's pyxis and enroot,
-// docker, apptainer, libnvidia-container.
+// launchPatterns match messages of what runs between Slurm and Python: shells, uv, conda, modules,
+// container runtimes. Sources: bash, uv's crates/uv-python, NVIDIA's pyxis and enroot, docker,
+// apptainer, libnvidia-container.
 var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Specific + 5, oneOf("could not execve|execve()|no virtual environment found|command not found|bad interpreter|failed to spawn" +
 		"|couldn't exec|cannot exec|exec format error|cannot execute|environmentnamenotfound|environmentlocationnotfound" +
@@ -24,14 +24,14 @@ var launchPatterns = []pattern{
 		`|entrypoint)\S*.{0,3}: no such file|filenotfounderror.*(bin/python|/activate|/torchrun|bin/uv|venv/bin)|(env|exec|nohup` +
 		`|numactl): .*no such file or directory|source: .*no such file|activate: no such file|\bexec \S+ failed: no such file|cd: .*: no such file` +
 		`|: line \d+: \S+: no such file or directory$|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
-	// The system lets a shell start nothing more. bash tries again a few times before it gives up, and any
-	// cause outweighs such a retry.
+	// The system lets a shell start no further process. bash retries a few times before it gives up, so
+	// any other cause outweighs such a retry.
 	{
 		outcome.EnvLaunch, Specific + 3, oneOf(": fork: resource temporarily|: fork failed: resource temporarily|: cannot fork"),
 		`^\S+: ((line )?\d+: )?(fork( failed)?: resource temporarily unavailable|cannot fork)$`,
 	},
 	{outcome.EnvLaunch, Death, oneOf(": fork: retry: resource temporarily"), `^\S+: (line \d+: )?fork: retry: resource temporarily unavailable`},
-	// DeepSpeed's launcher and Open MPI's, which cannot start anything on another node
+	// DeepSpeed's launcher and Open MPI cannot start a process on another node
 	// (deepspeed/launcher/runner.py, orte/mca/errmgr/base/help-errmgr-base.txt).
 	{outcome.EnvLaunch, Specific + 3, oneOf("not reachable via ssh|'ssh -o passwordauthentication=no"), ``},
 	{outcome.EnvLaunch, Specific - 1, oneOf("unable to reliably start one or more daemons"), ``},
@@ -40,12 +40,13 @@ var launchPatterns = []pattern{
 		outcome.EnvLaunch, Specific, oneOf("ssh: connect to host|ssh: could not resolve hostname|host key verification failed"),
 		`^(?:\S+: )?(?:ssh: (?:connect to host \S+ port \d+|could not resolve hostname \S+): |host key verification failed\.$)`,
 	},
-	// Open MPI's mpirun, whose -np is more than Slurm gave, or than its map takes (help-orte-rmaps-base.txt, help-orte-rmaps-ppr.txt).
+	// Open MPI's -np is larger than Slurm's allocation, or than the process map allows
+	// (help-orte-rmaps-base.txt, help-orte-rmaps-ppr.txt).
 	{
 		outcome.NodeCountMismatch, Specific + 5, oneOf("not enough slots available|requested more processes than the ppr"),
 		`^there are not enough slots available in the system|^your job has requested more processes than the ppr`,
 	},
-	// Bash in other languages. Source: the catalogues of bash and glibc.
+	// bash in other languages. Source: the catalogues of bash and glibc.
 	{
 		outcome.EnvLaunch, Specific + 3, oneOf("未找到命令|找不到命令|没有那个文件或目录|沒有此一檔案或目錄|コマンドが見つかりません|そのようなファイルやディレクトリはありません" +
 			"|kommando nicht gefunden|befehl nicht gefunden|datei oder verzeichnis nicht gefunden|commande introuvable|aucun fichier ou dossier de ce" +
@@ -67,7 +68,7 @@ var launchPatterns = []pattern{
 	},
 	{outcome.EnvLaunch, Specific + 8, oneOf("syntax error|unexpected eof while|is a directory"), `^\S+: (-c: )?line \d+: (\S+: is a directory$|syntax error|unexpected eof while looking)`},
 
-	// A program that is not in the image: the container itself is there.
+	// The container runs, but its image lacks the program.
 	{outcome.EnvLaunch, Specific + 8, oneOf("fatal:   "), `fatal: {3}("[^"]*": executable file not found in \$path|stat \S*/bin/\S+: no such file)`},
 
 	{outcome.Container, Specific + 9, oneOf("pyxis:"), `pyxis: {3,}(?:\[ERROR\]|[^\s\[].*(?:no such|not found|fail|denied|unauthorized|toomanyrequests|http|error` +
@@ -82,7 +83,7 @@ var launchPatterns = []pattern{
 			`|unable|invalid|could not|mismatch|timed out|http|missing|unsatisfied|no space|exists)|enroot-mount: failed|\[error\].*(import|squash|registry` +
 			`|layer|image|container|download|enroot)|could not process json`,
 	},
-	// enroot by itself, without Slurm's plugin.
+	// enroot without Slurm's plugin.
 	{outcome.Container, Specific + 8, oneOf("[error] |failed to mount: "), `^failed to mount: \S+ at \S+|^\[error\] (command not found: \S+$|invalid argument: \S+$|no such file or directory: \S+$` +
 		`|invalid image (format|reference): |failed to mount: |file already exists: |could not (acquire rootfs lock|(retrieve|parse) digest` +
 		`|parse authentication realm)|url \S+ returned error code: \d|checksum validation failed|not enough space left in )`},

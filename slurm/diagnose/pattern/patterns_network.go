@@ -2,9 +2,9 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What NCCL, gloo, c10d and torchelastic print about the way between ranks.
-// Messages: NCCL's transport/net_ib.cc, misc/ibvwrap.cc, misc/socket.cc and
-// bootstrap.cc; PyTorch's torch/csrc/distributed/c10d and torch/distributed.
+// networkPatterns match messages of NCCL, gloo, c10d and torchelastic about the network between ranks.
+// Sources: NCCL's transport/net_ib.cc, misc/ibvwrap.cc, misc/socket.cc and bootstrap.cc; PyTorch's
+// torch/csrc/distributed/c10d and torch/distributed.
 var networkPatterns = []pattern{
 	{outcome.NCCLIB, fabric + 5, oneOf("network ib not found|got completion|ibv_|vendor err|net/ib|ibv_wc|async event|mlx5_|ucx  error|ucx error|ibverbs" +
 		"| roce|infiniband| ib_"), `got completion (from peer|with|from).*(status|error)|call to ibv_\w+ failed|ibv_\w+ (failed|returned|error)` +
@@ -38,11 +38,12 @@ var networkPatterns = []pattern{
 			"|unhandled nccl error|nccl error in|nccl error: |nccl warn"),
 		`ncclsystemerror|unhandled system error|ncclinternalerror|nccl error in.*(internal error|invalid usage)|nccl error: (unhandled|internal error|invalid usage)|nccl warn .*(socket|network|connect)`,
 	},
-	// A call of NCCL that failed in this process: of a peer it would say so (ncclGetErrorString in NCCL's src/init.cc).
+	// A call of NCCL failed in this process. NCCL has other words for a failure of a peer
+	// (ncclGetErrorString in NCCL's src/init.cc).
 	{outcome.UserException, Generic, oneOf("unhandled cuda error|invalid argument"), `\w+error: nccl error(?: in)?: .*(unhandled cuda error|invalid argument)\b`},
 
 	{outcome.NodeCountMismatch, Specific, oneOf("clients joined"), `\d+/\d+ clients joined`},
-	// gloo's, of a rank that its world has no room for (gloo/context.cc).
+	// gloo refuses a rank that is not below the world size (gloo/context.cc).
 	{outcome.NodeCountMismatch, Specific, oneOf("rank < size"), `enforce fail at \S*gloo/context\.cc:\d+\] rank < size`},
 	{
 		outcome.NodeCountMismatch, Specific, oneOf("invalid rank requested|duplicate gpu detected|same gpu|invalid rank|invalid local rank"),
@@ -67,7 +68,8 @@ var networkPatterns = []pattern{
 	{outcome.PortInUse, Specific, oneOf("port"), `port \d+ (is )?(already )?(in use|taken|occupied)|failed to listen on any local network address` +
 		`|failed to bind to .*port`},
 
-	// c10d's last word on all addresses that it tried (torch/csrc/distributed/c10d/socket.cpp), before the exception that says why.
+	// c10d tried all addresses in vain (torch/csrc/distributed/c10d/socket.cpp). The exception after
+	// this line says why.
 	{outcome.PortInUse, fabric, oneOf("failed to listen on any local network address"), `\[c10d\] the server socket has failed to listen`},
 
 	{outcome.Rendezvous, fabric + 3, oneOf("rendezvoustimeouterror|client socket has timed out|client socket has failed to connect|name or service not known" +
@@ -80,7 +82,7 @@ var networkPatterns = []pattern{
 		`|wait timeout after \d+ ?ms|tcpstore.{0,80}(timed out|timeout|failed|refused|error)|store->get\('?\w*'?\) got error` +
 		`|timed out initializing process group in store based barrier|rendezvous.{0,60}(timed out|timeout|failed|error|closed)` +
 		`|timed out waiting for clients`},
-	// gloo's, of ranks that do not agree on how many they are (gloo/transport/tcp/address.cc).
+	// gloo's ranks do not agree on their number (gloo/transport/tcp/address.cc).
 	{outcome.Rendezvous, fabric, oneOf("enforce fail at"), `enforce fail at \S*gloo/transport/tcp/address\.cc`},
 	{outcome.Rendezvous, fabric + 3, oneOf("environment variable|master_addr|master_port"), `environment variable (rank|world_size|master_addr|master_port` +
 		`|local_rank) expected, but not set|master_addr.{0,40}(not set|unset|empty|unbound|expected|resolve)`},
@@ -90,10 +92,10 @@ var networkPatterns = []pattern{
 
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("to our best knowledge|joined but didn't finish|mismatched collective detected" +
 		"|failed to pass monitoredbarrier|monitoredbarrier|desync"), ``},
-	// torch's, which compares the shapes too (ProcessGroupWrapper.cpp).
+	// torch compares the shapes of the ranks' collectives too (ProcessGroupWrapper.cpp).
 	{outcome.NCCLTimeout, Specific + 1, oneOf("mismatch between collectives|collectivefingerprint"), ``},
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
-	// gloo's, of a rank whose peer is in another collective (gloo/transport/tcp/pair.cc).
+	// The peer of a gloo rank is in another collective (gloo/transport/tcp/pair.cc).
 	{outcome.NCCLTimeout, Death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},
 	{
 		outcome.NCCLTimeout, TimedOut, oneOf("caught collective operation timeout|watchdog got stuck|collective timeout|heartbeat monitor timed out" +

@@ -2,11 +2,11 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What Python, PyTorch, Megatron and the packages around them print when a
-// program or its input is wrong. Messages: PyTorch's ATen shape checks,
-// argparse, importlib, megatron/training/arguments.py, megatron/core/utils.py
-// (ensure_divisibility), megatron/core/rerun_state_machine.py,
-// megatron/core/datasets, megatron/core/dist_checkpointing, huggingface_hub.
+// pythonPatterns match messages of Python, PyTorch, Megatron and related packages about a wrong program
+// or wrong input. Sources: PyTorch's ATen shape checks, argparse, importlib,
+// megatron/training/arguments.py, megatron/core/utils.py (ensure_divisibility),
+// megatron/core/rerun_state_machine.py, megatron/core/datasets, megatron/core/dist_checkpointing,
+// huggingface_hub.
 var pythonPatterns = []pattern{
 	{outcome.MaxConnections, Specific + 6, oneOf("cuda_device_max_connections"), `(error|exception|assert|must|should|require|needs?|always|setting|set` +
 		`|larger?|value|not).*cuda_device_max_connections|cuda_device_max_connections.*(must|should|require|needs?|to 1|is not|larger?|value|but|=)`},
@@ -22,7 +22,7 @@ var pythonPatterns = []pattern{
 		`|key.value.heads|(moe.)?experts|layers|microbatches|micro.?batches).{0,80}(less than|smaller than|greater than|at least|cannot` +
 		`|must).{0,80}(parallel|stage|rank)|decoder world size`},
 
-	// Sizes whose product is to be the world's.
+	// Sizes whose product must be the world size.
 	{
 		outcome.ParallelConfig, Specific + 2, oneOf(" * "),
 		`\bworld.?size\b.{0,40}(==|equal)\D{0,40}\w+ \* \w+|\w \* \w+\b.{0,40}(==|equal).{0,20}\bworld.?size\b` +
@@ -34,7 +34,7 @@ var pythonPatterns = []pattern{
 			"|error: ambiguous option|error: one of the arguments|error: unknown option|error: no such option|error: invalid value|unrecognized arguments:" +
 			"|expected one argument|expected at least one argument|invalid choice:|error: invalid choice|not allowed with argument|no such option:" +
 			"|missing option|arguments are not used|unknown argument|unrecognized option|unknown flag|unexpected extra argument" +
-			"|flags parsing error:|unknown command line flag"), // absl's and gflags'
+			"|flags parsing error:|unknown command line flag"), // absl and gflags
 		`error:|invalid choice|unrecognized|argument|option|flag`,
 	},
 	{outcome.BadArgs, Specific + 1, oneOf("configattributeerror|configkeyerror|could not override|missingmandatoryvalue|missingconfigexception" +
@@ -43,13 +43,13 @@ var pythonPatterns = []pattern{
 	{outcome.BadArgs, Specific, oneOf("is not supported with|not supported with|incompatible with|mutually exclusive|requires --|cannot be used together" +
 		"|is no longer valid|must be specified|should be specified|must be provided|can only be used|only supported with|is deprecated and|must use --" +
 		"|expected iteration-based|expected sample-based"), `(assertionerror|valueerror|runtimeerror|notimplementederror|exception)\b.*`},
-	// What programs and scripts say themselves of what they were called with.
+	// Programs and scripts describe an error in their own arguments.
 	{
 		outcome.BadArgs, Specific - 10, oneOf("is required|are required|must be set|must be given|must be specified|is not set|not specified|missing required"),
 		`^\W*(error|fatal|usage error)\W+.{0,80}\b(is|are) required\b|^\W*(error|fatal|usage error)\W+.{0,80}\b(must be (set|given|specified)` +
 			`|(is )?not (set|specified)|missing required)\b`,
 	},
-	{outcome.BadArgs, Specific - 5, oneOf(".py: error: "), `^[\w.-]+\.py: error: `}, // argparse's, whatever the program says with it
+	{outcome.BadArgs, Specific - 5, oneOf(".py: error: "), `^[\w.-]+\.py: error: `}, // argparse, with any message
 	{outcome.BadArgs, Specific, oneOf("assertionerror: --|valueerror: --|runtimeerror: --|assertionerror: ('--|\"--)|unknown arguments|unknown config"), ``},
 
 	{
@@ -75,7 +75,7 @@ var pythonPatterns = []pattern{
 	{outcome.ShapeMismatch, Specific - 1, oneOf("output tensor size must be equal to|tensor size must be equal to|all tensor operands" +
 		"|must be equal to world_size times|does not match expected shape|expected shape|got tensor with dims|dims ="), ``},
 
-	// Julia's word on an exception that ended a script.
+	// Julia reports the exception that ended a script.
 	{outcome.UserException, Generic, oneOf("error: loaderror: "), `^error: loaderror: `},
 	{outcome.ExtensionABI, Specific + 5, oneOf("undefined symbol|glibcxx_|cxxabi_|no kernel image is available|cannot open shared object file" +
 		"|invalid elf header|wrong elf class|symbol lookup error|numpy.dtype size changed|compiled using numpy 1|compiled against" +
@@ -90,7 +90,7 @@ var pythonPatterns = []pattern{
 		`|kernel image is invalid|unsupported gpu|too short|(compiled|built) (against|for|with)|\babi\b|only supports|undefined reference` +
 		`|does not support sm|cudaerrornokernel|could not load|compute capability.*(requir|support|least|only|not)|(requir|unsupported` +
 		`|need).*compute capability|shared object|ptx|not defined for option|extension|ninja|version section`},
-	// A PyTorch that was built without CUDA lacks what torch.cuda calls.
+	// A PyTorch built without CUDA lacks the functions behind torch.cuda.
 	{outcome.ExtensionABI, Specific + 5, oneOf("module 'torch._c' has no attribute '_cuda"), ``},
 	{outcome.ExtensionABI, Specific + 5, oneOf("glibc_"), `glibc_[\d.]+.{0,3} not found`},
 	{outcome.ExtensionABI, Specific + 2, oneOf("c++ extension|cpp extension|cpp_extension|building extension"), `(required|requires?|needed|failed|error` +
@@ -111,7 +111,7 @@ var pythonPatterns = []pattern{
 		`attributeerror: (partially initialized )?module '(megatron|transformer_engine|torch|apex|flash_attn)[\w.]*' has no attribute`,
 	},
 
-	// torch/distributions: no number but NaN is outside the real ones.
+	// torch/distributions: of all numbers only NaN fails the constraint to be real.
 	{outcome.NaNLoss, Specific + 2, oneOf("to satisfy the constraint"), `satisfy the constraint (\w+\()*real(vector)?\(.*found invalid values`},
 	{outcome.NaNLoss, Specific + 2, oneOf("损失|梯度"), `(?:损失|梯度)(?:范数)?(?:值)?(?:为|是|=|出现|变成|变为) ?(?:nan|inf)|已发散`},
 	{outcome.NaNLoss, Specific + 2, oneOf("found nan|found inf|nan in |inf in |unexpected result nan|unexpected result inf|message='loss is nan|loss is nan" +
@@ -138,7 +138,7 @@ var pythonPatterns = []pattern{
 		"|cannot mmap an empty file|mmap length is greater than file size|no sample to consume|num_samples should be a positive" +
 		"|oversamples the contributing|datasetnotfounderror|emptydataseterror|datagenerationerror|datafilesnotfounderror|dataset scripts are no longer" +
 		"|missing data file"), ``},
-	// Files of other data formats that are cut off or are something else.
+	// Files of other data formats that are truncated or not of that format.
 	{
 		outcome.DatasetMissing, Specific, oneOf("arrow|parquet|webdataset|readerror|not a gzipped file|avro|tfrecord|hdf5|h5py|zarr"),
 		`(arrowinvalid|arrowioerror|arrow\w*error)\b|(parquet|webdataset|avro|tfrecord|hdf5|h5py|zarr|truncated|corrupt\w*)\b.{0,80}(magic|invalid` +
@@ -174,7 +174,7 @@ var pythonPatterns = []pattern{
 			"|wrong byte size|corrupt checkpoint|checkpoint is corrupt"),
 		`error|exception|missing|mismatch|corrupt|invalid|failed|exiting|truncat|unexpected|not (a|found|match|equal)|unable|different|wrong`,
 	},
-	// DeepSpeed's, of an optimizer's state cut for other numbers of ranks (deepspeed/runtime/engine.py).
+	// DeepSpeed's optimizer state belongs to another number of ranks (deepspeed/runtime/engine.py).
 	{outcome.CheckpointLoad, Specific + 4, oneOf("checkpoint being loaded used a"), ``},
 	{outcome.CheckpointLoad, Specific + 4, oneOf("error no file named"), `no file named .*(\.safetensors|\.bin|\.ckpt)`},
 	{outcome.CheckpointLoad, Specific + 4, oneOf("checkpoint"), `\b(missing|unexpected|unknown|mismatched)( \w+)? keys?\b.{0,60}checkpoint|(error|exception` +

@@ -2,8 +2,8 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What Slurm's commands and daemons print. Messages: slurm's src/slurmd,
-// src/srun, src/common/slurm_errno.c; squeue(1) JOB STATE CODES.
+// slurmPatterns match messages of Slurm's commands and daemons. Sources: slurm's src/slurmd, src/srun,
+// src/common/slurm_errno.c; squeue(1) JOB STATE CODES.
 var slurmPatterns = []pattern{
 	{outcome.SlurmTimeLimit, Ended + 3, oneOf("due to time limit|due to deadline|time limit exhausted|job reached its time limit|has exceeded its time limit" +
 		"|exceeded time limit"), ``},
@@ -24,7 +24,7 @@ var slurmPatterns = []pattern{
 			`|io error with slurmstepd|task launch for .*failed on node|unexpected(ly)? reboot|nodes? (\S+ )?(is|are) down|communication connection failure` +
 			`|lost connection to (node|slurmd)`,
 	},
-	// Weighs more than srun's refusals, which begin with the same words.
+	// This row outweighs those of srun's refusals, which begin with the same words.
 	{
 		outcome.SlurmNodeFail, Specific + 7, oneOf("application launch failed|task launch for"),
 		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure` +
@@ -38,14 +38,14 @@ var slurmPatterns = []pattern{
 	},
 	{outcome.SlurmCancelled, Ended - 4, oneOf("keyboardinterrupt|cancelled by"), `^keyboardinterrupt|cancelled by \w+`},
 
-	// How LSF (its job report, bhist(1)) and PBS end a job: the same ends.
+	// LSF (its job report, bhist(1)) and PBS end a job for the same reasons.
 	{outcome.SlurmTimeLimit, Ended + 3, oneOf("term_runlimit|term_cpulimit|job killed: walltime"), `^term_(run|cpu)limit: job killed|^\W*pbs: job killed: walltime`},
 	{outcome.SlurmCancelled, Ended - 2, oneOf("term_owner|term_force_owner|term_admin|term_force_admin"), `^term_(force_)?(owner|admin): job killed`},
 	{outcome.SlurmPreempted, Ended + 4, oneOf("term_preempt"), `^term_preempt: job killed`},
 	{outcome.HostOOM, Fact, oneOf("term_memlimit|term_swap|job killed: mem|job killed: vmem"), `^term_(memlimit|swap): job killed|^\W*pbs: job killed: v?mem`},
 
-	// The client commands: whatever sbatch and salloc call an error is a refusal,
-	// of srun's only what slurm_errno.c says of a request.
+	// Client commands: every error of sbatch and salloc is a refusal; of srun's errors only those of
+	// slurm_errno.c about a request are.
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("sbatch:|salloc:"), `^\S*\s*(sbatch|salloc): (error|fatal|unrecognized|invalid|option|ambiguous)\b`},
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("srun:"), `srun: (fatal:|unrecognized|invalid option|option|ambiguous)` +
 		`|srun: error: (unable to (create step|allocate resources|create job step|confirm)|invalid|requested|job violates|more processors` +

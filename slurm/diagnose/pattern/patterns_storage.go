@@ -2,8 +2,8 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What the operating system's errors about memory, space and files look like
-// through Python, libtorch, NCCL and the shell. Numbers: errno(3).
+// storagePatterns match the operating system's errors about memory, space and files, as Python,
+// libtorch, NCCL and the shell print them. Numbers: errno(3).
 var storagePatterns = []pattern{
 	{
 		outcome.HostOOM, Fact, oneOf("oom-kill|oom_kill|oom killed|oom-killer|oom_killed"),
@@ -16,16 +16,18 @@ var storagePatterns = []pattern{
 		"|enomem|killed by signal 9|failed to pin memory|cudahostalloc"), `killed by signal: killed|defaultcpuallocator|ca(n't|nnot) allocate memory` +
 		`|\b(_?array)?memoryerror|bad_alloc|errno 12\]|unable to allocate .*(array|memory|i?b\b)|not enough memory|insufficient memory|memory exhausted` +
 		`|enomem|failed to pin|cudahostalloc`},
-	// Ray's of its workers (src/ray/raylet/node_manager.cc): its exception has the name that PyTorch's has.
+	// Ray reports on its workers (src/ray/raylet/node_manager.cc). Its exception has the same name as
+	// PyTorch's.
 	{outcome.HostOOM, Specific + 3, oneOf("node running low on memory|killed due to memory pressure (oom)"), `killed due to (the node|memory pressure)`},
-	// On Kubernetes it says so of every worker that left without a code (python/ray/_raylet.pyx): a guess.
+	// On Kubernetes Ray guesses this of every worker that left without an exit code
+	// (python/ray/_raylet.pyx).
 	{outcome.UnknownExit, Death + 1, oneOf("may have exceeded k8s pod memory limits"), ``},
 	{outcome.HostOOM, Fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
-	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data worker left by itself
+	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data loader's worker exited by itself
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},
 	{outcome.HostOOM, Death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
 	{outcome.HostOOM, Death + 4, oneOf(" killed"), `line \d+: +\d+ killed\b`},
-	{outcome.HostOOM, Death, oneOf("killed"), `^killed$`}, // a shell's word on what it waited for
+	{outcome.HostOOM, Death, oneOf("killed"), `^killed$`}, // a shell reports on the process it waited for
 
 	{
 		outcome.ShmBusError, Specific + 6, oneOf("shm.h:|shmutils.cc:|</torch_|shared memory|/dev/shm|shm_open|torch_shm|shm"),
@@ -40,7 +42,7 @@ var storagePatterns = []pattern{
 	{outcome.DiskFull, Specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
 		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
-	// NumPy's and Torch's, of a write that was cut short.
+	// NumPy and Torch report an incomplete write.
 	{
 		outcome.DiskFull, Specific + 5, oneOf(" requested and | blocks instead of "),
 		`^oserror: \d+ requested and \d+ written|write error: wrote \d+ blocks instead of \d+`,
@@ -66,7 +68,7 @@ var storagePatterns = []pattern{
 		outcome.Filesystem, Specific + 1, oneOf("write access|write permission|not writable|not writeable|writable"),
 		`^[\w.]*(error|exception)\b.*(write (access|permission)|not writ(e)?able|no writable)`,
 	},
-	// libtorch's, of a file that it is to write (caffe2/serialize/inline_container.cc).
+	// libtorch cannot write a file (caffe2/serialize/inline_container.cc).
 	{outcome.Filesystem, Specific + 6, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
 	{outcome.Filesystem, Specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},

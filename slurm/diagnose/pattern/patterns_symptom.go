@@ -2,9 +2,9 @@ package pattern
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 
-// What a rank prints because another one broke, or because it was told to
-// end; and the deaths that only their signal tells. None of the former is
-// ever the cause where anything else is seen.
+// symptomPatterns match what a rank prints because another rank failed or because it was told to end;
+// these lines are never the cause if there is any other. The rows for deaths of which only the signal
+// is known are here too.
 var symptomPatterns = []pattern{
 	{
 		outcome.Segfault, Specific, oneOf("segfault encountered|*** process received signal|caught signal 11|fatal python error|unexpected segmentation fault" +
@@ -14,11 +14,11 @@ var symptomPatterns = []pattern{
 			`|unexpected segmentation fault|double free|free\(\): |corrupted|munmap_chunk|stack smashing|malloc|realloc\(\)|pure virtual|general protection` +
 			`|signal: 11|faulting`,
 	},
-	// The interpreter's word on SIGABRT, which watchdogs and asserts raise.
+	// The interpreter reports SIGABRT, which watchdogs and asserts raise.
 	{outcome.Segfault, Aborted, oneOf("fatal python error: aborted|`process abort signal` is detected"), ``},
-	// C++'s word on a process that ended while its threads ran, which an exception makes it do.
+	// A C++ process ended while its threads ran, as an exception makes it do.
 	{outcome.Segfault, Aborted, oneOf("terminate called without an active exception"), ``},
-	// Paddle's other words on signals (paddle/fluid/platform/init.cc).
+	// Paddle's other messages about signals (paddle/fluid/platform/init.cc).
 	{outcome.Segfault, Specific, oneOf("`erroneous arithmetic operation` is detected"), ``},
 	{outcome.ShmBusError, Death + 6, oneOf("`access to an undefined portion of a memory object` is detected"), ``},
 	{outcome.Segfault, Death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
