@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata is the folder of the diagnosis' test data, seen from its own tests or from those of a room.
+// testdata is the folder of the diagnosis' test data, for tests of slurm/diagnose and of its
+// subpackages.
 func testdata() string {
 	for _, dir := range []string{"testdata", filepath.Join("..", "testdata")} {
 		if _, err := os.Stat(filepath.Join(dir, "cases", "labels.jsonl")); err == nil {
@@ -28,18 +29,18 @@ func testdata() string {
 	panic("a test of another folder asks for the test data of the diagnosis")
 }
 
-// Testdata is a file of the test data that the diagnosis and its rooms share.
+// Testdata is the path of a file in the shared test data.
 func Testdata(parts ...string) string {
 	return filepath.Join(append([]string{testdata()}, parts...)...)
 }
 
-// A Case is what a labelled case should come to.
+// A Case is a labelled log or folder of logs, with the expected diagnosis.
 type Case struct {
 	ID          string           `json:"id"`
-	Kind        string           `json:"kind"` // single: one log; composite: a folder
-	Type        string           `json:"type"` // of composites: fail, double, none, hang
+	Kind        string           `json:"kind"` // single: one log; composite: a folder of logs
+	Type        string           `json:"type"` // for composites: fail, double, none, hang
 	Class       string           `json:"class"`
-	AlsoOK      []string         `json:"also_ok"` // classes that are accepted too
+	AlsoOK      []string         `json:"also_ok"` // further classes that count as right
 	RootLineNos []int            `json:"root_line_nos"`
 	RootRank    *int             `json:"root_rank"`
 	RootRanksOK []*int           `json:"root_ranks_ok"`
@@ -49,13 +50,13 @@ type Case struct {
 	Context     diagnose.Context `json:"context"`
 }
 
-// A FileLine is a place in a log.
+// A FileLine is a line of a log.
 type FileLine struct {
 	File   string `json:"file"`
 	LineNo int    `json:"line_no"`
 }
 
-// Path is where its log, or the folder of its logs, lies.
+// Path is the path of the case's log or folder.
 func (c Case) Path() string {
 	if c.Kind == "single" {
 		return filepath.Join(testdata(), "cases", c.ID+".log")
@@ -63,8 +64,7 @@ func (c Case) Path() string {
 	return filepath.Join(testdata(), "cases", c.ID)
 }
 
-// Accepts reports whether the label accepts a class. A run that goes on is
-// labelled a success.
+// Accepts reports whether class counts as right. A job that still runs is labelled success.
 func (c Case) Accepts(class string) bool {
 	if class == outcome.Running {
 		class = outcome.Success
@@ -72,8 +72,8 @@ func (c Case) Accepts(class string) bool {
 	return class == c.Class || slices.Contains(c.AlsoOK, class)
 }
 
-// Place reports whether the rank, or else file and line, is one that the
-// label accepts.
+// Place reports whether the label accepts the report's rank or, where either names none, its file and
+// line.
 func (c Case) Place(r report.Report) bool {
 	if r.RootRank != nil && c.RootRank != nil {
 		return slices.ContainsFunc(c.RootRanksOK, func(ok *int) bool { return ok != nil && *ok == *r.RootRank })
@@ -86,7 +86,7 @@ func (c Case) Place(r report.Report) bool {
 	return false
 }
 
-// Cases are the labelled cases.
+// Cases returns the labelled cases.
 func Cases(t *testing.T) []Case {
 	t.Helper()
 	all, err := readCases()
@@ -112,22 +112,22 @@ func readCases() (all []Case, err error) {
 	return all, lines.Err()
 }
 
-// reports are the diagnoses of the labelled cases, by id. Several tests look at
-// them: the cases are read once.
+// reports holds the diagnoses of the labelled cases, by id. Several tests use them, so it computes them
+// once.
 var reports = sync.OnceValues(func() (map[string]report.Report, error) {
 	all := map[string]report.Report{}
 	list, err := readCases()
 	for _, c := range list {
 		r, failed := diagnose.Path(context.Background(), c.Path(), c.Context)
 		if failed != nil {
-			return nil, failed // it names the log
+			return nil, failed // the error names the log
 		}
 		all[c.ID] = r
 	}
 	return all, err
 })
 
-// Reports are the diagnoses of the labelled cases, by id.
+// Reports returns the diagnoses of the labelled cases, by id.
 func Reports(t *testing.T) map[string]report.Report {
 	t.Helper()
 	all, err := reports()
@@ -135,8 +135,8 @@ func Reports(t *testing.T) map[string]report.Report {
 	return all
 }
 
-// Verdict is a diagnosis in one line: class, whether a retry is worth it,
-// the line of the cause, its rank and node, and the nodes to avoid.
+// Verdict formats a diagnosis as one line: class, whether a retry is worth it, the line of the cause,
+// its rank and node, and the nodes to avoid.
 func Verdict(id string, r report.Report) string {
 	retry := "stay"
 	if r.Retry {
@@ -159,8 +159,9 @@ func Verdict(id string, r report.Report) string {
 	return fmt.Sprintf("%-5s %-27s %-5s %s rank=%s node=%s exclude=%s", id, r.Class, retry, place, rank, node, exclude)
 }
 
-// RequirePinned compares the labelled cases with their pinned verdicts, for a room that asks whether a change of
-// its own is noticed. Who means a change rewrites them with the judge's tests.
+// RequirePinned compares the diagnoses of all cases with the pinned ones. Each subpackage calls it, so
+// that its own tests notice a change. To change the pinned verdicts on purpose, run the tests of
+// slurm/diagnose with -update.
 func RequirePinned(t *testing.T) {
 	t.Helper()
 	pinned, err := os.ReadFile(Testdata("cases", "verdicts.golden"))

@@ -6,13 +6,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// Causes are what breaks first on one rank.
+// Causes are the failures that the composed jobs have on one rank.
 var Causes = []struct {
 	Class string
-	Line  string // a part of the line that says it
+	Line  string // a part of the line that shows the cause
 	Do    func(r *Run, at time.Duration, rank int)
 	Code  int
-	Node  bool // the node is to be avoided
+	Node  bool // the diagnosis should exclude the node
 }{
 	{outcome.CUDAOOM, "CUDA out of memory", func(r *Run, at time.Duration, rank int) {
 		r.Raise(at, rank, "backward_step", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of "+

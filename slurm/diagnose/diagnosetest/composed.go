@@ -18,9 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ComposedFailures breaks one rank of a job in every layout and in each way, or each
-// nth, another one in each layout, and lets all others drown in NCCL's errors, some of
-// which are logged first.
+// ComposedFailures tests jobs of which one rank fails, in every layout with every nth cause (other
+// causes in each layout). All other ranks then write NCCL errors, some of them before the cause.
 func ComposedFailures(t *testing.T, nth int) {
 	t.Helper()
 	for n, name := range slices.Sorted(maps.Keys(Layouts)) {
@@ -60,7 +59,7 @@ func ComposedFailures(t *testing.T, nth int) {
 	}
 }
 
-// requireLine checks that file and line number name the line that is shown.
+// requireLine checks that the report's file and line number lead to the report's line.
 func requireLine(t *testing.T, dir string, r report.Report) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, r.RootFile))
@@ -69,12 +68,12 @@ func requireLine(t *testing.T, dir string, r report.Report) {
 	require.Equal(t, strings.TrimRight(lines[*r.RootLineNo-1], " "), r.RootLine)
 }
 
-// OnlyTheLastAttemptCounts restarts a job after another failure.
+// OnlyTheLastAttemptCounts tests a job that failed, was restarted, and failed of another cause.
 func OnlyTheLastAttemptCounts(t *testing.T) {
 	t.Helper()
 	for name, layout := range Layouts {
 		if name == "tdir" {
-			continue // its attempts have folders of their own
+			continue // each of its attempts has its own folder
 		}
 		t.Run(name, func(t *testing.T) {
 			r := &Run{World: 16, PerNode: 8}
@@ -102,7 +101,7 @@ func OnlyTheLastAttemptCounts(t *testing.T) {
 	}
 }
 
-// TheRankThatNeverArrived leaves nothing but collectives that timed out.
+// TheRankThatNeverArrived tests jobs whose logs show only collectives that timed out.
 func TheRankThatNeverArrived(t *testing.T) {
 	t.Helper()
 	for name, layout := range Layouts {
@@ -136,8 +135,8 @@ func TheRankThatNeverArrived(t *testing.T) {
 	}
 }
 
-// HealthyShapes are runs that look troubled and are not: nothing may be found in
-// any of them, however often they are read.
+// HealthyShapes tests logs that look like trouble but show no failure. It diagnoses each of them often
+// times, as the order of files and maps may vary.
 func HealthyShapes(t *testing.T, often int) {
 	t.Helper()
 	seconds := func(n int64) *int64 { return &n }
@@ -217,7 +216,7 @@ func HealthyShapes(t *testing.T, often int) {
 				layout(t, r, dir)
 				got, err := diagnose.Path(context.Background(), dir, s.given)
 				require.NoError(t, err)
-				for range often { // whatever the order in which files are read and kinds of lines gone through
+				for range often { // the order of files and map keys varies
 					again, err := diagnose.Path(context.Background(), dir, s.given)
 					require.NoError(t, err)
 					require.Equal(t, got, again)

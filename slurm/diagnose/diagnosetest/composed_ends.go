@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hangs are runs that stopped writing while Slurm says that they run.
+// Hangs tests jobs that write nothing more while Slurm says that they run.
 func Hangs(t *testing.T) {
 	t.Helper()
 	for name, say := range map[string]func(r *Run){
@@ -43,7 +43,7 @@ func Hangs(t *testing.T) {
 	}
 }
 
-// SlurmEndsTheJob checks that Slurm's word wins over what ranks say of it.
+// SlurmEndsTheJob tests that Slurm's reason for the end wins over errors of the ranks.
 func SlurmEndsTheJob(t *testing.T) {
 	t.Helper()
 	for class, line := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pickled writes values as PyTorch's C++ pickler does: protocol 2, typed lists
-// as calls of a named function.
+// pickled writes a value as PyTorch's C++ pickler does: protocol 2, typed lists as calls of a named
+// function.
 func pickled(b *bytes.Buffer, v any) {
 	switch x := v.(type) {
 	case string:
@@ -51,8 +51,8 @@ func pickled(b *bytes.Buffer, v any) {
 	}
 }
 
-// Dump writes a rank's flight recorder dump: it entered collectives up to
-// enqueued, and those after completed did not end.
+// Dump writes a flight recorder dump of a rank that entered the collectives up to enqueued and
+// completed those up to completed.
 func Dump(t *testing.T, dir string, rank, enqueued, completed int) {
 	t.Helper()
 	entries := []any{}

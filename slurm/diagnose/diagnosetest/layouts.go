@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Layouts write a run's lines the ways that launchers do.
+// Layouts write a run's lines into files as different launchers do.
 var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 	"label": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			if l.Rank < 0 || l.Rank >= Agent {
 				return "slurm-77.out", l.Text
 			}
@@ -22,7 +22,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 		})
 	},
 	"tee": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			switch {
 			case l.Rank < 0:
 				return "slurm-77.out", l.Text
@@ -34,7 +34,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 		})
 	},
 	"pernode": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			switch {
 			case l.Rank < 0:
 				return "train-77.out", l.Text
@@ -49,7 +49,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 		})
 	},
 	"tdir": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			switch {
 			case l.Rank < 0:
 				return "slurm-77.out", l.Text
@@ -60,7 +60,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 		})
 	},
 	"ranks": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			if l.Rank < 0 || l.Rank >= Agent {
 				return "slurm-77.out", l.Text
 			}
@@ -68,7 +68,7 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 		})
 	},
 	"suffix": func(t *testing.T, r *Run, dir string) {
-		write(t, dir, r, func(l Said) (string, string) {
+		write(t, dir, r, func(l Line) (string, string) {
 			if l.Rank < 0 || l.Rank >= Agent {
 				return "slurm-77.out", l.Text
 			}
@@ -77,9 +77,9 @@ var Layouts = map[string]func(t *testing.T, r *Run, dir string){
 	},
 }
 
-func write(t *testing.T, dir string, r *Run, place func(Said) (file, text string)) {
+func write(t *testing.T, dir string, r *Run, place func(Line) (file, text string)) {
 	t.Helper()
-	lines := append([]Said(nil), r.Lines...)
+	lines := append([]Line(nil), r.Lines...)
 	sort.SliceStable(lines, func(a, b int) bool { return lines[a].At < lines[b].At })
 	content := map[string]*strings.Builder{}
 	for _, l := range lines {

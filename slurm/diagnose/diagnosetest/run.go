@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// A Said is one line that a rank writes at a time; rank -1 is Slurm's, a rank
-// at or above Agent is the launcher of a node.
-type Said struct {
+// A Line is a line that a rank writes at a time after Start. Rank -1 is Slurm; a rank at or above Agent
+// is the launcher of a node.
+type Line struct {
 	At   time.Duration
 	Rank int
 	Text string
 }
 
-// Agent is the first number of launchers.
+// Agent plus a node's index is the Rank of that node's launcher.
 const Agent = 1 << 20
 
-// A Run is a job that the tests make up: who says what when.
+// A Run is an invented job and the lines that its processes write.
 type Run struct {
 	World, PerNode int
 	Skew           bool // the nodes' clocks differ by seconds
-	Lines          []Said
+	Lines          []Line
 }
 
-// Start is when a run begins.
+// Start is the time at which a run begins.
 var Start = time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 
-// nodeName is the name of a node by its number.
+// nodeName is the name of the nth node.
 func nodeName(n int) string { return fmt.Sprintf("gpu%03d", 40+3*n) }
 
 // Node is the node of a rank.
 func (r *Run) Node(rank int) string { return nodeName(rank / r.PerNode) }
 
-// Say adds a line; the text may use {stamp} for PyTorch's form of the time,
-// {host} and {local}.
+// Say adds lines. It replaces {stamp} by the time in PyTorch's format, {time} by the time in
+// Megatron's, {host} by the rank's node, {rank} by the rank and {local} by its local rank.
 func (r *Run) Say(at time.Duration, rank int, lines ...string) {
 	for _, text := range lines {
 		when := Start.Add(at)
@@ -51,11 +51,11 @@ func (r *Run) Say(at time.Duration, rank int, lines ...string) {
 		}
 		text = strings.NewReplacer("{stamp}", when.Format("0102 15:04:05.000000"), "{host}", nodeName(max(n, 0)), "{local}", fmt.Sprint(local), "{rank}",
 			fmt.Sprint(rank), "{time}", when.Format("2006-01-02 15:04:05")).Replace(text)
-		r.Lines = append(r.Lines, Said{at, rank, text})
+		r.Lines = append(r.Lines, Line{at, rank, text})
 	}
 }
 
-// Healthy adds set-up and iterations up to a time.
+// Healthy adds the lines of a start and one iteration every ten seconds until a time.
 func (r *Run) Healthy(from, until time.Duration) {
 	r.Say(from, 0, fmt.Sprintf("using world size: %d, data-parallel size: %d, context-parallel size: 1, hierarchical context-parallel sizes: None, "+
 		"tensor-model-parallel size: 1, pipeline-model-parallel size: 1", r.World, r.World),
@@ -73,15 +73,14 @@ func (r *Run) Healthy(from, until time.Duration) {
 	}
 }
 
-// Raise writes a traceback on a rank.
+// Raise adds a traceback of a rank.
 func (r *Run) Raise(at time.Duration, rank int, function, text string) {
 	p := fmt.Sprintf("[rank%d]: ", rank)
-	r.Say(at, rank, p+"Traceback (most recent call last):", p+`  File "/w/pretrain_gpt.py", line 90, in <module>`, p+"    pretrain(", p+`  File "/w/megatron/training/training.py", line `+
-		`12, `+
-		`in `+function, p+"    "+function+"()", p+text)
+	r.Say(at, rank, p+"Traceback (most recent call last):", p+`  File "/w/pretrain_gpt.py", line 90, in <module>`, p+"    pretrain(", p+`  File "/w/megatron/training/training.py", line 12, in `+
+		function, p+"    "+function+"()", p+text)
 }
 
-// Victims lets the other ranks notice that somebody died.
+// Victims adds the NCCL errors of all ranks that are not dead.
 func (r *Run) Victims(at time.Duration, dead map[int]bool) {
 	for rank := range r.World {
 		if dead[rank] {
@@ -96,8 +95,8 @@ func (r *Run) Victims(at time.Duration, dead map[int]bool) {
 	}
 }
 
-// Summaries are torchelastic's accounts, one a node, each naming its own
-// first process, which is a victim nearly everywhere.
+// Summaries adds torchelastic's summary for each node, which names the node's first process to fail. On
+// nodes without an entry in code that is a victim.
 func (r *Run) Summaries(at time.Duration, code map[int]int) {
 	for n := range r.World / r.PerNode {
 		who := n * r.PerNode

@@ -1,5 +1,5 @@
-// Package diagnosetest is what the tests of the diagnosis and of its rooms share: logs that are
-// made up, labelled logs with their verdicts, and short ways to diagnose them.
+// Package diagnosetest is shared by the tests of slurm/diagnose and of its subpackages: invented logs,
+// labelled logs with their expected diagnoses, and short functions to diagnose logs.
 package diagnosetest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// PrintedArguments are those of a run as Megatron prints them.
+// PrintedArguments are a run's arguments as Megatron prints them.
 const PrintedArguments = `  num_layers ...................................... 32
   hidden_size ..................................... 4096
   ffn_hidden_size ................................. 14336
@@ -35,11 +35,11 @@ const PrintedArguments = `  num_layers ...................................... 32
   world_size ...................................... 64
 `
 
-// OOMLog is a rank that runs out of memory.
+// OOMLog is the log of a rank that runs out of GPU memory.
 const OOMLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\n" +
 	"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n"
 
-// Text diagnoses a log of a job that has ended.
+// Text diagnoses the log of a job that has ended.
 func Text(t *testing.T, text string) report.Report {
 	t.Helper()
 	src, err := logfile.Read("log", strings.NewReader(text))
@@ -49,20 +49,19 @@ func Text(t *testing.T, text string) report.Report {
 	return r
 }
 
-// Raised is a Python traceback that ends with an exception's line.
+// Raised returns a Python traceback that ends with the given line.
 func Raised(line string) string {
 	return "Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    main()\n" + line + "\n"
 }
 
-// Old diagnoses a log that nobody writes to any more, of a job of which
-// nothing else is known.
+// Old diagnoses a log that nobody has written to for long, of a job with unknown state.
 func Old(t *testing.T, log string) report.Report {
 	t.Helper()
 	long := int64(1e6)
 	return With(t, log, diagnose.Context{SecondsSinceLastWrite: &long})
 }
 
-// With diagnoses a log of which something is known beside.
+// With diagnoses a log in a given context.
 func With(t *testing.T, log string, c diagnose.Context) report.Report {
 	t.Helper()
 	src, err := logfile.Read("slurm-7.out", strings.NewReader(log))
@@ -72,7 +71,7 @@ func With(t *testing.T, log string, c diagnose.Context) report.Report {
 	return r
 }
 
-// Rounds repeats lines with the number of the round in them.
+// Rounds repeats lines n times, with {n} replaced by the number of the repetition.
 func Rounds(n int, lines string) string {
 	var b strings.Builder
 	for i := range n {

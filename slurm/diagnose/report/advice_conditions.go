@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// What a class's remedies ask for, in the order of its table. A remedy that the
-// job has already, or that cannot help it, is not given. "" always is.
+// Conditions of a class's remedies. A remedy is left out of the advice if the job meets its condition
+// already or cannot meet it. A remedy with the condition "" is always given.
 const (
 	SmallerBatch       = "micro-batch-size"
 	RecomputeAll       = "recompute"
@@ -19,16 +19,16 @@ const (
 	FlightRecorder     = "flight-recorder"
 	DebugNCCL          = "debug-nccl"
 
-	// AllMemory is all of each node's memory, ContainerVariables a container to
-	// pass variables into: the specification tells of them, no log does.
+	// AllMemory is all memory of each node, ContainerVariables a container into which variables must be
+	// passed. Only the specification shows these, not the logs.
 	AllMemory          = "all-memory"
 	ContainerVariables = "container-variables"
 
-	// syncEnvironment is an environment that has what the worktree asks for.
+	// syncEnvironment is an environment with the packages that the worktree requires.
 	syncEnvironment = "uv-sync"
 )
 
-// AsksFor is what each remedy of a class asks for, in the order of its advice.
+// AsksFor holds the condition of each remedy of a class, in the order of the class's advice.
 var AsksFor = map[string][]string{
 	outcome.HostOOM:        {AllMemory, ""},
 	outcome.MaxConnections: {"", ContainerVariables},
@@ -39,8 +39,8 @@ var AsksFor = map[string][]string{
 	outcome.Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noneOfThese},
 }
 
-// pointless reports whether a remedy cannot help: the job has it, it is
-// proposed already, or it is for another fault of a container than this one.
+// pointless reports whether a remedy cannot help: the job meets its condition already, the report's own
+// advice covers it, or it is for another container fault.
 func (r Report) pointless(asks string) bool {
 	if r.Class == outcome.Container {
 		return asks != containerFault(r.RootLine)
@@ -48,8 +48,8 @@ func (r Report) pointless(asks string) bool {
 	return slices.Contains(r.Already, asks) || r.proposes(asks)
 }
 
-// proposes reports whether what this case adds asks for something already, so
-// that the class's own words would say it twice.
+// proposes reports whether the advice that the report derives from the run covers a condition already,
+// so that the class's remedy would repeat it.
 func (r Report) proposes(what string) bool {
 	if what == syncEnvironment {
 		return r.ImportKind == NoSync && r.missingModule() != ""
@@ -61,7 +61,7 @@ func (r Report) proposes(what string) bool {
 	return what == SmallerBatch && r.Layout != nil && r.Layout.MicroBatchSize > 1
 }
 
-// What a container did not find, or had not of its node.
+// What a container did not find, or what its node lacked.
 const (
 	noImage     = "image"
 	noMount     = "mount"
@@ -72,7 +72,7 @@ const (
 	noneOfThese = "container"
 )
 
-// containerFaults tell what a container did not find, the first that matches.
+// containerFaults recognise what a container did not find. The first match decides.
 var containerFaults = []struct {
 	what string
 	says *lazy.Pattern
@@ -88,7 +88,7 @@ var containerFaults = []struct {
 	{noImage, lazy.New(`(?i)no such file|not found|does not exist|invalid image|image`)},
 }
 
-// containerFault tells which of them a line is about.
+// containerFault returns the fault in a line, or noneOfThese.
 func containerFault(line string) string {
 	for _, f := range containerFaults {
 		if f.says.MatchString(line) {

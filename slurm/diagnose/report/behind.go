@@ -7,23 +7,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Behind is the ranks that the others of a hanging job wait for, and how that
-// is known.
+// Behind names the ranks for which the others of a hanging job wait, and how the logs show that.
 type Behind struct {
 	Ranks []int  `json:"ranks"`
-	Node  string `json:"node,omitempty"` // of the first of them
-	// By is recorder, iterations, stacks or watchdog.
+	Node  string `json:"node,omitempty"` // of the first rank
+	// By is the source: recorder, iterations, stacks or watchdog.
 	By string `json:"by"`
-	// Others is what the other ranks reached, such as an iteration.
+	// Others is how far the other ranks got, such as an iteration.
 	Others string `json:"others,omitempty"`
 }
 
-// Says names the ranks and how they are known to be behind.
+// list is "0, 3, 5" for these numbers.
+func list(numbers []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
+}
+
+// Says names the ranks and the evidence.
 func (b Behind) Says() lang.Text {
-	list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(b.Ranks)), ", "), "[]")
-	en, zh := "rank "+list, "rank "+list
+	ranks := list(b.Ranks)
+	en, zh := "rank "+ranks, "rank "+ranks
 	if len(b.Ranks) > 1 {
-		en = "ranks " + list
+		en = "ranks " + ranks
 	}
 	if b.Node != "" {
 		en += " (node " + b.Node + ")"

@@ -8,15 +8,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// A Fit is the smallest change of a run's flags that the memory estimate says
-// would have avoided an out-of-memory error.
+// A Fit is the smallest change of a run's flags that would have avoided an out-of-memory error, by the
+// memory estimate.
 type Fit struct {
 	Flags       []string `json:"flags"`
 	EstimateGiB float64  `json:"estimate_gib"`
 	TotalGiB    float64  `json:"total_gib"`
 }
 
-// ruleAdvice says what a rule asks for, and where Megatron checks it.
+// ruleAdvice returns a rule's requirement, its remedy, and the place where Megatron checks it.
 func ruleAdvice(id string) (lang.Text, bool) {
 	r, ok := rules.Explain(id)
 	if !ok {

@@ -17,54 +17,46 @@ type followUp struct {
 	answer func(r Report, earlier *Report, l lang.Lang) string
 }
 
-// followUps are the kinds of questions, the first that matches: what is asked
-// more narrowly stands before what is asked more widely.
+// followUps are the kinds of questions. The first match decides, so narrow questions stand before broad
+// ones. The first row compares with the run before.
 var followUps = []followUp{
 	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|` +
-		`\bonce more\b|\bprior\b|\bfirst time\b|第一次|首次|上次|上一次|之前|以前|前一次|又是`), Report.likeBefore},
-	{lazy.New(`(?i)\bre-?(?:run|start|submit|queue)|\bretry|\btry (?:it )?again|\brun (?:it )?again|\bworth\b|重试|重跑|重新|再跑|再提交`), Report.anotherTry},
+		`\bonce more\b|\bprior\b|\bfirst time\b|第一次|首次|上次|上一次|之前|以前|前一次|又是`), Report.compareWithEarlier},
+	{lazy.New(`(?i)\bre-?(?:run|start|submit|queue)|\bretry|\btry (?:it )?again|\brun (?:it )?again|\bworth\b|重试|重跑|重新|再跑|再提交`), Report.aboutRetry},
 	{lazy.New(`(?i)\bexclud|\bavoid|\bdrain|排除|避开`), Report.nodesToAvoid},
 	{lazy.New(`(?i)\bother ranks?\b|\bhow many ranks?\b|\brest of|其他 ?rank|其它 ?rank|多少个? ?rank`), Report.otherRanks},
-	{lazy.New(`(?i)\bnodes?\b|\bhosts?\b|\bmachines?\b|\bserver\b|节点|机器|主机`), Report.ofNode},
-	{lazy.New(`(?i)\branks?\b|\bgpus?\b|\bprocess(?:es)?\b|哪(?:个|张).{0,3}(?:卡|进程)`), Report.ofRank},
+	{lazy.New(`(?i)\bnodes?\b|\bhosts?\b|\bmachines?\b|\bserver\b|节点|机器|主机`), Report.aboutNode},
+	{lazy.New(`(?i)\branks?\b|\bgpus?\b|\bprocess(?:es)?\b|哪(?:个|张).{0,3}(?:卡|进程)`), Report.aboutRank},
 	{lazy.New(`(?i)\bwhen\b|\bwhat time\b|\bhow (?:long|far)\b|\biteration\b|\bstep\b|什么时候|几点|何时|多久|第几步|迭代`), Report.when},
 	{lazy.New(`(?i)\bhow (?:do|can|should|would) (?:i|we|you)\b.*\b(?:fix|solve|avoid|prevent|mend)|\bfix|\bsolve|` +
 		`\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么修|如何(?:修|` +
 		`解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
-	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|\bhardware\b|\bmy (?:own )?(?:bug|code|script)\b|谁|责任|硬件|代码(?:问题|的问题|错)`), Report.whose},
+	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|\bhardware\b|\bmy (?:own )?(?:bug|code|script)\b|谁|责任|硬件|代码(?:问题|的问题|错)`), Report.whoActs},
 	{lazy.New(`(?i)\bline\b|\bshow\b|\bevidence\b|\bproof\b|\bprove|\bhow do you know\b|\bsure\b|\btraceback\b|\bstack\b|` +
 		`\blog\b|\bcode\b|\bfile\b|哪一行|证据|日志|堆栈|依据|确定吗`), Report.fromWhichLines},
 	{lazy.New(`(?i)\bwhy\b|\breason\b|\bcause\b|\bwhat (?:happened|went wrong|broke|failed|is wrong|is it|does (?:it|` +
 		`that) mean)\b|\bexplain\b|\berror\b|\bfail|\bmean|为什么|为何|原因|怎么回事|怎么了|什么意思|失败|解释`), Report.why},
 }
 
-// FollowUp answers a question about a diagnosis from its evidence alone, and
-// reports whether it is one of a kind that it answers. earlier is the diagnosis of
-// the run before, or nil where there is none.
+// FollowUp answers a question about a diagnosis from its evidence alone; ok is false for a question of
+// no known kind. earlier is the diagnosis of the run before, or nil.
 func (r Report) FollowUp(question string, earlier *Report, l lang.Lang) (string, bool) {
-	for _, f := range followUps {
-		if f.asks.MatchString(question) {
-			return f.answer(r, earlier, l), true
-		}
+	if i := kindOf(question); i >= 0 {
+		return followUps[i].answer(r, earlier, l), true
 	}
 	return "", false
 }
 
-// Asks reports whether a question is of a kind that a diagnosis answers.
-func Asks(question string) bool {
-	return slices.ContainsFunc(followUps, func(f followUp) bool { return f.asks.MatchString(question) })
+// kindOf is the index in followUps of a question's kind, or -1.
+func kindOf(question string) int {
+	return slices.IndexFunc(followUps, func(f followUp) bool { return f.asks.MatchString(question) })
 }
 
-// AsksForEarlier reports whether a question is about the run before as well, so
-// that its diagnosis is worth having.
-func AsksForEarlier(question string) bool {
-	for _, f := range followUps {
-		if f.asks.MatchString(question) {
-			return f.asks == followUps[0].asks
-		}
-	}
-	return false
-}
+// Asks reports whether a question is of a kind that FollowUp answers.
+func Asks(question string) bool { return kindOf(question) >= 0 }
+
+// AsksForEarlier reports whether FollowUp needs the diagnosis of the run before to answer a question.
+func AsksForEarlier(question string) bool { return kindOf(question) == 0 }
 
 func (r Report) why(_ *Report, l lang.Lang) string {
 	s := r.summary(l)
@@ -74,7 +66,7 @@ func (r Report) why(_ *Report, l lang.Lang) string {
 	return s
 }
 
-// rootPlace is the file and line of the root cause.
+// rootPlace is the file and line number of the root cause.
 func (r Report) rootPlace() string {
 	if r.RootLineNo == nil {
 		return r.RootFile
@@ -82,10 +74,10 @@ func (r Report) rootPlace() string {
 	return fmt.Sprintf("%s:%d", r.RootFile, *r.RootLineNo)
 }
 
-func (r Report) ofNode(_ *Report, l lang.Lang) string {
+func (r Report) aboutNode(_ *Report, l lang.Lang) string {
 	switch {
 	case !r.Found():
-		return r.wellSaid(l)
+		return r.noFailure(l)
 	case r.RootNode == nil && r.Behind != nil && r.Behind.Node != "":
 		return said("The others wait for %s.", "其他 rank 都在等待 %s。").With(r.Behind.Node).In(l)
 	case r.RootNode == nil:
@@ -103,20 +95,19 @@ func (r Report) nodesToAvoid(earlier *Report, l lang.Lang) string {
 	return said("%s (--exclude).", "%s（--exclude）。").With(strings.Join(r.ExcludeNodes, ",")).In(l)
 }
 
-func (r Report) ofRank(_ *Report, l lang.Lang) string {
+func (r Report) aboutRank(_ *Report, l lang.Lang) string {
 	switch {
 	case !r.Found():
-		return r.wellSaid(l)
+		return r.noFailure(l)
 	case r.RootRank == nil && r.Behind != nil:
-		ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Behind.Ranks), " ", ", "), "[]")
-		return said("The others wait for rank %s.", "其他 rank 都在等待 rank %s。").With(ranks).In(l)
+		return said("The others wait for rank %s.", "其他 rank 都在等待 rank %s。").With(list(r.Behind.Ranks)).In(l)
 	case r.RootRank == nil:
 		return said("No single rank: the logs do not tell one, or several failed alike.", "没有单独的一个：日志没有指出，或多个 rank 同样失败。").In(l)
 	}
 	return said("Rank %d%s.", "rank %d%s。").With(*r.RootRank, r.onNode(l)).In(l)
 }
 
-// onNode is ", node gpu-07" where the node is known.
+// onNode is ", node gpu-07" where the report names a node.
 func (r Report) onNode(l lang.Lang) string {
 	if r.RootNode == nil {
 		return ""
@@ -131,9 +122,9 @@ func (r Report) otherRanks(_ *Report, l lang.Lang) string {
 	return said("%d others only report consequences.", "另有 %d 个 rank 只是报告连锁错误。").With(r.DownstreamRanks).In(l)
 }
 
-func (r Report) anotherTry(_ *Report, l lang.Lang) string {
+func (r Report) aboutRetry(_ *Report, l lang.Lang) string {
 	if !r.Found() {
-		return r.wellSaid(l)
+		return r.noFailure(l)
 	}
 	if !r.Retry {
 		return said("No: the same job would fail again. %s", "不必：原样重跑还会失败。%s").With(r.firstAdvice(l)).In(l)
@@ -162,7 +153,7 @@ func (r Report) whatToDo(_ *Report, l lang.Lang) string {
 	return "- " + strings.Join(a, "\n- ")
 }
 
-func (r Report) whose(_ *Report, l lang.Lang) string { return outcome.Of(r.Class).Who.In(l) }
+func (r Report) whoActs(_ *Report, l lang.Lang) string { return outcome.Of(r.Class).Who.In(l) }
 
 func (r Report) when(_ *Report, l lang.Lang) string {
 	var parts []string
@@ -195,22 +186,22 @@ func (r Report) fromWhichLines(_ *Report, l lang.Lang) string {
 	return strings.Join(lines, "\n")
 }
 
-// likeBefore sets the diagnosis beside that of the run before.
-func (r Report) likeBefore(earlier *Report, l lang.Lang) string {
+// compareWithEarlier says whether this failure is that of the run before.
+func (r Report) compareWithEarlier(earlier *Report, l lang.Lang) string {
 	if earlier == nil {
 		return said("No earlier run of the same name is known.", "没有同名的更早一次运行。").In(l)
 	}
 	if !earlier.Found() {
-		return said("No: the run before did not fail. %s", "不是：上一次没有失败。%s").With(earlier.wellSaid(l)).In(l)
+		return said("No: the run before did not fail. %s", "不是：上一次没有失败。%s").With(earlier.noFailure(l)).In(l)
 	}
 	if earlier.Class != r.Class {
 		return said("No: the run before failed of something else. %s", "不是：上一次的原因不同。%s").With(earlier.summary(l)).In(l)
 	}
-	c, _ := r.known()
+	c, _ := r.classInfo()
 	s := said("Yes, the same cause: %s.", "是，同一原因：%s。").With(c.Name.In(l)).In(l)
 	if r.RootNode != nil && earlier.RootNode != nil && *r.RootNode == *earlier.RootNode {
 		s += said(" On the same node, %s.", "同一节点 %s。").With(*r.RootNode).In(l)
-	} else if slices.ContainsFunc([]*string{r.RootNode, earlier.RootNode}, func(n *string) bool { return n != nil }) {
+	} else if r.RootNode != nil || earlier.RootNode != nil {
 		s += said(" Not on the same node.", "不在同一节点。").In(l)
 	}
 	if logline.Template(r.RootLine) == logline.Template(earlier.RootLine) && r.RootLine != "" {

@@ -11,33 +11,33 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// A Failure is one job's diagnosis, for finding what several jobs share.
+// A Failure is the diagnosis of one job, among which Incidents looks for common causes.
 type Failure struct {
 	JobID  string    `json:"job_id"`
 	At     time.Time `json:"at"`
 	Report Report    `json:"report"`
 }
 
-// An Incident is one cause that hit several jobs within a window of time.
+// An Incident is one cause that hit several jobs within a short time.
 type Incident struct {
 	Class string    `json:"class"`
-	Where string    `json:"where"` // a node, a switch, a file system, or the class where none is named
+	Where string    `json:"where"` // a node, a switch or a file system; the class if the jobs name none
 	Jobs  []string  `json:"jobs"`
 	From  time.Time `json:"from"`
 	To    time.Time `json:"to"`
 }
 
-// shared are classes that a site shares: the same one in several jobs at
-// once is one event, even without a common node.
-var shared = map[string]bool{
+// sharedClasses are failures of what all jobs of a site share: several of them at once are one event,
+// even without a common node.
+var sharedClasses = map[string]bool{
 	outcome.Filesystem: true, outcome.DiskFull: true, outcome.HFHub: true, outcome.SlurmNodeFail: true,
 	outcome.NCCLIB: true, outcome.Container: true,
 }
 
-// mountOf names the file system that a line's path lies on, by its first parts.
-var mountOf = lazy.New(`['" (](/[\w.-]+/[\w.-]+)`)
+// mountPath matches the first two parts of a path in a line, which stand for the file system.
+var mountPath = lazy.New(`['" (](/[\w.-]+/[\w.-]+)`)
 
-// Says names the incident in one sentence.
+// Says describes the incident in one sentence.
 func (i Incident) Says() lang.Text {
 	c := outcome.Of(i.Class)
 	jobs := strings.Join(i.Jobs, ", ")
@@ -50,10 +50,10 @@ func (i Incident) Says() lang.Text {
 		With(len(i.Jobs), jobs, i.Place(), c.Name, from, to)
 }
 
-// atSwitch is before the name of a switch that is where an incident struck.
+// atSwitch is the prefix of Incident.Where for a switch.
 const atSwitch = "switch "
 
-// Place is Where in words.
+// Place is Where in both languages.
 func (i Incident) Place() lang.Text {
 	if name, ok := strings.CutPrefix(i.Where, atSwitch); ok {
 		return said("switch %s", "交换机 %s").With(name)
@@ -61,17 +61,16 @@ func (i Incident) Place() lang.Text {
 	return lang.Same(i.Where)
 }
 
-// fabricClasses are what a switch does to jobs, on whichever of its nodes.
+// fabricClasses are the failures that a switch can cause on any of its nodes.
 var fabricClasses = map[string]bool{
 	outcome.NCCLIB: true, outcome.NCCLConnection: true, outcome.NCCLTimeout: true, outcome.Rendezvous: true, outcome.SlurmNodeFail: true,
 }
 
-// Incidents groups failures that have one cause: the same node, or for what a
-// site shares the same file system or class, within window of each other.
-// switches gives the switch of a node, where that is known: network failures on
-// several nodes of one switch are its incident.
+// Incidents groups failures with a common cause: on one node, or for shared resources on one file
+// system or of one class, each within window of the one before. switches gives the switch of each node,
+// where known. Network failures on several nodes of one switch are one incident of that switch.
 func Incidents(failures []Failure, window time.Duration, switches map[string]string) []Incident {
-	several := incidents(failures, window, whereOf)
+	several := groupByPlace(failures, window, whereOf)
 	var fabric []Failure
 	for _, f := range failures {
 		if fabricClasses[f.Report.Class] {
@@ -90,9 +89,9 @@ func Incidents(failures []Failure, window time.Duration, switches map[string]str
 		nodes[s][*r.RootNode] = true
 		return s
 	}
-	for _, i := range incidents(fabric, window, onSwitch) {
+	for _, i := range groupByPlace(fabric, window, onSwitch) {
 		if len(nodes[i.Where]) < 2 {
-			continue // that node's own
+			continue // a single node's fault
 		}
 		several = slices.DeleteFunc(several, func(one Incident) bool { return nodes[i.Where][one.Where] && fabricClasses[one.Class] })
 		several = append(several, i)
@@ -101,8 +100,8 @@ func Incidents(failures []Failure, window time.Duration, switches map[string]str
 	return several
 }
 
-// incidents groups failures by where they struck.
-func incidents(failures []Failure, window time.Duration, whereOf func(Report) string) []Incident {
+// groupByPlace groups failures for which whereOf returns the same place.
+func groupByPlace(failures []Failure, window time.Duration, whereOf func(Report) string) []Incident {
 	sorted := slices.Clone(failures)
 	slices.SortStableFunc(sorted, func(a, b Failure) int { return a.At.Compare(b.At) })
 	var all []*Incident
@@ -136,15 +135,15 @@ func incidents(failures []Failure, window time.Duration, whereOf func(Report) st
 	return several
 }
 
-// whereOf names what a failure may have in common with others.
+// whereOf returns what a failure may have in common with those of other jobs, or the empty string.
 func whereOf(r Report) string {
 	switch r.Class {
 	case outcome.Success, outcome.Running, outcome.Hang, outcome.UserException, outcome.SlurmCancelled, outcome.SlurmTimeLimit, outcome.SlurmPreempted,
 		outcome.ParallelConfig, outcome.BadArgs, outcome.ShapeMismatch, outcome.MaxConnections, outcome.NaNLoss:
 		return ""
 	}
-	if shared[r.Class] {
-		if m := mountOf.FindStringSubmatch(r.RootLine); m != nil && (r.Class == outcome.Filesystem || r.Class == outcome.DiskFull) {
+	if sharedClasses[r.Class] {
+		if m := mountPath.FindStringSubmatch(r.RootLine); m != nil && (r.Class == outcome.Filesystem || r.Class == outcome.DiskFull) {
 			return m[1]
 		}
 		if r.Class == outcome.HFHub || r.Class == outcome.Container && r.RootNode == nil {

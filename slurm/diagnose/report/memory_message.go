@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Memory is what an out-of-memory error says, in GiB as it prints them.
+// Memory holds the numbers of an out-of-memory message, in GiB.
 type Memory struct {
 	TriedGiB     float64 `json:"tried_gib,omitempty"`
 	TotalGiB     float64 `json:"total_gib,omitempty"`
@@ -33,7 +33,7 @@ var memoryFields = []struct {
 
 var otherProcess = lazy.New(`Process \d+ has ([\d.]+) (\w+) memory in use`)
 
-// MemoryOf reads the caching allocator's message (CUDACachingAllocator.cpp).
+// MemoryOf parses the message of PyTorch's caching allocator (CUDACachingAllocator.cpp).
 func MemoryOf(text string) *Memory {
 	var m Memory
 	for _, f := range memoryFields {
@@ -41,16 +41,15 @@ func MemoryOf(text string) *Memory {
 			f.set(&m, gib(g[1], g[2]))
 		}
 	}
-	if all := otherProcess.FindAllStringSubmatch(text, -1); len(all) > 1 || len(all) == 1 && strings.Contains(text, "this process has") {
+	namesItself := strings.Contains(text, "this process has")
+	if all := otherProcess.FindAllStringSubmatch(text, -1); len(all) > 1 || len(all) == 1 && namesItself {
+		largest := 0.0
 		for _, g := range all {
-			m.OthersGiB += gib(g[1], g[2])
+			held := gib(g[1], g[2])
+			m.OthersGiB, largest = m.OthersGiB+held, max(largest, held)
 		}
-		if !strings.Contains(text, "this process has") {
-			most := 0.0
-			for _, g := range all {
-				most = max(most, gib(g[1], g[2]))
-			}
-			m.OthersGiB -= most // the largest one is the rank itself
+		if !namesItself {
+			m.OthersGiB -= largest // the rank itself
 		}
 	}
 	if m == (Memory{}) {

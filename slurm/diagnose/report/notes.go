@@ -7,13 +7,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Clock is a node whose clock differs from the others', and by how much.
+// A Clock is a node whose clock differs from the others', with the difference in seconds.
 type Clock struct {
 	Node   string `json:"node"`
 	AheadS int64  `json:"ahead_s"`
 }
 
-// A Missed collective is one that a rank never entered while others wait in it.
+// A Missed is a collective that a rank never entered while others wait in it.
 type Missed struct {
 	Op      string `json:"op"`
 	Seq     int64  `json:"seq"`
@@ -21,7 +21,7 @@ type Missed struct {
 	Waiting int    `json:"waiting"`
 }
 
-// notes are what is worth knowing beside the verdict.
+// notes returns remarks that are not part of the verdict.
 func (r Report) notes(l lang.Lang) (out []string) {
 	for _, c := range r.Clocks {
 		t := said("the clock of %s is %s ahead of the others' and was corrected", "%s 的时钟比其他节点快 %s，已校正")
@@ -39,7 +39,7 @@ func (r Report) notes(l lang.Lang) (out []string) {
 	return out
 }
 
-// collective names the collective that was missed.
+// collective names the collective that the rank never entered.
 func (r Report) collective(l lang.Lang) string {
 	m := r.Missed
 	if m == nil {

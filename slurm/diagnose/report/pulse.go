@@ -8,21 +8,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// A Pulse is how the output of a job that runs goes on. What is not known is nil.
+// A Pulse tells how a running job progresses, by its output. Unknown values are nil.
 type Pulse struct {
 	LastIter *int     `json:"last_iteration,omitempty"`
 	StepS    *float64 `json:"seconds_per_iteration,omitempty"`
-	AgeS     *int64   `json:"last_line_age_s,omitempty"` // of the newest line
-	// MayHang is whether that is longer than a few iterations take.
+	AgeS     *int64   `json:"last_line_age_s,omitempty"` // age of the newest line
+	// MayHang says that AgeS is longer than a few iterations take.
 	MayHang bool `json:"may_hang,omitempty"`
 }
 
-// Pulse returns how the job goes on; ok is false where it does not run.
+// Pulse returns the progress of the job; ok is false if the job does not run.
 func (r Report) Pulse() (p Pulse, ok bool) {
 	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || r.Class == outcome.Hang}, r.Class == outcome.Running && r.Why == "progress" || r.Class == outcome.Hang
 }
 
-// Says is the pulse in a sentence.
+// Says describes the progress.
 func (p Pulse) Says() lang.Text {
 	var t lang.Text
 	also := func(en, zh string, v any) {
@@ -54,8 +54,8 @@ func (p Pulse) Says() lang.Text {
 	return t
 }
 
-// after is Says behind other words of a sentence.
-func (p Pulse) after() lang.Text {
+// asClause is Says as the continuation of a sentence.
+func (p Pulse) asClause() lang.Text {
 	t := p.Says()
 	switch {
 	case t.EN == "":

@@ -1,6 +1,6 @@
-// Package report is the answer to what broke: its fields, which are the JSON of the
-// command line, MCP and the job pages, its words in both languages, what follow-up
-// questions are answered from it, and the advice that fits the job.
+// Package report holds the result of a diagnosis: its fields, which are the JSON of the command line,
+// MCP and the job pages; its texts in both languages; answers to follow-up questions; and the advice
+// that fits the job.
 package report
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// A Report is the answer to what broke. Its JSON is the contract's; unknown
-// values are null. All text from logs is clean and free of secrets.
+// A Report is the result of a diagnosis. Its JSON is a public contract; unknown values are null. Texts
+// from logs are free of control characters and secrets.
 type Report struct {
 	Class           string   `json:"class"`
 	Retry           bool     `json:"retry"`
@@ -34,69 +34,67 @@ type Report struct {
 	Memory    *Memory       `json:"memory,omitempty"`
 	Layout    *Layout       `json:"layout,omitempty"`
 	Attempts  int           `json:"attempts"`
-	Runs      int           `json:"runs,omitempty"` // of one file, of which the last is judged
+	Runs      int           `json:"runs,omitempty"` // runs in one log, of which the last is judged
 	SinceS    *int64        `json:"seconds_without_progress,omitempty"`
 	LastIter  *int          `json:"last_iteration,omitempty"`
 	Evidence  []Evidence    `json:"evidence"`
 	Notes     []string      `json:"notes,omitempty"`
 
-	// Clocks, RanksRead and NoLog are what the notes say: nodes whose clocks were
-	// corrected, how many ranks have a log of their own, and why a job has none.
+	// Notes come from Clocks (nodes whose clocks were corrected), RanksRead (how many ranks have a log
+	// of their own) and NoLog (why a job has no log).
 	Clocks    []Clock   `json:"clocks,omitempty"`
 	RanksRead int       `json:"ranks_read,omitempty"`
 	NoLog     lang.Text `json:"-"`
 
-	// Why names the step of the method that decided, and Laggard the rank
-	// that a collective waited for.
+	// Why names the step of the method that decided. Laggard says how the rank is known for which a
+	// collective waited; its values are the keys of detail's switch.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
-	// Collective is the one that the laggard never entered.
+	// Collective is the collective that the laggard never entered.
 	Collective string  `json:"collective,omitempty"`
 	Missed     *Missed `json:"missed,omitempty"`
-	// MissedBy are all ranks that never entered it, where they are several.
+	// MissedBy are all ranks that never entered it, if there are several.
 	MissedBy []int `json:"missed_by,omitempty"`
-	// Stacks are what py-spy dumps in the logs show, the smallest group first.
-	// Fit is the change that would fit after an out-of-memory error, Rules the
-	// rows of the rules table that explain a refusal, Peer the address and node
-	// that could not be reached, and Differs the start markers that are not the
-	// same on all nodes.
+	// Stacks are the py-spy dumps in the logs, smallest group first. Fit is the change of flags that
+	// avoids an out-of-memory error. Rules are the ids of launch rules that explain a refusal. Peer is
+	// the address and node that could not be reached. Differs are the start markers that differ between
+	// nodes.
 	Stacks  []StackGroup `json:"stacks,omitempty"`
 	Fit     *Fit         `json:"fit,omitempty"`
 	Rules   []string     `json:"rules,omitempty"`
 	Peer    string       `json:"peer,omitempty"`
 	Differs []string     `json:"differs,omitempty"`
-	// ImportKind is why a module was not found, and ImportRoot the checkout that
-	// shows it.
+	// ImportKind says why a module was not found, and ImportRoot is the checkout that shows it.
 	ImportKind ImportKind `json:"import_kind,omitempty"`
 	ImportRoot string     `json:"import_root,omitempty"`
-	// Already is what remedies of the class ask for and the job has, or cannot have.
+	// Already lists the conditions of remedies that the job meets already or cannot meet; see AsksFor.
 	Already []string `json:"already,omitempty"`
-	// OnlyRanks are the ranks whose logs are here, where those of others are not.
+	// OnlyRanks are the ranks whose logs are present, if logs of other ranks are missing.
 	OnlyRanks []int `json:"only_ranks,omitempty"`
-	// Behind is who a hanging job waits for, where the logs show it.
+	// Behind names the ranks for which a hanging job waits, if the logs show them.
 	Behind *Behind `json:"behind,omitempty"`
 
-	// Unreadable is what could not be read.
+	// Unreadable are the logs that could not be read.
 	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
-	// LeftOut are documents beside the logs, which are read where they are named.
+	// LeftOut are documents beside the logs. They are read only if they are named.
 	LeftOut []string `json:"left_out,omitempty"`
-	// OtherJobs are logs of jobs before the newest in the folder, and Older those that were
-	// written last before the job started: they tell nothing of it and were not read.
+	// OtherJobs are logs in the folder of jobs older than the newest. Older are logs last written
+	// before the job started. Neither were read.
 	OtherJobs []string `json:"other_jobs,omitempty"`
 	Older     []string `json:"older,omitempty"`
-	// StepS is the usual time of an iteration, AgeS the age of the newest line,
-	// and MayHang whether that is longer than a few iterations, of a job that runs.
+	// StepS is the usual time of an iteration and AgeS the age of the newest line. MayHang says that a
+	// running job has been silent for longer than a few iterations take.
 	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
 	AgeS    *int64   `json:"last_line_age_s,omitempty"`
 	MayHang bool     `json:"may_hang,omitempty"`
-	// ExitCode and State are Slurm's, where they are all that is known of an end.
+	// ExitCode and State are Slurm's, given only if nothing else is known of the end.
 	ExitCode string `json:"exit_code,omitempty"`
 	State    string `json:"job_state,omitempty"`
 
 	offered bool // see Offered
 }
 
-// Evidence is one line that the answer rests on.
+// Evidence is one line on which the verdict rests.
 type Evidence struct {
 	File   string     `json:"file"`
 	LineNo int        `json:"line_no"`
@@ -107,7 +105,7 @@ type Evidence struct {
 	Why    string     `json:"why"` // cause, same cause, downstream, earlier attempt, last sign, start
 }
 
-// Layout is what the run printed of its own shape.
+// Layout is the parallel layout that the run printed.
 type Layout struct {
 	WorldSize      int `json:"world_size,omitempty"`
 	TP             int `json:"tp,omitempty"`
@@ -122,19 +120,19 @@ type Layout struct {
 // Found reports whether something is wrong with the job.
 func (r Report) Found() bool { return r.Class != outcome.Success && r.Class != outcome.Running }
 
-// QuietClass reports whether a class has no line that is its cause.
+// QuietClass reports whether a class has no line as its cause.
 func QuietClass(class string) bool {
 	return class == outcome.Success || class == outcome.Running || class == outcome.Hang
 }
 
-// A StackGroup is the ranks whose main threads stand at the same place, by the
-// output of `py-spy dump`, innermost frame first.
+// A StackGroup is a set of ranks whose main threads have the same stack in the output of `py-spy dump`,
+// innermost frame first.
 type StackGroup struct {
-	Ranks  []int    `json:"ranks"` // -1 for a rank that is not known
+	Ranks  []int    `json:"ranks"` // -1 for an unknown rank
 	Frames []string `json:"frames"`
 }
 
-// leftOut names what was not read, and why.
+// leftOut names the files that were not read, and why.
 func (r Report) leftOut(l lang.Lang) string {
 	var all []string
 	for _, o := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// Finish writes the sentences that depend on all the rest, in English; View
-// says them in the language asked for.
+// Finish fills the sentences that depend on all other fields, in English. View writes them in the
+// requested language.
 func (r *Report) Finish() {
 	c := outcome.Of(r.Class)
 	r.Who = c.Who.EN
@@ -23,18 +23,23 @@ func (r *Report) Finish() {
 	r.Collective = r.collective(lang.EN)
 }
 
-// summary says in one or two sentences what broke, where and when.
+// summary says what broke, where and when, after any logs that could not be read.
 func (r Report) summary(l lang.Lang) string {
 	if t, some := r.unreadableFirst(); some {
-		if l == lang.ZH {
-			return t.ZH + r.verdictSummary(l)
-		}
-		return t.EN + " " + r.verdictSummary(l)
+		return t.In(l) + space(l) + r.verdictSummary(l)
 	}
 	return r.verdictSummary(l)
 }
 
-// unreadableFirst says what could not be read, before anything else.
+// space stands between two sentences.
+func space(l lang.Lang) string {
+	if l == lang.ZH {
+		return ""
+	}
+	return " "
+}
+
+// unreadableFirst names the logs that could not be read.
 func (r Report) unreadableFirst() (lang.Text, bool) {
 	n := len(r.Unreadable)
 	if n == 0 {
@@ -51,24 +56,22 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, strings.Join(zh, "；"))), true
 }
 
-// verdictSummary is summary without what could not be read.
+// verdictSummary says what broke, where and when.
 func (r Report) verdictSummary(l lang.Lang) string {
 	zh := l == lang.ZH
-	c, _ := r.known()
+	c, _ := r.classInfo()
 	switch r.Class {
 	case outcome.Success, outcome.Running:
-		return r.wellSummary(l)
+		return r.noFailureSummary(l)
 	case outcome.Hang:
 		age := ""
 		if r.SinceS != nil {
 			age = (time.Duration(*r.SinceS) * time.Second).Round(time.Minute).String()
 			age = strings.TrimSuffix(age, "0s")
 		}
-		if zh {
-			return fmt.Sprintf("作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s", age, r.iteration("最后一次迭代为第 %d 次", "，"), r.detail(l))
-		}
-		return strings.TrimSpace(fmt.Sprintf("The job runs, but no rank has written anything for %s, and none reports an error%s. %s", age, r.iteration("the last iteration was "+
-			"%d", "; "), r.detail(l)))
+		return strings.TrimSpace(said("The job runs, but no rank has written anything for %s, and none reports an error%s. %s",
+			"作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s").
+			With(age, r.lastIteration("; the last iteration was %d", "，最后一次迭代为第 %d 次"), r.detail(l)).In(l))
 	}
 	where := r.where(l)
 	if zh {
@@ -99,8 +102,8 @@ func (r Report) verdictSummary(l lang.Lang) string {
 	return s
 }
 
-// partial says which ranks' logs are here, where it is not all of them.
-func (r Report) partial() (lang.Text, bool) {
+// onlyTheseRanks says which ranks' logs are present, if some are missing.
+func (r Report) onlyTheseRanks() (lang.Text, bool) {
 	if len(r.OnlyRanks) == 0 {
 		return lang.Text{}, false
 	}
@@ -116,59 +119,44 @@ func (r Report) partial() (lang.Text, bool) {
 	return said("Only the logs of "+en+" are here.", zh), true
 }
 
-func (r Report) wellSummary(l lang.Lang) string {
-	s := r.wellSaid(l)
-	if t, ok := r.partial(); ok {
-		if l == lang.ZH {
-			return s + t.ZH
-		}
-		return s + " " + t.EN
+func (r Report) noFailureSummary(l lang.Lang) string {
+	s := r.noFailure(l)
+	if t, ok := r.onlyTheseRanks(); ok {
+		return s + space(l) + t.In(l)
 	}
 	return s
 }
 
-func (r Report) wellSaid(l lang.Lang) string {
-	zh := l == lang.ZH
+func (r Report) noFailure(l lang.Lang) string {
 	switch r.Why {
 	case "finished":
-		if zh {
-			return "作业正常结束，没有失败" + r.iteration("，最后一次迭代为第 %d 次", "") + "。"
-		}
-		return "The job finished; nothing failed" + r.iteration(" (last iteration %d)", "") + "."
+		return said("The job finished; nothing failed%s.", "作业正常结束，没有失败%s。").
+			With(r.lastIteration(" (last iteration %d)", "，最后一次迭代为第 %d 次")).In(l)
 	case "progress":
 		p, _ := r.Pulse()
-		return said("The job runs; nothing failed%s.", "作业在运行，没有失败%s。").With(p.after()).In(l)
+		return said("The job runs; nothing failed%s.", "作业在运行，没有失败%s。").With(p.asClause()).In(l)
 	case "not started":
-		if zh {
-			return "作业尚未开始。"
-		}
-		return "The job has not started."
+		return said("The job has not started.", "作业尚未开始。").In(l)
 	}
-	if zh {
-		return "日志中没有任何失败的迹象。"
-	}
-	return "The logs show no failure."
+	return said("The logs show no failure.", "日志中没有任何失败的迹象。").In(l)
 }
 
-func (r Report) iteration(form, before string) string {
+// lastIteration is a clause with the number of the last iteration; empty if that is unknown.
+func (r Report) lastIteration(en, zh string) lang.Text {
 	if r.LastIter == nil {
-		return ""
+		return lang.Text{}
 	}
-	return before + fmt.Sprintf(form, *r.LastIter)
+	return said(en, zh).With(*r.LastIter)
 }
 
-// where names rank and node.
+// where names the rank and the node.
 func (r Report) where(l lang.Lang) string {
 	var parts []string
 	if r.RootRank != nil {
 		parts = append(parts, "rank "+strconv.Itoa(*r.RootRank))
 	}
 	if r.RootNode != nil {
-		if l == lang.ZH {
-			parts = append(parts, "节点 "+*r.RootNode)
-		} else {
-			parts = append(parts, "node "+*r.RootNode)
-		}
+		parts = append(parts, said("node ", "节点 ").In(l)+*r.RootNode)
 	}
 	if len(parts) == 0 {
 		return ""
@@ -184,21 +172,14 @@ var phaseZH = map[string]string{
 	"backward": "反向传播", "forward": "前向传播", "setup": "初始化", "import": "导入模块",
 }
 
-// detail says what the class's own facts add.
+// detail adds the facts of the class.
 func (r Report) detail(l lang.Lang) string {
-	zh := l == lang.ZH
 	var s []string
-	say := func(en, cn string) {
-		if zh {
-			s = append(s, cn)
-		} else {
-			s = append(s, en)
-		}
-	}
-	if t, ok := r.partial(); ok {
+	say := func(en, zh string) { s = append(s, said(en, zh).In(l)) }
+	if t, ok := r.onlyTheseRanks(); ok {
 		say(t.EN, t.ZH)
 	}
-	if t, ok := r.knownOfEnd(); ok {
+	if t, ok := r.endBySlurm(); ok {
 		say(t.EN, t.ZH)
 	}
 	if r.Phase != "" {
@@ -208,7 +189,7 @@ func (r Report) detail(l lang.Lang) string {
 		if m.TotalGiB > 0 {
 			say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
 				fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
-		} else { // the message was cut
+		} else { // the message was incomplete
 			say(fmt.Sprintf("It tried to allocate %.2f GiB.", m.TriedGiB), fmt.Sprintf("试图分配 %.2f GiB。", m.TriedGiB))
 		}
 		if m.OthersGiB > 0 {
@@ -220,8 +201,8 @@ func (r Report) detail(l lang.Lang) string {
 		say(b.EN, b.ZH)
 	}
 	if len(r.Differs) > 0 {
-		list := strings.Join(r.Differs, ", ")
-		say("The nodes did not start alike: "+list+" differs between them.", "各节点的启动条件不一致："+list+" 不同。")
+		names := strings.Join(r.Differs, ", ")
+		say("The nodes did not start alike: "+names+" differs between them.", "各节点的启动条件不一致："+names+" 不同。")
 	}
 	switch r.Laggard {
 	case "behind":
@@ -230,8 +211,8 @@ func (r Report) detail(l lang.Lang) string {
 		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
 	case "recorder":
 		if n := len(r.MissedBy); n > 1 {
-			list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.MissedBy[:min(n, 16)])), ", "), "[]")
-			say("By the flight recorder ranks "+list+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+list+" 从未进入 "+r.collective(l)+"。")
+			ranks := list(r.MissedBy[:min(n, 16)])
+			say("By the flight recorder ranks "+ranks+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+ranks+" 从未进入 "+r.collective(l)+"。")
 		} else {
 			say("By the flight recorder it never entered "+r.collective(l)+".", "flight recorder 显示它从未进入 "+r.collective(l)+"。")
 		}
@@ -249,23 +230,20 @@ func (r Report) detail(l lang.Lang) string {
 		}
 		say("Raised at "+at+".", "出错位置："+at+"。")
 	}
-	if zh {
-		return strings.Join(s, "")
-	}
-	return strings.Join(s, " ")
+	return strings.Join(s, space(l))
 }
 
-// taskExit is srun's word of a task's own exit.
+// taskExit matches srun's line about a task's own exit.
 var taskExit = lazy.New(`Exited with exit code (\d+)$`)
 
-// knownOfEnd says what Slurm knows of an end that no line explains.
-func (r Report) knownOfEnd() (lang.Text, bool) {
+// endBySlurm describes an unexplained end by Slurm's exit code.
+func (r Report) endBySlurm() (lang.Text, bool) {
 	if r.Class != outcome.UnknownExit {
 		return lang.Text{}, false
 	}
 	code, signal, _ := strings.Cut(r.ExitCode, ":")
 	if own := taskExit.FindStringSubmatch(r.RootLine); own != nil {
-		code, signal = own[1], "" // the step's is that of whichever task was ended last
+		code, signal = own[1], "" // a step's exit code is that of the task that ended last
 	}
 	switch {
 	case signal != "" && signal != "0":
@@ -278,14 +256,14 @@ func (r Report) knownOfEnd() (lang.Text, bool) {
 	return lang.Text{}, false
 }
 
-// Offered is the report of a diagnosis beside which a changed specification is
-// offered: what that changes is not advised in words too.
+// Offered returns the report for a view that also offers a corrected specification. Its advice leaves
+// out the changes that the specification makes.
 func (r Report) Offered() Report {
 	r.offered = true
 	return r
 }
 
-// advice is what to do: the class's remedies, after what this case adds.
+// advice returns what to do: first remedies derived from the run, then the class's.
 func (r Report) advice(l lang.Lang) []string {
 	out := []string{}
 	add := func(t lang.Text) { out = append(out, t.In(l)) }
@@ -308,12 +286,11 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("The peer that is gone is "+r.Peer+".", "失去的对端是 "+r.Peer+"。"))
 	case r.Peer != "":
 		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.",
-			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude "+
-				"后重新提交。"))
+			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude 后重新提交。"))
 	}
 	if len(r.Differs) > 0 {
-		list := strings.Join(r.Differs, ", ")
-		add(said("First make "+list+" the same on every node.", "应先让各节点的 "+list+" 一致。"))
+		names := strings.Join(r.Differs, ", ")
+		add(said("First make "+names+" the same on every node.", "应先让各节点的 "+names+" 一致。"))
 	}
 	if r.Class == outcome.CUDAOOM {
 		for _, t := range r.memoryAdvice() {
@@ -334,7 +311,7 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
 			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
-	c, asks := r.known()
+	c, asks := r.classInfo()
 	for i, t := range c.Advice {
 		if asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
 			add(t)
@@ -343,7 +320,7 @@ func (r Report) advice(l lang.Lang) []string {
 	return out
 }
 
-// memoryAdvice puts the run's own numbers before the general advice.
+// memoryAdvice returns remedies with the run's own numbers.
 func (r Report) memoryAdvice() (out []lang.Text) {
 	if m := r.Memory; m != nil && m.OthersGiB > 1 {
 		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.",
@@ -373,16 +350,10 @@ func verb(n int, one, many string) string {
 	return many
 }
 
-// View says the report: the root cause first, then advice, evidence folded.
+// View shows the report: root cause first, then advice, with the evidence folded.
 func (r Report) View(l lang.Lang) view.Doc {
-	zh := l == lang.ZH
-	word := func(en, cn string) string {
-		if zh {
-			return cn
-		}
-		return en
-	}
-	c, _ := r.known()
+	word := func(en, zh string) string { return said(en, zh).In(l) }
+	c, _ := r.classInfo()
 	doc := view.Doc{Title: c.Name.In(l), Tone: view.Bad}
 	switch r.Class {
 	case outcome.Success, outcome.Running:
@@ -425,42 +396,21 @@ func (r Report) View(l lang.Lang) view.Doc {
 	return doc
 }
 
-// WhyIn says why the line is evidence.
+// WhyIn is Why in the given language.
 func (e Evidence) WhyIn(l lang.Lang) string {
-	if l == lang.ZH {
-		if t, ok := map[string]string{
-			"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出",
-			"last words": "该 rank 的最后输出",
-			"start":      "启动",
-		}[e.Why]; ok {
-			return t
-		}
-	}
-	return e.Why
+	return said(e.Why, map[string]string{
+		"cause": "原因", "same cause": "同一原因", "downstream": "后果", "earlier attempt": "之前的尝试", "last sign": "最后输出",
+		"last words": "该 rank 的最后输出",
+		"start":      "启动",
+	}[e.Why]).In(l)
 }
 
-// facts are the short values of the answer.
+// facts are the short values of the report.
 func (r Report) facts(l lang.Lang) (fs []view.Fact) {
-	zh := l == lang.ZH
-	add := func(en, cn, value string) {
-		if value == "" {
-			return
+	add := func(en, zh, value string) {
+		if value != "" {
+			fs = append(fs, view.Fact{Name: said(en, zh).In(l), Value: value})
 		}
-		if zh {
-			en = cn
-		}
-		fs = append(fs, view.Fact{Name: en, Value: value})
-	}
-	yesNo := func(b bool) string {
-		switch {
-		case zh && b:
-			return "是"
-		case zh:
-			return "否"
-		case b:
-			return "yes"
-		}
-		return "no"
 	}
 	add("Class", "类别", r.Class)
 	if r.RootLineNo != nil {
@@ -474,7 +424,11 @@ func (r Report) facts(l lang.Lang) (fs []view.Fact) {
 	}
 	if r.Found() {
 		add("Who acts", "由谁处理", outcome.Of(r.Class).Who.In(l))
-		add("Retry as it is", "原样重试", yesNo(r.Retry))
+		retry := said("no", "否")
+		if r.Retry {
+			retry = said("yes", "是")
+		}
+		add("Retry as it is", "原样重试", retry.In(l))
 	}
 	add("Exclude", "排除节点", strings.Join(r.ExcludeNodes, ","))
 	if r.Attempts > 1 {

@@ -9,8 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// An xid is one of the driver's error numbers: what it means, and what the
-// node's administrators do about it.
+// An xid is an error number of the NVIDIA driver: its meaning, and the administrators' remedy.
 type xid struct {
 	means, act lang.Text
 }
@@ -26,7 +25,7 @@ var (
 		"多为程序自身问题：用 CUDA_LAUNCH_BLOCKING=1 重跑一次；仅当总出现在同一 GPU 时才 drain")
 )
 
-// xids are those that training meets, from NVIDIA's catalogue
+// xids are the numbers that occur in training, from NVIDIA's catalogue
 // (https://docs.nvidia.com/deploy/xid-errors/).
 var xids = map[int]xid{
 	13:  {said("graphics engine exception, such as an index out of bounds in a kernel", "图形引擎异常，例如 kernel 越界访问"), looksCode},
@@ -56,8 +55,7 @@ var (
 	eccWords  = lazy.New(`(?i)uncorrectable ecc|double.?bit|ecc error`)
 )
 
-// hardwareAdvice says what the driver's error number, or an ECC error, means
-// and what is done with the node.
+// hardwareAdvice explains the driver's error number, or an ECC error, and what to do with the node.
 func (r Report) hardwareAdvice() (lang.Text, bool) {
 	node := "NODE"
 	if r.RootNode != nil {

@@ -6,14 +6,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// wordsOfLine are what a line says more exactly than its class does: the class's name
-// and its advice do not fit it.
-var wordsOfLine = []struct {
-	class string
-	says  *lazy.Pattern
-	name  lang.Text // the class's own where it fits
-	do    []lang.Text
-	asks  []string // as AsksFor
+// lineSpecific replaces the class's name and advice for lines that say more than the class does.
+var lineSpecific = []struct {
+	class  string
+	says   *lazy.Pattern
+	name   lang.Text // empty: keep the class's name
+	advice []lang.Text
+	asks   []string // conditions, as in AsksFor
 }{
 	{outcome.EnvLaunch, lazy.New(`(?i)\bfork(?: failed)?: (?:retry: )?resource temporarily|: cannot fork$`), lang.Text{}, []lang.Text{said(
 		"The limit on processes is reached (`ulimit -u`, or the job's cgroup): start fewer processes and threads (data workers, OMP_NUM_THREADS), or have the limit raised.",
@@ -23,7 +22,7 @@ var wordsOfLine = []struct {
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
 	)}, nil},
-	// Whoever loses a connection that stood mostly tells of another's end.
+	// A process that loses an established connection mostly reports the end of its peer.
 	{
 		outcome.NCCLConnection, lostPeer,
 		said("the connection to a peer was lost", "与对端的连接中断"),
@@ -39,16 +38,16 @@ var wordsOfLine = []struct {
 	},
 }
 
-// lostPeer is a connection that stood and was closed, as gloo and NCCL tell it.
+// lostPeer matches gloo's and NCCL's reports of an established connection that was closed.
 var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?peer|closed by localrank|remote process exited`)
 
-// known is what is known of the report's class before any log is read, in the words that
-// fit its line, with what each piece of advice asks for.
-func (r Report) known() (c outcome.Class, asks []string) {
+// classInfo returns the report's class with the name and advice that fit its line, and the conditions
+// of each piece of advice.
+func (r Report) classInfo() (c outcome.Class, asks []string) {
 	c = *outcome.Of(r.Class)
-	for _, w := range wordsOfLine {
+	for _, w := range lineSpecific {
 		if w.class == r.Class && w.says.MatchString(r.RootLine) {
-			c.Advice = w.do
+			c.Advice = w.advice
 			if w.name != (lang.Text{}) {
 				c.Name = w.name
 			}
