@@ -7,9 +7,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// alreadyHas lists what the remedies of a class ask for and the job has, or
-// cannot have: from its launch where that is known, from the arguments that it
-// printed, and from what its logs show.
+// alreadyHas lists the conditions of a class's remedies (report.AsksFor) that the job meets already or
+// cannot meet. It takes them from the job's launch if that is known, from the arguments that the run
+// printed, and from its logs.
 func (j *job) alreadyHas(r report.Report) (has []string) {
 	has = append(has, j.given.Already...)
 	add := func(what string, so bool) {
@@ -23,7 +23,7 @@ func (j *job) alreadyHas(r report.Report) (has []string) {
 		add(report.SmallerBatch, c.MicroBatchSize.V == 1)
 		add(report.RecomputeAll, c.Recompute == "full")
 		add(report.MoreParallel, run.WorldSize > 0 && c.TP*c.PP*c.CP >= run.WorldSize)
-		add(report.ShardOptimizer, c.UseDistributedOptimizer || c.DP == 1) // over one rank nothing is sharded
+		add(report.ShardOptimizer, c.UseDistributedOptimizer || c.DP == 1) // one data-parallel rank has nothing to shard
 	} else {
 		add(report.SmallerBatch, j.argument("micro_batch_size") == 1)
 		add(report.RecomputeAll, j.args["recompute_granularity"] == "full")

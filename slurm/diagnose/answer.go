@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// report turns the verdict into the answer.
+// report builds the report from the verdict.
 func (j *job) report() report.Report {
 	v := j.judgeAll()
 	r := report.Report{
@@ -47,17 +47,17 @@ func (j *job) report() report.Report {
 		r.ExitCode, r.State = j.given.ExitCode, j.given.JobState
 	}
 	if e := v.event; e != nil {
-		j.root(&r, v, e)
+		j.addRoot(&r, v, e)
 	}
 	j.missedCollective(&r, v)
 	if v.class == outcome.SlurmNodeFail && r.RootNode == nil && len(j.given.FailedNodes) > 0 {
 		r.RootNode = &j.given.FailedNodes[0]
 	}
 	r.DownstreamRanks = j.downstream(v)
-	j.placesToAvoid(&r, v)
-	r.Retry = retryWorth(r, v)
+	j.nodesToExclude(&r, v)
+	r.Retry = worthRetrying(r, v)
 	j.addEvidence(&r, v)
-	j.join(&r, v)
+	j.addDetails(&r, v)
 	if report.AsksFor[v.class] != nil && v.class != outcome.Container {
 		r.Already = j.alreadyHas(r)
 	}
@@ -65,8 +65,8 @@ func (j *job) report() report.Report {
 	return r
 }
 
-// missedCollective fills what flight recorder dumps tell: the ranks that never
-// entered a collective, and which.
+// missedCollective adds what flight recorder dumps show: a collective, and the ranks that never entered
+// it.
 func (j *job) missedCollective(r *report.Report, v verdict) {
 	m := j.missed
 	if m == nil || v.class != outcome.Hang && (v.laggard == nil || v.laggard.why != "recorder") {
@@ -82,9 +82,8 @@ func (j *job) missedCollective(r *report.Report, v verdict) {
 	r.Missed = &report.Missed{Op: logline.Show(m.Op), Seq: m.Seq, Group: logline.Show(m.Group), Waiting: m.Waiting}
 }
 
-// join adds what the rules table, the memory estimate and the other nodes'
-// logs say of the cause.
-func (j *job) join(r *report.Report, v verdict) {
+// addDetails adds what the launch rules, the memory estimate and other nodes' logs say about the cause.
+func (j *job) addDetails(r *report.Report, v verdict) {
 	if v.class == outcome.CUDAOOM {
 		r.Fit = j.fit(r.Memory)
 	}
@@ -100,25 +99,25 @@ func (j *job) join(r *report.Report, v verdict) {
 	}
 	switch v.class {
 	case outcome.NCCLConnection, outcome.NCCLIB, outcome.NCCLTimeout, outcome.Rendezvous:
-		if address, node := j.peerOf(v.event0().Text); address != "" {
+		if address, node := j.peerOf(v.eventOrEmpty().Text); address != "" {
 			r.Peer = logline.Show(address)
 			if node != "" {
 				r.Peer = logline.Show(node + " (" + address + ")")
 			}
 		}
-		r.Differs = j.differing()
+		r.Differs = j.differingMarkers()
 	}
 }
 
-// root fills what the line of the cause tells.
-func (j *job) root(r *report.Report, v verdict, e *scan.Event) {
+// addRoot adds the line of the cause and its facts.
+func (j *job) addRoot(r *report.Report, v verdict, e *scan.Event) {
 	if !report.QuietClass(v.class) {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
-		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.nobody {
+		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.noneAtFault {
 			r.RootRank = &e.Rank
 		}
-		if e.Node != "" && !v.nobody {
+		if e.Node != "" && !v.noneAtFault {
 			r.RootNode = &e.Node
 		}
 	}
@@ -162,8 +161,8 @@ func (j *job) lastIteration() (int, bool) {
 	return most, found
 }
 
-// ranksRead counts the ranks that have a log of their own, where logs are kept
-// so. A torchrun that was told to filter keeps some ranks only.
+// ranksRead counts the ranks that have a log of their own. torchrun may be told to keep the logs of
+// some ranks only.
 func (j *job) ranksRead() int {
 	ranks := map[string]struct{}{}
 	for i, f := range j.src.Logs {
@@ -176,8 +175,8 @@ func (j *job) ranksRead() int {
 	return len(ranks)
 }
 
-// onlyRanks are the ranks that have a log of their own, where others that the
-// run must have had have none: a CI artifact keeps those of some ranks only.
+// onlyRanks returns the ranks that have a log of their own, if the run must have had others without
+// one. A CI artifact may keep the logs of some ranks only.
 func (j *job) onlyRanks() []int {
 	seen := map[int]struct{}{}
 	for i, f := range j.src.Logs {
@@ -226,16 +225,16 @@ func (j *job) downstream(v verdict) int {
 	return n
 }
 
-// permission is what every node would say: a right or a folder that is missing.
+// permission matches failures that every node would have: a missing right or folder.
 var permission = lazy.New(`(?i)permission denied|operation not permitted|PermissionError|\[Errno (?:1|13)\]|File \S+ cannot be opened|` +
 	`Parent directory \S+ does not exist`)
 
-// serverFault are answers of a hub or registry that another try may not get.
+// serverFault matches temporary errors of a hub or registry.
 var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +
 	`Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
 
-// retryWorth is the class's advice, refined by what the line says.
-func retryWorth(r report.Report, v verdict) bool {
+// worthRetrying returns the class's advice on a retry, unless the line of the cause tells more.
+func worthRetrying(r report.Report, v verdict) bool {
 	text := r.RootLine
 	switch v.class {
 	case outcome.Filesystem:
@@ -281,7 +280,7 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 	}
 	n := 0
 	for _, e := range j.events {
-		if n < 2 && e.Counts() && e != v.event && e.Class != v.class && e.Weight < pattern.Death && e.Rank != v.event0().Rank {
+		if n < 2 && e.Counts() && e != v.event && e.Class != v.class && e.Weight < pattern.Death && e.Rank != v.eventOrEmpty().Rank {
 			add(e, "downstream")
 			n++
 		}
@@ -297,8 +296,8 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 	}
 }
 
-// lastWords are the last lines, at most three, of the rank that died, or of
-// all where no rank is known.
+// lastWords returns the last lines, at most three, of the rank that died, or of all ranks if that rank
+// is unknown.
 func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 	if dead == nil {
 		return nil
@@ -326,8 +325,8 @@ func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 	return words[:min(3, len(words))]
 }
 
-// event0 is the verdict's event, or an empty one.
-func (v verdict) event0() *scan.Event {
+// eventOrEmpty returns the verdict's event, or an empty one without a rank.
+func (v verdict) eventOrEmpty() *scan.Event {
 	if v.event == nil {
 		return &scan.Event{Rank: -1}
 	}

@@ -55,9 +55,9 @@ func TestTheTasksWereBuried(t *testing.T) {
 	}
 	step := func(off int64) []scan.Mark { return []scan.Mark{{Off: off}} }
 	for name, c := range map[string]struct {
-		word     spoken
-		progress []scan.Mark
-		buried   bool
+		word                 spoken
+		progress             []scan.Mark
+		failedBeforeProgress bool
 	}{
 		"at once":                  {word(), nil, true},
 		"and then a step":          {word(), step(25), true},
@@ -70,14 +70,14 @@ func TestTheTasksWereBuried(t *testing.T) {
 	} {
 		j, events := oneLog(9, raised, spoken{}, c.word)
 		j.files[0].Progress = c.progress
-		require.Equal(t, c.buried, j.buried(events[0]), name)
+		require.Equal(t, c.failedBeforeProgress, j.failedBeforeProgress(events[0]), name)
 		for _, not := range []func(*scan.Event){
 			func(e *scan.Event) { e.Stack = nil },
 			func(e *scan.Event) { e.Stack, e.Doubted = inStep, true },
 			func(e *scan.Event) { e.Doubted, e.Form = false, pattern.Report },
 		} {
 			not(events[0])
-			require.False(t, j.buried(events[0]), name)
+			require.False(t, j.failedBeforeProgress(events[0]), name)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestAnotherProcessOutlivedIt(t *testing.T) {
 		j, events := oneLog(9, scan.Event{Kind: "KeyError", Stack: inStep}, spoken{}, c.limit)
 		j.files = append(j.files, &scan.Facts{Progress: words(scan.Enough)})
 		c.with(j, events[0])
-		require.Equal(t, c.lived, j.outlived(events[0]), name)
+		require.Equal(t, c.lived, j.otherProcessWentOn(events[0]), name)
 	}
 }
 
@@ -141,16 +141,16 @@ func TestHowManyLinesAreQuiet(t *testing.T) {
 		if c.failed > 0 {
 			j.files[0].Failed = &scan.Mark{Off: c.failed}
 		}
-		require.Equal(t, c.since, j.quietSince(events[0]), name)
-		require.Equal(t, c.after, j.quietAfter(events[0]), name)
+		require.Equal(t, c.since, j.linesSinceEvents(events[0]), name)
+		require.Equal(t, c.after, j.linesUntilNext(events[0]), name)
 	}
 }
 
 // TestALauncherMourned has what launchers say after an event.
 func TestALauncherMourned(t *testing.T) {
 	for name, c := range map[string]struct {
-		with    func(*scan.Event)
-		mourned bool
+		with                 func(*scan.Event)
+		failureReportedAfter bool
 	}{
 		"torchelastic":    {func(e *scan.Event) { e.Agent, e.Text = true, "failed (exitcode: 1)" }, true},
 		"srun":            {func(e *scan.Event) { e.Agent, e.Text = true, "srun: error: x" }, false},
@@ -161,7 +161,7 @@ func TestALauncherMourned(t *testing.T) {
 		"before it":       {func(e *scan.Event) { e.Agent, e.Text, e.Off = true, "failed (exitcode: 1)", 1 }, false},
 	} {
 		j, events := oneLog(9, scan.Event{Text: "x"}, spoken{}, spoken{0, c.with})
-		require.Equal(t, c.mourned, j.mourned(events[0]), name)
+		require.Equal(t, c.failureReportedAfter, j.failureReportedAfter(events[0]), name)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestOneRankExitedByItself(t *testing.T) {
 		"nobody":                    {nil, -1},
 		"one that was killed alone": {[]*scan.Event{other(func(e *scan.Event) { e.Class = outcome.HostOOM })}, -1},
 	} {
-		e := onlyExit(c.told)
+		e := onlyRankExited(c.told)
 		require.Equal(t, c.rank >= 0, e != nil, name)
 		if e != nil {
 			require.Equal(t, c.rank, e.Rank, name)
@@ -297,7 +297,7 @@ func TestWhetherAnotherTryIsWorthIt(t *testing.T) {
 		"a broken GPU":              {outcome.GPUHardware, "Xid 79", gpu1, true},
 	} {
 		r := report.Report{Class: c.class, RootLine: c.line, ExcludeNodes: c.without}
-		require.Equal(t, c.worth, retryWorth(r, verdict{class: c.class}), name)
+		require.Equal(t, c.worth, worthRetrying(r, verdict{class: c.class}), name)
 	}
 }
 

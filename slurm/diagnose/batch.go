@@ -11,18 +11,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// A request is one line of `diagnose --batch`.
+// A request is one input line of `diagnose --batch`.
 type request struct {
 	ID      json.RawMessage `json:"id"`
 	Path    string          `json:"path"`
 	Context Context         `json:"context"`
 }
 
-// A refusal is the answer to a line that could not be diagnosed.
+// A refusal is the output line for an input line that could not be diagnosed.
 type refusal struct {
 	ID    json.RawMessage `json:"id,omitempty"`
 	Error problem         `json:"error"`
-	// Unreadable names every log that could not be read, with its reason.
+	// Unreadable lists every log that could not be read, with the reason.
 	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
 }
 
@@ -33,8 +33,8 @@ type problem struct {
 	Fix     string `json:"fix"`
 }
 
-// Batch answers one line of `diagnose --batch`: a JSON object without a
-// newline at its end, whatever the line holds.
+// Batch diagnoses one input line of `diagnose --batch`. It returns a JSON object without a newline, for
+// any input.
 func Batch(ctx context.Context, line []byte) []byte {
 	var q request
 	if err := json.Unmarshal(bytes.TrimSpace(line), &q); err != nil {
@@ -64,7 +64,7 @@ func Batch(ctx context.Context, line []byte) []byte {
 	}{q.ID, r})
 }
 
-// idOf reads the id of a line whose other fields have wrong types.
+// idOf returns the id of an input line whose other fields may have wrong types.
 func idOf(line []byte) json.RawMessage {
 	var q struct {
 		ID json.RawMessage `json:"id"`
@@ -75,7 +75,7 @@ func idOf(line []byte) json.RawMessage {
 
 func answer(v any) []byte {
 	b, err := json.Marshal(v)
-	if err != nil { // a raw id is the only part that could fail
+	if err != nil { // only a raw id can fail
 		b = []byte(`{"error":{"code":"bad_input","field":"id","message":"id is not JSON","fix":""}}`)
 	}
 	return b

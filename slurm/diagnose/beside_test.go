@@ -33,7 +33,7 @@ func TestWhatOutdoesAScriptsLine(t *testing.T) {
 	} {
 		j, live := oneLog(3, scan.Event{Text: "cp: cannot stat 'a'", Class: outcome.DatasetMissing, Weight: pattern.Specific}, c.first, c.second)
 		j.fileNode, j.files[0].Ran.Programs = []string{""}, 1
-		require.Equal(t, c.outdone, j.outdone(live[0], live), name)
+		require.Equal(t, c.outdone, j.ranAnyway(live[0], live), name)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestACommandThatOnlyShowsThings(t *testing.T) {
 	} {
 		j, live := oneLog(3, scan.Event{Text: lost, Class: outcome.EnvLaunch, Weight: pattern.Specific}, spoken{}, spoken{0, c.other})
 		j.fileNode = []string{""}
-		require.Equal(t, c.outdone, j.outdone(live[0], live), name)
+		require.Equal(t, c.outdone, j.ranAnyway(live[0], live), name)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestAgentsToldOfRestarts(t *testing.T) {
 		"of a rank that is not known": {twice, []scan.ElasticEntry{unnamed(9), unnamed(5)}, map[int]int64{0: 9}},
 	} {
 		files := []*scan.Facts{{Elastic: c.told}, {}}
-		require.Equal(t, c.last, (&job{src: sourceOf(c.folders...), files: files}).toldOfRestarts(), name)
+		require.Equal(t, c.last, (&job{src: sourceOf(c.folders...), files: files}).lastRestartReports(), name)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// betweenRanks is for jobs where only the network between ranks complained.
+// betweenRanks judges a job whose logs show only errors of the network between ranks.
 func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
 	if !j.deathSeen() {
-		if j.finished() || j.endedWell() {
+		if j.finished() || j.slurmCompleted() {
 			return verdict{}, false
 		}
 		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
@@ -22,12 +22,12 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		})
 	}
 	var best *scan.Event
-	for _, e := range ofStore(live, live) {
+	for _, e := range withoutStoreConsequences(live, live) {
 		if e.Class == outcome.Rendezvous && j.reportedBefore(e) {
 			continue
 		}
 		if e.Weight > pattern.TimedOut+5 && e.Weight < pattern.Ended && !scan.IsEnd(e.Class) &&
-			(best == nil || e.Weight >= best.Weight+3 || j.earlier2(e, best)) {
+			(best == nil || e.Weight >= best.Weight+3 || j.precedes(e, best)) {
 			best = e
 		}
 	}
@@ -46,7 +46,7 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	}
 	for _, e := range live {
 		if e.Weight >= pattern.TimedOut-5 && e.Weight <= pattern.TimedOut+5 &&
-			(best == nil || e.Weight > best.Weight+4 || e.Weight >= best.Weight && j.earlier2(e, best)) &&
+			(best == nil || e.Weight > best.Weight+4 || e.Weight >= best.Weight && j.precedes(e, best)) &&
 			e.Weight != pattern.Aborted {
 			best = e
 		}
@@ -61,24 +61,24 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	return v, true
 }
 
-// waitedForOthers matches complaints of a rendezvous by a rank that had come to it, or
-// that others met with another number of ranks in mind.
+// waitedForOthers matches rendezvous errors of a rank that waited for others in vain, or that met
+// others with another world size.
 var waitedForOthers = lazy.New(`(?i)\b(?:socket|wait) timeout\b|timed out waiting|store based barrier|clients joined|enforce fail`)
 
-// blameMissing gives a verdict whose line is a rank's complaint that it waited the
-// rank that it waited for, or none where nothing shows which that is.
+// blameMissing moves the blame in a verdict from the rank that complains of waiting to the rank for
+// which it waited. If the logs do not show that rank, the verdict names none.
 func (j *job) blameMissing(v *verdict, live []*scan.Event) {
 	if l, ok := j.missing(live); ok {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, v.event)
-	} else if j.manyProcesses() { // whoever complains had to wait
+	} else if j.manyProcesses() { // every rank that complains was waiting
 		e := *v.event
 		e.Rank, e.Node = -1, ""
 		v.event = &e
 	}
 }
 
-// reportedBefore reports whether a launcher had said before a complaint of the
-// rendezvous that a process failed: the store goes with the launcher that hosts it.
+// reportedBefore reports whether a launcher reported a failed process before a rendezvous error. The
+// launcher that hosts the store ends with its process, and the store with it.
 func (j *job) reportedBefore(e *scan.Event) bool {
 	for i, f := range j.files {
 		for _, failed := range f.Elastic {
@@ -90,16 +90,17 @@ func (j *job) reportedBefore(e *scan.Event) bool {
 	return false
 }
 
-// recorded is the rank that flight recorder dumps show to be missing.
-func (j *job) recorded([]*scan.Event) (laggard, bool) {
+// missingByRecorder returns the rank that is missing by the flight recorder dumps.
+func (j *job) missingByRecorder([]*scan.Event) (laggard, bool) {
 	if j.missed == nil {
 		return laggard{}, false
 	}
 	return laggard{j.missed.Rank, j.nccl[j.missed.Rank], "recorder"}, true
 }
 
-// named is the rank that errors of the others name, where they agree.
-func (j *job) named([]*scan.Event) (laggard, bool) {
+// namedByOthers returns the rank that the other ranks' errors name most often. A referee, whose own log
+// is said to name the missing rank, counts only if no error names a missing rank itself.
+func (j *job) namedByOthers([]*scan.Event) (laggard, bool) {
 	votes, most := map[scan.NamedRank]int{}, scan.NamedRank{Rank: -1, Referee: true}
 	for _, f := range j.files {
 		for _, r := range f.Missing {
@@ -118,7 +119,8 @@ func (j *job) named([]*scan.Event) (laggard, bool) {
 	return laggard{most.Rank, j.nccl[most.Rank], "named"}, most.Rank >= 0
 }
 
-// laggardEvent is the line that shows the rank that others waited for.
+// laggardEvent returns the line that shows the rank for which others waited, or a copy of otherwise
+// with that rank.
 func (j *job) laggardEvent(l laggard, live []*scan.Event, otherwise *scan.Event) *scan.Event {
 	if l.by == nil {
 		e := *otherwise
@@ -154,8 +156,8 @@ func (j *job) laggardEvent(l laggard, live []*scan.Event, otherwise *scan.Event)
 	return e
 }
 
-// earlier2 reports whether a comes before b, by time and then by place.
-func (j *job) earlier2(a, b *scan.Event) bool {
+// precedes reports whether a comes before b: by position in one file, else by time, else by file.
+func (j *job) precedes(a, b *scan.Event) bool {
 	ta, tb := a.When(), b.When()
 	if a.File == b.File {
 		return a.Off < b.Off
@@ -166,7 +168,7 @@ func (j *job) earlier2(a, b *scan.Event) bool {
 	return a.File < b.File
 }
 
-// ranksMissing reports whether fewer Slurm tasks spoke than the world has.
+// ranksMissing reports whether fewer Slurm tasks wrote lines than the world has ranks.
 func (j *job) ranksMissing() bool {
 	tasks := map[int]struct{}{}
 	for _, f := range j.files {
@@ -177,7 +179,7 @@ func (j *job) ranksMissing() bool {
 	return j.taskRank && len(tasks) > 0 && j.world > len(tasks)
 }
 
-// sameNodeRank reports whether two nodes started with one node rank.
+// sameNodeRank reports whether two nodes started with the same node rank.
 func (j *job) sameNodeRank() bool {
 	nodes := map[string]string{}
 	for _, f := range j.files {
@@ -191,11 +193,11 @@ func (j *job) sameNodeRank() bool {
 	return false
 }
 
-// onlyDumps is for jobs of which flight recorder dumps alone tell: some ranks
-// wait in a collective that others never entered.
+// onlyDumps judges a job for which only flight recorder dumps tell anything: some ranks wait in a
+// collective that others never entered.
 func (j *job) onlyDumps([]*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
-	if j.missed == nil || j.didWell() || known && running && j.fresh() {
+	if j.missed == nil || j.succeeded() || known && running && j.wroteRecently() {
 		return verdict{}, false
 	}
 	v := verdict{class: outcome.NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.Rank, why: "recorder"}}
@@ -205,19 +207,19 @@ func (j *job) onlyDumps([]*scan.Event) (verdict, bool) {
 	return v, true
 }
 
-// byWatchdog reports whether a process that ended by SIGABRT had said that a collective
-// timed out, or says so as its reason: PyTorch's watchdog ends it so, and the timeout is
-// what is to be explained.
-func (j *job) byWatchdog(e *scan.Event) bool {
-	if e.Class != outcome.Segfault || !ofAbort.MatchString(e.Text) {
+// abortedByWatchdog reports whether a process ended by SIGABRT because a collective timed out: it said
+// so before, or as the reason. PyTorch's watchdog ends its process this way, so the timeout is the
+// failure to explain.
+func (j *job) abortedByWatchdog(e *scan.Event) bool {
+	if e.Class != outcome.Segfault || !abortMessage.MatchString(e.Text) {
 		return false
 	}
-	reason := e.Off + int64(len(e.Raw)) + 2 // C++ gives it on the next line
+	reason := e.Off + int64(len(e.Raw)) + 2 // C++ prints the reason on the next line
 	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
 		return o.Class == outcome.NCCLTimeout && o.File == e.File && (e.Rank < 0 || o.Rank < 0 || o.Rank == e.Rank) &&
 			(o.Off < e.Off || o.Off <= reason && strings.Contains(o.Text, "what():"))
 	})
 }
 
-// ofAbort matches C++'s and a shell's words on SIGABRT.
-var ofAbort = lazy.New(`^terminate called|(?i)\baborted\b`)
+// abortMessage matches C++'s and a shell's messages about SIGABRT.
+var abortMessage = lazy.New(`^terminate called|(?i)\baborted\b`)

@@ -9,9 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// fixClocks brings the clocks of nodes together by what all of them saw at one
-// moment: the end of a rendezvous, and iterations that several nodes report.
-// Clocks that differ by less than is tolerated anyway are left alone.
+// fixClocks aligns the clocks of nodes by events that all of them log at the same moment: the end of a
+// rendezvous, and iterations that several nodes report. It leaves differences below skew alone.
 func (j *job) fixClocks() {
 	seen := map[string]map[string]time.Time{} // moment → node → its time
 	for i, f := range j.files {
@@ -20,9 +19,7 @@ func (j *job) fixClocks() {
 			continue
 		}
 		note := func(what string, at time.Time) {
-			if at.Year() == logline.Yearless {
-				at = at.AddDate(j.year, 0, 0)
-			}
+			at = withYear(at, j.year)
 			if seen[what] == nil {
 				seen[what] = map[string]time.Time{}
 			}
@@ -52,8 +49,8 @@ func (j *job) fixClocks() {
 	slices.SortFunc(j.clocks, func(a, b report.Clock) int { return cmp.Compare(a.Node, b.Node) })
 }
 
-// clocksAhead is how far each node's clock is ahead of the middle one, where all
-// the moments that it shares agree on that.
+// clocksAhead returns how far each node's clock is ahead of the median clock, if all moments that the
+// node shares with others agree on that.
 func clocksAhead(seen map[string]map[string]time.Time) map[string]time.Duration {
 	offsets := map[string][]time.Duration{}
 	for _, by := range seen {

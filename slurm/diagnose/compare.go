@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -14,23 +15,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A Comparison sets a failed run beside a good one of the same lineage, by
-// what their logs say.
+// A Comparison lists the differences between the logs of a failed run and of a good run of the same
+// kind.
 type Comparison struct {
-	Arguments []Change `json:"arguments"` // of Megatron, as both runs printed them
+	Arguments []Change `json:"arguments"` // Megatron's, as both runs printed them
 	Start     []Change `json:"start"`     // commit, argv, container and other start markers
 	Nodes     []string `json:"new_nodes"` // nodes that only the failed run used
-	New       []Line   `json:"new_lines"` // lines of a form that the good run never wrote
+	New       []Line   `json:"new_lines"` // lines that match no line of the good run when numbers and paths are ignored
 }
 
-// A Change is one value that differs. An absent value is empty.
+// A Change is a value that differs. It is empty where a run does not have it.
 type Change struct {
 	Name string `json:"name"`
 	Good string `json:"good"`
 	Bad  string `json:"bad"`
 }
 
-// maxNew bounds the new lines that are told.
+// maxNew bounds the new lines of a Comparison.
 const maxNew = 40
 
 // ownPaths are arguments that differ between any two runs.
@@ -39,7 +40,7 @@ var ownPaths = map[string]bool{
 	"consumed_train_samples": true,
 }
 
-// Compare sets the failed run's logs beside a good run's.
+// Compare compares the logs of a failed run with those of a good run.
 func Compare(ctx context.Context, failed, good logfile.Source) (Comparison, error) {
 	var c Comparison
 	bad, err := scan.All(ctx, failed)
@@ -78,13 +79,8 @@ func Compare(ctx context.Context, failed, good logfile.Source) (Comparison, erro
 }
 
 func changed(good, bad map[string]string) (all []Change) {
-	names := map[string]bool{}
-	for n := range good {
-		names[n] = true
-	}
-	for n := range bad {
-		names[n] = true
-	}
+	names := maps.Clone(good)
+	maps.Copy(names, bad)
 	for n := range names {
 		if good[n] != bad[n] && !ownPaths[n] {
 			all = append(all, Change{n, logline.Show(good[n]), logline.Show(bad[n])})
@@ -97,12 +93,10 @@ func changed(good, bad map[string]string) (all []Change) {
 func markersOf(files []*scan.Facts) map[string]string {
 	all := map[string]string{}
 	for _, f := range files {
-		for n, v := range f.Markers {
-			all[n] = v
-		}
+		maps.Copy(all, f.Markers)
 		for _, n := range f.NodeStarts {
 			for name, v := range n.With {
-				if name != "env" { // it holds paths with the job's id
+				if name != "env" { // it contains paths with the job's id
 					all[name] = v
 				}
 			}
@@ -111,8 +105,7 @@ func markersOf(files []*scan.Facts) map[string]string {
 	return all
 }
 
-// templateLines are the lines of a log that a diagnosis would look at, less
-// the iteration lines.
+// templateLines returns the lines of a log that a diagnosis would examine, without iteration lines.
 func templateLines(ctx context.Context, f *logfile.File) (lines []Line) {
 	var buf []byte
 	var d logfile.Digest

@@ -2,8 +2,8 @@ package diagnose
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 
-// readsWell reports whether the last lines of the logs are those of a program
-// that came to its end: they say so, or a count reached its last.
+// readsWell reports whether the last lines of the logs are those of a program that completed: they say
+// so, or a counter reached its end.
 func (j *job) readsWell() bool {
 	var all scan.Ending
 	for i, f := range j.files {

@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// exactRank finds the rank of a cause that Slurm's daemon told of its node,
-// from srun's word on the same thing. A launcher knows the ranks of its own task alone.
+// exactRank completes a verdict whose cause has no rank, such as slurmstepd's report about a node, by
+// other lines about the same failure. A launcher knows only the ranks of its own task.
 func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank >= 0 {
 		return v
@@ -19,16 +19,13 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if task := v.event.Tag.Label; task >= 0 {
 		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool { return e.Tag.Label >= 0 && e.Tag.Label != task })
 	}
-	if r := j.untold(); r >= 0 && inThread(v.event) { // its process lived on until the launcher ended it
+	if r := j.unreportedRank(); r >= 0 && inThread(v.event) { // the process lived on until the launcher ended it, so no launcher reported its exit
 		v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
 		return v
 	}
 	for _, e := range live {
 		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
-			v.event.Rank = e.Rank
-			if v.event.Node == "" {
-				v.event.Node = e.Node
-			}
+			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
 			return v
 		}
 	}
@@ -39,11 +36,8 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		}
 	}
 	if !v.event.Agent {
-		if e := onlyExit(live); e != nil {
-			v.event.Rank = e.Rank
-			if v.event.Node == "" {
-				v.event.Node = e.Node
-			}
+		if e := onlyRankExited(live); e != nil {
+			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
 		}
 	}
 	if v.event.Rank < 0 && v.event.Kind != "" {
@@ -55,27 +49,26 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank < 0 {
 		j.rankBySummaries(v)
 	}
-	if l, ok := j.leftAlone(live); ok && v.event.Rank < 0 && !strings.HasPrefix(v.event.Text, "slurmstepd") {
+	if l, ok := j.loneExitCode(live); ok && v.event.Rank < 0 && !strings.HasPrefix(v.event.Text, "slurmstepd") {
 		v.event.Rank = l.rank
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
 }
 
-// rankByFirstExit finds the rank of an exception that ended one process, where every
-// Slurm task is a rank: the process that srun saw leave first. The others leave once
-// they miss it.
+// rankByFirstExit finds the rank of an exception where every Slurm task is a rank: the first task whose
+// exit srun reports. The other tasks exit later because they miss it.
 func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
-	ofRank := func(e scan.ElasticEntry) bool { return e.Rank >= 0 || e.Local >= 0 } // and not the script's own exit code
+	ofRank := func(e scan.ElasticEntry) bool { return e.Rank >= 0 || e.Local >= 0 } // not the exit code of a script
 	if !j.taskRank || slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return slices.ContainsFunc(f.Elastic, ofRank) }) {
 		return
 	}
 	var first *scan.Event
 	for _, e := range live {
 		if e.File == v.event.File && e.Off < v.event.Off || v.event.Node != "" && v.event.Node != e.Node {
-			continue // of an attempt before, or elsewhere
+			continue // in an earlier attempt, or on another node
 		}
-		if e.Agent && len(e.Tasks) > 0 && e.Exit > 0 && !scan.ToldToEnd(e.Exit) && (first == nil || j.earlier2(e, first)) {
+		if e.Agent && len(e.Tasks) > 0 && e.Exit > 0 && !scan.ToldToEnd(e.Exit) && (first == nil || j.precedes(e, first)) {
 			first = e
 		}
 	}
@@ -84,8 +77,8 @@ func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
 	}
 }
 
-// rankByShell finds the rank whose shell could not start a program, where every Slurm task
-// is a rank: the first that left with a shell's code for it, where all such are of one node.
+// rankByShell finds the rank whose shell could not start a program, where every Slurm task is a rank:
+// the lowest task with a shell's exit code for that, if all such tasks are on one node.
 func (j *job) rankByShell(v verdict, live []*scan.Event) {
 	var first *scan.Event
 	for _, e := range live {
@@ -104,10 +97,9 @@ func (j *job) rankByShell(v verdict, live []*scan.Event) {
 	}
 }
 
-// rankBySummaries finds the rank of a cause whose lines do not say it, from
-// torchelastic's summaries: where as many ranks failed as the file shows the
-// cause, it is all of theirs; where one rank failed well before all others, it
-// is its own.
+// rankBySummaries finds the rank of a cause from torchelastic's summaries. If as many ranks failed as
+// the file shows this cause, the cause is theirs. If one rank failed well before all others, the cause
+// is that rank's.
 func (j *job) rankBySummaries(v verdict) {
 	if j.attempts > 1 {
 		return
@@ -148,9 +140,9 @@ func (j *job) rankBySummaries(v verdict) {
 	}
 }
 
-// onlyExit is the account of the only rank that exited by itself, as one does
-// after an exception; the others were ended by a signal.
-func onlyExit(live []*scan.Event) (only *scan.Event) {
+// onlyRankExited returns the launcher's report on the only rank that exited by itself, as after an
+// exception; signals ended the others. It returns nil if there are several.
+func onlyRankExited(live []*scan.Event) (only *scan.Event) {
 	for _, e := range live {
 		if !e.Agent || e.Class != outcome.UnknownExit || e.Weight != pattern.Exited {
 			continue
@@ -163,10 +155,9 @@ func onlyExit(live []*scan.Event) (only *scan.Event) {
 	return only
 }
 
-// ownCode is a launcher's word on the only process that left with a code of the program's own,
-// where each of the others left with 1, as Python does after an exception, or was told
-// to end.
-func ownCode(live []*scan.Event) (own *scan.Event) {
+// ownExitCode returns the launcher's report on the only process with an exit code of its own, if each
+// other process exited with 1, as Python does after an exception, or was told to end.
+func ownExitCode(live []*scan.Event) (own *scan.Event) {
 	others := 0
 	for _, e := range live {
 		switch {

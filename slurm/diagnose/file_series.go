@@ -11,17 +11,16 @@ import (
 
 var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$`)
 
-// ofNode ends what stands before a number that counts nodes, as srun's %n does.
-var ofNode = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
+// nodeNumber matches the text before a number that counts nodes, such as srun's %n.
+var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
 
-// placeSeries reads ranks from names that count: srun --output=x-%t.log
-// writes one file for each task, from 0 on. As many files as there are nodes
-// are one for each node.
+// placeSeries assigns ranks to files with consecutive numbers in their names: srun --output=x-%t.log
+// writes one file for each task, from 0 on. As many files as nodes are one file for each node instead.
 func (j *job) placeSeries() {
-	series := map[string]map[int]int{} // name around the number → number → file
+	series := map[string]map[int]int{} // name with "*" for the number → number → file
 	for i := range j.files {
 		m := lastNumber.FindStringSubmatch(j.src.Logs[i].Name)
-		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" || ofNode.MatchString(m[1]) {
+		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" || nodeNumber.MatchString(m[1]) {
 			continue
 		}
 		n, _ := strconv.Atoi(m[2])
@@ -34,13 +33,13 @@ func (j *job) placeSeries() {
 	for key, files := range series {
 		most, nodes := 0, false
 		for k, i := range files {
-			most, nodes = max(most, k), nodes || ofOtherRanks(j.files[i], k)
+			most, nodes = max(most, k), nodes || hasOtherRanks(j.files[i], k)
 		}
-		if nodes || atEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
-			continue // a node's, or the older parts of a log
+		if nodes || numberAtEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
+			continue // the files are nodes', or older parts of one log
 		}
-		count := most + 1 // a rank without a word has an empty file
-		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !atEnd(key)
+		count := most + 1 // an empty file is a rank that wrote nothing
+		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !numberAtEnd(key)
 		if count < 2 || !whole || j.world > 0 && count > j.world || j.world > count && count <= max(1, len(j.nodes)) {
 			continue
 		}
@@ -50,13 +49,13 @@ func (j *job) placeSeries() {
 	}
 }
 
-// atEnd reports whether files' names end with the number that counts them, as "err.0" to
-// "err.3" of ranks do, and also the older parts of a log, "x.log.1" beside "x.log".
-func atEnd(key string) bool { return strings.HasSuffix(key, "*") }
+// numberAtEnd reports whether files' names end with their number. So do ranks' "err.0" to "err.3", but
+// also the older parts of a log, "x.log.1" beside "x.log".
+func numberAtEnd(key string) bool { return strings.HasSuffix(key, "*") }
 
-// ofOtherRanks reports whether lines of a file are another rank's than k, or a launcher
-// tells there of others or of several local ones: then the file is a node's.
-func ofOtherRanks(f *scan.Facts, k int) bool {
+// hasOtherRanks reports whether a file has lines of another rank than k, or a launcher's report on
+// other ranks or on several local ones. Then the file is a node's.
+func hasOtherRanks(f *scan.Facts, k int) bool {
 	for r := range f.Ranks {
 		if r != k {
 			return true

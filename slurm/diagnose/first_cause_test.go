@@ -56,11 +56,11 @@ func TestTheFirstCauseIsTheEarliestUnlessALaterOneSaysMore(t *testing.T) {
 		"a time is known of the other alone": {undated(0, much, 0), cause(1, -time.Hour, little, 1)},
 	} {
 		j := &job{}
-		require.True(t, j.before(&pair[0], &pair[1]), name)
-		require.False(t, j.before(&pair[1], &pair[0]), name)
+		require.True(t, j.betterCause(&pair[0], &pair[1]), name)
+		require.False(t, j.betterCause(&pair[1], &pair[0]), name)
 	}
 	twice := undated(0, little, -1)
-	require.False(t, (&job{}).before(&twice, &twice), "nothing is before itself")
+	require.False(t, (&job{}).betterCause(&twice, &twice), "nothing is before itself")
 }
 
 // TestWhatComesAfterShowsWhetherItWentOn has one event of one log, and how much of what stands behind it.
@@ -106,52 +106,52 @@ func TestWhatComesAfterShowsWhetherItWentOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     scan.Event
 		after func(*job)
-		want  aftermath
+		want  continuation
 	}{
-		"two steps":                              {raised, steps(2), silence},
+		"two steps":                              {raised, steps(2), noSign},
 		"three steps":                            {raised, steps(3), wentOn},
 		"a long tail":                            {raised, sentences(scan.LongTail), wentOn},
-		"nearly a long tail":                     {raised, sentences(scan.LongTail - 1), silence},
-		"a long tail, of a fact":                 {heavy(raised, pattern.Fact-1), sentences(scan.LongTail), silence},
+		"nearly a long tail":                     {raised, sentences(scan.LongTail - 1), noSign},
+		"a long tail, of a fact":                 {heavy(raised, pattern.Fact-1), sentences(scan.LongTail), noSign},
 		"a long tail, of less than a fact":       {heavy(raised, pattern.Fact-2), sentences(scan.LongTail), wentOn},
-		"a long tail after Slurm's word":         {as(said, func(e *scan.Event) { e.Class = outcome.SlurmPreempted }), sentences(scan.LongTail), silence},
-		"a long tail after a launcher's word":    {as(raised, func(e *scan.Event) { e.Agent = true }), sentences(scan.LongTail), silence},
-		"a long tail, and a death at its end":    {raised, another(scan.LongTail, failed(95)), silence},
+		"a long tail after Slurm's word":         {as(said, func(e *scan.Event) { e.Class = outcome.SlurmPreempted }), sentences(scan.LongTail), noSign},
+		"a long tail after a launcher's word":    {as(raised, func(e *scan.Event) { e.Agent = true }), sentences(scan.LongTail), noSign},
+		"a long tail, and a death at its end":    {raised, another(scan.LongTail, failed(95)), noSign},
 		"a long tail to the next":                {said, another(scan.LongTail), wentOn},
-		"nearly a long tail to the next":         {said, another(scan.LongTail - 1), silence},
-		"a long tail to the next, of several":    {said, another(scan.LongTail, several), silence},
-		"a long tail to the next, of a fact":     {heavy(said, pattern.Fact-1), another(scan.LongTail), silence},
+		"nearly a long tail to the next":         {said, another(scan.LongTail - 1), noSign},
+		"a long tail to the next, of several":    {said, another(scan.LongTail, several), noSign},
+		"a long tail to the next, of a fact":     {heavy(said, pattern.Fact-1), another(scan.LongTail), noSign},
 		"a long tail to the next, nearly a fact": {heavy(said, pattern.Fact-2), another(scan.LongTail), wentOn},
-		"a long tail from an exception":          {raised, another(scan.LongTail), silence},
-		"a death before the next":                {said, another(scan.LongTail, failed(50)), silence},
+		"a long tail from an exception":          {raised, another(scan.LongTail), noSign},
+		"a death before the next":                {said, another(scan.LongTail, failed(50)), noSign},
 		"a death before it":                      {said, another(scan.LongTail, failed(5)), wentOn},
 		"a thousand lines to the next":           {raised, another(scan.NextRun), wentOn},
-		"nearly a thousand lines to the next":    {raised, another(scan.NextRun - 1), silence},
-		"a thousand lines of several processes":  {raised, another(scan.NextRun, several), silence},
+		"nearly a thousand lines to the next":    {raised, another(scan.NextRun - 1), noSign},
+		"a thousand lines of several processes":  {raised, another(scan.NextRun, several), noSign},
 		"programs after conda's":                 {as(raised, func(e *scan.Event) { e.Stack = conda }), programs(scan.Enough), wentOn},
-		"few programs after conda's":             {as(raised, func(e *scan.Event) { e.Stack = conda }), programs(scan.Enough - 1), silence},
-		"programs after an exception":            {raised, programs(scan.Enough), silence},
+		"few programs after conda's":             {as(raised, func(e *scan.Event) { e.Stack = conda }), programs(scan.Enough - 1), noSign},
+		"programs after an exception":            {raised, programs(scan.Enough), noSign},
 		"more than an hour":                      {raised, lasts(10, scan.LongAfter+1), wentOn},
-		"an hour":                                {raised, lasts(10, scan.LongAfter), silence},
-		"more than an hour in few lines":         {raised, lasts(9, scan.LongAfter+1), silence},
-		"more than an hour after a dated line":   {as(raised, func(e *scan.Event) { e.Dated = true }), lasts(10, scan.LongAfter+1), silence},
-		"more than an hour after a word":         {said, lasts(10, scan.LongAfter+1), silence},
+		"an hour":                                {raised, lasts(10, scan.LongAfter), noSign},
+		"more than an hour in few lines":         {raised, lasts(9, scan.LongAfter+1), noSign},
+		"more than an hour after a dated line":   {as(raised, func(e *scan.Event) { e.Dated = true }), lasts(10, scan.LongAfter+1), noSign},
+		"more than an hour after a word":         {said, lasts(10, scan.LongAfter+1), noSign},
 		"another run after the end":              {ended, sentences(scan.NextRun), wentOn},
-		"nearly another run after the end":       {ended, sentences(scan.NextRun - 1), silence},
-		"what the script did then":               {script, sentences(plenty), wentOn},
-		"nearly what the script did then":        {script, sentences(plenty - 1), silence},
-		"programs that the script started":       {script, programs(scan.Enough), maybeWent},
-		"few programs that the script started":   {script, programs(scan.Enough - 1), silence},
+		"nearly another run after the end":       {ended, sentences(scan.NextRun - 1), noSign},
+		"what the script did then":               {script, sentences(manyLines), wentOn},
+		"nearly what the script did then":        {script, sentences(manyLines - 1), noSign},
+		"programs that the script started":       {script, programs(scan.Enough), mayHaveGoneOn},
+		"few programs that the script started":   {script, programs(scan.Enough - 1), noSign},
 		"tasks that the script started":          {said, tagged(scan.Enough), wentOn},
-		"few tasks that the script started":      {said, tagged(scan.Enough - 1), silence},
-		"tasks beside a fact":                    {heavy(said, pattern.Fact-1), tagged(scan.Enough), silence},
-		"phases":                                 {raised, phases(scan.Enough), maybeWent},
-		"few phases":                             {raised, phases(scan.Enough - 1), silence},
+		"few tasks that the script started":      {said, tagged(scan.Enough - 1), noSign},
+		"tasks beside a fact":                    {heavy(said, pattern.Fact-1), tagged(scan.Enough), noSign},
+		"phases":                                 {raised, phases(scan.Enough), mayHaveGoneOn},
+		"few phases":                             {raised, phases(scan.Enough - 1), noSign},
 		"its rank's phases": {
 			as(raised, func(e *scan.Event) { e.Tag = logline.Tag{Label: -1, Local: -1, Rank: 3} }),
-			func(j *job) { j.files[0].PhasesBy = map[logline.Tag]int{{Label: -1, Local: -1, Rank: 3}: scan.Enough} }, maybeWent,
+			func(j *job) { j.files[0].PhasesBy = map[logline.Tag]int{{Label: -1, Local: -1, Rank: 3}: scan.Enough} }, mayHaveGoneOn,
 		},
-		"other ranks' phases": {as(raised, func(e *scan.Event) { e.Tag = logline.Tag{Label: -1, Local: -1, Rank: 3} }), phases(scan.Enough), silence},
+		"other ranks' phases": {as(raised, func(e *scan.Event) { e.Tag = logline.Tag{Label: -1, Local: -1, Rank: 3} }), phases(scan.Enough), noSign},
 	} {
 		e := c.e
 		e.Off = 10

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/redact"
@@ -15,56 +16,57 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A followed file is read on from where it was left.
-type followed struct {
+// A followedFile is the state of reading a file that grows.
+type followedFile struct {
 	off  int64
 	no   int
-	part string    // a line that is not complete yet
-	at   time.Time // the last time that a line named
-	keys
+	part string    // the beginning of an incomplete line
+	at   time.Time // the newest time in a line so far
+	privateKeys
 }
 
-// A Follower tells lines as they are written.
+// A Follower returns new lines of logs as they are written.
 type Follower struct {
 	f     Filter
-	files map[string]*followed
-	place *job // who speaks in which file, as far as is known
+	files map[string]*followedFile
+	job   *job // for finding the rank and node of each line, as of the last scan
 	known []string
 	looks int
 }
 
-// NewFollower returns a follower of what will be written after the logs in from,
-// which may be empty: files that appear later are read from their start, and one
-// that became shorter, as after a requeue, is read anew.
+// NewFollower returns a follower of what is written after the logs in from, which may be empty. It
+// reads files that appear later from their beginning, and also a file that became shorter, as after a
+// requeue.
 func NewFollower(from logfile.Source, f Filter) *Follower {
-	w := &Follower{f: f, files: map[string]*followed{}}
+	w := &Follower{f: f, files: map[string]*followedFile{}}
 	for _, file := range from.Logs {
 		if file.Path != "" {
-			w.files[file.Name] = &followed{off: file.Size, no: file.LineAt(file.Size) - 1}
+			w.files[file.Name] = &followedFile{off: file.Size, no: file.LineAt(file.Size) - 1}
 		}
 	}
 	return w
 }
 
-// rescan is after how many looks it is looked anew who speaks in which file.
-const rescan = 30
+// rescanEvery is the number of Looks after which the follower scans all logs again for who writes into
+// which file.
+const rescanEvery = 30
 
-// Look returns the lines that were completed under paths since the last look, of
-// all ranks, merged by time and within one file in its order. Files that are not
-// there, or not yet, have none. They are opened by way of in; nil: by name.
+// Look returns the lines completed under paths since the last Look, of all ranks, merged by time and in
+// order within each file. A missing file has no lines. Where in is not nil, Look opens files only below
+// its folders.
 func (w *Follower) Look(ctx context.Context, in *within.Folders, paths ...string) ([]Line, error) {
 	src, err := logfile.OpenIn(in, paths...)
 	if err != nil {
 		return nil, nil //nolint:nilerr // a log that is not there yet has no lines
 	}
 	names := src.Files()
-	if w.place == nil || !slices.Equal(names, w.known) || w.looks%rescan == 0 {
+	if w.job == nil || !slices.Equal(names, w.known) || w.looks%rescanEvery == 0 {
 		all, err := scan.All(ctx, src)
 		if err != nil {
 			return nil, err
 		}
-		w.place = newJob(src, all, Context{Nodes: w.f.Nodes})
-		w.place.resolve()
+		w.job = newJob(src, all, Context{Nodes: w.f.Nodes})
+		w.job.resolve()
 		w.known = names
 	}
 	w.looks++
@@ -79,10 +81,10 @@ func (w *Follower) Look(ctx context.Context, in *within.Folders, paths ...string
 		}
 		s := w.files[file.Name]
 		if s == nil {
-			s = &followed{}
+			s = &followedFile{}
 			w.files[file.Name] = s
 		}
-		for _, l := range s.read(w.place, i, file, w.f) {
+		for _, l := range s.read(w.job, i, file, w.f) {
 			if l.Time != nil {
 				s.at = *l.Time
 			}
@@ -97,21 +99,21 @@ func (w *Follower) Look(ctx context.Context, in *within.Folders, paths ...string
 	return lines, nil
 }
 
-// maxFollowed bounds what is read of one file at a look; the rest comes next.
+// maxFollowed bounds the bytes of one file that one Look reads. The next Look reads on.
 const maxFollowed = 4 << 20
 
-// read returns the complete lines that a file has since the last look.
-func (s *followed) read(j *job, i int, file *logfile.File, f Filter) (lines []Line) {
+// read returns the lines of a file that were completed since the last Look.
+func (s *followedFile) read(j *job, i int, file *logfile.File, f Filter) (lines []Line) {
 	if file.Size < s.off {
-		*s = followed{}
+		*s = followedFile{}
 	}
 	if file.Size == s.off {
 		return nil
 	}
-	who := j.speakers(nil)
+	who := j.findNodes(nil)
 	in, err := file.Open()
 	if err != nil {
-		return nil // a file that vanished between two looks has nothing new
+		return nil // a file that vanished has nothing new
 	}
 	defer in.Close()
 	b := make([]byte, min(file.Size-s.off, maxFollowed))
@@ -128,7 +130,7 @@ func (s *followed) read(j *job, i int, file *logfile.File, f Filter) (lines []Li
 		}
 		rest = after
 		s.no++
-		text := redact.Clean(trimEnd(string(raw[:min(len(raw), logfile.MaxLineLength)])))
+		text := redact.Clean(strings.TrimRight(string(raw[:min(len(raw), logfile.MaxLineLength)]), "\r\n "))
 		if text == "" {
 			continue
 		}
@@ -149,9 +151,7 @@ func (s *followed) read(j *job, i int, file *logfile.File, f Filter) (lines []Li
 			l.Rank = &rank
 		}
 		if at, ok := logline.ParseTime(plain); ok {
-			if at.Year() == logline.Yearless {
-				at = at.AddDate(j.year, 0, 0)
-			}
+			at = withYear(at, j.year)
 			l.Time = &at
 		}
 		lines = append(lines, l)

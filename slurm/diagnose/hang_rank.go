@@ -9,9 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// whoIsBehind looks for the ranks that others wait for where no line reports a
-// failure: in flight recorder dumps, in the iterations that ranks report of
-// themselves, in what watchdogs print, and in py-spy's stacks.
+// whoIsBehind finds the ranks for which others wait if no line reports a failure. It looks at flight
+// recorder dumps, at each rank's own iterations, at the watchdogs' messages, and at py-spy's stacks.
 func (j *job) whoIsBehind() *report.Behind {
 	b := j.behindBy()
 	if b != nil {
@@ -24,7 +23,7 @@ func (j *job) behindBy() *report.Behind {
 	if m := j.missed; m != nil {
 		return &report.Behind{Ranks: []int{m.Rank}, By: "recorder", Others: fmt.Sprintf("%s #%d", logline.Show(m.Op), m.Seq)}
 	}
-	if ranks, at := behindOf(j.iterationsByRank()); ranks != nil {
+	if ranks, at := ranksBehind(j.iterationsByRank()); ranks != nil {
 		return &report.Behind{Ranks: ranks, By: "iterations", Others: strconv.Itoa(at)}
 	}
 	if l, ok := behind(j.nccl, j.world); ok {
@@ -42,8 +41,7 @@ func (j *job) behindBy() *report.Behind {
 	return nil
 }
 
-// iterationsByRank is the last iteration that each rank reported, where ranks
-// report their own.
+// iterationsByRank returns the last iteration of each rank, if ranks report their own.
 func (j *job) iterationsByRank() map[int]int {
 	last := map[int]int{}
 	for i, f := range j.files {
@@ -61,9 +59,9 @@ func (j *job) iterationsByRank() map[int]int {
 	return last
 }
 
-// behindOf returns the ranks, fewer than half of them, that stopped before the
-// iteration that all others reached.
-func behindOf(last map[int]int) (ranks []int, at int) {
+// ranksBehind returns the ranks, fewer than half, that stopped before the iteration that the others
+// reached.
+func ranksBehind(last map[int]int) (ranks []int, at int) {
 	for _, n := range last {
 		at = max(at, n)
 	}

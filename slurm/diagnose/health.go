@@ -14,19 +14,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// How long a running job may write nothing before it counts as hung: at least
-// the quiet times below, and so many of its own iterations. From doubtFactor
-// iterations on it is said that it may hang.
+// Times without output after which a running job counts as hung: at least the quiet times below, and
+// quietFactor of its own iterations. From doubtFactor iterations on the report says that the job may
+// hang.
 const (
 	quiet       = 10 * time.Minute
-	quietPhase  = 20 * time.Minute // while it saves, loads, evaluates or builds
+	quietPhase  = 20 * time.Minute // while the job saves, loads, evaluates or builds
 	quietFactor = 15
 	doubtFactor = 5
-	doubtFloor  = 10 * time.Second // what buffers and file systems hold back
-	longGone    = 24 * time.Hour   // a log this old is no longer a running job's
+	doubtFloor  = 10 * time.Second // delay that buffers and file systems may cause
+	longGone    = 24 * time.Hour   // a log of this age does not belong to a running job
 )
 
-// health is the verdict where nothing failed: finished, running, or hung.
+// health judges a job without a failure: finished, running, or hung.
 func (j *job) health() verdict {
 	running, known := j.given.running()
 	age, dated := j.age(now())
@@ -34,7 +34,7 @@ func (j *job) health() verdict {
 	switch {
 	case j.given.state() == slurm.Pending:
 		return verdict{class: outcome.Running, why: "not started"}
-	case j.finished() && !(known && running && j.stalled()), j.endedWell(), !running && j.endsWell():
+	case j.finished() && !(known && running && j.stalled()), j.slurmCompleted(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)):
 		return j.endedQuietly()
@@ -44,16 +44,16 @@ func (j *job) health() verdict {
 	return verdict{class: outcome.Running, why: "progress", since: age}
 }
 
-// now is the clock, replaced in tests.
+// now is the clock. Tests replace it.
 var now = time.Now
 
-// endedQuietly is for a job that ended, with logs that name no failure and no
-// end: what is known of it is Slurm's word and its last lines.
+// endedQuietly judges a job that ended and whose logs show neither a failure nor an end, by Slurm's
+// state and the last lines.
 func (j *job) endedQuietly() verdict {
 	switch {
 	case j.given.state() == slurm.Cancelled:
 		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
-	case j.failed():
+	case j.slurmFailed():
 		return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"}
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: outcome.Success, why: "finished"}
@@ -61,8 +61,8 @@ func (j *job) endedQuietly() verdict {
 	return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
 }
 
-// stalled reports whether the job has been silent for longer than its own
-// pace explains, or writes on and makes no progress for twice as long.
+// stalled reports whether the job has been silent for longer than its own pace explains, or has written
+// other lines without progress for twice as long.
 func (j *job) stalled() bool {
 	age, known := j.age(now())
 	if !known {
@@ -81,8 +81,8 @@ func (j *job) stalled() bool {
 	return known && age+chatter > 2*limit
 }
 
-// sinceProgress is how long the job has written other lines after its last
-// report of an iteration, by the times in the log.
+// sinceProgress returns how long the job has written other lines after its last iteration, by the times
+// in its logs.
 func (j *job) sinceProgress() (time.Duration, bool) {
 	var progress, newest time.Time
 	for _, f := range j.files {
@@ -96,15 +96,14 @@ func (j *job) sinceProgress() (time.Duration, bool) {
 		}
 	}
 	chatter := newest.Sub(progress)
-	// Two programs of one job may write the times of two zones, which are whole
-	// quarters of an hour apart.
+	// Two programs of one job may log in two time zones. Zones differ by whole quarters of an hour.
 	const quarter = 15 * time.Minute
 	apart := (chatter + quarter/2) % quarter
 	zones := chatter > 2*quarter && apart > quarter/2-2*time.Minute && apart < quarter/2+2*time.Minute
 	return chatter, !progress.IsZero() && newest.After(progress) && !zones
 }
 
-// inPhase reports whether the last line of any file names something slow.
+// inPhase reports whether the last line of any file announces a slow phase.
 func (j *job) inPhase() bool {
 	for _, f := range j.files {
 		if f.Doing.Text != "" && (len(f.Progress) == 0 || f.Doing.Off > f.Progress[len(f.Progress)-1].Off) && !strings.Contains(f.Doing.Text, "training ...") {
@@ -114,11 +113,11 @@ func (j *job) inPhase() bool {
 	return false
 }
 
-// longestPause bounds how much an earlier pause of a run excuses.
+// longestPause bounds by how much an earlier pause of the run may extend the limit for silence.
 const longestPause = 2 * time.Hour
 
-// pace is the usual time between two reports of iterations, and the longest
-// that the run came back from, as after an evaluation or a checkpoint.
+// pace returns the median time between two reports of iterations, and the longest, such as over an
+// evaluation or a checkpoint.
 func (j *job) pace() (usual, longest time.Duration) {
 	var gaps []time.Duration
 	for _, f := range j.files {
@@ -131,7 +130,7 @@ func (j *job) pace() (usual, longest time.Duration) {
 			if ok {
 				prev = at
 			}
-			if ms, ok := field(m.Text, "elapsed time per iteration (ms): "); ok && prev.IsZero() {
+			if ms, ok := numberAfter(m.Text, "elapsed time per iteration (ms): "); ok && prev.IsZero() {
 				gaps = append(gaps, time.Duration(ms)*time.Millisecond)
 			}
 		}
@@ -143,15 +142,15 @@ func (j *job) pace() (usual, longest time.Duration) {
 	return gaps[len(gaps)/2], gaps[len(gaps)-1]
 }
 
-// step is the usual time of one iteration as the run itself reports it, or else
-// the usual time between two reports.
-func (j *job) step() time.Duration {
+// iterationTime returns the median time of an iteration as the run reports it, else the median time
+// between two reports.
+func (j *job) iterationTime() time.Duration {
 	var all []time.Duration
 	for _, f := range j.files {
 		for _, m := range f.Progress {
-			if ms, ok := field(m.Text, "elapsed time per iteration (ms): "); ok {
+			if ms, ok := numberAfter(m.Text, "elapsed time per iteration (ms): "); ok {
 				all = append(all, time.Duration(ms*float64(time.Millisecond)))
-			} else if g := rate.FindStringSubmatch(m.Text); g != nil {
+			} else if g := barRate.FindStringSubmatch(m.Text); g != nil {
 				v, _ := strconv.ParseFloat(g[1], 64)
 				if g[2] != "" && v > 0 {
 					v = 1 / v
@@ -168,23 +167,22 @@ func (j *job) step() time.Duration {
 	return all[len(all)/2]
 }
 
-// rate is a progress bar's speed.
-var rate = lazy.New(`([\d.]+) ?(?:(?:it|step|batch|epoch)(/s)|s/(?:it|step|batch|epoch)\b)`)
+// barRate matches the speed in a progress bar.
+var barRate = lazy.New(`([\d.]+) ?(?:(?:it|step|batch|epoch)(/s)|s/(?:it|step|batch|epoch)\b)`)
 
-// mayHang reports whether a running job has been silent for longer than a few
-// of its own reports take, though not long enough to be sure.
+// mayHang reports whether a running job has been silent for longer than a few of its reports take.
 func (j *job) mayHang() bool {
 	age, known := j.age(now())
 	usual, _ := j.pace()
-	usual = max(usual, j.step())
+	usual = max(usual, j.iterationTime())
 	if !known || usual == 0 || j.inPhase() && age < quiet {
 		return false
 	}
 	return age >= max(doubtFactor*usual, doubtFloor)
 }
 
-// field reads the number after a name in an iteration line.
-func field(line, name string) (float64, bool) {
+// numberAfter parses the number after a name in an iteration line.
+func numberAfter(line, name string) (float64, bool) {
 	i := strings.Index(line, name)
 	if i < 0 {
 		return 0, false
@@ -198,7 +196,7 @@ func field(line, name string) (float64, bool) {
 	return v, err == nil
 }
 
-// lastSign is the newest line of any rank, as an event.
+// lastSign returns the newest line of any rank, as an event.
 func (j *job) lastSign() *scan.Event {
 	var best *scan.Event
 	for i, f := range j.files {
@@ -213,10 +211,9 @@ func (j *job) lastSign() *scan.Event {
 		if m.Text == "" || j.old[i] {
 			continue
 		}
-		t, text := logline.CutTag(m.Text)
-		e := &scan.Event{File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: -1, Before: m.At}
-		if best == nil || e.Before.After(best.Before) {
-			best = e
+		if best == nil || m.At.After(best.Before) {
+			t, text := logline.CutTag(m.Text)
+			best = &scan.Event{File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: -1, Before: m.At}
 		}
 	}
 	return best
@@ -224,8 +221,8 @@ func (j *job) lastSign() *scan.Event {
 
 var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 
-// badNumbers finds a run whose own reports show that it diverged: NaN or
-// infinite values that stay, or a loss that jumped and did not come back.
+// badNumbers judges a run that diverged by its own reports: NaN or infinite values that stay, or a loss
+// that jumped and stayed high.
 func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	for i, f := range j.files {
 		if v, ok := diverged(f.Progress); ok {
@@ -243,16 +240,15 @@ func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 // spikeFactor is how far above its median a loss must stay to count as diverged.
 const spikeFactor = 2
 
-// diverged returns the first iteration line of a divergence that lasts to the
-// end. A loss-scaled run starts with a few infinite gradients, so three in a
-// row are asked for.
+// diverged returns the first iteration line of a divergence that lasts until the end. It requires three
+// bad lines in a row, because a run with loss scaling starts with a few infinite gradients.
 func diverged(lines []scan.Mark) (scan.Mark, bool) {
 	n := len(lines)
 	run := 0
 	for run < n && notANumber.MatchString(lines[n-1-run].Text) {
 		run++
 	}
-	if run >= 3 || run > 0 && run == n && run >= 2 {
+	if run >= 3 || run == n && run >= 2 {
 		return lines[n-run], true
 	}
 	if n < 6 {
@@ -260,7 +256,7 @@ func diverged(lines []scan.Mark) (scan.Mark, bool) {
 	}
 	var losses []float64
 	for _, m := range lines {
-		if l, ok := field(m.Text, "lm loss: "); ok {
+		if l, ok := numberAfter(m.Text, "lm loss: "); ok {
 			losses = append(losses, l)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// notActivated is what a script's shell and conda say of a Python environment that the
-// script could not enter.
+// notActivated matches messages of the script's shell and of conda about a Python environment that
+// could not be activated.
 var notActivated = lazy.New(`\b(?:conda|mamba|micromamba): command not found|/activate: No such file|^(?:CommandNotFoundError|Environment(?:Name|Location)NotFound)\b|conda init`)
 
-// withoutEnvironment shows beside a module that is not there what the script told before:
-// it could not enter the environment that has it, and went on without it.
+// withoutEnvironment adds to the verdict of a missing module the line that says that the script could
+// not activate its environment and went on without it.
 func (j *job) withoutEnvironment(v verdict, live []*scan.Event) verdict {
 	if v.class != outcome.ImportError || !report.MissingModule.MatchString(v.event.Text) {
 		return v
 	}
 	for _, e := range live {
-		if e.Class == outcome.EnvLaunch && ofScript(e) && notActivated.MatchString(e.Text) && (e.File != v.event.File || e.Off < v.event.Off) {
+		if e.Class == outcome.EnvLaunch && fromScript(e) && notActivated.MatchString(e.Text) && (e.File != v.event.File || e.Off < v.event.Off) {
 			v.others = append([]*scan.Event{e}, v.others...)
 			return v
 		}
@@ -31,8 +31,8 @@ func (j *job) withoutEnvironment(v verdict, live []*scan.Event) verdict {
 
 var importedFrom = lazy.New(`cannot import name .* from (?:partially initialized module )?['"]?([\w.]+)['"]?.*\((/[^)]*)\)`)
 
-// importKind decides from the traceback's paths, and the worktree where it is
-// known, which of its usual causes an import error has.
+// importKind returns the kind of an import error, judging by the paths in the traceback and by the
+// worktree if that is known.
 func (j *job) importKind(r *report.Report, e *scan.Event) report.ImportKind {
 	module, from := "", ""
 	if m := importedFrom.FindStringSubmatch(r.RootLine); m != nil {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"maps"
 	"path"
 	"sort"
 	"strconv"
@@ -17,34 +18,34 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A job is all that its files tell, put together.
+// A job holds the facts of all its files, and what follows from them together.
 type job struct {
 	src        logfile.Source
 	files      []*scan.Facts
 	given      Context
-	events     []*scan.Event // of the last attempt, in the order of files and lines
-	earlier    []*scan.Event // of attempts before it
-	unsure     []*scan.Event // those of earlier that no time tells apart
+	events     []*scan.Event // of the last attempt, in order of files and lines
+	earlier    []*scan.Event // of the attempts before the last
+	unsure     []*scan.Event // those of earlier whose attempt no time shows
 	attempts   int
-	runs       int // of one file, where they are several
+	runs       int // in one file, if there are several
 	world      int
-	perNode    int // processes of one node
+	perNode    int // processes on one node
 	nodes      map[string]int
 	args       map[string]string
 	nccl       map[int]*scan.NCCLRank
-	taskRank   bool // Slurm tasks are ranks, not nodes
+	taskRank   bool // Slurm tasks are ranks; else they are nodes
 	fileRank   []int
 	fileNode   []string
 	baseRank   []int  // the global rank of local rank 0 in each file, or -1
-	old        []bool // files of attempts before the last, by their folders
+	old        []bool // files of earlier attempts, by their folders
 	year       int
 	unreadable []logfile.Unreadable
-	missed     *flightrecorder.Missed // from flight recorder dumps
-	bases      map[string]int         // the first rank of a node that said so
+	missed     *flightrecorder.Missed // by flight recorder dumps
+	bases      map[string]int         // node → its first rank, where logs say it
 	clocks     []report.Clock         // nodes whose clocks were corrected
-	from       time.Time              // start of the last attempt, where it is known
+	from       time.Time              // start of the last attempt; zero if unknown
 
-	// What takes a while of many logs, and many events ask for, is worked out once.
+	// Many events ask for these, and they take long for many logs, so they are computed once.
 	ranks    func() int  // countRanks, from placeEvents on
 	endsWell func() bool // readsWell
 }
@@ -53,9 +54,7 @@ func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
 	j.ranks, j.endsWell = sync.OnceValue(j.countRanks), sync.OnceValue(j.readsWell)
 	for _, f := range files {
-		for k, v := range f.Args {
-			j.args[k] = v
-		}
+		maps.Copy(j.args, f.Args)
 		for h, n := range f.Hosts {
 			j.nodes[h] += n
 		}
@@ -84,13 +83,14 @@ func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	return j
 }
 
-// argument returns a number that the run printed of its own arguments, or 0.
+// argument returns a numeric argument that the run printed, or 0.
 func (j *job) argument(name string) int {
 	n, _ := strconv.Atoi(j.args[name])
 	return n
 }
 
-// resolve works out attempts, times, nodes and ranks, in this order.
+// resolve determines years, ranks, nodes, clocks and attempts, in the order that their dependencies
+// require.
 func (j *job) resolve() {
 	j.bases = j.hostBase()
 	j.fixYears()
@@ -100,7 +100,15 @@ func (j *job) resolve() {
 	j.placeEvents()
 }
 
-// fixYears gives a year to the times whose format has none.
+// withYear sets the year of a time whose format has none.
+func withYear(at time.Time, year int) time.Time {
+	if at.Year() == logline.Yearless {
+		return at.AddDate(year, 0, 0)
+	}
+	return at
+}
+
+// fixYears adds the year to times whose format has none.
 func (j *job) fixYears() {
 	for i, f := range j.files {
 		j.year = max(j.year, f.LastTime.Year())
@@ -118,8 +126,8 @@ func (j *job) fixYears() {
 		}
 	}
 	fix := func(t *time.Time) {
-		if !t.IsZero() && t.Year() == logline.Yearless {
-			*t = t.AddDate(j.year, 0, 0)
+		if !t.IsZero() {
+			*t = withYear(*t, j.year)
 		}
 	}
 	for _, f := range j.files {
@@ -149,13 +157,13 @@ func (j *job) fixYears() {
 var (
 	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)|(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
 	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
-	indexAlone = lazy.New(`^(?i)n(?:ode[-_]?)?\d{1,3}$`)              // of srun's %n
-	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // of a matrix
+	indexAlone = lazy.New(`^(?i)n(?:ode[-_]?)?\d{1,3}$`)              // a node's index, of srun's %n
+	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // the rank of a matrix
 	afterJob   = lazy.New(`(?:^|[-_.])\d{1,9}[-_.]([A-Za-z][A-Za-z\d.-]*?)(?:[-_.]\d+)?\.(?:out|err|log|txt)`)
 	afterIndex = lazy.New(`(?i)node[-_]?\d{1,5}[-_]([A-Za-z][\w-]*)\.(?:out|err|log|txt)`)
 )
 
-// placeFiles works out which rank, node and attempt a file belongs to.
+// placeFiles determines the rank and node of each file, and the first rank of its node.
 func (j *job) placeFiles() {
 	n := len(j.files)
 	j.fileRank, j.fileNode, j.baseRank = make([]int, n), make([]string, n), make([]int, n)
@@ -200,7 +208,7 @@ func (j *job) placeFiles() {
 			j.baseRank[i] = j.fileRank[i] - l
 		}
 	}
-	// So do those of the only launcher that kept its ranks' logs apart.
+	// The same holds for the only launcher that kept its ranks' logs in separate files.
 	if base, ok := j.onlyBase(); ok {
 		for i, f := range j.src.Logs {
 			if j.baseRank[i] < 0 && logfile.AttemptPath.MatchString(f.Name) {
@@ -208,7 +216,7 @@ func (j *job) placeFiles() {
 			}
 		}
 	}
-	// A node's files share its base; a node's index gives it where nothing else does.
+	// A node's files have the same first rank. A node's index gives it if nothing else does.
 	byNode := map[string]int{}
 	for i := range j.files {
 		if j.baseRank[i] >= 0 && j.fileNode[i] != "" {
@@ -230,8 +238,8 @@ func (j *job) placeFiles() {
 	}
 }
 
-// onlyBase is the first rank of the only node of which a launcher told, where the logs of
-// attempts lie in one launcher's folder.
+// onlyBase returns the first rank of the only node on which a launcher reported, if all attempts' logs
+// are in one launcher's folder.
 func (j *job) onlyBase() (base int, ok bool) {
 	folder := ""
 	for _, f := range j.src.Logs {
@@ -258,8 +266,8 @@ func same(ns []int) bool {
 	return true
 }
 
-// placeTasks decides whether srun's tasks are ranks or whole nodes. Where a task's
-// launcher tells of its processes, the task is no rank unless it has that number.
+// placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its
+// processes, the task is a rank only if a process has the same number.
 func (j *job) placeTasks() {
 	most, agree, differ, launches := -1, 0, 0, false
 	for _, f := range j.files {
@@ -281,7 +289,7 @@ func (j *job) placeTasks() {
 			switch {
 			case e.Rank != e.Task:
 				differ++
-			case e.Task > 0: // the first of both is 0 either way
+			case e.Task > 0: // both are 0 for the first
 				agree++
 			}
 		}
@@ -289,7 +297,7 @@ func (j *job) placeTasks() {
 	for _, f := range j.files {
 		for _, e := range f.Events {
 			if e.Spawns() {
-				return // the task started the ranks
+				return // the task started the ranks itself
 			}
 			for _, task := range e.Tasks {
 				most = max(most, task)
@@ -308,8 +316,8 @@ func (j *job) placeTasks() {
 	}
 }
 
-// nodeOfPath finds the node that a path names: one that the logs name too, or
-// what stands where launch scripts put %N.
+// nodeOfPath returns the node in a path: one that the logs name too, or the text at the place where
+// launch scripts put %N.
 func nodeOfPath(name string, known []string) string {
 	for _, h := range known {
 		for from := 0; ; {
@@ -319,7 +327,7 @@ func nodeOfPath(name string, known []string) string {
 			}
 			i += from
 			from = i + 1
-			if edge(name, i-1) && edge(name, i+len(h)) {
+			if outsideWord(name, i-1) && outsideWord(name, i+len(h)) {
 				return h
 			}
 		}
@@ -339,9 +347,8 @@ func nodeOfPath(name string, known []string) string {
 	return ""
 }
 
-// edge reports whether position i of s is outside a word, so that node1 is
-// not found in node12.
-func edge(s string, i int) bool {
+// outsideWord reports whether position i of s is outside a word, so that node1 is not found in node12.
+func outsideWord(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return true
 	}
@@ -349,7 +356,7 @@ func edge(s string, i int) bool {
 	return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 }
 
-// splitAttempts keeps the events of the last attempt apart from earlier ones.
+// splitAttempts separates the events of the last attempt from those of earlier ones.
 func (j *job) splitAttempts() {
 	last := logfile.LastAttempts(j.src.Files())
 	for _, n := range last {
@@ -380,18 +387,18 @@ func (j *job) splitAttempts() {
 			}
 		}
 	}
-	for i, off := range j.toldOfRestarts() {
+	for i, off := range j.lastRestartReports() {
 		cuts[i] = max(cuts[i], off+1)
 	}
 	j.attempts = max(j.attempts, 1)
 	j.old = make([]bool, len(j.files))
-	begins := make([]int64, len(j.files)) // of the last run of several
+	lastRunStart := make([]int64, len(j.files)) // offset of the last run, in a file with several
 	for i, f := range j.files {
 		if ms := f.Starts[scan.Appended]; len(ms) > 0 {
-			begins[i] = ms[len(ms)-1].Off
+			lastRunStart[i] = ms[len(ms)-1].Off
 		}
 		if from, runs := j.lastRun(i); from > cuts[i] {
-			begins[i], cuts[i], j.runs = from, from, max(j.runs, runs)
+			lastRunStart[i], cuts[i], j.runs = from, from, max(j.runs, runs)
 		}
 	}
 	for i, f := range j.files {
@@ -400,7 +407,7 @@ func (j *job) splitAttempts() {
 		seenOld := false
 		for _, e := range f.Events {
 			before := old || e.Off < cuts[i]
-			if before && cuts[i] == begins[i] && !old {
+			if before && cuts[i] == lastRunStart[i] && !old {
 				j.unsure = append(j.unsure, e)
 			}
 			if cuts[i] == 0 && !j.from.IsZero() && !before {
@@ -423,7 +430,7 @@ func (j *job) splitAttempts() {
 			f.Failed = nil
 		}
 	}
-	if j.attempts > 1 { // an undated death belongs to the attempt that died
+	if j.attempts > 1 { // a failure without a time belongs to the attempt that failed
 		for i, f := range j.files {
 			if f.Failed != nil && f.Failed.At.IsZero() && (j.finished() || cuts[i] == 0 && j.allEarlier(i)) {
 				f.Failed = nil
@@ -432,9 +439,9 @@ func (j *job) splitAttempts() {
 	}
 }
 
-// beforeStart reports whether an event in a file without start lines belongs
-// to an attempt before the last. An event between two times, one of each
-// attempt, belongs to the first failure that its file shows.
+// beforeStart reports whether an event in a file without start lines belongs to an earlier attempt. If
+// the times around the event belong to one attempt each, only the file's first failure belongs to the
+// earlier one.
 func (j *job) beforeStart(e *scan.Event, seenOld bool) (before, sure bool) {
 	from := j.from.Add(-skew)
 	switch {
@@ -448,11 +455,11 @@ func (j *job) beforeStart(e *scan.Event, seenOld bool) (before, sure bool) {
 	return !seenOld, false
 }
 
-// skew is how far the clocks of two nodes may differ before the order of
-// their lines is believed.
+// skew is the difference between the clocks of two nodes up to which times do not tell the order of
+// their lines.
 const skew = 5 * time.Second
 
-// age returns how long ago the job wrote last, and whether that is known.
+// age returns the time since the job wrote last, and whether that is known.
 func (j *job) age(now time.Time) (time.Duration, bool) {
 	if s := j.given.SecondsSinceLastWrite; s != nil {
 		return time.Duration(*s) * time.Second, true
@@ -466,5 +473,5 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	return now.Sub(newest), !newest.IsZero()
 }
 
-// endedWell reports whether Slurm calls the job completed.
-func (j *job) endedWell() bool { return j.given.state() == slurm.Completed }
+// slurmCompleted reports whether Slurm's state is COMPLETED.
+func (j *job) slurmCompleted() bool { return j.given.state() == slurm.Completed }

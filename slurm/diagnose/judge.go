@@ -14,18 +14,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A verdict is what the evidence comes to.
+// A verdict is the conclusion from the evidence.
 type verdict struct {
-	class   string
-	event   *scan.Event   // the line that says it; nil where none does
-	others  []*scan.Event // further lines of the same cause
-	laggard *laggard
-	nobody  bool   // several ranks say the same of a peer, and none of them is to blame
-	why     string // which step of the method decided
-	since   time.Duration
+	class       string
+	event       *scan.Event   // the line that shows the cause; nil without one
+	others      []*scan.Event // further lines that show the same cause
+	laggard     *laggard
+	noneAtFault bool   // several ranks blame a peer, and none of them is at fault
+	why         string // the step of the method that decided
+	since       time.Duration
 }
 
-// judge names the cause. The steps are those of the method, in its order.
+// judge determines the verdict by the steps of the method.
 func (j *job) judge() verdict {
 	live := j.candidates()
 	for _, step := range []func([]*scan.Event) (verdict, bool){
@@ -33,8 +33,8 @@ func (j *job) judge() verdict {
 		j.slurmEnd,
 		j.betweenRanks,
 		j.badNumbers,
-		j.lessSure,
-		j.calledWrongly,
+		j.firstDoubtfulCause,
+		j.wrongUsage,
 		j.silentDeath,
 		j.onlyDumps,
 	} {
@@ -45,8 +45,8 @@ func (j *job) judge() verdict {
 	return j.health()
 }
 
-// judgeAll is judge, with a second look at events of which it is not sure
-// that they belong to an earlier attempt, where nothing else explains a death.
+// judgeAll is judge. If that does not explain a death, it judges again with the events that may or may
+// not belong to an earlier attempt.
 func (j *job) judgeAll() verdict {
 	v := j.judge()
 	if len(j.unsure) == 0 || !j.deathSeen() || v.class != outcome.UnknownExit && !report.QuietClass(v.class) {
@@ -56,10 +56,10 @@ func (j *job) judgeAll() verdict {
 	return j.judge()
 }
 
-// candidates are the events that may be causes: what the program caught, and
-// what came after Slurm had begun to end the job, is left out.
+// candidates returns the events that may be causes. It leaves out what the program handled, and
+// consequences of Slurm's end of the job.
 func (j *job) candidates() (live []*scan.Event) {
-	ends := map[int]int64{} // file → first line that ends the job
+	ends := map[int]int64{} // file → offset of the first line that ends the job
 	endAt := time.Time{}
 	for _, e := range j.events {
 		if scan.EndsJob(e) {
@@ -74,12 +74,12 @@ func (j *job) candidates() (live []*scan.Event) {
 		}
 	}
 	for _, e := range j.events {
-		if e.Superseded || e.Form >= pattern.Report || j.leftRunning(e) {
+		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) {
 			continue
 		}
 		at, ended := ends[e.File]
 		if ended && e.Off > at && (e.Class == outcome.HostOOM && e.Weight == pattern.Death || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
-			continue // killed by Slurm, not by the kernel; too late to join the job's container
+			continue // Slurm killed it, not the kernel; or it was too late to join the job's container
 		}
 		if e.Weight < pattern.Specific && e.Weight > pattern.Symptom && !scan.IsEnd(e.Class) && !endAt.IsZero() && !e.Before.IsZero() && e.Before.After(endAt) {
 			continue
@@ -89,48 +89,45 @@ func (j *job) candidates() (live []*scan.Event) {
 	return live
 }
 
-// firstCause finds the earliest cause that is none of NCCL's: an exception, a
-// crash, a fault. Where two are close, the one that says more wins.
+// firstCause finds the earliest exception, crash or fault that is not NCCL's. Of two that are close in
+// time, the one that says more wins.
 func (j *job) firstCause(live []*scan.Event) (verdict, bool) {
-	causes, _ := j.standing(live)
+	causes, _ := j.possibleCauses(live)
 	return j.earliest(causes, live)
 }
 
-// lessSure is firstCause for what is believed only where nothing else says more.
-func (j *job) lessSure(live []*scan.Event) (verdict, bool) {
-	_, unsure := j.standing(live)
+// firstDoubtfulCause is firstCause for events that count only if no other evidence explains the end.
+func (j *job) firstDoubtfulCause(live []*scan.Event) (verdict, bool) {
+	_, unsure := j.possibleCauses(live)
 	running, known := j.given.running()
-	if !j.deathSeen() && (known && running || j.didWell()) {
+	if !j.deathSeen() && (known && running || j.succeeded()) {
 		return verdict{}, false
 	}
 	return j.earliest(unsure, live)
 }
 
-// earliest decides between causes: the earliest wins, and of those that are
-// close in time the one that says more.
+// earliest chooses between causes: the earliest wins, and of those that are close in time the one that
+// says more.
 func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
-	if causes = ofStore(causes, live); len(causes) == 0 {
+	if causes = withoutStoreConsequences(causes, live); len(causes) == 0 {
 		return verdict{}, false
 	}
-	var hard *scan.Event
-	for _, e := range causes {
-		if e.Class == outcome.GPUHardware && e.Weight == pattern.Fact {
-			hard = e
-			break
-		}
+	var brokenGPU *scan.Event
+	if i := slices.IndexFunc(causes, func(e *scan.Event) bool { return e.Class == outcome.GPUHardware && e.Weight == pattern.Fact }); i >= 0 {
+		brokenGPU = causes[i]
 	}
 	all := causes
-	if hard != nil {
-		causes = overrule(causes)
+	if brokenGPU != nil {
+		causes = withoutGPUConsequences(causes)
 	}
 	best := causes[0]
 	for _, e := range causes[1:] {
-		if j.before(e, best) {
+		if j.betterCause(e, best) {
 			best = e
 		}
 	}
-	if best == hard && best.Rank < 0 {
-		best.Rank = victimOf(hard, all)
+	if best == brokenGPU && best.Rank < 0 {
+		best.Rank = failedRankOn(brokenGPU, all)
 	}
 	v := verdict{class: best.Class, event: best, why: "first cause"}
 	for _, e := range causes {
@@ -138,7 +135,8 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 			v.others = append(v.others, e)
 		}
 	}
-	// One rank's collective does not fit another's, and either may be wrong; who counts is not who is missing.
+	// One rank's collective differs from another's, and either may be wrong; and the rank that counts
+	// the joined ranks is not the missing one.
 	if fingerprint.MatchString(v.event.Text) || clientsJoined.MatchString(v.event.Text) {
 		j.blameMissing(&v, live)
 		return v, true
@@ -146,8 +144,8 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	return j.withoutEnvironment(j.exactRank(v, live), live), true
 }
 
-// overrule drops what a broken GPU makes Python say.
-func overrule(causes []*scan.Event) (kept []*scan.Event) {
+// withoutGPUConsequences drops the Python errors that a broken GPU causes.
+func withoutGPUConsequences(causes []*scan.Event) (kept []*scan.Event) {
 	for _, e := range causes {
 		switch e.Class {
 		case outcome.CUDAIllegalAccess, outcome.CUDADriver, outcome.UserException, outcome.Segfault, outcome.NaNLoss, outcome.GPUHardware, outcome.DeviceAssert:
@@ -160,11 +158,11 @@ func overrule(causes []*scan.Event) (kept []*scan.Event) {
 	return kept
 }
 
-// victimOf is the only rank of a broken GPU's node that failed of it, or -1.
-func victimOf(hard *scan.Event, causes []*scan.Event) int {
+// failedRankOn returns the only rank on a broken GPU's node that failed because of it, or -1.
+func failedRankOn(brokenGPU *scan.Event, causes []*scan.Event) int {
 	rank := -1
 	for _, e := range causes {
-		if e.Rank < 0 || e.Node != hard.Node || e.Node == "" {
+		if e.Rank < 0 || e.Node != brokenGPU.Node || e.Node == "" {
 			continue
 		}
 		if rank >= 0 && rank != e.Rank {
@@ -175,14 +173,14 @@ func victimOf(hard *scan.Event, causes []*scan.Event) int {
 	return rank
 }
 
-// before reports whether a is the better first cause than b.
-func (j *job) before(a, b *scan.Event) bool {
+// betterCause reports whether a is a better first cause than b.
+func (j *job) betterCause(a, b *scan.Event) bool {
 	ta, tb := a.When(), b.When()
 	gap := ta.Sub(tb)
 	if ta.IsZero() || tb.IsZero() {
 		gap = 0
 	}
-	late := func(e *scan.Event) bool { return e.Weight >= pattern.Fact-1 } // written after the fact
+	late := func(e *scan.Event) bool { return e.Weight >= pattern.Fact-1 } // written after the event
 	slack := skew
 	if late(a) != late(b) {
 		slack = 2 * time.Minute
@@ -195,7 +193,7 @@ func (j *job) before(a, b *scan.Event) bool {
 	}
 	if a.File == b.File {
 		if a.Tag == b.Tag && a.Weight != b.Weight && a.Off-b.Off < 4096 && b.Off-a.Off < 4096 {
-			return a.Weight > b.Weight // one story told twice: the line that says more
+			return a.Weight > b.Weight // both describe one failure, so the line that says more wins
 		}
 		return a.Off < b.Off
 	}
@@ -208,24 +206,23 @@ func (j *job) before(a, b *scan.Event) bool {
 	return a.Rank >= 0 && (b.Rank < 0 || a.Rank < b.Rank)
 }
 
-// standing are the events that may be the first cause: those whose process did
-// not go on. Where a process is known to have died they include what only phases
-// followed, which may be other ranks'. Less sure are lines without the form of
-// an error, and tracebacks whose introduction says that they were handled.
-func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
+// possibleCauses returns the events that may be the first cause, because their process did not go on.
+// If a process is known to have died, sure includes events followed only by phases, which may be other
+// ranks'. unsure are lines without the form of an error, and tracebacks introduced as handled.
+func (j *job) possibleCauses(live []*scan.Event) (sure, unsure []*scan.Event) {
 	var followed []*scan.Event
 	for _, e := range live {
-		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lacksLast(e) || j.byWatchdog(e) {
+		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lastProgramMissing(e) || j.abortedByWatchdog(e) {
 			continue
 		}
 		switch after := j.after(e); {
-		case j.lacksLast(e):
+		case j.lastProgramMissing(e):
 			sure = append(sure, e)
 		case after == wentOn:
-		case ofScript(e) && !j.diedOf(e):
+		case fromScript(e) && !j.exitedFor(e):
 			switch {
-			case j.outdone(e, live), j.given.state() == "" && !j.deathSeen() && (setsUp(e) || j.files[e.File].Ran.Programs > e.Ran.Programs),
-				setsUp(e) && j.ranBeside(e) && !j.failed() && !j.deathSeen():
+			case j.ranAnyway(e, live), j.given.state() == "" && !j.deathSeen() && (isSetUp(e) || j.files[e.File].Ran.Programs > e.Ran.Programs),
+				isSetUp(e) && j.programRan(e) && !j.slurmFailed() && !j.deathSeen():
 			case j.nothingRan(e):
 				sure = append(sure, e)
 			default:
@@ -233,10 +230,10 @@ func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 			}
 		case e.Form == pattern.Bare && j.repeated(e), j.survivedBefore(e):
 		case e.Form == pattern.Bare && !e.Agent && (e.Class == outcome.ParallelConfig || e.Class == outcome.ShapeMismatch):
-			// Only an exception says so; a sentence with these words may be about anything.
-		case e.Doubted, e.Form == pattern.Bare, clientKilled.MatchString(e.Text):
+			// Only an exception counts; a sentence with these words may be about anything.
+		case e.Doubted, e.Form == pattern.Bare, srunKilled.MatchString(e.Text):
 			unsure = append(unsure, e)
-		case after == maybeWent:
+		case after == mayHaveGoneOn:
 			followed = append(followed, e)
 		default:
 			sure = append(sure, e)
@@ -248,16 +245,15 @@ func (j *job) standing(live []*scan.Event) (sure, unsure []*scan.Event) {
 	return sure, append(followed, unsure...)
 }
 
-// diedOf reports whether a line is Python's own that it cannot open the program that a
-// launcher told it to run, and the launcher saw it leave for that.
-func (j *job) diedOf(e *scan.Event) bool {
+// exitedFor reports whether Python could not open the program that a launcher told it to run, and the
+// launcher reports the exit code for that.
+func (j *job) exitedFor(e *scan.Event) bool {
 	return strings.Contains(e.Text, ": can't open file ") && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
 		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit == 2
 	})
 }
 
-// survived reports whether a run that ended well, or that writes on, only
-// logged an event.
+// survived reports whether the run only logged an event: it completed, or it still makes progress.
 func (j *job) survived(e *scan.Event) bool {
 	if e.Weight >= pattern.Fact && e.Class != outcome.GPUHardware {
 		return false
@@ -267,17 +263,17 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
-	case j.endedWell():
+	case j.slurmCompleted():
 		return true
 	case j.finishedAfter(e):
 		return true
 	case known && running && !j.stalled():
-		return j.progressSince(e) > 0 || e.When().IsZero() && j.fresh()
+		return j.progressSince(e) > 0 || e.When().IsZero() && j.wroteRecently()
 	}
 	return false
 }
 
-// finishedAfter reports whether the run said after an event that it ended well.
+// finishedAfter reports whether the run said after an event that it had completed.
 func (j *job) finishedAfter(e *scan.Event) bool {
 	for i, f := range j.files {
 		switch m := f.Finished; {
@@ -293,53 +289,45 @@ func (j *job) finishedAfter(e *scan.Event) bool {
 	return false
 }
 
-// failed reports whether Slurm calls the job failed.
-func (j *job) failed() bool {
+// slurmFailed reports whether Slurm's state or exit code is that of a failure.
+func (j *job) slurmFailed() bool {
 	code, _, _ := strings.Cut(j.given.ExitCode, ":")
 	return j.given.state() == slurm.Failed || code != "" && code != "0"
 }
 
-// fresh reports whether a job writes so recently that no rank can be missing:
-// the others would wait for it.
-func (j *job) fresh() bool {
+// wroteRecently reports whether the job wrote so recently that no rank can be missing: the others would
+// be waiting for it.
+func (j *job) wroteRecently() bool {
 	age, known := j.age(now())
 	usual, _ := j.pace()
 	return known && age < time.Minute+3*usual
 }
 
-// finished reports whether any file holds the words of a run that ended well.
+// finished reports whether any file says that the run completed.
 func (j *job) finished() bool {
-	for _, f := range j.files {
-		if f.Finished != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return f.Finished != nil })
 }
 
-// deathSeen reports whether a launcher or Slurm said that a process failed, and
-// the run did not say afterwards that it ended well.
+// deathSeen reports whether a launcher or Slurm reported a failed process, and the run did not say
+// afterwards that it had completed.
 func (j *job) deathSeen() bool {
-	for _, f := range j.files {
-		if f.Failed != nil && (f.Finished == nil || f.Finished.Off < f.Failed.Off) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
+		return f.Failed != nil && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
+	})
 }
 
-// slurmEnd is Slurm ending the job: time limit, preemption, node failure,
-// scancel. A step that is cancelled after a task failed is no cause.
+// slurmEnd judges a job that Slurm ended: time limit, preemption, node failure, scancel. A step that is
+// cancelled because a task failed is not a cause.
 func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	var best *scan.Event
 	for _, e := range live {
 		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
-			e.StepOnly() && j.endedWell() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
+			e.StepOnly() && j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
 		if best != nil && best.Class == outcome.SlurmNodeFail && e.Class == outcome.SlurmNodeFail {
 			if names := scan.FailureOn.MatchString(e.Text); names != scan.FailureOn.MatchString(best.Text) {
-				if names { // which node it was
+				if names { // the line that names the node
 					best = e
 				}
 				continue
@@ -350,13 +338,13 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		}
 	}
 	if best != nil && best.Class == outcome.SlurmCancelled {
-		// Somebody who watched the loss ends such a run by hand.
+		// A person who watches the loss cancels a diverged run.
 		if v, ok := j.badNumbers(live); ok {
 			return v, true
 		}
 	}
 	if best != nil {
-		return verdict{class: best.Class, event: best, nobody: severalSay(best.Class, live), why: "slurm ended it"}, true
+		return verdict{class: best.Class, event: best, noneAtFault: severalSay(best.Class, live), why: "slurm ended it"}, true
 	}
 	byState := map[slurm.State]string{
 		slurm.Timeout:     outcome.SlurmTimeLimit,
@@ -376,7 +364,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	return verdict{}, false
 }
 
-// failedBefore reports whether something had failed before Slurm cancelled.
+// failedBefore reports whether something had failed before Slurm cancelled the job or step.
 func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 	for _, e := range live {
 		if scan.IsEnd(e.Class) || e.Weight <= pattern.Symptom || e.Weight >= pattern.Death {
@@ -385,7 +373,7 @@ func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 		if e.File == end.File && e.Off < end.Off {
 			return true
 		}
-		// A step is cancelled at once when a task fails; a job, by someone.
+		// Slurm cancels a step as soon as a task fails; a person cancels a job.
 		slack := -skew
 		if end.StepOnly() {
 			slack = skew
@@ -400,17 +388,16 @@ func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 	return false
 }
 
-// ownFailure are exceptions that mostly come of another rank's death, and are
-// the rank's own failure where nobody else complains.
-var ownFailure = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
+// peerErrors matches exceptions that mostly follow another rank's death. They are the rank's own
+// failure if no other rank complains.
+var peerErrors = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 
-// betweenProcesses is where torch and Python raise such exceptions for another process
-// that is gone.
-var betweenProcesses = []string{"torch/distributed/", "torch/utils/data/", "multiprocessing/"}
+// peerFiles are the files in which torch and Python raise such exceptions for another process that is
+// gone.
+var peerFiles = []string{"torch/distributed/", "torch/utils/data/", "multiprocessing/"}
 
-// endedFromOutside is the first word of a process that it was told to end or that its
-// terminal is gone, with which its log ends: somebody outside did that, where nothing
-// had failed.
+// endedFromOutside returns the line in which a process reports that it was told to end or that its
+// terminal is gone, if the log ends with it. Somebody outside ended the job if nothing had failed.
 func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
 	for _, e := range left {
 		if !e.Agent && signalled.MatchString(e.Text) && j.files[e.File].Ran.Sentences-e.Ran.Sentences <= scan.Farewell {
@@ -421,10 +408,9 @@ func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
 }
 
 var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
-	"`Termination signal` is detected by the operating system") // glog's words, and Paddle's
+	"`Termination signal` is detected by the operating system") // glog and Paddle
 
-// silentDeath is for processes that died without a word: only symptoms and
-// exit codes are left.
+// silentDeath judges processes that died without a message: only symptoms and exit codes are left.
 func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	var left []*scan.Event
 	for _, e := range live {
@@ -438,13 +424,13 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
 	heavy := left[0]
 	for _, e := range left[1:] {
-		if e.Weight > heavy.Weight || e.Weight == heavy.Weight && j.earlier2(e, heavy) {
+		if e.Weight > heavy.Weight || e.Weight == heavy.Weight && j.precedes(e, heavy) {
 			heavy = e
 		}
 	}
 	if heavy.Weight <= pattern.Exited+1 && (heavy.Class == outcome.UnknownExit || heavy.Class == outcome.NCCLConnection) {
 		for _, e := range left {
-			if ownFailure.MatchString(e.Kind) && e.Stack != nil && (heavy.Class == outcome.UnknownExit || !e.Stack.Has(betweenProcesses...)) {
+			if peerErrors.MatchString(e.Kind) && e.Stack != nil && (heavy.Class == outcome.UnknownExit || !e.Stack.Has(peerFiles...)) {
 				return j.exactRank(verdict{class: outcome.UserException, event: e, why: "first cause"}, live), true
 			}
 		}
@@ -453,47 +439,46 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	switch {
 	case known && running && !j.deathSeen():
 		return verdict{}, false
-	case onlyHints && (j.finished() || j.endedWell() || known && running || !j.deathSeen() && j.endsWell()):
+	case onlyHints && (j.finished() || j.slurmCompleted() || known && running || !j.deathSeen() && j.endsWell()):
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():
 		return verdict{}, false
-	case j.endedWell() && (j.finished() || j.endsWell() || j.files[heavy.File].DoneBefore(heavy)):
+	case j.slurmCompleted() && (j.finished() || j.endsWell() || j.files[heavy.File].DoneBefore(heavy)):
 		return verdict{}, false
 	case j.given.state() == slurm.Cancelled && heavy.Weight <= pattern.Exited:
 		return verdict{class: outcome.SlurmCancelled, event: heavy, why: "slurm's state"}, true
 	}
-	sort.SliceStable(left, func(a, b int) bool { return j.earlier2(left[a], left[b]) })
+	sort.SliceStable(left, func(a, b int) bool { return j.precedes(left[a], left[b]) })
 	class := heavy.Class
 	if heavy.Form == pattern.Bare && !heavy.Agent {
-		class = outcome.UnknownExit // a sentence that names a symptom says no more than that
+		class = outcome.UnknownExit // a sentence that names a symptom proves nothing
 	}
-	v := verdict{class: class, event: j.saidItself(heavy, live), others: left[:min(3, len(left))], why: "nothing says why"}
+	v := verdict{class: class, event: j.ownReason(heavy, live), others: left[:min(3, len(left))], why: "nothing says why"}
 	if e := j.endedFromOutside(left); e != nil && onlyHints && class == outcome.UnknownExit && !j.given.slurmSays() {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
-		if class == outcome.NCCLConnection && j.deathSeen() { // it left without a word, and the others lost it
+		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it
 			v.class, v.others = outcome.UnknownExit, nil
-			if e := exitOf(l.rank, live); e != nil {
+			if e := exitReport(l.rank, live); e != nil {
 				v.event = e
 			}
 		}
-	} else if e := ownCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 	} else {
-		v.nobody = class == outcome.NCCLConnection && severalSay(class, left)
+		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
 	return v, true
 }
 
-// exitOf is a launcher's word on how the process of a rank left.
-func exitOf(rank int, live []*scan.Event) *scan.Event {
-	for _, e := range live {
-		if e.Agent && e.Exit != 0 && e.Rank == rank && len(e.Tasks) <= 1 {
-			return e
-		}
+// exitReport returns a launcher's report on the exit of a rank's process.
+func exitReport(rank int, live []*scan.Event) *scan.Event {
+	i := slices.IndexFunc(live, func(e *scan.Event) bool { return e.Agent && e.Exit != 0 && e.Rank == rank && len(e.Tasks) <= 1 })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return live[i]
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// manyProcesses reports whether the job has more processes than one that may write
-// into a file: it says so, srun names a second task, or one has lost another.
+// manyProcesses reports whether several processes of the job may write into one file: the run says so,
+// srun names a second task, or a process lost another.
 func (j *job) manyProcesses() bool {
 	return j.world > 1 || slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
 		return slices.ContainsFunc(f.Events, func(e *scan.Event) bool {
@@ -20,21 +20,21 @@ func (j *job) manyProcesses() bool {
 	})
 }
 
-// lastRun finds where the last run of a file begins whose runs each ended a
-// process of one program, for different reasons, or that somebody interrupted
-// after another program had ended; -1 where there is one run.
+// lastRun finds the offset of the last run in a file with several runs, and their number; -1 for one
+// run. Each run ended with a failure of one program, for different reasons, or a person interrupted it
+// after another program had ended.
 func (j *job) lastRun(i int) (from int64, runs int) {
 	from, runs = -1, 1
 	f := j.files[i]
 	if len(f.Ranks)+len(f.Labels)+len(f.Locals)+len(f.Elastic) > 0 || j.manyProcesses() {
-		return // what looks like runs may be ranks
+		return // the apparent runs may be ranks
 	}
 	var before *scan.Event
-	ran := "" // the program that it ended
+	ran := "" // the program that failed in the run
 	for _, e := range f.Events {
 		program := scan.ProgramOf(e)
 		if program == "" && ran != "" && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && path.Base(e.Stack.Frames[0].File) == ran {
-			program = ran // Hydra shows a stack from the program's own function on
+			program = ran // Hydra prints the stack from the program's own function on
 		}
 		if program == "" {
 			continue

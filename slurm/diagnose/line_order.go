@@ -10,14 +10,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// Most lines of standard error name no time, a traceback's among them. What comes
-// after a file's last time was written between that and the file's last change,
-// which is the better guess: what ended the job was written last.
+// Most lines of standard error carry no time, tracebacks included. Lines after the last time in a file
+// were written between that time and the file's last modification. The merge assumes the latter,
+// because what ended the job was written last.
 
-// writtenLast is, for each file, the time up to which its last lines came, by the
-// clock of the lines; zero where nothing tells. Lines tell the time of a zone that
-// they do not name: the files' own times are set against them. A copy's times are
-// those of copying; then only a file without any time counts as the last.
+// writtenLast returns for each file the time by which its last lines were written, on the clock of its
+// lines; zero if unknown. Lines do not name their time zone, so it compares their times with the files'
+// modification times. The modification times of copied files are those of copying; then only a file
+// without any time counts as written last.
 func (j *job) writtenLast() []time.Time {
 	ends := make([]time.Time, len(j.files))
 	ahead, timed := time.Duration(1<<63-1), false
@@ -42,10 +42,10 @@ func (j *job) writtenLast() []time.Time {
 	return ends
 }
 
-// timedWindow is how much of a file's end is searched for its last time.
+// timedWindow is how many bytes at a file's end are searched for its last time.
 const timedWindow = 256 << 10
 
-// lastTimed is where the lines begin that come after the last one with a time.
+// lastTimed returns the offset after the last line with a time.
 func lastTimed(file *os.File, size int64) int64 {
 	if file == nil {
 		return size
@@ -67,30 +67,27 @@ func lastTimed(file *os.File, size int64) int64 {
 	return last
 }
 
-// nextWindow is how far ahead the next time is looked for.
+// nextWindow is how many bytes ahead nextTime searches.
 const nextWindow = 64 << 10
 
-// nextTime is the next time that the file names; zero where none is near.
+// nextTime returns the next time in the file; zero if none is near.
 func (r *lineReader) nextTime() time.Time {
 	if r.file == nil {
 		return time.Time{}
 	}
 	buf := make([]byte, nextWindow)
-	n, _ := r.file.ReadAt(buf, r.off) // at the end it is short
+	n, _ := r.file.ReadAt(buf, r.off) // shorter at the end of the file
 	for line := range bytes.Lines(buf[:n]) {
 		_, text := logline.CutTag(string(bytes.TrimSpace(line[:min(len(line), logfile.MaxLineLength)])))
 		if at, ok := logline.ParseTime(text); ok {
-			if at.Year() == logline.Yearless {
-				at = at.AddDate(r.year, 0, 0)
-			}
-			return at
+			return withYear(at, r.year)
 		}
 	}
 	return time.Time{}
 }
 
-// when is the time that a line is sorted by. What is said of an error belongs to
-// what comes after it: the other ends that it brings about.
+// when is the time by which a line is sorted. An error message without a time belongs to the lines
+// after it, that is to the consequences of the error.
 func (r *lineReader) when() time.Time {
 	switch {
 	case r.late && r.end.After(r.at):
@@ -101,15 +98,15 @@ func (r *lineReader) when() time.Time {
 	return r.at
 }
 
-// A speaker finds the node that a line comes from.
-type speaker struct {
+// A nodeFinder finds the node that wrote a line.
+type nodeFinder struct {
 	*job
 	ofRank map[int]string
-	tasks  int // srun's, as far as its labels show
+	tasks  int // number of srun's tasks, as far as labels show it
 }
 
-func (j *job) speakers(hostBase map[string]int) speaker {
-	s := speaker{job: j, ofRank: j.startedOn()}
+func (j *job) findNodes(hostBase map[string]int) nodeFinder {
+	s := nodeFinder{job: j, ofRank: j.startedOn()}
 	for i, f := range j.files {
 		for l := range f.Labels {
 			s.tasks = max(s.tasks, l+1)
@@ -123,10 +120,9 @@ func (j *job) speakers(hostBase map[string]int) speaker {
 	return s
 }
 
-// node is where a line of a file was written: by the host that stands before it,
-// by its file, by its rank, or by srun's label, as tasks fill the job's nodes one
-// after the other.
-func (s speaker) node(file int, t logline.Tag, rank int) string {
+// node returns the node that wrote a line of a file: by the host before the line, by the file, by the
+// rank, or by srun's label, since tasks fill the job's nodes one after the other.
+func (s nodeFinder) node(file int, t logline.Tag, rank int) string {
 	nodes := s.given.Nodes
 	switch {
 	case t.Host != "":

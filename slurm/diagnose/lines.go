@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A Line is one line of a job's output, and who wrote it.
+// A Line is one line of a job's output, with its origin.
 type Line struct {
 	File   string     `json:"file"`
 	LineNo int        `json:"line_no"`
@@ -28,23 +28,23 @@ type Line struct {
 	Node   string     `json:"node"`
 	Text   string     `json:"text"`
 	Time   *time.Time `json:"time,omitempty"`
-	// Ranks is how many ranks wrote the same, where lines were collapsed.
+	// Ranks is the number of ranks that wrote the same line, where Collapse joined lines.
 	Ranks int `json:"ranks,omitempty"`
 }
 
-// A Filter chooses lines. The zero value chooses all.
+// A Filter selects lines. The zero value selects all.
 type Filter struct {
-	Tail  int    // only so many of the newest lines; 0: all
+	Tail  int    // only this many of the newest lines; 0 for all
 	Rank  *int   // only this global rank
 	Node  string // only this node
-	Level string // only lines at this level or above: error, warning; empty: all
+	Level string // error or warning: only lines at this level or above; empty for all
 
-	Nodes []string // of the job, where they are known: file names may carry them
+	Nodes []string // the job's nodes, if known: file names may contain them
 }
 
-// Lines calls yield with the job's lines of all ranks, merged by time and
-// within one file in its order, clean and free of secrets. It stops at the
-// first error that yield returns.
+// Lines calls yield with the lines of all ranks, merged by time and in order within each file. The
+// lines are free of control characters and secrets. Lines stops at the first error of yield, and
+// returns it.
 func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) error) error {
 	all, err := scan.All(ctx, src)
 	if err != nil {
@@ -65,11 +65,11 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 		tail = append(tail, l)
 		return nil
 	}
-	m, ends, who := &merge{}, j.writtenLast(), j.speakers(hostBase)
+	m, ends, who := &readerHeap{}, j.writtenLast(), j.findNodes(hostBase)
 	for i, file := range src.Logs {
 		newest := f.Tail
 		if f.Rank != nil || f.Node != "" || f.Level != "" {
-			newest = 0 // the last lines of the file may be anybody's
+			newest = 0 // the file's last lines may be another rank's
 		}
 		r, err := openReader(file, newest)
 		if err != nil {
@@ -93,7 +93,7 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 		rank := j.rankOf(r.index, t, hostBase)
 		node := who.node(r.index, t, rank)
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
-		if wanted && node == "" { // last: it is many expressions
+		if wanted && node == "" { // last, because it tries many expressions
 			node = scan.NodeIn(text)
 		}
 		if wanted && (f.Node == "" || node == f.Node) {
@@ -124,8 +124,8 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 	return nil
 }
 
-// Collapse joins lines that several ranks wrote in the same words, within
-// runs of neighbouring lines, into the first of them with its count.
+// Collapse joins equal lines of several ranks that are near each other: it keeps the first of them,
+// with their number in Ranks.
 func Collapse(lines []Line) []Line {
 	const window = 4096
 	var out []Line
@@ -150,8 +150,8 @@ func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != 
 var errorLevel = lazy.New(`(?i)\b(?:error|fatal|critical|exception|failed|failure|traceback|panic|killed|aborted|segmentation fault|` +
 	`cancelled)\b|\w(?:Error|Exception)\b|^\[?[EF]\d{4} |^\[[EF] |NCCL WARN`)
 
-// levelWords are those without one of which no line is at a level: most lines
-// are spared the expressions.
+// levelWords are words of which every line at a level contains one. Lines without them skip the
+// expressions.
 var levelWords = []string{"error", "fatal", "critical", "exception", "fail", "traceback", "panic", "killed", "abort", "segmentation", "cancelled", "warn"}
 
 func atLevel(text, level string) bool {
@@ -172,7 +172,7 @@ func atLevel(text, level string) bool {
 	return true
 }
 
-// A lineReader gives the lines of one file, one at a time.
+// A lineReader reads the lines of one file.
 type lineReader struct {
 	index, year int
 	file        *os.File
@@ -180,29 +180,30 @@ type lineReader struct {
 	no          int
 	text        string
 	at          time.Time
-	off         int64 // where the next line begins
-	// From untimed on no line names a time; they came up to end, where that is known.
+	off         int64 // offset of the next line
+	// From offset untimed on no line carries a time. Those lines were written by end, if that is not
+	// zero.
 	untimed int64
 	end     time.Time
-	late    bool // the line is one of them
-	// next is the time of the line that a message of an error stands before.
+	late    bool // the line is after untimed
+	// next is the time of the first line with a time after an error message.
 	next          time.Time
 	alone, looked bool
-	keys
+	privateKeys
 }
 
-// keys follows private keys over the lines of each stream of a file.
-type keys map[logline.Tag]*redact.Stream
+// privateKeys tracks private keys over the lines of each stream of a file.
+type privateKeys map[logline.Tag]*redact.Stream
 
-// hides reports whether a line is the inside of a private key.
-func (k *keys) hides(t logline.Tag, text string) bool {
+// hides reports whether a line is part of a private key.
+func (k *privateKeys) hides(t logline.Tag, text string) bool {
 	open := (*k)[t]
 	if open == nil {
 		if !strings.Contains(text, "PRIVATE KEY") {
 			return false
 		}
 		if *k == nil {
-			*k = keys{}
+			*k = privateKeys{}
 		}
 		if len(*k) >= 1<<14 {
 			return false
@@ -213,14 +214,13 @@ func (k *keys) hides(t logline.Tag, text string) bool {
 	return open.Line(text) == redact.Mask
 }
 
-// maxTailRead bounds how far back the newest lines of one file are looked for.
+// maxTailRead bounds how many bytes back the newest lines of one file are searched.
 const maxTailRead = 8 << 20
 
-// openReader opens a log at its start, or where its newest lines begin.
+// openReader opens a log at its beginning, or at its newest tail lines if tail is not 0.
 func openReader(f *logfile.File, tail int) (*lineReader, error) {
 	if f.Kept != nil {
-		r := &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.Kept.Head), bytes.NewReader(f.Kept.Tail)))}
-		return r, nil
+		return &lineReader{buf: bufio.NewReader(io.MultiReader(bytes.NewReader(f.Kept.Head), bytes.NewReader(f.Kept.Tail)))}, nil
 	}
 	file, err := f.Open()
 	if err != nil {
@@ -239,7 +239,7 @@ func openReader(f *logfile.File, tail int) (*lineReader, error) {
 	return r, nil
 }
 
-// tailOffset finds where the last n lines of a file begin; empty ones do not count.
+// tailOffset returns the offset of the last n non-empty lines of a file.
 func tailOffset(file *os.File, size int64, n int) int64 {
 	buf := make([]byte, 64<<10)
 	lines, written := 0, false
@@ -277,7 +277,7 @@ func (r *lineReader) close() {
 	}
 }
 
-// advance reads the next line that is not empty; a long one is cut.
+// advance reads the next non-empty line, up to MaxLineLength bytes of it. It returns false at the end.
 func (r *lineReader) advance() bool {
 	for {
 		part, err := r.buf.ReadSlice('\n')
@@ -295,7 +295,7 @@ func (r *lineReader) advance() bool {
 			return false
 		}
 		r.no++
-		r.text = redact.Clean(trimEnd(line))
+		r.text = redact.Clean(strings.TrimRight(line, "\r\n "))
 		if r.text == "" {
 			if err != nil {
 				return false
@@ -308,10 +308,7 @@ func (r *lineReader) advance() bool {
 			return true
 		}
 		if at, ok := logline.ParseTime(text); ok {
-			if at.Year() == logline.Yearless {
-				at = at.AddDate(r.year, 0, 0)
-			}
-			r.at, r.next, r.looked = at, time.Time{}, false
+			r.at, r.next, r.looked = withYear(at, r.year), time.Time{}, false
 		} else if !r.alone && !r.late && !r.looked && atLevel(text, "error") {
 			r.next, r.looked = r.nextTime(), true
 		}
@@ -319,31 +316,24 @@ func (r *lineReader) advance() bool {
 	}
 }
 
-func trimEnd(s string) string {
-	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r' || s[len(s)-1] == ' ') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+// A readerHeap is a heap of readers with the oldest line on top.
+type readerHeap []*lineReader
 
-// A merge is a heap of readers, the one with the oldest line on top.
-type merge []*lineReader
-
-func (m merge) Len() int { return len(m) }
-func (m merge) Less(a, b int) bool {
+func (m readerHeap) Len() int { return len(m) }
+func (m readerHeap) Less(a, b int) bool {
 	x, y := m[a].when(), m[b].when()
 	if x.Equal(y) {
 		return m[a].index < m[b].index
 	}
 	return x.Before(y)
 }
-func (m merge) Swap(a, b int) { m[a], m[b] = m[b], m[a] }
+func (m readerHeap) Swap(a, b int) { m[a], m[b] = m[b], m[a] }
 
-// Push adds a reader; it is for the heap package.
-func (m *merge) Push(x any) { *m = append(*m, x.(*lineReader)) }
+// Push implements heap.Interface.
+func (m *readerHeap) Push(x any) { *m = append(*m, x.(*lineReader)) }
 
-// Pop takes the last reader; it is for the heap package.
-func (m *merge) Pop() any {
+// Pop implements heap.Interface.
+func (m *readerHeap) Pop() any {
 	old := *m
 	r := old[len(old)-1]
 	*m = old[:len(old)-1]

@@ -5,9 +5,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// liveness fills what tells of a job that runs.
+// liveness adds how a running job progresses.
 func (j *job) liveness(r *report.Report) {
-	if step := j.step(); step > 0 {
+	if step := j.iterationTime(); step > 0 {
 		s := float64(step.Milliseconds()) / 1000
 		r.StepS = &s
 	}

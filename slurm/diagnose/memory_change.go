@@ -12,9 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// printed are the arguments that a run prints of itself and that decide its
-// memory, by their destination (megatron/training/arguments.py _print_args).
-// The printed values are those after Megatron's own changes.
+// printed are the printed arguments that determine a run's memory, by their destinations
+// (megatron/training/arguments.py _print_args). Megatron prints their values after its own changes.
 var printed = []string{
 	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "seq_length", "max_position_embeddings",
 	"micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "expert_model_parallel_size",
@@ -23,8 +22,8 @@ var printed = []string{
 	"group_query_attention", "sequence_parallel", "use_distributed_optimizer", "bf16", "fp16", "swiglu", "untie_embeddings_and_output_weights", "use_flash_attn",
 }
 
-// launch is the run's launch as far as it is known: what the context gives, or
-// what the run printed of its arguments.
+// launch returns the run's launch, from the context (given) or from the arguments that the run printed;
+// ok is false if it is unknown.
 func (j *job) launch() (run megatron.Run, given, ok bool) {
 	if l := j.given.Launch; l != nil {
 		return *l, true, true
@@ -47,8 +46,8 @@ func (j *job) launch() (run megatron.Run, given, ok bool) {
 	return run, false, true
 }
 
-// fit finds the smallest change that would fit. The estimate is scaled so that
-// it agrees with what this run asked for.
+// fit finds the smallest change that would fit into memory. It scales the estimate so that it agrees
+// with what this run tried to allocate.
 func (j *job) fit(m *report.Memory) *report.Fit {
 	run, _, ok := j.launch()
 	if !ok || m == nil || m.TotalGiB == 0 || m.TriedGiB == 0 {
@@ -61,7 +60,7 @@ func (j *job) fit(m *report.Memory) *report.Fit {
 		return nil
 	}
 	scale := (m.TotalGiB - m.FreeGiB - m.OthersGiB + m.TriedGiB) / estimate
-	broken := rules.CheckConfig(was, lang.EN).Problems // by what is not printed
+	broken := rules.CheckConfig(was, lang.EN).Problems // the run does not print all arguments, so some rules look broken
 	room := 0.97 * (m.TotalGiB - m.OthersGiB)
 	for _, change := range changes(was) {
 		next := run
@@ -78,14 +77,14 @@ func (j *job) fit(m *report.Memory) *report.Fit {
 	return nil
 }
 
-// breaksMore reports whether a launch breaks a rule that it did not break before.
+// breaksMore reports whether a launch breaks a rule that is not in before.
 func breaksMore(c *megatron.Config, before []rules.Problem) bool {
 	return slices.ContainsFunc(rules.CheckConfig(c, lang.EN).Problems, func(p rules.Problem) bool {
 		return p.Severity == rules.Error && !slices.ContainsFunc(before, func(b rules.Problem) bool { return b.Rule == p.Rule })
 	})
 }
 
-// changes are the changes to try, those that cost least first.
+// changes returns the changes to try, cheapest first.
 func changes(c *megatron.Config) (all [][]string) {
 	set := func(words ...string) { all = append(all, words) }
 	var micro [][]string
@@ -117,9 +116,8 @@ func changes(c *megatron.Config) (all [][]string) {
 	return all
 }
 
-// brokenRules are the rows of the rules table that explain a refusal: those
-// that the launch breaks, where it is known, or the one whose flags the
-// message names.
+// brokenRules returns the launch rules that explain a refusal: those that the launch breaks if it is
+// known, else the one whose flags the message names.
 func (j *job) brokenRules(v verdict) (found []rules.Rule) {
 	if v.class != outcome.ParallelConfig && v.class != outcome.BadArgs && v.class != outcome.MaxConnections || v.event == nil {
 		return nil

@@ -1,28 +1,24 @@
-// Package diagnose reads the logs of a job and names what broke first: the
-// class of the cause, the rank, node, file and line, who should act and
-// whether a retry is worth it. It says that nothing broke when nothing did.
-// It starts no process and opens only regular files, with bounded reads.
+// Package diagnose reads the logs of a job and finds what broke first: the class of the cause, its
+// rank, node, file and line, who should act, and whether a retry is worth it. If nothing broke, it says
+// so. It starts no process, opens only regular files, and bounds what it reads.
 //
-// Every rank's log is opened and read from its end back to where healthy progress is
-// seen (logfile), its lines are freed of launchers' prefixes (logline) and looked up in
-// a table of patterns in one pass (pattern); tracebacks are assembled per rank (python),
-// and what each file tells is gathered (scan). This package puts the files together:
-// attempts, clocks, ranks, nodes (job.go, place.go). The steps of Method then decide
-// (survival.go, judge.go, health.go), and the answer carries the lines that it rests on
-// (answer.go, report).
+// It reads each log from its end back to where it sees healthy progress (logfile), removes launchers'
+// prefixes from the lines (logline), and looks each line up in a table of patterns in one pass
+// (pattern). It assembles tracebacks per rank (python), and collects the facts of each file (scan).
+// This package combines the files: attempts, clocks, ranks, nodes (job.go, place.go). The steps of
+// Method decide (survival.go, judge.go, health.go), and the report carries the lines on which the
+// verdict rests (answer.go, report).
 package diagnose
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
 
-// A Step is one step of the method. ID is what a report's Why holds where the
-// step decided.
+// A Step is one step of the method. A report's Why holds the ID of the step that decided.
 type Step struct {
 	ID  string
 	How lang.Text
 }
 
-// Method returns the steps in the order in which they are tried: the first one
-// that finds something decides.
+// Method returns the steps in the order of their use. The first step that finds something decides.
 func Method() []Step { return method }
 
 var method = []Step{
@@ -51,8 +47,8 @@ var method = []Step{
 	{"the numbers", said(
 		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back.",
 		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落。")},
-	// "first cause" is tried here once more, of events that are less sure: lines
-	// without the form of an error, tracebacks that were announced as handled.
+	// "first cause" runs here again, for less certain events: lines without the form of an error, and
+	// tracebacks introduced as handled.
 	{"nothing says why", said(
 		"Processes that died without a word: the exit code or signal, and the last words of the rank.",
 		"进程无声退出：给出退出码或信号，以及该 rank 最后的输出。")},

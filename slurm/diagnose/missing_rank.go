@@ -12,13 +12,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// missing names the rank that the others waited for or lost, by one rule for
-// NCCL, gloo, torchelastic and Slurm: flight recorder dumps, errors of the others
-// that name it, sequence numbers, a collective that no other rank was in, an exit code
-// that is no other rank's, or that it alone is silent.
+// missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo,
+// torchelastic and Slurm: flight recorder dumps, errors that name the rank, sequence numbers, a
+// collective that no other rank was in, an exit code that no other rank has, and silence of that rank
+// alone.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
-		j.recorded, j.named, j.behindBySequence, j.inAnother, j.leftAlone, j.silentAlone, j.leftUncomplaining,
+		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneExitCode, j.loneSilent, j.exitedBeforeComplaints,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -29,9 +29,9 @@ func (j *job) missing(live []*scan.Event) (laggard, bool) {
 
 func (j *job) behindBySequence([]*scan.Event) (laggard, bool) { return behind(j.nccl, j.world) }
 
-// inAnother is the rank that was in another collective than the rest, by what ranks say
-// of theirs, or by where their exceptions were raised.
-func (j *job) inAnother(live []*scan.Event) (laggard, bool) {
+// inOtherCollective returns the rank that was in another collective than the rest, by the ranks'
+// messages or by where their exceptions were raised.
+func (j *job) inOtherCollective(live []*scan.Event) (laggard, bool) {
 	said, waited := map[int]*scan.NCCLRank{}, false
 	var ranks []int
 	for _, e := range live {
@@ -47,7 +47,8 @@ func (j *job) inAnother(live []*scan.Event) (laggard, bool) {
 	return laggard{r, said[r], "other"}, ok && waited
 }
 
-// collectiveOf is the collective that a complaint about others was raised in, or "".
+// collectiveOf returns the collective in which a complaint about others was raised, or the empty
+// string.
 func collectiveOf(e *scan.Event) string {
 	if g := fingerprint.FindStringSubmatch(e.Text); g != nil {
 		return g[1]
@@ -64,25 +65,25 @@ func collectiveOf(e *scan.Event) string {
 	return op
 }
 
-// fingerprint is what a rank says of its own collective where TORCH_DISTRIBUTED_DEBUG is
-// DETAIL (ProcessGroupWrapper.cpp).
+// fingerprint matches a rank's description of its own collective, with TORCH_DISTRIBUTED_DEBUG=DETAIL
+// (ProcessGroupWrapper.cpp).
 var fingerprint = lazy.New(`Rank \d+ is running collective: CollectiveFingerPrint\(` +
 	`((?:SequenceNumber=\d+)?[, ]*OpType=\w+(?:, TensorShape=\[[\d, ]*\])?(?:, TensorDtypes=\w+)?)`)
 
-// leftAlone is the rank whose process alone left with its exit code, beside
-// others that left with another. A launcher that tells all others to end does so
-// after the first that it sees: that one counts only where a signal ended it.
-func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
-	codes, told := map[int]int{}, false // rank → exit code; a launcher told some to end
+// loneExitCode returns the rank whose exit code no other rank has. A launcher tells all others to end
+// after the first exit that it sees; so if it reports one exit only, that one counts only if a signal
+// ended it.
+func (j *job) loneExitCode(live []*scan.Event) (laggard, bool) {
+	codes, told := map[int]int{}, false // rank → exit code; and whether a launcher told some ranks to end
 	for _, e := range live {
 		if e.Exit == 0 {
 			continue
 		}
-		if scan.ToldToEnd(e.Exit) && !e.First { // the first one was told by somebody else
+		if scan.ToldToEnd(e.Exit) && !e.First { // something else told the first one to end
 			told = true
 			continue
 		}
-		for _, r := range j.leavers(e) {
+		for _, r := range j.exitedRanks(e) {
 			if r >= 0 {
 				codes[r] = e.Exit
 			}
@@ -107,16 +108,16 @@ func (j *job) leftAlone(live []*scan.Event) (laggard, bool) {
 	return laggard{only, j.nccl[only], "exit"}, true
 }
 
-// leavers are the ranks of whose end a launcher tells; -1 for one that nobody knows.
-func (j *job) leavers(e *scan.Event) []int {
+// exitedRanks returns the ranks on whose exit a launcher reports; -1 for an unknown one.
+func (j *job) exitedRanks(e *scan.Event) []int {
 	if len(e.Tasks) > 0 && j.taskRank {
 		return e.Tasks
 	}
 	return []int{e.Rank}
 }
 
-// severalSay reports whether more ranks than one say the same: that they lost a peer, or
-// were interrupted. Who of them says it first is chance, and none is to blame.
+// severalSay reports whether several ranks report the same class, such as a lost peer or an interrupt.
+// Chance decides which of them writes first, so none is at fault.
 func severalSay(class string, events []*scan.Event) bool {
 	ranks := map[int]struct{}{}
 	for _, e := range events {
@@ -127,10 +128,9 @@ func severalSay(class string, events []*scan.Event) bool {
 	return len(ranks) > 1
 }
 
-// silentAlone is the only rank, or the first of few, that does not complain of
-// the others where most do, or that wrote nothing at all where most wrote, or that did
-// not say that it came where most said so.
-func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
+// loneSilent returns the only rank, or the first of few, without a complaint if most ranks complain; or
+// without any line if most wrote some; or without a message that it joined if most wrote that.
+func (j *job) loneSilent(live []*scan.Event) (laggard, bool) {
 	complains := complaining(live)
 	delete(complains, -1)
 	wrote := maps.Clone(complains)
@@ -141,7 +141,7 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 			}
 		}
 	}
-	came, of := j.came()
+	came, of := j.joined()
 	world := cmp.Or(j.ranks(), of)
 	for _, spoke := range []map[int]bool{complains, wrote, came} {
 		if silent := world - len(spoke); world < 3 || silent < 1 || silent > max(1, world/8) {
@@ -156,8 +156,8 @@ func (j *job) silentAlone(live []*scan.Event) (laggard, bool) {
 	return laggard{}, false
 }
 
-// came are the ranks that said so when they joined the others, and of how many.
-func (j *job) came() (ranks map[int]bool, of int) {
+// joined returns the ranks that said that they joined the others, and the number that was expected.
+func (j *job) joined() (ranks map[int]bool, of int) {
 	ranks = map[int]bool{}
 	for _, f := range j.files {
 		for r, n := range f.Came {
@@ -167,8 +167,8 @@ func (j *job) came() (ranks map[int]bool, of int) {
 	return ranks, of
 }
 
-// complaining are the ranks that complain of others; -1 among them: nobody knows which
-// raised an exception. What torch's launcher raises is no rank's.
+// complaining returns the ranks that complain of others. It contains -1 if an exception's rank is
+// unknown. Exceptions of torch's launcher do not count.
 func complaining(live []*scan.Event) map[int]bool {
 	complains := map[int]bool{}
 	for _, e := range live {
@@ -181,9 +181,9 @@ func complaining(live []*scan.Event) map[int]bool {
 	return complains
 }
 
-// leftUncomplaining is the only rank of which a launcher tells that it left by itself, and
-// that did not complain before it did, where several others complain: they lost it.
-func (j *job) leftUncomplaining(live []*scan.Event) (laggard, bool) {
+// exitedBeforeComplaints returns the only rank that exited by itself, by a launcher's report, without a
+// complaint of its own, if several others complain: they lost it.
+func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
 	complains, quiet := complaining(live), -1
 	if complains[-1] || len(complains) < 2 {
 		return laggard{}, false
@@ -192,7 +192,7 @@ func (j *job) leftUncomplaining(live []*scan.Event) (laggard, bool) {
 		if e.Exit <= 0 || scan.ToldToEnd(e.Exit) {
 			continue
 		}
-		for _, r := range j.leavers(e) {
+		for _, r := range j.exitedRanks(e) {
 			switch {
 			case r < 0 || complains[r] || r == quiet:
 			case quiet >= 0:
@@ -205,16 +205,15 @@ func (j *job) leftUncomplaining(live []*scan.Event) (laggard, bool) {
 	return laggard{quiet, j.nccl[max(quiet, 0)], "silent"}, quiet >= 0
 }
 
-// A laggard is a rank that a collective waited for, and how that is known.
+// A laggard is a rank for which a collective waited.
 type laggard struct {
 	rank int
-	by   *scan.NCCLRank // nil where the rank said nothing
-	why  string         // one of the keys of laggardWhy
+	by   *scan.NCCLRank // the rank's own message; nil without one
+	why  string         // how it is known; the values of report.Report's Laggard
 }
 
-// behind names the rank that others waited for, from what all watchdogs say:
-// the one that enqueued less than all others, the one that waited in another
-// collective, or the only one that said nothing.
+// behind finds the rank for which others waited from all watchdogs' messages: the one that enqueued the
+// fewest collectives, the one that waited in another collective, or the only silent one.
 func behind(all map[int]*scan.NCCLRank, world int) (laggard, bool) {
 	var ranks []int
 	for r := range all {
@@ -256,7 +255,7 @@ func behind(all map[int]*scan.NCCLRank, world int) (laggard, bool) {
 	return laggard{}, false
 }
 
-// oddOne finds the single rank that waited in another kind of collective.
+// oddOne returns the only rank that waited in another kind of collective.
 func oddOne(ranks []int, all map[int]*scan.NCCLRank) (int, bool) {
 	by := map[string][]int{}
 	for _, r := range ranks {

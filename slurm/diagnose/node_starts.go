@@ -6,7 +6,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// nodeStarts are the start lines of the last attempt, in the order of ranks.
+// nodeStarts returns the nodes' start lines of the last attempt, in order of ranks.
 func (j *job) nodeStarts() (last []scan.NodeStart) {
 	newest := 0
 	for _, f := range j.files {
@@ -27,7 +27,7 @@ func (j *job) nodeStarts() (last []scan.NodeStart) {
 	return last
 }
 
-// startedOn gives the node of every rank that a start line names.
+// startedOn returns the node of each rank, by the start lines.
 func (j *job) startedOn() map[int]string {
 	nodes := map[int]string{}
 	for _, n := range j.nodeStarts() {

@@ -10,12 +10,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// portFault is what InfiniBand says of the port of the node that says it; a
-// connection that times out may be the peer's fault.
+// portFault matches InfiniBand's errors about a port of the node itself. A connection that times out
+// may be the peer's fault.
 var portFault = lazy.New(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
 
-// placesToAvoid names the nodes that another try should do without.
-func (j *job) placesToAvoid(r *report.Report, v verdict) {
+// nodesToExclude adds the nodes that a retry should avoid.
+func (j *job) nodesToExclude(r *report.Report, v verdict) {
 	if r.RootNode == nil || *r.RootNode == "" {
 		return
 	}
@@ -35,7 +35,7 @@ func (j *job) placesToAvoid(r *report.Report, v verdict) {
 					named[e.Node] = struct{}{}
 				}
 			}
-			if len(named) > 0 { // the daemon of another node tells of the failure too
+			if len(named) > 0 { // another node's daemon reports the failure too
 				seen = named
 			}
 		}
@@ -54,13 +54,12 @@ func (j *job) placesToAvoid(r *report.Report, v verdict) {
 	}
 }
 
-// nodeContainer is a container failure that belongs to the node, not to the
-// image or the command line.
+// nodeContainer matches container failures that are the node's fault, not the image's or the command
+// line's.
 var nodeContainer = lazy.New(`(?i)nvidia-container|libnvidia|nvml|driver|cgroup|initialization error|input/output|no space|stale|squashfuse|` +
 	`mount: .*(?:resource|busy)|daemon is not running|couldn't (?:create|remove)|timed out`)
 
-// oneOfManyNodes reports whether one node alone shows the cause while others
-// took part.
+// oneOfManyNodes reports whether only one node shows the cause although others took part.
 func (j *job) oneOfManyNodes(v verdict) bool {
 	bad := map[string]struct{}{}
 	for _, e := range append([]*scan.Event{v.event}, v.others...) {

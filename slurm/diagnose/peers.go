@@ -8,12 +8,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// NCCL names peers by address; which node has an address it prints at start
-// (bootstrap.cc, net_ib.cc, net_socket.cc: "Using eth0:10.1.2.3<0>").
+// peerAddress matches the address with which NCCL names a peer. NCCL prints each node's address at its
+// start (bootstrap.cc, net_ib.cc, net_socket.cc: "Using eth0:10.1.2.3<0>").
 var peerAddress = lazy.New(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?(?:<\d+>|:\d+\b)`)
 
-// peerOf returns the address that a connection error names, and its node where
-// the logs or the cluster know it.
+// peerOf returns the address in a connection error, and its node if the logs or the cluster know it.
 func (j *job) peerOf(text string) (address, node string) {
 	m := peerAddress.FindStringSubmatch(text)
 	if m == nil {
@@ -26,7 +25,7 @@ func (j *job) peerOf(text string) (address, node string) {
 		}
 	}
 	if ip, err := netip.ParseAddr(address); err == nil && ip.IsLoopback() {
-		return "", "" // a node's name for itself, whichever node that was
+		return "", "" // any node's name for itself
 	}
 	if node := j.given.Addresses[address]; node != "" || j.given.Resolve == nil {
 		return address, node
@@ -39,12 +38,12 @@ func (j *job) peerOf(text string) (address, node string) {
 	return address, ""
 }
 
-// interfacePart is what sites put behind a node's name for each of its
-// interfaces: gpu07-ib0, gpu07-hsn1, gpu07i.
+// interfacePart matches what sites append to a node's name for each of its interfaces: gpu07-ib0,
+// gpu07-hsn1, gpu07i.
 var interfacePart = lazy.New(`(?i)[-_.]?(?:ib|ibs|hsn|opa|eth|en|eno|ens|bond|roce|mlx|data|mgmt|bmc|ipmi|i)\d*$`)
 
-// nodeOfName is the node that a host's name means: the name without its domain
-// and its interface part. Where nodes are known it must be one of them.
+// nodeOfName returns the node of a host name, without its domain and interface part. If nodes is not
+// empty it must contain the node.
 func nodeOfName(name string, nodes map[string]int) string {
 	name = strings.TrimSuffix(name, ".")
 	host, _, _ := strings.Cut(name, ".")
@@ -59,25 +58,22 @@ func nodeOfName(name string, nodes map[string]int) string {
 	return interfacePart.ReplaceAllString(host, "")
 }
 
-// differing names the start markers, such as commit or argv, that are not the
-// same on all nodes.
-func (j *job) differing() (names []string) {
+// differingMarkers returns the start markers, such as commit or argv, that differ between nodes.
+func (j *job) differingMarkers() (names []string) {
 	values := map[string]map[string]struct{}{}
-	for _, f := range j.files {
-		for name, v := range f.Markers {
+	add := func(markers map[string]string) {
+		for name, v := range markers {
 			if values[name] == nil {
 				values[name] = map[string]struct{}{}
 			}
 			values[name][v] = struct{}{}
 		}
 	}
+	for _, f := range j.files {
+		add(f.Markers)
+	}
 	for _, n := range j.nodeStarts() {
-		for name, v := range n.With {
-			if values[name] == nil {
-				values[name] = map[string]struct{}{}
-			}
-			values[name][v] = struct{}{}
-		}
+		add(n.With)
 	}
 	for name, vs := range values {
 		if len(vs) > 1 {

@@ -13,18 +13,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A failure is a process that failed, as the log line and the summary of one launcher
-// both name it.
+// A failure identifies a failed process in one launcher's log lines and summary.
 type failure struct {
 	file int
 	pid  string
 	exit int
 }
 
-// placeEvents gives each event its rank and node.
+// placeEvents determines each event's rank and node.
 func (j *job) placeEvents() {
-	byPid := map[string]int{}                   // node and process, as NCCL's lines name both
-	summed := map[failure][]scan.ElasticEntry{} // what summaries say of the processes of log lines
+	byPid := map[string]int{}                   // node and process id, as in NCCL's lines → rank
+	summed := map[failure][]scan.ElasticEntry{} // the summaries' entries for failures in log lines
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 && e.Pid != "" {
@@ -42,9 +41,9 @@ func (j *job) placeEvents() {
 				e.Rank = r
 			}
 			if e.Child && len(j.nodes) > 1 {
-				e.Rank = -1 // each node has a child of that number
+				e.Rank = -1 // each node has a child with this number
 			}
-			// slurmstepd is labelled with the first task of its node.
+			// srun labels slurmstepd's lines with the first task of its node.
 			daemon := strings.HasPrefix(e.Text, "slurmstepd") || strings.HasPrefix(e.Text, "srun:")
 			if daemon {
 				e.Rank = -1
@@ -64,7 +63,7 @@ func (j *job) placeEvents() {
 			if e.Rank < 0 {
 				e.Rank = j.rankOfProcess(e)
 			}
-			if g := ofItself.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
+			if g := ownRank.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2])
 			}
 			switch {
@@ -93,8 +92,8 @@ func (j *job) placeEvents() {
 	}
 }
 
-// nodesOfTasks are the nodes of srun's tasks, as start lines, launchers' summaries below
-// a task's label and srun's words on the tasks' ends tell them.
+// nodesOfTasks returns the nodes of srun's tasks, by start lines, by launchers' summaries below a
+// task's label, and by srun's reports on the tasks' exits.
 func (j *job) nodesOfTasks() map[int]string {
 	nodes := map[int]string{}
 	for _, n := range j.nodeStarts() {
@@ -112,12 +111,12 @@ func (j *job) nodesOfTasks() map[int]string {
 			nodes[t] = e.Node
 		}
 	}
-	delete(nodes, -1) // of lines without a label
+	delete(nodes, -1) // from lines without a label
 	return nodes
 }
 
-// lostNode is the node of which srun and the launcher's summaries say that its
-// tasks failed, where it is one only: what names no node happened there.
+// lostNode returns the only node on which tasks failed, by srun and launchers' summaries, or the empty
+// string. An event that names no node happened there.
 func (j *job) lostNode() string {
 	lost := map[string]struct{}{}
 	for _, e := range j.events {
@@ -140,8 +139,8 @@ func (j *job) lostNode() string {
 	return ""
 }
 
-// nodesOfRanks are the nodes of ranks, as start lines, NCCL's lines, launchers'
-// summaries, srun and the files' names tell them.
+// nodesOfRanks returns the nodes of ranks, by start lines, NCCL's lines, launchers' summaries, srun and
+// files' names.
 func (j *job) nodesOfRanks() map[int]string {
 	nodes := j.startedOn()
 	set := func(rank int, node string) {
@@ -170,12 +169,11 @@ func (j *job) nodesOfRanks() map[int]string {
 	return nodes
 }
 
-// ofItself matches messages that begin with the rank that speaks: "Rank 2: found
-// NaN in …", "AssertionError: [Rank 2] …".
-var ofItself = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
+// ownRank matches messages that begin with the speaker's rank: "Rank 2: found NaN in …",
+// "AssertionError: [Rank 2] …".
+var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
 
-// hostBase gives the first rank of nodes that said so at their start, or of whose
-// processes a launcher's summary tells.
+// hostBase returns the first rank of each node, by its start line or a launcher's summary.
 func (j *job) hostBase() map[string]int {
 	base := map[string]int{}
 	for _, n := range j.nodeStarts() {
@@ -191,9 +189,8 @@ func (j *job) hostBase() map[string]int {
 	return base
 }
 
-// ncclRankOf finds the rank behind NCCL's "node:pid:tid [device]": by the
-// process, which a launcher's summary names, or by the device, which is the
-// local rank.
+// ncclRankOf returns the rank of NCCL's "node:pid:tid [device]", or -1: by the process, which a
+// launcher's summary names, or by the device, which is the local rank.
 func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 	g := scan.NCCLHost.FindStringSubmatch(text)
 	if g == nil {
@@ -210,8 +207,8 @@ func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 	return -1
 }
 
-// rankOfProcess finds the rank of the process that an event is about, as its file or a
-// launcher's summary names both.
+// rankOfProcess returns the rank of the process in an event, by the file or a launcher's summary, or
+// -1.
 func (j *job) rankOfProcess(e *scan.Event) int {
 	pid := e.Process()
 	if pid == "" {
@@ -232,7 +229,7 @@ func (j *job) rankOfProcess(e *scan.Event) int {
 	return rank
 }
 
-// nodeByRank finds the node of a rank from its neighbours on the same node.
+// nodeByRank returns the node of a rank, by its neighbours on the same node.
 func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	if h := nodeOfRank[rank]; h != "" {
 		return h
@@ -253,7 +250,7 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	}
 	switch {
 	case below != "" && above != "" && below != above:
-		return "" // fewer ranks to a node than is usual, and it may be of either
+		return "" // nodes may have fewer ranks than usual, so it may be either node
 	case below+above != "":
 		return cmp.Or(below, above)
 	}
@@ -263,7 +260,7 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	return ""
 }
 
-// countRanks is the world size, or how many ranks the logs show where it is not said.
+// countRanks returns the world size, or if that is unknown the number of ranks in the logs.
 func (j *job) countRanks() int {
 	if j.world > 0 {
 		return j.world
@@ -277,23 +274,23 @@ func (j *job) countRanks() int {
 			}
 		}
 	}
-	return max(most+1, j.ranksToldOf())
+	return max(most+1, j.ranksByReports())
 }
 
-// ranksToldOf is how many ranks launchers tell of, where they tell of all up to the
-// highest, or of several and of all but one.
-func (j *job) ranksToldOf() int {
-	told, most := j.toldOf()
+// ranksByReports returns the number of ranks, if launchers report on all up to the highest, or on
+// several and all but one.
+func (j *job) ranksByReports() int {
+	told, most := j.reportedRanks()
 	if untold := most + 1 - len(told); untold > 1 || untold == 1 && len(told) < 3 {
 		return 0
 	}
 	return most + 1
 }
 
-// untold is the only rank of whose end launchers tell nothing, though they tell of several
-// others': it did not end by itself; or -1.
-func (j *job) untold() int {
-	told, most := j.toldOf()
+// unreportedRank returns the only rank on whose exit no launcher reports while they report on several
+// others, so that it did not exit by itself; else -1.
+func (j *job) unreportedRank() int {
+	told, most := j.reportedRanks()
 	if len(told) != most || most < 3 {
 		return -1
 	}
@@ -305,11 +302,11 @@ func (j *job) untold() int {
 	return -1
 }
 
-// toldOf is of which ranks' ends launchers tell, and the highest rank that there is by
-// that, where each node has as many.
-func (j *job) toldOf() (told map[int]struct{}, most int) {
+// reportedRanks returns the ranks on whose exits launchers report, and the highest rank that exists by
+// these reports if all nodes have equally many.
+func (j *job) reportedRanks() (told map[int]struct{}, most int) {
 	told, most = map[int]struct{}{}, -1
-	first, local := -1, 0 // the first rank of the last node, and the highest of a node
+	first, local := -1, 0 // the first rank of the last node, and the highest local rank
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {
@@ -330,13 +327,13 @@ func (j *job) toldOf() (told map[int]struct{}, most int) {
 	return told, max(most, first+local)
 }
 
-// ofSeveralNodes reports whether a file holds the words of ranks of several nodes: a
-// launcher's summary names a rank that is not its local rank.
-func ofSeveralNodes(f *scan.Facts) bool {
+// hasSeveralNodes reports whether a file has lines of ranks on several nodes: a launcher's summary
+// names a rank above its local rank.
+func hasSeveralNodes(f *scan.Facts) bool {
 	return slices.ContainsFunc(f.Elastic, func(e scan.ElasticEntry) bool { return e.Local >= 0 && e.Rank > e.Local })
 }
 
-// rankOf returns the global rank that a tag in a file stands for, or -1.
+// rankOf returns the global rank of a tag in a file, or -1.
 func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 	if t.Rank >= 0 {
 		return t.Rank
@@ -366,7 +363,7 @@ func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 			return b + t.Local
 		}
 		if j.world > 0 && j.world == j.perNode ||
-			(len(j.files) == 1 || len(j.nodes) == 1) && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) && !ofSeveralNodes(f) {
+			(len(j.files) == 1 || len(j.nodes) == 1) && t.Label < 0 && (j.world == 0 || j.world <= j.perNode) && !hasSeveralNodes(f) {
 			return t.Local
 		}
 		return -1

@@ -12,35 +12,34 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// A Context is what is known of a job besides its logs. The zero value knows
-// nothing.
+// A Context is what is known about a job besides its logs. The zero value means that nothing is known.
 type Context struct {
-	// JobState is any state in Slurm's words, or "ENDED".
+	// JobState is a state in Slurm's words, or "ENDED".
 	JobState string `json:"job_state,omitempty"`
-	// SecondsSinceLastWrite is the age of the newest line; nil: the files'
-	// own times count.
+	// SecondsSinceLastWrite is the age of the newest line. If it is nil, the files' modification times
+	// count.
 	SecondsSinceLastWrite *int64 `json:"seconds_since_last_write,omitempty"`
 
 	Reason      string   `json:"reason,omitempty"`       // Slurm's reason
 	ExitCode    string   `json:"exit_code,omitempty"`    // "1:0"
-	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm holds down
-	Nodes       []string `json:"nodes,omitempty"`        // of the job
+	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm has taken out of service
+	Nodes       []string `json:"nodes,omitempty"`        // the job's
 	OOMKilled   bool     `json:"oom_killed,omitempty"`   // by Slurm's accounting
 
-	// Addresses are the nodes of IP addresses, as the cluster resolves them.
+	// Addresses maps IP addresses to nodes, as the cluster resolves them.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Resolve asks the cluster's name service for the names of an address; nil:
-	// nobody can be asked.
+	// Resolve asks the cluster's name service for the names of an address. It may be nil.
 	Resolve func(address string) []string `json:"-"`
-	// Worktree is the folder that the job was to run in.
+	// Worktree is the folder in which the job was to run.
 	Worktree string `json:"worktree,omitempty"`
-	// Launch is the run's launch where the specification is known.
+	// Launch is the run's launch, if the specification is known.
 	Launch *megatron.Run `json:"-"`
-	// Already is what remedies ask for and the specification has, or cannot have.
+	// Already lists conditions of remedies that the specification meets, or cannot meet; see
+	// report.AsksFor.
 	Already []string `json:"-"`
 }
 
-// FromJob returns what a cluster's record of a job tells a diagnosis.
+// FromJob returns the Context in a cluster's record of a job.
 func FromJob(j slurm.Job) Context {
 	c := Context{JobState: string(j.State), Reason: j.Reason, Nodes: j.Nodes, OOMKilled: j.State == slurm.OutOfMemory}
 	if j.ExitCode != nil {
@@ -51,11 +50,10 @@ func FromJob(j slurm.Job) Context {
 
 func (c Context) state() slurm.State { return slurm.State(c.JobState) }
 
-// slurmSays reports whether the state is Slurm's, which says how a job ended.
+// slurmSays reports whether the state is Slurm's own, which tells how a job ended.
 func (c Context) slurmSays() bool { return c.JobState != "" && c.JobState != "ENDED" }
 
-// running reports whether the job may still write; known tells whether the
-// context says.
+// running reports whether the job may still write; known is false if the context does not tell.
 func (c Context) running() (is, known bool) {
 	switch c.state() {
 	case "":
@@ -66,8 +64,8 @@ func (c Context) running() (is, known bool) {
 	return false, true
 }
 
-// Run diagnoses the logs in src. Files that cannot be read are noted in the
-// report; an error means that no answer could be given.
+// Run diagnoses the logs in src. The report lists files that could not be read. An error means that
+// there is no report.
 func Run(ctx context.Context, src logfile.Source, c Context) (report.Report, error) {
 	src = src.TakenApart()
 	all, err := scan.All(ctx, src)
@@ -92,7 +90,7 @@ func Run(ctx context.Context, src logfile.Source, c Context) (report.Report, err
 	return j.report(), nil
 }
 
-// Path diagnoses the logs at one path.
+// Path diagnoses the logs at a path.
 func Path(ctx context.Context, path string, c Context) (report.Report, error) {
 	src, err := logfile.Open(path)
 	if err != nil {
@@ -101,8 +99,7 @@ func Path(ctx context.Context, path string, c Context) (report.Report, error) {
 	return Run(ctx, src, c)
 }
 
-// unread gathers what could not be read of a source, and reports whether
-// anything could.
+// unread lists the logs of a source that could not be read, and reports whether any could.
 func unread(s logfile.Source, all []*scan.Facts) (list []logfile.Unreadable, something bool) {
 	list = append(list, s.Unreadable...)
 	empty := []logfile.Unreadable{}

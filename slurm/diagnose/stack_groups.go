@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// stacks groups the ranks by where their main threads stand, the smallest
-// group first: who stands alone is who the others may wait for.
+// stacks groups ranks by the stacks of their main threads, smallest group first: the others may be
+// waiting for a rank that stands alone.
 func (j *job) stacks() (groups []report.StackGroup) {
 	byFrames := map[string]*report.StackGroup{}
 	var order []string

@@ -76,9 +76,9 @@ func TestAProgramThatHandlesItsExceptions(t *testing.T) {
 		"the last is a line alone":      {91, []spoken{at(0), at(30), at(60), at(70), at(90, noStack)}, false},
 	} {
 		j, events := oneLog(c.lines, raised, c.events...)
-		require.Equal(t, c.lives, j.handles(events[len(events)-1]), name)
+		require.Equal(t, c.lives, j.handlesExceptions(events[len(events)-1]), name)
 		j.files[0].Failed = &scan.Mark{Off: 500}
-		require.False(t, j.handles(events[len(events)-1]), "%s, and a process died", name)
+		require.False(t, j.handlesExceptions(events[len(events)-1]), "%s, and a process died", name)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestAProcessHasAWhileToFinish(t *testing.T) {
 		if c.finished {
 			j.files[0].Finished = &scan.Mark{Off: 50}
 		}
-		require.Equal(t, c.may, j.mayFinish(events[0]), name)
+		require.Equal(t, c.may, j.finishingUp(events[0]), name)
 	}
 }
 
@@ -203,9 +203,9 @@ func TestWhatRanBesideAScriptsLine(t *testing.T) {
 		"before it":            {ran(5, 0), scan.Facts{}, "gpu1", false, false, false},
 		"after it":             {ran(6, 0), scan.Facts{}, "gpu1", false, true, false},
 		"in the other log":     {scan.Facts{}, ran(1, 0), "gpu1", false, true, false},
-		"on another node":      {scan.Facts{}, ran(1, plenty), "gpu2", true, false, false},
-		"much in the other":    {scan.Facts{}, ran(1, plenty), "gpu1", false, true, true},
-		"little in the other":  {scan.Facts{}, ran(1, plenty-1), "gpu1", false, true, false},
+		"on another node":      {scan.Facts{}, ran(1, manyLines), "gpu2", true, false, false},
+		"much in the other":    {scan.Facts{}, ran(1, manyLines), "gpu1", false, true, true},
+		"little in the other":  {scan.Facts{}, ran(1, manyLines-1), "gpu1", false, true, false},
 		"steps in the other":   {scan.Facts{}, scan.Facts{Progress: words(scan.Enough)}, "gpu1", false, true, true},
 		"a step in the other":  {scan.Facts{}, scan.Facts{Progress: words(scan.Enough - 1)}, "gpu1", false, true, false},
 		"steps beside, itself": {scan.Facts{Progress: words(1)}, scan.Facts{}, "gpu1", false, false, false},
@@ -218,8 +218,8 @@ func TestWhatRanBesideAScriptsLine(t *testing.T) {
 		j := newJob(sourceOf("x", "y"), []*scan.Facts{&c.own, &c.other}, Context{})
 		j.fileNode = []string{"gpu1", c.node}
 		require.Equal(t, c.nothing, j.nothingRan(e), name)
-		require.Equal(t, c.beside, j.ranBeside(e), name)
-		require.Equal(t, c.worked, j.workedBeside(e), name)
+		require.Equal(t, c.beside, j.programRan(e), name)
+		require.Equal(t, c.worked, j.otherLogWorked(e), name)
 	}
 }
 
@@ -318,6 +318,6 @@ func TestAScriptsLine(t *testing.T) {
 		if c.e.Tag == (logline.Tag{}) {
 			c.e.Tag = logline.NoTag
 		}
-		require.Equal(t, c.is, ofScript(&c.e), name)
+		require.Equal(t, c.is, fromScript(&c.e), name)
 	}
 }

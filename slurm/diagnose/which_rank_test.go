@@ -98,7 +98,7 @@ func TestOneRankLeftOtherwise(t *testing.T) {
 		"tasks are ranks":                  {[]*scan.Event{tasks(1, 0, 2, 3), tasks(-6, 1)}, 1},
 		"tasks are ranks, the first is it": {[]*scan.Event{tasks(1, 1, 2, 3), tasks(-6, 0)}, 0},
 	} {
-		l, ok := (&job{taskRank: true}).leftAlone(c.told)
+		l, ok := (&job{taskRank: true}).loneExitCode(c.told)
 		require.Equal(t, c.rank >= 0, ok, name)
 		if ok {
 			require.Equal(t, c.rank, l.rank, name)
@@ -138,7 +138,7 @@ func TestOneRankIsSilent(t *testing.T) {
 		"a line of nobody's":       {4, with(all(4, 2, 3), scan.Event{Rank: -1, Weight: pattern.Symptom}), -1},
 		"it complains of a fabric": {4, with(all(4, 2), scan.Event{Rank: 2, Weight: pattern.Death - 1}), -1},
 	} {
-		l, ok := (&job{ranks: func() int { return c.world }}).silentAlone(c.said)
+		l, ok := (&job{ranks: func() int { return c.world }}).loneSilent(c.said)
 		require.Equal(t, c.rank >= 0, ok, name)
 		if ok {
 			require.Equal(t, c.rank, l.rank, name)
@@ -164,7 +164,7 @@ func TestOthersNameTheMissingRank(t *testing.T) {
 		"rank 0's beside the store's word": {[]scan.NamedRank{{Rank: 0}, {Rank: 3, Referee: true}, {Rank: 3, Referee: true}}, 0},
 		"only the store names ranks":       {[]scan.NamedRank{{Rank: 3, Referee: true}}, 3},
 	} {
-		l, ok := (&job{files: []*scan.Facts{{Missing: c.named}}}).named(nil)
+		l, ok := (&job{files: []*scan.Facts{{Missing: c.named}}}).namedByOthers(nil)
 		require.Equal(t, c.rank >= 0, ok, name)
 		require.Equal(t, c.rank, l.rank, name)
 	}
@@ -186,7 +186,7 @@ func TestABrokenGPUsRank(t *testing.T) {
 		"no rank is known":        {"gpu1", []*scan.Event{cause(-1, "gpu1")}, -1},
 		"no node is known":        {"", []*scan.Event{cause(2, "")}, -1},
 	} {
-		require.Equal(t, c.rank, victimOf(&scan.Event{Rank: -1, Node: c.node}, c.causes), name)
+		require.Equal(t, c.rank, failedRankOn(&scan.Event{Rank: -1, Node: c.node}, c.causes), name)
 	}
 }
 

@@ -257,7 +257,7 @@ func TestIterationsShowWhoIsBehind(t *testing.T) {
 		"all as far":     {map[int]int{0: 9, 1: 9, 2: 9}, nil, 0},
 		"nobody reports": {nil, nil, 0},
 	} {
-		ranks, at := behindOf(c.last)
+		ranks, at := ranksBehind(c.last)
 		require.Equal(t, c.ranks, ranks, name)
 		require.Equal(t, c.at, at, name)
 	}

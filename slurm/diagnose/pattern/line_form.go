@@ -93,7 +93,8 @@ var (
 var errorLevel = lazy.New(`^(?:ERROR|FATAL|CRITICAL|ABORT)\b|^\w+ (?:error|fatal) *: `)
 
 func isSetting(text, line string) bool {
-	return !errorLevel.MatchString(line) && (strings.Contains(text, " .....") || environment.MatchString(line) || member.MatchString(line) || property.MatchString(line))
+	return !errorLevel.MatchString(line) &&
+		(strings.Contains(text, " .....") || environment.MatchString(line) || member.MatchString(line) || property.MatchString(line))
 }
 
 // isReport reports whether a line is logged below error, announces what begins, says that nothing

@@ -7,11 +7,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// calledWrongly is for a job that ended, of which nothing else is known than
-// that a program printed at last how it is to be called.
-func (j *job) calledWrongly(live []*scan.Event) (verdict, bool) {
+// wrongUsage judges a job that ended and whose logs show nothing but a program's usage text at the end.
+func (j *job) wrongUsage(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
-	if known && running || j.didWell() || j.leftOtherwise(live) {
+	if known && running || j.succeeded() || j.exitedOtherwise(live) {
 		return verdict{}, false
 	}
 	for i, f := range j.files {
@@ -27,12 +26,13 @@ func (j *job) calledWrongly(live []*scan.Event) (verdict, bool) {
 	return verdict{}, false
 }
 
-// leftOtherwise reports whether launchers tell with which codes processes left, and
-// none is the one of a wrong call. A script says 1 for others, unless they had worked.
-func (j *job) leftOtherwise(live []*scan.Event) (told bool) {
+// exitedOtherwise reports whether launchers report exit codes and none of them is that of a wrong call.
+// Exit code 1 counts only if the processes had worked or the report names a process, since scripts use
+// it for others' failures.
+func (j *job) exitedOtherwise(live []*scan.Event) (told bool) {
 	worked := j.launched(live)
 	for _, e := range live {
-		if e.Exit == badUsage {
+		if e.Exit == badUsageExit {
 			return false
 		}
 		told = told || e.Agent && e.Exit != 0 && (e.Exit != 1 || e.Pid != "" || worked) && (e.First || !scan.ToldToEnd(e.Exit))
@@ -40,5 +40,5 @@ func (j *job) leftOtherwise(live []*scan.Event) (told bool) {
 	return told
 }
 
-// badUsage is argparse's exit code, and that of most commands.
-const badUsage = 2
+// badUsageExit is the exit code of argparse and of most commands for a wrong command line.
+const badUsageExit = 2

@@ -7,10 +7,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// toldOfRestarts is where torchrun's agents last told of a failure after which they
-// restarted, by file: their folders show as many restarts. An agent that gave up said
-// so with a summary that names ranks; then it told once more than it restarted.
-func (j *job) toldOfRestarts() map[int]int64 {
+// lastRestartReports returns, for each file, the offset of the last failure that torchrun's agents
+// reported and after which they restarted, if their folders show as many restarts. An agent that gives
+// up reports once more, with a summary that names ranks.
+func (j *job) lastRestartReports() map[int]int64 {
 	told, gaveUp, by := 0, false, map[int][]int64{}
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
@@ -42,8 +42,7 @@ func (j *job) toldOfRestarts() map[int]int64 {
 	return last
 }
 
-// allEarlier reports whether all that launchers tell in a file is of attempts before
-// the last.
+// allEarlier reports whether all launcher reports in a file belong to attempts before the last.
 func (j *job) allEarlier(file int) bool {
 	tells := func(e *scan.Event) bool { return e.File == file && e.Agent }
 	return slices.ContainsFunc(j.earlier, tells) && !slices.ContainsFunc(j.events, tells)
