@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// All reads all files, on all cores.
+// All scans all files of a source, on all cores.
 func All(ctx context.Context, src logfile.Source) ([]*Facts, error) {
 	all := make([]*Facts, len(src.Logs))
 	want, keep := shares(len(src.Logs))
@@ -45,14 +45,14 @@ func All(ctx context.Context, src logfile.Source) ([]*Facts, error) {
 	return all, nil
 }
 
-// shares is how much of the end of each of n files is read, and how many of
-// its iteration lines are kept.
+// shares returns how many bytes of the end of each of n files to read, and how many of its iteration
+// lines to keep.
 func shares(n int) (want, keep int) {
 	n = max(1, n)
 	return min(max(logfile.AllWindows/n, logfile.MinWindow), logfile.MaxWindow), min(max(allProgress/n, minProgress), maxProgress)
 }
 
-// scanFile reads one file. What goes wrong is kept with its facts.
+// scanFile scans one file. It keeps an error in the file's Facts.
 func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[]byte) *Facts {
 	if d := f.Digested; d != nil {
 		if d.Error != "" {
@@ -84,7 +84,8 @@ func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[
 	return s.Facts
 }
 
-// gap is crossed between two windows: what was open stays unfinished.
+// gap prepares the scanner for lines that do not follow the last one: whatever was open stays
+// incomplete.
 func (s *scanner) gap() {
 	s.streams = map[logline.Tag]*stream{}
 	s.waiting = s.waiting[:0]
@@ -92,14 +93,14 @@ func (s *scanner) gap() {
 	s.counts = map[quota]int{}
 }
 
-// finish ends what is still open at the end of a file.
+// finish closes what is still open at the end of a file.
 func (s *scanner) finish() {
 	s.LastBy = map[logline.Tag]Mark{}
 	tags := slices.SortedFunc(maps.Keys(s.streams), func(a, b logline.Tag) int {
 		return cmp.Or(cmp.Compare(s.streams[a].last.Off, s.streams[b].last.Off), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Label, b.Label),
 			cmp.Compare(a.Local, b.Local), cmp.Compare(a.Host, b.Host))
 	})
-	for _, t := range tags { // in one order: of events that are near each other the first may win
+	for _, t := range tags { // in a fixed order, because the first of several events that are near each other may win
 		st := s.streams[t]
 		if st.last.Text != "" && len(s.LastBy) < 1<<14 {
 			s.LastBy[t] = st.last

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// rendezvousDone is what torchelastic's agents say on all nodes at one moment
+// rendezvousDone is the message of torchelastic's agents that appears on all nodes at the same moment
 // (torch/distributed/elastic/agent/server/api.py).
 const rendezvousDone = "Rendezvous complete"
 
-// maxCommon bounds the moments of one file that other nodes may share.
+// maxCommon bounds the moments of one file that other nodes may have in common.
 const maxCommon = 1024
 
-// moment notes a time that every node names at once.
+// moment records the time of an event that all nodes log at the same moment.
 func (s *scanner) moment(kind string, at time.Time) {
 	if s.Moments == nil {
 		s.Moments = map[string]time.Time{}
@@ -23,7 +23,7 @@ func (s *scanner) moment(kind string, at time.Time) {
 	}
 }
 
-// Shift moves all times that a file tells.
+// Shift adds d to all times of a file.
 func (f *Facts) Shift(d time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {

@@ -11,11 +11,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
-// WriteDigest writes what a diagnosis needs of the source's logs. ofAll is how
-// many files the whole has of which this may be a part: it decides how much of
-// each is read, so that parts read what the whole would.
+// WriteDigest writes a digest of the source's logs. The source may be a part of a larger one with ofAll
+// files, whose number decides how much of each file is read. So parts read what the whole source would.
 func WriteDigest(ctx context.Context, src logfile.Source, ofAll int, w io.Writer) error {
-	if ofAll <= len(src.Logs) { // the whole
+	if ofAll <= len(src.Logs) { // not a part
 		src = src.TakenApart()
 		ofAll = len(src.Logs)
 	}
@@ -45,7 +44,7 @@ func WriteDigest(ctx context.Context, src logfile.Source, ofAll int, w io.Writer
 	return z.Close()
 }
 
-// Condense condenses one log: iteration lines but the last few are left out.
+// Condense condenses one log. It leaves out all but the last iteration lines.
 func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int) logfile.Digest {
 	d := logfile.Digest{Name: f.Name, Size: f.Size, Mtime: f.Modified, Holder: f.Holder("")}
 	windows, err := f.Windows(ctx, buf, want, healthy)
@@ -58,7 +57,7 @@ func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int)
 	}
 	for i, w := range windows {
 		no := f.LineAt(w.Off)
-		var progress []int // indexes of iteration lines of this window
+		var progress []int // indexes of this window's iteration lines in d.Lines
 		first := len(d.Lines)
 		for at := 0; at < len(w.Data); no++ {
 			end := bytes.IndexByte(w.Data[at:], '\n')
@@ -81,8 +80,7 @@ func Condense(ctx context.Context, f *logfile.File, buf *[]byte, want, keep int)
 	return d
 }
 
-// thin drops all but the last of a window's iteration lines, and repeats of
-// what the scanner bounds anyway.
+// thin drops a window's iteration lines except the last keep ones.
 func thin(d *logfile.Digest, progress []int, keep int) {
 	drop := map[int]bool{}
 	for _, k := range progress[:max(0, len(progress)-keep)] {
@@ -104,7 +102,7 @@ func thin(d *logfile.Digest, progress []int, keep int) {
 	d.Lines = kept
 }
 
-// replay scans a digest as its log would be scanned.
+// replay scans a digest as if it were the log.
 func (s *scanner) replay(d *logfile.Digest) {
 	for _, l := range d.Lines {
 		if l.Gap {
@@ -127,7 +125,7 @@ func (s *scanner) replay(d *logfile.Digest) {
 	s.flush()
 }
 
-// flush keeps the last of the iteration lines that a window had.
+// flush keeps the last of a window's iteration lines.
 func (s *scanner) flush() {
 	for _, m := range s.pending[max(0, len(s.pending)-s.keep):] {
 		s.note(&s.Progress, m, s.keep)

@@ -11,53 +11,50 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// doneWords are the words with which programs and scripts say that they did what
-// they should: at their end, and in a loop after each round of it.
+// doneWords match words with which programs and scripts report success, at their end or after each
+// round of a loop.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
 	`|完成|结束|已保存|成功|完了|終了|완료|сохран[её]н|заверш[её]н|закончен|успешно` +
 	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
 	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
 
-// ofRound is how a loop says behind words of an end, or before them, which of its
-// rounds they are of.
+// ofRound matches words of an end together with the round of a loop that ended.
 var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
 	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)` +
 	`|\b(?:epoch|step|iter(?:ation)?|round|batch|fold|trial) #?\d+[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|end(?:ed)?)\b`)
 
-// partOf is a count behind words of an end that has not come to its whole.
+// partOf matches words of an end with a count.
 var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
 
-// inPart reports whether a line says that a part of something is done.
+// inPart reports whether a line says that only a part of something is done.
 func inPart(text string) bool {
 	g := partOf.FindStringSubmatch(text)
 	return g != nil && g[1] != g[2]
 }
 
-// partDone is how a loop says that one of its rounds is done, by its number; a
-// process has a longer one.
+// partDone matches the end of one numbered round of a loop. Process ids have more digits.
 var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
 
-// results are the words for what a run came to; where they are said over and over
-// it is on its way.
+// results match words for a run's results. A program that writes them again and again is still running.
 var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
 	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
 	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d` +
 	`|最终\w*(?:结果|损失|精度|准确率|loss|accuracy)\s*[:：]|最好的?(?:结果|精度|准确率)`)
 
-// setUp is how the bars of what is done before the work are called.
+// setUp matches progress bars of the preparation before the work.
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
 	`pre-?(?:par|process)|caching|import|extracting|unpack|sanity|generating \w+ split)[^|]*\d%`)
 
-// banner reports whether a line is words between rules.
+// banner reports whether a line has words between rules.
 func banner(text string) bool {
 	text = strings.TrimLeft(text, " \t")
 	return text[0] == '#' || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "---")
 }
 
-// closing are words that only an end has.
+// closing matches words that occur only at an end.
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
-	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with the date
+	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
@@ -69,29 +66,27 @@ func endWords(text string) bool {
 	return closing.MatchString(text) || doneWords.MatchString(text) && !inPart(text) || results.MatchString(text)
 }
 
-// wholeRun are the words for all that a script or a program does.
+// wholeRun matches the words for all that a script or a program does.
 const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|testing|pipeline|experiments?|program|simulation|` +
 	`workflow|calculation|optimi[sz]ation)`
 
-// drawn is what rules are drawn with, around words or alone.
+// drawn are the characters of rules, alone or around words.
 const drawn = "-=*#|~_+ \t"
 
-// closes reports whether a line has words that only an end has, and none that take
-// them back.
+// closes reports whether a line has words that occur only at an end, and none that negate them.
 func closes(text string) bool {
 	bare := strings.Trim(text, drawn)
 	return closing.MatchString(bare) && !takenBack(bare)
 }
 
-// takenBack reports whether a line says that something is not done, speaks of a round
-// alone, or is a script's command that has words said, which a workflow prints before it
-// runs it.
+// takenBack reports whether a line says that something is not done, or only that a round is; or is an
+// echo command, which a workflow prints before it runs the command.
 func takenBack(text string) bool {
 	return unfinished.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 
-// saysEnd reports whether a line, without the rules around it, has words of an end
-// that are no round's.
+// saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
+// round.
 func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
@@ -105,27 +100,26 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
 }
 
-// measures are a trainer's summary, and what an evaluation or a test of the
-// network prints last, or calls final.
+// measures match a trainer's summary, and what an evaluation or a network test prints at its end.
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
-	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // Horovod's and TensorFlow's benchmarks
+	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // benchmarks of Horovod and TensorFlow
 	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
-	`|\bEpoch\(test\) +\[\d+/\d+\] +(?:[^e\s]|e[^t])`) // OpenMMLab's, whose reports on the way begin with their eta
+	`|\bEpoch\(test\) +\[\d+/\d+\] +(?:[^e\s]|e[^t])`) // OpenMMLab; its reports before the end begin with an ETA
 
-// figures is a dictionary of numbers: what an evaluation or a test prints at the end,
-// unless one comes with every round.
+// figures match a dictionary of numbers, which evaluations and tests print at their end, unless one
+// follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
-// An Ending is what the last lines of one log tell of its end.
+// An Ending is what the last lines of one log tell about the end of its program.
 type Ending struct {
-	Said    bool // they have the words of one
-	Counted bool // bars and counts stand among them
-	Full    bool // the last of these came to its end
-	Short   bool // a count of epochs did not, however full the bars in it are
-	Sure    bool // nothing else matters
+	Said    bool // they have words of an end
+	Counted bool // they have progress bars or counts
+	Full    bool // the last bar or count reached its end
+	Short   bool // a count of epochs did not reach its end, whatever the bars within it show
+	Sure    bool // the other files do not matter
 }
 
-// Ending reads the last lines of a log.
+// Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
 	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && f.LastTime.Sub(f.wholeAt) <= LongAfter {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
@@ -133,31 +127,31 @@ func (f *Facts) Ending() (e Ending) {
 	if f.torn {
 		return Ending{Sure: true}
 	}
-	var bar Mark // the last count
+	var bar Mark // the last bar or count
 	var before time.Time
-	amid := false // the last line is one of something that goes on
+	amid := false // the last line belongs to something unfinished
 	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
 		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn) || f.leftLoop()
 	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
 		if f.told-m.told > LongTail {
-			continue // a bar that much else followed was not the last
+			continue // after so many other lines it is not the last bar
 		}
 		if m.told < f.fitted {
-			continue // the trainer knows better than its bars
+			continue // the trainer's own message outweighs its bars
 		}
 		at, dated := logline.ParseTime(text)
 		if dated && at.Year() == logline.Yearless {
-			at, dated = before, false // one without a year is not before one that has it
+			at, dated = before, false // times with and without a year cannot be compared
 		}
 		if dated && !before.IsZero() && at.Sub(before) > LongAfter {
-			e.Said, e.Full = false, false // it begins anew
+			e.Said, e.Full = false, false // something new begins
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
 			if c.bar && f.inRow(m.Tag, barName(text)) {
-				continue // one of a bar that came to its end again and again
+				continue // a bar that reached its end again and again
 			}
 			complete := c.of > 0 && !c.within && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
@@ -190,7 +184,7 @@ func (f *Facts) Ending() (e Ending) {
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
-				e.Said, amid = false, true // it ends amid what it announces, or that did not work
+				e.Said, amid = false, true // it announces something, or reports a failure
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			}
@@ -208,14 +202,15 @@ func (f *Facts) Ending() (e Ending) {
 	return e
 }
 
-// inEpoch is the name of a bar within one of epochs whose number is not told.
+// inEpoch matches the name of a bar within an epoch, if the name does not say how many epochs there
+// are.
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
-// failing is how programs say among their last lines that something did not work.
+// failing matches lines near the end that say that the work failed.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b|\bjob ['"]?[\w./:-]+['"]? failed\b`)
 
-// failedSince reports whether one of the last lines says so after the told-th line, as
-// what started a program does of it.
+// failedSince reports whether one of the last lines after the told-th line matches failing. The starter
+// of a program writes this after the program's own words.
 func (f *Facts) failedSince(told int) bool {
 	return slices.ContainsFunc(tail(f.talk(), 6), func(m Mark) bool {
 		_, text := logline.CutTag(m.Text)
@@ -223,41 +218,41 @@ func (f *Facts) failedSince(told int) bool {
 	})
 }
 
-// failed begins a last line that says so.
+// failed matches the beginning of a last line that reports a failure.
 var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
-// announced is how they announce it beside those.
+// announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
 
-// heads matches the heading of what did not come.
+// heads matches a heading, whose text is missing if it is the last line.
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
-// lastAct is what programs announce that have done their work.
+// lastAct matches announcements of a program that has done its work.
 var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
 
-// lastBreath is what is said only where a process comes to its end by itself: its
-// communicators are taken down as the interpreter leaves. They are aborted after an
-// exception too, which stands in the other file.
+// lastBreath matches messages of a process that ends by itself: the interpreter destroys its
+// communicators when it exits. They are aborted after an exception too, but then the exception is in
+// the other file.
 var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destroy_process_group\(\) was not called before)|` +
-	`Unable to destroy server_ object, so releasing instead|` + // TensorFlow's
+	`Unable to destroy server_ object, so releasing instead|` + // TensorFlow
 	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
-// Killed is a shell's word on the program that it waited for.
+// Killed matches a shell's message about the end by a signal of the program that it waited for.
 var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
 	`Trace/breakpoint trap|Terminated|Hangup|Quit|Alarm clock|User defined signal [12])` +
 	`(?: +\(core dumped\))?(?:$|  )`)
 
-// ready begins the words for what is done before the work.
+// ready matches the beginnings of words for preparations.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|resolv|push|upload)`
 
-// unfinished are words beside those of an end that take them back.
+// unfinished matches words that negate the words of an end beside them.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|` +
-	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, of an index
+	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
 
-// whole is how programs and scripts say that all that they were to do is done.
-// They may go on with notes on what came of it.
+// whole matches messages that all work is done. Programs and scripts may write notes on the results
+// after them.
 var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed|processed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
@@ -267,34 +262,33 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|stop(?:ped)? (?:the )?training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
 	`|^State: COMPLETED\b` + // seff(1)
-	`|^Exit (?:Status|Code|Value):\s{2,}0$` + // a row of what PBS's epilogue tells
-	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray's, of what it ran for somebody
-	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR's and its heirs', after the last epoch
+	`|^Exit (?:Status|Code|Value):\s{2,}0$` + // a row of PBS's epilogue
+	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
+	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
-	`|^Epoch \d+: early stopping\b` + // Keras's
+	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
-// DoneBefore reports whether a program of the file had said before an event that all
-// that it was to do is done.
+// DoneBefore reports whether a program in the file said before an event that all its work was done.
 func (f *Facts) DoneBefore(e *Event) bool {
 	return f.whole != nil && f.whole.Sentences <= e.Ran.Sentences
 }
 
-// fitted is Lightning's word on its last epoch; the bars are written once more, and
+// fitted matches Lightning's message after its last epoch. Lightning then draws its bars once more, and
 // the program goes on.
 var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
 
-// Farewell is how many sentences may follow such words.
+// Farewell is the number of lines that may follow such a message.
 const Farewell = 12
 
-// beginning are the words with which programs announce what they are about to do.
+// beginning matches announcements of work that is about to begin.
 var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
 	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
 
-// soFar are words of a measure that the next epoch may better.
+// soFar matches words for a measure that the next epoch may improve.
 var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
 
-// score is a measure of a finished evaluation, alone or beside others.
+// score matches the measures of a completed evaluation.
 var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
 	`auc|roc[ _-]auc|bleu(?:[ _-]score)?|rouge\w*|(?:cumulative|total|mean|average)[ _-](?:reward|return)|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
 	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
@@ -302,28 +296,27 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|reca
 	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
-// rowOf is a row of a data frame as pandas prints it, its head or its size: the
-// frame belongs to the line before it.
+// rowOf matches a row, the header or the size of a data frame as pandas prints it. The data frame
+// belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk are the last lines without what data frames they show, a shell's prompt and
-// what PyTorch warns of when processes leave one after the other.
+// talk returns the last lines without rows of data frames, shell prompts and PyTorch's warnings about
+// processes that exit one after the other.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
-			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) { // a peer left first
+			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) { // a peer exited first
 			lines = append(lines, m)
 		}
 	}
 	return lines
 }
 
-// prompt is a shell's, which stands there again where what it ran has ended, well or
-// not: the line before it tells.
+// prompt matches a shell prompt. The shell prints it after its program ended, well or not; the line
+// before it tells which.
 var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
 
-// AtPrompt reports whether a shell's prompt is the last that stands there: what it ran
-// has ended.
+// AtPrompt reports whether the last line is a shell prompt, so that the shell's program has ended.
 func (f *Facts) AtPrompt() bool {
 	if len(f.Last) == 0 {
 		return false
@@ -332,23 +325,23 @@ func (f *Facts) AtPrompt() bool {
 	return prompt.MatchString(text)
 }
 
-// clockIn is how many lines may come before a script's first date, which it prints
-// once more when its work is done.
+// clockIn is the number of lines that may precede the date with which a script begins. Such a script
+// prints the date again when its work is done.
 const clockIn = 10
 
-// timeTaken is how a program tells how long it took.
+// timeTaken matches a program's report of its run time.
 var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
 	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$` +
 	`|^\W*(?:` + timeElsewhere + `) *[:=：] *\d[\d.:,]* ?\w*\W*$` +
 	`|(?:^\W*|, )(?:elapsed time|time ?\((?:s|sec|seconds|ms|min|minutes)\)) *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
 
-// timeElsewhere are the words for it in other languages.
+// timeElsewhere is the same in other languages.
 const timeElsewhere = `tempo (?:(?:total )?(?:de |da )?(?:execu[cç][aã]o|processamento)|total|di esecuzione)|` +
 	`tiempo (?:total|(?:total )?de (?:ejecuci[oó]n|c[aá]lculo|procesamiento))|temps (?:total|(?:total )?d[e'’] ?(?:ex[eé]cution|calcul))|` +
 	`(?:gesamt)?(?:laufzeit|rechenzeit)|czas wykonania|(?:общее )?время (?:выполнения|работы)|(?:总|运行|执行)时间|(?:总|运行)?(?:耗时|用时)|実行時間|실행 ?시간`
 
-// repeats reports whether a line of the same form stands among those before it: then
-// it is one of a row that goes on.
+// repeats reports whether a line of the same form is among the lines before it, so that it belongs to a
+// series that goes on.
 func (f *Facts) repeats(m Mark, text string) bool {
 	form := logline.Template(text)
 	for _, o := range tail(f.Last, 13) {
@@ -359,8 +352,8 @@ func (f *Facts) repeats(m Mark, text string) bool {
 	return false
 }
 
-// ends notes a line among the last ones, where what is drawn in many lines stands as one:
-// the rows of a frame, such as nvidia-smi's, and of an array.
+// ends records a line as one of the last lines. Consecutive rows of a table, such as nvidia-smi's, or
+// of an array count as one line.
 func (s *scanner) ends(m Mark, text string) {
 	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
 		s.Last = s.Last[:n-1]
@@ -371,13 +364,13 @@ func (s *scanner) ends(m Mark, text string) {
 	s.note(&s.Last, m, 16)
 }
 
-// drawnRow reports whether a line is a row of a frame or of an array.
+// drawnRow reports whether a line is a row of a table or of an array.
 func drawnRow(text string) bool { return framed(text) || arrayRow.MatchString(text) }
 
-// arrayRow is one of an array as NumPy prints it.
+// arrayRow matches a row of an array as NumPy prints it.
 var arrayRow = lazy.New(`^\s*\[+[\d\s.,e+-]+\]*$`)
 
-// framed reports whether a line is a row of a frame, or a rule of it.
+// framed reports whether a line is a row or a rule of a table.
 func framed(text string) bool {
 	return strings.HasPrefix(text, "|") || strings.HasPrefix(text, "+-")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// ofErrorFile returns the exception that torchelastic logs as the text of an error file,
-// over several lines of JSON: {"message": {"message": "ValueError: …", "extraInfo": …
+// ofErrorFile returns the exception in an error file that torchelastic logs as JSON over several lines:
+// {"message": {"message": "ValueError: …", "extraInfo": …
 // (torch/distributed/elastic/multiprocessing/errors/error_handler.py).
 func ofErrorFile(previous, text string) (exception string, ok bool) {
 	if strings.TrimSpace(previous) != `"message": {` {

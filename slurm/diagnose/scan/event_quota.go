@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// add keeps an event, within its class's and rank's bounds.
+// add keeps an event, within the quota of its class and rank.
 func (s *scanner) add(e *Event) {
 	e.File, e.Before, e.Rank, e.Ran = s.file, s.now, -1, s.Ran
 	if e.Tag != logline.NoTag {
@@ -16,7 +16,7 @@ func (s *scanner) add(e *Event) {
 	}
 	said := e.Text
 	if strings.HasPrefix(said, logline.Daemon) {
-		said = e.Raw // the time stands in the place of the name
+		said = e.Raw // the time replaces the daemon's name
 	}
 	_, e.Dated = logline.ParseTime(said)
 	if e.Node == "" {
@@ -29,7 +29,7 @@ func (s *scanner) add(e *Event) {
 	n := s.counts[key]
 	s.counts[key]++
 	if n > keepFirst {
-		// The newest takes the place of the one before it.
+		// The newest event replaces the one before it.
 		for i := len(s.Events) - 1; i >= 0; i-- {
 			if o := s.Events[i]; o.Tag == e.Tag && o.Class == e.Class &&
 				(o.Form == pattern.Statement && !o.Doubted) == (e.Form == pattern.Statement && !e.Doubted) {

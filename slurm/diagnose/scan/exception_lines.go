@@ -11,14 +11,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// exception ends an open traceback with its last line.
+// exception ends an open traceback with its last line. It reports whether text is that line.
 func (s *scanner) exception(st *stream, t logline.Tag, text, raw string, off int64) bool {
 	kind, message, ok := python.ParseException(text, true)
 	if ok && st.open.Headless && !python.ExceptionKinds.MatchString(kind) && !ofModule.MatchString(kind) {
 		return false
 	}
 	if !ok {
-		// A labelled, unbuffered traceback comes in pieces: the name alone first.
+		// A labelled, unbuffered traceback arrives in pieces: first the name alone.
 		if t.Label >= 0 && len(st.open.Frames) > 0 && bareName.MatchString(text) {
 			st.pending, st.first, st.firstOff = text, raw, off
 			return true
@@ -33,12 +33,13 @@ func (s *scanner) exception(st *stream, t logline.Tag, text, raw string, off int
 	return true
 }
 
-// ofModule is a class with the module that it comes from.
+// ofModule matches a class name with its module.
 var ofModule = lazy.New(`^[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*$`)
 
 var bareName = lazy.New(`^[A-Za-z_][\w.]*$`)
 
-// continuePending joins the pieces of an exception's last line.
+// continuePending joins the pieces of an exception's last line. It reports whether text is such a
+// piece.
 func (s *scanner) continuePending(st *stream, t logline.Tag, text string) bool {
 	var joined string
 	switch {
@@ -66,7 +67,7 @@ func (s *scanner) endPending(st *stream, t logline.Tag) {
 	s.raise(st, e)
 }
 
-// raise adds an exception that ends an open traceback.
+// raise adds an exception, which ends the open traceback.
 func (s *scanner) raise(st *stream, e *Event) {
 	if e.Stack = st.open; e.Stack != nil {
 		e.Doubted = e.Stack.Caught && e.Stack.Chain == python.Unchained
@@ -100,15 +101,15 @@ func (s *scanner) raise(st *stream, e *Event) {
 	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
 }
 
-// unsay takes the lines of a traceback that says nothing of the run from its last words.
+// unsay removes the lines of an irrelevant traceback from the file's last lines.
 func (s *scanner) unsay(t logline.Tag, from Mark) {
 	s.Last = slices.DeleteFunc(s.Last, func(m Mark) bool { return m.Tag == t && m.Off >= from.Off })
 	s.told = from.told
 }
 
-// didWithout reports whether a library that was being imported caught an exception of
-// its own and logged it: its message stands before the traceback, which begins in the
-// library's file and not where the program imports it.
+// didWithout reports whether a library caught and logged an exception while it was being imported: the
+// exception's message precedes the traceback, and the outermost frame is the library's and not the
+// program's.
 func (st *stream) didWithout(e *Event) bool {
 	if e.message == "" || !strings.HasSuffix(st.above, e.message) || len(e.Stack.Frames) == 0 {
 		return false
@@ -117,8 +118,8 @@ func (st *stream) didWithout(e *Event) bool {
 	return outermost.Function == "<module>" && python.InLibrary(outermost.File)
 }
 
-// unready finds why a process misses the group of all ranks: the exception of its
-// set-up, which the program only logged.
+// unready finds the reason why the process group of all ranks is missing: an exception of the set-up
+// that the program only logged.
 func (s *scanner) unready(e *Event) {
 	if !strings.Contains(e.message, "process group has not been initialized") {
 		return
@@ -131,17 +132,17 @@ func (s *scanner) unready(e *Event) {
 	}
 }
 
-// classify gives an exception its class.
+// classify determines the class and weight of an exception.
 func (s *scanner) classify(e *Event) *Event {
 	best := s.table.Match(e.Text)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
 	if best != nil && best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) {
-		best = nil // the words of the fabric, said of a server
+		best = nil // words of the network between ranks, about a server
 	}
 	switch {
-	case weight == pattern.Symptom: // another process is gone, whatever the words are
+	case weight == pattern.Symptom: // another process is gone, whatever the words say
 		e.Class, e.Weight = class, weight
-	case best != nil && best.Class == outcome.CheckpointLoad && e.Stack.ReadsSample(): // a broken file, of the data
+	case best != nil && best.Class == outcome.CheckpointLoad && e.Stack.ReadsSample(): // a broken file of the data
 		e.Class, e.Weight = outcome.DatasetMissing, pattern.Specific
 	case best != nil && best.Weight == pattern.Death:
 		e.Class, e.Weight = best.Class, pattern.Generic
@@ -159,9 +160,8 @@ func (s *scanner) classify(e *Event) *Event {
 	return e
 }
 
-// outweigh marks, of two chained exceptions, the one that says less, and
-// returns the other. Innermost is where the reason lies, unless it is a
-// consequence of something else or says much less.
+// outweigh marks one of two chained exceptions as superseded, and returns the other. The earlier
+// exception holds the reason unless it is a consequence of something else or says much less.
 func outweigh(c python.Chain, earlier, later *Event) *Event {
 	if c == python.Unchained || earlier == nil {
 		return later
@@ -169,7 +169,7 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 	first := c == python.RaisedFrom
 	switch d := earlier.Weight - later.Weight; {
 	case c == python.Handling && python.Outside.MatchString(earlier.Kind):
-		first = true // what fails while a process is told to end says nothing
+		first = true // failures of a process that was told to end say nothing
 	case d >= 10 && c != python.Wrapping:
 		first = true
 	case d <= -10:
@@ -183,8 +183,8 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 	return later
 }
 
-// sameShape reports whether a line begins with a margin, whatever its digits are:
-// loggers put a time and a process before every line of a traceback.
+// sameShape reports whether a line begins with margin, where any digit matches any digit: loggers write
+// a time and a process id before every line of a traceback.
 func sameShape(line, margin string) bool {
 	if len(line) < len(margin) {
 		return false
@@ -201,7 +201,7 @@ func sameShape(line, margin string) bool {
 	return true
 }
 
-// underline reports whether a line only points at the line above it.
+// underline reports whether a line only marks a part of the line above it.
 func underline(text string) bool { return strings.Trim(text, " ^~\t") == "" }
 
 func looksLikeCode(text string) bool {

@@ -11,14 +11,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// How many lines of a file's head, and of its end, tell whether it has a frame; and how
-// many are looked at first.
+// Numbers of lines at the beginning and at the end of a file that decide whether it has a frame, and of
+// lines for the first, cheap test.
 const (
 	sampled      = 512
 	sampledFirst = 12
 )
 
-// frameOf finds what a collector put before every line of a log.
+// frameOf finds the text that a collector put before every line of a log.
 func frameOf(windows []logfile.Window) logline.Frame {
 	if len(windows) == 0 {
 		return logline.Frame{}
@@ -38,7 +38,7 @@ func frameOf(windows []logfile.Window) logline.Frame {
 	return logline.FrameOf(lines)
 }
 
-// frameOfDigest is frameOf of a log that was condensed where it lies.
+// frameOfDigest is frameOf for a digest.
 func frameOfDigest(d *logfile.Digest) logline.Frame {
 	n := len(d.Lines)
 	return frameOf([]logfile.Window{{Data: textOf(d.Lines[:min(n, sampled)])}, {Data: textOf(d.Lines[max(0, n-sampled):])}})
@@ -51,7 +51,7 @@ func textOf(lines []logfile.DigestLine) (text []byte) {
 	return text
 }
 
-// linesOf returns the first or last n lines of a piece of a log, as they are read.
+// linesOf returns the first or last n lines of a piece of a log, as the scanner reads them.
 func linesOf(data []byte, n int, last bool) []string {
 	var lines []string
 	for len(lines) < n && len(data) > 0 {
@@ -81,7 +81,7 @@ func cleanLine(line []byte) string {
 	return raw
 }
 
-// framedLine reads a line of a log with a frame as if it had none.
+// framedLine scans a line after removing its frame.
 func (s *scanner) framedLine(line []byte, off int64) {
 	text, host := s.frame.Cut(cleanLine(line))
 	s.speaker = host
@@ -93,8 +93,8 @@ func (s *scanner) framedLine(line []byte, off int64) {
 	s.physical([]byte(text), off)
 }
 
-// shareFrames reads those files again that are too short to show the frame that others
-// of the job have, and fit into it.
+// shareFrames scans files again that are too short to show a frame, if they fit the frame of another
+// file of the job.
 func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, keep int) {
 	var frames []logline.Frame
 	for _, f := range all {
@@ -127,8 +127,8 @@ func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, ke
 	}
 }
 
-// untag splits the prefixes from a line. A node before it is believed once a
-// line with that node left no doubt.
+// untag removes the prefixes from a line. It accepts a host name as a prefix only after a line that
+// began certainly with that host.
 func (s *scanner) untag(raw string) (logline.Tag, string) {
 	rest, host, sure, ok := logline.CutHost(raw)
 	if !ok || !sure && !s.hostPrefix[host] {

@@ -9,14 +9,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// hydraEnds is Hydra's last line after it refused a configuration, or after the
-// traceback of the program that it called.
+// hydraEnds begins Hydra's last line, after it refused a configuration or after the traceback of the
+// program that it called.
 const hydraEnds = "Set the environment variable HYDRA_FULL_ERROR=1"
 
 // hydraCalled begins Hydra's line above the traceback of the program that it called.
 const hydraCalled = "Error executing job"
 
-// blank ends a block of lines. One under a heading belongs to what was told before.
+// blank ends a block of lines. A block below a heading belongs to the block before it.
 func (st *stream) blank() {
 	if st.block != nil && (st.told == nil || !strings.HasSuffix(st.block.Text, ":")) {
 		st.told = st.block
@@ -24,13 +24,13 @@ func (st *stream) blank() {
 	st.block = nil
 }
 
-// refusal notes what Hydra said before its last line where no exception did: it
-// refuses a configuration in a sentence of its own, and prints no traceback.
+// refusal records Hydra's message before its last line, unless an exception was printed. Hydra refuses
+// a configuration in one sentence, without a traceback.
 func (s *scanner) refusal(st *stream) {
 	st.blank()
 	said := st.told
 	st.told = nil
-	called := st.called // what it called raised something, whose message may have several blocks
+	called := st.called // the called program raised an exception, whose message may have several blocks
 	st.called = 0
 	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0 && st.raised.Off > called) {
 		return

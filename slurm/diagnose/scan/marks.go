@@ -13,42 +13,42 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// An ElasticEntry is one process in a launcher's account of what failed:
-// torchelastic's summary, its log line, or srun's.
+// An ElasticEntry is one failed process in a launcher's report: torchelastic's summary or log line, or
+// srun's.
 type ElasticEntry struct {
 	Off         int64
 	raw, text   string
 	Host        string
 	Rank, Local int
-	Task        int // that srun's label names, -1 without one
+	Task        int // by srun's label; -1 without one
 	Pid         string
-	Exit        int // as a shell or torchelastic has it: -9 for signal 9
+	Exit        int // as in shells and torchelastic: -9 for signal 9
 	At          time.Time
-	first       bool // called "Root Cause (first observed failure)"
-	open        bool // the line that calls it so has come, and nothing else of it
+	first       bool // under "Root Cause (first observed failure)"
+	open        bool // that heading has come, but no field yet
 }
 
-// starts are lines that every attempt of a job prints once, by kind; the
-// second one of a kind in a file begins a new attempt.
+// starts are lines, by kind, that each attempt of a job prints once. The second line of a kind in a
+// file begins a new attempt.
 var starts = []struct {
 	kind string
 	re   *lazy.Pattern
 }{
-	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0, at every start
+	{"megatron", lazy.New(`^using world size: \d+, `)}, // megatron/training/arguments.py: rank 0 prints it at every start
 	{"script", lazy.New(`^(?:START TIME: |=+ ?(?:START|BEGIN)|(?:Job )?(?:started|starting) (?:at|on) .*\d\d:\d\d:\d\d|Job \d+ on \S+, \d+ nodes)`)},
 	{Restarted, lazy.New(`Restarting worker group|Worker group FAILED. \d+/\d+ attempts left|will restart worker group`)},
 	{Requeued, lazy.New(`SLURM_RESTART_COUNT=[1-9]|(?:restart|requeue) count:? [1-9]`)},
 }
 
-// endings are lines that only a trainer that ended well prints. Scripts echo
-// "training finished" whatever happened.
+// endings match lines that only a trainer that completed prints. Scripts echo "training finished" in
+// any case.
 var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
 	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
 	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
 	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|` +
-	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS's, HTCondor's, LSF's, MLPerf's
+	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS, HTCondor, LSF, MLPerf
 
-// phasesOf are lines that name what the run does between iterations.
+// phasesOf match lines that name the run's work between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +
 	`loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|` +
 	`> initializ|\[(?:after|before) |validation loss|Storing distributed|> finished|scheduled an async checkpoint|` +
@@ -62,24 +62,24 @@ var (
 	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
 	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
-	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune's
+	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	nodeRankIs   = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
 	hostRankIs   = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
-	// NCCLHost is the head of NCCL's own lines: node, process and local device.
+	// NCCLHost matches the head of NCCL's own lines: node, process and local device.
 	NCCLHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
 	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
 	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
 		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
-	// FailureOn is Slurm's word on the node that failed, by its name.
+	// FailureOn matches Slurm's message that names a failed node.
 	FailureOn = lazy.On("ode|ODE",
 		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
 	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
 	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
 )
 
-// marks reads a line that says where the run is or who failed. It reports
-// whether the line says nothing else.
+// marks handles a line about the state of the run or a failed process. It reports whether the line
+// needs no further handling.
 func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hits) bool {
 	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
 	if !pattern.AgentLine(text) {
@@ -104,14 +104,14 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 				s.begun = k.kind
 			}
 			if len(s.Starts[k.kind]) > 1 {
-				s.counts = map[quota]int{} // a new attempt has its own bounds
+				s.counts = map[quota]int{} // a new attempt has its own quotas
 			}
 			break
 		}
 	}
 	switch {
 	case strings.Contains(text, " ....") && argLine.MatchString(text):
-		if s.Lines > s.listing+2 { // one list of arguments is one phase
+		if s.Lines > s.listing+2 { // a list of arguments is one phase
 			s.shows(t, text, true)
 		}
 		s.listing = s.Lines
@@ -151,7 +151,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		local, _ := strconv.Atoi(g[2])
 		s.Failed = &m
 		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
-		if _, dated := logline.ParseTime(raw); dated { // else it came at some time after the last that is known
+		if _, dated := logline.ParseTime(raw); dated { // else the entry's time is some time after the last known one
 			entry.At = s.now
 		}
 		s.died(entry, t)
@@ -197,7 +197,7 @@ func (s *scanner) otherProgress(m Mark) bool {
 	return true
 }
 
-// find applies an expression where its guard lets it.
+// find applies an expression if its guard is set.
 func find(ask pattern.Guard, re *lazy.Pattern, text string) []string {
 	if ask == 0 {
 		return nil
@@ -205,7 +205,7 @@ func find(ask pattern.Guard, re *lazy.Pattern, text string) []string {
 	return re.FindStringSubmatch(text)
 }
 
-// seen notes who speaks, and from which node.
+// seen records the rank and node that wrote a line.
 func (s *scanner) seen(t logline.Tag, text string, h pattern.Hits) {
 	if t.Label >= 0 {
 		s.Labels[t.Label] = true
@@ -243,8 +243,8 @@ func (s *scanner) seen(t logline.Tag, text string, h pattern.Hits) {
 	}
 }
 
-// NodeIn returns the node that a line of NCCL, Slurm or Megatron names as its
-// own or as the one at fault.
+// NodeIn returns the node that a line of NCCL, Slurm or Megatron names as its own or as the one at
+// fault.
 func NodeIn(text string) string {
 	if g := FailureOn.FindStringSubmatch(text); g != nil {
 		for _, list := range g[1:] {
@@ -268,7 +268,7 @@ func NodeIn(text string) string {
 	return ""
 }
 
-// summaryField reads one field of torchelastic's summary
+// summaryField parses one field of torchelastic's summary
 // (torch/distributed/elastic/multiprocessing/errors/__init__.py).
 func (s *scanner) summaryField(t logline.Tag, text, raw string, off int64) bool {
 	g := summaryLine.FindStringSubmatch(text)
@@ -303,8 +303,8 @@ func (s *scanner) summaryField(t logline.Tag, text, raw string, off int64) bool 
 	return true
 }
 
-// signals is what a process that died of a signal says of the cause, where
-// nothing else does. 6 and 15 are how launchers and watchdogs end others.
+// signals maps the signal that ended a process to a class and weight, for processes of which nothing
+// else is known. Launchers and watchdogs end other processes by 6 and 15.
 var signals = map[int]struct {
 	class  string
 	weight int
@@ -315,12 +315,12 @@ var signals = map[int]struct {
 	1: {outcome.UnknownExit, pattern.Symptom}, 3: {outcome.UnknownExit, pattern.Symptom},
 }
 
-// exitClass maps an exit code as shells and torchelastic have it.
+// exitClass maps an exit code, as shells and torchelastic write it, to a class and weight.
 func exitClass(code int) (class string, weight int) {
 	switch {
 	case code > 128 && code < 160:
 		code = -(code - 128)
-	case code > 240 && code < 253: // sys.exit of a signal's negative number, as DeepSpeed's launcher does it
+	case code > 240 && code < 253: // sys.exit of a negative signal number, as in DeepSpeed's launcher
 		code -= 256
 	}
 	if sig, ok := signals[-code]; ok {
@@ -333,11 +333,11 @@ func exitClass(code int) (class string, weight int) {
 	return outcome.UnknownExit, pattern.Exited
 }
 
-// died notes a process that a launcher's account says has failed.
+// died records a process that a launcher reports as failed.
 func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	entry.Task = t.Label
 	if entry.Exit == -9 && slices.Contains(s.forced, entry.Pid) {
-		entry.Exit = -15 // it did not heed its launcher's SIGTERM, and needed no memory to die
+		entry.Exit = -15 // the launcher killed it because it ignored SIGTERM, so memory is not the reason
 	}
 	s.Elastic = append(s.Elastic, entry)
 	class, weight := exitClass(entry.Exit)
@@ -366,20 +366,18 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	}
 }
 
-// ownExit is how scripts, batch systems and DeepSpeed's launcher say with which
-// code a program ended, which srun's option --kill-on-bad-exit=1 does not. The command
-// line that DeepSpeed repeats is that of the last process which it had started, whichever
-// failed: only where that is the first one is its local rank known.
+// ownExit matches the exit code of a program in messages of scripts, batch systems and DeepSpeed's
+// launcher, but not srun's option --kill-on-bad-exit=1. DeepSpeed repeats the command line of the
+// process that it started last, whichever failed; so that process's local rank is known only if it is
+// 0, the first.
 var ownExit = lazy.New(`(?i)(?:--local_rank=(0)\b.*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=]\s*| )(-?\d{1,3})\b`)
 
-// interrupted is how launchers and programs say that somebody stopped them from a
-// terminal.
+// interrupted matches messages of launchers and programs that somebody stopped them from a terminal.
 var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)|^command killed by keyboard interrupt$` +
 	`|(?:^\W*|[-\]:|>] )(?:(?:detected|caught|received) )?(?:a )?keyboard ?interrupt(?:ion)?(?: (?:detected|caught|received))?(?:\W*$|[.,;!] ?[a-z])` +
 	`|\b(?:training|run|execution|program|script)\b.{0,12}\b(?:stopped|interrupted|cancell?ed|aborted) by (?:the )?user\b`)
 
-// exited notes a program's exit code that a line of its launcher or script
-// tells, unless it is 0.
+// exited records the exit code of a program in a line of its launcher or script, unless it is 0.
 func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64) {
 	code, _ := strconv.Atoi(g[2])
 	if code == 0 {
@@ -395,7 +393,7 @@ func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64)
 
 var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
-// deaths are srun's words on tasks that a signal ended, as strsignal(3) has them.
+// deaths are srun's words for tasks that a signal ended, as in strsignal(3).
 var deaths = []struct {
 	words, class string
 	weight, exit int
@@ -410,8 +408,8 @@ var deaths = []struct {
 	{"terminated", outcome.UnknownExit, pattern.Symptom, -15},
 }
 
-// taskEnded reads srun's word on tasks that ended: a signal by its name as
-// strsignal(3) has it, or an exit code.
+// taskEnded records srun's report on tasks that ended by a signal, named as in strsignal(3), or with an
+// exit code.
 func (s *scanner) taskEnded(node string, tasks []int, how string, t logline.Tag, text, raw string, off int64) bool {
 	if g := exitCode.FindStringSubmatch(how); g != nil {
 		code, _ := strconv.Atoi(g[1] + g[2])
@@ -431,12 +429,12 @@ func (s *scanner) taskEnded(node string, tasks []int, how string, t logline.Tag,
 		}
 	}
 	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
-	first := len(tasks) == 1 && ToldToEnd(exit) && !slices.ContainsFunc(s.Events, EndsJob) // nobody had ended the step yet
+	first := len(tasks) == 1 && ToldToEnd(exit) && !slices.ContainsFunc(s.Events, EndsJob) // nothing had ended the step yet
 	s.add(&Event{Off: off, Raw: raw, Text: text, Tag: t, Class: class, Weight: weight, Node: node, Tasks: tasks, Agent: true, Exit: exit, First: first})
 	return true
 }
 
-// TaskList reads srun's task list: "3", "0,2", "0-3,7", "[0-3]".
+// TaskList parses srun's list of tasks: "3", "0,2", "0-3,7", "[0-3]".
 func TaskList(s string) (tasks []int) {
 	for _, part := range strings.Split(strings.Trim(s, "[]"), ",") {
 		a, b, isRange := strings.Cut(part, "-")
@@ -452,8 +450,7 @@ func TaskList(s string) (tasks []int) {
 	return tasks
 }
 
-// ExpandNodes expands the simple hostlists that logs print; what it cannot
-// read it leaves out.
+// ExpandNodes expands the simple hostlists that logs print. It leaves out what it cannot parse.
 func ExpandNodes(list string) (nodes []string) {
 	for len(list) > 0 && len(nodes) < 4096 {
 		depth, end := 0, len(list)
@@ -496,5 +493,5 @@ func ExpandNodes(list string) (nodes []string) {
 	return nodes
 }
 
-// ownAddress is how NCCL prints at its start which address a node has.
+// ownAddress matches the line with which NCCL prints a node's address at its start.
 var ownAddress = lazy.New(`(?:Using|OOB|interface) (?:\[\d+\])?([A-Za-z][\w.-]*):([0-9a-f.:]+)<\d+>`)

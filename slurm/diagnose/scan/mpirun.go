@@ -5,15 +5,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// Open MPI's mpirun tells of the first rank that ended: in one line where a signal did it,
-// and in two where it left with an exit code (orte/tools/orterun/help-orterun.txt).
+// Open MPI's mpirun reports the first rank that ended: by a signal in one line, with an exit code in
+// two (orte/tools/orterun/help-orterun.txt).
 var (
 	mpirunSignal  = lazy.New(`^(?:mpi\w+|orterun|prterun) noticed that process rank (\d+) with PID \d+ on node (\S+) exited on signal \d+ \((.*?)\)`)
 	mpirunProcess = lazy.New(`^ *Process name: \[\[\d+,\d+\],(\d+)\]$`)
 	mpirunCode    = lazy.New(`^ *Exit code: +(\d+)$`)
 )
 
-// mpirunTells reads what mpirun tells of a rank's end.
+// mpirunTells handles mpirun's report on the end of a rank.
 func (s *scanner) mpirunTells(t logline.Tag, text, raw string, off int64) bool {
 	if g := mpirunSignal.FindStringSubmatch(text); g != nil {
 		s.Hosts[g[2]]++

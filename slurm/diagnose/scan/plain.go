@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// plain looks for patterns in a line that belongs to no exception.
+// plain matches patterns against a line that belongs to no exception.
 func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, h pattern.Hits) {
 	if st.usage.has(text) {
 		if st.usage.lines == 1 {
@@ -33,11 +33,11 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 			said = text[at[1]:]
 		}
 		if p = s.table.Best(said, h); p != nil && len(said) < len(text) {
-			p = s.table.Match(said) // the literals that were found may stand in what was cut off
+			p = s.table.Match(said) // the literals found may be in the part that was cut off
 		}
 	}
 	if p == nil && h.Ask&pattern.AskExit == 0 {
-		return // most lines that hold a row's literal are none of its forms
+		return // most lines with a row's literal do not match the row
 	}
 	f := pattern.FormOf(text)
 	if f == pattern.Inert {
@@ -75,10 +75,9 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 	}
 }
 
-// saidMore reports whether a line goes on with the message of an exception, whose first
-// line ended with a colon or is what PyTorch writes before NCCL's own last warning
-// (torch/csrc/distributed/c10d/NCCLUtils.cpp). The exception itself gives way to a line
-// that says more.
+// saidMore reports whether a line continues the message of an exception: the exception's line ended
+// with a colon, or the line above is the one that PyTorch writes before NCCL's last warning
+// (torch/csrc/distributed/c10d/NCCLUtils.cpp). A line that says more supersedes the exception itself.
 func (st *stream) saidMore(e *Event) bool {
 	if st.previous == ncclsLast {
 		return true
@@ -91,46 +90,45 @@ func (st *stream) saidMore(e *Event) bool {
 	return true
 }
 
-// ncclsLast stands above NCCL's last warning in an exception's message.
+// ncclsLast is the line above NCCL's last warning in an exception's message.
 const ncclsLast = "Last error:"
 
-// commandLine is a command that a launcher repeats as a Python list: its words
-// are paths and flags, and say nothing of what happened.
+// commandLine matches a command that a launcher prints as a Python list. Its words are paths and flags,
+// and report nothing.
 var commandLine = lazy.New(`\['[^']*', '-`)
 
-// aCommand is a program with its options, as scripts and launchers repeat it: what
-// is said of it stands before.
+// aCommand matches a program with its options, as scripts and launchers print it. What they report
+// stands before it.
 var aCommand = lazy.On(" -", `(?:^|[\s"'=(])(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh) (?:\S+ ){0,8}--?[a-z]`)
 
-// whatMayBe is how Ray begins a list of what may have ended a process, which says
-// nothing of what did (src/ray/raylet/node_manager.cc).
+// whatMayBe matches the beginning of Ray's list of possible reasons for the end of a process, which
+// reports none of them (src/ray/raylet/node_manager.cc).
 var whatMayBe = lazy.On("(1) ", `(?:some potential root causes|Some common causes include)[.:] \(1\) `)
 
-// accountedStep is how a row of sacct begins: with a step, whose name says nothing of what
-// happened to it. stepState is what follows.
+// accountedStep matches the beginning of a row of sacct, a step and its name; the name reports nothing.
+// stepState matches the rest of the row.
 var accountedStep = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\s+\S+\s+`)
 
 var stepState = lazy.New(`\b(?:RUNNING|FAILED|COMPLETED|CANCELLED|TIMEOUT|OUT_OF_ME|NODE_FAIL|PREEMPTED)`)
 
-// amidNote reports whether a line is the second one of a warning, or of a message that
-// calls itself informational.
+// amidNote reports whether a line is the second one of a warning, or of a message that calls itself
+// informational.
 func (st *stream) amidNote() bool {
 	return strings.HasSuffix(st.previous, ":") && (pythonWarns.MatchString(st.previous) || informs.MatchString(st.previous))
 }
 
-// informs begins a message that is for information, such as Stan's on a proposal that
-// it rejects.
+// informs matches the beginning of an informational message, such as Stan's about a rejected proposal.
 var informs = lazy.New(`(?i)^\W*info(?:rmation(?:al)?)?\b(?: message)?:`)
 
-// pythonWarns is how Python prints a warning, whose text may go on in the next line.
+// pythonWarns matches a warning as Python prints it. Its text may continue on the next line.
 var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)
 
-// cleanUp is pyxis on one of its own processes: it says so of the clean-up after
-// any job too, and says more where a container did not start.
+// cleanUp matches pyxis's message about one of its own processes. pyxis writes it at the clean-up after
+// any job, and writes more if a container did not start.
 var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
 
-// factForm is the form in which the kernel, the driver, CUDA, Slurm and its
-// plugins state facts about hardware and memory.
+// factForm matches the forms in which the kernel, the driver, CUDA, Slurm and its plugins report facts
+// about hardware and memory.
 var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm\w*[-:\[(. ]|^srun: |^\[?\d{4}-\d\d-\d\dT\S+\]? (?:\[|` +
 	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
 	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +

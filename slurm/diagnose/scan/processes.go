@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	// ranksProcess and processesRank are how launchers and programs say which process is
-	// which rank: "started rank 4 (pid 11358)".
+	// ranksProcess and processesRank match lines of launchers and programs with both the process id and
+	// the rank of a process: "started rank 4 (pid 11358)".
 	ranksProcess  = lazy.New(`(?i)\brank[ =:]{1,3}(\d{1,6})\b[^\d]{1,24}\bpid[ =:]{1,3}(\d{2,8})\b`)
 	processesRank = lazy.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b[^\d]{1,24}\brank[ =:]{1,3}(\d{1,6})\b`)
-	// cameAsRank is how a process says which rank it is, of how many, as it joins the
-	// others: torch's own names, and Lightning's (lightning/fabric/utilities/distributed.py).
+	// cameAsRank matches a process's report of its rank and the world size when it joins the others: in
+	// torch's words, and in Lightning's (lightning/fabric/utilities/distributed.py).
 	cameAsRank = lazy.New(`(?i)\brank["']?[ =:]{1,3}(\d{1,6})\b[^\d]{1,16}\bworld[ _]size["']?[ =:]{1,3}(\d{1,6})\b` +
 		`|\bGLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})\b`)
-	// deepSpeedNode and deepSpeedChild are what DeepSpeed's launcher says on each node.
+	// deepSpeedNode and deepSpeedChild match lines that DeepSpeed's launcher writes on each node.
 	// Source: deepspeed/launcher/launch.py.
 	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
 	deepSpeedChild = lazy.New(`\bprocess (\d{2,8}) spawned with command: .*--local_rank=(\d{1,4})\b`)
-	// ofProcess is how a line names the process that it is about: bash of one that a
-	// signal ended, torch by the name of its shared memory.
+	// ofProcess matches the process id in a line: bash's about a process that a signal ended, or in the
+	// name of torch's shared memory.
 	ofProcess = lazy.New(`: line \d+: +(\d{2,8}) [A-Z]|/torch_(\d{2,8})_`)
 )
 
-// processes reads which process is which rank, and who came.
+// processes records the ranks of processes, and the ranks that joined.
 func (s *scanner) processes(t logline.Tag, text string) {
 	if g := cameAsRank.FindStringSubmatch(text); g != nil && len(s.Came) < 1<<16 {
 		rank, _ := strconv.Atoi(g[1] + g[3])
@@ -49,8 +49,8 @@ func (s *scanner) processes(t logline.Tag, text string) {
 	}
 }
 
-// named notes the rank of a process. Nodes may have processes of one number: those of
-// two ranks are nobody's.
+// named records the rank of a process id. Processes on different nodes may have the same id; an id with
+// two ranks has rank -1.
 func (s *scanner) named(pid string, rank int) {
 	if known, ok := s.RankOfPid[pid]; ok && known != rank {
 		rank = -1
@@ -60,7 +60,7 @@ func (s *scanner) named(pid string, rank int) {
 	}
 }
 
-// Process is the number of the process that an event is about; "": it names none.
+// Process returns the id of the process that an event is about, or the empty string.
 func (e *Event) Process() string {
 	if e.Pid != "" {
 		return e.Pid

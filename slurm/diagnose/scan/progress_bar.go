@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// bounded is the part of a long line that is looked at: its head or, where a
-// progress bar overwrote itself, its end.
+// bounded returns the part of a long line that is examined: its beginning, or its end if a progress bar
+// overwrote itself there.
 func bounded(line []byte) []byte {
 	if len(line) <= logfile.MaxLineLength {
 		return line
@@ -22,15 +22,15 @@ func bounded(line []byte) []byte {
 	return line[:logfile.MaxLineLength]
 }
 
-// barEnd is where a progress bar ends, in tqdm's form; what other programs write to
-// the terminal stands right behind it.
+// barEnd matches the end of a progress bar in tqdm's form. Other programs' output may follow directly
+// on the same line.
 var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
 
-// killed is a shell's word on a program that was, which stands behind what a bar wrote last.
+// killed is a shell's message about a killed program. It may follow directly after a progress bar.
 var killed = []byte("Killed")
 
-// physical reads one line of a file. A carriage return begins it anew, as
-// progress bars do; what a launcher wrote before it holds for all of it.
+// physical scans one line of a file, which may hold several: progress bars begin anew after a carriage
+// return. A launcher's prefix at the beginning of the line holds for all of them.
 func (s *scanner) physical(line []byte, off int64) {
 	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
 		s.line(line, off)
@@ -44,7 +44,7 @@ func (s *scanner) physical(line []byte, off int64) {
 		}
 		return ""
 	})
-	whole := func(part []byte) []byte { // with the launcher's words, which a new beginning has not
+	whole := func(part []byte) []byte { // adds the launcher's prefix to a part without one
 		if len(part) == 0 || prefix() == "" {
 			return part
 		}

@@ -20,16 +20,16 @@ func IsProgress(line []byte) bool {
 	return false
 }
 
-// otherProgress are the forms of trainers beside Megatron's own loop.
+// otherProgress matches the reports of trainers other than Megatron's own loop.
 var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
 	`(?:^|[\s|\[(])(?:global_?step|step|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
 	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|` +
 	`\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:(?:it|step|batch|epoch)/s|s/(?:it|step|batch|epoch))|` +
-	`^\| +(?:total_timesteps|iterations) +\| \d|^(?:\[epoch=\d+(?:/\d+)?\])?\[batch=\d+/\d+\]:$` + // Stable Baselines' and Composer's
-	`|\] \[\d+\] (?:\w+=[^ ,]+, )*\w*loss=\d`) // clu's
+	`^\| +(?:total_timesteps|iterations) +\| \d|^(?:\[epoch=\d+(?:/\d+)?\])?\[batch=\d+/\d+\]:$` + // Stable Baselines and Composer
+	`|\] \[\d+\] (?:\w+=[^ ,]+, )*\w*loss=\d`) // clu
 
-// healthy reports whether a piece of a log shows progress in its first half,
-// so that nothing before it can matter for the end.
+// healthy reports whether a piece of a log shows progress in its first three quarters, so that nothing
+// before the piece matters for the end.
 func healthy(piece []byte) bool {
 	first := bytes.Index(piece, elapsedWord)
 	return first >= 0 && first < len(piece)*3/4

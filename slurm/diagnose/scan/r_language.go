@@ -9,18 +9,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// rHalted is what R prints where an error ended its script; an error that try()
-// caught has no such line.
+// rHalted is R's line after an error that ended its script. It does not follow an error that try()
+// caught.
 const rHalted = "Execution halted"
 
-// noPackage is R's error for a package that is not installed, in its own quotes.
+// noPackage matches R's error about a package that is not installed, up to the quotation mark, which
+// depends on the locale.
 var noPackage = lazy.New(`there is no package called |namespace load failed for `)
 
-// rLost is what a worker of R's package parallel says whose master has ended.
+// rLost begins the message of a worker of R's package parallel whose master has ended.
 const rLost = "Error in unserialize(node$con)"
 
-// rLanguage reads R's words on an error, "Error in f(x) : why" or "Error: why", and
-// whether it ended the script.
+// rLanguage records R's errors, "Error in f(x) : why" or "Error: why", that ended the script.
 func (s *scanner) rLanguage(t logline.Tag, text, raw string, off int64) {
 	switch {
 	case strings.HasPrefix(text, rLost):

@@ -9,19 +9,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// ranBefore counts, up to some line of a file, the lines by which a program
-// shows that it runs.
+// ranBefore counts lines, up to some line of a file, that show that a program runs.
 type ranBefore struct {
-	Phases    int // the run's own account of where it is: arguments, phases, starts
+	Phases    int // the run's messages about its progress: arguments, phases, starts
 	Programs  int // lines of programs that the script started
-	Sentences int // lines that are no table, setting or echo at first sight
-	Tagged    int // lines that launchers mark as those of a task
+	Sentences int // lines that do not look like a table, setting or echo
+	Tagged    int // lines that launchers label as a task's
 }
 
-// logfmt begins the lines of programs that log in names and values.
+// logfmt begins the lines of programs that log names and values.
 const logfmt = `time="`
 
-// shows notes what a line tells of a program that runs.
+// shows counts a line that shows that a program runs.
 func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	if phase {
 		s.Ran.Phases++
@@ -36,7 +35,7 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	c := word0(word)
 	warns := strings.HasPrefix(word, "WARNING") || c == 'W' && len(word) == 5 && logline.Digit(word[1]) && logline.Digit(word[4])
 	if !warns && (logline.Digit(c) || len(word) > 8 && c == '[' && logline.Digit(word[1]) && logline.Digit(word[4]) ||
-		c == '/' && strings.Contains(word, ".py:") || // a warning
+		c == '/' && strings.Contains(word, ".py:") || // a Python warning
 		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text)) {
 		s.Ran.Sentences++
 	}
@@ -45,14 +44,13 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	}
 }
 
-// numbers reports whether an indented line is a row of numbers: a simulation reports its
-// steps so.
+// numbers reports whether an indented line is a row of numbers, as simulations print for each step.
 func numbers(text string) bool {
 	other := func(r rune) bool { return r > ':' && r != 'e' && r != 'E' || r < '+' && r != ' ' && r != '\t' }
 	return !strings.ContainsFunc(text, other) && len(strings.Fields(text)) >= 3
 }
 
-// word0 is a word's first byte, or 0.
+// word0 returns a word's first byte, or 0.
 func word0(word string) byte {
 	if word == "" {
 		return 0
@@ -70,18 +68,17 @@ func (f *Facts) Iterated(from, to *Event) (n int) {
 	return n
 }
 
-// NextRunAfter reports whether so many lines, or lines over so long, come after
-// Slurm's word on the end of a job that another run writes into the same file: a
-// job that was requeued does.
+// NextRunAfter reports whether the lines after Slurm's message about the end of a job are another
+// run's, as after a requeue: there are too many, or they extend over too long a time.
 func (f *Facts) NextRunAfter(e *Event) bool {
 	const while = 15 * time.Minute
 	return f.Ran.Sentences-e.Ran.Sentences >= NextRun || !e.After.IsZero() && f.LastTime.Sub(e.After) > while
 }
 
-// NextRun is how many lines only another run or program writes after what ends one.
+// NextRun is a number of lines after a program's end that only another run or program can have written.
 const NextRun = 1000
 
-// Latest is the time before which an event surely happened, or zero.
+// Latest returns a time before which the event certainly happened, or zero.
 func (e *Event) Latest() time.Time {
 	if e.Dated {
 		return e.Before
@@ -89,14 +86,14 @@ func (e *Event) Latest() time.Time {
 	return e.After
 }
 
-// LongTail is how many lines after the last event of a file show that whatever
-// it was did not end the job.
+// LongTail is a number of lines after a file's last event which shows that the event did not end the
+// job.
 const LongTail = 50
 
-// LongAfter is how long after an exception a file's lines are another program's:
-// whoever waits for a dead process gives up before.
+// LongAfter is the time after an exception from which on a file's lines are another program's: a
+// process that waits for a dead one gives up earlier.
 const LongAfter = time.Hour
 
-// Enough is how many lines of the kind are believed: ranks that do not know yet
-// that another one died write one or two.
+// Enough is how many lines of a kind count as proof. Ranks that do not know yet that another rank died
+// write one or two.
 const Enough = 3

@@ -10,23 +10,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// A launcher that starts its processes again does not always say so: torchrun tells it
-// at a level that is seldom shown, and a loop in a script in words of its own. The
-// processes show it: one of them says its first two sentences once more after the
-// launcher's word that one of them failed, or they report further steps.
+// A launcher that restarts its processes may not say so: torchrun reports it at a level that is mostly
+// hidden, and a loop in a script uses words of its own. But the processes show it: after the launcher's
+// report of a failure, one of them writes its first two lines again, or they report further steps.
 
-// firstWords is how the process of one tag began.
+// firstWords are the first lines of the process with one tag.
 type firstWords struct {
-	first  uint32 // what it says first, to the letter
-	second uint32 // and then, whatever numbers are in it
-	n      int    // of these, or more: it says the first over and over
-	said   int    // sentences so far
-	again  Mark   // where the first was said again
-	half   bool   // it was, by the line before this one
+	first  uint32 // hash of its first line
+	second uint32 // hash of its second line, without numbers
+	n      int    // how many of the two are known; more if it repeats the first line often
+	said   int    // lines so far
+	again  Mark   // where the first line occurs again
+	half   bool   // the line before this one was the first line again
 }
 
-// restarted looks for the start of another attempt in a line that a launcher tagged
-// and that complains of nothing.
+// restarted looks for the start of another attempt in a line that a launcher labelled and that matches
+// no pattern.
 func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) {
 	if t == logline.NoTag || len(h.Rows) > 0 || pattern.AgentLine(text) || text[0] == ' ' || strings.HasPrefix(text, python.Header) {
 		return
@@ -40,7 +39,7 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 		s.began[t] = w
 	}
 	if w.said++; w.said > openingLines && (s.Failed == nil || s.Failed.Off <= s.lastStart) {
-		return // most lines, of most logs
+		return // true for most lines of most logs
 	}
 	exact, loose := exactOf(text), form32(logline.NoTag, opened(text))
 	switch {
@@ -66,10 +65,10 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 	}
 }
 
-// stepNumber is the number of a step or iteration that a line reports.
+// stepNumber matches the number of a step or iteration in a report.
 var stepNumber = lazy.New(`(?i)\b(?:step|iter(?:ation)?)s?\W{0,3}(\d+)`)
 
-// Step is the number of the step or iteration that a line reports; empty where it has none.
+// Step returns the number of the step or iteration in a report, or the empty string.
 func (m Mark) Step() string {
 	if g := stepNumber.FindStringSubmatch(m.Text); g != nil {
 		return g[1]
@@ -77,9 +76,9 @@ func (m Mark) Step() string {
 	return ""
 }
 
-// restartedBySteps notes another attempt where torchelastic's agent told how a process
-// ended, with which it ends all of its own, and different steps are reported after that:
-// ranks that do not know yet that another one died end the one that they are in.
+// restartedBySteps records another attempt if different steps are reported after torchelastic's agent
+// reported the end of a process. The agent ends all its processes then, but ranks that do not know of
+// the death yet finish their step.
 func (f *Facts) restartedBySteps() {
 	told := func(e ElasticEntry) bool {
 		return f.Failed != nil && e.Off == f.Failed.Off && e.Exit != 0 && strings.Contains(e.text, "(exitcode")

@@ -8,22 +8,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// A row is what one process says again and again with other numbers in it, such
-// as "Saved the best model" after every epoch. It went on after each, so the last
-// one tells of no end, whatever its words.
+// A row describes a line that one process writes again and again with other numbers, such as "Saved the
+// best model" after every epoch. The process went on after each of them, so even the last one says
+// nothing about an end.
 type row struct {
-	times, first, last int  // places are counts of lines
-	tells, works       bool // it is said often and tells a number, and reports work
+	times, first, last int  // first and last are values of Facts.told
+	tells, works       bool // tells: it is frequent and has a number; works: it also reports work
 }
 
 const (
-	oftenSaid  = 4    // times that make a row
-	manyRows   = 4096 // forms of one file that are counted
-	manyRounds = 100  // of which no list is
+	oftenSaid  = 4    // a line that occurs so often is a row
+	manyRows   = 4096 // forms of lines that are counted in one file
+	manyRounds = 100  // no list has so many entries
 )
 
-// form32 hashes who says a line and what of it stays the same from one time to
-// the next: everything but digits and the signs beside them.
+// form32 hashes a line without the parts that differ between repetitions, digits and the signs beside
+// them, together with the tag of its process.
 func form32(t logline.Tag, text string) uint32 {
 	const prime = 16777619
 	h := uint32(2166136261)
@@ -38,7 +38,7 @@ func form32(t logline.Tag, text string) uint32 {
 	return h
 }
 
-// count notes one time that a line is said.
+// count counts a line by its form.
 func (f *Facts) count(t logline.Tag, text string) {
 	if f.rows == nil {
 		f.rows = map[uint32]row{}
@@ -58,14 +58,14 @@ func (f *Facts) count(t logline.Tag, text string) {
 	f.rows[h] = r
 }
 
-// figure is a number that a line tells, not one that only numbers it.
+// figure matches a number that is a value, not only an index.
 var figure = lazy.New(`\d\.\d|[:=]\s*-?\d|\d ?%`)
 
-// ofWork are the words with which the lines of a loop report work.
+// ofWork matches words with which lines of a loop report work.
 var ofWork = lazy.New(`(?i)epoch|iter|step|loss|acc|batch`)
 
-// lastOfLoop is where the last line stood of those that a loop said again and again, and
-// whether they report work.
+// lastOfLoop returns the position (Facts.told) of the last line of a loop, and whether the loop's lines
+// report work.
 func (f *Facts) lastOfLoop() (last int, works bool) {
 	last, works = f.reported, f.reports
 	for _, r := range f.rows {
@@ -76,10 +76,9 @@ func (f *Facts) lastOfLoop() (last int, works bool) {
 	return last, works
 }
 
-// leftLoop reports whether the last lines are the first of their kind behind those that a
-// loop said again and again, and tell numbers: what a program says once, such as its
-// results, it says when it has left the loop by itself. One that says what it is doing
-// has not said what came of it.
+// leftLoop reports whether the last lines have numbers and are the first of their forms, after the
+// lines of a loop. A program writes something once, such as its results, when it has left its loop
+// normally. A line that announces an action does not count, as its result is missing.
 func (f *Facts) leftLoop() bool {
 	loop, works := f.lastOfLoop()
 	if !works || f.told-loop > 2*Farewell {
@@ -89,7 +88,7 @@ func (f *Facts) leftLoop() bool {
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
 		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
-			continue // with the line of code that it is about: Python says so of whoever ends, however it does
+			continue // the warning's line of code; Python writes warnings at any end
 		}
 		r, known := f.rows[form32(m.Tag, text)]
 		if left = known && r.first > loop && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
@@ -99,16 +98,16 @@ func (f *Facts) leftLoop() bool {
 	return said && left
 }
 
-// announces reports whether a line says what is done next.
+// announces reports whether a line says what the program does next.
 func announces(text string) bool {
 	return doing.MatchString(text) && !lastAct.MatchString(text) || heads.MatchString(text) || pattern.WarningLevel.MatchString(text)
 }
 
-// doing begins such a line, or follows what a logger begins it with.
+// doing matches such a line, with or without a logger's prefix.
 var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO) *[a-z]+ing\b`)
 
-// inRow reports whether a line is one of a row: said often, with as many other
-// lines in between. Lines that stand together are a list, which ends something.
+// inRow reports whether a line occurs often, with at least as many other lines in between. Consecutive
+// lines of one form are a list, which may be at the end.
 func (f *Facts) inRow(t logline.Tag, text string) bool {
 	r := f.rows[form32(t, text)]
 	others := r.last - r.first + 1 - r.times

@@ -1,6 +1,6 @@
-// Package scan reads the lines of a job's logs and gathers, file by file, what they
-// tell: events that may be a cause, how far the run came, which rank and node spoke,
-// and the words with which it ended. It gives no verdict.
+// Package scan reads the lines of a job's logs and collects the facts of each file: events that may be
+// a cause, the progress of the run, the ranks and nodes that wrote, and the words at its end. It gives
+// no verdict.
 package scan
 
 import (
@@ -16,40 +16,40 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// An Event is one line of one rank that says something about a failure.
+// An Event is a line, or an exception of several lines, that may have to do with a failure.
 type Event struct {
 	File          int // index into the source
 	Off           int64
-	Text          string // without launchers' prefixes, clean, not redacted
-	Raw           string // the whole line, clean, not redacted
+	Text          string // without launchers' prefixes and control characters, but not redacted
+	Raw           string // the whole line, without control characters, but not redacted
 	Tag           logline.Tag
 	Node          string
 	Class         string
 	Weight        int
-	Kind, message string // of an exception
+	Kind, message string // of an exception; else empty
 	Stack         *python.Traceback
-	Before, After time.Time    // the nearest times that the log names
-	Form          pattern.Form // of a line that is no exception
-	Doubted       bool         // words before its traceback say that the program goes on
-	Superseded    bool         // another exception of its chain says more
-	Ran           ranBefore    // what had run before it in its file
-	Tasks         []int        // Slurm tasks that the line names
-	Rank          int          // resolved; -1 where no single rank is known
-	Dated         bool         // its own line names the time before
-	Agent         bool         // said by a launcher about a rank, not by the rank
-	Exit          int          // the exit code that it tells, as torchelastic has it
-	Pid           string       // the process of which a launcher tells it
-	First         bool         // a launcher calls it the first failure that it saw
-	Quoted        bool         // by another rank than its own, whose file and node say nothing of it
-	Writer        string       // the rank that the record above names as its writer's; empty: none
-	World         int          // of how many ranks that is one, where the record says so
-	Child         bool         // its local rank is a number among the children of torch.multiprocessing.spawn
+	Before, After time.Time    // the nearest times in the log
+	Form          pattern.Form // of a line that is not an exception
+	Doubted       bool         // the traceback's introduction says that the program goes on
+	Superseded    bool         // another exception of the chain says more
+	Ran           ranBefore    // what had run before it, in its file
+	Tasks         []int        // Slurm tasks named in the line
+	Rank          int          // filled by package diagnose; -1 if no single rank is known
+	Dated         bool         // Before is the time in the line itself
+	Agent         bool         // a launcher's line about a rank, not the rank's own
+	Exit          int          // the exit code in the line, as torchelastic writes it; 0 without one
+	Pid           string       // the process that a launcher's line is about
+	First         bool         // a launcher calls it the first failure that it observed
+	Quoted        bool         // another rank quotes it, so the file and its node are not its own
+	Writer        string       // the rank that the log record above names as its writer; empty without one
+	World         int          // the world size in that record; 0 without one
+	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
-// Counts reports whether an event may have been a failure at all.
+// Counts reports whether an event may be a failure.
 func (e *Event) Counts() bool { return e.Form < pattern.Report && !e.Doubted && !e.Superseded }
 
-// When is the best guess of the event's time.
+// When returns the best estimate of the event's time.
 func (e *Event) When() time.Time {
 	if !e.After.IsZero() && (e.Before.IsZero() || e.Agent || e.After.Sub(e.Before) < 2*time.Minute) {
 		return e.After
@@ -60,120 +60,120 @@ func (e *Event) When() time.Time {
 	return e.After
 }
 
-// A Mark is a line that says where the run is.
+// A Mark is a line of interest, with its place, time and origin.
 type Mark struct {
 	Off  int64
 	Text string
 	At   time.Time
 	Tag  logline.Tag
-	told int // lines of its file up to it, as facts counts them
+	told int // the value of Facts.told at the line
 }
 
 // Facts is what one log file tells.
 type Facts struct {
 	Events    []*Event
-	Starts    map[string][]Mark // lines that begin an attempt, by their kind
-	Finished  *Mark             // the end of a run that went well
-	whole     *ranBefore        // until a line that says that all is done
-	wholeAt   time.Time         // when it was said
-	wholeTold int               // how many lines had been told by then
-	torn      bool              // it ends within a traceback
-	synced    *ranBefore        // until a tracker's last words on the run
-	Usage     *Mark             // the head of a usage text with which the file ends
-	Failed    *Mark             // a launcher or Slurm saying that a process failed
+	Starts    map[string][]Mark // by kind, lines that begin an attempt
+	Finished  *Mark             // the message of a run that completed
+	whole     *ranBefore        // counts at the last message that all work is done
+	wholeAt   time.Time         // the time of that message
+	wholeTold int               // the value of told at that message
+	torn      bool              // the file ends within a traceback
+	synced    *ranBefore        // counts at an experiment tracker's last message about the run
+	Usage     *Mark             // the first line of a usage text at the end of the file
+	Failed    *Mark             // a launcher's or Slurm's report of a failed process
 	Progress  []Mark            // the last iteration lines
-	Doing     Mark              // the last line that names a phase: saving, evaluating
+	Doing     Mark              // the last line that names a phase, such as saving or evaluating
 	Last      []Mark            // the last lines
-	fitted    int               // how many lines had been told when Lightning's fit came to its last epoch
-	epochs    epochCount        // how far the epochs have come
-	fromZero  int               // what a count of epochs or steps goes to that began at 0
-	plan      plan              // of iterations
-	drawn     int               // how many of the told lines were bars on their way
-	told      int               // lines other than Megatron's iterations
-	clockedIn int               // how many lines had been told at a date alone with which it began
-	rError    *Mark             // the last error that R told
-	rows      map[uint32]row    // how often each line is said, by its form
-	reports   bool              // iterations or bars stand in it
-	reported  int               // how many lines had been told at the last of these
+	fitted    int               // the value of told when Lightning's fit reached its last epoch
+	epochs    epochCount        // the progress in epochs
+	fromZero  int               // the end of a count of epochs or steps that began at 0
+	plan      plan              // the announced iterations
+	drawn     int               // how many of the lines in told were unfinished progress bars
+	told      int               // lines so far, without Megatron's iteration lines
+	clockedIn int               // the value of told at a line at the beginning that is only a date
+	rError    *Mark             // the last error of R
+	rows      map[uint32]row    // how often each form of line occurs
+	reports   bool              // the file has iterations or progress bars
+	reported  int               // the value of told at the last of these
 	LastTime  time.Time
-	lastOff   int64 // of the last line that is not a launcher's
+	lastOff   int64 // offset of the last line that is not a launcher's
 	Args      map[string]string
-	Bases     map[logline.Tag]int    // tag without rank → the global rank seen with it
-	RankOfPid map[string]int         // process → rank, as lines name both; -1: of several
-	Came      map[int]int            // ranks that said so when they joined the others → of how many
-	Local0    []int                  // rank − local rank, as launchers' summaries pair them
-	Hosts     map[string]int         // nodes that lines name → how often
-	Ranks     map[int]bool           // ranks that spoke
-	Labels    map[int]bool           // srun tasks that spoke
-	Locals    map[int]bool           // local ranks that spoke
-	HostOf    map[logline.Tag]string // tag → node that its NCCL lines name
-	LastBy    map[logline.Tag]Mark   // the last words of each rank
-	Spied     []spied                // main threads' stacks
-	Missing   []NamedRank            // ranks that others' errors say did not join
-	NCCL      map[int]*NCCLRank      // what watchdogs say of each rank
-	NodeRank  map[string]string      // node → the node rank its launcher printed
-	Addresses map[string]string      // address → node that says it is its own
+	Bases     map[logline.Tag]int    // tag without rank → the global rank that occurred with it
+	RankOfPid map[string]int         // process id → rank; -1 for an id of several ranks
+	Came      map[int]int            // ranks that reported that they joined → the world size that they reported
+	Local0    []int                  // rank − local rank, for each entry of launchers' summaries
+	Hosts     map[string]int         // nodes in lines → how often
+	Ranks     map[int]bool           // global ranks that wrote
+	Labels    map[int]bool           // srun tasks that wrote
+	Locals    map[int]bool           // local ranks that wrote
+	HostOf    map[logline.Tag]string // tag → node in its NCCL lines
+	LastBy    map[logline.Tag]Mark   // the last line of each tag
+	Spied     []spied                // stacks of main threads
+	Missing   []NamedRank            // ranks that others' errors name as missing
+	NCCL      map[int]*NCCLRank      // rank → its watchdog's messages
+	NodeRank  map[string]string      // node → the node rank that its launcher printed
+	Addresses map[string]string      // IP address → the node that has it
 
-	NodeStarts []NodeStart // what nodes said of their start
+	NodeStarts []NodeStart // the nodes' start lines
 
-	Moments    map[string]time.Time // what all nodes see at once → when this one did
-	rendezvous int                  // ended ones so far
+	Moments    map[string]time.Time // event that all nodes log at once → its time in this file
+	rendezvous int                  // how many rendezvous were completed
 	Markers    map[string]string    // start markers: commit, argv, environment
 	Elastic    []ElasticEntry
 	Lines      int
 	bytes      int64
-	Ran        ranBefore           // until the end
-	PhasesBy   map[logline.Tag]int // phases of one tag alone
+	Ran        ranBefore           // counts at the end of the file
+	PhasesBy   map[logline.Tag]int // phases by tag
 	Reads      error
-	cut        bool // parts in the middle were not read
+	cut        bool // the middle of the file was not read
 	frame      logline.Frame
 }
 
-// A stream is the text of one rank in one file.
+// A stream is the state of reading one tag's lines in one file.
 type stream struct {
-	open     *python.Traceback // being read
-	openedAt Mark              // its head
-	previous string            // the last line before it that was not empty
-	pending  string            // an exception's name whose message has not come yet
-	spying   int               // index+1 of the main thread whose frames come
-	last     Mark              // the line previous, as it stands
+	open     *python.Traceback // the traceback being read; nil for none
+	openedAt Mark              // the traceback's header
+	previous string            // the last line that was not empty
+	pending  string            // an exception's name whose message is still missing
+	spying   int               // index+1 in Spied of the thread whose frames follow; 0 for none
+	last     Mark              // previous as a Mark
 	first    string            // the raw line of pending
 	firstOff int64
-	usage    usage  // the usage text that it is in
-	torn     string // the first part of a frame's line
-	margin   string // what stands before each line of a traceback that is open
-	above    string // the line above the header of the last traceback
+	usage    usage  // the usage text being read
+	torn     string // the first part of a frame that was broken in two lines
+	margin   string // the text before each line of the open traceback
+	above    string // the line above the last traceback's header
 	raised   *Event // the last exception
-	block    *Mark  // the first line since the last empty one
-	told     *Mark  // the first line of the block before it
-	called   int64  // where Hydra said that the program which it called raised something
-	ignored  int    // exceptions that Python said it ignores, whose tracebacks have not ended
+	block    *Mark  // the first line after the last empty line
+	told     *Mark  // the first line of the block before that
+	called   int64  // offset of Hydra's line that the program it called failed
+	ignored  int    // exceptions that Python ignores, whose tracebacks have not ended
 }
 
 type scanner struct {
 	*Facts
 	file       int
-	speaker    string // whom the frame of the line names
+	speaker    string // the host in the line's frame
 	table      *pattern.Table
 	streams    map[logline.Tag]*stream
 	counts     map[quota]int
-	deepSpeed  map[logline.Tag]int // the first rank of the node of whose launcher the lines are
-	buf        []int               // of look
-	window     []byte              // that is read
-	recent     []span              // iteration lines in it
+	deepSpeed  map[logline.Tag]int // tag of a launcher → the first rank of its node
+	buf        []int               // for pattern.Table.Look
+	window     []byte              // the window being read
+	recent     []span              // iteration lines in window
 	pending    []Mark              // iteration lines of a digest
-	keep       int                 // iteration lines
-	now        time.Time           // the last time that the file named
+	keep       int                 // how many iteration lines to keep
+	now        time.Time           // the last time in the file
 	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
 	forced     []string        // processes that their launcher killed
-	hostPrefix map[string]bool // nodes that stand before lines
-	listing    int             // the last line that printed an argument
-	opening    opening         // of the run that is read
-	before     *runBefore      // this one, where one was read
+	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
+	listing    int             // number of the last line that printed an argument
+	opening    opening         // of the run being read
+	before     *runBefore      // the run before it in the file; nil for none
 	began      map[logline.Tag]*firstWords
-	lastStart  int64 // of another attempt that processes showed
-	// mpirunFirst is the rank whose exit code mpirun tells next.
+	lastStart  int64 // offset of the last restart that processes showed
+	// mpirunFirst are the ranks whose exit code mpirun's next line gives.
 	mpirunFirst []int
 	begun       string // the kind of a start line that waits for a time
 }
@@ -189,8 +189,7 @@ type quota struct {
 	class string
 }
 
-// keepFirst bounds the events of one class and rank: the first ones are kept, and the
-// newest.
+// keepFirst bounds the events of one class and tag: the first ones are kept, and the newest.
 const keepFirst = 5
 
 func newScanner(file, keep int) *scanner {
@@ -217,7 +216,7 @@ func newScanner(file, keep int) *scanner {
 	}
 }
 
-// scan reads one window.
+// scan scans one window.
 func (s *scanner) scan(w logfile.Window) {
 	s.bytes += int64(len(w.Data))
 	s.window = w.Data
@@ -244,7 +243,7 @@ func (s *scanner) scan(w logfile.Window) {
 			s.lastOff = off
 			s.reported, s.reports = s.told, true
 		} else {
-			s.physical(bounded(line), off) // an empty one too: it ends what stands before it
+			s.physical(bounded(line), off) // an empty line too, because it ends a block
 		}
 	}
 	s.noteRecent()
@@ -258,8 +257,8 @@ func (s *scanner) noteRecent() {
 	s.recent = s.recent[:0]
 }
 
-// Iteration lines are kept for spikes and intervals: so many of one file, and
-// of all files together.
+// How many iteration lines are kept, for detecting spikes and intervals: of one file at least and at
+// most, and of all files together.
 const (
 	minProgress = 12
 	maxProgress = 256
@@ -286,7 +285,7 @@ func (s *scanner) line(line []byte, off int64) {
 	s.entry(t, text, raw, off)
 }
 
-// entry reads a line without its tag.
+// entry scans a line after its tag was removed.
 func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if strings.TrimSpace(text) == "" {
 		if st := s.streams[t]; st != nil {
@@ -337,7 +336,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.read(t, text, raw, off, h)
 }
 
-// acts reports whether a line holds bytes that Clean would change.
+// acts reports whether a line has bytes that redact.Clean would change.
 func acts(line []byte) bool {
 	for _, c := range line {
 		if c >= 0x7f || c < 0x20 && c != '\t' {
@@ -347,7 +346,7 @@ func acts(line []byte) bool {
 	return false
 }
 
-// note appends to a list that keeps its last n.
+// note appends to a list that keeps about its last n marks, and never fewer.
 func (s *scanner) note(list *[]Mark, m Mark, n int) {
 	m.told = s.told
 	if len(*list) >= 2*n {
@@ -356,7 +355,7 @@ func (s *scanner) note(list *[]Mark, m Mark, n int) {
 	*list = append(*list, m)
 }
 
-// tick takes a time that the log names: events that waited for one get it.
+// tick records a time in the log, also for the events that wait for one.
 func (s *scanner) tick(at time.Time) {
 	if at.Year() == logline.Yearless && s.now.Year() > 1 {
 		at = at.AddDate(s.now.Year(), 0, 0)
@@ -366,7 +365,7 @@ func (s *scanner) tick(at time.Time) {
 		ms := s.Starts[s.begun]
 		if s.Failed == nil || s.Failed.Off < ms[len(ms)-1].Off {
 			ms[len(ms)-1].At = at
-		} // a time after its end says nothing of when it began
+		} // a time after the attempt's end is not that of its start
 		s.begun = ""
 	}
 	for _, e := range s.waiting {
@@ -375,7 +374,7 @@ func (s *scanner) tick(at time.Time) {
 	s.waiting = s.waiting[:0]
 }
 
-// read looks for exceptions and patterns in one line of one rank.
+// read looks for exceptions and patterns in a line.
 func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hits) {
 	line := text
 	st := s.streams[t]
@@ -394,10 +393,10 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	case st.block == nil:
 		st.block = &Mark{Off: off, Text: raw, Tag: t}
 	case strings.HasPrefix(text, "  ") && strings.Contains(st.block.Text, "Warning:"):
-		st.block = nil // Python's warning ends with the line that it is about
+		st.block = nil // the source line after a Python warning ends the warning
 	}
 	if strings.HasPrefix(text, python.Ignored) {
-		st.ignored++ // several processes may say so before the first traceback ends
+		st.ignored++ // several processes may write this before the first traceback ends
 	}
 	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") && !strings.HasSuffix(g, "|") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
@@ -411,7 +410,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if st.torn != "" {
 		text, st.torn = st.torn+text, ""
 	} else if head := strings.TrimLeft(text, " "); strings.HasPrefix(head, `File "`) && strings.Count(head, `"`) == 1 {
-		st.torn = text // at the width of a terminal
+		st.torn = text // wrapped at the width of a terminal
 		return
 	}
 	if said, ok := ofErrorFile(st.previous, text); ok {
@@ -448,7 +447,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		return
 	}
 	if st.open == nil {
-		if f, ok := python.ParseFrame(text); ok { // a log cut off at its head, or a header that another rank broke
+		if f, ok := python.ParseFrame(text); ok { // the log's beginning is missing, or another rank's line broke the header
 			st.open = &python.Traceback{Headless: true, Caught: pattern.IntroducesCaught(st.previous), Chain: python.ChainAfter(st.previous, "")}
 			st.open.Add(f)
 			return
@@ -470,7 +469,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			return
 		}
 		if len(st.open.Frames) > 0 && !looksLikeCode(text) {
-			st.open = nil // interrupted by something else
+			st.open = nil // another line interrupted the traceback
 		}
 	} else if kind, message, ok := python.ParseException(strings.TrimSpace(text), false); ok && !st.usage.has(text) && !st.amidNote() &&
 		pattern.FormOf(line) < pattern.Report && !strings.HasPrefix(kind, "nccl") {
@@ -493,5 +492,5 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }
 
-// tail is the last n of some marks.
+// tail returns the last n marks.
 func tail(all []Mark, n int) []Mark { return all[max(0, len(all)-n):] }

@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// maxStack bounds the frames that tell two stacks apart and are shown.
+// maxStack is how many frames of a stack are compared and shown.
 const maxStack = 8
 
 var (
@@ -15,14 +15,13 @@ var (
 	spyFrame  = lazy.New(`^ {4}(\S.*) \((.+):\d+\)$`)
 )
 
-// A spied is one main thread's stack as py-spy printed it.
+// A spied is a main thread's stack as py-spy printed it.
 type spied struct {
 	Tag    logline.Tag
 	Frames []string
 }
 
-// spy collects the frames of a main thread. It reports whether the line is
-// one of them.
+// spy collects the frames of main threads. It reports whether the line is part of a stack.
 func (s *scanner) spy(st *stream, t logline.Tag, text string) bool {
 	if strings.HasPrefix(text, "Thread ") && spyThread.MatchString(text) && len(s.Spied) < 1<<14 {
 		s.Spied = append(s.Spied, spied{Tag: t})
@@ -43,8 +42,8 @@ func (s *scanner) spy(st *stream, t logline.Tag, text string) bool {
 	return true
 }
 
-// nativeStack reports whether a line belongs to the stack that PyTorch prints below an
-// error or a warning of its C++ code, which says more: its head, or a frame.
+// nativeStack reports whether a line belongs to the C++ stack that PyTorch prints below an error or
+// warning, whose message says more.
 func nativeStack(text string) bool {
 	return strings.HasPrefix(text, "frame #") || strings.HasPrefix(text, "Exception raised from ") && strings.HasSuffix(text, "(most recent call first):")
 }

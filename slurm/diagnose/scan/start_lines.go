@@ -6,16 +6,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// StartLine is what the scripts that this program renders leave for a diagnosis (slurm/job
-// traces.go): a line of each node that says what was started there, and a
-// folder for each attempt.
+// StartLine matches a line that rendered scripts write for the diagnosis: each node says what it starts
+// (slurm/job traces.go).
 var StartLine = lazy.New(`^start: attempt=(\d+) node=\d+ host=([\w.-]+) ranks=(\d+)-(\d+) commit=(\S+) dirty=(\S+) argv=(\S+) env=(\S+)`)
 
-// A NodeStart is what one node said of its start: the ranks that it runs, and
-// hashes of what they were started with.
+// A NodeStart is the start line of one node: the ranks that it runs, and hashes of what they start
+// with.
 type NodeStart struct {
 	Attempt     int
-	Task        int // that srun's label names, -1 without one
+	Task        int // by srun's label; -1 without one
 	Host        string
 	First, Last int
 	With        map[string]string // commit, dirty, argv, env → value or hash
@@ -24,7 +23,7 @@ type NodeStart struct {
 // maxStarts bounds the start lines of one file.
 const maxStarts = 1 << 14
 
-// nodeStarted reads a node's start line. It reports whether the line is one.
+// nodeStarted records a node's start line. It reports whether the line is one.
 func (s *scanner) nodeStarted(m Mark, text string) bool {
 	g := StartLine.FindStringSubmatch(text)
 	if g == nil || len(s.NodeStarts) >= maxStarts {
@@ -38,7 +37,7 @@ func (s *scanner) nodeStarted(m Mark, text string) bool {
 	for _, o := range s.NodeStarts {
 		newest = max(newest, o.Attempt)
 	}
-	if n.Attempt > newest { // the first node of another attempt begins it
+	if n.Attempt > newest { // the first node of a new attempt begins that attempt
 		s.Starts[Requeued] = append(s.Starts[Requeued], m)
 		s.counts = map[quota]int{}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// Structured loggers (structlog, python-json-logger, loguru's serialize, zap) print one
-// JSON object a line, with a traceback folded into one of its fields.
+// structuredNames are the field names of structured loggers (structlog, python-json-logger, loguru's
+// serialize, zap). These print one JSON object per line, with a traceback in one of its fields.
 var structuredNames = struct{ time, level, message, rank, exception, stack []string }{
 	time:      []string{"ts", "time", "timestamp", "asctime", "@timestamp"},
 	level:     []string{"level", "levelname", "lvl", "severity"},
@@ -21,16 +21,15 @@ var structuredNames = struct{ time, level, message, rank, exception, stack []str
 	stack:     []string{"traceback", "exc_info", "stack_trace", "stack", "exception", "exc_text"},
 }
 
-// structured reads a structured logger's line as what a plain logger prints: time,
-// level and message, the report of a step, and the lines of the traceback. The rank is
-// -1 where it names none.
+// structured converts a structured logger's line to the lines of a plain logger: time, level and
+// message, the report of a step, and the traceback. rank is -1 if the line names none.
 func structured(text string) (rank int, lines []string, ok bool) {
 	if !strings.HasPrefix(text, `{"`) ||
 		!strings.Contains(text, `"level`) && !strings.Contains(text, `"lvl"`) && !strings.Contains(text, `"severity"`) {
 		return -1, nil, false
 	}
 	var entry map[string]any
-	if json.Unmarshal([]byte(text), &entry) != nil && json.Unmarshal([]byte(strings.TrimRight(text, `\`)+`"}`), &entry) != nil { // cut within its last text
+	if json.Unmarshal([]byte(text), &entry) != nil && json.Unmarshal([]byte(strings.TrimRight(text, `\`)+`"}`), &entry) != nil { // cut off within its last string
 		return -1, nil, false
 	}
 	said := func(names []string) string {

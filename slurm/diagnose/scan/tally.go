@@ -8,20 +8,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// A tally is how far a progress bar or a line has come in steps or epochs.
+// A tally is the progress of a bar or a line, in steps or epochs.
 type tally struct {
 	n, of  int
-	bar    bool // it is that of a bar
-	epoch  bool // it counts epochs, which go around other bars
-	within bool // in the midst of an epoch, by the line's own word
+	bar    bool // the tally is a progress bar's
+	epoch  bool // it counts epochs, which contain other bars
+	within bool // the line says that its epoch is not at its end
 }
 
 var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
-// richTally is that of a bar that the library rich draws.
+// richTally matches a progress bar of the library rich.
 var richTally = lazy.On("━", `━ +(\d[\d,]*)/(\d[\d,]*) +\[`)
 
-// tallyIn is the first tally in a line.
+// tallyIn returns the first tally in a line.
 func tallyIn(text string) (c tally, ok bool) {
 	g := tallyForm.FindStringSubmatch(text)
 	if g == nil {
@@ -40,8 +40,7 @@ func tallyIn(text string) (c tally, ok bool) {
 	return c, true
 }
 
-// midEpoch reports whether a line that counts epochs says that its own is not at its
-// last batches.
+// midEpoch reports whether a line that counts epochs says that its epoch is not among its last batches.
 func midEpoch(text string) bool {
 	g := innerCount.FindStringSubmatch(text)
 	if g == nil {
@@ -52,72 +51,73 @@ func midEpoch(text string) bool {
 	return 10*n < 9*of
 }
 
-// innerCount is a count within an epoch that the same line reports.
+// innerCount matches a count within an epoch in the same line.
 var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
-// An epochCount follows a count of epochs: how many lines each takes shows whether the
-// last one was written to its end.
+// An epochCount follows a count of epochs. The number of lines of each epoch shows whether the last one
+// was written completely.
 type epochCount struct {
-	n, of int // the last, as counted, and of how many
-	at    int // how many lines had been told when it began
-	lines int // of the one before it
+	n, of int // the current epoch as counted, and the number of epochs
+	at    int // the value of Facts.told at its first line
+	lines int // number of lines of the epoch before it
 }
 
-// read takes in a count of epochs, which is the told-th line's.
+// read takes in the epoch in the told-th line.
 func (c *epochCount) read(in tally, told int) {
 	if in.n != c.n || in.of != c.of {
 		*c = epochCount{n: in.n, of: in.of, at: told, lines: told - c.at}
 	}
 }
 
-// complete reports whether as many lines followed the last epoch's first one as the
-// epoch before it had, and not many more.
+// complete reports whether the last epoch has at least as many lines as the one before it, and not many
+// more.
 func (c epochCount) complete(told, fromZero int) bool {
 	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
 	after := told - c.at + 1
 	return last && after >= c.lines && after-c.lines <= LongTail
 }
 
-// A plan is a number of iterations that a trainer announced, and whether its reports,
-// which number the iterations alone, came to the last.
+// A plan is the number of iterations that a trainer announced, and whether its reports reached it. Such
+// reports give the number of the iteration alone.
 type plan struct {
 	of      int
-	reached int // how many lines had been told when it did, without those of bars on their way
-	spent   int // how often a report's own estimate of the time left came to nothing
+	reached int // the line at which they reached it, as Facts.told without unfinished bars
+	spent   int // how often a report's estimate of the remaining time was zero
 	etas    etas
 }
 
-// etas follows the estimates of the time left that stand in reports of epochs.
+// etas follows estimates of the remaining time in reports of epochs.
 type etas struct {
-	epoch   int  // the last in which one stood
-	epochs  int  // in how many they did
-	left    int  // seconds, by the last
-	at      int  // how many lines had been told by then
-	between int  // how many stood between the last one of an epoch and the next one's first
-	final   bool // less is left than from one to the next: no other can come
-	ofEach  bool // one did in the midst of the work: they are of an epoch each
+	epoch   int  // the epoch of the last estimate
+	epochs  int  // number of epochs with an estimate
+	left    int  // the last estimate, in seconds
+	at      int  // the line of the last estimate
+	between int  // lines between the last report of an epoch and the first of the next
+	final   bool // less time remains than passes between two reports, so no further report can come
+	ofEach  bool // final was true before the end, so each estimate is for its own epoch
 }
 
-// announcedPlan is how trainers announce it: TransUNet and its heirs, and others.
+// announcedPlan matches the announcement of the number of iterations by TransUNet, its derivatives and
+// others.
 var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
 
-// announcedEpochs is how OpenMMLab's trainers do.
+// announcedEpochs matches that of OpenMMLab's trainers.
 var announcedEpochs = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$`)
 
-// numbered is an iteration's report, or OpenMMLab's of the evaluation after an epoch.
+// numbered matches the report of an iteration, or OpenMMLab's of the evaluation after an epoch.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]|\bEpoch\(val\) \[(\d+)\]\[`)
 
-// noTimeLeft is an iteration's report, which stands in no epoch, that leaves no time.
+// noTimeLeft matches the report of an iteration, outside of epochs, without remaining time.
 var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
 
-// etaInEpoch is a report that stands in an epoch, and the time that it leaves.
+// etaInEpoch matches a report within an epoch, with the remaining time.
 var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}(?:(?:(\d+) days?,? ?)?(\d+):(\d\d):(\d\d)\b)?`)
 
-// fewEpochs are not enough to tell an estimate for all epochs from one for each, which
-// comes to nothing in the first one already.
+// fewEpochs is the number of epochs from which an estimate for the whole run can be told from one for
+// each epoch, which reaches zero in the first epoch already.
 const fewEpochs = 3
 
-// timeSpent reports whether a line leaves no time, and whether that is all the work's.
+// timeSpent reports whether no time remains by a line, and whether this holds for the whole work.
 func (p *plan) timeSpent(text string, told int) (spent, whole bool) {
 	if at := noTimeLeft.FindStringIndex(text); at != nil && !strings.Contains(strings.ToLower(text[:at[0]]), "epoch") {
 		return true, true
@@ -125,8 +125,8 @@ func (p *plan) timeSpent(text string, told int) (spent, whole bool) {
 	return p.etas.read(text, told)
 }
 
-// read takes in the told-th line, and reports whether it leaves no time, and whether that
-// is all the work's.
+// read takes in the told-th line. It reports whether no time remains by this line, and whether this
+// holds for the whole work.
 func (e *etas) read(text string, told int) (spent, whole bool) {
 	g := etaInEpoch.FindStringSubmatch(text)
 	if g == nil {
@@ -149,14 +149,14 @@ func (e *etas) read(text string, told int) (spent, whole bool) {
 	return left == 0, e.epochs >= fewEpochs
 }
 
-// over reports whether no other report can come, and as much came after the last as
-// stands between two epochs, and not much more.
+// over reports whether no further report can come, and at least as many lines followed the last one as
+// stand between two epochs, but not many more.
 func (e etas) over(told int) bool {
 	after := told - e.at
 	return e.final && !e.ofEach && e.epochs >= fewEpochs && after > 0 && after >= e.between-1 && after-e.between <= LongTail
 }
 
-// over reports whether it did, and not much came after.
+// over reports whether the plan was reached, with few lines after that.
 func (p plan) over(told int) bool {
 	return p.reached > 0 && told-p.reached <= LongTail || p.etas.over(told)
 }
@@ -164,7 +164,7 @@ func (p plan) over(told int) bool {
 // read takes in the told-th line.
 func (p *plan) read(text string, told int) {
 	if spent, whole := p.timeSpent(text, told); spent {
-		p.reached = 0 // one that comes to nothing again is that of a part of the work
+		p.reached = 0 // an estimate that reaches zero twice is for a part of the work
 		if p.spent++; p.spent == 1 && whole {
 			p.reached = told
 		}
@@ -188,8 +188,8 @@ func (p *plan) read(text string, told int) {
 	}
 }
 
-// barName is what of a bar's line stays the same from one time to the next: what stands
-// before its first digit, and where it ends.
+// barName returns the part of a progress bar that stays the same while it advances: the text before its
+// first digit.
 func barName(text string) string {
 	name := strings.TrimSpace(text)
 	if i := strings.IndexAny(name, "0123456789|"); i >= 0 {
@@ -198,7 +198,7 @@ func barName(text string) string {
 	return "bar " + strings.TrimSpace(name)
 }
 
-// counted reads the counts of a line, and reports whether it is a bar's.
+// counted takes in the counts of a line, and reports whether it is a progress bar.
 func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 	c, ok := tallyIn(text)
 	switch {
@@ -208,7 +208,7 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 		if c.of > 0 && c.n == c.of {
 			s.count(t, barName(text))
 		} else {
-			s.drawn++ // once more, as a line of its own
+			s.drawn++ // the same bar will be drawn again on a line of its own
 		}
 	default:
 		if c.epoch {

@@ -6,8 +6,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// trackers begin the lines of libraries that record a run. They speak of the
-// record, not of what the program does.
+// trackers begin the lines of experiment trackers. They report on the record of the run, not on the
+// program.
 var trackers = []string{"wandb:", "swanlab:", "COMET ", "[neptune] ", "ClearML ", "🏃 View run ", "🧪 View experiment "}
 
 func ofTracker(text string) bool {
@@ -19,11 +19,11 @@ func ofTracker(text string) bool {
 	return false
 }
 
-// recordClosed is what they say last of a run, however it ended.
+// recordClosed matches a tracker's last lines about a run, however it ended.
 var recordClosed = lazy.New(`^wandb: (?:Synced|.*process to finish.*\(success\)|Find logs at|.*View run .*at: |.*wandb sync )|^swanlab: .*(?:complete|finished)|^COMET INFO: +Uploading|` +
 	`^\[neptune\] .*(?:stopped|synced)|^🏃 `)
 
-// tracked reads a tracker's line.
+// tracked handles a tracker's line.
 func (s *scanner) tracked(text string, off int64) {
 	s.lastOff = off
 	if recordClosed.MatchString(text) {

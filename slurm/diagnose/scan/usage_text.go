@@ -6,15 +6,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A usage is a usage text within a stream: what a program prints that was called
-// wrongly, or was asked for help.
+// A usage is a usage text in a stream, printed by a program that was called wrongly or asked for help.
 type usage struct {
-	lines int  // so far; 0: the stream is in none
-	bare  bool // the last line was the word alone: how to call it comes next
+	lines int  // lines so far; 0 outside of a usage text
+	bare  bool // the last line was only "usage:", so the next one tells the usage
 	head  Mark
 }
 
-// usageSection heads a part of a usage text.
+// usageSection matches the heading of a section of a usage text.
 var usageSection = lazy.New(`^[\w -]+:$`)
 
 // has reports whether the stream's next line belongs to a usage text.
@@ -35,7 +34,7 @@ func (u *usage) has(text string) bool {
 	return false
 }
 
-// usageAtEnd notes the usage text with which a stream ends.
+// usageAtEnd records the usage text at the end of a stream.
 func (s *scanner) usageAtEnd(u usage) {
 	if u.lines >= Enough {
 		s.Facts.Usage = &u.head

@@ -10,16 +10,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// An NCCLRank is what a rank's watchdog says of its collectives
+// An NCCLRank holds the messages of a rank's watchdog about its collectives
 // (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
 type NCCLRank struct {
 	TimedOut  bool
-	Seq       int64 // the collective that timed out
+	Seq       int64 // sequence number of the collective that timed out
 	Op        string
-	Enqueued  int64 // -1 where it does not say
+	Enqueued  int64 // -1 if unknown
 	completed int64
 	File      int
-	Off       int64 // the line that shows it best
+	Off       int64 // offset of the line that shows it best
 	Raw       string
 	Tag       logline.Tag
 }
@@ -28,22 +28,22 @@ var (
 	ofRank    = lazy.New(`\bRank (\d+)\]`)
 	watchWork = lazy.New(`collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`)
 	lastWork  = lazy.On("ast enqueued", `[Ll]ast enqueued (?:NCCL )?work: (-?\d+), last completed (?:NCCL )?work: (-?\d+)`)
-	// torch's desync debugging names them outright (TraceUtils.h).
-	// monitoredBarrier does too (ProcessGroupGloo.cpp).
+	// torch's desync debugging names the missing ranks (TraceUtils.h), and so does monitoredBarrier
+	// (ProcessGroupGloo.cpp).
 	notJoined = lazy.On("join|finished collective|monitoredBarrier|errors while waiting",
 		`[Rr]anks? \[?([\d, ]+)\]? (?:has not|have not|did(?:n't| not)) join|\[([\d, ]+)\] (?:has |`+
 			`have )?finished collective .* but didn't (?:join|start)|[Rr]anks? ([\d, ]+) failed to pass monitoredBarrier|`+
 			`errors while waiting for \S+ from (rank \d+)`)
 )
 
-// A NamedRank is one that another rank's error names: as the one that did not come, or
-// as the one whose own log says who that is.
+// A NamedRank is a rank in another rank's error: the missing rank, or a Referee, whose own log tells
+// which rank is missing.
 type NamedRank struct {
 	Rank    int
 	Referee bool
 }
 
-// watchdog reads what a line says of a rank's collectives.
+// watchdog records what a line says about a rank's collectives.
 func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 	if g := notJoined.FindStringSubmatch(text); g != nil && len(s.Missing) < 64 {
 		for _, list := range g[1:] {
@@ -87,15 +87,15 @@ func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 	}
 }
 
-// ToldToEnd reports whether an exit code is what a launcher's SIGTERM or SIGINT
-// leaves, directly or through a shell.
+// ToldToEnd reports whether an exit code is that of a process ended by a launcher's SIGTERM or SIGINT,
+// directly or through a shell.
 func ToldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
 
-// forced is a process that torchelastic kills since its SIGTERM did not end it.
+// forced matches a process that torchelastic kills because SIGTERM did not end it.
 var forced = lazy.New(`Unable to shutdown process (\d+) via \S+, forcefully exiting via`)
 
-// neverMet takes a warning for an error where nothing else came of a run: PyTorch warns
-// again and again, until somebody ends the job, that the name in MASTER_ADDR is not known.
+// neverMet turns a warning into an error if the run has nothing else: PyTorch warns again and again
+// that the name in MASTER_ADDR is unknown, until somebody ends the job.
 func (f *Facts) neverMet() {
 	if len(f.Progress) > 0 || f.Ran.Phases > 0 {
 		return
@@ -111,5 +111,5 @@ func (f *Facts) neverMet() {
 	}
 }
 
-// nameUnknown is what getaddrinfo says of a name that no service knows (EAI_NONAME).
+// nameUnknown matches getaddrinfo's error for a name that no service knows (EAI_NONAME).
 var nameUnknown = lazy.New(`gai error: -2\b`)
