@@ -25,7 +25,7 @@ func TestAPeersAddressBecomesItsNode(t *testing.T) {
 	}
 	r := diagnosetest.With(t, "[rank0]: RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.1.2.3]:34227\n", c)
 	require.Equal(t, "gpu07 (10.1.2.3)", r.Peer)
-	require.Contains(t, strings.Join(r.Advice, " "), "The peer that is gone is gpu07")
+	require.Contains(t, strings.Join(r.Advice, " "), "The lost peer is gpu07")
 	require.NotContains(t, strings.Join(r.Advice, " "), "--exclude", "it says nothing against the node")
 	require.Contains(t, r.Summary, "connection to a peer was lost")
 	r = diagnosetest.With(t, "torch.distributed.DistBackendError: NCCL error in: x, remote process exited or there was a network error\n"+

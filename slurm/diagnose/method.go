@@ -31,7 +31,7 @@ var method = []Step{
 		"最后一次尝试（一个文件含多次运行时为最后一次运行）中最早出现的、与 NCCL 无关的异常、崩溃或故障。若其进程之后仍在继续（其后有迭代，或脚本启动的其他程序），则该事件不算；低于 error 级别的日志、进度提示、列表与表格，以及因其他 rank 死亡而打印的内容也不算。若两节点都记录了同一时刻（rendezvous "+
 			"结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
 	{"slurm ended it", said(
-		"Slurm's word that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is "+
+		"Slurm says that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is "+
 			"a consequence.",
 		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。")},
 	{"slurm's state", said(
@@ -50,19 +50,19 @@ var method = []Step{
 	// "first cause" runs here again, for less certain events: lines without the form of an error, and
 	// tracebacks introduced as handled.
 	{"nothing says why", said(
-		"Processes that died without a word: the exit code or signal, and the last words of the rank.",
+		"Processes that died without a message: the exit code or signal, and the last lines of the rank.",
 		"进程无声退出：给出退出码或信号，以及该 rank 最后的输出。")},
 	{"no progress", said(
 		"A running job that has been silent for longer than fifteen of its own iterations and at least ten minutes (twenty while it saves, loads, "+
-			"evaluates or builds) hangs. From five iterations on it is said that it may.",
+			"evaluates or builds) hangs. From five iterations on, the report says that it may hang.",
 		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起；超过 5 次迭代即提示可能挂起。")},
 	{"finished", said(
-		"The words of a run that ended well, a count that reached its last, Slurm's COMPLETED or exit code 0. What a log says after every "+
-			"round of its work, with other numbers, is no end.",
+		"A message that the run completed, a counter that reached its end, Slurm's COMPLETED or exit code 0. A line that a log repeats after "+
+			"every round of its work, with other numbers, is not an end.",
 		"正常结束的日志、计数到达最后一次，或 Slurm 的 COMPLETED 状态、退出码 0。每一轮之后都会出现、仅数字不同的输出不算结束。")},
-	{"progress", said("A job that runs, at its own pace.", "作业在运行，并按自身节奏推进。")},
+	{"progress", said("A job that runs at its own pace.", "作业在运行，并按自身节奏推进。")},
 	{"nothing says how it ended", said(
-		"A job that ended, in whose logs neither a failure nor an end is told.",
+		"A job that ended, and whose logs show neither a failure nor an end.",
 		"作业已结束，但日志中既没有报错，也没有正常结束的输出。")},
 }
 

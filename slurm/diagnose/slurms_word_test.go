@@ -69,7 +69,7 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		})
 	}
 	require.False(t, diagnose.FromJob(slurm.Job{State: slurm.Failed}).OOMKilled)
-	const stops = "The log stops without a failure"
+	const stops = "The log stops without an error"
 	require.Contains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED"}).Summary, stops)
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "FAILED"}).Summary, stops, "Slurm knows of the failure")
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED", ExitCode: "3:0"}).Summary, stops)

@@ -50,5 +50,5 @@ func TestMissingRanksAreSaid(t *testing.T) {
 	}
 	r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
 	require.NoError(t, err)
-	require.Contains(t, r.Notes, "logs of 2 of 8 ranks are here")
+	require.Contains(t, r.Notes, "logs of 2 of 8 ranks are available")
 }

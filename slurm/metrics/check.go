@@ -216,7 +216,7 @@ func (r Run) slowFix() lang.Text {
 		gib := fmt.Sprintf("%.0f", left/1024)
 		if r.args["recompute_granularity"] == "full" {
 			return lang.Text{
-				EN: "About " + gib + " GiB of each GPU are not used: recompute less, --recompute-granularity selective in place of full.",
+				EN: "About " + gib + " GiB of each GPU are not used: recompute less, --recompute-granularity selective instead of full.",
 				ZH: "每张 GPU 约有 " + gib +
 					" GiB 显存未使用：减少重计算，用 --recompute-granularity selective 代替 full。",
 			}
@@ -257,7 +257,7 @@ func (r Run) slowData() (lang.Text, bool) {
 	}
 	share := fmt.Sprintf("%.0f", 100*data / *all)
 	return lang.Text{
-		EN: "The batch-generator timer takes " + share + " % of an iteration, so data are slow: --num-workers " + workers +
+		EN: "The batch-generator timer takes " + share + " % of an iteration, so data loading is slow: --num-workers " + workers +
 			", and --data-cache-path on fast storage.",
 		ZH: "batch-generator 计时占每次迭代的 " + share + "%，说明数据读取慢：--num-workers " + workers + "，并把 --data-cache-path 放到快速存储。",
 	}, true

@@ -76,7 +76,7 @@ func WritePNG(w io.Writer, runs []Run, series []Series) error {
 		}
 	}
 	if len(panels) == 0 {
-		return lang.Text{EN: "metrics: none of the %d series is reported by any run", ZH: "指标：%d 个序列在所有运行中都没有"}.Err(len(series))
+		return lang.Text{EN: "metrics: no run reports any of the %d series", ZH: "指标：%d 个序列在所有运行中都没有"}.Err(len(series))
 	}
 	return chart.WriteLines(w, panels)
 }

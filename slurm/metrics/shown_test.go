@@ -143,7 +143,7 @@ func TestWhatToChangeOfASlowRun(t *testing.T) {
 		args  map[string]string
 		fixes string
 	}{
-		"slow data":                    {run: data, fixes: "takes 10 % of an iteration, so data are slow: --num-workers 4,"},
+		"slow data":                    {run: data, fixes: "takes 10 % of an iteration, so data loading is slow: --num-workers 4,"},
 		"slow data, of many workers":   {run: data, args: map[string]string{"num_workers": "8"}, fixes: "--num-workers 16,"},
 		"slow data, of one worker":     {run: data, args: map[string]string{"num_workers": "1"}, fixes: "--num-workers 4,"},
 		"data that are not slow":       {run: Run{Iterations: data.Iterations, Timers: map[string][]Span{"batch-generator": {{1, 99}}}}, fixes: "Check data loading"},

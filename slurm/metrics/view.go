@@ -59,7 +59,7 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	for _, r := range runs {
 		if len(r.OtherJobs) > 0 {
 			doc.Sections = append(doc.Sections, view.Section{Text: lang.Text{
-				EN: "%s: not read, because they belong to earlier jobs than the newest in this folder: %s; a file that is named is read",
+				EN: "%s: not read, because they belong to jobs before the newest in this folder: %s; name a file to read it",
 				ZH: "%s：以下文件属于该目录中较早的作业，未读取：%s；直接给出文件名即可读取",
 			}.With(r.Name, logfile.Few(r.OtherJobs)).In(l)})
 		}

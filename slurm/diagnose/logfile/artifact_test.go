@@ -77,7 +77,7 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 		require.NoError(t, err, path)
 		require.Equal(t, outcome.CUDAOOM, got.Class, path)
 		require.Equal(t, []int{0, 3}, got.OnlyRanks, path)
-		require.Contains(t, got.Summary, "Only the logs of ranks 0 and 3 are here.")
+		require.Contains(t, got.Summary, "Only the logs of ranks 0 and 3 are available.")
 		require.Contains(t, got.View(lang.ZH).Sections[0].Text, "这里只有 rank 0、3 的日志。")
 		require.Equal(t, 3, *got.RootRank)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 var errUnpacksTooFar = lang.Text{
-	EN: "it unpacks to more than a log of its size would: only its beginning was read",
+	EN: "it unpacks to more than a plausible log: only its beginning was read",
 	ZH: "解压后远大于同样大小的日志：只读取了开头",
 }.Err()
 

@@ -70,7 +70,7 @@ func (e *NoLogError) Said() lang.Text {
 		return none
 	}
 	return lang.Text{
-		EN: "%s; not read, as empty or not named like a log: %s. A file that is named is read",
+		EN: "%s; not read, as empty or not named like a log: %s. Name a file to read it",
 		ZH: "%s；未读取（空文件，或文件名不像日志）：%s。直接给出文件名即可读取",
 	}.With(none, Few(e.LeftOut))
 }

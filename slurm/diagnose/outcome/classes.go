@@ -125,7 +125,7 @@ var classes = []Class{
 			"针对已安装的 torch、CUDA、Python 以及作业的 GPU 架构重新编译 Transformer Engine、flash-attn 或 apex。"),
 	}, ""},
 	{EnvLaunch, said("the launch command could not start", "启动命令无法运行"), userConfig, RetryNo, []lang.Text{
-		said("What the launch names (interpreter, virtual environment, script) must be there on every node, and in the container where one is used: "+
+		said("What the launch names (interpreter, virtual environment, script) must exist on every node, and in the container where one is used: "+
 			"put it on a file system that every node mounts, and name it by its path there.",
 			"启动命令所用的解释器、虚拟环境和脚本必须在每个节点上都存在（使用容器时还须在容器内）：放在所有节点都挂载的文件系统上，并使用在那里存在的路径。"),
 	}, "https://docs.astral.sh/uv/"},
@@ -150,7 +150,7 @@ var classes = []Class{
 			"在每个节点上检查 MASTER_ADDR 能否解析、MASTER_PORT 能否连通；地址取自 `scontrol show hostnames`。"),
 	}, "https://docs.pytorch.org/docs/stable/elastic/rendezvous.html"},
 	{PortInUse, said("the master port is taken", "主端口已被占用"), userConfig, RetryYes, []lang.Text{
-		said("Choose MASTER_PORT from the job id, and look for leftovers of an earlier job or for two launchers that both believe to be the master.",
+		said("Choose MASTER_PORT from the job id, and look for leftovers of an earlier job or for two launchers that both believe that they are the master.",
 			"按作业号选择 MASTER_PORT，并检查是否有旧作业残留，或有两个启动器都以为自己是主节点。"),
 	}, "https://docs.pytorch.org/docs/stable/elastic/run.html"},
 	{NodeCountMismatch, said("ranks do not agree with the allocation", "rank 数与分配的节点不一致"), userConfig, RetryNo, []lang.Text{
@@ -202,11 +202,11 @@ var classes = []Class{
 			"检查该节点的挂载并把该行交给管理员；若是权限问题，检查路径的属主与模式。"),
 	}, ""},
 	{SlurmTimeLimit, said("time limit reached", "达到时间限制"), userConfig, RetryYes, []lang.Text{
-		said("Resubmit to go on from the last checkpoint; save before the limit with --exit-duration-in-mins or --signal, or ask for more --time.",
+		said("Resubmit to continue from the last checkpoint; save before the limit with --exit-duration-in-mins or --signal, or ask for more --time.",
 			"重新提交以从最近的检查点继续；用 --exit-duration-in-mins 或 --signal 在到时前保存，或申请更长的 --time。"),
 	}, "sbatch(1) --time, --signal"},
 	{SlurmPreempted, said("preempted or requeued", "被抢占或重新排队"), said("nobody: it is transient", "无需处理：暂时性事件"), RetryYes, []lang.Text{
-		said("Let it requeue and go on from the last checkpoint (--requeue with automatic resume).", "让作业重新排队并从最近的检查点继续（--requeue 加自动恢复）。"),
+		said("Let it requeue and continue from the last checkpoint (--requeue with automatic resume).", "让作业重新排队并从最近的检查点继续（--requeue 加自动恢复）。"),
 	}, "https://slurm.schedmd.com/preempt.html"},
 	{SlurmNodeFail, said("a node failed", "节点故障"), adminNode, RetryElsewhere, []lang.Text{
 		said("Resubmit without the node; the administrators find the reason in slurmctld's log.", "排除该节点后重新提交；管理员可在 slurmctld 日志中查明原因。"),
@@ -219,7 +219,7 @@ var classes = []Class{
 			"修正 Slurm 指出的选项：分区、账户、QOS、限制、内存或 GPU，以 `sinfo` 与 `sacctmgr show assoc` 所列为准。"),
 	}, "sbatch(1)"},
 	{Container, said("the container did not start", "容器未能启动"), configNode, RetryNo, []lang.Text{
-		said("The image is not there, or is none: give a file that every node sees (.sqsh for pyxis and enroot, .sif for "+
+		said("The image does not exist, or is not an image: give a file that every node sees (.sqsh for pyxis and enroot, .sif for "+
 			"Apptainer and Singularity), or a name that the registry knows.",
 			"镜像不存在或格式不对：请给出各节点都能看到的文件（pyxis、enroot 用 .sqsh，Apptainer、Singularity 用 .sif），或仓库中存在的镜像名。"),
 		said("A mount's source does not exist on the node: make the folder, or correct the mount (pyxis --container-mounts, Apptainer -B, "+
@@ -227,11 +227,11 @@ var classes = []Class{
 			"挂载源在节点上不存在：创建该目录，或修正挂载（pyxis 用 --container-mounts，Apptainer 用 -B，enroot 用 --mount：源:目标，绝对路径）。"),
 		said("The working directory does not exist in the container: mount it, or correct it (pyxis --container-workdir, Apptainer --cwd).",
 			"容器内没有该工作目录：请挂载它，或修正（pyxis 用 --container-workdir，Apptainer 用 --cwd）。"),
-		said("The node cannot reach the registry, or may not pull from it: import the image where the network and the login are (enroot import, or "+
+		said("The node cannot reach the registry, or is not allowed to pull from it: import the image where the network and the login are (enroot import, or "+
 			"apptainer build), and use the file.", "节点无法访问镜像仓库或无权拉取：在有网络和登录凭据的机器上导入镜像（enroot import 或 apptainer build），改用该文件。"),
 		said("The node itself cannot start containers (user namespaces, loop devices, FUSE or the runtime's folders): use other nodes, and tell the "+
 			"administrators.", "该节点自身无法启动容器（用户命名空间、loop 设备、FUSE 或运行时目录）：请换用其他节点，并告知管理员。"),
-		said("You may not read the image: have its owner let you, or copy it to a folder of yours that every node sees.",
+		said("You cannot read the image: ask its owner for access, or copy it to a folder of yours that every node sees.",
 			"没有读取该镜像的权限：请让其所有者授权，或复制到各节点都能看到的自己的目录。"),
 		said("Import the image once to shared storage as a file, and check that every mount exists on every node.",
 			"先把镜像导入共享存储保存为文件，并检查每个挂载路径在所有节点上都存在。"),

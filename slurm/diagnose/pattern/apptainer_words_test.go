@@ -23,14 +23,14 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 			`199.59.149.244:443: i/o timeout`, outcome.Container, "cannot reach the registry"},
 		{"nextflow-io/nextflow#5511", fatal + "While making image from oci registry: error fetching image to cache: failed to get checksum for " +
 			"docker://org/img:latest: Error reading manifest latest in docker.io/org/img: errors:\n0: denied: requested access to the resource is denied\n" +
-			"0: unauthorized: authentication required", outcome.Container, "may not pull"},
+			"0: unauthorized: authentication required", outcome.Container, "not allowed to pull"},
 		{"a-ludi/dentist#11", fatal + "Unable to handle docker://org/img:latest uri: failed to get checksum for docker://org/img:latest: Error reading " +
-			"manifest latest in docker.io/org/img: manifest unknown: manifest unknown", outcome.Container, "The image is not there"},
+			"manifest latest in docker.io/org/img: manifest unknown: manifest unknown", outcome.Container, "The image does not exist"},
 		{"areal-project/AReaL#328", fatal + "While checking container encryption: could not open image /images/x.sif: failed to retrieve path for " +
-			"/images/x.sif: lstat /images/x.sif: no such file or directory", outcome.Container, "The image is not there"},
+			"/images/x.sif: lstat /images/x.sif: no such file or directory", outcome.Container, "The image does not exist"},
 		{
 			"pkg/image of Apptainer 1.5.3", fatal + "while loading image /images/x.sif: image format not recognized", outcome.Container,
-			"The image is not there, or is none",
+			"The image does not exist, or is not an image",
 		},
 		{
 			"rpc/server of Apptainer 1.5.3", fatal +
@@ -88,15 +88,15 @@ func TestApptainerThatRan(t *testing.T) {
 	}{
 		"no image": {
 			fatal + "While checking container encryption: could not open image /images/x.sif: failed to retrieve path for /images/x.sif: " +
-				"lstat /images: no such file or directory\n", 255, outcome.Container, "The image is not there",
+				"lstat /images: no such file or directory\n", 255, outcome.Container, "The image does not exist",
 		},
 		"a file that is none": {
 			fatal + "While checking container encryption: could not open image /images/x.sif: image format not recognized\n", 255,
-			outcome.Container, "The image is not there, or is none",
+			outcome.Container, "The image does not exist, or is not an image",
 		},
 		"an image of somebody's own": {
 			fatal + "While checking container encryption: could not open image /images/x.sif: /images/x.sif is not readable by the current user, " +
-				"check permissions\n", 255, outcome.Container, "may not read",
+				"check permissions\n", 255, outcome.Container, "cannot read the image",
 		},
 		"a registry that does not resolve": {
 			fatal + "Unable to handle docker://registry.invalid/org/img:1 uri: failed to get checksum for docker://registry.invalid/org/img:1: pinging " +

@@ -37,7 +37,7 @@ func (b Behind) Says() lang.Text {
 	case "iterations":
 		return said("Behind the others: "+en+"; they reached iteration "+b.Others+".", "落后的是 "+zh+"；其他 rank 已到第 "+b.Others+" 次迭代。")
 	case "recorder":
-		return said("Behind the others: "+en+", by the flight recorder never in "+b.Others+".", "落后的是 "+zh+"：flight recorder 显示它从未进入 "+b.Others+"。")
+		return said("Behind the others: "+en+", which according to the flight recorder never entered "+b.Others+".", "落后的是 "+zh+"：flight recorder 显示它从未进入 "+b.Others+"。")
 	case "stacks":
 		return said("Apart from the others: "+en+", in "+b.Others+".", "与其他 rank 不同的是 "+zh+"，位于 "+b.Others+"。")
 	}

@@ -61,7 +61,7 @@ func AsksForEarlier(question string) bool { return kindOf(question) == 0 }
 func (r Report) why(_ *Report, l lang.Lang) string {
 	s := r.summary(l)
 	if r.RootLine != "" {
-		s += said(" The line that decides: %s", "决定性的一行：%s").With(fmt.Sprintf("%s (%s)", r.RootLine, r.rootPlace())).In(l)
+		s += said(" The deciding line: %s", "决定性的一行：%s").With(fmt.Sprintf("%s (%s)", r.RootLine, r.rootPlace())).In(l)
 	}
 	return s
 }
@@ -81,9 +81,9 @@ func (r Report) aboutNode(_ *Report, l lang.Lang) string {
 	case r.RootNode == nil && r.Behind != nil && r.Behind.Node != "":
 		return said("The others wait for %s.", "其他 rank 都在等待 %s。").With(r.Behind.Node).In(l)
 	case r.RootNode == nil:
-		return said("The logs do not tell the node.", "日志没有给出节点。").In(l)
+		return said("The logs do not show which node.", "日志没有给出节点。").In(l)
 	case len(r.ExcludeNodes) > 0:
-		return said("%s. Another try should do without %s.", "%s。重试时应避开 %s。").With(*r.RootNode, strings.Join(r.ExcludeNodes, ",")).In(l)
+		return said("%s. A retry should avoid %s.", "%s。重试时应避开 %s。").With(*r.RootNode, strings.Join(r.ExcludeNodes, ",")).In(l)
 	}
 	return said("%s. Nothing shows that the node is at fault.", "%s。没有迹象表明是该节点的问题。").With(*r.RootNode).In(l)
 }
@@ -102,7 +102,7 @@ func (r Report) aboutRank(_ *Report, l lang.Lang) string {
 	case r.RootRank == nil && r.Behind != nil:
 		return said("The others wait for rank %s.", "其他 rank 都在等待 rank %s。").With(list(r.Behind.Ranks)).In(l)
 	case r.RootRank == nil:
-		return said("No single rank: the logs do not tell one, or several failed alike.", "没有单独的一个：日志没有指出，或多个 rank 同样失败。").In(l)
+		return said("No single rank: the logs do not show one, or several failed in the same way.", "没有单独的一个：日志没有指出，或多个 rank 同样失败。").In(l)
 	}
 	return said("Rank %d%s.", "rank %d%s。").With(*r.RootRank, r.onNode(l)).In(l)
 }
@@ -119,7 +119,7 @@ func (r Report) otherRanks(_ *Report, l lang.Lang) string {
 	if r.DownstreamRanks == 0 {
 		return said("No other rank reports a consequence.", "没有其他 rank 报告连锁错误。").In(l)
 	}
-	return said("%d others only report consequences.", "另有 %d 个 rank 只是报告连锁错误。").With(r.DownstreamRanks).In(l)
+	return said("%d other ranks only report consequences.", "另有 %d 个 rank 只是报告连锁错误。").With(r.DownstreamRanks).In(l)
 }
 
 func (r Report) aboutRetry(_ *Report, l lang.Lang) string {
@@ -133,7 +133,7 @@ func (r Report) aboutRetry(_ *Report, l lang.Lang) string {
 		return said("Yes, without %s.", "可以，但要避开 %s。").With(strings.Join(r.ExcludeNodes, ",")).In(l)
 	}
 	if outcome.Of(r.Class).Retry == outcome.RetryOnce {
-		return said("Yes, once: if it fails again in the same way, it is no accident.", "可以重试一次：若再次以同样方式失败，就不是偶然。").In(l)
+		return said("Yes, once: if it fails again in the same way, it was not an accident.", "可以重试一次：若再次以同样方式失败，就不是偶然。").In(l)
 	}
 	return said("Yes.", "可以。").In(l)
 }
@@ -167,7 +167,7 @@ func (r Report) when(_ *Report, l lang.Lang) string {
 		parts = append(parts, said("the last iteration was %d", "最后一次迭代是第 %d 次").With(*r.LastIter).In(l))
 	}
 	if len(parts) == 0 {
-		return said("The logs do not tell.", "日志没有给出。").In(l)
+		return said("The logs do not say.", "日志没有给出。").In(l)
 	}
 	return strings.Join(parts, said(", ", "，").In(l))
 }
@@ -195,7 +195,7 @@ func (r Report) compareWithEarlier(earlier *Report, l lang.Lang) string {
 		return said("No: the run before did not fail. %s", "不是：上一次没有失败。%s").With(earlier.noFailure(l)).In(l)
 	}
 	if earlier.Class != r.Class {
-		return said("No: the run before failed of something else. %s", "不是：上一次的原因不同。%s").With(earlier.summary(l)).In(l)
+		return said("No: the run before failed for another reason. %s", "不是：上一次的原因不同。%s").With(earlier.summary(l)).In(l)
 	}
 	c, _ := r.classInfo()
 	s := said("Yes, the same cause: %s.", "是，同一原因：%s。").With(c.Name.In(l)).In(l)

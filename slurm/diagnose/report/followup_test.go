@@ -29,7 +29,7 @@ func TestFollowUpsAreAnsweredFromTheEvidence(t *testing.T) {
 	for _, c := range []struct{ question, en, zh string }{
 		{"why did it fail?", "Stale file handle (slurm-7.out:6)", "slurm-7.out:6"},
 		{"为什么失败？", "Stale file handle", "Stale file handle"},
-		{"which node?", "gpu07. Another try should do without gpu07.", "gpu07。重试时应避开 gpu07。"},
+		{"which node?", "gpu07. A retry should avoid gpu07.", "gpu07。重试时应避开 gpu07。"},
 		{"哪台机器？", "gpu07", "gpu07"},
 		{"which rank was it", "Rank 3, node gpu07.", "rank 3，节点 gpu07。"},
 		{"should I exclude something?", "gpu07 (--exclude).", "gpu07（--exclude）。"},
@@ -70,7 +70,7 @@ func TestLastTimeIsComparedByCauseNodeAndLine(t *testing.T) {
 	other := "gpu09"
 	elsewhere.RootNode = &other
 	require.Contains(t, answer(elsewhere), "Not on the same node.")
-	require.Contains(t, answer(diagnosetest.With(t, diagnosetest.Raised("KeyError: 'x'"), diagnose.Context{JobState: "FAILED"})), "No: the run before failed of something else.")
+	require.Contains(t, answer(diagnosetest.With(t, diagnosetest.Raised("KeyError: 'x'"), diagnose.Context{JobState: "FAILED"})), "No: the run before failed for another reason.")
 	fresh := int64(time.Minute / time.Second)
 	require.Contains(t, answer(diagnosetest.With(t, "[after training is done] datetime: 2026-06-11 10:00:00\n",
 		diagnose.Context{SecondsSinceLastWrite: &fresh})), "No: the run before did not fail.")

@@ -43,7 +43,7 @@ func (i Incident) Says() lang.Text {
 	jobs := strings.Join(i.Jobs, ", ")
 	from, to := i.From.Format(time.DateTime), i.To.Format(time.TimeOnly)
 	if i.Where == i.Class {
-		return said(fmt.Sprintf("One incident, not %d: jobs %s failed of %s between %s and %s.", len(i.Jobs), jobs, c.Name.EN, from, to),
+		return said(fmt.Sprintf("One incident, not %d: jobs %s failed with %s between %s and %s.", len(i.Jobs), jobs, c.Name.EN, from, to),
 			fmt.Sprintf("这是同一起事件：作业 %s 在 %s 至 %s 之间都因“%s”失败。", jobs, from, to, c.Name.ZH))
 	}
 	return said("One incident, not %d: jobs %s failed on %s (%s) between %s and %s.", "这是同一起事件：作业 %[2]s 在 %[5]s 至 %[6]s 之间都因 %[3]s 失败（%[4]s）。").

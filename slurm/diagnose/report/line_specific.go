@@ -27,9 +27,9 @@ var lineSpecific = []struct {
 		outcome.NCCLConnection, lostPeer,
 		said("the connection to a peer was lost", "与对端的连接中断"),
 		[]lang.Text{
-			said("Mostly the other end had left before. Find out why: read the logs of the ranks that do not say this, and this log from its beginning.",
+			said("Usually the other end had exited before. Find out why: read the logs of the ranks that do not say this, and this log from its beginning.",
 				"多半是对端已先退出。先查明原因：阅读没有报此错的 rank 的日志，并从头阅读本日志。"),
-			said("A process that was killed says nothing: `sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` and the node's kernel log tell of it.",
+			said("A killed process writes nothing: `sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` and the node's kernel log show it.",
 				"被杀死的进程不会留下任何信息：`sacct -j JOBID --format=JobID,State,ExitCode,MaxRSS` 与节点的内核日志会有记录。"),
 			said("If all processes lived until then, it was the network: rerun with the debug-nccl preset (NCCL_DEBUG=INFO) for the peer and the interface.",
 				"若此前所有进程都在运行，则是网络问题：用 debug-nccl 预设（NCCL_DEBUG=INFO）重跑，以得到对端与网卡信息。"),

@@ -31,7 +31,7 @@ func (r Report) notes(l lang.Lang) (out []string) {
 		out = append(out, t.With(c.Node, (time.Duration(c.AheadS)*time.Second).Abs()).In(l))
 	}
 	if y := r.Layout; y != nil && r.RanksRead > 0 && r.RanksRead < y.WorldSize {
-		out = append(out, said("logs of %d of %d ranks are here", "这里有 %d 个 rank 的日志，共 %d 个").With(r.RanksRead, y.WorldSize).In(l))
+		out = append(out, said("logs of %d of %d ranks are available", "这里有 %d 个 rank 的日志，共 %d 个").With(r.RanksRead, y.WorldSize).In(l))
 	}
 	if r.NoLog != (lang.Text{}) {
 		out = append(out, r.NoLog.In(l))

@@ -139,7 +139,7 @@ func (r Report) leftOut(l lang.Lang) string {
 		files []string
 		why   lang.Text
 	}{
-		{r.OtherJobs, said("%s, of earlier jobs than the newest in this folder", "%s，属于该目录中较早的作业")},
+		{r.OtherJobs, said("%s, of jobs before the newest in this folder", "%s，属于该目录中较早的作业")},
 		{r.Older, said("%s, last written before the job started", "%s，最后写入时间早于作业启动")},
 		{r.LeftOut, said("%s", "%s")},
 	} {
@@ -150,7 +150,7 @@ func (r Report) leftOut(l lang.Lang) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return said("%s; a file that is named is read", "%s；直接给出文件名即可读取").With(strings.Join(all, said("; ", "；").In(l))).In(l)
+	return said("%s; name a file to read it", "%s；直接给出文件名即可读取").With(strings.Join(all, said("; ", "；").In(l))).In(l)
 }
 
 func said(en, zh string) lang.Text { return lang.Text{EN: en, ZH: zh} }

@@ -42,7 +42,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 			Layout: &report.Layout{MicroBatchSize: 4, TP: 2, PP: 2},
 		},
 		"some logs could not be read": {Class: outcome.UnknownExit, Unreadable: []logfile.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
-		"only some ranks are here":    {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
+		"only some ranks are available":    {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
 	}
 	maps.Copy(reports, diagnosetest.Reports(t))
 	for name, r := range reports {

@@ -52,7 +52,7 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 	if n > len(en) {
 		en, zh = append(en, "…"), append(zh, "…")
 	}
-	return said(fmt.Sprintf("%s could not be read (%s); the cause may stand there.", count(n, "log"), strings.Join(en, "; ")),
+	return said(fmt.Sprintf("%s could not be read (%s); the cause may be there.", count(n, "log"), strings.Join(en, "; ")),
 		fmt.Sprintf("有 %d 个日志无法读取（%s），原因可能就在其中。", n, strings.Join(zh, "；"))), true
 }
 
@@ -116,7 +116,7 @@ func (r Report) onlyTheseRanks() (lang.Text, bool) {
 	if len(words) == 1 {
 		en = "rank " + words[0]
 	}
-	return said("Only the logs of "+en+" are here.", zh), true
+	return said("Only the logs of "+en+" are available.", zh), true
 }
 
 func (r Report) noFailureSummary(l lang.Lang) string {
@@ -202,7 +202,7 @@ func (r Report) detail(l lang.Lang) string {
 	}
 	if len(r.Differs) > 0 {
 		names := strings.Join(r.Differs, ", ")
-		say("The nodes did not start alike: "+names+" differs between them.", "各节点的启动条件不一致："+names+" 不同。")
+		say("The nodes started differently: they differ in "+names+".", "各节点的启动条件不一致："+names+" 不同。")
 	}
 	switch r.Laggard {
 	case "behind":
@@ -212,16 +212,16 @@ func (r Report) detail(l lang.Lang) string {
 	case "recorder":
 		if n := len(r.MissedBy); n > 1 {
 			ranks := list(r.MissedBy[:min(n, 16)])
-			say("By the flight recorder ranks "+ranks+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+ranks+" 从未进入 "+r.collective(l)+"。")
+			say("According to the flight recorder, ranks "+ranks+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+ranks+" 从未进入 "+r.collective(l)+"。")
 		} else {
-			say("By the flight recorder it never entered "+r.collective(l)+".", "flight recorder 显示它从未进入 "+r.collective(l)+"。")
+			say("According to the flight recorder, it never entered "+r.collective(l)+".", "flight recorder 显示它从未进入 "+r.collective(l)+"。")
 		}
 	case "named":
 		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
 	case "exit":
-		say("This rank alone left with an exit code of its own.", "只有它以不同的退出码退出。")
+		say("Only this rank exited with a different exit code.", "只有它以不同的退出码退出。")
 	case "silent":
-		say("This rank alone said nothing when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
+		say("Only this rank was silent when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}
 	if r.Traceback != nil && r.Traceback.File != "" {
 		at := fmt.Sprintf("%s:%d", r.Traceback.File, r.Traceback.Line)
@@ -251,7 +251,7 @@ func (r Report) endBySlurm() (lang.Text, bool) {
 	case code != "" && code != "0":
 		return said("Its exit code was "+code+".", "退出码为 "+code+"。"), true
 	case r.Why == "nothing says how it ended":
-		return said("The log stops without a failure and without the words of an end.", "日志中断：既没有报错，也没有正常结束的输出。"), true
+		return said("The log stops without an error and without a message that the program ended.", "日志中断：既没有报错，也没有正常结束的输出。"), true
 	}
 	return lang.Text{}, false
 }
@@ -283,9 +283,9 @@ func (r Report) advice(l lang.Lang) []string {
 	}
 	switch {
 	case r.Peer != "" && lostPeer.MatchString(r.RootLine):
-		add(said("The peer that is gone is "+r.Peer+".", "失去的对端是 "+r.Peer+"。"))
+		add(said("The lost peer is "+r.Peer+".", "失去的对端是 "+r.Peer+"。"))
 	case r.Peer != "":
-		add(said("The peer that could not be reached is "+r.Peer+"; if it stays so, resubmit with that node in --exclude.",
+		add(said("The peer that could not be reached is "+r.Peer+"; if this persists, resubmit with that node in --exclude.",
 			"无法连通的对端是 "+r.Peer+"；若持续如此，把该节点加入 --exclude 后重新提交。"))
 	}
 	if len(r.Differs) > 0 {
@@ -308,8 +308,8 @@ func (r Report) advice(l lang.Lang) []string {
 		}
 	}
 	if r.MayHang {
-		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; what writes no "+
-			"line but saves or evaluates is no hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
+		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; a job "+
+			"that saves or evaluates without output does not hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
 	c, asks := r.classInfo()
 	for i, t := range c.Advice {

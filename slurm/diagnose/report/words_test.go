@@ -27,21 +27,21 @@ func TestFollowUpsSayWhatIsNotKnown(t *testing.T) {
 		r        report.Report
 		want     string
 	}{
-		{"which node?", report.Report{Class: outcome.UserException}, "The logs do not tell the node."},
+		{"which node?", report.Report{Class: outcome.UserException}, "The logs do not show which node."},
 		{"which node?", report.Report{Class: outcome.Hang, Behind: behind}, "The others wait for gpu9."},
-		{"which node?", report.Report{Class: outcome.Hang, Behind: &report.Behind{Ranks: []int{5}}}, "The logs do not tell the node."},
+		{"which node?", report.Report{Class: outcome.Hang, Behind: &report.Behind{Ranks: []int{5}}}, "The logs do not show which node."},
 		{"which node?", report.Report{Class: outcome.UserException, RootNode: &node}, "gpu7. Nothing shows that the node is at fault."},
-		{"which rank?", report.Report{Class: outcome.UserException}, "No single rank: the logs do not tell one, or several failed alike."},
+		{"which rank?", report.Report{Class: outcome.UserException}, "No single rank: the logs do not show one, or several failed in the same way."},
 		{"which rank?", report.Report{Class: outcome.Hang, Behind: behind}, "The others wait for rank 5, 6."},
 		{"which rank?", report.Report{Class: outcome.UserException, RootRank: &rank, Behind: behind}, "Rank 3."},
 		{"should I exclude a node?", report.Report{Class: outcome.UserException}, "No node: nothing shows that one is at fault."},
-		{"how many ranks were hurt?", report.Report{Class: outcome.UserException, DownstreamRanks: 7}, "7 others only report consequences."},
+		{"how many ranks were hurt?", report.Report{Class: outcome.UserException, DownstreamRanks: 7}, "7 other ranks only report consequences."},
 		{"should I retry?", report.Report{Class: outcome.SlurmCancelled}, "No: the same job would fail again. Nothing to do, unless nobody meant to cancel it."},
-		{"should I retry?", report.Report{Class: outcome.UnknownExit, Retry: true}, "Yes, once: if it fails again in the same way, it is no accident."},
+		{"should I retry?", report.Report{Class: outcome.UnknownExit, Retry: true}, "Yes, once: if it fails again in the same way, it was not an accident."},
 		{"should I retry?", report.Report{Class: outcome.SlurmPreempted, Retry: true}, "Yes."},
-		{"when did it fail?", report.Report{Class: outcome.UserException}, "The logs do not tell."},
-		{"when did it fail?", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{cause}}, "The logs do not tell."},
-		{"when did it fail?", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{first}}, "The logs do not tell."},
+		{"when did it fail?", report.Report{Class: outcome.UserException}, "The logs do not say."},
+		{"when did it fail?", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{cause}}, "The logs do not say."},
+		{"when did it fail?", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{first}}, "The logs do not say."},
 		{"when did it fail?", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{dated}, LastIter: &last}, "2026-06-11 12:00:00, the last iteration was 120"},
 		{"show me the line", report.Report{Class: outcome.UserException, Evidence: []report.Evidence{cause}}, "cause a.out:6 KeyError: 'x'"},
 	} {
@@ -96,12 +96,12 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		},
 		"one log is closed": {
 			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(1)},
-			"1 log could not be read (a.out: no permission); the cause may stand there. The job finished; nothing failed.",
+			"1 log could not be read (a.out: no permission); the cause may be there. The job finished; nothing failed.",
 			"有 1 个日志无法读取（a.out：no permission），原因可能就在其中。作业正常结束，没有失败。",
 		},
 		"many logs are closed": {
 			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(4)},
-			"4 logs could not be read (a.out: no permission; b.out: no permission; c.out: no permission; …); the cause may stand there. The job finished; nothing failed.",
+			"4 logs could not be read (a.out: no permission; b.out: no permission; c.out: no permission; …); the cause may be there. The job finished; nothing failed.",
 			"有 4 个日志无法读取（a.out：no permission；b.out：no permission；c.out：no permission；…），原因可能就在其中。作业正常结束，没有失败。",
 		},
 	} {
@@ -113,7 +113,7 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"Its exit code was 3.":               {ExitCode: "3:0"},
 		"Slurm says that signal 9 ended it.": {ExitCode: "0:9"},
 		"Its exit code was 2.":               {ExitCode: "0:15", RootLine: "srun: error: gpu1: task 0: Exited with exit code 2"},
-		"The log stops without a failure and without the words of an end.": {ExitCode: "0:0", Why: "nothing says how it ended"},
+		"The log stops without an error and without a message that the program ended.": {ExitCode: "0:0", Why: "nothing says how it ended"},
 	} {
 		r.Class = outcome.UnknownExit
 		r.Finish()
@@ -137,7 +137,7 @@ func TestAPulseIsOfJobsThatRun(t *testing.T) {
 func TestWhoIsBehindIsSaid(t *testing.T) {
 	for by, want := range map[string]string{
 		"iterations": "Behind the others: ranks 3, 5 (node gpu7); they reached iteration 18.",
-		"recorder":   "Behind the others: ranks 3, 5 (node gpu7), by the flight recorder never in 18.",
+		"recorder":   "Behind the others: ranks 3, 5 (node gpu7), which according to the flight recorder never entered 18.",
 		"stacks":     "Apart from the others: ranks 3, 5 (node gpu7), in 18.",
 		"watchdog":   "Behind the others: ranks 3, 5 (node gpu7), by the watchdogs' sequence numbers.",
 	} {

@@ -15,13 +15,13 @@ type xid struct {
 }
 
 var (
-	resetGPU = said("drain the node and reset the GPU (nvidia-smi --gpu-reset -i N, with nothing on it) or reboot",
+	resetGPU = said("drain the node and reset the GPU (nvidia-smi --gpu-reset -i N, while nothing runs on it) or reboot",
 		"将节点 drain，在空闲时重置 GPU（nvidia-smi --gpu-reset -i N）或重启节点")
-	swapGPU   = said("drain the node; if it comes back after a reboot, the GPU is to be replaced", "将节点 drain；重启后若再次出现，应更换该 GPU")
+	swapGPU   = said("drain the node; if it comes back after a reboot, the GPU must be replaced", "将节点 drain；重启后若再次出现，应更换该 GPU")
 	checkLink = said("drain the node and check the NVLink bridge or switch (nvidia-smi nvlink -e, fabric manager's log)",
 		"将节点 drain，检查 NVLink 桥或 NVSwitch（nvidia-smi nvlink -e 与 fabric manager 日志）")
-	watchGPU  = said("the node may go on; reset the GPU at the next pause, and drain the node if the count grows", "节点可继续使用；下次空闲时重置 GPU，若计数增长则 drain 节点")
-	looksCode = said("mostly the program's own fault: rerun once with CUDA_LAUNCH_BLOCKING=1; drain only if it stays with one GPU",
+	watchGPU  = said("the node can stay in use; reset the GPU when it is next idle, and drain the node if the count grows", "节点可继续使用；下次空闲时重置 GPU，若计数增长则 drain 节点")
+	looksCode = said("usually the program's own fault: rerun once with CUDA_LAUNCH_BLOCKING=1; drain only if it always occurs on the same GPU",
 		"多为程序自身问题：用 CUDA_LAUNCH_BLOCKING=1 重跑一次；仅当总出现在同一 GPU 时才 drain")
 )
 
@@ -80,7 +80,7 @@ func (r Report) hardwareAdvice() (lang.Text, bool) {
 	}
 	if r.Class == outcome.GPUHardware && eccWords.MatchString(r.RootLine) {
 		return said(fmt.Sprintf("An ECC error that cannot be corrected on %s: the memory of that GPU lost data. Administrators: %s; nvidia-smi -q -d "+
-			"ECC,ROW_REMAPPER says whether it is to be replaced.", node, resetGPU.EN),
+			"ECC,ROW_REMAPPER shows whether it must be replaced.", node, resetGPU.EN),
 			fmt.Sprintf("%s 上出现无法纠正的 ECC 错误：该 GPU 的显存丢失了数据。管理员：%s；nvidia-smi -q -d ECC,ROW_REMAPPER 可判断是否需要更换。", node, resetGPU.ZH)), true
 	}
 	return lang.Text{}, false
