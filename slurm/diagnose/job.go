@@ -3,6 +3,7 @@ package diagnose
 import (
 	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -200,7 +201,7 @@ func (j *job) placeFiles() {
 				j.baseRank[i] = rank - t.Local
 			}
 		}
-		if j.baseRank[i] < 0 && len(f.Local0) > 0 && same(f.Local0) {
+		if j.baseRank[i] < 0 && len(f.Local0) > 0 && slices.Min(f.Local0) == slices.Max(f.Local0) {
 			j.baseRank[i] = f.Local0[0]
 		}
 		if m := logfile.AttemptPath.FindStringSubmatch(j.src.Logs[i].Name); m != nil && j.fileRank[i] >= 0 {
@@ -255,15 +256,6 @@ func (j *job) onlyBase() (base int, ok bool) {
 	for _, base = range j.bases {
 	}
 	return base, folder != "" && len(j.bases) == 1
-}
-
-func same(ns []int) bool {
-	for _, n := range ns {
-		if n != ns[0] {
-			return false
-		}
-	}
-	return true
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its

@@ -1,7 +1,8 @@
 package diagnose
 
 import (
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -39,10 +40,7 @@ func (j *job) nodesToExclude(r *report.Report, v verdict) {
 				seen = named
 			}
 		}
-		for n := range seen {
-			r.ExcludeNodes = append(r.ExcludeNodes, n)
-		}
-		sort.Strings(r.ExcludeNodes)
+		r.ExcludeNodes = slices.Sorted(maps.Keys(seen))
 	case outcome.NCCLIB:
 		if portFault.MatchString(v.event.Text) {
 			r.ExcludeNodes = []string{node}

@@ -37,10 +37,7 @@ func ComposedFailures(t *testing.T, nth int) {
 				c.Do(r, 65*time.Second, rank)
 				r.Victims(66*time.Second, map[int]bool{rank: true})
 				r.Summaries(80*time.Second, map[int]int{rank: c.Code})
-				dir := t.TempDir()
-				layout(t, r, dir)
-				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
-				require.NoError(t, err)
+				got, dir := diagnosed(t, r, layout, diagnose.Context{JobState: "ENDED"})
 				require.Equal(t, c.Class, got.Class, "%+v", got)
 				require.Contains(t, got.RootLine, c.Line)
 				require.NotNil(t, got.RootRank, "%+v", got)
@@ -57,6 +54,16 @@ func ComposedFailures(t *testing.T, nth int) {
 			})
 		}
 	}
+}
+
+// diagnosed writes a run in a layout, and returns its diagnosis and the folder of its logs.
+func diagnosed(t *testing.T, r *Run, layout func(t *testing.T, r *Run, dir string), c diagnose.Context) (got report.Report, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	layout(t, r, dir)
+	got, err := diagnose.Path(context.Background(), dir, c)
+	require.NoError(t, err)
+	return got, dir
 }
 
 // requireLine checks that the report's file and line number lead to the report's line.
@@ -85,10 +92,7 @@ func OnlyTheLastAttemptCounts(t *testing.T) {
 			r.Raise(665*time.Second, 12, "get_batch", "KeyError: 'text'")
 			r.Victims(666*time.Second, map[int]bool{12: true})
 			r.Summaries(680*time.Second, map[int]int{12: 1})
-			dir := t.TempDir()
-			layout(t, r, dir)
-			got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
-			require.NoError(t, err)
+			got, _ := diagnosed(t, r, layout, diagnose.Context{JobState: "FAILED"})
 			require.Equal(t, outcome.UserException, got.Class, "%+v", got)
 			require.Equal(t, 12, *got.RootRank)
 			require.Equal(t, 2, got.Attempts)
@@ -123,10 +127,7 @@ func TheRankThatNeverArrived(t *testing.T) {
 					"terminate called after throwing an instance of 'c10::DistBackendError'")
 			}
 			r.Summaries(680*time.Second, nil)
-			dir := t.TempDir()
-			layout(t, r, dir)
-			got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "FAILED"})
-			require.NoError(t, err)
+			got, _ := diagnosed(t, r, layout, diagnose.Context{JobState: "FAILED"})
 			require.Equal(t, outcome.NCCLTimeout, got.Class, "%+v", got)
 			require.Equal(t, 9, *got.RootRank)
 			require.Equal(t, "behind", got.Laggard)
@@ -212,10 +213,7 @@ func HealthyShapes(t *testing.T, often int) {
 				r := &Run{World: 16, PerNode: 8}
 				r.Healthy(0, time.Minute)
 				s.say(r)
-				dir := t.TempDir()
-				layout(t, r, dir)
-				got, err := diagnose.Path(context.Background(), dir, s.given)
-				require.NoError(t, err)
+				got, dir := diagnosed(t, r, layout, s.given)
 				for range often { // the order of files and map keys varies
 					again, err := diagnose.Path(context.Background(), dir, s.given)
 					require.NoError(t, err)

@@ -1,7 +1,6 @@
 package diagnosetest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -30,11 +29,8 @@ func Hangs(t *testing.T) {
 				r := &Run{World: 16, PerNode: 8}
 				r.Healthy(0, time.Minute)
 				say(r)
-				dir := t.TempDir()
-				layout(t, r, dir)
 				silent := int64(5400)
-				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
-				require.NoError(t, err)
+				got, _ := diagnosed(t, r, layout, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
 				require.Equal(t, outcome.Hang, got.Class, "%+v", got)
 				require.True(t, got.Retry)
 				require.Equal(t, silent, *got.SinceS)
@@ -60,10 +56,7 @@ func SlurmEndsTheJob(t *testing.T) {
 				r.Say(65*time.Second, -1, line)
 				r.Victims(66*time.Second, map[int]bool{8: true})
 				r.Say(70*time.Second, -1, "srun: error: gpu040: task 0: Killed", "srun: error: gpu043: task 1: Terminated")
-				dir := t.TempDir()
-				layout(t, r, dir)
-				got, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
-				require.NoError(t, err)
+				got, _ := diagnosed(t, r, layout, diagnose.Context{JobState: "ENDED"})
 				require.Equal(t, class, got.Class, "%+v", got)
 				if class == outcome.SlurmNodeFail {
 					require.Equal(t, []string{"gpu043"}, got.ExcludeNodes)

@@ -42,11 +42,7 @@ const OOMLog = "Traceback (most recent call last):\n  File \"/w/train.py\", line
 // Text diagnoses the log of a job that has ended.
 func Text(t *testing.T, text string) report.Report {
 	t.Helper()
-	src, err := logfile.Read("log", strings.NewReader(text))
-	require.NoError(t, err)
-	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "ENDED"})
-	require.NoError(t, err)
-	return r
+	return With(t, text, diagnose.Context{JobState: "ENDED"})
 }
 
 // Raised returns a Python traceback that ends with the given line.

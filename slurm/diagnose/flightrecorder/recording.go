@@ -32,12 +32,8 @@ func IsDump(name string, head []byte) bool {
 	if !RankAtEnd.MatchString(name) || len(head) == 0 || head[0] != 0x80 && head[0] != '{' {
 		return false
 	}
-	for _, key := range []string{"pg_config", "pg_status", "nccl_version", "comm_lib_version", "nccl_comm_state"} {
-		if bytes.Contains(head, []byte(key)) {
-			return true
-		}
-	}
-	return false
+	keys := []string{"pg_config", "pg_status", "nccl_version", "comm_lib_version", "nccl_comm_state"}
+	return slices.ContainsFunc(keys, func(key string) bool { return bytes.Contains(head, []byte(key)) })
 }
 
 // decodeDump decodes a dump in either of its formats: pickle, or the JSON that PyTorch can write since

@@ -152,7 +152,7 @@ func outermostPart(lines []string) (framePart, []string, bool) {
 				return framePart{}, nil, false // the time belongs to a logger
 			}
 		case speaker, mpiRank:
-			if allEqual(said) || !OfLines(rest) {
+			if slices.Min(said) == slices.Max(said) || !OfLines(rest) {
 				continue
 			}
 		}
@@ -287,15 +287,6 @@ var ownPrefix = lazy.New(`^(?:(?:srun|slurmstepd|sbatch|scancel)\b[^:]*: |[WEIF]
 // before some lines of the text and not before this one.
 var innerLine = lazy.New(`^(?:Traceback \(most recent| +File ")`)
 
-func allEqual(said []string) bool {
-	for _, s := range said {
-		if s != said[0] {
-			return false
-		}
-	}
-	return true
-}
-
 // consecutive reports whether the numbers grow by one from line to line. It allows for a gap between
 // the beginning and the end of a file.
 func consecutive(said []string) bool {
@@ -312,12 +303,10 @@ func consecutive(said []string) bool {
 // numberedByCat reports whether the lines have the number column of cat -n, which no other program
 // writes.
 func numberedByCat(lines []string) bool {
-	for _, l := range lines {
-		if i := strings.IndexByte(l, '\t'); i < 6 || strings.Trim(l[:max(i, 0)], " 0123456789") != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(lines, func(l string) bool {
+		i := strings.IndexByte(l, '\t')
+		return i < 6 || strings.Trim(l[:i], " 0123456789") != ""
+	})
 }
 
 func (m framePart) cut(line string) (rest, said string, ok bool) {

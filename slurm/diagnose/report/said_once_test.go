@@ -41,8 +41,8 @@ func TestNothingIsSaidTwice(t *testing.T) {
 			Class: outcome.CUDAOOM, Fit: &report.Fit{Flags: []string{"--micro-batch-size", "1"}, EstimateGiB: 60, TotalGiB: 80},
 			Layout: &report.Layout{MicroBatchSize: 4, TP: 2, PP: 2},
 		},
-		"some logs could not be read": {Class: outcome.UnknownExit, Unreadable: []logfile.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
-		"only some ranks are available":    {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
+		"some logs could not be read":   {Class: outcome.UnknownExit, Unreadable: []logfile.Unreadable{{Path: "a.out", Reason: "permission denied"}}},
+		"only some ranks are available": {Class: outcome.Success, Why: "finished", OnlyRanks: []int{0, 3}},
 	}
 	maps.Copy(reports, diagnosetest.Reports(t))
 	for name, r := range reports {

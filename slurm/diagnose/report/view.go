@@ -58,7 +58,6 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 
 // verdictSummary says what broke, where and when.
 func (r Report) verdictSummary(l lang.Lang) string {
-	zh := l == lang.ZH
 	c, _ := r.classInfo()
 	switch r.Class {
 	case outcome.Success, outcome.Running:
@@ -73,33 +72,19 @@ func (r Report) verdictSummary(l lang.Lang) string {
 			"作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s").
 			With(age, r.lastIteration("; the last iteration was %d", "，最后一次迭代为第 %d 次"), r.detail(l)).In(l))
 	}
-	where := r.where(l)
-	if zh {
-		s := c.Name.ZH
-		if where != "" {
-			s = where + "：" + s
-		}
-		s += "。"
-		if d := r.detail(l); d != "" {
-			s += d
-		}
-		if r.DownstreamRanks > 0 {
-			s += fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", r.DownstreamRanks)
-		}
-		return s
+	what := lang.Text{EN: lang.Capital(c.Name.EN), ZH: c.Name.ZH}
+	if where := r.where(l); where != "" {
+		what = said("%s %s", "%[2]s：%[1]s").With(what, where)
 	}
-	s := strings.ToUpper(c.Name.EN[:1]) + c.Name.EN[1:]
-	if where != "" {
-		s += " " + where
-	}
-	s += "."
+	sentences := []string{said("%s.", "%s。").With(what).In(l)}
 	if d := r.detail(l); d != "" {
-		s += " " + d
+		sentences = append(sentences, d)
 	}
-	if r.DownstreamRanks > 0 {
-		s += fmt.Sprintf(" %s only %s the consequences.", count(r.DownstreamRanks, "other rank"), verb(r.DownstreamRanks, "reports", "report"))
+	if n := r.DownstreamRanks; n > 0 {
+		sentences = append(sentences, said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" the consequences.",
+			fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", n)).In(l))
 	}
-	return s
+	return strings.Join(sentences, space(l))
 }
 
 // onlyTheseRanks says which ranks' logs are present, if some are missing.
