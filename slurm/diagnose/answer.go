@@ -310,10 +310,9 @@ func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 			if r := j.rankOf(i, t, nil); dead.Rank >= 0 && r != dead.Rank || pattern.AgentLine(m.Text) || m.Off == dead.Off && i == dead.File {
 				continue
 			}
-			_, text := logline.CutTag(m.Text)
-			words = append(words, &scan.Event{
-				File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: j.rankOf(i, t, nil), Node: j.fileNode[i], Before: m.At,
-			})
+			e := eventOf(i, m)
+			e.Tag, e.Rank, e.Node = t, j.rankOf(i, t, nil), j.fileNode[i]
+			words = append(words, e)
 		}
 	}
 	slices.SortFunc(words, func(a, b *scan.Event) int {
@@ -323,6 +322,12 @@ func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 		return int(b.Off - a.Off)
 	})
 	return words[:min(3, len(words))]
+}
+
+// eventOf returns a line of a file as an event without a rank and a node.
+func eventOf(file int, m scan.Mark) *scan.Event {
+	t, text := logline.CutTag(m.Text)
+	return &scan.Event{File: file, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: -1, Before: m.At}
 }
 
 // eventOrEmpty returns the verdict's event, or an empty one without a rank.

@@ -110,7 +110,7 @@ func (s *followedFile) read(j *job, i int, file *logfile.File, f Filter) (lines 
 	if file.Size == s.off {
 		return nil
 	}
-	who := j.findNodes(nil)
+	who := j.findNodes()
 	in, err := file.Open()
 	if err != nil {
 		return nil // a file that vanished has nothing new

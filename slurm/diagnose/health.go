@@ -212,8 +212,7 @@ func (j *job) lastSign() *scan.Event {
 			continue
 		}
 		if best == nil || m.At.After(best.Before) {
-			t, text := logline.CutTag(m.Text)
-			best = &scan.Event{File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Rank: -1, Before: m.At}
+			best = eventOf(i, m)
 		}
 	}
 	return best
@@ -226,12 +225,9 @@ var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	for i, f := range j.files {
 		if v, ok := diverged(f.Progress); ok {
-			t, text := logline.CutTag(v.Text)
-			return verdict{
-				class: outcome.NaNLoss,
-				why:   "the numbers",
-				event: &scan.Event{File: i, Off: v.Off, Raw: v.Text, Text: text, Tag: t, Class: outcome.NaNLoss, Rank: -1, Node: j.fileNode[i]},
-			}, true
+			e := eventOf(i, scan.Mark{Off: v.Off, Text: v.Text})
+			e.Class, e.Node = outcome.NaNLoss, j.fileNode[i]
+			return verdict{class: outcome.NaNLoss, why: "the numbers", event: e}, true
 		}
 	}
 	return verdict{}, false

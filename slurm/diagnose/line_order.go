@@ -105,14 +105,14 @@ type nodeFinder struct {
 	tasks  int // number of srun's tasks, as far as labels show it
 }
 
-func (j *job) findNodes(hostBase map[string]int) nodeFinder {
+func (j *job) findNodes() nodeFinder {
 	s := nodeFinder{job: j, ofRank: j.startedOn()}
 	for i, f := range j.files {
 		for l := range f.Labels {
 			s.tasks = max(s.tasks, l+1)
 		}
 		for t, h := range f.HostOf {
-			if r := j.rankOf(i, t, hostBase); r >= 0 {
+			if r := j.rankOf(i, t, nil); r >= 0 {
 				s.ofRank[r] = h
 			}
 		}

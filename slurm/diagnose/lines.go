@@ -52,7 +52,6 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 	}
 	j := newJob(src, all, Context{Nodes: f.Nodes})
 	j.resolve()
-	hostBase := map[string]int{}
 	var tail []Line
 	emit := func(l Line) error {
 		if f.Tail <= 0 {
@@ -65,7 +64,7 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 		tail = append(tail, l)
 		return nil
 	}
-	m, ends, who := &readerHeap{}, j.writtenLast(), j.findNodes(hostBase)
+	m, ends, who := &readerHeap{}, j.writtenLast(), j.findNodes()
 	for i, file := range src.Logs {
 		newest := f.Tail
 		if f.Rank != nil || f.Node != "" || f.Level != "" {
@@ -90,7 +89,7 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 		}
 		r := (*m)[0]
 		t, text := logline.CutTag(r.text)
-		rank := j.rankOf(r.index, t, hostBase)
+		rank := j.rankOf(r.index, t, nil)
 		node := who.node(r.index, t, rank)
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
 		if wanted && node == "" { // last, because it tries many expressions

@@ -385,9 +385,6 @@ func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 		if b := j.baseRank[file]; b >= 0 {
 			return b + l
 		}
-		if b, ok := hostBase[j.fileNode[file]]; ok {
-			return b + l
-		}
 	}
 	if j.world == 1 {
 		return 0

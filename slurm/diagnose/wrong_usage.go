@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
@@ -15,11 +14,8 @@ func (j *job) wrongUsage(live []*scan.Event) (verdict, bool) {
 	}
 	for i, f := range j.files {
 		if m := f.Usage; m != nil && len(f.Progress) == 0 {
-			t, text := logline.CutTag(m.Text)
-			e := &scan.Event{
-				File: i, Off: m.Off, Raw: m.Text, Text: text, Tag: t, Class: outcome.BadArgs, Weight: pattern.Generic,
-				Rank: -1, Node: j.fileNode[i], Before: m.At,
-			}
+			e := eventOf(i, *m)
+			e.Class, e.Weight, e.Node = outcome.BadArgs, pattern.Generic, j.fileNode[i]
 			return verdict{class: outcome.BadArgs, event: e, why: "a usage text"}, true
 		}
 	}
