@@ -182,7 +182,7 @@ func (j *job) onlyRanks() []int {
 	for i, f := range j.src.Logs {
 		rank := j.fileRank[i]
 		if m := logfile.AttemptPath.FindStringSubmatch(f.Name); m != nil && rank < 0 {
-			rank = j.rankOf(i, logline.NoTag, nil)
+			rank = j.rankOf(i, logline.NoTag)
 		}
 		if rank >= 0 {
 			seen[rank] = struct{}{}
@@ -307,11 +307,11 @@ func (j *job) lastWords(dead *scan.Event) (words []*scan.Event) {
 			continue
 		}
 		for t, m := range f.LastBy {
-			if r := j.rankOf(i, t, nil); dead.Rank >= 0 && r != dead.Rank || pattern.AgentLine(m.Text) || m.Off == dead.Off && i == dead.File {
+			if r := j.rankOf(i, t); dead.Rank >= 0 && r != dead.Rank || pattern.AgentLine(m.Text) || m.Off == dead.Off && i == dead.File {
 				continue
 			}
 			e := eventOf(i, m)
-			e.Tag, e.Rank, e.Node = t, j.rankOf(i, t, nil), j.fileNode[i]
+			e.Tag, e.Rank, e.Node = t, j.rankOf(i, t), j.fileNode[i]
 			words = append(words, e)
 		}
 	}

@@ -138,7 +138,7 @@ func (s *followedFile) read(j *job, i int, file *logfile.File, f Filter) (lines 
 		if s.hides(t, plain) {
 			text, plain = redact.Mask, redact.Mask
 		}
-		rank := j.rankOf(i, t, nil)
+		rank := j.rankOf(i, t)
 		node := who.node(i, t, rank)
 		if node == "" {
 			node = scan.NodeIn(plain)

@@ -47,7 +47,7 @@ func (j *job) iterationsByRank() map[int]int {
 	for i, f := range j.files {
 		for _, m := range f.Progress {
 			t, text := logline.CutTag(m.Text)
-			rank := j.rankOf(i, t, nil)
+			rank := j.rankOf(i, t)
 			g := iterationNumber.FindStringSubmatch(text)
 			if rank < 0 || g == nil {
 				continue

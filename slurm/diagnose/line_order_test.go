@@ -133,3 +133,14 @@ func TestALabelTellsTheNode(t *testing.T) {
 	require.Equal(t, []string{"[rank0]: one"}, tailOf(t, dir, diagnose.Filter{Node: "n1", Nodes: []string{"n1", "n2"}}))
 	require.Equal(t, []string{"[rank1]: two"}, tailOf(t, dir, diagnose.Filter{Node: "n2", Nodes: []string{"n1", "n2"}}))
 }
+
+// A node's start line gives its first rank, also for the lines of the node's other log.
+func TestLinesOfANodeWhoseFirstRankIsKnownHaveRanks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := "start: attempt=0 node=%d host=gpu%d ranks=%d-%d commit=- dirty=- argv=a env=b"
+	writeLog(t, filepath.Join(dir, "gpt-7.out"), time.Now(), fmt.Sprintf(start, 0, 1, 0, 3), fmt.Sprintf(start, 1, 2, 4, 7))
+	writeLog(t, filepath.Join(dir, "gpt-7-gpu2.err"), time.Now(), "[default1]:a line of rank 5", "[default2]:a line of rank 6")
+	five := 5
+	require.Equal(t, []string{"[default1]:a line of rank 5"}, tailOf(t, dir, diagnose.Filter{Rank: &five}))
+}

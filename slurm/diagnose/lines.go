@@ -89,7 +89,7 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 		}
 		r := (*m)[0]
 		t, text := logline.CutTag(r.text)
-		rank := j.rankOf(r.index, t, nil)
+		rank := j.rankOf(r.index, t)
 		node := who.node(r.index, t, rank)
 		wanted := (f.Rank == nil || rank == *f.Rank) && atLevel(text, f.Level)
 		if wanted && node == "" { // last, because it tries many expressions

@@ -136,7 +136,7 @@ func (j *job) loneSilent(live []*scan.Event) (laggard, bool) {
 	wrote := maps.Clone(complains)
 	for i, f := range j.files {
 		for t := range f.LastBy {
-			if r := j.rankOf(i, t, nil); r >= 0 {
+			if r := j.rankOf(i, t); r >= 0 {
 				wrote[r] = true
 			}
 		}

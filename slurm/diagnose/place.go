@@ -36,7 +36,7 @@ func (j *job) placeEvents() {
 	nodeOfTask := j.nodesOfTasks()
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
-			e.Rank = j.rankOf(e.File, e.Tag, j.bases)
+			e.Rank = j.rankOf(e.File, e.Tag)
 			if r, ok := logline.Number(e.Writer); ok && e.Tag.Rank < 0 {
 				e.Rank = r
 			}
@@ -150,10 +150,10 @@ func (j *job) nodesOfRanks() map[int]string {
 	}
 	for i, f := range j.files {
 		for t := range f.LastBy {
-			set(j.rankOf(i, t, nil), j.fileNode[i])
+			set(j.rankOf(i, t), j.fileNode[i])
 		}
 		for t, h := range f.HostOf {
-			set(j.rankOf(i, t, j.bases), h)
+			set(j.rankOf(i, t), h)
 		}
 		for _, e := range f.Elastic {
 			set(e.Rank, e.Host)
@@ -267,7 +267,7 @@ func (j *job) countRanks() int {
 	}
 	most := -1
 	for i, f := range j.files {
-		most = max(most, j.rankOf(i, logline.NoTag, j.bases))
+		most = max(most, j.rankOf(i, logline.NoTag))
 		if j.taskRank {
 			for l := range f.Labels {
 				most = max(most, l)
@@ -334,7 +334,7 @@ func hasSeveralNodes(f *scan.Facts) bool {
 }
 
 // rankOf returns the global rank of a tag in a file, or -1.
-func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
+func (j *job) rankOf(file int, t logline.Tag) int {
 	if t.Rank >= 0 {
 		return t.Rank
 	}
@@ -359,7 +359,7 @@ func (j *job) rankOf(file int, t logline.Tag, hostBase map[string]int) int {
 		if b := j.baseRank[file]; b >= 0 {
 			return b + t.Local
 		}
-		if b, ok := hostBase[j.fileNode[file]]; ok && j.fileNode[file] != "" {
+		if b, ok := j.bases[j.fileNode[file]]; ok {
 			return b + t.Local
 		}
 		if j.world > 0 && j.world == j.perNode ||

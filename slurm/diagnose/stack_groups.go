@@ -26,7 +26,7 @@ func (j *job) stacks() (groups []report.StackGroup) {
 					byFrames[key].Frames = append(byFrames[key].Frames, logline.Show(frame))
 				}
 			}
-			byFrames[key].Ranks = append(byFrames[key].Ranks, j.rankOf(i, s.Tag, nil))
+			byFrames[key].Ranks = append(byFrames[key].Ranks, j.rankOf(i, s.Tag))
 		}
 	}
 	for _, key := range order {

@@ -236,7 +236,7 @@ func TestATagIsARank(t *testing.T) {
 		if j.fileNode == nil {
 			j.fileNode = []string{""}
 		}
-		require.Equal(t, c.rank, j.rankOf(0, c.tag, nil), name)
+		require.Equal(t, c.rank, j.rankOf(0, c.tag), name)
 	}
 }
 
