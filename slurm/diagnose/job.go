@@ -42,7 +42,7 @@ type job struct {
 	year       int
 	unreadable []logfile.Unreadable
 	missed     *flightrecorder.Missed // by flight recorder dumps
-	bases      map[string]int         // node → its first rank, where logs say it
+	firstRank  map[string]int         // node → its first rank, where logs say it
 	clocks     []report.Clock         // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt; zero if unknown
 
@@ -93,7 +93,7 @@ func (j *job) argument(name string) int {
 // resolve determines years, ranks, nodes, clocks and attempts, in the order that their dependencies
 // require.
 func (j *job) resolve() {
-	j.bases = j.hostBase()
+	j.firstRank = j.firstRanks()
 	j.fixYears()
 	j.placeFiles()
 	j.fixClocks()
@@ -253,9 +253,9 @@ func (j *job) onlyBase() (base int, ok bool) {
 		}
 		folder = f.Name[:at[0]]
 	}
-	for _, base = range j.bases {
+	for _, base = range j.firstRank {
 	}
-	return base, folder != "" && len(j.bases) == 1
+	return base, folder != "" && len(j.firstRank) == 1
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its

@@ -58,7 +58,7 @@ func (j *job) placeEvents() {
 				e.Rank, e.Node = of[0].Rank, of[0].Host
 			}
 			if e.Rank < 0 {
-				e.Rank = ncclRankOf(e.Text, byPid, j.bases)
+				e.Rank = ncclRankOf(e.Text, byPid, j.firstRank)
 			}
 			if e.Rank < 0 {
 				e.Rank = j.rankOfProcess(e)
@@ -173,8 +173,8 @@ func (j *job) nodesOfRanks() map[int]string {
 // "AssertionError: [Rank 2] …".
 var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
 
-// hostBase returns the first rank of each node, by its start line or a launcher's summary.
-func (j *job) hostBase() map[string]int {
+// firstRanks returns the first rank of each node, by its start line or a launcher's summary.
+func (j *job) firstRanks() map[string]int {
 	base := map[string]int{}
 	for _, n := range j.nodeStarts() {
 		base[n.Host] = n.First
@@ -191,7 +191,7 @@ func (j *job) hostBase() map[string]int {
 
 // ncclRankOf returns the rank of NCCL's "node:pid:tid [device]", or -1: by the process, which a
 // launcher's summary names, or by the device, which is the local rank.
-func ncclRankOf(text string, byPid, hostBase map[string]int) int {
+func ncclRankOf(text string, byPid, firstRanks map[string]int) int {
 	g := scan.NCCLHost.FindStringSubmatch(text)
 	if g == nil {
 		return -1
@@ -199,7 +199,7 @@ func ncclRankOf(text string, byPid, hostBase map[string]int) int {
 	if r, ok := byPid[g[1]+":"+g[2]]; ok {
 		return r
 	}
-	if base, ok := hostBase[g[1]]; ok {
+	if base, ok := firstRanks[g[1]]; ok {
 		if device, isNumber := logline.Number(g[3]); isNumber {
 			return base + device
 		}
@@ -343,7 +343,7 @@ func (j *job) rankOf(file int, t logline.Tag) int {
 		return r
 	}
 	if t.Local >= 0 {
-		if b, ok := j.bases[t.Host]; ok {
+		if b, ok := j.firstRank[t.Host]; ok {
 			return b + t.Local
 		}
 		if t.Label >= 0 {
@@ -359,7 +359,7 @@ func (j *job) rankOf(file int, t logline.Tag) int {
 		if b := j.baseRank[file]; b >= 0 {
 			return b + t.Local
 		}
-		if b, ok := j.bases[j.fileNode[file]]; ok {
+		if b, ok := j.firstRank[j.fileNode[file]]; ok {
 			return b + t.Local
 		}
 		if j.world > 0 && j.world == j.perNode ||
@@ -379,7 +379,7 @@ func (j *job) rankOf(file int, t logline.Tag) int {
 	}
 	if m := logfile.AttemptPath.FindStringSubmatch(j.src.Logs[file].Name); m != nil {
 		l, _ := strconv.Atoi(m[2])
-		if b, ok := j.bases[j.fileNode[file]]; ok {
+		if b, ok := j.firstRank[j.fileNode[file]]; ok {
 			return b + l
 		}
 		if b := j.baseRank[file]; b >= 0 {

@@ -222,7 +222,7 @@ func TestATagIsARank(t *testing.T) {
 		"a log folder of torchrun":             {job{baseRank: []int{8}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 11},
 		"a log folder of the first node":       {job{baseRank: []int{0}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 3},
 		"a log folder of nobody knows which":   {job{}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, -1},
-		"a log folder, the node said its base": {job{bases: map[string]int{"gpu2": 16}, fileNode: []string{"gpu2"}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 19},
+		"a log folder, the node said its base": {job{firstRank: map[string]int{"gpu2": 16}, fileNode: []string{"gpu2"}}, "logs/gpu2/none_ab12cd34/attempt_0/3/stderr.log", none, logline.NoTag, 19},
 		"the only rank":                        {job{world: 1}, "x", none, logline.NoTag, 0},
 		"one of two":                           {job{world: 2}, "x", none, logline.NoTag, -1},
 	} {
