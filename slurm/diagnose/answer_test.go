@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRanksDownstreamAreThoseThatLostTheFirst counts who complains of the rank that
-// failed first, and neither that one nor one that raised the same.
+// Downstream ranks are those that complain about the rank that failed first, without that rank and
+// ranks with the same exception.
 func TestRanksDownstreamAreThoseThatLostTheFirst(t *testing.T) {
 	raise := func(rank int, line string) string {
 		return fmt.Sprintf("[rank%[1]d]: Traceback (most recent call last):\n[rank%[1]d]:   File \"/w/t.py\", line 9, in <module>\n[rank%[1]d]:     f()\n[rank%[1]d]: %[2]s\n", rank, line)
@@ -40,7 +40,7 @@ func TestRanksDownstreamAreThoseThatLostTheFirst(t *testing.T) {
 	}
 }
 
-// TestAHangTellsOnlyTimesThatAreKnown has a log without times.
+// The report of a hang has no times if the log has none.
 func TestAHangTellsOnlyTimesThatAreKnown(t *testing.T) {
 	long := int64(7200)
 	r := diagnosetest.With(t, "> building train, validation, and test datasets ...\nsetting up\n", diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &long})

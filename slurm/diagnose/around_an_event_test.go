@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnotherExceptionEndedTheProgram has an exception's line alone, and another exception after it.
+// Another exception after an exception's last line ended the program.
 func TestAnotherExceptionEndedTheProgram(t *testing.T) {
 	first := scan.Event{Kind: "ImportError", Text: "ImportError: x", Class: outcome.ImportError, Weight: pattern.Specific}
 	second := func(lines int, with ...func(*scan.Event)) spoken {
@@ -42,8 +42,8 @@ func TestAnotherExceptionEndedTheProgram(t *testing.T) {
 	}
 }
 
-// TestTheTasksWereBuried has an exception, and what srun tells after it.
-func TestTheTasksWereBuried(t *testing.T) {
+// srun's reports after an exception, before any progress, show that the task died.
+func TestTasksFailedBeforeProgress(t *testing.T) {
 	raised := scan.Event{Kind: "KeyError", Stack: inStep, Weight: pattern.Generic}
 	word := func(with ...func(*scan.Event)) spoken {
 		return spoken{0, func(e *scan.Event) {
@@ -82,8 +82,9 @@ func TestTheTasksWereBuried(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessOutlivedIt has an exception in one file, Slurm's word on the time limit after it, and another file.
-func TestAnotherProcessOutlivedIt(t *testing.T) {
+// An exception in one file, and the time limit after it: another file shows whether another process
+// went on.
+func TestAnotherProcessWentOn(t *testing.T) {
 	limit := func(with ...func(*scan.Event)) spoken {
 		return spoken{0, func(e *scan.Event) {
 			*e = scan.Event{Off: e.Off, Tag: e.Tag, Class: outcome.SlurmTimeLimit, Text: "slurmstepd: error: *** JOB 7 ON a CANCELLED AT x DUE TO TIME LIMIT ***"}
@@ -119,8 +120,8 @@ func TestAnotherProcessOutlivedIt(t *testing.T) {
 	}
 }
 
-// TestHowManyLinesAreQuiet has events of one log and how many lines it goes on for after the first, in all and until the next.
-func TestHowManyLinesAreQuiet(t *testing.T) {
+// Counts of the lines after an event, until the end and until the next event.
+func TestLinesAfterAnEventAreCounted(t *testing.T) {
 	line := scan.Event{Text: "cannot open part 1 of it", Weight: pattern.Generic}
 	for name, c := range map[string]struct {
 		events       []spoken
@@ -146,8 +147,8 @@ func TestHowManyLinesAreQuiet(t *testing.T) {
 	}
 }
 
-// TestALauncherMourned has what launchers say after an event.
-func TestALauncherMourned(t *testing.T) {
+// A launcher's report of a failure after an event shows that the event was a task's.
+func TestALauncherReportedAFailureAfterIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		with                 func(*scan.Event)
 		failureReportedAfter bool
@@ -165,7 +166,7 @@ func TestALauncherMourned(t *testing.T) {
 	}
 }
 
-// TestOneRankExitedByItself has launchers' words on exits.
+// Launchers' reports on exits show the only rank that exited by itself.
 func TestOneRankExitedByItself(t *testing.T) {
 	exit := func(rank int) *scan.Event {
 		return &scan.Event{Agent: true, Class: outcome.UnknownExit, Weight: pattern.Exited, Rank: rank}
@@ -173,7 +174,7 @@ func TestOneRankExitedByItself(t *testing.T) {
 	other := func(with func(*scan.Event)) *scan.Event { e := exit(5); with(e); return e }
 	for name, c := range map[string]struct {
 		told []*scan.Event
-		rank int // -1: none
+		rank int // -1 for none
 	}{
 		"one":                       {[]*scan.Event{exit(3)}, 3},
 		"the first":                 {[]*scan.Event{exit(0)}, 0},
@@ -196,7 +197,7 @@ func TestOneRankExitedByItself(t *testing.T) {
 	}
 }
 
-// TestSeveralProcesses has what shows that a job has more processes than one.
+// Several signs show that a job has more than one process.
 func TestSeveralProcesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		world int
@@ -216,7 +217,7 @@ func TestSeveralProcesses(t *testing.T) {
 	}
 }
 
-// TestWhereTheLastRunBegins has the exceptions that programs of one log ended with.
+// The exceptions with which programs in one log ended show where the last run begins.
 func TestWhereTheLastRunBegins(t *testing.T) {
 	raise := func(program, text string) *scan.Event {
 		return &scan.Event{Tag: logline.NoTag, Kind: "KeyError", Text: text, Stack: &python.Traceback{Frames: []python.Frame{{File: "/w/" + program, Function: "<module>"}}}}
@@ -254,12 +255,12 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 	}
 }
 
-// TestWhatSlurmSaysWithoutALog has a log that is empty, and Slurm's word.
+// An empty log, with Slurm's state.
 func TestWhatSlurmSaysWithoutALog(t *testing.T) {
 	for name, c := range map[string]struct {
 		state      string
 		unreadable bool
-		class      string // empty: nothing can be said
+		class      string // empty if there is no diagnosis
 	}{
 		"failed":                          {"FAILED", false, outcome.UnknownExit},
 		"the time limit":                  {"TIMEOUT", false, outcome.SlurmTimeLimit},
@@ -278,7 +279,7 @@ func TestWhatSlurmSaysWithoutALog(t *testing.T) {
 	}
 }
 
-// TestWhetherAnotherTryIsWorthIt has what a line says of a class whose remedy depends on it.
+// For some classes the line decides whether a retry is worth it.
 func TestWhetherAnotherTryIsWorthIt(t *testing.T) {
 	gpu1 := []string{"gpu1"}
 	for name, c := range map[string]struct {
@@ -301,7 +302,7 @@ func TestWhetherAnotherTryIsWorthIt(t *testing.T) {
 	}
 }
 
-// TestSlurmEndedIt has Slurm's words of one log, of which the one that says how the job ended counts.
+// Of several messages of Slurm in one log, the one about the end of the job counts.
 func TestSlurmEndedIt(t *testing.T) {
 	word := func(class string, weight int, text string) spoken {
 		return spoken{0, func(e *scan.Event) { e.Class, e.Weight, e.Text = class, weight, text }}
@@ -329,11 +330,11 @@ func TestSlurmEndedIt(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyReportsConsequences has what others say beside a cause on rank 0.
+// Lines of other ranks beside a cause on rank 0: which ranks only report consequences.
 func TestWhoOnlyReportsConsequences(t *testing.T) {
 	says := func(rank, weight int) *scan.Event { return &scan.Event{Rank: rank, Weight: weight} }
 	for name, c := range map[string]struct {
-		tasks  bool // are ranks
+		tasks  bool // Slurm tasks are ranks
 		others []*scan.Event
 		events []*scan.Event
 		n      int

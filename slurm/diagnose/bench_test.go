@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// literals are what a person would search a folder of logs for.
+// literals are words for which a person would search a folder of logs.
 var literals = []string{
 	"Traceback (most recent call last)", "CUDA out of memory", "NCCL WARN", "Segmentation fault", "RuntimeError", "oom-kill",
 	"Xid", "No space left on device", "Watchdog caught", "CANCELLED AT",
 }
 
-// rankLogs writes logs of n ranks of about size bytes each into a folder that
-// is kept between runs, one of which failed first.
+// rankLogs writes the logs of n ranks, of about size bytes each, into a folder that is kept between
+// runs. One of the ranks failed first.
 func rankLogs(b testing.TB, n, size int) (dir string, root int) {
 	b.Helper()
 	base := os.Getenv("DIAGNOSE_BENCH_DIR")
@@ -74,9 +74,8 @@ func rankLogs(b testing.TB, n, size int) (dir string, root int) {
 	return dir, root
 }
 
-// BenchmarkFolder names the root cause in folders of rank logs, and searches
-// the largest for ten literals with ripgrep, or grep -E where it is not
-// installed, side by side.
+// BenchmarkFolder diagnoses folders of rank logs. For comparison it searches the largest folder for ten
+// literals with ripgrep, or with grep -E where ripgrep is not installed.
 func BenchmarkFolder(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -107,7 +106,7 @@ func BenchmarkFolder(b *testing.B) {
 	}
 }
 
-// searcher is the fastest search tool that is installed.
+// searcher returns the fastest installed search tool with its arguments.
 func searcher(dir string) (string, []string) {
 	pattern := strings.NewReplacer("(", `\(`, ")", `\)`).Replace(strings.Join(literals, "|"))
 	if p, err := exec.LookPath("rg"); err == nil {
@@ -119,7 +118,7 @@ func searcher(dir string) (string, []string) {
 	return "", nil
 }
 
-// warm brings a folder into the page cache.
+// warm reads a folder into the page cache.
 func warm(b testing.TB, dir string) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.err"))
 	require.NoError(b, err)

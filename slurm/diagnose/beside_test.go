@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatOutdoesAScriptsLine has a script's line, and what else the same log or another one tells.
-func TestWhatOutdoesAScriptsLine(t *testing.T) {
+// A line of the script explains nothing if other lines, in the same log or another one, show that its
+// programs ran.
+func TestAScriptsLineExplainsNothingIfItsProgramsRan(t *testing.T) {
 	line := func(with func(*scan.Event)) spoken { return spoken{0, with} }
 	died := func(e *scan.Event) { e.Text, e.Weight, e.Class = "[a] it died", pattern.Death, outcome.UserException }
 	for name, c := range map[string]struct {
 		first, second spoken
-		outdone       bool // the first of them
+		outdone       bool // of the first event
 	}{
 		"nothing else":               {line(nil), line(func(e *scan.Event) { e.Text, e.Weight = "[a] a symptom", pattern.Symptom }), false},
 		"a death":                    {line(nil), line(died), true},
@@ -37,7 +38,7 @@ func TestWhatOutdoesAScriptsLine(t *testing.T) {
 	}
 }
 
-// TestACommandThatOnlyShowsThings has a script's word on a command that it lacks, beside another event.
+// A missing command that only shows information explains nothing beside another event.
 func TestACommandThatOnlyShowsThings(t *testing.T) {
 	const lost = "slurm_script: line 14: nvidia-smi: command not found"
 	for name, c := range map[string]struct {
@@ -54,7 +55,7 @@ func TestACommandThatOnlyShowsThings(t *testing.T) {
 	}
 }
 
-// TestALauncherHadReportedAFailure has a complaint of the rendezvous, and a launcher's summary.
+// A launcher's report of a failure before a rendezvous error makes the latter a consequence.
 func TestALauncherHadReportedAFailure(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -75,15 +76,15 @@ func TestALauncherHadReportedAFailure(t *testing.T) {
 	}
 }
 
-// TestTheFirstTaskToLeaveRaisedIt has an exception without a rank, and srun's words on tasks, each of which is a rank.
-func TestTheFirstTaskToLeaveRaisedIt(t *testing.T) {
+// An exception without a rank belongs to the first task whose exit srun reports, if tasks are ranks.
+func TestTheFirstTaskToExitRaisedIt(t *testing.T) {
 	left := func(off int64, exit, task int, node string) *scan.Event {
 		return &scan.Event{Off: off, Agent: true, Exit: exit, Tasks: []int{task}, Node: node}
 	}
 	for name, c := range map[string]struct {
 		node  string
 		words []*scan.Event
-		rank  int // -1: none
+		rank  int // -1 for none
 	}{
 		"the first":                {"", []*scan.Event{left(30, 1, 2, "gpu1"), left(20, 1, 0, "gpu1")}, 0},
 		"before the exception":     {"", []*scan.Event{left(5, 1, 3, "gpu1"), left(20, 1, 2, "gpu1")}, 2},
@@ -108,8 +109,9 @@ func TestTheFirstTaskToLeaveRaisedIt(t *testing.T) {
 	}
 }
 
-// TestAgentsToldOfRestarts has what torchrun's agents tell of failures, and log folders of so many attempts.
-func TestAgentsToldOfRestarts(t *testing.T) {
+// Failures that torchrun's agents report, with the log folders of several attempts: which of them led
+// to restarts.
+func TestAgentsReportRestarts(t *testing.T) {
 	unnamed := func(off int64) scan.ElasticEntry { return scan.ElasticEntry{Off: off, Rank: -1} }
 	once, twice := []string{"n/x_ab/attempt_0/0/stderr.log", "n/x_ab/attempt_1/0/stderr.log"}, []string{"n/x_ab/attempt_0/0/stderr.log", "n/x_ab/attempt_2/0/stderr.log"}
 	for name, c := range map[string]struct {
@@ -129,8 +131,8 @@ func TestAgentsToldOfRestarts(t *testing.T) {
 	}
 }
 
-// TestAllThatALauncherToldIsEarlier has what launchers tell in a file of the last attempt and of those before.
-func TestAllThatALauncherToldIsEarlier(t *testing.T) {
+// Launchers' reports in a file may all belong to earlier attempts.
+func TestLauncherReportsMayAllBeOfEarlierAttempts(t *testing.T) {
 	agent, other := &scan.Event{Agent: true}, &scan.Event{Agent: true, File: 1}
 	for name, c := range map[string]struct {
 		earlier, last []*scan.Event
@@ -148,8 +150,8 @@ func TestAllThatALauncherToldIsEarlier(t *testing.T) {
 	}
 }
 
-// TestWhichFileTellsTheEnd has what the last lines of logs tell: files of attempts before count for nothing.
-func TestWhichFileTellsTheEnd(t *testing.T) {
+// Which files' last lines decide how the job ended; files of earlier attempts do not count.
+func TestWhichFilesDecideHowTheJobEnded(t *testing.T) {
 	full, open := scan.Mark{Text: "100%|####| 31/31 [00:07<00:00, 3.9it/s]"}, scan.Mark{Text: " 30%|####| 9/31 [00:07<00:00, 3.9it/s]"}
 	for name, c := range map[string]struct {
 		first, second scan.Mark

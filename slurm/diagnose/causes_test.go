@@ -35,7 +35,7 @@ func TestAPeersAddressBecomesItsNode(t *testing.T) {
 	require.Empty(t, r.Peer, "every node calls itself so")
 }
 
-// Whoever watches the loss ends a diverged run by hand: that is not why it ended.
+// A diverged run that somebody cancels is classified as diverged.
 func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
 	var b strings.Builder
 	for i := range 40 {
@@ -51,7 +51,7 @@ func TestADivergedRunThatIsCancelledDiverged(t *testing.T) {
 	require.Equal(t, outcome.SlurmCancelled, diagnosetest.With(t, b.String()[:600]+"\n"+cancelled, diagnose.Context{JobState: "CANCELLED"}).Class)
 }
 
-// A mount that one node alone has lost is left out of the next try.
+// A retry avoids the only node that lost its mount.
 func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
 	dir := t.TempDir()
 	stale := "[rank6]: Traceback (most recent call last):\n[rank6]:   File \"/w/a.py\", line 1, in f\n[rank6]:     g()\n" +
@@ -70,7 +70,8 @@ func TestAStaleMountOfOneNodeIsExcluded(t *testing.T) {
 	require.True(t, r.Retry)
 }
 
-// The change that would fit is told by an estimate that agrees with what the run asked for: what it held and what it tried.
+// The estimate for a change of flags agrees with the run's own memory: what it held and what it tried
+// to allocate.
 func TestTheEstimateAgreesWithTheRun(t *testing.T) {
 	const tried = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s GiB. " +
 		"GPU 0 has a total capacity of 79.00 GiB of which %s GiB is free.\n"

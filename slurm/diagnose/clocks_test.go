@@ -14,8 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-// TestClocksAreCorrectedByWhatAllNodesSaw has two nodes, the second of which
-// fails first and whose clock is ahead; both name one moment.
+// The node that fails first has a clock that is ahead; both nodes log one moment.
 func TestClocksAreCorrectedByWhatAllNodesSaw(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	stamp := func(d time.Duration) string { return at.Add(d).Format("2006-01-02 15:04:05") }
@@ -31,7 +30,7 @@ func TestClocksAreCorrectedByWhatAllNodesSaw(t *testing.T) {
 			var b strings.Builder
 			last := 5
 			if d > 0 {
-				last = 6 // which the other node does not tell
+				last = 6 // of which the other node logs nothing
 			}
 			for i := 1; i <= last; i++ {
 				fmt.Fprintf(&b, " [%s.000000] iteration %8d/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.0E+00 |\n",

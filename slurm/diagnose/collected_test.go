@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collectors are what people put before every line of a log by the way in which they
-// fetch or show it.
+// collectors are texts that commands put before every line of a log when they fetch or show it.
 var collectors = map[string]func(line int) string{
 	"cat -n":                func(n int) string { return fmt.Sprintf("%6d\t", n) },
 	"grep -n":               func(n int) string { return fmt.Sprintf("%d:", n) },
@@ -26,12 +25,10 @@ var collectors = map[string]func(line int) string{
 	"docker compose":        func(int) string { return "trainer-1  | " },
 }
 
-// shortest is how many lines the longest log of a job must have to show what stands
-// before all of them.
+// shortest is the number of lines from which a job's longest log can show a frame.
 const shortest = 8
 
-// TestWhatACollectorAddsChangesNoVerdict reads every labelled case again as somebody
-// else's command shows it.
+// TestWhatACollectorAddsChangesNoVerdict reads every labelled case again as a collector shows it.
 func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 	cases, reports := diagnosetest.Cases(t), diagnosetest.Reports(t)
 	k := 0
@@ -42,7 +39,7 @@ func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 			dir := t.TempDir()
 			for i, l := range cases {
 				if testing.Short() && (i+k)%len(collectors) != 0 {
-					continue // each case meets one of them
+					continue // each case is tested with one collector
 				}
 				path := filepath.Join(dir, filepath.Base(l.Path()))
 				longest := 0
@@ -65,7 +62,8 @@ func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// copyLogs copies a log, or every log of a folder, with its time and what change makes of it.
+// copyLogs copies a log, or every log of a folder, after applying change, and keeps its modification
+// time.
 func copyLogs(t *testing.T, from, to string, change func(log []byte) []byte) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
@@ -85,7 +83,7 @@ func copyLogs(t *testing.T, from, to string, change func(log []byte) []byte) {
 	}))
 }
 
-// eachBehind is a log with what stands before each line, and how many lines it has.
+// eachBehind returns a log with a text before each line, and its number of lines.
 func eachBehind(log []byte, before func(int) string) (out []byte, lines int) {
 	for line := range bytes.Lines(log) {
 		lines++

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAJobThatOnlyChattersHangs has a job that writes on without an iteration,
-// and one whose other program writes the times of another zone.
+// A job hangs if it writes on without iterations, but not if only another program logs in another time
+// zone.
 func TestAJobThatOnlyChattersHangs(t *testing.T) {
 	fresh := int64(20)
 	for after, want := range map[time.Duration]string{
@@ -39,8 +39,7 @@ func TestAJobThatOnlyChattersHangs(t *testing.T) {
 	}
 }
 
-// TestAPauseThatTheRunKnowsIsNoHang has a run whose evaluation takes half an
-// hour each time.
+// A run whose evaluation takes half an hour each time does not hang in it.
 func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
 	var b strings.Builder
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
@@ -61,7 +60,7 @@ func TestAPauseThatTheRunKnowsIsNoHang(t *testing.T) {
 	}
 }
 
-// TestPrefixesOfOtherLaunchers are pdsh's node and Ray's worker.
+// The prefixes of pdsh and of Ray's workers.
 func TestPrefixesOfOtherLaunchers(t *testing.T) {
 	r := diagnosetest.Text(t, "c000001: Traceback (most recent call last):\nc000002: starting\n"+
 		"c000001:   File \"/w/gpt_dataset.py\", line 148, in build\nc000002: [rank9]: KeyError\n"+

@@ -6,9 +6,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 )
 
-// TestComposed judges runs that are made up, in every layout of logs.
+// TestComposed diagnoses invented runs in every layout of logs.
 func TestComposed(t *testing.T) {
-	nth, often := 1, 20 // whatever the order in which files are read
+	nth, often := 1, 20 // in any order of files
 	if testing.Short() {
 		nth, often = 3, 2 // each cause in two layouts, and each layout with a third of the causes
 	}

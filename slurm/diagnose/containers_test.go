@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What jobs of two nodes left in their logs under enroot 4.1.2 and pyxis 0.24.0 on
-// Slurm 22.05: what kept the container from starting is told apart, and what the
-// program did in it is the program's.
+// Logs of jobs on two nodes under enroot 4.1.2 and pyxis 0.24.0 on Slurm 22.05. The reason why a
+// container did not start is recognised; errors of the program inside are the program's.
 func TestContainersThatRan(t *testing.T) {
 	const notStarted = outcome.Container
 	cases := map[string]struct{ class, line, advice string }{
@@ -44,7 +43,7 @@ func TestContainersThatRan(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".log")
 		log, err := os.ReadFile(file)
 		require.NoError(t, err)
-		// Slurm has the code of the task that it ended last, not of the one that failed.
+		// Slurm has the exit code of the task that it ended last, not of the one that failed.
 		r := diagnosetest.With(t, string(log), diagnose.Context{JobState: "FAILED", ExitCode: "143:0"})
 		c := cases[name]
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A run has diverged where its last lines say so, and no earlier one that came back.
+// A run has diverged if its last lines say so; earlier bad values that recovered do not count.
 func TestALossThatStaysUpHasDiverged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		losses string
-		from   int // the line it began with, from 1; 0: it has not
+		from   int // line of the beginning, from 1; 0 for none
 	}{
 		"NaN three times":          {"2 2 2 nan nan nan", 4},
 		"NaN twice":                {"2 2 2 2 nan nan", 0},

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// ofFolder diagnoses the logs of a job that has ended, by their names.
+// ofFolder diagnoses the logs of a job that has ended, given by name.
 func ofFolder(t *testing.T, logs map[string]string) report.Report {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,13 +30,13 @@ func ofFolder(t *testing.T, logs map[string]string) report.Report {
 
 const lostPeer = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:15782"
 
-// logged is an exception that a program caught and had its logger write below a record.
+// logged is an exception that a program caught and logged below a record.
 func logged(record, exception string) string {
 	return record + "\nTraceback (most recent call last):\n  File \"/w/run.py\", line 57, in main\n    run(args)\n" + exception + "\n"
 }
 
-// TestAFileOfEachNodeNamesNoRank has the two files of srun --output=train-%n.out, whose
-// numbers are nodes': what stands in them is other ranks' than these.
+// The two files of srun --output=train-%n.out have the numbers of nodes. Their lines belong to other
+// ranks than these numbers.
 func TestAFileOfEachNodeNamesNoRank(t *testing.T) {
 	const missing = "FileNotFoundError: [Errno 2] No such file or directory: '/data/gone.bin'"
 	failed := "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nFailures:\n  <NO_OTHER_FAILURES>\nRoot Cause (first observed failure):\n[0]:\n" +
@@ -48,9 +48,9 @@ func TestAFileOfEachNodeNamesNoRank(t *testing.T) {
 	}{
 		"a record names the rank": {logged("2026-11-23 10:00:01,000 [rank 2/4 gpu2] CRITICAL train: failed", missing) + failed, 2},
 		"a record with bars":      {logged("2026-11-23 10:00:01,000 | rank 2/4 | ERROR | failed", missing) + failed, 2},
-		// A program catches what it logs in its module too.
+		// A program may catch exceptions at its module's level too.
 		"a record of an error, and the module": {"2026-11-23 10:00:01,000 [rank 2/4 gpu2] ERROR train: failed\n" + diagnosetest.Raised(missing) + failed, 2},
-		// Whoever wrote before an exception that nobody caught need not have raised it.
+		// An uncaught exception does not belong to the rank that wrote the line before it.
 		"nobody caught it":         {"2026-11-23 10:00:01,000 [rank 3/4 gpu2] WARNING train: slow\n" + diagnosetest.Raised(missing) + failed, nil},
 		"the record complains not": {logged("2026-11-23 10:00:01,000 [rank 3/4 gpu2] INFO train: step 2", missing) + failed, nil},
 	} {
@@ -67,9 +67,8 @@ func TestAFileOfEachNodeNamesNoRank(t *testing.T) {
 	}
 }
 
-// TestWhoComplainsIsNotSilent has ranks of which all lost a peer: none of them is the one
-// that alone said nothing.
-func TestWhoComplainsIsNotSilent(t *testing.T) {
+// If all ranks complain about a lost peer, none of them is the silent one.
+func TestRanksThatComplainAreNotSilent(t *testing.T) {
 	says := func(rank string) string {
 		return "[rank" + rank + "]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised(lostPeer), "\n"), "\n", "\n[rank"+rank+"]: ") + "\n"
 	}
@@ -81,8 +80,8 @@ func TestWhoComplainsIsNotSilent(t *testing.T) {
 	require.Empty(t, r.Laggard)
 }
 
-// TestANodesNumberIsNotItsName has the two files of srun --error=train-%j-n%n.err, in one of
-// which both ranks raise the same and the launcher names them and their node.
+// The two files of srun --error=train-%j-n%n.err belong to nodes. In one of them both ranks raise the
+// same exception, and the launcher names them and their node.
 func TestANodesNumberIsNotItsName(t *testing.T) {
 	const gone = "ModuleNotFoundError: No module named 'einops'"
 	told := func(host string, rank, local string) string {

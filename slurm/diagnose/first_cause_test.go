@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sourceOf is a source of files with these names.
+// sourceOf returns a source of files with these names.
 func sourceOf(names ...string) (src logfile.Source) {
 	for _, n := range names {
 		src.Logs = append(src.Logs, &logfile.File{Name: n})
@@ -21,8 +21,7 @@ func sourceOf(names ...string) (src logfile.Source) {
 	return src
 }
 
-// TestTheFirstCauseIsTheEarliestUnlessALaterOneSaysMore sets two causes side by side: the first of each pair wins,
-// whichever is looked at first.
+// Of two causes the first of each pair wins, in either order of comparison.
 func TestTheFirstCauseIsTheEarliestUnlessALaterOneSaysMore(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	cause := func(file int, after time.Duration, weight, rank int) scan.Event {
@@ -63,7 +62,7 @@ func TestTheFirstCauseIsTheEarliestUnlessALaterOneSaysMore(t *testing.T) {
 	require.False(t, (&job{}).betterCause(&twice, &twice), "nothing is before itself")
 }
 
-// TestWhatComesAfterShowsWhetherItWentOn has one event of one log, and how much of what stands behind it.
+// The lines after an event, by kind and number, show whether its process went on.
 func TestWhatComesAfterShowsWhetherItWentOn(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	inFunction := &python.Traceback{Frames: []python.Frame{{File: "/w/train.py", Function: "step"}}}
@@ -78,7 +77,7 @@ func TestWhatComesAfterShowsWhetherItWentOn(t *testing.T) {
 	programs := func(n int) func(*job) { return func(j *job) { j.files[0].Ran.Programs = n } }
 	phases := func(n int) func(*job) { return func(j *job) { j.files[0].Ran.Phases = n } }
 	tagged := func(n int) func(*job) { return func(j *job) { j.files[0].Ran.Tagged = n } }
-	// another has another event after so many lines.
+	// another adds another event n lines later.
 	another := func(n int, more ...func(*job)) func(*job) {
 		return func(j *job) {
 			e := &scan.Event{Off: 90, Kind: "ValueError", Stack: inFunction, Tag: logline.NoTag, Weight: pattern.Generic}

@@ -55,7 +55,7 @@ func TestFollowTellsEachLineOnce(t *testing.T) {
 	require.Len(t, lines, 1)
 }
 
-// TestFollowMergesAndFilters has four ranks of two nodes that write at once.
+// TestFollowMergesAndFilters has four ranks on two nodes that write at the same time.
 func TestFollowMergesAndFilters(t *testing.T) {
 	dir := t.TempDir()
 	name := func(rank int) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHangNamesTheRanksBehind has ranks that report their own iterations, one
-// of which stopped before the others, in a file each and in one file together.
+// Ranks report their own iterations, in a file each or in one file; one of them stopped before the
+// others.
 func TestAHangNamesTheRanksBehind(t *testing.T) {
 	each := func(to int) string {
 		var b strings.Builder
@@ -62,7 +62,7 @@ func TestAHangNamesTheRanksBehind(t *testing.T) {
 	}
 }
 
-// TestStacksTellWhoStandsApart has a py-spy dump of four ranks.
+// A py-spy dump of four ranks shows the rank that stands alone.
 func TestStacksTellWhoStandsApart(t *testing.T) {
 	var b strings.Builder
 	for rank := range 4 {

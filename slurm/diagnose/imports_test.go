@@ -49,9 +49,8 @@ func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 	}
 }
 
-// TestAModuleOfAnEnvironmentThatWasNotEntered has a script that could not enter its Python
-// environment and went on: that is shown beside the module that is missing then, and
-// nothing else is.
+// If a script could not activate its Python environment and went on, the verdict about a missing module
+// shows that line too.
 func TestAModuleOfAnEnvironmentThatWasNotEntered(t *testing.T) {
 	const script = "/var/spool/slurmd/job00017/slurm_script: line 7: "
 	const conda, venv = script + "conda: command not found", script + "/scratch/venv/bin/activate: No such file or directory"

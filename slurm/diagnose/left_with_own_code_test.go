@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// A process that left with a code of its own is why the others lost it, though nobody
-// knows its rank: srun tells of its node's launcher.
-func TestANodeLeftWithItsOwnCode(t *testing.T) {
+// The others lost a process that exited with a code of its own, although its rank is unknown: srun
+// reports the exit of its node's launcher.
+func TestANodeExitedWithItsOwnCode(t *testing.T) {
 	lost := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:37298: Connection reset by peer")
 	task := func(node, how string) string {
 		return "srun: error: " + node + ": task " + node[3:] + ": " + how + "\n"
@@ -31,9 +31,9 @@ func TestANodeLeftWithItsOwnCode(t *testing.T) {
 	}
 }
 
-// DeepSpeed's launcher repeats the command of the process that it had started last,
-// whichever failed: its local rank is that one's only where there is no other.
-func TestWhatDeepSpeedsLauncherTellsOfARank(t *testing.T) {
+// DeepSpeed's launcher repeats the command of the process that it started last, whichever failed. The
+// local rank in it is the failed one's only if there is one process.
+func TestTheLocalRankInDeepSpeedsReport(t *testing.T) {
 	const exits = "[2024-05-01 10:05:01,500] [ERROR] [launch.py:322:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=%'] exits with return code = -9\n"
 	for local, known := range map[string]bool{"0": true, "3": false, "03": false} {
 		r := diagnosetest.Text(t, "step 1 loss 2.3\n"+strings.Replace(exits, "%", local, 1))

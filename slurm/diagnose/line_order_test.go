@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeLog writes a log whose last change was at a time.
+// writeLog writes a log with the given modification time.
 func writeLog(t *testing.T, file string, changed time.Time, lines ...string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	require.NoError(t, os.Chtimes(file, changed, changed))
 }
 
-// allLines are the lines that a filter chooses.
+// allLines returns the lines that a filter selects.
 func allLines(t *testing.T, src logfile.Source, f diagnose.Filter) (lines []diagnose.Line) {
 	t.Helper()
 	require.NoError(t, diagnose.Lines(context.Background(), src, f, func(l diagnose.Line) error {
@@ -43,8 +43,8 @@ func tailOf(t *testing.T, dir string, f diagnose.Filter) []string {
 	return texts
 }
 
-// A traceback names no time, and the node's clock is set to another zone than
-// this machine's: what was written last stands last all the same.
+// A traceback has no times, and the node's clock has another zone than this machine's; still the lines
+// written last are last.
 func TestTheNewestLinesOfAJobAreThoseWrittenLast(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)
@@ -64,8 +64,8 @@ func TestTheNewestLinesOfAJobAreThoseWrittenLast(t *testing.T) {
 	}
 }
 
-// Slurm's own word at the end of a log names a time; the traceback before it does
-// not, and is no beginning.
+// Slurm's message at the end of a log has a time. The traceback before it has none, and is not sorted
+// to the beginning.
 func TestATracebackStandsBeforeTheEndsThatItCaused(t *testing.T) {
 	t.Parallel()
 	dir, end := t.TempDir(), time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)
@@ -78,8 +78,8 @@ func TestATracebackStandsBeforeTheEndsThatItCaused(t *testing.T) {
 	}, tailOf(t, dir, diagnose.Filter{}))
 }
 
-// The files of a copy tell when they were copied; then a log without any time is
-// the one that ended the job.
+// The modification times of copied files are those of copying. Then a log without any time counts as
+// written last.
 func TestACopyKeepsTheLastWordsLast(t *testing.T) {
 	t.Parallel()
 	dir, copied := t.TempDir(), time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
@@ -88,7 +88,7 @@ func TestACopyKeepsTheLastWordsLast(t *testing.T) {
 	require.Equal(t, []string{"saving", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 2}))
 }
 
-// Empty lines are none, and what ends a line is no part of it.
+// Empty lines are skipped, and line ends are cut off.
 func TestEmptyLinesAreNotTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +99,8 @@ func TestEmptyLinesAreNotTold(t *testing.T) {
 	require.Empty(t, tailOf(t, dir, diagnose.Filter{Tail: 1}))
 }
 
-// What several ranks wrote in the same words is one line with its count; what one of them, or nobody known, wrote twice is not.
+// Equal lines of several ranks become one line with their number; equal lines of one rank or of unknown
+// ranks do not.
 func TestTheSameWordsOfSeveralRanksAreOneLine(t *testing.T) {
 	t.Parallel()
 	zero, one := 0, 1

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheMissingRankIsFoundByOneRule has jobs of four ranks in which one is
-// absent, silent, named by others or by itself, or left otherwise than the rest.
+// Jobs of four ranks of which one is absent, silent, named by others or by itself, or exited
+// differently from the rest.
 func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 	others := func(line string, except int) string {
 		var b strings.Builder
@@ -40,7 +40,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		}
 		return b.String() + "\n"
 	}
-	told := func(ranks ...int) string { // of two nodes with two ranks
+	told := func(ranks ...int) string { // a summary of two nodes with two ranks each
 		var b strings.Builder
 		for _, rank := range ranks {
 			fmt.Fprintf(&b, "  time      : 2026-06-11_10:00:00\n  host      : gpu%d\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: %d)\n"+
@@ -59,7 +59,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		}
 		return b.String()
 	}
-	waited := func(ops ...string) string { // in which function of torch.distributed
+	waited := func(ops ...string) string { // the function of torch.distributed in which each rank waited
 		var b strings.Builder
 		for rank, op := range ops {
 			fmt.Fprintf(&b, "[rank%d]: Traceback (most recent call last):\n[rank%d]:   File \"/w/train.py\", line 9, in step\n[rank%d]:     sync()\n"+
@@ -130,8 +130,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 	}
 }
 
-// TestEitherOfTwoMayBeWrong has ranks that are in two collectives, as many in the one as
-// in the other.
+// If equally many ranks are in each of two collectives, neither side is the odd one.
 func TestEitherOfTwoMayBeWrong(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n")

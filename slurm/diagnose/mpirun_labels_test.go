@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 )
 
-// mpirun -prepend-rank (MPICH, Intel MPI) says as srun --label does whose a line is, in
-// another form.
+// mpirun -prepend-rank (MPICH, Intel MPI) labels lines with ranks, as srun --label does in another
+// form.
 func TestMpirunsLabelsAreRanks(t *testing.T) {
 	ranks := [][]string{
 		{"loading the data", "step 1 loss 2.5", "step 2 loss 2.4"},
@@ -34,7 +34,7 @@ func TestMpirunsLabelsAreRanks(t *testing.T) {
 	require.Equal(t, 2, *r.RootRank)
 	require.Equal(t, diagnosetest.Verdict("", diagnosetest.Text(t, labelled("%d: "))), diagnosetest.Verdict("", r))
 
-	// The numbers of a shell's jobs, or of one writer's list, are no ranks.
+	// The numbers of a shell's jobs, or of one writer's list, are not ranks.
 	list := "jobs:\n[1] 4711\n[2] 4712\n" + strings.Repeat("step 1 loss 2.5\n", 9) + diagnosetest.Raised("KeyError: 'rope'")
 	require.Nil(t, diagnosetest.Text(t, list).RootRank)
 }

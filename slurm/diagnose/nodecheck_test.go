@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the node check of a rendered script prints before any training.
+// The output of a rendered script's node check, before any training.
 func TestTheNodeChecksBadNodesAreExcluded(t *testing.T) {
 	const end = "srun: error: gpu2: task 1: Exited with exit code 1\nnode check: stop: a node is bad; give the nodes of the lines above as exclude\n"
 	for name, c := range map[string]struct {

@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoiseChangesNoVerdict puts what real jobs print beside their own words
-// before, between and after the lines of every labelled case: modules, tables,
-// environments, usage texts, warnings of libraries, a script that goes on.
+// TestNoiseChangesNoVerdict adds common output before, between and after the lines of every labelled
+// case: modules, tables, environments, usage texts, warnings of libraries, a script that goes on.
 func TestNoiseChangesNoVerdict(t *testing.T) {
 	kinds, err := filepath.Glob(diagnosetest.Testdata("noise", "*.txt"))
 	require.NoError(t, err)
@@ -42,7 +41,7 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 				dir := t.TempDir()
 				for i, l := range cases {
 					if testing.Short() && (i+k+p)%len(kinds) != 0 {
-						continue // each case meets one kind at each place; the whole matrix reads 80 MB
+						continue // each case is tested with one kind at each place; all combinations would read 80 MB
 					}
 					if place == "after" && l.Type == "hang" {
 						continue // a script writes nothing more while its job hangs
@@ -65,15 +64,15 @@ func TestNoiseChangesNoVerdict(t *testing.T) {
 	}
 }
 
-// verdictWithoutLine is a verdict with the text of its line, less what stands before
-// it, in place of the number.
+// verdictWithoutLine is a verdict with the text of the cause's line, without its prefix, instead of its
+// number.
 func verdictWithoutLine(r report.Report) string {
 	_, text := logline.CutTag(r.RootLine)
 	r.RootLineNo = nil
 	return diagnosetest.Verdict("", r) + " " + r.RootFile + " " + text
 }
 
-// withNoise is a log with noise at that place; an empty one stays so.
+// withNoise adds noise to a log at a place. An empty log stays empty.
 func withNoise(log []byte, noise, place string) []byte {
 	if len(log) == 0 {
 		return log
@@ -83,8 +82,8 @@ func withNoise(log []byte, noise, place string) []byte {
 	return []byte(strings.Join(slices.Insert(lines, at, timed(noise, lines, at)), "\n") + "\n")
 }
 
-// betweenStatements finds a line near the middle before which something may
-// stand without tearing a traceback or a summary apart.
+// betweenStatements returns a line near the middle before which noise does not break a traceback or a
+// summary.
 func betweenStatements(lines []string) int {
 	at := len(lines) / 2
 	for at > 0 && !strings.Contains(lines[at], "iteration ") && !strings.Contains(lines[at], "NCCL INFO") && !strings.HasPrefix(lines[at], "srun:") {
@@ -95,8 +94,8 @@ func betweenStatements(lines []string) int {
 
 var moment = regexp.MustCompile(`(\d{4})-(\d\d)-(\d\d)[ T](\d\d:\d\d:\d\d)`)
 
-// timed gives noise at the head of a log the log's time; noise with a time has
-// no place elsewhere, where it would say that the clock ran backwards.
+// timed gives the log's time to noise at the log's beginning. Noise with a time cannot stand elsewhere,
+// as the clock would run backwards.
 func timed(noise string, lines []string, at int) string {
 	var when []string
 	if at == 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatWasRefusedByWhom has connections that were refused or have no end: of what models are
-// downloaded from, and of servers of a job's own.
-func TestWhatWasRefusedByWhom(t *testing.T) {
+// Connections that were refused or timed out: to a model hub, and to servers of the job itself.
+func TestConnectionsRefusedByHubsAndServers(t *testing.T) {
 	in := func(file, last string) string {
 		return "Traceback (most recent call last):\n  File \"/w/embed.py\", line 8, in <module>\n    main()\n" +
 			"  File \"/v/lib/python3.12/site-packages/" + file + "\", line 71, in send\n    return self._send(r)\n" + last + "\n"
@@ -26,7 +25,7 @@ func TestWhatWasRefusedByWhom(t *testing.T) {
 		"a hub":                   {in("huggingface_hub/file_download.py", "httpx.ConnectError: [Errno 111] Connection refused"), outcome.HFHub},
 		"a hub, by name":          {in("api/call.py", "requests.exceptions.ConnectionError: (host='huggingface.co', port=443): Connection refused"), outcome.HFHub},
 		"a download, as it seems": {in("api/call.py", "requests.exceptions.ConnectTimeout: Connection to files.example timed out"), outcome.HFHub},
-		// Whose name nobody knows is no rank.
+		// An unknown host name is not a rank.
 		"a download, with no name": {in("requests/adapters.py", nameless("files.example")), outcome.HFHub},
 		"a server of experiments":  {in("requests/adapters.py", nameless("api.wandb.ai")), outcome.UserException},
 		"one of the house's own":   {in("requests/adapters.py", nameless("mlflow.cluster.example")), outcome.UserException},
@@ -38,7 +37,7 @@ func TestWhatWasRefusedByWhom(t *testing.T) {
 	}
 }
 
-// TestWordsThatOnlyAccompany has lines that look like a cause and are said beside one.
+// Lines that look like a cause but only accompany one.
 func TestWordsThatOnlyAccompany(t *testing.T) {
 	const threads = "terminate called without an active exception\n"
 	const there = "CondaValueError: prefix already exists: /home/ana/envs/align\n"
@@ -57,8 +56,7 @@ func TestWordsThatOnlyAccompany(t *testing.T) {
 	}
 }
 
-// TestABrokenFileIsOfTheDataOrAModel has a file that ends too early, read as a sample of the
-// data, by a worker or without one, and as a model.
+// A truncated file: a sample of the data, read by a worker or without one, and a model.
 func TestABrokenFileIsOfTheDataOrAModel(t *testing.T) {
 	through := func(file, function string) string {
 		return "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"" + file + "\", line 54, in " + function + "\n[rank1]:     x = read(i)\n" +

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFileTellsThePlace has one exception in one of several logs: whose it is shows from the name of its file or the tag of its line.
+// The name of its file or the tag of its line shows the rank and node of an exception.
 func TestTheFileTellsThePlace(t *testing.T) {
 	world := func(n int) string {
 		return fmt.Sprintf("using world size: %d, data-parallel size: %d, context-parallel size: 1, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n", n, n)
@@ -24,7 +24,7 @@ func TestTheFileTellsThePlace(t *testing.T) {
 	nodes := []string{"gpu1", "gpu2"}
 	for name, c := range map[string]struct {
 		logs map[string]string
-		rank int // -1: nobody can know
+		rank int // -1 if nothing shows it
 		node string
 	}{
 		"a node's name ends the file's":            {map[string]string{"train-gpu1": "loading\n", "train-gpu2": raised}, -1, "gpu2"},

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepsAt are reports of iterations at so many seconds after ten o'clock, each of
-// which took ms milliseconds by its own word.
+// stepsAt returns reports of iterations at the given seconds after ten o'clock, each with ms as its own
+// time.
 func stepsAt(ms int, seconds ...int) (log string) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for i, s := range seconds {
@@ -22,7 +22,7 @@ func stepsAt(ms int, seconds ...int) (log string) {
 	return log
 }
 
-// TestHowLongAJobMayBeSilent has running jobs, and for how many seconds they may write nothing: one second more is a hang.
+// Running jobs and the seconds of silence that they may have: one second more is a hang.
 func TestHowLongAJobMayBeSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		log     string
@@ -59,13 +59,12 @@ func TestHowLongAJobMayBeSilent(t *testing.T) {
 	}
 }
 
-// TestWhenAJobMayHang has running jobs, from how many seconds of silence on it is said that they may hang, and how long they take for
-// an iteration.
+// Running jobs, the seconds of silence from which they may hang, and the time of their iterations.
 func TestWhenAJobMayHang(t *testing.T) {
 	bar := func(rate string) string { return " 30%|###       | 30/100 [01:00<02:20,  " + rate + ", loss=2.1]\n" }
 	for name, c := range map[string]struct {
 		log     string
-		seconds int64 // 0: it is never said
+		seconds int64 // 0 for never
 		step    float64
 	}{
 		"five iterations":                  {stepsAt(10000, 0, 10, 20), 50, 10},
@@ -92,7 +91,7 @@ func TestWhenAJobMayHang(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichNothingIsKnown has logs of which only their age is known.
+// Logs of jobs of which only the logs' age is known.
 func TestAJobOfWhichNothingIsKnown(t *testing.T) {
 	const day = 24 * 3600
 	age := func(n int64) *int64 { return &n }
@@ -119,14 +118,14 @@ func TestAJobOfWhichNothingIsKnown(t *testing.T) {
 	}
 }
 
-// TestNumbersThatStayBad has what the iterations of a run that ended report, and where the divergence begins.
+// Iteration lines of a run that ended, and the line where the divergence begins.
 func TestNumbersThatStayBad(t *testing.T) {
 	report := func(n int, value string) string {
 		return fmt.Sprintf(" iteration %8d/  500000 | elapsed time per iteration (ms): 5.0 | lm loss: %s | grad norm: 1.0 |\n", n, value)
 	}
 	for name, c := range map[string]struct {
 		losses []string
-		line   int // 0: it has not diverged
+		line   int // 0 for no divergence
 	}{
 		"NaN to the end":              {[]string{"2.0", "2.0", "nan", "nan", "nan"}, 3},
 		"infinite to the end":         {[]string{"2.0", "-inf", "inf", "inf"}, 2},
@@ -148,7 +147,7 @@ func TestNumbersThatStayBad(t *testing.T) {
 	}
 }
 
-// TestTheLastSignIsTheNewestLine has logs that end without a failure: what is shown of them is the newest line of all.
+// For logs that end without a failure, the report shows the newest line of all.
 func TestTheLastSignIsTheNewestLine(t *testing.T) {
 	const early, late = "[2026-06-11 10:00:05] loading\n", "[2026-06-11 10:00:09] building\n"
 	for _, c := range []struct {

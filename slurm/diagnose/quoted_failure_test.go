@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 )
 
-// A rank that quotes what another one failed of runs elsewhere: neither its file nor its
-// node says where that was.
+// A rank may quote another rank's failure, which happened elsewhere: the quoting rank's file and node
+// say nothing about it.
 func TestAQuotedFailureIsOnTheNodeOfItsRank(t *testing.T) {
 	said := func(own, other string) string {
 		return "[rank" + own + "]: loading the data\n[rank" + own + "]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised(

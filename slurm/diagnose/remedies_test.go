@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dense is the launch of a dense model on a number of GPUs, with more flags.
+// dense returns the launch of a dense model on world GPUs, with more flags.
 func dense(world int, more string) megatron.Run {
 	return megatron.Run{WorldSize: world, Arch: 9, Argv: strings.Fields("--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 " +
 		"--seq-length 8192 --max-position-embeddings 8192 --global-batch-size 256 --bf16 --swiglu " + more)}
 }
 
-// TestWhichChangesAreTried has launches and what is tried so that they take less memory, the cheapest first.
+// The changes that are tried to reduce a launch's memory, cheapest first.
 func TestWhichChangesAreTried(t *testing.T) {
 	const (
 		full  = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"
@@ -49,7 +49,7 @@ func TestWhichChangesAreTried(t *testing.T) {
 	}
 }
 
-// TestWhatTheJobHasAlready has what is known of a job and what remedies ask for that it has.
+// The conditions of remedies that a job meets, by what is known of it.
 func TestWhatTheJobHasAlready(t *testing.T) {
 	run := func(world int, flags string, env ...string) Context {
 		r := dense(world, flags)
@@ -97,7 +97,7 @@ func TestWhatTheJobHasAlready(t *testing.T) {
 	require.ElementsMatch(t, []string{report.FlightRecorder, report.DebugNCCL}, j.alreadyHas(report.Report{}), "by what its logs show")
 }
 
-// TestWhichLaunchIsKnown has the arguments that a run printed: without its layers, width or ranks nothing can be reckoned.
+// The printed arguments of a run make its launch known only with layers, width and ranks.
 func TestWhichLaunchIsKnown(t *testing.T) {
 	args := func(without string) map[string]string {
 		all := map[string]string{"num_layers": "32", "hidden_size": "4096", "world_size": "8", "bf16": "True", "fp16": "False", "num_experts": "None"}
@@ -117,7 +117,7 @@ func TestWhichLaunchIsKnown(t *testing.T) {
 	require.Equal(t, 3, run.WorldSize)
 }
 
-// TestNoChangeIsToldOfWhatIsNotKnown has what an exception tells of a GPU's memory.
+// An exception that does not tell a GPU's memory leads to no advice on flags.
 func TestNoChangeIsToldOfWhatIsNotKnown(t *testing.T) {
 	run := dense(64, "--micro-batch-size 4 --tensor-model-parallel-size 2 --sequence-parallel")
 	for name, c := range map[string]struct {
@@ -139,7 +139,7 @@ func TestNoChangeIsToldOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestWhichRuleARefusalNames has what Megatron says where it refuses a launch that nobody else knows.
+// Which rule Megatron's refusal of an unknown launch names.
 func TestWhichRuleARefusalNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		class, text string
@@ -157,8 +157,8 @@ func TestWhichRuleARefusalNames(t *testing.T) {
 	}
 }
 
-// TestWhichRulesALaunchBreaks has launches that Megatron refused and the rules that explain
-// it: those that the launch breaks, else the one whose flags the message names.
+// Launches that Megatron refused, and the rules that explain it: those that the launch breaks, else the
+// one whose flags the message names.
 func TestWhichRulesALaunchBreaks(t *testing.T) {
 	const named = "AssertionError: num_attention_heads must be divisible by tensor_model_parallel_size"
 	for name, c := range map[string]struct {

@@ -120,7 +120,7 @@ func TestLinesMergeAllRanks(t *testing.T) {
 	require.Equal(t, []string{"[2026-06-11 10:00:00] RuntimeError: two"}, texts(diagnose.Filter{Level: "error"}))
 }
 
-// In one log of all ranks the newest lines of one are rarely the newest of all.
+// In one log of all ranks, the newest lines of one rank are rarely the newest of all.
 func TestTheNewestLinesOfOneRankAreFoundAmongOthers(t *testing.T) {
 	dir := t.TempDir()
 	text := ""
@@ -152,8 +152,7 @@ func TestEveryAnswerNamesAStepOfTheMethod(t *testing.T) {
 	}
 }
 
-// TestAPrivateKeyNeverLeaves has a rank that prints its key, between the lines
-// of another one; and a rank that dies right after.
+// A rank prints its private key, between another rank's lines; another dies right after that.
 func TestAPrivateKeyNeverLeaves(t *testing.T) {
 	key := []string{
 		"-----BEGIN OPENSSH PRIVATE KEY-----", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW", "QyNTUxOQAAACB9tail",
@@ -190,11 +189,10 @@ func TestAPrivateKeyNeverLeaves(t *testing.T) {
 	require.GreaterOrEqual(t, strings.Count(all.String(), "step 3"), 2, "other ranks' lines stay")
 }
 
-// TestARunningJobTellsItsPace looks at a job of half a second an iteration that
-// wrote its last line at different times ago.
+// A job with half a second per iteration wrote its last line at different times ago.
 func TestARunningJobTellsItsPace(t *testing.T) {
 	r := &diagnosetest.Run{World: 8, PerNode: 8}
-	r.Healthy(0, 3*time.Minute) // ten seconds an iteration
+	r.Healthy(0, 3*time.Minute) // ten seconds for each iteration
 	dir := t.TempDir()
 	diagnosetest.Layouts["label"](t, r, dir)
 	for age, hangs := range map[int64]bool{4: false, 49: false, 50: true, 130: true} {

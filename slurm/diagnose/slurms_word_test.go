@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlurmsWordDecidesWhereTheLogSaysLittle has logs that leave the end open, and what Slurm knows of it.
+// Logs that leave the end open, together with Slurm's record.
 func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 	const quiet = "> building datasets ...\n> building the index of it ...\n"
 	const lost = "0: terminate called after throwing an instance of 'c10::DistBackendError'\n1: terminate called after throwing an instance of 'c10::DistBackendError'\n"

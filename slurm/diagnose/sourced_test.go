@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSettingsThatAScriptDidWithout has a shell that misses a file, and what its script
-// wrote afterwards: a program that ran did without the settings, and not without itself.
+// A shell misses a file to source: a program that ran shows that it did without the settings; a missing
+// program is the cause.
 func TestSettingsThatAScriptDidWithout(t *testing.T) {
 	const ran = "/opt/py/site-packages/scipy/stats.py:81: FutureWarning: this will change\n  warnings.warn(\n"
 	missing := func(file string) string {

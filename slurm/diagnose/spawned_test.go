@@ -12,12 +12,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// spawn is what the parent of torch.multiprocessing.spawn prints as it ends.
+// spawn is the output of the parent process of torch.multiprocessing.spawn at its end.
 const spawn = "Traceback (most recent call last):\n  File \"/w/train.py\", line 24, in <module>\n    mp.spawn(worker, args=(n,), nprocs=n, join=True)\n" +
 	"  File \"/v/lib/python3.12/site-packages/torch/multiprocessing/spawn.py\", line 198, in start_processes\n    while not context.join():\n"
 
-// A child of torch.multiprocessing.spawn is a rank, whatever Slurm's task it is of, and what
-// it raised is the cause.
+// A child of torch.multiprocessing.spawn is a rank, in any Slurm task, and its exception is the cause.
 func TestWhichSpawnedChildFailed(t *testing.T) {
 	const left = "srun: error: gpu7: task 0: Exited with exit code 1\n"
 	for name, c := range map[string]struct {
@@ -56,8 +55,8 @@ func TestWhichSpawnedChildFailed(t *testing.T) {
 	}
 }
 
-// Which process is which rank is said before it fails, or after it, and what is told of a
-// process later is told of the rank.
+// A line with a process id and a rank, before the failure or after it, gives the rank of later reports
+// about that process.
 func TestARankIsKnownByItsProcess(t *testing.T) {
 	const killed = "/w/run_node.sh: line 20: 11358 Killed                  python3 -u train.py\n"
 	shm := diagnosetest.Raised("RuntimeError: unable to write to file </torch_11358_3793348900_2>: No space left on device (28)")
@@ -67,7 +66,7 @@ func TestARankIsKnownByItsProcess(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		log  string
-		rank int // -1: unknown
+		rank int // -1 for unknown
 	}{
 		"a script says so":             {"gpu7: started rank 3 (pid 11357)\ngpu7: started rank 4 (pid 11358)\n" + killed, 4},
 		"the process first":            {"pid=11358 is rank=5\n" + killed, 5},
@@ -87,7 +86,7 @@ func TestARankIsKnownByItsProcess(t *testing.T) {
 	}
 }
 
-// srun's %n counts nodes: such a file is of no rank, no node has such a name where others
+// srun's %n counts nodes: such a file belongs to no rank, no node has such a name if other nodes' names
 // are known, and the job's own name may end in a letter and a number.
 func TestFilesThatCountNodes(t *testing.T) {
 	src, err := logfile.Read("logs/dclm-r2_73_node1.out", strings.NewReader(
@@ -100,9 +99,9 @@ func TestFilesThatCountNodes(t *testing.T) {
 	require.Equal(t, "lrdn1403", *r.RootNode)
 }
 
-// The task that srun saw leave first raised the exception that names no rank, whether or
-// not the script tells its own exit code at the end.
-func TestTheFirstTaskThatLeftRaisedIt(t *testing.T) {
+// An exception without a rank belongs to the first task whose exit srun reports, with or without the
+// script's own exit code at the end.
+func TestTheFirstTaskThatExitedRaisedTheException(t *testing.T) {
 	const tasks = "srun: error: gpu1: task 2: Exited with exit code 1\nsrun: error: gpu0: task 0: Exited with exit code 1\n" +
 		"srun: error: gpu0: task 1: Exited with exit code 1\n"
 	for _, end := range []string{"", "End: Mon Nov 23 04:38:39 UTC 2026, exit code 1\n"} {
@@ -113,7 +112,7 @@ func TestTheFirstTaskThatLeftRaisedIt(t *testing.T) {
 	}
 }
 
-// A library that is imported may do without a part of its own, and says so with a traceback.
+// A library may be imported without an optional part, and log a traceback about that.
 func TestALibraryDoesWithoutAPart(t *testing.T) {
 	logged := func(first string) string {
 		return "Could not load the native library: 'NoneType' object has no attribute 'split'\nTraceback (most recent call last):\n  File \"" + first +

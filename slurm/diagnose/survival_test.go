@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheOtherFileShowsThatAProgramRan has the two logs of a job, whose node neither
-// tells: what the modules complain of in the one explains nothing once the other
-// shows that the program ran.
+// A job has two logs of unknown nodes. Errors of environment modules in one explain nothing once the
+// other shows that the program ran.
 func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
 	const absent = "python: can't open file '/w/test.py': [Errno 2] No such file or directory\n"
@@ -42,8 +41,7 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	}
 }
 
-// TestARankDiesOnce has labelled ranks of which one told of an exception, and what shows
-// whether it died of it.
+// Labelled ranks, one of which reported an exception: what shows whether it died of that.
 func TestARankDiesOnce(t *testing.T) {
 	ofRank := func(rank, text string) string {
 		return rank + ": " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+rank+": ") + "\n"
@@ -68,8 +66,8 @@ func TestARankDiesOnce(t *testing.T) {
 	}
 }
 
-// TestTheOtherTasksGoOn has tasks that each start a training of their own on one node:
-// what the dead ones said is the cause, though another one trains on.
+// Tasks each start a training of their own on one node: the dead ones' failure is the cause although
+// another one trains on.
 func TestTheOtherTasksGoOn(t *testing.T) {
 	const died = "srun: error: gpu7: tasks 0-2: Exited with exit code 1\n"
 	busy := diagnosetest.Raised("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE")
@@ -86,8 +84,7 @@ func TestTheOtherTasksGoOn(t *testing.T) {
 	}
 }
 
-// TestAProgramMayDoWithout has what a library did not find, and what its program did
-// then.
+// A library did not find something: what its program did afterwards shows whether it needed that.
 func TestAProgramMayDoWithout(t *testing.T) {
 	const nvml = "Failed to initialize NVML: N/A\n"
 	work := strings.Repeat("Predicting a window\nAppending the results\n", 15)
@@ -108,8 +105,7 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARoundIsNoEnd has words of an end that are of one round of a loop, and
-// of the whole.
+// Words of an end may be about one round of a loop or about the whole run.
 func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 	for line, class := range map[string]string{
 		"End of training epoch 5":                            outcome.UnknownExit,
@@ -127,8 +123,7 @@ func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 	}
 }
 
-// TestADateIsNoOpening has a script that prints the date first and last: that is one
-// run, and what ended it counts.
+// A script that prints the date first and last has one run, and its failure counts.
 func TestADateIsNoOpening(t *testing.T) {
 	work := "R0: setting up\n" + diagnosetest.Raised("KeyError: 'labels'") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
 	for _, date := range []string{"Sun Nov 22 16:07:34 UTC 2026\n", "Sun 22 Nov 2026 04:07:34 PM UTC\n", "2026-11-22 16:07:34\n", "2026年 11月 22日 星期日 16:07:34 CST\n"} {
@@ -137,23 +132,22 @@ func TestADateIsNoOpening(t *testing.T) {
 	}
 }
 
-// TestASentenceIsNoException has prose with the words of an error of Megatron's.
+// A sentence with the words of one of Megatron's errors is not that error.
 func TestASentenceIsNoException(t *testing.T) {
 	const prose = "Each child gets 14 and the remainder is 2, as 44 is not a multiple of 3.\n"
 	require.Equal(t, outcome.Success, diagnosetest.Old(t, diagnosetest.Rounds(5, "step {n} loss 2.{n}\n")+prose+"Final eval_acc: 0.56\n").Class)
 	require.Equal(t, outcome.ParallelConfig, diagnosetest.Old(t, diagnosetest.Raised("AssertionError: 44 is not a multiple of 3")).Class)
 }
 
-// TestArgparsesComplaintIsOneOfTheCall has what a program says through its parser, in
-// words of its own.
+// A program may report errors of its own through argparse.
 func TestArgparsesComplaintIsOneOfTheCall(t *testing.T) {
 	r := diagnosetest.Old(t, "usage: train.py [-h] [--config C]\ntrain.py: error: /w/config.json: unknown key 'warmup'\nsrun: error: gpu2: task 1: Exited with exit code 2\n")
 	require.Equal(t, outcome.BadArgs, r.Class)
 	require.Contains(t, r.RootLine, "unknown key")
 }
 
-// TestATaskThatWasToldToEnd has srun's word on one task before anything ended the step:
-// somebody outside ended it, and the others lost it.
+// srun reports a signal of one task before anything ended the step: somebody outside ended that task,
+// and the others lost it.
 func TestATaskThatWasToldToEnd(t *testing.T) {
 	lost := diagnosetest.Raised("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567")
 	r := diagnosetest.Old(t, lost+lost+"srun: error: gpu2: task 2: Terminated\nsrun: error: gpu1: tasks 0-1: Exited with exit code 1\n")
@@ -162,8 +156,7 @@ func TestATaskThatWasToldToEnd(t *testing.T) {
 	require.Equal(t, 2, *r.RootRank)
 }
 
-// TestAUsageTextExplainsNoOtherExit has a usage text among the last lines, and what a
-// launcher tells of the exit: argparse leaves with 2.
+// A usage text among the last lines explains only the exit code 2, with which argparse exits.
 func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
 	const usage = "usage: train.py [-h] [--lr LR]\n                [--steps STEPS]\n                [--data DATA]\n"
 	for code, class := range map[string]string{"2": outcome.BadArgs, "17": outcome.UnknownExit} {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALauncherKnowsTheRanksOfItsOwnTask has one log of srun --label with a torchrun on each
-// node: the failed rank is on the second node, whose torchrun was ended before it told of it.
+// One log of srun --label with a torchrun on each node. The failed rank is on the second node, whose
+// torchrun was ended before it reported that.
 func TestALauncherKnowsTheRanksOfItsOwnTask(t *testing.T) {
 	label := func(task, text string) string {
 		return task + ": " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+task+": ") + "\n"

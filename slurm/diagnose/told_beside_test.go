@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAThreadThatDiesAfterItsProgramIsDone has exceptions behind the words that all is done:
-// those of a thread alone take nothing back.
+// An exception after the message that all work is done counts, unless it ended only a thread.
 func TestAThreadThatDiesAfterItsProgramIsDone(t *testing.T) {
 	const (
 		done   = "Reading a shard\nThe learning rate is 0.01\nTraining finished.\n"
@@ -39,8 +38,7 @@ func TestAThreadThatDiesAfterItsProgramIsDone(t *testing.T) {
 	}
 }
 
-// TestHowManyAttemptsAnAgentMade has torchelastic's words on its worker group: after the last
-// there are no attempts left.
+// torchelastic's messages about its worker group give the number of attempts.
 func TestHowManyAttemptsAnAgentMade(t *testing.T) {
 	const again, last = "[default] Worker group FAILED. 1/3 attempts left; will restart worker group\n", "[default] Worker group FAILED. 0/3 attempts left\n"
 	for log, attempts := range map[string]int{"": 1, again: 2, again + again: 3, last: 1} {
@@ -50,7 +48,7 @@ func TestHowManyAttemptsAnAgentMade(t *testing.T) {
 	}
 }
 
-// TestNodesThatStartedWithOtherThings has what two files say of their start where the network failed.
+// The start lines in two files, for a job whose network failed.
 func TestNodesThatStartedWithOtherThings(t *testing.T) {
 	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, " +
 		"Timeout(ms)=600000) ran for 600091 milliseconds before timing out.\n"
@@ -73,8 +71,7 @@ func TestNodesThatStartedWithOtherThings(t *testing.T) {
 	}
 }
 
-// TestARankOfAnEarlierAttemptHasNoLastWords has the folders of two attempts: who died in the
-// second is told with what it said there.
+// The last words of a rank that died in the second attempt come from that attempt's folder.
 func TestARankOfAnEarlierAttemptHasNoLastWords(t *testing.T) {
 	dir := t.TempDir()
 	for attempt, which := range []string{"first", "second"} {
@@ -90,8 +87,7 @@ func TestARankOfAnEarlierAttemptHasNoLastWords(t *testing.T) {
 	}
 }
 
-// TestDumpsWithoutALogNameNoNode has recordings of four ranks alone: who is behind is known, and
-// not where it runs.
+// The recordings of four ranks alone show which rank is behind, but not its node.
 func TestDumpsWithoutALogNameNoNode(t *testing.T) {
 	dir := t.TempDir()
 	for rank, enqueued := range []int{813, 811, 813, 813} {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDumpsTellWhichCollectiveWasMissed has flight recorder dumps beside logs: they belong to a verdict on collectives only.
+// Flight recorder dumps beside logs count only for a verdict about collectives.
 func TestDumpsTellWhichCollectiveWasMissed(t *testing.T) {
 	late := func(rank int) string {
 		return fmt.Sprintf("[rank%d]:[E ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, "+
@@ -65,7 +65,7 @@ func TestDumpsTellWhichCollectiveWasMissed(t *testing.T) {
 	}
 }
 
-// TestAFailedNodeIsTheOneThatALineNames has Slurm's word on a failed node beside the nodes that it holds down.
+// Slurm's message names a failed node, while Slurm holds several nodes down.
 func TestAFailedNodeIsTheOneThatALineNames(t *testing.T) {
 	down := diagnose.Context{JobState: "NODE_FAIL", FailedNodes: []string{"gpu9"}}
 	for name, c := range map[string]struct {
@@ -92,7 +92,7 @@ func TestAFailedNodeIsTheOneThatALineNames(t *testing.T) {
 	require.Nil(t, r.RootNode, "another end is no node's")
 }
 
-// TestALineHasTheTimeThatStandsInIt has lines with and without a time, and long ones.
+// Lines with and without a time, and long ones.
 func TestALineHasTheTimeThatStandsInIt(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("a", 20_000)
@@ -110,7 +110,7 @@ func TestALineHasTheTimeThatStandsInIt(t *testing.T) {
 	require.Equal(t, 5, lines[4].LineNo)
 }
 
-// TestTheNewestLinesOfALongLog has a log that is longer than what is read of it at once.
+// TestTheNewestLinesOfALongLog has a log that is longer than one read.
 func TestTheNewestLinesOfALongLog(t *testing.T) {
 	dir := t.TempDir()
 	var lines []string
@@ -127,7 +127,7 @@ func TestTheNewestLinesOfALongLog(t *testing.T) {
 	require.Equal(t, 3001, allLines(t, src, diagnose.Filter{Tail: 1000})[0].LineNo)
 }
 
-// TestWhichLinesAreOfALevel has lines of programs and whether they are warnings or errors.
+// Lines of programs, and whether they are warnings or errors.
 func TestWhichLinesAreOfALevel(t *testing.T) {
 	for line, level := range map[string]string{
 		"RuntimeError: bad":             "error",
@@ -149,7 +149,7 @@ func TestWhichLinesAreOfALevel(t *testing.T) {
 	}
 }
 
-// TestTasksFillTheNodesInOrder has srun's labels of several tasks to a node.
+// srun's labels of several tasks on each node.
 func TestTasksFillTheNodesInOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks int
@@ -179,7 +179,7 @@ func TestTasksFillTheNodesInOrder(t *testing.T) {
 	}
 }
 
-// TestTheAgeOfAHangIsTold has a job that writes on and makes no progress, and one that is silent.
+// A job that writes on without progress, and a silent one.
 func TestTheAgeOfAHangIsTold(t *testing.T) {
 	for age, since := range map[int64]int64{0: 0, 40: 40} {
 		r := diagnosetest.With(t, stepsAt(1000, 0)+"[2026-06-11 10:52:00] a warning\n", diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &age})

@@ -32,8 +32,8 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), lines, "a verdict changed; rewrite with -update where that is meant")
 }
 
-// TestVerdictsMeetTheirLabels keeps floors under the scores of all labelled
-// cases, so that a rewritten verdict cannot lower them unseen.
+// TestVerdictsMeetTheirLabels requires minimum scores over all labelled cases, so that rewritten pinned
+// verdicts cannot lower them unnoticed.
 func TestVerdictsMeetTheirLabels(t *testing.T) {
 	var singles, singlesOK, lines, linesOK, jobs, jobsOK, placeOK, retryOK, excludeOK int
 	reports := diagnosetest.Reports(t)

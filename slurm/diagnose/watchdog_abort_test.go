@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// PyTorch's watchdog ends its process by SIGABRT: whoever tells of that, the timeout is to
-// be explained. A process that aborts before anybody waited in vain did it for itself.
+// PyTorch's watchdog ends its process by SIGABRT. Whoever reports that, the timeout is the failure. A
+// process that aborts before anybody waited in vain failed for its own reason.
 func TestAnAbortOfTheWatchdogIsItsTimeout(t *testing.T) {
 	const (
 		steps = "[rank0]: step 10 loss 2.5\n[rank1]: step 10 loss 2.5\n[rank0]: step 20 loss 2.4\n[rank1]: step 20 loss 2.4\n"

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A spoken is an event of one log after so many lines.
+// A spoken is an event of one log, after a number of lines.
 type spoken struct {
 	lines int
 	with  func(*scan.Event)
 }
 
-// oneLog is a job of one log that has so many lines, and its events, each of them raise before anything of theirs is set.
+// oneLog returns a job of one log with a number of lines and events, each a copy of raise with its own
+// changes.
 func oneLog(lines int, raise scan.Event, events ...spoken) (*job, []*scan.Event) {
 	j := newJob(sourceOf("x"), []*scan.Facts{{}}, Context{})
 	j.old = []bool{false}
@@ -42,7 +43,7 @@ var (
 	inModule = &python.Traceback{Frames: []python.Frame{{File: "/w/train.py", Function: "<module>"}}}
 )
 
-// TestAProgramThatHandlesItsExceptions has exceptions of one log, thirty lines apart, and what stands after the last.
+// Exceptions in one log, thirty lines apart, and the lines after the last.
 func TestAProgramThatHandlesItsExceptions(t *testing.T) {
 	raised := scan.Event{Kind: "KeyError", Stack: inStep, Class: outcome.UserException, Weight: pattern.Generic}
 	at := func(lines int, with ...func(*scan.Event)) spoken {
@@ -82,7 +83,8 @@ func TestAProgramThatHandlesItsExceptions(t *testing.T) {
 	}
 }
 
-// TestALineThatIsSaidAgain has lines of one form: after more than three, or after much else, the program went on.
+// Lines of one form: after more than three of them, or with many other lines between, the program went
+// on.
 func TestALineThatIsSaidAgain(t *testing.T) {
 	line := scan.Event{Text: "cannot open part 1 of it", Class: outcome.DatasetMissing, Form: pattern.Bare, Weight: pattern.Generic}
 	form := func(text string) func(*scan.Event) { return func(e *scan.Event) { e.Text = text } }
@@ -128,8 +130,8 @@ func TestALineThatIsSaidAgain(t *testing.T) {
 	}
 }
 
-// TestAProcessHasAWhileToFinish has Slurm's word on the end of a job, and how many lines and steps stand after it.
-func TestAProcessHasAWhileToFinish(t *testing.T) {
+// Slurm's message about the end of a job, and the lines and steps after it.
+func TestAProcessMayFinishAfterSlurmsMessage(t *testing.T) {
 	limit := scan.Event{Class: outcome.SlurmTimeLimit, Agent: true, Weight: pattern.Ended}
 	cancelled := limit
 	cancelled.Class = outcome.SlurmCancelled
@@ -156,7 +158,7 @@ func TestAProcessHasAWhileToFinish(t *testing.T) {
 		for i := range c.steps {
 			j.files[0].Progress = append(j.files[0].Progress, scan.Mark{Off: int64(20 + i), Text: "step"})
 		}
-		j.files[0].Progress = append([]scan.Mark{{Off: 10, Text: "step"}}, j.files[0].Progress...) // none that came with it
+		j.files[0].Progress = append([]scan.Mark{{Off: 10, Text: "step"}}, j.files[0].Progress...) // a step at the same place does not count
 		if c.finished {
 			j.files[0].Finished = &scan.Mark{Off: 50}
 		}
@@ -164,7 +166,7 @@ func TestAProcessHasAWhileToFinish(t *testing.T) {
 	}
 }
 
-// TestStepsAfterAnEventCount has steps in the event's log and in another one.
+// Steps after an event, in its own log and in another one.
 func TestStepsAfterAnEventCount(t *testing.T) {
 	const head = "[2026-06-11 10:00:"
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
@@ -191,8 +193,8 @@ func TestStepsAfterAnEventCount(t *testing.T) {
 	}
 }
 
-// TestWhatRanBesideAScriptsLine has a script's line in one log, and what programs wrote into it and into another.
-func TestWhatRanBesideAScriptsLine(t *testing.T) {
+// A script's line in one log, and lines of programs in it and in another log.
+func TestProgramsThatRanBesideAScriptsLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, other     scan.Facts
 		node           string
@@ -223,7 +225,7 @@ func TestWhatRanBesideAScriptsLine(t *testing.T) {
 	}
 }
 
-// words are so many reports of steps.
+// words returns n reports of steps.
 func words(n int) (all []scan.Mark) {
 	for i := range n {
 		all = append(all, scan.Mark{Off: int64(1 + i), Text: "step"})
@@ -231,13 +233,14 @@ func words(n int) (all []scan.Mark) {
 	return all
 }
 
-// ran is what a log tells in which programs wrote so many lines, and so many sentences stand.
+// ran returns the Facts of a log with these numbers of programs' lines and of sentences.
 func ran(programs, sentences int) (f scan.Facts) {
 	f.Ran.Programs, f.Ran.Sentences = programs, sentences
 	return f
 }
 
-// TestWhatTheScriptStartedRan has how many iterations a log reports, and with which code a launcher saw a process leave.
+// The iterations in a log, and the exit code that a launcher reports, show whether the script's program
+// ran.
 func TestWhatTheScriptStartedRan(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps, summaries, exit int
@@ -258,7 +261,7 @@ func TestWhatTheScriptStartedRan(t *testing.T) {
 	}
 }
 
-// TestSomethingFailedBeforeTheCancel has Slurm's word that a job or a step was cancelled, and another event.
+// Slurm's message that a job or step was cancelled, and another event before or after it.
 func TestSomethingFailedBeforeTheCancel(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	const whole, step = "slurmstepd: error: *** JOB 7 ON a CANCELLED AT x ***", "slurmstepd: error: *** STEP 7.0 ON a CANCELLED AT x ***"
@@ -290,7 +293,7 @@ func TestSomethingFailedBeforeTheCancel(t *testing.T) {
 	}
 }
 
-// TestAScriptsLine has lines and whether the batch script, or a command that it calls, says them.
+// Lines, and whether the batch script or a command of it wrote them.
 func TestAScriptsLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		e  scan.Event

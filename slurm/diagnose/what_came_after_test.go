@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// TestWhatCameAfterDecides has logs whose verdict hangs on what stands behind one line.
+// The lines after one line decide the verdict.
 func TestWhatCameAfterDecides(t *testing.T) {
 	const (
 		bar  = "Training:  30%|###  | 1754/5830 [18:31<37:11,  1.83it/s, loss=103]"
@@ -130,7 +130,7 @@ func TestWhatCameAfterDecides(t *testing.T) {
 	}
 }
 
-// TestFormsThatNameACause has lines of programs that the tables know by their form.
+// Lines of programs that are recognised by their form.
 func TestFormsThatNameACause(t *testing.T) {
 	run := "Traceback (most recent call last):\n  File \"/usr/lib/python3/dist-packages/torch/distributed/run.py\", line 660, in config_from_args\n    x\n" +
 		"  File \"/usr/lib/python3/dist-packages/torch/distributed/%s\", line 103, in f\n    raise ValueError(\nValueError: %s\n"
@@ -150,7 +150,7 @@ func TestFormsThatNameACause(t *testing.T) {
 	}
 }
 
-// TestTheShellsWordsOnAProgramThatIsNotThere are the cause, and not what srun says of it.
+// A shell's message about a missing program is the cause, not srun's report about it.
 func TestTheShellsWordsOnAProgramThatIsNotThere(t *testing.T) {
 	for _, said := range []string{
 		"exec: python: not found", "sh: 1: exec: python: not found", "sh: exec: line 1: python: not found", "/w/run.sh: exec: line 3: python: not found",

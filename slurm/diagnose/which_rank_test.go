@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatchdogsShowWhoIsBehind has what the watchdogs of a job say of their ranks.
+// The watchdogs' messages of a job show which rank is behind.
 func TestWatchdogsShowWhoIsBehind(t *testing.T) {
 	at := func(enqueued ...int64) map[int]*scan.NCCLRank {
 		all := map[int]*scan.NCCLRank{}
@@ -38,7 +38,7 @@ func TestWatchdogsShowWhoIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		said  map[int]*scan.NCCLRank
 		world int
-		rank  int // -1: nothing shows it
+		rank  int // -1 if nothing shows it
 		why   string
 	}{
 		"one enqueued less":               {at(9, 8, 9), 3, 1, "behind"},
@@ -70,8 +70,8 @@ func TestWatchdogsShowWhoIsBehind(t *testing.T) {
 	}
 }
 
-// TestOneRankLeftOtherwise has the exit codes that launchers tell of ranks.
-func TestOneRankLeftOtherwise(t *testing.T) {
+// The exit codes that launchers report for ranks.
+func TestOneRankHasItsOwnExitCode(t *testing.T) {
 	left := func(rank, exit int) *scan.Event { return &scan.Event{Rank: rank, Exit: exit, Agent: true} }
 	first := func(rank, exit int) *scan.Event { return &scan.Event{Rank: rank, Exit: exit, Agent: true, First: true} }
 	tasks := func(exit int, ranks ...int) *scan.Event {
@@ -79,7 +79,7 @@ func TestOneRankLeftOtherwise(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		told []*scan.Event
-		rank int // -1: none
+		rank int // -1 for none
 	}{
 		"one of three":                     {[]*scan.Event{left(0, 1), left(1, 1), left(2, -6)}, 2},
 		"the first of three":               {[]*scan.Event{left(0, -6), left(1, 1), left(2, 1)}, 0},
@@ -106,7 +106,7 @@ func TestOneRankLeftOtherwise(t *testing.T) {
 	}
 }
 
-// TestOneRankIsSilent has jobs in which most ranks complain of the others.
+// Jobs in which most ranks complain of the others.
 func TestOneRankIsSilent(t *testing.T) {
 	all := func(n int, except ...int) (said []*scan.Event) {
 		silent := map[int]bool{}
@@ -124,7 +124,7 @@ func TestOneRankIsSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		world int
 		said  []*scan.Event
-		rank  int // -1: nothing shows it
+		rank  int // -1 if nothing shows it
 	}{
 		"one of three":             {3, all(3, 1), 1},
 		"the first of three":       {3, all(3, 0), 0},
@@ -147,12 +147,11 @@ func TestOneRankIsSilent(t *testing.T) {
 	}
 }
 
-// TestOthersNameTheMissingRank has the ranks that complaints name, and whether the
-// store that all ask names them.
+// The ranks that errors name, directly or through a referee.
 func TestOthersNameTheMissingRank(t *testing.T) {
 	for name, c := range map[string]struct {
 		named []scan.NamedRank
-		rank  int // -1: none
+		rank  int // -1 for none
 	}{
 		"nobody is named":                  {nil, -1},
 		"the first rank":                   {[]scan.NamedRank{{Rank: 0}}, 0},
@@ -170,7 +169,7 @@ func TestOthersNameTheMissingRank(t *testing.T) {
 	}
 }
 
-// TestABrokenGPUsRank has causes seen beside what the kernel says of a GPU of gpu1.
+// Causes beside the kernel's report about a GPU of gpu1.
 func TestABrokenGPUsRank(t *testing.T) {
 	cause := func(rank int, node string) *scan.Event {
 		return &scan.Event{Rank: rank, Node: node, Class: outcome.CUDADriver}
@@ -190,7 +189,7 @@ func TestABrokenGPUsRank(t *testing.T) {
 	}
 }
 
-// TestATagIsARank has the launchers' tags before lines and what is known of the job.
+// Launchers' tags before lines, and what is known of the job.
 func TestATagIsARank(t *testing.T) {
 	tag := func(label, local, rank int) logline.Tag { return logline.Tag{Label: label, Local: local, Rank: rank} }
 	base := map[logline.Tag]int{tag(1, 2, -1): 10}
@@ -240,7 +239,7 @@ func TestATagIsARank(t *testing.T) {
 	}
 }
 
-// TestNCCLsLinesTellTheRank has NCCL's own prefix: node, process, thread and device.
+// NCCL's own prefix: node, process, thread and device.
 func TestNCCLsLinesTellTheRank(t *testing.T) {
 	byPid, base := map[string]int{"gpu1:311": 5}, map[string]int{"gpu2": 8}
 	for text, rank := range map[string]int{
@@ -254,8 +253,7 @@ func TestNCCLsLinesTellTheRank(t *testing.T) {
 	}
 }
 
-// TestANeighbourTellsTheNode has a rank whose node nobody names, and what is known of
-// the others.
+// A rank whose node is not named, and what is known of the other ranks.
 func TestANeighbourTellsTheNode(t *testing.T) {
 	nodes := []string{"gpu1", "gpu2"}
 	for name, c := range map[string]struct {

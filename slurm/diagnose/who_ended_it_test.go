@@ -17,7 +17,7 @@ func of(tag, text string) string {
 	return tag + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+tag) + "\n"
 }
 
-// namesRank requires the rank that a report names; -1: none.
+// namesRank requires the rank that a report names; -1 for none.
 func namesRank(t *testing.T, rank int, r report.Report, about string) {
 	t.Helper()
 	if rank < 0 {
@@ -28,8 +28,7 @@ func namesRank(t *testing.T, rank int, r report.Report, about string) {
 	require.Equal(t, rank, *r.RootRank, about)
 }
 
-// TestASymptomsWordIsAWord has exceptions that hold the letters of a launcher's word
-// for a process that was told to end.
+// Exceptions whose text contains the letters of a launcher's word for a process that was told to end.
 func TestASymptomsWordIsAWord(t *testing.T) {
 	for raised, class := range map[string]string{
 		"json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 9 (char 8)": outcome.UserException,
@@ -42,8 +41,8 @@ func TestASymptomsWordIsAWord(t *testing.T) {
 	}
 }
 
-// TestALaunchersKillNeedsNoMemory has torchelastic's account of a rank that SIGKILL ended:
-// its launcher's, after a SIGTERM that it did not heed, or somebody else's.
+// torchelastic's summary of a rank that SIGKILL ended: sent by the launcher after an ignored SIGTERM,
+// or by something else.
 func TestALaunchersKillNeedsNoMemory(t *testing.T) {
 	const late = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 60000ms for recv operation to complete"
 	log := func(killed string) string {
@@ -69,8 +68,8 @@ func TestALaunchersKillNeedsNoMemory(t *testing.T) {
 	}
 }
 
-// TestAnAgentTellsOfEachAttempt has an agent that told, without times, of a failure in each of
-// three attempts, and gave up: what ranks say in the last came before its last word.
+// An agent reported, without times, a failure in each of three attempts, and gave up. The lines of the
+// last attempt's ranks came before its last report.
 func TestAnAgentTellsOfEachAttempt(t *testing.T) {
 	const told = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 1%d) of binary: /v/python\n"
 	const summary = "============================================================\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n" +
@@ -86,8 +85,8 @@ func TestAnAgentTellsOfEachAttempt(t *testing.T) {
 	require.Equal(t, 3, r.Attempts)
 }
 
-// TestAChildsOwnCodeIsNoVictims has two nodes of torch.multiprocessing.spawn: on one a child left
-// with a code of the program's own, on the other one missed it.
+// Two nodes of torch.multiprocessing.spawn: on one a child exited with the program's own exit code, on
+// the other a child lost that one.
 func TestAChildsOwnCodeIsNoVictims(t *testing.T) {
 	for words, class := range map[string]string{
 		"process 1 terminated with exit code 7": outcome.UnknownExit,
@@ -103,7 +102,7 @@ func TestAChildsOwnCodeIsNoVictims(t *testing.T) {
 	}
 }
 
-// TestWhoseShellFoundNoProgram has shells that say so, and srun's words on the tasks that left.
+// Shells that found no program, and srun's reports on the tasks that exited.
 func TestWhoseShellFoundNoProgram(t *testing.T) {
 	const shells = "bash: line 1: /opt/v/bin/python: No such file or directory\nbash: line 1: /opt/v/bin/python: No such file or directory\n"
 	for left, rank := range map[string]int{
@@ -117,9 +116,9 @@ func TestWhoseShellFoundNoProgram(t *testing.T) {
 	}
 }
 
-// TestWhoCountsIsNotMissing has ranks that wait for others: the one that hosts the store counts
-// who came, and only one that is silent where all others complain may be named.
-func TestWhoCountsIsNotMissing(t *testing.T) {
+// Ranks wait for others: the rank that hosts the store counts who joined, and only a rank that is
+// silent while all others complain may be blamed.
+func TestTheRankThatCountsIsNotMissing(t *testing.T) {
 	waits := func(rank string) string {
 		return of(rank+": ", diagnosetest.Raised("torch.distributed.DistStoreError: wait timeout after 25000ms, keys: /default_pg/0//cpu//0/0"))
 	}
@@ -132,9 +131,9 @@ func TestWhoCountsIsNotMissing(t *testing.T) {
 	namesRank(t, -1, r, r.RootLine)
 }
 
-// TestWhoDidNotSayThatItCame has three of four ranks that say who they are as they join, in
-// the words of several trainers, and then wait for the fourth, without saying who waits.
-func TestWhoDidNotSayThatItCame(t *testing.T) {
+// Three of four ranks report their ranks when they join, in the words of several trainers, and then
+// wait for the fourth, without a rank in that message.
+func TestTheRankThatDidNotReportJoiningIsMissing(t *testing.T) {
 	waits := strings.Repeat(diagnosetest.Raised("torch.distributed.DistStoreError: wait timeout after 12000ms, keys: /default_pg/0//cpu//0/0"), 2)
 	for _, say := range []string{
 		"[n%[2]d] joining: rank %[1]d, world size 4, backend gloo\n", "init: rank=%[1]d world_size=4\n", "{\"rank\": %[1]d, \"world_size\": 4}\n",
@@ -154,8 +153,8 @@ func TestWhoDidNotSayThatItCame(t *testing.T) {
 	}
 }
 
-// TestATracebackThatOthersBreakInto has the traceback of one of four tasks, between whose lines
-// others write, so that no line says whose it is but srun's on who left first.
+// The traceback of one of four tasks is mixed with other tasks' lines, so that only srun's report on
+// the first exit shows its rank.
 func TestATracebackThatOthersBreakInto(t *testing.T) {
 	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 16, in __init__\n2026-06-11 10:00:01,984 [INFO] dataset ready\n" +
 		"2026-06-11 10:00:01,990 [INFO] dataset ready\n    mm = mmap.mmap(f, n)\nValueError: mmap length is greater than file size\n"
@@ -166,7 +165,7 @@ func TestATracebackThatOthersBreakInto(t *testing.T) {
 	namesRank(t, 2, diagnosetest.Text(t, raised+diagnosetest.Raised(lostPeer)+diagnosetest.Raised(lostPeer)+diagnosetest.Raised(lostPeer)+left), "")
 }
 
-// TestABuildWithoutCUDA has what torch.cuda raises where PyTorch was built without it.
+// The errors of torch.cuda in a PyTorch that was built without CUDA.
 func TestABuildWithoutCUDA(t *testing.T) {
 	for _, line := range []string{"AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "AssertionError: Torch not compiled with CUDA enabled"} {
 		require.Equal(t, outcome.ExtensionABI, diagnosetest.Text(t, diagnosetest.Raised(line)).Class, line)

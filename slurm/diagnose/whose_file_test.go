@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFilesNameTellsItsNode has paths of logs and the nodes that the logs name, the longest first.
+// Paths of logs, and the nodes that the logs name, longest first.
 func TestAFilesNameTellsItsNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		known []string
@@ -48,7 +48,7 @@ func TestAFilesNameTellsItsNode(t *testing.T) {
 	}
 }
 
-// TestFilesThatCountAreRanks has the numbers at the ends of files' names, and what else is known of the job.
+// The numbers at the ends of files' names, and what else is known of the job.
 func TestFilesThatCountAreRanks(t *testing.T) {
 	nodes := map[string]int{"gpu1": 1, "gpu2": 1}
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestFilesThatCountAreRanks(t *testing.T) {
 	}
 }
 
-// TestFilesThatCountNodesAreNoRanks has the names that srun --output=x_node%n.log gives.
+// TestFilesThatCountNodesAreNoRanks has the names that srun --output=x_node%n.log produces.
 func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
 	for name, rank := range map[string]int{"train_node%d.log": -1, "node-%d.log": -1, "%d/node%d.log": -1, "anode%d.log": 1, "train_task%d.log": 1} {
 		name = strings.ReplaceAll(name, "%d/", "7/")
@@ -100,12 +100,12 @@ func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
 	}
 }
 
-// TestNumbersAtTheEndOfNamesMayBeRanks has what srun --error=err.%t gives, and a log's older parts.
+// The names that srun --error=err.%t produces, and a log's older parts.
 func TestNumbersAtTheEndOfNamesMayBeRanks(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
 		world int
-		rank  int // of the last
+		rank  int // of the last file
 	}{
 		"srun's tasks":              {[]string{"err.0", "err.1", "err.2"}, 0, 2},
 		"of a world, one missing":   {[]string{"err.0", "err.2", "err.3"}, 4, -1},
@@ -124,7 +124,7 @@ func TestNumbersAtTheEndOfNamesMayBeRanks(t *testing.T) {
 	}
 }
 
-// TestTasksAreRanksOrNodes has the highest of srun's tasks and what is known of the job.
+// The highest of srun's tasks, and what is known of the job.
 func TestTasksAreRanksOrNodes(t *testing.T) {
 	nodes := func(n int) map[string]int {
 		all := map[string]int{}
@@ -171,7 +171,7 @@ func TestTasksAreRanksOrNodes(t *testing.T) {
 	}
 }
 
-// TestStartLinesTellTheNodesOfRanks has the start lines of two attempts.
+// The start lines of two attempts.
 func TestStartLinesTellTheNodesOfRanks(t *testing.T) {
 	j := &job{files: []*scan.Facts{
 		{NodeStarts: []scan.NodeStart{{Attempt: 0, Host: "gpu1", First: 0, Last: 7}, {Attempt: 1, Host: "gpu3", First: 2, Last: 3}}},
@@ -183,7 +183,7 @@ func TestStartLinesTellTheNodesOfRanks(t *testing.T) {
 	require.Equal(t, "gpu2", last[0].Host, "in the order of ranks")
 }
 
-// TestWhichEventsBelongToAnEarlierAttempt has events of a file that shows no attempt, in a job whose last attempt began at ten.
+// Events of a file without start lines, in a job whose last attempt began at ten.
 func TestWhichEventsBelongToAnEarlierAttempt(t *testing.T) {
 	ten := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	none, before, edge, since := time.Time{}, ten.Add(-time.Minute), ten.Add(-skew), ten.Add(time.Minute)
@@ -211,7 +211,7 @@ func TestWhichEventsBelongToAnEarlierAttempt(t *testing.T) {
 	}
 }
 
-// TestClocksAheadAreThoseThatAllMomentsShow has the seconds at which nodes saw moments.
+// The seconds at which nodes logged common moments.
 func TestClocksAheadAreThoseThatAllMomentsShow(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -244,7 +244,7 @@ func TestClocksAheadAreThoseThatAllMomentsShow(t *testing.T) {
 	}
 }
 
-// TestIterationsShowWhoIsBehind has the last iteration of each rank.
+// The last iteration of each rank.
 func TestIterationsShowWhoIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		last  map[int]int
@@ -263,7 +263,7 @@ func TestIterationsShowWhoIsBehind(t *testing.T) {
 	}
 }
 
-// TestOneNodeOfManyIsAvoided has the node that shows a cause, and the nodes that are known.
+// The node that shows a cause, and the nodes that are known.
 func TestOneNodeOfManyIsAvoided(t *testing.T) {
 	for name, c := range map[string]struct {
 		j      job
@@ -285,7 +285,7 @@ func TestOneNodeOfManyIsAvoided(t *testing.T) {
 	}
 }
 
-// TestTwoNodesOfOneRank has the node ranks that launchers printed.
+// The node ranks that launchers printed.
 func TestTwoNodesOfOneRank(t *testing.T) {
 	for name, c := range map[string]struct {
 		printed []map[string]string
@@ -303,8 +303,8 @@ func TestTwoNodesOfOneRank(t *testing.T) {
 	}
 }
 
-// TestTasksThatNeverSpoke has jobs of which some of srun's tasks wrote.
-func TestTasksThatNeverSpoke(t *testing.T) {
+// Jobs in which only some of srun's tasks wrote.
+func TestTasksThatWroteNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		ranks   bool
 		world   int
@@ -325,14 +325,14 @@ func TestTasksThatNeverSpoke(t *testing.T) {
 	}
 }
 
-// TestDumpsAloneTell has a rank that flight recorder dumps show to be missing, and what is known of the job.
+// A rank that is missing by flight recorder dumps, and what is known of the job.
 func TestDumpsAloneTell(t *testing.T) {
 	fresh, old := int64(5), int64(5000)
 	missed := &flightrecorder.Missed{Rank: 3}
 	for name, c := range map[string]struct {
 		given  Context
 		missed *flightrecorder.Missed
-		class  string // empty: they decide nothing
+		class  string // empty if the dumps decide nothing
 	}{
 		"the job failed":       {Context{JobState: "FAILED"}, missed, outcome.NCCLTimeout},
 		"it runs, and is old":  {Context{JobState: "RUNNING", SecondsSinceLastWrite: &old}, missed, outcome.Hang},
@@ -353,7 +353,7 @@ func TestDumpsAloneTell(t *testing.T) {
 	}
 }
 
-// TestOneRankSpokeInAFile has torchrun's log folders, in which one rank spoke, and others that a launcher put together.
+// torchrun's log folders with lines of one rank, and logs that a launcher combined.
 func TestOneRankSpokeInAFile(t *testing.T) {
 	const folder = "logs/x_ab12cd34/attempt_0/3/stderr.log"
 	one := func(with func(*scan.Facts)) *scan.Facts {

@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/loglike"
 )
 
-// TestLogsAreToldByTheirNames has what lies in the folders of jobs.
+// The names of files in job folders tell which of them may be logs.
 func TestLogsAreToldByTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -31,8 +31,8 @@ func TestLogsAreToldByTheirNames(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoText has what files hold that are taken for logs by their names: text in any
-// encoding is read, also with what a crashed process left in it.
+// Files that are not text are recognised although their names are those of logs. Text in any encoding
+// is read, also with stray bytes of a crashed process.
 func TestWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	const a, odd, control = "a", "\xe8", "\x01"

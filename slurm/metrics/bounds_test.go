@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// losses is a run with these losses, one an iteration from 1 on.
+// losses returns a run with these losses, one for each iteration from 1 on.
 func losses(values ...float64) Run {
 	var r Run
 	for i, v := range values {
@@ -25,14 +25,13 @@ func repeated(v float64, n int) []float64 {
 	return all
 }
 
-// What is found depends on how long it lasts: one iteration less, and nothing is
-// said.
+// A finding needs a minimum number of iterations: with one iteration less there is none.
 func TestWhatIsFoundLastsLongEnough(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, tt := range map[string]struct {
 		check func(Run) (Finding, bool)
 		run   Run
-		at    int // 0 where nothing is found
+		at    int // 0 for no finding
 	}{
 		"three losses that are NaN":             {notFinite, losses(append(repeated(2, 20), nan, nan, nan)...), 21},
 		"three in a short run":                  {notFinite, losses(nan, inf, nan), 1},
@@ -62,7 +61,7 @@ func TestLinesThatAreFlatAreKnown(t *testing.T) {
 	require.True(t, flat([]Run{losses()}, Loss))
 }
 
-// A TensorProto holds a value of floats or doubles in one of several fields.
+// A TensorProto holds floats or doubles in one of several fields.
 func TestScalarsOfTensorsAreRead(t *testing.T) {
 	f32 := binary.LittleEndian.AppendUint32(nil, math.Float32bits(1.5))
 	f64 := binary.LittleEndian.AppendUint64(nil, math.Float64bits(2.5))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trained is the log of a run that began its first iteration 120 s after start, took
-// 10 s for each, and saved after those that are named.
+// trained is the log of a run whose first iteration begins 120 s after start. Each iteration takes 10
+// s, and checkpoints follow the iterations in saved.
 func trained(start time.Time, first, last int, saved ...int) string {
 	var b strings.Builder
 	for n := first; n <= last; n++ {
@@ -25,7 +25,7 @@ func trained(start time.Time, first, last int, saved ...int) string {
 	return b.String()
 }
 
-// What became of the time that a job held its GPUs adds up to all of it.
+// The parts of a Goodput add up to the time for which the job held its GPUs.
 func TestGoodputByCause(t *testing.T) {
 	was := time.Local
 	time.Local = time.UTC
@@ -55,7 +55,7 @@ func TestGoodputByCause(t *testing.T) {
 				r.Iterations[i].Time = &at
 			}
 			g, ok := r.Goodput(start, start.Add(c.length), c.kept)
-			if zone != 0 && c.length > 30*time.Minute { // more than one zone could be meant
+			if zone != 0 && c.length > 30*time.Minute { // several time zones would fit
 				require.False(t, ok, c.name)
 				continue
 			}

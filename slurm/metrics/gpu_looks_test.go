@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// looks is what a job wrote of GPU 0, a look every five minutes.
+// looks is the file of GPU 0 with one sample every five minutes.
 func looks(busy ...int) string {
 	var b strings.Builder
 	for i, v := range busy {
@@ -29,7 +29,7 @@ func TestLooksAreReadByGPU(t *testing.T) {
 	}, got)
 }
 
-// A GPU is idle where every look for twenty minutes found it so.
+// A GPU is idle if every sample of twenty minutes shows it idle.
 func TestAGPUIsIdleWhereNoLookFoundItBusy(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

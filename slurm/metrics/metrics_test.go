@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// line is Megatron's report of one iteration, as the last rank prints it.
+// line is Megatron's report of an iteration, as the last rank prints it.
 func line(n int, at time.Time, ms, loss, grad string) string {
 	return fmt.Sprintf("[default7]: [%s] iteration %8d/    1000 | consumed samples: %12d | elapsed time per iteration (ms): %s "+
 		"| throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.500000E-04 | global batch size:   256 | lm loss: %s | loss scale: 1.0 "+
@@ -75,7 +75,8 @@ func TestIterationLines(t *testing.T) {
 	require.Equal(t, -30*time.Minute, spare)
 }
 
-// What follows from several numbers is said where the run says all of them, and never divided by none.
+// Values that follow from several numbers exist only if the run reports all of these, and nothing is
+// divided by zero.
 func TestSpeedNeedsAllThatItFollowsFrom(t *testing.T) {
 	for _, c := range []struct {
 		name, old, new string
@@ -100,8 +101,8 @@ func TestSpeedNeedsAllThatItFollowsFrom(t *testing.T) {
 	require.Nil(t, r.Iterations[0].MFU)
 }
 
-// Who gives up while a log is read is not held by the rest of it.
-func TestReadingEndsWithWhoAskedForIt(t *testing.T) {
+// Reading stops when its context is cancelled.
+func TestReadingStopsWhenCancelled(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "a.log")
 	require.NoError(t, os.WriteFile(log, []byte(run(10, usual)), 0o644))
 	ctx, stop := context.WithCancel(t.Context())
@@ -183,7 +184,7 @@ func TestChecksSpeakOfWhatIsWrong(t *testing.T) {
 		require.Equal(t, id, found[0].ID)
 		require.NotEmpty(t, found[0].What.ZH)
 		require.NotEmpty(t, found[0].Fix.EN)
-		for n := 1; n <= 100; n++ { // nothing else on the way there
+		for n := 1; n <= 100; n++ { // no other finding on the way to this one
 			for _, f := range read(t, run(n, each)).Check() {
 				require.Equal(t, id, f.ID, "at iteration %d", n)
 			}
@@ -193,8 +194,7 @@ func TestChecksSpeakOfWhatIsWrong(t *testing.T) {
 	require.Equal(t, "slow_start", read(t, slow).Check()[0].ID)
 }
 
-// TestChecksLeaveHealthyRunsAlone has the shapes that look troubled: nothing
-// may be said of any of them.
+// Runs that look like trouble but are healthy have no findings.
 func TestChecksLeaveHealthyRunsAlone(t *testing.T) {
 	for name, each := range map[string]func(i int) (string, string, string){
 		"usual": usual,

@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// TestOfAFolderTheNewestJobIsRead has folders that several jobs wrote into: the numbers of an
-// older job are not the newest job's, and are not counted as a restart.
+// Of a folder that several jobs wrote into, only the newest job's numbers are read. An older job's log
+// does not count as a restart.
 func TestOfAFolderTheNewestJobIsRead(t *testing.T) {
 	iteration := func(hour, n, loss string) string {
 		return "[2026-11-23 " + hour + ":00:00] iteration " + n + "/ 100 | elapsed time per iteration (ms): 100.0 | lm loss: " + loss + " |\n"

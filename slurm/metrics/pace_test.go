@@ -21,8 +21,8 @@ func logged(t *testing.T, text string) Run {
 	return r
 }
 
-// The remaining time goes by the clock where lines carry one, since evaluation and
-// checkpoints stand between iterations; else by the middle iteration.
+// The remaining time follows the times in the lines, because evaluation and checkpoints take time
+// between iterations; without times it follows the median iteration.
 func TestTheRemainingTimeFollowsTheRunsOwnPace(t *testing.T) {
 	clock := func(minute int) string { return fmt.Sprintf("[2026-06-11 10:%02d:00.000000] ", minute) }
 	at := func(head string, n int) string {
@@ -74,8 +74,7 @@ func TestTheTimeOfALineIsReadOrLeftOut(t *testing.T) {
 	}
 }
 
-// In a folder of a job only logs and event files are read, and nothing that a link
-// points to.
+// Of a job's folder only logs and event files are read, and nothing behind links.
 func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	dir := t.TempDir()
 	names := []string{
@@ -110,7 +109,7 @@ func TestOnlyLogsOfAFolderAreRead(t *testing.T) {
 	require.ErrorContains(t, err, "none.log")
 }
 
-// A step of an event file is an iteration where it has one of an iteration's numbers.
+// A step of an event file is an iteration if it has one of an iteration's numbers.
 func TestStepsWithNumbersOfAnIterationAreKept(t *testing.T) {
 	for tag, want := range map[string]struct {
 		kept                   bool
@@ -152,8 +151,8 @@ func TestStepsWithNumbersOfAnIterationAreKept(t *testing.T) {
 	require.Equal(t, 16, r.finish().WorldSize)
 }
 
-// eventFile is an event file with one scalar, and the fields around it that
-// TensorBoard writes as well: a log message before the summary, metadata after it.
+// eventFile returns an event file with one scalar, and with the fields around it that TensorBoard
+// writes too: a log message before the summary, metadata after it.
 func eventFile(step byte, tag string, v float32) []byte {
 	sized := func(n int, b []byte) []byte { return append([]byte{byte(n<<3 | 2), byte(len(b))}, b...) }
 	bits := math.Float32bits(v)
@@ -164,7 +163,7 @@ func eventFile(step byte, tag string, v float32) []byte {
 		event = append(event, byte(wall>>(8*i)))
 	}
 	event = append(append(event, 0x10, step), sized(5, sized(1, value))...)
-	event = append(append(event, sized(9, []byte("metadata"))...), 0x28, 1) // a field 5 of another kind says nothing
+	event = append(append(event, sized(9, []byte("metadata"))...), 0x28, 1) // field 5 of another wire type is ignored
 	file := append(make([]byte, 12), event...)
 	file[0] = byte(len(event))
 	return append(file, 0, 0, 0, 0)

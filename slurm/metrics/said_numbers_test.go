@@ -10,8 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// TestFindingsTellTheirNumbers holds the numbers in what a check says against
-// those of the log.
+// The numbers in a finding's text are those of the log.
 func TestFindingsTellTheirNumbers(t *testing.T) {
 	slower := read(t, run(160, func(i int) (string, string, string) {
 		_, loss, grad := usual(i)
@@ -37,8 +36,7 @@ func TestFindingsTellTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestThePeakIsTheWorstRanks has the memory of the summary be that of the rank
-// with the most, whichever is told first.
+// The summary's memory is that of the rank with the most memory, in any order of lines.
 func TestThePeakIsTheWorstRanks(t *testing.T) {
 	of := func(rank int, mb float64) string {
 		return fmt.Sprintf("[Rank %d] (after 2 iterations) memory (MB) | allocated: 1024.00 | max allocated: %.2f | reserved: 2048.00 | max reserved: %.2f\n",

@@ -24,7 +24,7 @@ func line(from int, values ...float64) (ps []Point) {
 	return ps
 }
 
-// timed is a run of n iterations of so many ms each.
+// timed returns a run whose iterations take these milliseconds.
 func timed(ms ...float64) (r Run) {
 	for i, v := range ms {
 		r.Iterations = append(r.Iterations, Iteration{N: i + 1, ElapsedMS: &v})
@@ -32,7 +32,7 @@ func timed(ms ...float64) (r Run) {
 	return r
 }
 
-// What is drawn is pinned, dot for dot.
+// The golden file pins the charts, dot for dot.
 func TestRunsAreDrawnAsTheyAre(t *testing.T) {
 	var b strings.Builder
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestRunsAreDrawnAsTheyAre(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// A run is called slow where it is by minIterations and for long enough; one report or one
-// iteration less, and nothing is said.
+// A run counts as slow only after minIterations and for long enough: with one report or iteration less
+// there is no finding.
 func TestWhatIsSlowIsSlowForLong(t *testing.T) {
 	mfu := func(v float64, n int) (r Run) {
 		for i := range n {
@@ -134,7 +134,7 @@ func TestWhatIsSlowIsSlowForLong(t *testing.T) {
 	require.Equal(t, 1000.0, *sampleTime.of(Iteration{ElapsedMS: &[]float64{1000}[0], GlobalBatch: &none}))
 }
 
-// What to change is named by the run's own numbers, in this order.
+// The run's own numbers decide which change is advised, in this order.
 func TestWhatToChangeOfASlowRun(t *testing.T) {
 	data := timed(repeated(1000, 20)...)
 	data.Timers = map[string][]Span{"batch-generator": {{1, 100}, {1, 100}}}
@@ -163,7 +163,7 @@ func TestWhatToChangeOfASlowRun(t *testing.T) {
 	}
 }
 
-// A long line is thinned and has its running mean; a short one is drawn as it is.
+// A long line is thinned out and drawn with its running mean; a short one is drawn as it is.
 func TestLongLinesAreThinned(t *testing.T) {
 	for n, want := range map[int][2]int{1: {1, 0}, smoothFrom - 1: {smoothFrom - 1, 0}, smoothFrom: {smoothFrom, smoothFrom}, maxDrawn - 1: {maxDrawn - 1, maxDrawn - 1}, maxDrawn: {maxDrawn / 2, maxDrawn / 2}, 3*maxDrawn + 2: {3001, 3001}} {
 		p, ok := panel([]Run{losses(repeated(2, n)...)}, Loss)
@@ -180,7 +180,7 @@ func TestLongLinesAreThinned(t *testing.T) {
 	require.Equal(t, []Point{{1, 2}, {2, 3}, {3, 5}, {4, 7}}, runningMean(line(1, 2, 4, 6, 8), 2))
 }
 
-// A line that only looks like an iteration's is none.
+// A line that only resembles an iteration line is ignored.
 func TestLinesThatAreNoIterations(t *testing.T) {
 	for head, want := range map[string]int{
 		"iteration 5/ 10 |": 1, "iteration 0/ 10 |": 1, "iteration -1/ 10 |": 0, "iteration x/ 10 |": 0, "iter 5/ 10 |": 0, "iteration 7 |": 1,
@@ -189,7 +189,7 @@ func TestLinesThatAreNoIterations(t *testing.T) {
 	}
 }
 
-// Of ranks that take as long, the same one is named each time.
+// Of ranks that are equally slow, the same one is named each time.
 func TestOfEquallySlowRanksOneIsNamed(t *testing.T) {
 	for range 20 {
 		r := newReader("run", "")

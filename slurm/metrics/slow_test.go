@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// readAs reads a log of a run on GPUs of a kind.
+// readAs reads the log of a run on GPUs of the given kind.
 func readAs(t *testing.T, gpu, log string) metrics.Run {
 	t.Helper()
 	r, err := metrics.ReadFrom("run", strings.NewReader(log), gpu)
@@ -54,8 +54,7 @@ func TestAStragglerIsNamed(t *testing.T) {
 	}
 }
 
-// TestASlowStartNamesTheFlag has runs at a tenth of the peak, each with what
-// tells why.
+// The advice for runs at a tenth of the peak depends on what makes them slow.
 func TestASlowStartNamesTheFlag(t *testing.T) {
 	slow := strings.ReplaceAll(run(60, usual), "GPU): 400.0", "GPU): 90.0")
 	arg := func(name, v string) string {
@@ -87,8 +86,7 @@ func TestASlowStartNamesTheFlag(t *testing.T) {
 	}
 }
 
-// TestABatchThatGrowsIsNotSlow doubles the batch half-way, as
-// --rampup-batch-size does.
+// A batch size that doubles half-way, as with --rampup-batch-size, does not make a run slow.
 func TestABatchThatGrowsIsNotSlow(t *testing.T) {
 	small := run(60, usual)
 	large := strings.ReplaceAll(run(120, func(i int) (string, string, string) {

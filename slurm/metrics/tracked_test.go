@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// The newest address that a tracker gave counts, whatever stands before its words.
+// The newest address of an experiment tracker counts, with any text before it.
 func TestARunsAddressAtItsTracker(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
 		"at the beginning":     {"wandb: ⭐️ View project at https://wandb.ai/lab/gpt\nwandb: 🚀 View run at https://wandb.ai/lab/gpt/runs/gpt-77\n", "https://wandb.ai/lab/gpt/runs/gpt-77"},

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDumpsAreKnownByTheirFirstBytes tells a dump of any name from what only looks like one.
+// TestDumpsAreKnownByTheirFirstBytes distinguishes dumps with any name from files that only resemble
+// one.
 func TestDumpsAreKnownByTheirFirstBytes(t *testing.T) {
 	for _, c := range []struct {
 		name, head string
@@ -36,8 +37,8 @@ func read(t *testing.T, name, text string) *Recording {
 	return r
 }
 
-// TestADumpTellsHowFarItsRankCame has what dumps of several releases hold: names of groups or their ids, both
-// numbers of a collective, words between two ranks, and entries that make no sense.
+// Dumps of several releases have names or ids of groups and either number of a collective;
+// point-to-point operations and senseless entries are skipped.
 func TestADumpTellsHowFarItsRankCame(t *testing.T) {
 	r := read(t, "mine-12.json", `{"pg_config":{"0":{"ranks":"[0, 9, 12]"},"7":{"ranks":[3,12,"x"]},"8":5},
 		"pg_status":{"0":{"last_enqueued_collective":9},"7":{"last_enqueued_collective":1},"9":{"last_enqueued_collective":4}},
@@ -66,17 +67,18 @@ func TestADumpTellsHowFarItsRankCame(t *testing.T) {
 	}
 }
 
-// at is a rank's way in one group: the last that it entered, and the one that it waits in.
+// at is a recording of one rank in one group: the last collective that it entered, and the one in which
+// it waits.
 func at(rank int, group string, enqueued, waiting int64, members ...int) *Recording {
 	return &Recording{Rank: rank, Groups: map[string]*groupState{group: {Enqueued: enqueued, Waiting: waiting, Op: "all_reduce", Members: members}}}
 }
 
-// missed is a collective of a group that so many wait in and these ranks never entered.
+// missed is a collective in which ranks wait and which the given ranks never entered.
 func missed(group string, seq int64, waiting int, ranks ...int) Missed {
 	return Missed{Rank: ranks[0], Ranks: ranks, Group: group, Seq: seq, Op: "all_reduce", Waiting: waiting}
 }
 
-// TestWhoMissedACollective has who waits in what, and who is named for it.
+// The recordings of several ranks show which rank missed a collective.
 func TestWhoMissedACollective(t *testing.T) {
 	for name, c := range map[string]struct {
 		all  []*Recording

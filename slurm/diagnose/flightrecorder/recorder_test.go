@@ -69,9 +69,8 @@ func TestAPickleIsNeverExecuted(t *testing.T) {
 	require.NoFileExists(t, marker)
 }
 
-// TestDumpsAloneNameTheRanksBehind has no log: dumps of ranks 0, 2 and 3 wait in
-// a collective that rank 1 never entered, under names of the user's choice and
-// in both formats.
+// Without any log, the dumps of ranks 0, 2 and 3, under names of the user's choice and in both formats,
+// show a collective that rank 1 never entered.
 func TestDumpsAloneNameTheRanksBehind(t *testing.T) {
 	for _, form := range []string{"nccl_trace_rank_%d", "fr/dump_%d", "mine-%d.json"} {
 		dir := t.TempDir()

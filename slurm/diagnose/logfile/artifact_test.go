@@ -19,8 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packed writes the files of a folder as a zip and as a tar.gz, under a
-// folder's name as CI artifacts have it.
+// packed writes the files of a folder as a zip and as a tar.gz, inside a folder as in CI artifacts.
 func packed(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	out := t.TempDir()
@@ -53,8 +52,8 @@ func packed(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// TestAnArtifactOfTwoRanksSaysSo has what a CI's runner keeps: the folders of
-// torchrun's local ranks 0 and 3 of one node of eight.
+// TestAnArtifactOfTwoRanksSaysSo has a typical CI artifact: torchrun's folders of local ranks 0 and 3
+// of a node with eight.
 func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 	r := &diagnosetest.Run{World: 8, PerNode: 8}
 	for rank := range 8 {
@@ -88,7 +87,7 @@ func TestAnArtifactOfTwoRanksSaysSo(t *testing.T) {
 	require.Empty(t, got.OnlyRanks)
 }
 
-// TestArtifactsHoldFlightRecorderDumps has the dumps inside of an archive.
+// Flight recorder dumps inside an archive are read.
 func TestArtifactsHoldFlightRecorderDumps(t *testing.T) {
 	r := &diagnosetest.Run{World: 4, PerNode: 4}
 	r.Healthy(0, time.Minute)

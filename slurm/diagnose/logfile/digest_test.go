@@ -14,13 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDigestsGiveTheSameAnswer digests jobs in three parts and diagnoses them
-// from these alone.
+// TestDigestsGiveTheSameAnswer digests jobs in three parts and diagnoses them from the digests alone.
 func TestDigestsGiveTheSameAnswer(t *testing.T) {
 	for name, layout := range diagnosetest.Layouts {
 		causes := diagnosetest.Causes[:4]
 		if testing.Short() {
-			causes = causes[:2] // with a dump and without
+			causes = causes[:2] // with and without a dump
 		}
 		for i, c := range causes {
 			r := &diagnosetest.Run{World: 32, PerNode: 8}

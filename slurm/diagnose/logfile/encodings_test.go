@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLogsInOtherEncodings has the same failure as PowerShell writes it, in
-// UTF-16 of either order, and beside Chinese text in GBK.
+// The same failure in UTF-16 of either byte order, as PowerShell writes it, and beside Chinese text in
+// GBK.
 func TestLogsInOtherEncodings(t *testing.T) {
 	log := strings.Repeat("Loading a shard\n", 40) + diagnosetest.Raised("ZeroDivisionError: no batch is left")
 	wide := func(mark string, low, high int) string {

@@ -62,7 +62,7 @@ func TestAFileThatHoldsSeveralIsTakenApart(t *testing.T) {
 	}
 }
 
-// What is said of a part must be found in the file that people have.
+// A line of a part is reported with its place in the file that people have.
 func TestTheLinesOfAPartStayWhereTheyAre(t *testing.T) {
 	log := "==> a.out <==\none\n\n==> b.out <==\nfirst\n\n==> a.out <==\ntwo\nthree\n"
 	s, err := Read("all.log", strings.NewReader(log))

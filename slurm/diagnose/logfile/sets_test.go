@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folder has files of the given names, each with a line of text.
+// folder creates files with the given names and a line of text each.
 func folder(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func folder(t *testing.T, names ...string) string {
 	return dir
 }
 
-// beside puts such files into dir.
+// beside creates such files in dir.
 func beside(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -34,7 +34,7 @@ func beside(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// files are the names of the logs under paths.
+// files returns the names of the logs under paths.
 func files(t *testing.T, paths ...string) []string {
 	t.Helper()
 	src, err := logfile.Open(paths...)
@@ -42,7 +42,7 @@ func files(t *testing.T, paths ...string) []string {
 	return src.Files()
 }
 
-// TestWhatLiesBesideLogsIsNotReadAsOne tells a job's logs from the rest of its folder.
+// A job's logs are distinguished from other files in its folder.
 func TestWhatLiesBesideLogsIsNotReadAsOne(t *testing.T) {
 	dir := folder(t, "slurm-5.out", "logs/rank1.log", "logs/rank0.log", "notes", "config.yaml", "model.PT", "train.py", ".hidden",
 		"events.out.tfevents.1", ".git/index.log", ".venv/pip.log", "venv/pip.log", "train.4711.o", "adam_sm80.o")
@@ -52,7 +52,7 @@ func TestWhatLiesBesideLogsIsNotReadAsOne(t *testing.T) {
 	require.Equal(t, []string{"rank0.log", "rank1.log", "slurm-5.out"}, files(t, filepath.Join(dir, "logs"), filepath.Join(dir, "*.out")))
 }
 
-// TestTheNewestJobOfAFolderIsRead has a folder that several jobs wrote into.
+// TestTheNewestJobOfAFolderIsRead has folders that several jobs wrote into.
 func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 	for name, c := range map[string]struct{ lie, read []string }{
 		"Slurm's own names":          {[]string{"slurm-4711.out", "slurm-4712.out"}, []string{"slurm-4712.out"}},
@@ -85,8 +85,8 @@ func TestTheNewestJobOfAFolderIsRead(t *testing.T) {
 	require.Equal(t, []string{"slurm-4711.out"}, files(t, filepath.Join(dir, "slurm-4711.out")), "a file that is named is read")
 }
 
-// TestTheNewestOfJobsThatScriptsNameIsRead has the logs of --output=%x-%j.out: what stands in
-// them shows that they are of several jobs, and not of parts of one.
+// Logs of --output=%x-%j.out: their contents show whether they belong to several jobs or to parts of
+// one.
 func TestTheNewestOfJobsThatScriptsNameIsRead(t *testing.T) {
 	hour := func(h string) string {
 		return "loading\n[2026-11-23 " + h + ":00:01] first\n" + strings.Repeat("step\n", 30000) + "[2026-11-23 " + h + ":50:00] last\n"
@@ -129,14 +129,14 @@ func TestTheNewestOfJobsThatScriptsNameIsRead(t *testing.T) {
 	}
 }
 
-// TestAFileIsFoundByItsOwnName has a name that would be a pattern as well.
+// A file whose name is also a glob pattern is found by its name.
 func TestAFileIsFoundByItsOwnName(t *testing.T) {
 	dir := folder(t, "run[1].log", "run1.log")
 	require.Equal(t, []string{"run[1].log"}, files(t, filepath.Join(dir, "run[1].log")))
 	require.Equal(t, []string{"run1.log"}, files(t, filepath.Join(dir, "run1[.]log")))
 }
 
-// TestPartsAreTheWholeSet has every log, and the dump of the flight recorder, in one part of several.
+// Each log, and the flight recorder dump, is in exactly one of several parts.
 func TestPartsAreTheWholeSet(t *testing.T) {
 	dir := folder(t, "a.log", "b.log", "c.log", "d.log", "e/f.log", "e/g.log")
 	diagnosetest.Dump(t, dir, 3, 813, 811)
@@ -162,7 +162,7 @@ func TestPartsAreTheWholeSet(t *testing.T) {
 	}
 }
 
-// TestALogAndADumpAreASet has one of each, which is something to read.
+// One log and one dump are enough to read.
 func TestALogAndADumpAreASet(t *testing.T) {
 	dir := folder(t, "a.log")
 	diagnosetest.Dump(t, dir, 3, 813, 811)
@@ -171,7 +171,7 @@ func TestALogAndADumpAreASet(t *testing.T) {
 	require.Equal(t, []string{"a.log"}, src.Files())
 }
 
-// TestDumpsOfTheLastAttemptAreRead has two attempts, and what is called a dump and is none.
+// Of two attempts the last one's dumps are read. A file that is only named like a dump is reported.
 func TestDumpsOfTheLastAttemptAreRead(t *testing.T) {
 	dir := folder(t, "attempt-2/flight-recorder-7")
 	for attempt, ranks := range map[string][]int{"attempt-1": {0, 1}, "attempt-2": {4}} {
@@ -190,8 +190,7 @@ func TestDumpsOfTheLastAttemptAreRead(t *testing.T) {
 	require.Equal(t, "attempt-2/flight-recorder-7", unread[0].Path)
 }
 
-// TestArchivesHoldLogsAndOtherThings packs the same members both ways: logs and dumps are taken, under names
-// that lead nowhere, and a damaged member is named.
+// Both kinds of archives yield their logs and dumps, under harmless names, and report a damaged member.
 func TestArchivesHoldLogsAndOtherThings(t *testing.T) {
 	dir := t.TempDir()
 	diagnosetest.Dump(t, dir, 3, 813, 811)

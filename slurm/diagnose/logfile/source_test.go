@@ -26,15 +26,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneLineOfAGigabyte is a sparse file of NUL bytes without a newline,
-// followed by the failure.
+// TestOneLineOfAGigabyte has a sparse file of NUL bytes without a newline, followed by the failure.
 func TestOneLineOfAGigabyte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rank0.log")
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	size := int64(1 << 30)
 	if testing.Short() {
-		size = 1 << 28 // more than may be held, too
+		size = 1 << 28 // still more than may be held in memory
 	}
 	require.NoError(t, f.Truncate(size))
 	_, err = f.Seek(0, io.SeekEnd)
@@ -115,8 +114,8 @@ func TestGlobAndMissingPaths(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestWhatUnpacksTooFarIsCut has a compressed file of a few hundred KiB that comes
-// to 300 MiB: its beginning is read, and it is said that the rest was not.
+// A compressed file of a few hundred KiB unpacks to 300 MiB: its beginning is read, and the rest is
+// reported as cut.
 func TestWhatUnpacksTooFarIsCut(t *testing.T) {
 	packed := func(text string) []byte {
 		var b bytes.Buffer
@@ -140,8 +139,8 @@ func TestWhatUnpacksTooFarIsCut(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 
-// TestWhatCannotBeReadIsSaid has logs without permission, programs and empty
-// files: alone they give no class, beside others they are named first.
+// Logs without permission, programs and empty files are reported: alone they give no class, beside
+// readable logs they are named first.
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "ls.log")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheEndsOfALogTellWhetherItIsText has files as they are read, in windows.
+// TestTheEndsOfALogTellWhetherItIsText has the windows of files.
 func TestTheEndsOfALogTellWhetherItIsText(t *testing.T) {
 	program, bytes, text := []byte("\x7fELF\x02\x01"), []byte(strings.Repeat("\x01", 90)), []byte("loading\n")
 	require.NoError(t, LooksBinary(nil))
@@ -37,7 +37,7 @@ func TestLinesOfADigestKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestHowOftenAgentsRestarted counts by the folders of torchrun's attempts.
+// The folders of torchrun's attempts give the number of restarts.
 func TestHowOftenAgentsRestarted(t *testing.T) {
 	for names, restarts := range map[string]int{
 		"":                         0,
@@ -63,7 +63,7 @@ func TestHowFarAStreamIsUnpacked(t *testing.T) {
 	}
 }
 
-// TestNotesOnWhatCannotBeReadAreBounded has more broken archives than are named.
+// There are more broken archives than the source may list.
 func TestNotesOnWhatCannotBeReadAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for n := range MaxUnreadable + 2 {

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lineLength is the length of a numbered line: all bounds on windows are multiples of it.
+// lineLength is the length of a numbered line. All bounds on windows are multiples of it.
 const lineLength = 16
 
-// numbered is a log of so many bytes, whose lines are their own numbers.
+// numbered returns a log of size bytes, whose lines are their own numbers.
 func numbered(size int) []byte {
 	b := make([]byte, 0, size+lineLength)
 	for n := 1; len(b) < size; n++ {
@@ -28,7 +28,7 @@ func numbered(size int) []byte {
 	return b[:size]
 }
 
-// opened is a log of the given content.
+// opened opens a log with the given content.
 func opened(t *testing.T, content []byte) (f *logfile.File, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "rank0.log")
@@ -38,7 +38,7 @@ func opened(t *testing.T, content []byte) (f *logfile.File, path string) {
 	return src.Logs[0], path
 }
 
-// windows reads the windows of a log that is healthy wherever it is looked at.
+// windows reads the windows of a log that looks healthy everywhere.
 func windows(t *testing.T, f *logfile.File, want int) []logfile.Window {
 	t.Helper()
 	var buf []byte
@@ -47,14 +47,15 @@ func windows(t *testing.T, f *logfile.File, want int) []logfile.Window {
 	return ws
 }
 
-// requireNumbered asks that a window begins with a line, and that the line's number is the one told for its place.
+// requireNumbered checks that a window begins with a whole line, and that LineAt returns the line's
+// number.
 func requireNumbered(t *testing.T, f *logfile.File, w logfile.Window) {
 	t.Helper()
 	line, _, _ := bytes.Cut(w.Data, logfile.Newline)
 	require.Equal(t, fmt.Sprintf("%015d", f.LineAt(w.Off)), string(line))
 }
 
-// TestBothEndsOfALogAreRead has logs around the bounds: what is read is what stands there, in whole lines.
+// Logs of sizes around the bounds: the windows hold whole lines from both ends.
 func TestBothEndsOfALogAreRead(t *testing.T) {
 	const small, large = 2 * logfile.MinWindow, 2*logfile.MinWindow + lineLength
 	for _, c := range []struct {
@@ -90,8 +91,7 @@ func TestBothEndsOfALogAreRead(t *testing.T) {
 	}
 }
 
-// TestAnEndWithoutLinesIsReadAsItIs has a last line that is longer than the window, and a first that is longer
-// than the head.
+// The last line is longer than the window, and the first longer than the head.
 func TestAnEndWithoutLinesIsReadAsItIs(t *testing.T) {
 	long := append(bytes.Repeat([]byte{'x'}, 200<<10), '\n')
 	f, _ := opened(t, long)
@@ -104,7 +104,7 @@ func TestAnEndWithoutLinesIsReadAsItIs(t *testing.T) {
 	require.Equal(t, "\n", string(ws[0].Data), "a line that is cut off is none")
 }
 
-// TestTheEndIsExtendedUntilProgressIsSeen reads back in steps, and no further than its bound.
+// Windows reads further back step by step, up to its bound, until it sees progress.
 func TestTheEndIsExtendedUntilProgressIsSeen(t *testing.T) {
 	content := numbered(2 << 20)
 	f, _ := opened(t, content)
@@ -134,7 +134,7 @@ func TestTheEndIsExtendedUntilProgressIsSeen(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestALogThatBecomesShorterIsReadAsFarAsItGoes has one that is cut after it was found.
+// The log is truncated after it was found.
 func TestALogThatBecomesShorterIsReadAsFarAsItGoes(t *testing.T) {
 	content := numbered(32 << 10)
 	f, path := opened(t, content)
@@ -150,8 +150,8 @@ func TestALogThatBecomesShorterIsReadAsFarAsItGoes(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestLinesAreNumberedFromTheStart counts over more than is read at once, in a file and in a stream of which
-// the middle is not kept.
+// LineAt counts over more bytes than it reads at once, in a file and in a stream whose middle is not
+// kept.
 func TestLinesAreNumberedFromTheStart(t *testing.T) {
 	content := numbered(20 << 20)
 	f, _ := opened(t, content[:3<<20])

@@ -22,8 +22,8 @@ var inside = []string{
 
 func TestAFrameIsTakenOff(t *testing.T) {
 	for name, c := range map[string]struct {
-		before []string // of one line after the other, again and again
-		rest   string   // what is left of the fourth line
+		before []string // for one line after the other, repeatedly
+		rest   string   // the fourth line without its frame
 	}{
 		"kubectl logs --timestamps":        {[]string{"2026-11-23T07:00:00.123456789Z "}, "2026-11-23T07:00:00.123Z step 1 loss 2.5"},
 		"a container's file on its node":   {[]string{"2026-11-23T07:00:00.123456789+00:00 stdout F ", "2026-11-23T07:00:01.5+00:00 stderr F "}, "2026-11-23T07:00:01.500Z step 1 loss 2.5"},
@@ -92,7 +92,7 @@ func TestTheTimeWithinALogIsItsOwn(t *testing.T) {
 	require.Equal(t, "2026-11-23 09:00:00 step 1 loss 2.5", rest, "of two clocks the program's counts")
 }
 
-// What a program writes itself before its lines is part of what it says.
+// A prefix that a program writes before its own lines is not a frame.
 func TestNoFrame(t *testing.T) {
 	again := func(lines ...string) (all []string) {
 		for range 6 {

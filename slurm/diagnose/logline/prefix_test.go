@@ -41,7 +41,7 @@ func TestLaunchersPrefixesAreCut(t *testing.T) {
 		"(see page 3) loading":                            {none, "(see page 3) loading"},
 		"2026-06-10T08:59:16Z loading":                    {none, "loading"},
 		"2026-06-10T08:59:16.125Z: 4: loading":            {with(4, -1, -1, ""), "loading"},
-		// What ts(1) and awk put before the lines of srun --label and torchrun.
+		// ts(1) and awk before the lines of srun --label and torchrun.
 		"11-23 04:35:35 3: loading":                  {with(3, -1, -1, ""), "loading"},
 		"Nov 23 04:35:35  3: loading":                {with(3, -1, -1, ""), "loading"},
 		"[2026-06-10 08:59:16] [default3]:loading":   {with(-1, 3, -1, ""), "loading"},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every program writes its time in its own way.
+// Programs write times in many forms.
 func TestTimesOfLinesAreRead(t *testing.T) {
 	at := func(year, month, day, h, m, s, ns int) time.Time {
 		return time.Date(year, time.Month(month), day, h, m, s, ns, time.UTC)

@@ -10,7 +10,7 @@ func TestWorth(t *testing.T) {
 	}
 }
 
-// Every class says in both languages who can act, and what to do where there is something to do.
+// Every class says in both languages who can act, and what to do if there is something to do.
 func TestClasses(t *testing.T) {
 	for _, c := range Classes() {
 		if of := Of(c.ID); of.ID != c.ID || of.Name != c.Name {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What Apptainer and Singularity say, as people recorded it in the places named
-// (names of images and folders are changed), and what is advised.
+// Messages of Apptainer and Singularity from the named reports (with other names of images and
+// folders), and the advice for them.
 func TestApptainerSaysWhatFailed(t *testing.T) {
 	const fatal = "0: FATAL:   "
 	for _, c := range []struct{ source, log, class, advice string }{
@@ -63,7 +63,7 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 		require.Contains(t, r.RootLine, "FATAL:   ", c.source)
 		require.Contains(t, r.Advice[0], c.advice, c.source)
 	}
-	// What it says beside is no failure, and a program's own exit is the program's.
+	// Its other messages are not failures, and a program's exit is the program's own.
 	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n" +
 		"0: WARNING: passwd file doesn't exist in container, not updating\n0: INFO:    Cleaning up image...\n"
 	r := diagnosetest.With(t, beside+"srun: error: gpu3: task 0: Exited with exit code 3\n", diagnose.Context{JobState: "FAILED"})
@@ -72,8 +72,8 @@ func TestApptainerSaysWhatFailed(t *testing.T) {
 	require.Equal(t, outcome.Success, r.Class, r.RootLine)
 }
 
-// What Apptainer 1.4.5 of Debian said when it was run by an ordinary user, with an
-// image that holds a shell alone: how it ended counts as told by srun.
+// Output of Apptainer 1.4.5 of Debian, run by an ordinary user with an image that holds only a shell.
+// How it ended counts as srun reports it.
 func TestApptainerThatRan(t *testing.T) {
 	const beside = "0: INFO:    squashfuse not found, will not be able to mount SIF or other squashfs files\n" +
 		"0: INFO:    fuse2fs not found, will not be able to mount EXT3 filesystems\n" +

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line that names a failure and says in the same breath that the program goes on is
-// no cause of what ends it later.
+// A line that names a failure and says that the program goes on is not the cause of a later end.
 func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 	for name, line := range map[string]string{
 		"ignored":                    "tuner: CUDA out of memory for plan 7 (ignored)",
@@ -50,7 +49,7 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 	}
 }
 
-// Words that a failure is told with as well are no word of going on.
+// Words that also occur with real failures do not make a line harmless.
 func TestAWordOfCautionIsNoComfort(t *testing.T) {
 	for _, line := range []string{
 		"trainer: the step does not end as expected: CUDA out of memory",

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryLineHasItsForm has lines of each form, and beside them lines that differ in the one sign that decides.
+// Lines of each form, and lines that differ from them only in the deciding sign.
 func TestEveryLineHasItsForm(t *testing.T) {
 	for form, lines := range map[Form][]string{
 		Statement: {
@@ -131,7 +131,7 @@ func TestEveryLineHasItsForm(t *testing.T) {
 	}
 }
 
-// TestALastRetryIsToldFromTheOthers has NCCL's own count, and its words where it does not count.
+// NCCL's own count shows the last retry; other words show it where NCCL does not count.
 func TestALastRetryIsToldFromTheOthers(t *testing.T) {
 	for line, want := range map[string]bool{
 		"n1:1:2 [0] NCCL INFO socketPollConnect: connect returned Connection refused, retrying (34/34) after sleep":     true,
@@ -147,7 +147,7 @@ func TestALastRetryIsToldFromTheOthers(t *testing.T) {
 	}
 }
 
-// TestACaughtErrorIsIntroducedAsOne asks for both: that something was handled, and that it was an error.
+// A caught error needs words for both: that something was handled, and that it was an error.
 func TestACaughtErrorIsIntroducedAsOne(t *testing.T) {
 	require.True(t, IntroducesCaught("could not import apex, which is optional:"))
 	require.True(t, IntroducesCaught("Exception ignored in: <function f>"))
@@ -157,7 +157,7 @@ func TestACaughtErrorIsIntroducedAsOne(t *testing.T) {
 	require.False(t, IntroducesCaught("error of rank 3:"))
 }
 
-// TestWhoSpeaksOfOthers tells Slurm's and the launcher's lines from those of a rank.
+// TestWhoSpeaksOfOthers distinguishes Slurm's and the launcher's lines from a rank's.
 func TestWhoSpeaksOfOthers(t *testing.T) {
 	require.True(t, AgentLine("srun: error: n1: task 3: Killed"))
 	require.True(t, AgentLine("slurmstepd: error: *** STEP 1.0 CANCELLED ***"))

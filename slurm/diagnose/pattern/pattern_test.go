@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryRowIsWellFormed compiles all expressions, which a run does only
-// when it needs them, and checks that literals can ever match.
+// TestEveryRowIsWellFormed compiles all expressions, which a diagnosis compiles only on use, and checks
+// that each literal can match.
 func TestEveryRowIsWellFormed(t *testing.T) {
 	for _, p := range append(append([]pattern(nil), patterns...), harmlessPatterns...) {
 		_, err := regexp.Compile("(?i)" + p.re)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPhrases holds every way of saying a failure that is known, each within
-// a run that was healthy before and among lines that mean nothing.
+// TestPhrases has every known message about a failure, each in the log of a run that was healthy
+// before, among irrelevant lines.
 func TestPhrases(t *testing.T) {
 	b, err := os.ReadFile(diagnosetest.Testdata("phrases.txt"))
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// phraseLog writes a log around a phrase, and says which line is the cause.
+// phraseLog returns a log around a phrase, and the line that is the cause.
 func phraseLog(phrase string) (log, want string) {
 	var b strings.Builder
 	b.WriteString(noise)

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// TestGoldenRows pins what the table makes of one line a row: a row that is changed, or that another one
+// TestGoldenRows pins the class of one line for each row. A row that was changed, or that another row
 // hides, shows as one changed line.
 func TestGoldenRows(t *testing.T) {
 	file := filepath.Join("testdata", "rows.golden")

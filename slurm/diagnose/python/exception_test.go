@@ -154,8 +154,7 @@ func TestTheStackDecidesWhatAnExceptionIs(t *testing.T) {
 	}
 }
 
-// TestEveryRefinementHasAnException has, for each row, an exception that it decides, with the weight that it gives
-// against what else is seen, and beside it one that it leaves alone.
+// For each row an exception that it classifies, with its weight, and an exception that it leaves alone.
 func TestEveryRefinementHasAnException(t *testing.T) {
 	deep := []string{"/w/a.py:a", "/w/b.py:b", "/w/c.py:c"}
 	for _, c := range []struct {
@@ -167,7 +166,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"EOFError", "", []string{"/v/torch/utils/data/dataloader.py:_try_get_data"}, outcome.UnknownExit, pattern.Symptom},
 		{"EOFError", "", append([]string{"/v/multiprocessing/queues.py:_feed"}, deep...), outcome.UnknownExit, pattern.Symptom},
-		{"EOFError", "", []string{"/w/train_utils/common.py:load_checkpoint"}, outcome.CheckpointLoad, pattern.Specific + 1}, // no folder of torch's
+		{"EOFError", "", []string{"/w/train_utils/common.py:load_checkpoint"}, outcome.CheckpointLoad, pattern.Specific + 1}, // not a folder of torch
 		{"ConnectionResetError", "the pipe was closed", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UnknownExit, pattern.Symptom},
 		{"ConnectionResetError", "odd", []string{"/v/multiprocessing/queues.py:_feed"}, outcome.UserException, pattern.Generic},
 		{"BrokenPipeError", "[Errno 32] Broken pipe", []string{"/w/a.py:a"}, outcome.UserException, pattern.Generic},
@@ -217,7 +216,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 	}
 }
 
-// TestEachPhaseIsToldByItsFunctions has one stack a phase, and one of which the first row that occurs decides.
+// One stack for each phase, and one on which the first matching row decides.
 func TestEachPhaseIsToldByItsFunctions(t *testing.T) {
 	for frames, phase := range map[string]string{
 		"/w/a.py:load_checkpoint":                  "checkpoint load",

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAdviceReadsTheJob prints a job's own arguments before it runs out of
-// memory: what it has already is not advised, and nothing is said twice.
+// TestAdviceReadsTheJob prints a job's arguments before it runs out of memory: the advice leaves out
+// what the job has already, and repeats nothing.
 func TestAdviceReadsTheJob(t *testing.T) {
 	arguments := func(micro, optimizer, granularity string) string {
 		return "using world size: 8, data-parallel size: 8, context-parallel size: 1, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n" +
@@ -42,9 +42,8 @@ func TestAdviceReadsTheJob(t *testing.T) {
 	}
 }
 
-// TestAdviceReadsTheSpecification gives a diagnosis what no log tells: a job that
-// has all memory is not to ask for more, one that runs on the node itself passes
-// nothing into a container, and one rank shards nothing.
+// What only the specification tells: a job with all memory is not advised to ask for more, one without
+// a container passes nothing into one, and a single rank shards nothing.
 func TestAdviceReadsTheSpecification(t *testing.T) {
 	advice := func(log string, c diagnose.Context) string {
 		return strings.Join(diagnosetest.With(t, log, c).Advice, "\n")

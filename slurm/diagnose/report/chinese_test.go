@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proseOf is what a rendered answer says in words of its own: no line of a log, no code.
+// proseOf returns a document's own sentences, without lines of logs and code.
 func proseOf(d view.Doc) []string {
 	all := []string{d.Title}
 	for _, s := range d.Sections {
@@ -35,7 +35,7 @@ var (
 	english = regexp.MustCompile(`[A-Za-z][a-z']+(?: [a-z']+){2,}`)
 )
 
-// TestChineseAnswersAreInChinese has no English sentence in a Chinese answer, of the labelled cases and of every kind of report.
+// Chinese documents contain no English sentence, for the labelled cases and every kind of report.
 func TestChineseAnswersAreInChinese(t *testing.T) {
 	reports := maps.Clone(diagnosetest.Reports(t))
 	for _, s := range shown {
@@ -48,7 +48,7 @@ func TestChineseAnswersAreInChinese(t *testing.T) {
 	}
 }
 
-// TestACommandIsAdvisedOnce has what is to be typed stand in one remedy only.
+// Each command occurs in only one remedy.
 func TestACommandIsAdvisedOnce(t *testing.T) {
 	reports := maps.Clone(diagnosetest.Reports(t))
 	reports["no such module"] = report.Report{Class: "import_error", ImportKind: report.NoSync, RootLine: "No module named 'einops'"}

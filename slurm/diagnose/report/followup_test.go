@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stale is a diagnosis of rank 3 on gpu07, whose node lost its storage.
+// stale is the diagnosis of rank 3 on gpu07, whose node lost its storage.
 func stale(t *testing.T) report.Report {
 	t.Helper()
 	return diagnosetest.With(t, "[2026-06-11 10:00:00] iteration      120/  500000 | consumed samples: 64 | elapsed time per iteration (ms): 4000.0 "+

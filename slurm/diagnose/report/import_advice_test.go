@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each kind of import error has its own advice, and one without a kind names the
-// worktree where the module is Megatron's own.
+// Each kind of import error has its own advice. Without a kind, the advice for Megatron's own modules
+// names the worktree.
 func TestAnImportErrorsAdviceNamesWhatToChange(t *testing.T) {
 	for _, tt := range []struct {
 		kind       report.ImportKind

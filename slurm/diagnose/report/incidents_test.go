@@ -39,12 +39,13 @@ func TestOneCauseOfSeveralJobsIsOneIncident(t *testing.T) {
 	require.Equal(t, "gpu9", apart[0].Where, "one node of one switch is the node's incident")
 }
 
-// What several jobs may have in common is a place: a node, a file system, a hub or a registry that every node asks.
+// Failures of several jobs have a place in common: a node, a file system, or a hub or registry that
+// every node uses.
 func TestWhatSeveralJobsHaveInCommon(t *testing.T) {
 	node, other := "gpu9", "gpu8"
 	for name, c := range map[string]struct {
 		one, two report.Report
-		where    string // empty: nothing
+		where    string // empty for none
 	}{
 		"a hub":                          {report.Report{Class: outcome.HFHub, RootNode: &node}, report.Report{Class: outcome.HFHub, RootNode: &other}, outcome.HFHub},
 		"a registry":                     {report.Report{Class: outcome.Container}, report.Report{Class: outcome.Container}, outcome.Container},

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sentence ends where one begins anew: after a full stop, or its Chinese sign.
+// sentence matches the boundary between two sentences, in either language.
 var sentence = regexp.MustCompile(`[.:;] +|[。；]`)
 
-// sentencesOf are the sentences of a rendered answer: its prose, no lines of logs.
+// sentencesOf returns the sentences of a document, without lines of logs.
 func sentencesOf(d view.Doc) (all []string) {
 	for _, s := range d.Sections {
 		for _, text := range append([]string{s.Text}, s.Items...) {
@@ -32,8 +32,7 @@ func sentencesOf(d view.Doc) (all []string) {
 	return all
 }
 
-// TestNothingIsSaidTwice has every sentence stand once in a diagnosis, in both
-// languages.
+// No sentence occurs twice in a report, in either language.
 func TestNothingIsSaidTwice(t *testing.T) {
 	reports := map[string]report.Report{
 		"nodes that did not start alike": {Class: outcome.NCCLTimeout, Differs: []string{"commit", "venv"}},
@@ -56,8 +55,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 	}
 }
 
-// TestAnOfferedChangeIsNotAdvised leaves out of the words what a change beside
-// them does.
+// If a corrected specification is offered, the advice does not repeat its changes.
 func TestAnOfferedChangeIsNotAdvised(t *testing.T) {
 	r := report.Report{
 		Class: outcome.CUDAOOM, ExcludeNodes: []string{"n7"},

@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// update rewrites what is shown: go test ./slurm/diagnose/report -update.
+// update rewrites the golden file: go test ./slurm/diagnose/report -update.
 var update = flag.Bool("update", false, "rewrite what is shown")
 
 func of[T any](v T) *T { return &v }
 
-// shown are reports of each kind, as full and as empty as they come.
+// shown are reports of each kind, with all fields and with few.
 var shown = []struct {
 	name string
 	r    report.Report
@@ -84,7 +84,7 @@ var shown = []struct {
 	{"three that cannot be read", report.Report{Class: outcome.Success, Unreadable: []logfile.Unreadable{{Path: "a", Reason: "x"}, {Path: "b", Reason: "x"}, {Path: "c", Reason: "x"}}}},
 }
 
-// TestWhatIsShown pins every report as both languages show it, with what its parts are marked as.
+// TestWhatIsShown pins every report in both languages, with the marks of its parts.
 func TestWhatIsShown(t *testing.T) {
 	var b strings.Builder
 	for _, s := range shown {
@@ -102,7 +102,7 @@ func TestWhatIsShown(t *testing.T) {
 	require.Equal(t, string(want), b.String(), "what is shown changed; rewrite with -update where that is meant")
 }
 
-// drawn is a document as plain lines, a fold before what is folded away.
+// drawn draws a document as plain lines, with a mark before folded parts.
 func drawn(d view.Doc) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s [%v]\n", d.Title, d.Tone)
@@ -140,7 +140,7 @@ func drawn(d view.Doc) string {
 	return b.String()
 }
 
-// TestWhatAFailureHasInCommonWithOthers has two failures and whether they are one incident, and of what.
+// Two failures, whether they are one incident, and where.
 func TestWhatAFailureHasInCommonWithOthers(t *testing.T) {
 	at := func(class, node, line string) report.Report {
 		r := report.Report{Class: class, RootLine: line}
@@ -152,7 +152,7 @@ func TestWhatAFailureHasInCommonWithOthers(t *testing.T) {
 	const stale, full = "OSError: [Errno 116] Stale file handle: '/lustre/proj/x/y.bin'", "OSError: [Errno 28] No space left on device: '/lustre/proj/x/y.bin'"
 	for name, c := range map[string]struct {
 		a, b  report.Report
-		where string // empty: nothing
+		where string // empty for none
 	}{
 		"a mount":                             {at(outcome.Filesystem, "gpu1", stale), at(outcome.Filesystem, "gpu2", stale), "/lustre/proj"},
 		"a full disk":                         {at(outcome.DiskFull, "gpu1", full), at(outcome.DiskFull, "gpu2", full), "/lustre/proj"},

@@ -6,5 +6,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 )
 
-// TestVerdicts holds the pinned verdicts of whole diagnoses against this room.
+// TestVerdicts compares the pinned verdicts of whole diagnoses, so that this package's tests notice a
+// change.
 func TestVerdicts(t *testing.T) { diagnosetest.RequirePinned(t) }

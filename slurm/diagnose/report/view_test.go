@@ -26,7 +26,7 @@ func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
 	require.Contains(t, strings.Join(en.Sections[3].Items, " "), "--micro-batch-size 2")
 }
 
-// A message that was cut names no capacity, and then none is told.
+// A truncated message has no capacity, so the summary names none.
 func TestWhatAnOutOfMemoryMessageLeavesOutIsNotSaid(t *testing.T) {
 	r := diagnosetest.Text(t, diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."))
 	require.Contains(t, r.Summary, "It tried to allocate 2.00 GiB.")

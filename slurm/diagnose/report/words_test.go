@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// What is known only in part is answered as far as it is known.
+// Questions about partly known facts are answered as far as these are known.
 func TestFollowUpsSayWhatIsNotKnown(t *testing.T) {
 	node, other, rank, last := "gpu7", "gpu8", 3, 120
 	noon := time.Date(2026, 6, 11, 12, 0, 0, 0, time.UTC)
@@ -64,7 +64,7 @@ func TestFollowUpsSayWhatIsNotKnown(t *testing.T) {
 	require.Equal(t, yes+" Not on the same node. With the same line.", same(at(&node, "Xid 79"), at(&other, "Xid 79")))
 }
 
-// The summary begins with what could not be read, and ends with what is known of the end.
+// The summary begins with the unreadable logs, and ends with what is known about the end.
 func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 	n, s, ten, hour := 120, 4.0, int64(10), int64(3600)
 	lost := func(n int) (all []logfile.Unreadable) {
@@ -121,7 +121,7 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A pulse is one of jobs that run, and says nothing that is not known.
+// Only running jobs have a Pulse, and it leaves out what is unknown.
 func TestAPulseIsOfJobsThatRun(t *testing.T) {
 	for _, c := range []struct {
 		class, why  string
@@ -133,7 +133,7 @@ func TestAPulseIsOfJobsThatRun(t *testing.T) {
 	}
 }
 
-// Who is behind is said with how that is known.
+// The ranks behind are named together with the evidence.
 func TestWhoIsBehindIsSaid(t *testing.T) {
 	for by, want := range map[string]string{
 		"iterations": "Behind the others: ranks 3, 5 (node gpu7); they reached iteration 18.",
@@ -148,7 +148,7 @@ func TestWhoIsBehindIsSaid(t *testing.T) {
 	require.Equal(t, "落后的是 rank 3（依据 watchdog 的序号）。", one.ZH)
 }
 
-// The message of the caching allocator is read in any of its forms and units.
+// The allocator's message is parsed in all its forms and units.
 func TestTheMessageOfMemoryIsRead(t *testing.T) {
 	for text, want := range map[string]*report.Memory{
 		"CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 79.10 GiB total capacity; 70.00 GiB already allocated; 256.00 KiB free; 71 GiB reserved)": {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAServiceLivesOnAfterItsExceptions has a program that logs an exception of each bad request.
+// A service that logs an exception for each bad request goes on.
 func TestAServiceLivesOnAfterItsExceptions(t *testing.T) {
 	work := strings.Repeat("Serving a request of somebody\n", 40)
 	within := "Traceback (most recent call last):\n  File \"/w/serve.py\", line 9, in answer\n    reply()\nKeyError: 'prompt'\n"
@@ -34,7 +34,8 @@ func TestAServiceLivesOnAfterItsExceptions(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessOfTheScriptReachedTheTimeLimit has an exception in the standard error, and what the standard output shows after it.
+// An exception in standard error did not end the job if standard output shows work after it until the
+// time limit.
 func TestAnotherProcessOfTheScriptReachedTheTimeLimit(t *testing.T) {
 	const limit = "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:41:00 DUE TO TIME LIMIT ***\n"
 	raised := diagnosetest.Raised("KeyError: 'prompt'")
@@ -55,7 +56,7 @@ func TestAnotherProcessOfTheScriptReachedTheTimeLimit(t *testing.T) {
 	}
 }
 
-// TestARanksLineIsNotTheScripts has a command's complaint before which a rank stands, rank 0 as any other.
+// A command's error with a rank's prefix, of any rank, is not the script's.
 func TestARanksLineIsNotTheScripts(t *testing.T) {
 	work := strings.Repeat("Loading a part of the data\n", 40)
 	for who, class := range map[string]string{
