@@ -12,12 +12,7 @@ import (
 
 // View shows the summaries of one or more runs and a chart of their loss.
 func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
-	word := func(en, zh string) string {
-		if l == lang.ZH {
-			return zh
-		}
-		return en
-	}
+	word := func(en, zh string) string { return lang.Text{EN: en, ZH: zh}.In(l) }
 	doc := view.Doc{Title: word("Metrics", "训练指标")}
 	t := view.Table{Header: []string{
 		word("run", "运行"), word("iteration", "迭代"), word("loss", "损失"), word("best", "最低"), word("ms/iteration", "毫秒/迭代"),
@@ -34,20 +29,10 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 		if s.ETASeconds != nil {
 			left = (time.Duration(*s.ETASeconds) * time.Second).String()
 		}
-		t.Rows = append(
-			t.Rows,
-			[]string{
-				s.Name,
-				at,
-				number(s.Loss, 4),
-				number(s.BestLoss, 4),
-				number(s.IterationMS, 1),
-				number(s.TokensPerGPU, 0),
-				number(s.TFLOPs, 1),
-				percent(s.MFU),
-				left,
-			},
-		)
+		t.Rows = append(t.Rows, []string{
+			s.Name, at, number(s.Loss, 4), number(s.BestLoss, 4), number(s.IterationMS, 1),
+			number(s.TokensPerGPU, 0), number(s.TFLOPs, 1), percent(s.MFU), left,
+		})
 		if ps := r.Points(Loss); len(ps) > 0 {
 			losses = append(losses, ps)
 		}
@@ -59,7 +44,7 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	for _, r := range runs {
 		if len(r.OtherJobs) > 0 {
 			doc.Sections = append(doc.Sections, view.Section{Text: lang.Text{
-				EN: "%s: not read, because they belong to jobs before the newest in this folder: %s; name a file to read it",
+				EN: "%s: files of older jobs in this folder were not read: %s; name a file to read it",
 				ZH: "%s：以下文件属于该目录中较早的作业，未读取：%s；直接给出文件名即可读取",
 			}.With(r.Name, logfile.Few(r.OtherJobs)).In(l)})
 		}

@@ -299,8 +299,7 @@ var refinements = []refinement{
 	},
 	{
 		outcome.DatasetMissing, pattern.Specific, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|OS|Assertion|Value|Runtime|EOF)Error$`), lazy.New(`(?i)no such file|not found` +
-			`|does not exist` +
-			`|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
+			`|does not exist|is a directory|empty|missing|cannot|invalid|header|size|corrupt`),
 		[]string{
 			"datasets/", "indexed_dataset.py", "gpt_dataset.py", "blended_dataset.py", "blended_megatron_dataset_builder.py",
 			"train_valid_test_datasets_provider", "build_train_valid_test_data_iterators", "build_train_valid_test_datasets", "tokenizer/", "tokenizers/",

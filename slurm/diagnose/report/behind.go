@@ -17,14 +17,14 @@ type Behind struct {
 	Others string `json:"others,omitempty"`
 }
 
-// list is "0, 3, 5" for these numbers.
-func list(numbers []int) string {
+// commaList is "0, 3, 5" for these numbers.
+func commaList(numbers []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
 }
 
 // Says names the ranks and the evidence.
 func (b Behind) Says() lang.Text {
-	ranks := list(b.Ranks)
+	ranks := commaList(b.Ranks)
 	en, zh := "rank "+ranks, "rank "+ranks
 	if len(b.Ranks) > 1 {
 		en = "ranks " + ranks

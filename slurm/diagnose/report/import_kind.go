@@ -51,8 +51,7 @@ func (r Report) ImportAdvice() (lang.Text, bool) {
 	}
 	if module == "megatron" || strings.HasPrefix(module, "megatron.") {
 		return said("`"+module+"` is part of the worktree itself: the job runs in another worktree or PYTHONPATH names a stale checkout.",
-			"`"+module+"` 属于 worktree 本身：作业进入了别的 worktree，或 "+
-				"PYTHONPATH 指向了旧的代码目录。"), true
+			"`"+module+"` 属于 worktree 本身：作业进入了别的 worktree，或 PYTHONPATH 指向了旧的代码目录。"), true
 	}
 	return lang.Text{}, false
 }

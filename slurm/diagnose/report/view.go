@@ -196,7 +196,7 @@ func (r Report) detail(l lang.Lang) string {
 		say("This rank waited in another collective than all others.", "它等待的集合操作与其他 rank 不同。")
 	case "recorder":
 		if n := len(r.MissedBy); n > 1 {
-			ranks := list(r.MissedBy[:min(n, 16)])
+			ranks := commaList(r.MissedBy[:min(n, 16)])
 			say("According to the flight recorder, ranks "+ranks+" never entered "+r.collective(l)+".", "flight recorder 显示 rank "+ranks+" 从未进入 "+r.collective(l)+"。")
 		} else {
 			say("According to the flight recorder, it never entered "+r.collective(l)+".", "flight recorder 显示它从未进入 "+r.collective(l)+"。")
