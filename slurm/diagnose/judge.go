@@ -112,10 +112,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	if causes = withoutStoreConsequences(causes, live); len(causes) == 0 {
 		return verdict{}, false
 	}
-	var brokenGPU *scan.Event
-	if i := slices.IndexFunc(causes, func(e *scan.Event) bool { return e.Class == outcome.GPUHardware && e.Weight == pattern.Fact }); i >= 0 {
-		brokenGPU = causes[i]
-	}
+	brokenGPU := firstEvent(causes, func(e *scan.Event) bool { return e.Class == outcome.GPUHardware && e.Weight == pattern.Fact })
 	all := causes
 	if brokenGPU != nil {
 		causes = withoutGPUConsequences(causes)
@@ -399,12 +396,9 @@ var peerFiles = []string{"torch/distributed/", "torch/utils/data/", "multiproces
 // endedFromOutside returns the line in which a process reports that it was told to end or that its
 // terminal is gone, if the log ends with it. Somebody outside ended the job if nothing had failed.
 func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
-	for _, e := range left {
-		if !e.Agent && signalled.MatchString(e.Text) && j.files[e.File].Ran.Sentences-e.Ran.Sentences <= scan.Farewell {
-			return e
-		}
-	}
-	return nil
+	return firstEvent(left, func(e *scan.Event) bool {
+		return !e.Agent && signalled.MatchString(e.Text) && j.files[e.File].Ran.Sentences-e.Ran.Sentences <= scan.Farewell
+	})
 }
 
 var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
@@ -476,9 +470,15 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 
 // exitReport returns a launcher's report on the exit of a rank's process.
 func exitReport(rank int, live []*scan.Event) *scan.Event {
-	i := slices.IndexFunc(live, func(e *scan.Event) bool { return e.Agent && e.Exit != 0 && e.Rank == rank && len(e.Tasks) <= 1 })
-	if i < 0 {
-		return nil
+	return firstEvent(live, func(e *scan.Event) bool { return e.Agent && e.Exit != 0 && e.Rank == rank && len(e.Tasks) <= 1 })
+}
+
+// firstEvent returns the first of the events that meets a condition, or nil.
+func firstEvent(events []*scan.Event, meets func(*scan.Event) bool) *scan.Event {
+	for _, e := range events {
+		if meets(e) {
+			return e
+		}
 	}
-	return live[i]
+	return nil
 }
