@@ -307,7 +307,7 @@ func TestAskedOnAfterADiagnosisItsLogsAnswer(t *testing.T) {
 		"[rank3]: OSError: [Errno 116] Stale file handle\nsrun: error: gpu07: task 3: Exited with exit code 1\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "their.log"), []byte(log), 0o600))
 	said, _ := converse(t, dir, lang.EN, "diagnose ./their.log", "why did it fail?", "which rank?", "is it the hardware?", "能直接重跑吗", "上次也是这样吗")
-	require.Contains(t, said, "The line that decides")
+	require.Contains(t, said, "The deciding line")
 	require.Contains(t, said, "Rank 3, node gpu07.")
 	require.Contains(t, said, "the administrators: node")
 	require.Contains(t, said, "可以。")

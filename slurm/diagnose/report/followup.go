@@ -118,7 +118,8 @@ func (r Report) otherRanks(_ *Report, l lang.Lang) string {
 	if r.DownstreamRanks == 0 {
 		return said("No other rank reports a consequence.", "没有其他 rank 报告连锁错误。").In(l)
 	}
-	return said("%d other ranks only report consequences.", "另有 %d 个 rank 只是报告连锁错误。").With(r.DownstreamRanks).In(l)
+	n := r.DownstreamRanks
+	return said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" consequences.", fmt.Sprintf("另有 %d 个 rank 只是报告连锁错误。", n)).In(l)
 }
 
 func (r Report) aboutRetry(_ *Report, l lang.Lang) string {
