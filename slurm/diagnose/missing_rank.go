@@ -209,7 +209,7 @@ func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
 type laggard struct {
 	rank int
 	by   *scan.NCCLRank // the rank's own message; nil without one
-	why  string         // how it is known; the values of report.Report's Laggard
+	why  string         // how it is known, as in report.Report.Laggard
 }
 
 // behind finds the rank for which others waited from all watchdogs' messages: the one that enqueued the

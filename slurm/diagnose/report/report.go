@@ -47,7 +47,7 @@ type Report struct {
 	NoLog     lang.Text `json:"-"`
 
 	// Why names the step of the method that decided. Laggard says how the rank is known for which a
-	// collective waited; its values are the keys of detail's switch.
+	// collective waited: behind, other, recorder, named, exit or silent.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the collective that the laggard never entered.
