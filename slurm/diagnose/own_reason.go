@@ -2,11 +2,12 @@ package diagnose
 
 import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // ownReason returns the first line in which a process itself says why it exited, if the launcher's
-// report only repeats that; else the launcher's report.
+// report only repeats that, or the error that the process logged before it; else the launcher's report.
 func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 	first := launchers
 	for _, e := range live {
@@ -14,6 +15,10 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 		if launchers.Agent && !e.Agent && same && e.Class == launchers.Class && e.Class != outcome.UnknownExit && j.precedes(e, first) {
 			first = e
 		}
+	}
+	left := launchers.Agent && launchers.Weight == pattern.Exited && launchers.Class == outcome.UnknownExit
+	if own := j.files[launchers.File].Complained(launchers); first == launchers && left && own != nil {
+		return own
 	}
 	return first
 }

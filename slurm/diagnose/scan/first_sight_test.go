@@ -232,6 +232,18 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"Paddle lost its memory":   {paddle("Access to an undefined portion of a memory object", "SIGBUS"), outcome.ShmBusError, "undefined portion"},
 		"Paddle divided by zero":   {paddle("Erroneous arithmetic operation", "SIGFPE"), outcome.Segfault, "arithmetic"},
 		"Paddle aborted":           {paddle("Process abort signal", "SIGABRT"), outcome.Segfault, "abort"},
+		"Paddle was told to end when a thread that reads data had died": {
+			"Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.8/threading.py\", line 932, in _bootstrap_inner\n" +
+				"    self.run()\n  File \"/w/reader.py\", line 61, in _thread_loop\n    batch.reraise()\nKeyError: 'label'\n" +
+				paddle("Termination signal", "SIGTERM"),
+			outcome.UserException, "label",
+		},
+		"Paddle trained on when a thread had died, and was told to end": {
+			"Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.8/threading.py\", line 932, in _bootstrap_inner\n" +
+				"    self.run()\n  File \"/w/reader.py\", line 61, in _thread_loop\n    batch.reraise()\nKeyError: 'label'\n" +
+				strings.Repeat("Reading the next part of the data\n", 4) + paddle("Termination signal", "SIGTERM"),
+			outcome.SlurmCancelled, "Termination signal",
+		},
 		"the interpreter leaves out a file of the environment": {
 			"Error processing line 1 of /v/lib/python3.9/site-packages/distutils-precedence.pth:\n\n  Traceback (most recent call last):\n" +
 				"    File \"/v/lib/python3.9/site.py\", line 169, in addpackage\n      exec(line)\n" +

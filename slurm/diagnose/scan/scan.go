@@ -92,6 +92,7 @@ type Facts struct {
 	told      int               // lines so far, without Megatron's iteration lines
 	clockedIn int               // the value of told at a line at the beginning that is only a date
 	rError    *Mark             // the last error of R
+	complaint *Mark             // the last error that a program logged
 	rows      map[uint32]row    // how often each form of line occurs
 	reports   bool              // the file has iterations or progress bars
 	reported  int               // the value of told at the last of these
@@ -328,6 +329,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if t == logline.NoTag {
 		s.begins(text, off)
 	}
+	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
 		return

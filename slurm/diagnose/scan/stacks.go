@@ -43,7 +43,12 @@ func (s *scanner) spy(st *stream, t logline.Tag, text string) bool {
 }
 
 // nativeStack reports whether a line belongs to the C++ stack that PyTorch prints below an error or
-// warning, whose message says more.
+// warning, whose message says more. Paddle prints one above its
+// message about a signal.
 func nativeStack(text string) bool {
-	return strings.HasPrefix(text, "frame #") || strings.HasPrefix(text, "Exception raised from ") && strings.HasSuffix(text, "(most recent call first):")
+	return strings.HasPrefix(text, "frame #") || strings.HasPrefix(text, "Exception raised from ") && strings.HasSuffix(text, "(most recent call first):") ||
+		paddleStack.MatchString(text)
 }
+
+// paddleStack is a head or a frame of Paddle's (paddle/phi/core/enforce.h).
+var paddleStack = lazy.New(`^(?:C\+\+ Traceback \(most recent call last\):|No stack trace in paddle\b.*|Error Message Summary:|\d+ {3}[\w<>~]+(?:::|\().*)$`)

@@ -1,0 +1,36 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAProgramLoggedWhyItLeaves has programs that log an error and leave with a code of
+// their own: that line is the evidence, and not the launcher's.
+func TestAProgramLoggedWhyItLeaves(t *testing.T) {
+	const complaint = "2026-06-01 10:00:01,200 - trainer - ERROR - the tokenizer has 4 special tokens, the model expects 6\n"
+	const left = "srun: error: gpu7: task 0: Exited with exit code 1\n"
+	for name, c := range map[string]struct{ log, line string }{
+		"it says nothing more":           {complaint + left, "the tokenizer has 4"},
+		"it says how it could be mended": {complaint + "    give --special-tokens 6\n" + left, "the tokenizer has 4"},
+		"it goes on":                     {complaint + "2026-06-01 10:00:02,300 - trainer - INFO - reading on\n" + left, "exit code 1"},
+		"a signal ended it":              {complaint + "srun: error: gpu7: task 0: Terminated\n", "Terminated"},
+		"it comes after":                 {left + complaint, "exit code 1"},
+		"another level":                  {"2026-06-01 10:00:01,200 - trainer - WARNING - the ERROR rate is high\n" + left, "exit code 1"},
+		"torchrun started it": {
+			complaint + "E0610 08:59:06.36 17 api.py:826] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /v/python\n" +
+				"Traceback (most recent call last):\n  File \"/v/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" +
+				"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n",
+			"the tokenizer has 4",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.Old(t, "[INFO] reading the settings of the run\n"+c.log)
+			require.Equal(t, outcome.UnknownExit, r.Class)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}
