@@ -183,7 +183,7 @@ var guardWords = map[Guard]string{
 	AskNodeRank:   "node_rank|noderank",
 	AskMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	AskCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",
-	AskProgress:   "step|iter|it/s|s/it|epoch|[batch=",
+	AskProgress:   "step|iter|it/s|s/it|epoch|round|[batch=",
 	AskNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	AskNodes:      "nodes|nodelist",
 	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: ",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +35,16 @@ func TestHowFarCountsCame(t *testing.T) {
 	}
 	epochs := func(n int, etas ...string) string {
 		return epoched(n, etas...) + diagnosetest.Rounds(4, "Testing on {n} shards\n") + kept
+	}
+	const workflow = "workflow: [('train', 1)], max: 12 epochs\n"
+	mmEpoch := func(n int) string {
+		return fmt.Sprintf("Epoch [%d][50/500] loss: 0.31\nEpoch(val) [%d][500] mIoU: 0.4\nkeeping it in /out\n", n, n)
+	}
+	alone := func(from, to int, line string) (log string) {
+		for n := from; n <= to; n++ {
+			log += strings.ReplaceAll(line, "{n}", strconv.Itoa(n)) + "\n"
+		}
+		return log
 	}
 	for name, c := range map[string]struct {
 		log  string
@@ -110,11 +121,23 @@ func TestHowFarCountsCame(t *testing.T) {
 		"the last epoch, and eight of ten":                    {"Epoch: 1/1, Batch: 7/10, Loss: 2.3\nEpoch: 1/1, Batch: 8/10, Loss: 2.2\nThe memory is 3\n", false},
 		"a bar with points in its numbers":                    {" 100% ━━━━━━━━ 200,000/200,000  [ 0:08:18 < 0:00:00 , 407 it/s ]\n", true},
 		"such a bar that is not full":                         {"  99% ━━━━━━━━ 199,000/200,000  [ 0:08:18 < 0:00:03 , 407 it/s ]\n", false},
-		"OpenMMLab's last epoch":                              {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [12][500] mIoU: 0.4\nkeeping it in /out\n", true},
-		"OpenMMLab's test":                                    {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\nEpoch(test) [170/170]    accuracy/top1: 94.5  time: 0.1\n", true},
-		"OpenMMLab's test on its way":                         {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\n", false},
-		"OpenMMLab's last but one":                            {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [11][500] mIoU: 0.4\nkeeping it in /out\n", false},
-		"none was announced":                                  {"iteration 40 : loss 1.1\nkeeping it in /out\n", false},
+		"OpenMMLab's last epoch":                              {workflow + mmEpoch(11) + mmEpoch(12), true},
+		"OpenMMLab amid its last":                             {workflow + mmEpoch(11) + mmEpoch(12)[:30] + "\n", false},
+		"epochs that the settings number from 0":              {"{'lr': 0.1, 'num_epochs': 30}\n" + alone(0, 29, "Epoch {n}: loss 0.5\nThe rate is 0.1"), true},
+		"one fewer":                                           {"{'lr': 0.1, 'num_epochs': 30}\n" + alone(0, 28, "Epoch {n}: loss 0.5\nThe rate is 0.1"), false},
+		"epochs that a sentence numbers from 1":               {"Fitting for 30 epochs\n" + alone(1, 30, "epoch {n} val_acc=0.5"), true},
+		"the last but one of these":                           {"Fitting for 30 epochs\n" + alone(1, 29, "epoch {n} val_acc=0.5"), false},
+		"rounds of a federation":                              {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5"), true},
+		"the last round has begun":                            {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5")[:260] + "\n", false},
+		"heads of epochs alone":                               {"max_epochs=30\n" + alone(0, 29, "Epoch {n}"), false},
+		"a number of epochs between two savings":              {"save_every_n_epochs=30\n" + alone(0, 29, "Epoch {n}: loss 0.5\nThe rate is 0.1"), false},
+		"what came of an epoch behind its bar": {
+			"rows: 900, epoch: 3\n" + diagnosetest.Rounds(3, "\r 50%|#####     | 1/2 [00:26<00:26, 26.06s/it]\r100%|##########| 2/2 [00:52<00:00, 26.06s/it]\nEpoch {n}: loss 0.5\n"), true,
+		},
+		"OpenMMLab's test":            {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\nEpoch(test) [170/170]    accuracy/top1: 94.5  time: 0.1\n", true},
+		"OpenMMLab's test on its way": {"Epoch(test) [ 50/170]    eta: 0:00:12  time: 0.1\nEpoch(test) [100/170]    eta: 0:00:07  time: 0.1\n", false},
+		"OpenMMLab's last but one":    {"workflow: [('train', 1)], max: 12 epochs\nEpoch(val) [11][500] mIoU: 0.4\nkeeping it in /out\n", false},
+		"none was announced":          {"iteration 40 : loss 1.1\nkeeping it in /out\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.Old(t, "Reading a shard\nThe learning rate is 0.01\n"+c.log)

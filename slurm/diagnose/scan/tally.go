@@ -54,27 +54,63 @@ func midEpoch(text string) bool {
 // innerCount matches a count within an epoch in the same line.
 var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
-// An epochCount follows a count of epochs. The number of lines of each epoch shows whether the last one
-// was written completely.
+// An epochCount follows a count of epochs, or of the rounds of federated learning. The number of lines of
+// each epoch shows whether the last one was written completely. The total is in the same line as the
+// count, or in settings that the program printed before.
 type epochCount struct {
-	n, of int // the current epoch as counted, and the number of epochs
-	at    int // the value of Facts.told at its first line
-	lines int // number of lines of the epoch before it
+	n, of   int  // the current epoch as counted, and the number of epochs
+	at      int  // the value of Facts.told at its first line
+	lines   int  // number of lines of the epoch before it
+	bare    bool // its first line contains only its number
+	closed  bool // its first line contains results and follows its full progress bar
+	barAt   int  // the value of Facts.told at the last full progress bar
+	settled int  // the number of epochs according to the settings
 }
 
-// read takes in the epoch in the told-th line.
-func (c *epochCount) read(in tally, told int) {
-	if in.n != c.n || in.of != c.of {
-		*c = epochCount{n: in.n, of: in.of, at: told, lines: told - c.at}
+// read takes in the count in the told-th line. behind is the text after the count.
+func (c *epochCount) read(in tally, told int, behind string) {
+	if in.n == c.n && in.of == c.of {
+		return
+	}
+	tells := figure.MatchString(behind)
+	*c = epochCount{
+		n: in.n, of: in.of, at: told, lines: told - c.at, bare: !tells, closed: tells && c.barAt == told-1,
+		barAt: c.barAt, settled: c.settled,
 	}
 }
+
+// readAlone takes in the told-th line if it is a setting of the number of epochs, or contains the number
+// of an epoch without the total. ok is true only for the latter.
+func (c *epochCount) readAlone(text string, told int) (n int, ok bool) {
+	if g := epochsToBe.FindStringSubmatch(text); g != nil {
+		c.settled, _ = strconv.Atoi(g[1] + g[2] + g[3])
+		return 0, false
+	}
+	g := epochAlone.FindStringSubmatch(text)
+	if g == nil || c.settled == 0 {
+		return 0, false
+	}
+	n, _ = strconv.Atoi(g[1])
+	_, behind, _ := strings.Cut(text, g[0])
+	c.read(tally{n: n, of: c.settled}, told, behind)
+	return n, true
+}
+
+// epochsToBe matches a setting or sentence that gives the number of epochs. The setting has a name such as
+// num_epochs, or follows another setting.
+var epochsToBe = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w])(?:(?:num|n|nb|max|total|number of)[ _-]?(?:train(?:ing)?[ _-])?(?:epoch|round)s?|`+
+	`(?:train(?:ing)?[ _-])?(?:epoch|round)s)['"]?\W{1,4}(\d+)(?:$|[^\d./])|[:=] ?\d+, (?:train(?:ing)? )?epoch[:=] ?(\d+)\W*$|\b(?:for|max:) (\d+) (?:epoch|round)s\b`)
+
+// epochAlone matches the number of an epoch without a total.
+var epochAlone = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w/])(?:epoch|round)(?:\(\w+\))?\W{0,4}(\d+)\b`)
 
 // complete reports whether the last epoch has at least as many lines as the one before it, and not many
 // more.
 func (c epochCount) complete(told, fromZero int) bool {
 	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
 	after := told - c.at + 1
-	return last && after >= c.lines && after-c.lines <= LongTail
+	whole := after >= c.lines && !(c.bare && c.lines <= 1) || c.closed
+	return last && whole && after-c.lines <= LongTail
 }
 
 // A plan is the number of iterations that a trainer announced, and whether its reports reached it. Such
@@ -101,11 +137,8 @@ type etas struct {
 // others.
 var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
 
-// announcedEpochs matches that of OpenMMLab's trainers.
-var announcedEpochs = lazy.New(`\bworkflow: \[.*\], max: (\d+) epochs$`)
-
-// numbered matches the report of an iteration, or OpenMMLab's of the evaluation after an epoch.
-var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]|\bEpoch\(val\) \[(\d+)\]\[`)
+// numbered matches the report of an iteration.
+var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
 
 // noTimeLeft matches the report of an iteration, outside of epochs, without remaining time.
 var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
@@ -170,12 +203,6 @@ func (p *plan) read(text string, told int) {
 		}
 		return
 	}
-	if strings.HasSuffix(text, " epochs") {
-		if g := announcedEpochs.FindStringSubmatch(text); g != nil {
-			p.of, _ = strconv.Atoi(g[1])
-			return
-		}
-	}
 	if g := announcedPlan.FindStringSubmatch(text); g != nil {
 		p.of, _ = strconv.Atoi(g[1] + g[2])
 		return
@@ -183,7 +210,7 @@ func (p *plan) read(text string, told int) {
 	if p.of == 0 {
 		return
 	}
-	if g := numbered.FindStringSubmatch(text); g != nil && g[1]+g[2] == strconv.Itoa(p.of) {
+	if g := numbered.FindStringSubmatch(text); g != nil && g[1] == strconv.Itoa(p.of) {
 		p.reached = told
 	}
 }
@@ -203,16 +230,20 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 	c, ok := tallyIn(text)
 	switch {
 	case !ok:
+		if n, alone := s.epochs.readAlone(text, s.told); alone && n == 0 {
+			s.fromZero = s.epochs.of
+		}
 	case c.bar:
 		s.reported, s.reports = s.told, true
 		if c.of > 0 && c.n == c.of {
+			s.epochs.barAt = s.told
 			s.count(t, barName(text))
 		} else {
 			s.drawn++ // the same bar will be drawn again on a line of its own
 		}
 	default:
 		if c.epoch {
-			s.epochs.read(c, s.told)
+			s.epochs.read(c, s.told, text)
 		}
 		if c.n == 0 {
 			s.fromZero = c.of
