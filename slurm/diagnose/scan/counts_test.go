@@ -36,6 +36,7 @@ func TestHowFarCountsCame(t *testing.T) {
 	epochs := func(n int, etas ...string) string {
 		return epoched(n, etas...) + diagnosetest.Rounds(4, "Testing on {n} shards\n") + kept
 	}
+	const sample = "The sun was up\nand nobody knew\nwhere the road went\nor who had come\n"
 	const workflow = "workflow: [('train', 1)], max: 12 epochs\n"
 	mmEpoch := func(n int) string {
 		return fmt.Sprintf("Epoch [%d][50/500] loss: 0.31\nEpoch(val) [%d][500] mIoU: 0.4\nkeeping it in /out\n", n, n)
@@ -127,6 +128,9 @@ func TestHowFarCountsCame(t *testing.T) {
 		"one fewer":                                           {"{'lr': 0.1, 'num_epochs': 30}\n" + alone(0, 28, "Epoch {n}: loss 0.5\nThe rate is 0.1"), false},
 		"epochs that a sentence numbers from 1":               {"Fitting for 30 epochs\n" + alone(1, 30, "epoch {n} val_acc=0.5"), true},
 		"the last but one of these":                           {"Fitting for 30 epochs\n" + alone(1, 29, "epoch {n} val_acc=0.5"), false},
+		"a sample behind the loop":                            {diagnosetest.Rounds(9, "step {n}0: loss 0.5\n") + sample, true},
+		"one that is no more than a line":                     {diagnosetest.Rounds(9, "step {n}0: loss 0.5\n") + "The sun was up\n", false},
+		"a sample, and what comes next is named":              {diagnosetest.Rounds(9, "step {n}0: loss 0.5\n") + sample + "Sampling once more\n", false},
 		"rounds of a federation":                              {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5"), true},
 		"the last round has begun":                            {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5")[:260] + "\n", false},
 		"heads of epochs alone":                               {"max_epochs=30\n" + alone(0, 29, "Epoch {n}"), false},

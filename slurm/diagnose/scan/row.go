@@ -20,6 +20,7 @@ const (
 	oftenSaid  = 4    // a line that occurs so often is a row
 	manyRows   = 4096 // forms of lines that are counted in one file
 	manyRounds = 100  // no list has so many entries
+	manyBehind = 4    // so many lines after a loop show that it ended, with or without numbers
 )
 
 // form32 hashes a line without the parts that differ between repetitions, digits and the signs beside
@@ -76,23 +77,24 @@ func (f *Facts) lastOfLoop() (last int, works bool) {
 	return last, works
 }
 
-// leftLoop reports whether the last lines have numbers and are the first of their forms, after the
-// lines of a loop. A program writes something once, such as its results, when it has left its loop
-// normally. A line that announces an action does not count, as its result is missing.
+// leftLoop reports whether the last lines are the first of their forms after the lines of a loop, and
+// have numbers or are several. A program writes something once, such as its results, when it has left
+// its loop normally. A line that announces an action does not count, as its result is missing.
 func (f *Facts) leftLoop() bool {
 	loop, works := f.lastOfLoop()
 	if !works || f.told-loop > 2*Farewell {
 		return false
 	}
-	said, left, warned := false, false, false
+	said, left, warned, behind := false, false, false, 0
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
 		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
 			continue // the warning's line of code; Python writes warnings at any end
 		}
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > loop && !announces(text); left && (figure.MatchString(text) || arrayRow.MatchString(text)) {
-			said = true
+		if left = known && r.first > loop && !announces(text); left {
+			behind++
+			said = said || behind >= manyBehind || figure.MatchString(text) || arrayRow.MatchString(text)
 		}
 	}
 	return said && left
