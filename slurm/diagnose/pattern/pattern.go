@@ -168,7 +168,6 @@ const (
 	AskNodes
 	AskExit
 	AskWhole
-	AskDone
 	AskProcess
 )
 
@@ -189,7 +188,4 @@ var guardWords = map[Guard]string{
 	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: ",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	AskWhole:      "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training",
-	AskDone: "complete| time|runtime|done|finish|passed|success|saved|written|wrote|ended|generated|final|best|test|valid|eval|完成|结束|保存|成功" +
-		"|acc|precision|recall|score|loss|ran for|conclu|sucesso|éxito|terminad|terminé|finalizad|completad|succès|abgeschlossen|erfolgreich|完了|終了|완료" +
-		"|сохран|заверш|закончен|успешно|最终|最好",
 }

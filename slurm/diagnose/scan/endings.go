@@ -56,6 +56,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
+	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|^[\w./-]+ terminated (?:normally )?(?:on|at) \d` +
@@ -121,7 +122,9 @@ type Ending struct {
 
 // Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
-	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && f.LastTime.Sub(f.wholeAt) <= LongAfter {
+	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
+	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
+	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && soon {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn {
@@ -182,6 +185,8 @@ func (f *Facts) Ending() (e Ending) {
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
+				return Ending{Said: true, Sure: true}
+			case f.onlyOnce(m.Tag, text) && doneWords.MatchString(text) && f.saysEnd(m.Tag, text):
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
@@ -261,7 +266,7 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|end(?:ed)?(?: of)? training` +
 	`|stop(?:ped)? (?:the )?training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
-	`|^State: COMPLETED\b` + // seff(1)
+	`|^(?:Job )?State\s*: COMPLETED\b` + // seff(1)
 	`|^Exit (?:Status|Code|Value):\s{2,}0$` + // a row of PBS's epilogue
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch

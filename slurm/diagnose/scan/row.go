@@ -100,6 +100,13 @@ func (f *Facts) leftLoop() bool {
 	return said && left
 }
 
+// onlyOnce reports whether the last line is the only one of its form and follows a loop.
+func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
+	loop, works := f.lastOfLoop()
+	r, known := f.rows[form32(t, text)]
+	return works && known && r.times == 1 && r.first > loop
+}
+
 // announces reports whether a line says what the program does next.
 func announces(text string) bool {
 	return doing.MatchString(text) && !lastAct.MatchString(text) || heads.MatchString(text) || pattern.WarningLevel.MatchString(text)

@@ -22,7 +22,18 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"the same of one that failed after its last words": {
 			steps + "Training done.\nwandb: Synced 2 W&B file(s)\n--------\nJob 'raysubmit_Ab12Cd34Ef56' failed\n--------\n", outcome.UnknownExit, "",
 		},
-		"a batch system's table":                      {steps + "Exit Status:     0" + table, outcome.Success, ""},
+		"Slurm's record in columns, behind a time without a year": {
+			"[Mon Jul  8 12:48:38]\n" + steps + "State               : COMPLETED\nExitCode            : 0:0\nEnd                 : 2026-07-08T12:49:00\n",
+			outcome.Success, "",
+		},
+		"a script's part, behind a count that is not full": {
+			diagnosetest.Rounds(9, "Ep {n}/90 | loss 0.5\n") + "Nothing better for 3 of them (patience)\n[10:00:01] small_model: done\n", outcome.Success, "",
+		},
+		"each of many parts, behind such counts": {
+			diagnosetest.Rounds(5, "Ep 1/90 | loss 0.5\nEp 2/90 | loss 0.5\nReading the next one\nPart {n}: done\n"), outcome.UnknownExit, "",
+		},
+		"a farewell":             {steps + "Goodbye! (7.97 sec)\n", outcome.Success, ""},
+		"a batch system's table": {steps + "Exit Status:     0" + table, outcome.Success, ""},
 		"its table, of a program that had said done":  {steps + "Training done.\nExit Status:     3" + table, outcome.UnknownExit, "Exit Status"},
 		"an exit status that is followed by others":   {steps + "Exit status: 0\n" + strings.Repeat("Step 40 loss 0.2\nreading the next part\n", 9), outcome.UnknownExit, ""},
 		"a training that stops by itself":             {"12:00:01 98 0.51 0.62\n12:00:03 99 0.51 0.62\nStop training.\nReading the weights.\nWriting: net.keras\n", outcome.Success, ""},
