@@ -53,14 +53,14 @@ func banner(text string) bool {
 
 // closing matches words that occur only at an end.
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
-	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b|\bexits successfully\b` +
+	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
-	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b|^\W*end\W*$` +
+	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
 	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
 	`|^[\w./-]+ terminated (?:normally )?(?:on|at) \d` +
-	`|\bEpilog(?:ue)?\b|\[after training|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
+	`|\bEpilog(?:ue)?\b|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
@@ -102,8 +102,7 @@ func (f *Facts) saysEnd(t logline.Tag, text string) bool {
 }
 
 // measures match a trainer's summary, and what an evaluation or a network test prints at its end.
-var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|\bglobal_step = \d+, average loss = |^# (?:Avg bus bandwidth|Collective test concluded)|` +
-	`^Total img/sec on \d+ |^total images/sec: \d|^final_\w+ ?[:=] ?[\d.]+|` + // benchmarks of Horovod and TensorFlow
+var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
 	`|\bEpoch\(test\) +\[\d+/\d+\] +(?:[^e\s]|e[^t])`) // OpenMMLab; its reports before the end begin with an ETA
 
