@@ -16,6 +16,7 @@ func TestAProgramLoggedWhyItLeaves(t *testing.T) {
 	for name, c := range map[string]struct{ log, line string }{
 		"it says nothing more":           {complaint + left, "the tokenizer has 4"},
 		"it says how it could be mended": {complaint + "    give --special-tokens 6\n" + left, "the tokenizer has 4"},
+		"a profiler started it":          {complaint + "    in the trainer\n\nThe program exited with code 1\nSaving the report\n", "the tokenizer has 4"},
 		"it goes on":                     {complaint + "2026-06-01 10:00:02,300 - trainer - INFO - reading on\n" + left, "exit code 1"},
 		"a signal ended it":              {complaint + "srun: error: gpu7: task 0: Terminated\n", "Terminated"},
 		"it comes after":                 {left + complaint, "exit code 1"},

@@ -13,7 +13,7 @@ var errorLevel = lazy.On("ERROR|FATAL|CRITICAL", `(?:^|[\s\[|:(>-])(?:ERROR|FATA
 
 // complains keeps what a program logged as an error, while the same process says nothing
 // else before a launcher tells that one failed.
-func (s *scanner) complains(m Mark, text string) {
+func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 	head := text[:min(len(text), 160)]
 	c := s.complaint
 	told := c != nil && s.Failed != nil && s.Failed.Off > c.Off
@@ -23,6 +23,7 @@ func (s *scanner) complains(m Mark, text string) {
 		if pattern.FormOf(text) == pattern.Statement {
 			s.complaint = &m
 		}
+	case h.Ask&pattern.AskExit != 0: // it may be a launcher's word
 	case c != nil && c.Tag == m.Tag && text[0] != ' ' && pattern.FormOf(text) < pattern.Inert:
 		s.complaint = nil
 	}

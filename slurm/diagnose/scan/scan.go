@@ -329,7 +329,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if t == logline.NoTag {
 		s.begins(text, off)
 	}
-	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
+	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
 		return
