@@ -134,6 +134,7 @@ func TestHowFarCountsCame(t *testing.T) {
 		"rounds of a federation":                              {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5"), true},
 		"the last round has begun":                            {"clients: 4\nnum_rounds: 9\n" + alone(1, 9, "Round {n} on 4 clients\nits accuracy is 0.5")[:260] + "\n", false},
 		"heads of epochs alone":                               {"max_epochs=30\n" + alone(0, 29, "Epoch {n}"), false},
+		"such heads, and what is done behind the last":        {"max_epochs=30\n" + alone(0, 29, "Epoch {n}") + "Keeping the weights\n", true},
 		"a number of epochs between two savings":              {"save_every_n_epochs=30\n" + alone(0, 29, "Epoch {n}: loss 0.5\nThe rate is 0.1"), false},
 		"what came of an epoch behind its bar": {
 			"rows: 900, epoch: 3\n" + diagnosetest.Rounds(3, "\r 50%|#####     | 1/2 [00:26<00:26, 26.06s/it]\r100%|##########| 2/2 [00:52<00:00, 26.06s/it]\nEpoch {n}: loss 0.5\n"), true,

@@ -110,7 +110,7 @@ var epochAlone = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w/])(?:epoch|round)
 func (c epochCount) complete(told, fromZero int) bool {
 	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
 	after := told - c.at + 1
-	whole := after >= c.lines && !(c.bare && c.lines <= 1) || c.closed
+	whole := after >= c.lines && !(c.bare && after == 1) || c.closed
 	return last && whole && after-c.lines <= LongTail
 }
 
