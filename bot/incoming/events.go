@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Event is the outside of an Events API callback and what we read of the inside.
+// Event is the envelope of an Events API callback with the fields that we read.
 type Event struct {
 	Type       string `json:"type"`
 	Challenge  string `json:"challenge"`
@@ -18,7 +18,7 @@ type Event struct {
 	Event      inner  `json:"event"`
 }
 
-// inner is the event itself.
+// inner is the event inside the envelope.
 type inner struct {
 	Type        string `json:"type"`
 	Subtype     string `json:"subtype"`
@@ -46,22 +46,21 @@ type inner struct {
 
 // An eventKind is one event that the app subscribes to and reads.
 type eventKind struct {
-	// name is what the manifest subscribes to; the event's own type is the part
-	// before the dot.
+	// name is the manifest's name of the event; the part before the dot is the event's type.
 	name  string
 	kind  Kind
-	links bool // only where links to our pages are shown
-	// earlier says that only apps of an earlier manifest have it: it is heard, and not
-	// subscribed to any more.
+	links bool // subscribed to only where links to our pages are unfurled
+	// earlier marks an event that only older manifests subscribe to: it is still read, but no
+	// longer subscribed to.
 	earlier bool
-	// read completes the ask; false: it is not for us.
+	// read fills in the ask; it returns false for an event that is not for us.
 	read func(v inner, a *Ask) bool
 }
 
-// eventTable is every event that we hear. The manifest is printed from it.
+// eventTable holds every event that we read. The manifest is printed from it.
 var eventTable = []eventKind{
 	{name: "app_home_opened", kind: AsHome, read: func(v inner, a *Ask) bool {
-		if v.Tab == "messages" { // where conversations with an agent begin
+		if v.Tab == "messages" { // the messages tab, where conversations with an agent start
 			a.Kind, a.Direct = AsAssistant, true
 		}
 		return v.Tab == "home" || v.Tab == "messages"
@@ -91,8 +90,8 @@ var eventTable = []eventKind{
 
 var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)
 
-// DecodeEvent reads an event; ok is false for one that is not for us: our own
-// message, an edit, another bot.
+// DecodeEvent reads an event; ok is false for an event that is not for us, such as our own
+// message, an edit, or a message of another bot.
 func DecodeEvent(e Event) (a Ask, ok bool) {
 	v := e.Event
 	i := slices.IndexFunc(eventTable, func(k eventKind) bool {
@@ -114,8 +113,8 @@ func DecodeEvent(e Event) (a Ask, ok bool) {
 	return a, eventTable[i].read(v, &a)
 }
 
-// Events are the events that the app subscribes to; links is whether it shows those
-// to our pages.
+// Events returns the events that the app subscribes to; links says whether links to our pages
+// are unfurled.
 func Events(links bool) (names []string) {
 	for _, k := range eventTable {
 		if !k.earlier && (links || !k.links) {

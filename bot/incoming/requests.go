@@ -1,5 +1,5 @@
-// Package incoming reads what Slack sends: a command, a button, a form, a message or an
-// event becomes one kind of Ask, once Slack's signature of it was checked. It does nothing.
+// Package incoming decodes what Slack sends: a command, a button, a form, a message or an event
+// becomes an Ask. It also verifies Slack's signature. It carries nothing out.
 package incoming
 
 import (
@@ -22,18 +22,18 @@ type Kind string
 // What a person can do.
 const (
 	AsCommand   Kind = "command"   // typed /megatron …
-	AsMessage   Kind = "message"   // mentioned the bot, or wrote to it
-	AsButton    Kind = "button"    // pressed one
+	AsMessage   Kind = "message"   // mentioned the bot, or wrote to it directly
+	AsButton    Kind = "button"    // pressed a button
 	AsForm      Kind = "form"      // sent a modal
-	AsShortcut  Kind = "shortcut"  // chose one from a message's menu, or the global one
+	AsShortcut  Kind = "shortcut"  // chose a shortcut from a message's menu, or the global one
 	AsHome      Kind = "home"      // opened the app's home
 	AsAssistant Kind = "assistant" // opened an assistant thread
 	AsLinks     Kind = "links"     // posted links to our jobs
-	AsGone      Kind = "gone"      // removed the app, or its token
+	AsGone      Kind = "gone"      // removed the app or revoked its token
 )
 
-// An Ask is what somebody did in Slack, in our words. It is kept as JSON until
-// its work is finished.
+// An Ask is what somebody did in Slack, in our terms. It is kept as JSON until its work is
+// finished.
 type Ask struct {
 	Key        string    `json:"-"`
 	Kind       Kind      `json:"kind"`
@@ -43,67 +43,70 @@ type Ask struct {
 	User       string    `json:"user,omitempty"`
 	// Foreign says that the person or the channel belongs to another workspace.
 	Foreign bool `json:"foreign,omitempty"`
-	// Open says that people of other workspaces read the channel: what is said
-	// of jobs there stays private, asked for or not.
+	// Open says that people of other workspaces can read the channel. Answers about jobs stay
+	// private there, even where they are to be shared.
 	Open    bool   `json:"open,omitempty"`
 	Channel string `json:"channel,omitempty"`
 	Direct  bool   `json:"direct,omitempty"` // a direct message with the bot
-	Thread  string `json:"thread,omitempty"` // the thread that it is in
-	TS      string `json:"ts,omitempty"`     // the message itself
+	Thread  string `json:"thread,omitempty"` // timestamp of the thread that the message is in
+	TS      string `json:"ts,omitempty"`     // timestamp of the message itself
 	Text    string `json:"text,omitempty"`
 	Files   []File `json:"files,omitempty"`
 
 	Response string `json:"response,omitempty"` // response_url
-	Trigger  string `json:"trigger,omitempty"`  // opens a modal, for three seconds
+	Trigger  string `json:"trigger,omitempty"`  // trigger_id, which opens a modal within three seconds
 
-	Action string `json:"action,omitempty"` // of a button
+	Action string `json:"action,omitempty"` // action_id of a button
 	Value  string `json:"value,omitempty"`
-	// Hidden says that the button's message is seen by its presser only.
+	// Hidden says that only the person who pressed the button sees its message.
 	Hidden   bool              `json:"hidden,omitempty"`
-	Callback string            `json:"callback,omitempty"` // of a modal or a shortcut
+	Callback string            `json:"callback,omitempty"` // callback_id of a modal or a shortcut
 	View     string            `json:"view,omitempty"`     // the modal's id
 	Hash     string            `json:"hash,omitempty"`
 	Meta     string            `json:"meta,omitempty"` // the modal's private metadata
 	Fields   map[string]string `json:"fields,omitempty"`
 	Links    []string          `json:"links,omitempty"`
-	// Share shows the answer to everybody; InPlace shows it in the place of the
-	// message that the button was in.
+	// Share shows the answer to everybody. InPlace shows it in place of the message whose
+	// button was pressed.
 	Share   bool `json:"share,omitempty"`
 	InPlace bool `json:"in_place,omitempty"`
-	// Terminal is where it was done; nil: Slack. It is not kept.
+	// Terminal is set for a request from a terminal and nil for one from Slack. It is not
+	// stored.
 	Terminal *Terminal `json:"-"`
-	// Approver is the operator who said yes.
+	// Approver is the operator who approved the request.
 	Approver string `json:"approver,omitempty"`
 }
 
 // A Terminal is where somebody talks to the bot without Slack.
 type Terminal struct {
-	// User is the operating system's user, and relative paths are below Dir.
+	// User is the operating system's user. Relative paths are below Dir.
 	User, Dir string
 	Lang      lang.Lang
-	// Stream is given the parts of an answer that comes bit by bit; nil: it comes at
-	// the end. Width is how many columns the terminal has now; nil or 0: any number.
+	// Stream is called with the parts of an answer as they come; nil means that the answer
+	// comes at the end. Width returns the terminal's columns; nil or 0 means any number.
 	Stream func(text string)
 	Width  func() int
-	// Submitted hears of a job that was submitted there: the terminal follows it itself.
+	// Submitted is called with each job that was submitted there, since the terminal follows
+	// its jobs itself.
 	Submitted func(slurm.Job)
-	// OpenForm shows the submit form, with what it is kept by and what it begins with.
+	// OpenForm shows the submit form with its metadata and its initial values.
 	OpenForm func(meta string, values map[string]string)
 }
 
-// A File is one that somebody attached.
+// A File is a file that somebody attached.
 type File struct {
 	Name string `json:"name"`
 	URL  string `json:"url_private"`
 }
 
-// KeyOf names a payload: the same payload delivered again has the same key.
+// KeyOf returns the key of a payload: a hash of parts, the same for each delivery of the same
+// payload.
 func KeyOf(parts ...string) string {
 	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(h[:16])
 }
 
-// DecodeCommand reads a slash command.
+// DecodeCommand decodes a slash command.
 func DecodeCommand(c slack.SlashCommand) Ask {
 	return Ask{
 		Key:  KeyOf("command", c.TeamID, c.UserID, c.TriggerID, c.ResponseURL, c.Text),
@@ -113,7 +116,7 @@ func DecodeCommand(c slack.SlashCommand) Ask {
 	}
 }
 
-// interaction is what slack-go's type leaves out or keeps apart.
+// interaction holds the parts of a payload that slack-go's type leaves out or puts elsewhere.
 type interaction struct {
 	Container struct {
 		Ephemeral bool   `json:"is_ephemeral"`
@@ -134,7 +137,7 @@ type interaction struct {
 	} `json:"view"`
 }
 
-// A stateValue is what one element of a form or message holds.
+// A stateValue is the value of one element of a form or message.
 type stateValue struct {
 	Value    *string `json:"value"`
 	Selected *struct {
@@ -162,8 +165,8 @@ func (v stateValue) text() string {
 	return strings.Join(all, ",")
 }
 
-// DecodeInteraction reads a button press, a form or a shortcut; ok is false for
-// what needs no work, such as a link button or a closed form.
+// DecodeInteraction decodes a button press, a form or a shortcut; ok is false for what needs no
+// work, such as a link button or a closed form.
 func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 	var c slack.InteractionCallback
 	var x interaction

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// window is how far a request's time may be from ours, before and after.
+// window is how far a request's time may be from ours, in either direction.
 const window = 5 * time.Minute
 
 var (
@@ -20,9 +20,8 @@ var (
 	errForged   = errors.New("the signature is not of our signing secret")
 )
 
-// Verify checks Slack's signature of body against any of the secrets; during a
-// rotation there are two. slack-go's verifier reads the wall clock and knows one
-// secret.
+// Verify checks Slack's signature of body against each of the secrets; there are two while a
+// secret is rotated. slack-go's verifier reads the wall clock and takes one secret.
 func Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
 	stamp, sig := h.Get("X-Slack-Request-Timestamp"), h.Get("X-Slack-Signature")
 	given, err := hex.DecodeString(strings.TrimPrefix(sig, "v0="))
@@ -51,7 +50,7 @@ func Verify(h http.Header, body []byte, now time.Time, secrets ...string) error 
 	return nil
 }
 
-// signature is Slack's version 0: HMAC-SHA256 of "v0:time:body".
+// signature computes Slack's signature, version 0: HMAC-SHA256 of "v0:time:body".
 func signature(secret, stamp string, body []byte) []byte {
 	m := hmac.New(sha256.New, []byte(secret))
 	m.Write([]byte("v0:" + stamp + ":"))

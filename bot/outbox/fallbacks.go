@@ -17,7 +17,7 @@ import (
 // botName is how the manifest names the bot.
 const botName = "@megatron"
 
-// Why a message comes to its person alone, and not where it was meant to stand.
+// These texts tell a person why a message reached them directly instead of in its channel.
 var (
 	textInvite = lang.Text{
 		EN: "I am not in this channel, so this comes to you alone. To have it there, type /invite " + botName + " in ",
@@ -31,13 +31,15 @@ var (
 	}
 )
 
-// placeRefusals are what Slack answers where a channel does not take a message.
+// placeRefusals maps the error codes by which Slack refuses a message for its channel to what
+// the person is told.
 var placeRefusals = map[string]lang.Text{
 	"not_in_channel": textInvite, "channel_not_found": textInvite, "user_not_in_channel": textInvite,
 	"is_archived": textArchived, "restricted_action": textRestricted,
 }
 
-// placeRefused reports why the channel did not take a message.
+// placeRefused returns the text that explains why the channel did not take a message; ok is
+// false where err has another cause.
 func placeRefused(err error) (why lang.Text, ok bool) {
 	for code, text := range placeRefusals {
 		if strings.Contains(err.Error(), code) {
@@ -54,17 +56,18 @@ func blocksRefused(err error) bool {
 	})
 }
 
-// Plain reports whether a workspace has refused newer blocks lately, and is sent older
-// ones.
+// Plain reports whether a workspace refused newer kinds of block lately, so that it is sent
+// older kinds only.
 func (s *Sender) Plain(team string) bool {
 	until, ok := s.plain.Load(team)
 	return ok && s.cfg.Now().Before(until.(time.Time))
 }
 
-// instead is another way to say what Slack refused: a file, where no message may show
-// the picture; a message of its own, where the one that grew cannot be replaced; older
-// kinds of block and then plain words, where the blocks are refused; a direct message,
-// where the channel or the response_url does not take it; words in the place of a file.
+// instead returns another form of a message that Slack refused for good. A picture that no
+// message may show becomes a file. An answer that cannot replace its streamed message becomes a
+// message of its own. Refused blocks become older kinds of block, and then plain text. A
+// message that the channel or the response_url does not take becomes a direct message. A
+// refused file becomes a sentence that names it. ok is false where no form is left.
 func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
 	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(otherWay, mostWays)) {
 		return store.SlackMessage{}, false
@@ -77,7 +80,7 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 	case o.Do == Finish && o.Text != "":
 		next.Do, next.TS = Post, ""
 	case blocksRefused(err):
-		next.Picture = nil // it was sent already
+		next.Picture = nil // settle queues the picture by itself
 		plain, changed := answer.Plainer(o.Blocks)
 		switch {
 		case changed:
@@ -110,7 +113,7 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 	return s.Owe(m.Key+otherWay, m.Lane+otherWay, next), true
 }
 
-// below is o under a line that says why it does not stand in channel.
+// below returns o below a line that says why it could not be posted in channel.
 func (o Message) below(why lang.Text, channel string) Message {
 	said := why.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = answer.Escape(said) + "<#" + channel + ">\n" + o.Text
@@ -122,7 +125,7 @@ func (o Message) below(why lang.Text, channel string) Message {
 		slack.NewRichTextSectionTextElement(said, nil), slack.NewRichTextSectionChannelElement(channel, nil),
 	))})
 	var first []json.RawMessage
-	_ = json.Unmarshal(line, &first) // our own
+	_ = json.Unmarshal(line, &first) // these are our own blocks, so they decode
 	if all, err := json.Marshal(append(first, list...)); err == nil {
 		o.Blocks = all
 	}

@@ -1,7 +1,8 @@
 package outbox
 
-// The lanes below a card's message: its thread, and the files in that thread,
-// which never hold the news up.
+// These suffixes, added to the lane of a job's card, name the lane of the card's thread and the
+// lane of the files in that thread. Files have a lane of their own so that a slow upload never
+// delays the thread's messages.
 const (
 	LaneOfThread = "/thread"
 	LaneOfFiles  = "/files"

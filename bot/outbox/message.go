@@ -11,65 +11,65 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A Method is a way of telling Slack something.
+// A Method is one way of calling Slack.
 type Method string
 
-// The methods.
 const (
 	Post      Method = "post"      // a message, in a thread or not
 	Update    Method = "update"    // an edit of a message that Ref names
-	Ephemeral Method = "ephemeral" // a message that one person sees
-	Respond   Method = "respond"   // through a response_url
+	Ephemeral Method = "ephemeral" // a message that only User sees
+	Respond   Method = "respond"   // a message sent through a response_url
 	Upload    Method = "upload"    // a file
 	Home      Method = "home"      // the person's home tab
-	Unfurl    Method = "unfurl"
-	Prompts   Method = "prompts" // of an assistant thread
-	Begin     Method = "begin"   // a message that grows; never queued
-	Finish    Method = "finish"  // what stands in the place of one that grew
+	Unfurl    Method = "unfurl"    // previews of links in somebody's message
+	Prompts   Method = "prompts"   // suggested prompts of an assistant thread
+	Begin     Method = "begin"     // the start of a streamed message; never queued
+	Finish    Method = "finish"    // the final text of a streamed message
 )
 
-// A Message is one thing to tell Slack. It is kept as JSON in the outbox.
+// A Message is one call to Slack. The outbox keeps it as JSON.
 type Message struct {
 	Do      Method `json:"do"`
 	Team    string `json:"team,omitempty"`
-	Channel string `json:"channel,omitempty"` // a user id: the direct message with them
+	Channel string `json:"channel,omitempty"` // or a user id: the direct message with that user
 	User    string `json:"user,omitempty"`
 	Thread  string `json:"thread,omitempty"`
-	// ThreadOf and Ref name messages of ours by key: the one whose thread this goes
-	// to, and the one to edit. Their place is known when they were sent.
+	// ThreadOf and Ref are outbox keys of other messages of ours. This message goes into the
+	// thread of ThreadOf, or edits Ref. Where those messages are is known once they were sent.
 	ThreadOf string `json:"thread_of,omitempty"`
 	Ref      string `json:"ref,omitempty"`
-	TS       string `json:"ts,omitempty"` // of the message to edit, finish or unfurl
+	TS       string `json:"ts,omitempty"` // the message to edit, finish or unfurl
 
 	URL     string `json:"url,omitempty"` // a response_url
 	Share   bool   `json:"share,omitempty"`
-	Replace bool   `json:"replace,omitempty"` // the message that the button was in
-	// Instead is who gets the message directly where the channel does not take it.
+	Replace bool   `json:"replace,omitempty"` // replace the message whose button was pressed
+	// Instead is the user who gets the message directly where the channel refuses it.
 	Instead string `json:"instead,omitempty"`
 
-	Text   string          `json:"text,omitempty"` // escaped
+	Text   string          `json:"text,omitempty"` // already escaped for Slack
 	Blocks json.RawMessage `json:"blocks,omitempty"`
 	File   *answer.File    `json:"file,omitempty"`
-	// Bytes are a picture's: of an upload, or of a message that shows it.
+	// Bytes are the picture to upload, or to show in the message.
 	Bytes []byte          `json:"bytes,omitempty"`
 	Extra json.RawMessage `json:"extra,omitempty"`
-	// Picture is sent too where the workspace does not draw the chart in Blocks.
+	// Picture is the upload that is also sent where the workspace does not draw the chart in
+	// Blocks.
 	Picture *Message `json:"picture,omitempty"`
 }
 
-// textAgain stands before a private answer that perhaps is there already.
+// textAgain stands above a private answer that may have arrived before.
 var textAgain = lang.Text{
 	EN: "Sent once more, in case it did not arrive the first time. Nothing was done twice.",
 	ZH: "（重发：不确定上一次是否送达，操作没有重复执行）",
 }
 
-// cannotBeFound reports whether Slack could not tell us if o has arrived: it lists no
-// message that only one person sees. An edit, or what takes the place of a message,
-// needs no telling: sent twice, it looks the same.
+// cannotBeFound reports whether nobody can find out if o has arrived: Slack lists no message
+// that only one person sees. An edit or a replacement needs no search, since sending it twice
+// changes nothing.
 func (o Message) cannotBeFound() bool { return o.Do == Ephemeral || o.Do == Respond && !o.Replace }
 
-// again is o as it is sent a second time. It says so, since a second answer would
-// otherwise look as if the work had been done twice.
+// again returns o as it is sent a second time. The message says that it is repeated, since a
+// second answer would otherwise look as if the operation had run twice.
 func (o Message) again() Message {
 	said := textAgain.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = said + "\n" + o.Text
@@ -79,15 +79,15 @@ func (o Message) again() Message {
 	}
 	mark := answer.BlocksJSON([]slack.Block{slack.NewContextBlock("", answer.Label(said))})
 	var marks []json.RawMessage
-	_ = json.Unmarshal(mark, &marks) // our own
+	_ = json.Unmarshal(mark, &marks) // these are our own blocks, so they decode
 	if all, err := json.Marshal(append(marks, list...)); err == nil {
 		o.Blocks = all
 	}
 	return o
 }
 
-// WithPicture gives a message that has a chart the upload that shows it where the
-// workspace draws none.
+// WithPicture attaches to a message that has a chart the upload of the chart as a picture, for
+// workspaces that draw no charts.
 func (s *Sender) WithPicture(m store.SlackMessage, picture Message) store.SlackMessage {
 	var o Message
 	if err := json.Unmarshal([]byte(m.Body), &o); err != nil {
@@ -99,7 +99,7 @@ func (s *Sender) WithPicture(m store.SlackMessage, picture Message) store.SlackM
 	return m
 }
 
-// oweInstead queues the picture of a chart that was drawn in words.
+// oweInstead queues the picture of a chart that the workspace got as text.
 func (s *Sender) oweInstead(ctx context.Context, m store.SlackMessage, o Message) {
 	if o.Picture == nil {
 		return
@@ -109,7 +109,7 @@ func (s *Sender) oweInstead(ctx context.Context, m store.SlackMessage, o Message
 	}
 }
 
-// Owe makes o a message of the outbox.
+// Owe turns o into a row of the outbox.
 func (s *Sender) Owe(key, lane string, o Message) store.SlackMessage {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -118,22 +118,22 @@ func (s *Sender) Owe(key, lane string, o Message) store.SlackMessage {
 	return store.SlackMessage{Key: key, Lane: lane, Body: string(body), Queued: s.cfg.Now()}
 }
 
-// A rawBlock is a block that was drawn before and goes to Slack as it is.
+// A rawBlock is a block that is JSON already and goes to Slack unchanged.
 type rawBlock struct{ json.RawMessage }
 
-// BlockType reads the block's type.
+// BlockType reads the block's type from the JSON.
 func (r rawBlock) BlockType() slack.MessageBlockType {
 	var b struct {
 		Type slack.MessageBlockType `json:"type"`
 	}
-	_ = json.Unmarshal(r.RawMessage, &b) // empty where there is none
+	_ = json.Unmarshal(r.RawMessage, &b) // the type stays empty where the JSON has none
 	return b.Type
 }
 
-// ID is empty: our blocks have none.
+// ID is empty, since our blocks have no ids.
 func (r rawBlock) ID() string { return "" }
 
-// rawBlocks reads drawn blocks without interpreting them.
+// rawBlocks splits a JSON list of blocks without interpreting the blocks.
 func rawBlocks(drawn json.RawMessage) ([]slack.Block, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(drawn, &list); err != nil {

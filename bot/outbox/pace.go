@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// A pacer keeps us within what Slack asks: about one message a second and
-// channel, with a small burst, and silence after a 429.
+// A pacer keeps the sender within Slack's rate limits: about one message a second for each
+// channel, with a small burst, and nothing while a 429's Retry-After lasts.
 type pacer struct {
 	mu    sync.Mutex
 	posts map[string]*bucket
 	until map[string]time.Time
 }
 
-// postBurst is how many messages a channel takes at once; then it takes one a second.
+// postBurst is how many messages a channel takes at once before it takes one a second.
 const postBurst = 4
 
-// wait is how long a message of that lane has to wait; zero means that it is sent now.
-// No two messages are told the same moment.
+// wait returns how long a message of that rate-limit lane must wait; zero means that it may be
+// sent now. Messages that wait are given different times, so that they do not all come back at
+// once.
 func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +55,7 @@ func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
 	return 0
 }
 
-// hold keeps everything of a lane back.
+// hold keeps back everything of a lane until a time.
 func (p *pacer) hold(lane string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,15 +65,14 @@ func (p *pacer) hold(lane string, until time.Time) {
 	p.until[lane] = until
 }
 
-// A bucket fills steadily, and each message takes one out.
+// A bucket is a token bucket: it refills steadily, and each message takes one token.
 type bucket struct {
 	left float64
-	put  float64 // how many were put off and did not come back yet
+	put  float64 // messages that were told to wait and have not come back yet
 	at   time.Time
 }
 
-// lane is what Slack counts together when it limits us: the calls of one method
-// to one channel.
+// lane names what Slack limits together: the calls of one method to one channel.
 func (o Message) lane() string {
 	switch {
 	case o.Do == Respond:
@@ -83,7 +83,7 @@ func (o Message) lane() string {
 	return fmt.Sprint(o.Do, "/", o.Team, "/", o.ThreadOf, o.Ref)
 }
 
-// placed is o with its channel filled in where o names another message instead, and
+// placed returns o with its channel filled in where o refers to another message of ours and
 // that message was sent.
 func (s *Sender) placed(ctx context.Context, o Message) Message {
 	for _, key := range []string{o.ThreadOf, o.Ref} {

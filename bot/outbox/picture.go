@@ -12,20 +12,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A message with Bytes shows them as a picture in its blocks, so that an edit can put
-// another in its place. Slack takes the file first, shared nowhere, and looks at it
-// for some seconds, in which it refuses the block as "invalid slack file"
+// A message with Bytes shows them as a picture in its blocks, so that an edit can replace the
+// picture. The file is uploaded first without being shared. Slack then processes it for some
+// seconds, during which it refuses the block as "invalid slack file"
 // (docs.slack.dev/reference/block-kit/composition-objects/slack-file-object).
 
 const (
-	docPicture = "picture" // the key of such a message → the file that was uploaded for it
-	// looksAgain and mostLooks bound how long Slack may look at a file.
+	docPicture = "picture" // message key → picture, while its upload is not shown yet
+	// looksAgain is the time between two attempts to show the picture, and mostLooks is the
+	// number of attempts.
 	looksAgain = 2 * time.Second
 	mostLooks  = 10
 )
 
-// A picture is a file that is uploaded already and that Slack does not show in a
-// message yet.
+// A picture is a file that was uploaded and that Slack does not show in a message yet.
 type picture struct {
 	ID    string `json:"id"`
 	Looks int    `json:"looks"`

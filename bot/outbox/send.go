@@ -18,26 +18,27 @@ import (
 )
 
 const (
-	// atATime is how many calls to Slack are under way at a time.
+	// atATime is how many calls to Slack run at the same time.
 	atATime = 8
-	// lookAgain is after which time a message is looked for again where Slack did not
-	// answer. It is Slack's limit on such questions that asks for the most patience.
+	// lookAgain is the time until the next search for a message whose send had no answer.
+	// Slack's rate limit on conversations.history and conversations.replies sets it.
 	lookAgain = 10 * time.Second
 )
 
-// Run sends what is owed: lanes side by side, each in its order. A call
-// that hangs holds up its own lane only.
+// Run sends the queued messages until ctx ends. Lanes are sent in parallel, each in its own
+// order, so a call that hangs delays its own lane only.
 func (s *Sender) Run(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	var mu sync.Mutex
-	busy := map[string]bool{} // lanes, ours and Slack's
+	busy := map[string]bool{} // the outbox's lanes and Slack's rate-limit lanes that have a call under way
 	slots := make(chan struct{}, atATime)
 	for {
-		// Only this loop makes lanes busy. One that was busy before the question may
-		// be settled by now, and what was read of it is old.
+		// Copy the busy lanes before reading the queue. A lane that was busy before may be
+		// settled afterwards, and then the row that was read for it is out of date. Only this
+		// loop adds lanes.
 		mu.Lock()
 		skip := maps.Clone(busy)
 		mu.Unlock()
@@ -47,12 +48,12 @@ func (s *Sender) Run(ctx context.Context) {
 		}
 		for _, m := range due {
 			if len(slots) == atATime {
-				break // whoever ends wakes us
+				break // the end of a call wakes this loop
 			}
 			if skip[m.Lane] {
 				continue
 			}
-			if m.Body == "" { // a large one: read when it is sent, and not with the list
+			if m.Body == "" { // a large body is not in the list and is read only when it is sent
 				if m.Body, err = s.cfg.Store.Body(ctx, m.ID); err != nil || m.Body == "" {
 					continue
 				}
@@ -62,8 +63,8 @@ func (s *Sender) Run(ctx context.Context) {
 				s.settle(ctx, m, o, store.SlackRef{}, permanentError{err})
 				continue
 			}
-			// One call of a kind to a channel at a time: what Slack says to it, such as
-			// to wait, holds for the next.
+			// Make one call of a kind to a channel at a time, so that a Retry-After that the
+			// call brings applies to the next one.
 			lane := s.placed(ctx, o).lane()
 			mu.Lock()
 			taken := busy[lane]
@@ -72,8 +73,8 @@ func (s *Sender) Run(ctx context.Context) {
 				continue
 			}
 			if wait := s.paces.wait(o.Do, lane, s.cfg.Now()); wait > 0 {
-				// Off the list until its turn: what is listed is bounded, and one channel's
-				// news must not stand before everybody's answers.
+				// Take the message off the list until its turn. The list is bounded, and one
+				// busy channel must not crowd out the answers of all others.
 				if err := s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(wait), m.Error, false); err != nil && ctx.Err() == nil {
 					s.cfg.Log.Error("slack: outbox", "err", err)
 				}
@@ -99,8 +100,8 @@ func (s *Sender) Run(ctx context.Context) {
 		case <-s.wake:
 		case <-tick.C:
 		}
-		// Several ends are one question: the acknowledgements of new requests use the
-		// same database.
+		// Several ends that follow each other shortly cause one query only, since the
+		// acknowledgement of new requests uses the same database.
 		select {
 		case <-ctx.Done():
 			return
@@ -109,7 +110,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// sendOne sends m and settles it.
+// sendOne makes the call for m and records its result.
 func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	if wait, err := s.resolve(ctx, &o); err != nil {
 		s.settle(ctx, m, o, store.SlackRef{}, err)
@@ -118,12 +119,12 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 		_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(time.Second), "waits for the message it belongs to", true)
 		return
 	}
-	// A send that began and was not settled may have gone through: look before
-	// sending again.
+	// A send that was tried and has no result may have reached Slack: search for the message
+	// before sending it again.
 	if !m.Tried.IsZero() && (o.Do == Post || o.Do == Upload) {
 		ref, ok, err := s.lookUp(ctx, m, o)
 		switch {
-		case err != nil: // whether it arrived is still not known
+		case err != nil: // still unknown whether it arrived
 			_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(lookAgain), err.Error(), false)
 			return
 		case ok:
@@ -135,7 +136,7 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 		o = o.again()
 	}
 	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
-		return // replaced meanwhile by a newer edit: that one is read next
+		return // a newer edit has replaced this one and is read next
 	}
 	if s.Plain(o.Team) {
 		var changed bool
@@ -146,13 +147,13 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	m.Attempts++
 	ref, err := s.tell(ctx, m.Key, o)
 	if ctx.Err() != nil && err != nil {
-		return // unknown; the next start looks
+		return // the result is unknown; the next start searches for the message
 	}
 	s.settle(ctx, m, o, ref, err)
 }
 
-// resolve finds the messages that o names by key; wait is true while one of
-// them is not sent.
+// resolve fills in the place of the messages that o names by key; wait is true while one of
+// them was not sent yet.
 func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error) {
 	for _, named := range []struct {
 		key string
@@ -166,14 +167,15 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 			return !ok && err == nil, err
 		}
 		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
-			*o = o.below(textInvite, meant) // the edit of a message that stands elsewhere says so too
+			*o = o.below(textInvite, meant) // the edit explains too why its message is not in the channel
 		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
 	return false, nil
 }
 
-// refOf is where the message of a key is, sent as it was meant or another way.
+// refOf returns where the message with this key is, under the key itself or under the key of
+// one of its fallbacks.
 func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
 	keys := []string{key, key + otherWay, key + otherWay + otherWay, key + strings.Repeat(otherWay, mostWays)}
 	for _, k := range keys {
@@ -188,20 +190,20 @@ func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok 
 	return ref, false, err
 }
 
-// otherWay marks the key of a message that was refused as it was meant and is
-// said another way; so many times at most.
+// otherWay is added to the key of a refused message for each fallback; mostWays is the number
+// of fallbacks that one message has.
 const (
 	otherWay = "~"
 	mostWays = 3
 )
 
-// A permanentError is one that no later attempt would lift.
+// A permanentError is an error that a later attempt would meet again.
 type permanentError struct{ error }
 
-// Permanent marks an error as one that no later attempt would lift.
+// Permanent marks an error that a later attempt would meet again.
 func Permanent(err error) error { return permanentError{err} }
 
-// A waitError asks to be called again after a time.
+// A waitError asks for another attempt after a time; it is not a failure.
 type waitError struct {
 	after time.Duration
 	why   string
@@ -209,7 +211,7 @@ type waitError struct {
 
 func (e waitError) Error() string { return e.why }
 
-// settle writes the result of a send down.
+// settle records the result of a send, and schedules the next attempt or a fallback.
 func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, ref store.SlackRef, err error) {
 	st := s.cfg.Store
 	if err == nil {
@@ -243,14 +245,14 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 		_ = st.Bury(ctx, m.ID, err.Error())
 		return
 	}
-	// 5xx, a time-out, a connection that broke: Slack may have taken it.
+	// A 5xx status, a time-out or a broken connection: Slack may have taken the message.
 	back := min(5*time.Minute, time.Second<<min(m.Attempts, 9))
 	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
 	s.cfg.Log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
 	_ = st.Later(ctx, m.ID, s.cfg.Now().Add(back), err.Error(), false)
 }
 
-// permanent reports whether err will not go away: Slack has understood the
+// permanent reports whether a later attempt would fail the same way: Slack understood the
 // request and refuses it.
 func permanent(err error) bool {
 	if _, ok := errors.AsType[permanentError](err); ok {

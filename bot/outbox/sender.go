@@ -1,7 +1,7 @@
-// Package outbox sends what is owed to Slack. A message is queued in the database
-// before anything is said, sent within Slack's limits and in the order of its
-// lane, looked for when a call had no answer, and said another way when Slack
-// refuses it. What is said is none of its business.
+// Package outbox sends queued messages to Slack. A message is queued in the database before it
+// is sent. Messages are sent within Slack's rate limits and in the order of their lane. Where a
+// call had no answer, the message is searched for before it is sent again; where Slack refuses
+// it, it is sent in another form. The package knows nothing about what the messages say.
 package outbox
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// Config says how a Sender reaches Slack, and where what is owed is kept.
+// Config says how a Sender reaches Slack and where queued messages are kept.
 type Config struct {
 	Store Store
-	// Client is the client of a workspace.
+	// Client returns the API client of a workspace.
 	Client func(ctx context.Context, team string) (*slack.Client, error)
-	// HTTP posts to response URLs, and follows no redirection.
+	// HTTP posts to response URLs and follows no redirects.
 	HTTP *http.Client
-	// ResponseURL returns an address that may be posted to, or refuses it.
+	// ResponseURL returns the address to post to, or an error where raw is not an address of
+	// Slack's.
 	ResponseURL func(raw string) (string, error)
 	Now         func() time.Time
 	Log         *slog.Logger
 }
 
-// A Store holds the messages owed to Slack, in order within a lane, and
-// notes of messages that have begun.
+// A Store holds the queued messages, in order within a lane, and notes about streamed messages.
 type Store interface {
 	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
 	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
@@ -49,23 +49,23 @@ type Store interface {
 	Delete(ctx context.Context, kind, key string) error
 }
 
-// A Sender sends what is owed to Slack: within its limits, in order, and neither
-// lost nor doubled when a call has no answer.
+// A Sender sends queued messages to Slack within its rate limits and in order. A call without
+// an answer neither loses nor doubles a message.
 type Sender struct {
 	cfg   Config
 	wake  signal
 	paces pacer
-	grows sync.Map // a request's key → *growing
-	plain sync.Map // a workspace that has refused newer blocks → until when it is sent older ones
+	grows sync.Map // request key → *growing
+	plain sync.Map // workspace that refused newer blocks → the time until which it is sent older ones
 }
 
-// New returns a Sender; Run must be running for anything to be sent.
+// New returns a Sender. Nothing is sent unless Run is running.
 func New(cfg Config) *Sender { return &Sender{cfg: cfg, wake: newSignal()} }
 
-// Wake has the queue looked at now.
+// Wake makes Run look at the queue now.
 func (s *Sender) Wake() { s.wake.wake() }
 
-// A signal wakes a loop; several wakes before it looks are one.
+// A signal wakes a loop. Wakes that come before the loop looks count as one.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }

@@ -19,8 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// metadataType marks our messages; its payload holds the outbox key, by which a
-// message is found again when its send had no answer.
+// metadataType marks our messages. The metadata's payload holds the outbox key, by which a
+// message is found where its send had no answer.
 const metadataType = "megatron_ops_message"
 
 // tell makes one call to Slack.
@@ -88,13 +88,13 @@ func (s *Sender) tell(ctx context.Context, key string, o Message) (store.SlackRe
 	return store.SlackRef{}, permanentError{fmt.Errorf("no way to %q", o.Do)}
 }
 
-// signed marks a message with its key.
+// signed marks a message with its outbox key.
 func signed(key string) slack.MsgOption {
 	return slack.MsgOptionMetadata(slack.SlackMetadata{EventType: metadataType, EventPayload: map[string]any{"key": key}})
 }
 
-// message are the options that every message of ours has: nothing is unfurled,
-// nothing is parsed for names.
+// message returns the options that all our messages have: links are not unfurled, and names are
+// not turned into mentions.
 func (o Message) message() ([]slack.MsgOption, error) {
 	opts := []slack.MsgOption{
 		slack.MsgOptionText(o.Text, false),
@@ -114,7 +114,7 @@ func (o Message) message() ([]slack.MsgOption, error) {
 	return opts, nil
 }
 
-// respond posts through a response_url, and only to Slack.
+// respond posts to a response_url, after checking that it is Slack's.
 func (s *Sender) respond(ctx context.Context, o Message) error {
 	to, err := s.cfg.ResponseURL(o.URL)
 	if err != nil {
@@ -155,11 +155,11 @@ func (s *Sender) respond(ctx context.Context, o Message) error {
 	return answered(res, said)
 }
 
-// errorCode is the shape of the names that Slack gives its errors.
+// errorCode is the shape of Slack's error codes.
 var errorCode = regexp.MustCompile(`^[a-z][a-z_]{2,60}$`)
 
-// answered is what a response_url said: a refusal comes as a status with an
-// error's name as the text, or as JSON with a good status.
+// answered turns the answer of a response_url into an error. Slack refuses either by a status
+// with the error code as the body, or by JSON with status 200.
 func answered(res *http.Response, said []byte) error {
 	var in slack.SlackResponse
 	code := strings.TrimSpace(string(said))
@@ -186,7 +186,8 @@ func answered(res *http.Response, said []byte) error {
 	return slack.StatusCodeError{Code: res.StatusCode, Status: res.Status}
 }
 
-// upload sends a file with Slack's three calls. A picture goes as bytes.
+// upload sends a file by Slack's three upload calls. A picture is sent from Bytes, any other
+// file from its content.
 func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (store.SlackRef, error) {
 	channel := o.Channel
 	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
@@ -201,7 +202,7 @@ func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (stor
 		data = []byte(o.File.Content)
 	}
 	if len(data) == 0 {
-		return store.SlackRef{}, nil // Slack takes no empty file
+		return store.SlackRef{}, nil // Slack refuses empty files
 	}
 	_, err := api.UploadFileContext(ctx, slack.UploadFileParameters{
 		Reader: bytes.NewReader(data), FileSize: len(data), Filename: o.File.Name, Title: o.File.Title,
@@ -210,8 +211,9 @@ func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (stor
 	return store.SlackRef{}, err
 }
 
-// lookUp searches Slack for a message whose send had no answer. Where Slack does not let
-// us look, as without the scope for it, none is found; an error is one that may pass.
+// lookUp searches Slack for a message whose send had no answer. Where Slack refuses the search
+// for good, for example because a scope is missing, the message counts as not found. A returned
+// error is one that may pass.
 func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (ref store.SlackRef, ok bool, err error) {
 	defer func() {
 		if err != nil {
@@ -253,7 +255,7 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 		return store.SlackRef{}, false, err
 	}
 	for _, msg := range found {
-		// A file is shared by a message of Slack's own, without metadata.
+		// Slack shares an uploaded file by a message of its own, which has no metadata.
 		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || begunAs(msg, m.Key) {
 			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true, nil
 		}
@@ -261,7 +263,7 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 	return store.SlackRef{}, false, nil
 }
 
-// sharedBy reports whether a message shares the file that o uploads.
+// sharedBy reports whether msg shares the file that o uploads.
 func (o Message) sharedBy(msg slack.Message) bool {
 	return o.Do == Upload && o.File != nil && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
 		return f.Name == o.File.Name && f.Title == o.File.Title

@@ -7,16 +7,16 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Steps shows a long work where its answer will stand: a plan whose steps are ticked
-// off (task_update chunks of chat.startStream, in the display mode "plan"). at says
-// how many are done, and what the one under way is about. The answer takes the plan's
-// place; a channel that refuses it has the answer alone.
+// Steps shows the progress of a long operation where its answer will be: a plan whose steps are
+// ticked off (task_update chunks of chat.startStream, in the display mode "plan"). The returned
+// function takes how many steps are done, and what the step that was just done is about. The
+// answer later replaces the plan. A channel that refuses the plan gets the answer alone.
 func (s *Sender) Steps(ctx context.Context, t Talk, title string, steps []string) (at func(done int, about string)) {
 	g := s.growing(t)
 	g.opts = []slack.MsgOption{slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModePlan)}
 	now, shown := make([]slack.TaskUpdateChunk, len(steps)), make([]slack.TaskUpdateChunk, len(steps))
 	for i, title := range steps {
-		id := g.talk.Key + begunMark // by which it is found again
+		id := g.talk.Key + begunMark // a started stream is found again by this id
 		if i > 0 {
 			id = fmt.Sprint(g.talk.Key, "/", i)
 		}

@@ -14,47 +14,49 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// While a language model words an answer, the words appear in the thread: a
-// message begins with the first sentences that were checked, and grows by what
-// follows. It only keeps the answer's place. In the end the answer replaces all of
-// it, queued and sent like any other, and the same as it would have been posted.
+// While a language model words an answer, its words are streamed into the thread: a message
+// starts with the first checked sentences and grows with those that follow. The streamed
+// message only holds the place. In the end the answer replaces it; that answer is queued and
+// sent like any other, and is the same as it would be without streaming.
 
 const (
-	// docBegun is where begun messages are noted: a request's key → the message.
+	// docBegun is the kind of the notes about started streams: request key → begun.
 	docBegun = "begun"
-	// growPace is between two calls for one message while it is short, so that words
-	// appear as they come; slowPace is after that, since Slack takes about a hundred
+	// growPace is the time between two calls for one message while it is short, so that words
+	// appear as they come. slowPace is the time after that, since Slack allows about a hundred
 	// appends a minute (Tier 4, docs.slack.dev/reference/methods/chat.appendStream).
 	growPace = 300 * time.Millisecond
 	slowPace = time.Second
-	// manyGrown is how many blocks are a long message.
+	// manyGrown is the number of blocks from which a message counts as long.
 	manyGrown = 20
-	// maxGrown is how many blocks a message grows by: chat.stopStream's page has
-	// the limit.
+	// maxGrown is how many blocks are streamed into one message; the page of chat.stopStream
+	// states Slack's limit.
 	maxGrown = 50
-	// refusedFor is how long a channel that takes no such message is not asked again.
+	// refusedFor is how long a channel that refused a stream, or a workspace that refused newer
+	// blocks, is not asked again.
 	refusedFor = time.Hour
-	// begunMark is behind the request's key in the block by which a begun message is
-	// found again.
+	// begunMark follows the request's key in the block id by which a started stream is found
+	// again.
 	begunMark = "/begun"
 )
 
-// errNotAgain is why a channel that refused lately is not asked.
+// errNotAgain means that the channel refused a stream lately, so that none is started.
 var errNotAgain = errors.New("this channel takes no growing message")
 
-// A begun message stands in a thread before its answer is there.
+// A begun is a note about a streamed message that was started in a thread before its answer is
+// ready.
 type begun struct {
 	Channel string `json:"channel"`
 	Thread  string `json:"thread"`
-	// TS is empty while it is not known whether Slack has begun it.
+	// TS is empty while it is unknown whether Slack has started the message.
 	TS string    `json:"ts,omitempty"`
 	At time.Time `json:"at"`
 }
 
-// A Talk is where a model's words appear while it speaks: below whose request, in
-// which thread, and for whom.
+// A Talk says where a streamed message goes: which request it answers, in which thread, and for
+// whom.
 type Talk struct {
-	Key     string // of the request that is answered
+	Key     string // the key of the request
 	Team    string
 	Channel string
 	Thread  string
@@ -62,27 +64,27 @@ type Talk struct {
 	Direct  bool
 }
 
-// A growing message shows what a model says, or the steps of a long work.
+// A growing is a streamed message that shows a model's words, or the steps of a long operation.
 type growing struct {
 	s    *Sender
 	talk Talk
 	at   begun
-	opts []slack.MsgOption // of its beginning
+	opts []slack.MsgOption // further options of the call that starts the stream
 	more signal
 	stop context.CancelFunc
 	over chan struct{} // closed when nothing more will be shown
-	// next is what is there to be shown now, of how many blocks, and what is called once
-	// Slack has it.
+	// next returns what is new to show, how many blocks that is, and a function to call once
+	// Slack has taken it.
 	next func() (chunks []slack.StreamChunk, blocks int, taken func())
 
 	mu   sync.Mutex
 	said strings.Builder
 }
 
-// Words returns what takes a model's words to where the answer will stand.
+// Words returns a function that streams a model's words to where the answer will be.
 func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
 	g := s.growing(t)
-	shown := 0 // so much of what was said
+	shown := 0 // bytes of said that were shown
 	g.next = func() ([]slack.StreamChunk, int, func()) {
 		g.mu.Lock()
 		text := g.said.String()[shown:]
@@ -97,7 +99,7 @@ func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
 		g.mu.Lock()
 		g.said.WriteString(text)
 		g.mu.Unlock()
-		g.start(ctx) // nothing happens before a model has said something
+		g.start(ctx) // no stream is started before the model has said something
 		g.more.wake()
 	}
 }
@@ -106,7 +108,7 @@ func (s *Sender) growing(t Talk) *growing {
 	return &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
 }
 
-// start begins to show what there is, once.
+// start starts showing what there is; later calls do nothing.
 func (g *growing) start(ctx context.Context) {
 	if g.over != nil {
 		return
@@ -117,8 +119,8 @@ func (g *growing) start(ctx context.Context) {
 	go g.grow(ctx)
 }
 
-// grow shows what was said since, a call a second, until it is stopped, or Slack
-// takes no more: the answer itself comes anyway.
+// grow appends what was said since the last call, at growPace and later slowPace, until it is
+// stopped or Slack takes no more. The answer itself is sent in any case.
 func (g *growing) grow(ctx context.Context) {
 	defer close(g.over)
 	blocks := 0
@@ -129,7 +131,7 @@ func (g *growing) grow(ctx context.Context) {
 		case <-g.more:
 		}
 		if ctx.Err() != nil {
-			return // both at once: the answer is there
+			return // both were ready, and the answer is there
 		}
 		chunks, n, taken := g.next()
 		if len(chunks) == 0 {
@@ -150,7 +152,7 @@ func (g *growing) grow(ctx context.Context) {
 			blocks += n
 		case later && g.at.TS != "":
 			wait = limited.RetryAfter
-			g.more.wake() // with what is said meanwhile
+			g.more.wake() // the next call includes what is said meanwhile
 		default:
 			if ctx.Err() == nil && !errors.Is(err, errNotAgain) {
 				g.s.cfg.Log.Info("slack: the answer will come whole", "why", err)
@@ -165,8 +167,8 @@ func (g *growing) grow(ctx context.Context) {
 	}
 }
 
-// draw draws words as the answer draws them: Slack interprets nothing in them.
-// The first block says whose message this is.
+// draw draws words as the final answer draws them, so that Slack interprets nothing in them.
+// The first block's id says which request the message belongs to.
 func (g *growing) draw(text string) (bs []slack.Block) {
 	for _, part := range answer.Chunks(answer.Clean(strings.TrimSpace(text)), answer.MaxText) {
 		id := ""
@@ -178,7 +180,7 @@ func (g *growing) draw(text string) (bs []slack.Block) {
 	return bs
 }
 
-// show begins the message with chunks, or adds them to it.
+// show starts the message with chunks, or appends them to it.
 func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
 	api, err := g.s.cfg.Client(ctx, g.talk.Team)
 	if err != nil {
@@ -192,8 +194,8 @@ func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
 	return err
 }
 
-// begin begins the message and notes it, before and after, so that a crash leaves
-// none that nobody ends. What has begun is not broken off half-way.
+// begin starts the stream. It writes a note before and after the call, so that after a crash
+// the message is found and finished. A call that was made is not cancelled half-way.
 func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgOption) error {
 	s, st := g.s, g.s.cfg.Store
 	lane := Message{Do: Begin, Team: g.talk.Team, Channel: g.at.Channel}.lane()
@@ -214,7 +216,7 @@ func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgO
 		return err
 	}
 	opts := append([]slack.MsgOption{chunk, slack.MsgOptionTS(g.at.Thread)}, g.opts...)
-	if !g.talk.Direct { // a channel wants both named, and a direct message neither
+	if !g.talk.Direct { // Slack requires both in a channel, and neither in a direct message
 		opts = append(opts, slack.MsgOptionRecipientTeamID(g.talk.Team), slack.MsgOptionRecipientUserID(g.talk.User))
 	}
 	channel, ts, err := api.StartStreamContext(ctx, g.at.Channel, opts...)
@@ -228,14 +230,13 @@ func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgO
 	case permanent(err):
 		s.paces.hold(lane, s.cfg.Now().Add(refusedFor))
 	default:
-		return err // Slack may have begun it: it is looked for when the answer is there
+		return err // Slack may have started the message; InPlace searches for it
 	}
 	return errors.Join(err, st.Delete(ctx, docBegun, g.talk.Key))
 }
 
-// InPlace has the answer to a request take the place of the message that began
-// for it, in this process or in one that was killed. Without one, owed stays as it
-// is.
+// InPlace makes the answer to a request replace the message that was streamed for it, by this
+// process or by one that was killed. Where nothing was streamed, owed is returned unchanged.
 func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.SlackMessage) []store.SlackMessage {
 	if g, ok := s.grows.LoadAndDelete(key); ok {
 		g.(*growing).stop()
@@ -250,7 +251,7 @@ func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.Sla
 		var ok bool
 		where := Message{Team: team, Channel: at.Channel, Thread: at.Thread}
 		if ref, ok, _ = s.lookUp(ctx, store.SlackMessage{Key: key + begunMark, Tried: at.At}, where); !ok {
-			return owed // the answer waits for nothing
+			return owed // the stream was not found, and the answer does not wait for it
 		}
 	}
 	for i, m := range owed {
@@ -261,15 +262,16 @@ func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.Sla
 			return owed
 		}
 	}
-	// The answer goes elsewhere: what has begun is taken away.
+	// The answer goes elsewhere, so the streamed message is deleted.
 	gone := Message{Do: Finish, Team: team, Channel: ref.Channel, TS: ref.TS}
 	return append(owed, s.Owe(key+begunMark, key+begunMark, gone))
 }
 
-// finish ends a begun message and puts o in its place; without a text it takes
-// the message away. It comes out the same however often.
+// finish ends a streamed message and replaces it by o; where o has no text, it deletes the
+// message. Repeating it gives the same result.
 func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Message) (store.SlackRef, error) {
-	// A refusal means that it has ended by itself: Slack ends it after five minutes.
+	// A permanent refusal means that the stream has ended already: Slack ends it after five
+	// minutes.
 	if _, _, err := api.StopStreamContext(ctx, o.Channel, o.TS); err != nil && !permanent(err) {
 		return store.SlackRef{}, err
 	}
@@ -277,7 +279,7 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 		if _, _, err := api.DeleteMessageContext(ctx, o.Channel, o.TS); !permanent(err) {
 			return store.SlackRef{}, err
 		}
-		return store.SlackRef{}, nil // somebody else has
+		return store.SlackRef{}, nil // the message is gone already
 	}
 	opts, err := o.message()
 	if err != nil {
@@ -290,18 +292,19 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 	case strings.Contains(err.Error(), "streaming_state_conflict"):
 		return store.SlackRef{}, waitError{after: 2 * time.Second, why: err.Error()}
 	case permanent(err):
-		// The answer is posted anew, and what a model said does not stay above it.
+		// The answer is posted as a new message, and what was streamed must not remain above
+		// it.
 		switch _, _, stays := api.DeleteMessageContext(ctx, o.Channel, o.TS); {
 		case permanent(stays):
 			s.cfg.Log.Warn("slack: a begun message stays", "key", key, "err", stays)
 		case stays != nil:
-			return store.SlackRef{}, stays // once more, all of it
+			return store.SlackRef{}, stays // the whole of finish is tried again
 		}
 	}
 	return store.SlackRef{}, err
 }
 
-// begunAs reports whether msg is the begun message of that key.
+// begunAs reports whether msg is the streamed message with that key.
 func begunAs(msg slack.Message, key string) bool {
 	if len(msg.Blocks.BlockSet) == 0 {
 		return false

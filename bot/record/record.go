@@ -1,5 +1,5 @@
-// Package record names what the bot must not forget over a crash: what the store has
-// to do for it, and the kinds of documents that it keeps there.
+// Package record declares what the bot stores so that a crash loses nothing: the interface of
+// its store, and the kinds of documents that it keeps there.
 package record
 
 import (
@@ -10,8 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A Store keeps the requests that were accepted, the messages that are owed, and
-// documents. *store.Slack is one.
+// A Store keeps accepted requests, queued messages and documents. *store.Slack implements it.
 type Store interface {
 	inbox
 	outbox.Store
@@ -19,17 +18,17 @@ type Store interface {
 	Sweep(ctx context.Context, before, now time.Time) error
 }
 
-// inbox holds the requests that Slack delivered. One is accepted before it is
-// acknowledged, and finished together with what it owes.
+// inbox holds the requests that Slack delivered. A request is stored before it is acknowledged.
+// Finish stores its answers in the same transaction that marks it as done.
 type inbox interface {
 	Accept(context.Context, store.SlackRequest) (fresh bool, err error)
 	Unfinished(ctx context.Context, limit int) ([]store.SlackRequest, error)
 	Finish(ctx context.Context, key string, at time.Time, owed ...store.SlackMessage) error
 }
 
-// documents holds small things by kind and key: cards, links, settings, held
-// calls. Take gives a document to exactly one of several takers; Claim does too,
-// and gives it to the same one again.
+// documents holds small values by kind and key: cards, links, settings, held calls. Of several
+// callers Take gives a document to exactly one. Claim does too, and names the same owner to
+// that caller when it asks again.
 type documents interface {
 	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
 	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
@@ -39,28 +38,28 @@ type documents interface {
 	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
 }
 
-// The kinds of documents.
+// The kinds of documents. Each comment says what the key is → what the value is.
 const (
 	Link         = "link"          // team/user → the cluster user
-	CodesGiven   = "codes_given"   // a person → when they were given codes, for a while
-	Code         = "code"          // a one-time code → who asked for it
-	Held         = "held"          // an id → a call that waits for a yes
-	Claim        = "claim"         // an id of a held call → the request that answered it
+	CodesGiven   = "codes_given"   // team/user → when they were given codes, for an hour
+	Code         = "code"          // team/user → the one-time code that they were given
+	Held         = "held"          // an id → a call that waits for confirmation or approval
+	Claim        = "claim"         // id of a held call → key of the request that answered it
 	Card         = "card"          // cluster/job → the job's card
-	Alive        = "alive"         // cluster/job → nothing: the cards that wait for an end
+	Alive        = "alive"         // cluster/job → nothing; one for each card whose job has not ended
 	Thread       = "thread"        // channel/ts → what the thread is about
 	Settings     = "settings"      // team/user → a person's settings
 	Install      = "install"       // team → its encrypted token
-	Follow       = "follow"        // subscriptions
-	Base         = "base"          // a key → the specification that a form began with
-	Unexplained  = "unexplained"   // cluster/job → how many looks are left for the cause of its failure
-	Remedy       = "remedy"        // cluster/job → what would mend a failed job
+	Follow       = "follow"        // a subscription → the user who made it
+	Base         = "base"          // a hash of the request → the specification that a form started from
+	Unexplained  = "unexplained"   // cluster/job → how many more times the cause of its failure is looked for
+	Remedy       = "remedy"        // cluster/job → a change that would fix a failed job
 	Failure      = "failure"       // cluster/job → why it failed, for an hour
-	PipelineCard = "pipeline_card" // a pipeline's key → its one card
-	Incident     = "incident"      // its cause → what several jobs failed of
-	ScriptRead   = "script_read"   // cluster/job → that its script was read for whom to tell
-	Missing      = "missing"       // a subscription → since when the run that it expects is not there
-	Longer       = "longer"        // cluster/job → the last job that waits for it
-	Open         = "open"          // equal requests → a submission whose outcome is not known
+	PipelineCard = "pipeline_card" // a pipeline's key → the one card of its jobs
+	Incident     = "incident"      // a hash of the cause → the jobs that failed of it
+	ScriptRead   = "script_read"   // cluster/job → that its script was read for requests to follow the job
+	Missing      = "missing"       // a subscription → since when the run that it expects is missing
+	Longer       = "longer"        // cluster/job → the last of the jobs that extend it
+	Open         = "open"          // a hash of equal requests → a submission whose outcome is unknown
 	Last         = "last"          // team/user → the last form that was submitted
 )

@@ -1,5 +1,5 @@
-// Package reply answers what somebody did in the place where they did it: to them alone
-// or to all, in the message, its thread, a direct message or at a terminal.
+// Package reply sends the answer to a request to where the request was made: to one person or
+// to everybody, in place of a message, in its thread, as a direct message, or at a terminal.
 package reply
 
 import (
@@ -22,11 +22,11 @@ import (
 // A Writer queues answers.
 type Writer struct{ out *outbox.Sender }
 
-// New returns a Writer whose answers out sends.
+// New returns a Writer that queues answers in out.
 func New(out *outbox.Sender) *Writer { return &Writer{out} }
 
-// Place says where an answer to a goes: a template for its messages, the lane
-// that keeps them in order, and the channel that its files go to.
+// Place decides where the answer to a goes. It returns a template for the answer's messages,
+// the lane that keeps them in order, and the channel and thread for its files.
 func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread string) {
 	o = outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Instead: a.User}
 	switch {
@@ -57,13 +57,13 @@ func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread st
 	return o, "t/" + a.User, a.User, ""
 }
 
-// Doc answers a with doc: to the person alone, or to the place where they
-// asked when share is set.
+// Doc answers a with doc. With share set, everybody in the place of the request sees the
+// answer; otherwise the person alone does.
 func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool) []store.SlackMessage {
 	return w.With(a, doc, share)
 }
 
-// With is Doc with further blocks below the last message.
+// With is Doc with more blocks below the last message.
 func (w *Writer) With(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
 	has := answer.MessageRoom
 	if a.Terminal != nil {
@@ -88,7 +88,7 @@ func (w *Writer) With(a incoming.Ask, doc view.Doc, share bool, below ...slack.B
 	return owed
 }
 
-// JoinRows is bs and below; two rows of buttons that meet are one.
+// JoinRows appends below to bs. Where two rows of buttons meet, they become one row.
 func JoinRows(bs, below []slack.Block) []slack.Block {
 	if len(bs) > 0 && len(below) > 0 {
 		row, ok := bs[len(bs)-1].(*slack.ActionBlock)
@@ -101,7 +101,8 @@ func JoinRows(bs, below []slack.Block) []slack.Block {
 	return append(bs, below...)
 }
 
-// isMenu is 1 for a menu of what is wanted less: it stands behind the buttons.
+// isMenu returns 1 for an overflow menu and 0 for any other element, so that sorting puts menus
+// behind the buttons.
 func isMenu(e slack.BlockElement) int {
 	if _, ok := e.(*slack.OverflowBlockElement); ok {
 		return 1
@@ -109,16 +110,16 @@ func isMenu(e slack.BlockElement) int {
 	return 0
 }
 
-// Blocks answers a with blocks that were drawn already.
+// Blocks answers a with finished blocks.
 func (w *Writer) Blocks(a incoming.Ask, text string, bs []slack.Block, share bool) []store.SlackMessage {
 	o, lane, _, _ := Place(a, share)
 	o.Text, o.Blocks = answer.Escape(text), answer.BlocksJSON(bs)
 	return []store.SlackMessage{w.out.Owe(a.Key+"/0", lane, o)}
 }
 
-// Words takes what a model says to where the answer to a will stand; nil where a
-// message cannot grow: for one person's eyes, outside a thread, or for somebody of
-// another workspace, whom Slack wants named by theirs.
+// Words returns a function that streams a model's words to where the answer to a will be. It
+// returns nil where a message cannot be streamed: for one person's eyes, outside a thread, or
+// for somebody of another workspace, since Slack wants the id of their own workspace.
 func (w *Writer) Words(ctx context.Context, a incoming.Ask, t typed.Call) func(string) {
 	o, _, _, _ := Place(a, t.Share)
 	if a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
@@ -135,24 +136,24 @@ var (
 	}
 )
 
-// LinkMe stands on each button that begins a link.
+// LinkMe is the label of buttons that start linking an account.
 var LinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
 
-// NotLinked asks somebody to link themselves before they change anything.
+// NotLinked asks a person to link their account first.
 func (w *Writer) NotLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
 	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
 	return w.With(a, doc, false, linkButton(l))
 }
 
-// linkButton begins a link.
+// linkButton returns the button that starts linking an account.
 func linkButton(l lang.Lang) slack.Block {
 	e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(LinkMe.In(l)))
 	e.Style = slack.StylePrimary
 	return slack.NewActionBlock("", e)
 }
 
-// Replace rewrites the message that the button was in, so that it cannot be
-// pressed again.
+// Replace rewrites the message whose button was pressed, so that the button cannot be pressed
+// again.
 func (w *Writer) Replace(a incoming.Ask, doc view.Doc) []store.SlackMessage {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	o := outbox.Message{Team: a.Team, Channel: a.Channel, User: a.User, Text: r.Text, Blocks: answer.BlocksJSON(r.Messages[0])}
