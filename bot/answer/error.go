@@ -19,7 +19,7 @@ var (
 	textFix   = lang.Text{EN: "What would work", ZH: "如何修正"}
 )
 
-// Error shows an error: what was given, what is wrong, what would work.
+// Error draws an error: the field, what is wrong with it, and what would work.
 func Error(e *ops.Error, l lang.Lang) view.Doc {
 	title, ok := textError[e.Code]
 	if !ok {
@@ -40,7 +40,7 @@ func Error(e *ops.Error, l lang.Lang) view.Doc {
 	return d
 }
 
-// LanguageOfDoc is the language that an answer is written in.
+// LanguageOfDoc returns the language that a document is written in.
 func LanguageOfDoc(d view.Doc) lang.Lang {
 	if len(d.Sections) > 0 {
 		return lang.Of(d.Title + d.Sections[0].Heading)

@@ -8,20 +8,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// Job names, log lines and model output are strangers' text. Blocks carry it as
-// plain_text or rich_text, which Slack does not parse; what is left for mrkdwn
-// is the notification's text. These functions make text inert for both.
+// Job names, log lines and model output come from strangers. Blocks carry such text as
+// plain_text or rich_text, in which Slack parses no markup. Only a notification's text is
+// mrkdwn. The functions of this file make text harmless for both.
 
-// escaper is Slack's own: these three characters, and no others, begin markup.
+// escaper escapes the three characters that Slack's documentation names; no others start
+// markup.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// mention is the form of everything that could call somebody or lead somewhere:
-// <!channel>, <@U1>, <#C1|name>, <https://host|text>.
+// mention matches everything that could notify somebody or become a link: <!channel>, <@U1>,
+// <#C1|name>, <https://host|text>.
 var mention = lazy.New(`<([!@#][^<>]{1,200}|(?:https?|mailto|slack):[^<>]+)>`)
 
-// inert replaces the angle brackets of anything that reads as a mention or a
-// link by other, visible ones. Nothing else is changed, so that a log line stays
-// what it was.
+// inert replaces the angle brackets of anything that looks like a mention or a link by similar
+// visible characters. It changes nothing else, so that a log line stays as it was.
 func inert(s string) string {
 	if !strings.ContainsRune(s, '<') {
 		return s
@@ -29,19 +29,19 @@ func inert(s string) string {
 	return mention.ReplaceAllString(s, "‹$1›")
 }
 
-// Escape makes s safe where Slack parses mrkdwn: no markup, no mention, no
-// code that ends early.
+// Escape makes s safe where Slack parses mrkdwn: it leaves no markup, no mention, and nothing
+// that ends a code block early.
 func Escape(s string) string {
 	s = strings.ReplaceAll(inert(s), "```", "'''")
 	return escaper.Replace(s)
 }
 
-// Clean drops what no Slack text may hold: secrets, bytes that are not UTF-8,
-// terminal escapes, and the characters that turn the reading direction.
+// Clean removes what no Slack text may contain: secrets, bytes that are not UTF-8, terminal
+// escapes, and characters that change the reading direction.
 func Clean(s string) string { return Visible(redact.Text(s)) }
 
-// Visible is clean for what a person has filled in and sends back: a masked
-// value would be submitted.
+// Visible is Clean without the masking of secrets, for values that a person filled in and sends
+// back: a masked value would be submitted as it is shown.
 func Visible(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -60,10 +60,10 @@ func Visible(s string) string {
 	}, s)
 }
 
-// terminalEscape is a CSI or OSC sequence as terminals know them.
+// terminalEscape matches a terminal's CSI or OSC sequence.
 var terminalEscape = lazy.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])`)
 
-// Cut shortens s to at most n characters and says so by an ellipsis.
+// Cut shortens s to at most n characters, the last of which is then an ellipsis.
 func Cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -72,11 +72,11 @@ func Cut(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// OneLine folds s into a single line.
+// OneLine cleans s and joins its words by single spaces.
 func OneLine(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }
 
-// Chunks cuts s into pieces of at most n characters, at line ends where there
-// are any.
+// Chunks splits s into pieces of at most n characters, after a newline where the second half of
+// a piece has one.
 func Chunks(s string, n int) []string {
 	var out []string
 	for utf8.RuneCountInString(s) > n {

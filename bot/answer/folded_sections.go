@@ -9,20 +9,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// maxFolded is how many blocks Slack takes in a container.
+// maxFolded is how many blocks Slack accepts in a container.
 const maxFolded = 10
 
 var textDetails = lang.Text{EN: "Details", ZH: "详情"}
 
-// fold puts a section that most readers need not see at once into a container
-// that is closed at first; ok is false where it stays open.
+// fold puts a section with Fold set into a container that is collapsed at first; ok is false
+// where the section is not folded.
 func fold(s view.Section, ps []piece, l lang.Lang) (folded piece, ok bool) {
 	if !s.Fold || len(ps) == 0 {
 		return piece{}, false
 	}
 	title := OneLine(s.Heading)
 	if title != "" {
-		ps = ps[1:] // the heading is the container's
+		ps = ps[1:] // the heading becomes the container's title
 	} else {
 		title = textDetails.In(l)
 	}
@@ -43,7 +43,7 @@ func fold(s view.Section, ps []piece, l lang.Lang) (folded piece, ok bool) {
 	return folded, true
 }
 
-// Unfolded takes drawn blocks out of their containers.
+// Unfolded replaces containers by their titles and child blocks.
 func Unfolded(drawn json.RawMessage) json.RawMessage {
 	var list, out []map[string]any
 	if json.Unmarshal(drawn, &list) != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// The action ids of our buttons. The part after the colon tells buttons of one
-// message apart; what a button means is in its value, and is judged again when
-// it is pressed: a value comes back from the client.
+// The action ids of buttons that every answer may have. An action id may be followed by a colon
+// and a suffix that tells the buttons of one message apart. What a button does is in its value.
+// The value comes back from the client, so rights are checked when the button is pressed.
 const (
 	ActRun = "run" // value: the words of a command
 	ActYes = "yes" // value: the id of a held call
@@ -21,8 +21,7 @@ const (
 
 var textApplyFix = lang.Text{EN: "Submit again with the fix", ZH: "应用修复后重新提交"}
 
-// NextButtons offers commands as buttons; nil where there are none that Slack
-// can run as they are.
+// NextButtons draws commands as buttons; it returns nil where none of them can run as it is.
 func NextButtons(next []string, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
 	for _, words := range next {
@@ -39,7 +38,7 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 	return slack.NewActionBlock("", es...)
 }
 
-// buttonNames are what the buttons of commands say.
+// buttonNames are the labels of commands as buttons.
 var buttonNames = map[string]lang.Text{
 	"submit":     {EN: "Submit a job", ZH: "提交作业"},
 	"status":     {EN: "State", ZH: "状态"},
@@ -59,10 +58,10 @@ var (
 	textOptions = lang.Text{EN: "Options of %s", ZH: "%s 的选项"}
 )
 
-// buttonWords is what the button of a command says: what it does, and of which job
-// where it names one. A command without a name of its own says itself.
+// buttonWords is the label of a command's button: what the command does, and the job's number
+// where it names one. A command without a name in the table is its own label.
 func buttonWords(words string, l lang.Lang) string {
-	if job, ok := strings.CutPrefix(words, "submit --from "); ok && !isID(job) { // a change that the plan accepts
+	if job, ok := strings.CutPrefix(words, "submit --from "); ok && !isID(job) { // a specification that was changed so that the plan accepts it
 		return textApplyFix.In(l)
 	}
 	words, _, _ = strings.Cut(words, " --cluster ")
@@ -83,11 +82,11 @@ func buttonWords(words string, l lang.Lang) string {
 	return words
 }
 
-// isID reports whether a word has the form of a job's id.
+// isID reports whether a word looks like a job id.
 func isID(word string) bool { return word != "" && strings.Trim(word, "0123456789_") == "" }
 
-// runnable reports whether words are a command that needs nothing filled in and
-// no file of the shell's machine.
+// runnable reports whether words are a command that needs nothing filled in and no file on the
+// machine of a shell.
 func runnable(words string) bool {
 	if words == "" || len(words) > MaxValue || strings.ContainsAny(words, "<>…|") {
 		return false

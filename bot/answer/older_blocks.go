@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Plainer redraws blocks that a workspace has refused by the oldest kinds of block
-// that say the same; changed is false where they are as plain as that already.
+// Plainer replaces newer kinds of block, which a workspace has refused, by older kinds that say
+// the same; changed is false where there are no newer kinds.
 func Plainer(drawn json.RawMessage) (plain json.RawMessage, changed bool) {
 	var list []map[string]any
 	if json.Unmarshal(drawn, &list) != nil {
@@ -33,7 +33,7 @@ func Plainer(drawn json.RawMessage) (plain json.RawMessage, changed bool) {
 	return plain, changed
 }
 
-// olderBlocks are what says the same as a newer block; nil where it is not one.
+// olderBlocks returns older blocks that say the same as b, or nil where b is no newer kind.
 func olderBlocks(b map[string]any) []map[string]any {
 	switch b["type"] {
 	case "container":
@@ -68,8 +68,8 @@ func preformatted(s string) map[string]any {
 	return map[string]any{"type": "rich_text", "elements": []any{map[string]any{"type": "rich_text_preformatted", "elements": []any{text}}}}
 }
 
-// ChartLine is a chart in a line of text: its title, its course, and where it
-// began and ended.
+// ChartLine draws a chart as a line of text: its title and, for each series, the first and last
+// value and a row of bars.
 func ChartLine(b map[string]any) string {
 	chart, _ := b["chart"].(map[string]any)
 	var parts []string
@@ -115,7 +115,7 @@ func objects(v any) (list []map[string]any) {
 	return list
 }
 
-// TableIn reads a drawn table back.
+// TableIn reads a table back from its block.
 func TableIn(blk map[string]any) (t view.Table) {
 	rows, _ := blk["rows"].([]any)
 	for i, r := range rows {

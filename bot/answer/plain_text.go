@@ -8,7 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// plain draws doc as text: for files, and for a terminal.
+// plain draws doc as text for a file.
 func plain(doc view.Doc) string {
 	var b strings.Builder
 	line := func(s string) { b.WriteString(strings.TrimRight(Clean(s), " ") + "\n") }
@@ -45,7 +45,7 @@ func plain(doc view.Doc) string {
 	return strings.TrimLeft(b.String(), "\n")
 }
 
-// plainTable draws a table with columns as wide as their cells.
+// plainTable draws a table as text with aligned columns.
 func plainTable(t view.Table) string {
 	rows := t.Rows
 	if len(t.Header) > 0 {

@@ -1,6 +1,6 @@
-// Package answer draws documents as Block Kit: within Slack's limits, with strangers'
-// text inert and secrets masked, and with what is long in files beside the
-// message. It knows nothing of jobs, people or sending.
+// Package answer draws documents as Block Kit: within Slack's limits, with strangers' text made
+// harmless and secrets masked, and with long texts as files beside the message. It knows
+// nothing about jobs, people or sending.
 package answer
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Slack's published limits, and one that it does not publish: a message whose
-// blocks hold more than about 13,200 characters is refused (bolt-js issue 2509).
+// Slack's published limits, and one that is not published: Slack refuses a message whose blocks
+// hold more than about 13,200 characters (bolt-js issue 2509).
 const (
 	maxHeader  = 150
 	MaxText    = 3000
@@ -31,48 +31,47 @@ const (
 	maxRows    = 100   // of a table
 	maxColumns = 20
 	maxCells   = 9500 // characters over all cells; Slack's own limit is 10,000
-	// maxParts is how many messages one answer may become before the rest goes
-	// into a file: a response_url may be used five times.
+	// maxParts is how many messages one answer may take before the rest goes into a file. A
+	// response_url may be used five times.
 	maxParts = 4
-	// Longer code is a file, because a wall of text hides the answer.
+	// Code longer than this goes into a file, because a long text hides the answer.
 	inlineCode = 2800
 	foldedCode = 2000
 )
 
-// A File is text that goes beside a message.
+// A File is a text that is sent as a file with a message.
 type File struct {
 	Name    string
 	Title   string
 	Content string
-	newest  bool // where it is too long, its end is kept
+	newest  bool // a content that is too long keeps its end
 }
 
-// A Rendered is a document as Slack takes it.
+// A Rendered is a document drawn for Slack.
 type Rendered struct {
-	Text     string          // the notification, and what a screen reader says
+	Text     string          // one escaped line for notifications and screen readers
 	Messages [][]slack.Block // at most four
 	Files    []File
 }
 
-// Blocks returns the first message of doc, for callers with room for one.
+// Blocks returns the blocks of doc's first message, for callers that send one message.
 func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Messages[0] }
 
-// Render draws doc within Slack's limits: it splits what is long over several
-// messages and moves long code, and what is left after the last message, into
-// files.
+// Render draws doc within Slack's limits. It splits long documents over several messages. Long
+// code, and what does not fit into the last message, goes into files.
 func Render(doc view.Doc, l lang.Lang) Rendered { return RenderIn(doc, l, MessageRoom) }
 
-// A Room is how many characters of code a message shows before the rest goes
-// into a file: all of it, and of what is folded.
+// A Room says how many characters of code are shown before the rest goes into a file: in Code
+// for an open section, in Folded for a collapsed one.
 type Room struct{ Code, Folded int }
 
-// The rooms of a message in Slack, and of a terminal, which scrolls.
+// The limits of a message in Slack, and of a terminal, which can scroll.
 var (
 	MessageRoom  = Room{inlineCode, foldedCode}
 	TerminalRoom = Room{1 << 20, 1 << 20}
 )
 
-// RenderIn is Render in a place with room for more or less code.
+// RenderIn is Render with other limits for code.
 func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 	r := Rendered{Text: summary(doc)}
 	p := packer{}
@@ -106,10 +105,10 @@ func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
 	return r
 }
 
-// toneMark is the sign before a title of that tone: colour never stands alone.
+// toneMark is the symbol before a title, so that the tone is not shown by colour alone.
 var toneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", view.Bad: "❌ "}
 
-// summary is doc in one line, escaped.
+// summary returns doc in one escaped line.
 func summary(doc view.Doc) string {
 	s, colon := OneLine(doc.Title), Colon.In(LanguageOfDoc(doc))
 	for _, sec := range doc.Sections {
@@ -125,7 +124,7 @@ func summary(doc view.Doc) string {
 			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
 				s += colon
 				if _, err := strconv.Atoi(f.Value); err == nil {
-					s += OneLine(f.Name) + " " // a number alone says nothing
+					s += OneLine(f.Name) + " " // a number alone has no meaning
 				}
 				s += OneLine(f.Value)
 			}
@@ -137,18 +136,18 @@ func summary(doc view.Doc) string {
 		s = OneLine(Cut(doc.Sections[0].Code, 200))
 	}
 	s = cmp.Or(s, "megatron")
-	// A bare address would be made a link here.
+	// Slack would turn a bare address into a link here.
 	return Escape(strings.ReplaceAll(Cut(s, 300), "://", "[:]//"))
 }
 
-// A piece is one block with its weight against the limits of a message.
+// A piece is one block with what it counts against a message's limits.
 type piece struct {
 	Block slack.Block
 	size  int
 	table bool
 }
 
-// A packer fills messages with pieces in order.
+// A packer distributes pieces over messages in their order.
 type packer struct {
 	done   [][]slack.Block
 	now    []slack.Block
@@ -176,7 +175,7 @@ func (p *packer) messages() [][]slack.Block {
 	return p.done
 }
 
-// SectionBlocks draws one section; n numbers it for the names of files.
+// SectionBlocks draws one section; n is its index, for the names of files.
 func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
 	if heading := OneLine(s.Heading); heading != "" {
 		ps = append(ps, rich(slack.NewRichTextSection(Bold(sentence(heading)))))
@@ -197,8 +196,8 @@ func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, fi
 	return ps, files
 }
 
-// sentence begins words of ours with a capital: what the shell prints small
-// reads as a heading here. A name, which may hold anything but spaces, stays.
+// sentence capitalizes words of ours, which the shell prints in lower case and which are a
+// heading here. Anything that is not only lower-case words stays, since it may be a name.
 func sentence(words string) string {
 	for i, r := range words {
 		if i > 0 && !unicode.IsLower(r) && r != ' ' {
@@ -208,32 +207,31 @@ func sentence(words string) string {
 	return lang.Capital(words)
 }
 
-// Header is a header block.
+// Header returns a header block.
 func Header(text string) slack.Block { return slack.NewHeaderBlock(Label(Cut(text, maxHeader))) }
 
-// Label is a plain_text object: Slack reads no markup in it.
+// Label returns a plain_text object, in which Slack parses no markup.
 func Label(text string) *slack.TextBlockObject {
 	if text = inert(text); text == "" {
-		text = "–" // an empty text is refused
+		text = "–" // Slack refuses an empty text
 	}
 	return slack.NewTextBlockObject(slack.PlainTextType, text, false, false)
 }
 
-// Markup is text that Slack reads as its markup. What comes from outside is
-// escaped by whoever makes it.
+// Markup returns a mrkdwn object. The caller escapes what comes from outside.
 func Markup(markup string) *slack.TextBlockObject {
 	return slack.NewTextBlockObject(slack.MarkdownType, Cut(markup, MaxText-1000), false, true)
 }
 
-// ContextMarkup is a small grey line of markup.
+// ContextMarkup returns a small grey line of mrkdwn.
 func ContextMarkup(markup string) slack.Block { return slack.NewContextBlock("", Markup(markup)) }
 
-// ContextLine is a small grey line.
+// ContextLine returns a small grey line of plain text.
 func ContextLine(text string) slack.Block {
 	return slack.NewContextBlock("", Label(Cut(inert(Clean(text)), MaxText)))
 }
 
-// rich is a block of rich text.
+// rich returns a rich_text block and its size.
 func rich(e ...slack.RichTextElement) piece {
 	size := 0
 	for _, x := range e {
@@ -266,14 +264,14 @@ func richSize(e slack.RichTextElement) (n int) {
 	return n
 }
 
-// Bold is bold text within rich text.
+// Bold returns bold text for a rich_text block.
 func Bold(s string) slack.RichTextSectionElement {
 	s = cmp.Or(s, "–")
 	return slack.NewRichTextSectionTextElement(inert(s), &slack.RichTextSectionTextStyle{Bold: true})
 }
 
-// linkHosts are the hosts that an answer may link to: the documents that our
-// own words cite. Any other address stays text.
+// linkHosts are the hosts that an answer may link to: those of the documents that our texts
+// cite. Any other address is shown as text.
 var linkHosts = map[string]bool{
 	"docs.nvidia.com": true, "github.com": true, "slurm.schedmd.com": true,
 	"pytorch.org": true, "docs.pytorch.org": true, "docs.slack.dev": true,
@@ -284,8 +282,8 @@ var (
 	ticks   = lazy.New("`([^`\n]+)`")
 )
 
-// Prose turns a paragraph into rich text: `words` become code, addresses of
-// known documents become links, and everything else is plain.
+// Prose turns a paragraph into rich text: words in backticks become code, addresses of the
+// hosts in linkHosts become links, and the rest is plain text.
 func Prose(s string) []slack.RichTextSectionElement {
 	var es []slack.RichTextSectionElement
 	text := func(t string) {
@@ -327,7 +325,7 @@ func Prose(s string) []slack.RichTextSectionElement {
 	return es
 }
 
-// factRows draws names and values as lines.
+// factRows draws names and values, one a line.
 func factRows(fs []view.Fact) (ps []piece) {
 	var es []slack.RichTextSectionElement
 	size := 0
@@ -355,18 +353,18 @@ func factRows(fs []view.Fact) (ps []piece) {
 	return ps
 }
 
-// bullets is a list as Slack's own types have it: slack-go's always writes an
-// offset, which they do not know.
+// bullets is a bullet list without the offset field. slack-go's type always writes an offset,
+// which Slack's own types do not have.
 type bullets struct {
 	Type     slack.RichTextElementType     `json:"type"`
 	Style    slack.RichTextListElementType `json:"style"`
 	Elements []slack.RichTextElement       `json:"elements"`
 }
 
-// RichTextElementType makes bullets an element of rich text.
+// RichTextElementType makes bullets a slack.RichTextElement.
 func (b *bullets) RichTextElementType() slack.RichTextElementType { return b.Type }
 
-// items draws a list.
+// items draws a bullet list.
 func items(list []string) (ps []piece) {
 	var es []slack.RichTextElement
 	size := 0
@@ -389,7 +387,7 @@ func items(list []string) (ps []piece) {
 	return ps
 }
 
-// BlocksJSON is blocks as Slack reads them; nil where there are none.
+// BlocksJSON encodes blocks for Slack; it returns nil for no blocks.
 func BlocksJSON(bs []slack.Block) json.RawMessage {
 	if len(bs) == 0 {
 		return nil

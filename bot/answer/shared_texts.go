@@ -2,7 +2,7 @@ package answer
 
 import "github.com/megatron-ops/megatron-ops/internal/lang"
 
-// Words that several places say.
+// Texts that several packages use.
 var (
 	Colon  = lang.Text{EN: ": ", ZH: "："}
 	Named  = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}

@@ -13,12 +13,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// maxContent is how much goes into one file.
+// maxContent is the greatest size of a file in bytes.
 const maxContent = 1 << 20
 
-// bounded is the text of a file, where it is longer than anybody reads only its
-// beginning, or of what is newest its end: cut between lines, or within one that is
-// most of it.
+// bounded cuts a file's text to maxContent bytes. With newest it keeps the end, otherwise the
+// beginning. It cuts between lines where the line at the cut is shorter than half of the file.
 func bounded(text string, newest bool) string {
 	if len(text) <= maxContent {
 		return text
@@ -37,7 +36,7 @@ func bounded(text string, newest bool) string {
 	return strings.ToValidUTF8(text, "") + "…\n"
 }
 
-// table draws a table; rows beyond Slack's limits go into a file, whole.
+// table draws a table. Where it exceeds Slack's limits, the whole table also goes into a file.
 func table(s view.Section, n int) (ps []piece, files []File) {
 	t := slack.NewTableBlock("")
 	size, dropped := 0, len(s.Table.Header) > maxColumns
@@ -49,7 +48,7 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 				break
 			}
 			c = Cut(OneLine(c), 500)
-			c = cmp.Or(c, "–") // an empty cell is refused
+			c = cmp.Or(c, "–") // Slack refuses an empty cell
 			more += utf8.RuneCountInString(c)
 			out = append(out, slack.NewTableRawTextCell(inert(c)))
 		}
@@ -76,8 +75,8 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 	return ps, files
 }
 
-// code draws verbatim text, or says which file it is in. Of a log the newest lines
-// are shown, of anything else the first.
+// code draws verbatim text. Of text that is too long it shows the newest lines of a log or the
+// first lines of anything else, and names the file that holds the whole.
 func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
 	text := Clean(strings.TrimRight(s.Code, "\n"))
 	limit := has.Code
@@ -123,8 +122,8 @@ var (
 	textEnd       = lang.Text{EN: "%s holds the newest 1 MiB of them", ZH: "最新的 1 MiB 见 %s"}
 )
 
-// fitting are the first lines that fit into so many characters, or the newest; the
-// rest of a very long one is left out.
+// fitting returns the first lines that fit into limit characters, or with newest the last ones.
+// Each line is cut to 300 characters.
 func fitting(lines []string, limit int, newest bool) []string {
 	from := slices.All(lines)
 	if newest {
@@ -144,7 +143,7 @@ func fitting(lines []string, limit int, newest bool) []string {
 	return kept
 }
 
-// fileName names a code section's file after its language.
+// fileName names the file of a code section by the section's language.
 func fileName(s view.Section, n int) string {
 	switch s.Lang {
 	case "bash":

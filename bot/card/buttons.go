@@ -12,15 +12,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A button is one that a card has in some states.
+// A button is a button that a card has in some states of its job.
 type button struct {
 	label lang.Text
-	// words are a command, or the value of the action; empty: not now.
+	// words returns a command, or the value of action; empty means that the card does not have
+	// the button now.
 	words  func(Card) string
-	action string // empty: words are a command
-	// next says that this is what to do next: the first such is drawn as it.
+	action string // empty: words returns a command
+	// next marks the next step to take: the first such button is drawn as the primary one.
 	next bool
-	// hidden says that it stands in the menu, however few there are.
+	// hidden puts the button into the menu even where there is room for it.
 	hidden bool
 }
 
@@ -49,8 +50,8 @@ func alive(n News) bool  { return !n.Job.State.Ended() }
 func failed(n News) bool { return ended(n) && ToneOf(n.Job.State) == "bad" }
 func isHeld(n News) bool { return waits(n) && strings.HasPrefix(n.Job.Reason, "JobHeld") }
 
-// buttonTable is every button of a card: what to do next, then the two that are
-// wanted most, then the menu. What the presser may do is judged when it is pressed.
+// buttonTable holds every button of a card in their order: next steps, then what people use
+// most, then what is only in the menu. Rights are checked when a button is pressed.
 var buttonTable = []button{
 	{label: lang.Text{EN: "Apply fix and resubmit", ZH: "应用修复并重新提交"}, action: ActMend, next: true, words: onCard(func(n News) bool {
 		return failed(n) && len(n.Fix) > 0
@@ -87,12 +88,12 @@ var buttonTable = []button{
 }
 
 const (
-	maxMenuValue = 150 // characters, as Slack takes them
+	maxMenuValue = 150 // characters; Slack's limit for an option's value
 	maxShown     = 3
 )
 
-// Buttons are the buttons that a job's card has now: at most three, the first in
-// colour where it is what to do next, and a menu of the rest.
+// Buttons draws the buttons of a job's card for its present state: at most three buttons, of
+// which the next step is the primary one, and a menu with the rest.
 func Buttons(k Card, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
 	var menu []*slack.OptionBlockObject

@@ -1,6 +1,5 @@
-// Package card is a job's message in Slack: what is known of the job, and how its
-// card is drawn in each state, with its buttons. When it is sent and edited is
-// decided in package bot.
+// Package card draws a job's message in Slack: what is known about the job, in each state, with
+// its buttons. Package jobnews decides when a card is sent and edited.
 package card
 
 import (
@@ -13,76 +12,76 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// News is what the watcher has seen of a job. Zero values are not known.
+// News is what is known about a job. Zero values are unknown.
 type News struct {
 	Job slurm.Job
-	// Position is the job's place among the InLine jobs that wait for the same
-	// partition, from 1; below 0: it is not in line.
+	// Position is the job's place, from 1, among the InLine jobs that wait for the same
+	// partition. A negative Position means that the job is not in line.
 	Position, InLine int
 
 	Iteration   int
 	Iterations  int
 	Loss        *float64
-	TFLOPs      *float64 // a GPU
-	SecondsEach float64  // of an iteration
+	TFLOPs      *float64 // for each GPU
+	SecondsEach float64  // seconds of one iteration
 	MFU         *float64 // percent
 	ETA         time.Duration
-	// Curve are points of the loss, the first and the newest among them, and LineAt
-	// is when the log was written to last.
+	// Curve holds points of the loss, including the first and the newest. LineAt is when the
+	// log was last written to.
 	Curve        []metrics.Point
 	LineAt       time.Time
-	Checkpoint   int // the iteration of the last one
+	Checkpoint   int // the iteration of the last checkpoint
 	CheckpointAt time.Time
-	Tracked      string // the run's address at its tracker of experiments
+	Tracked      string // the URL of the run at its experiment tracker
 
-	// Why is what went wrong in a few words, with its place: "GPU out of memory, rank
-	// 11 on gpu4". Cause is the diagnosis, root cause first; Class is its class and
+	// Why says in a few words what went wrong and where: "GPU out of memory, rank 11 on gpu4".
+	// Cause is the diagnosis, with the root cause first. Class is the failure's class, and
 	// Exclude are the nodes to avoid.
 	Why     string
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
-	// Fix says what a button would change before it submits the job again.
+	// Fix says what the button "Apply fix and resubmit" would change.
 	Fix []string
 }
 
-// A Card is a job's message: one in each place that follows the job, edited in
-// place for as long as the job lives.
+// A Card is a job's message. There is one in each place that follows the job, and it is edited
+// as long as the job lives.
 type Card struct {
 	Team     string    `json:"team"`
-	User     string    `json:"user"` // who asked for the job; empty: not from Slack
+	User     string    `json:"user"` // the person who asked for the job; empty where the request did not come from Slack
 	Approver string    `json:"approver,omitempty"`
 	Lang     lang.Lang `json:"lang,omitempty"`
-	Acted    string    `json:"acted,omitempty"` // who changed it last
-	// Taken is who looks after a failure, and since when.
+	Acted    string    `json:"acted,omitempty"` // the person who changed the job last
+	// Taken is the person who takes care of a failure, and TakenAt is since when.
 	Taken   string    `json:"taken,omitempty"`
 	TakenAt time.Time `json:"taken_at,omitzero"`
 	Places  []Place   `json:"places"`
-	Muted   []string  `json:"muted,omitempty"` // people
+	Muted   []string  `json:"muted,omitempty"` // the people who muted the job
 	News    News      `json:"news"`
 	Began   time.Time `json:"began"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Edits   int       `json:"edits"`
-	Page    string    `json:"-"` // the job's page; empty where browsers reach none
+	Page    string    `json:"-"` // URL of the job's page; empty where no page is served
 }
 
-// A Place is where a card stands.
+// A Place is a channel or a person that has a card of the job.
 type Place struct {
 	Team    string    `json:"team"`
-	Channel string    `json:"channel"` // or a user's id
+	Channel string    `json:"channel"` // or a user id
 	Hash    string    `json:"hash,omitempty"`
 	Edited  time.Time `json:"edited,omitzero"`
-	// Pictured is the last quarter of the run of which the loss is shown as a picture.
+	// Pictured is the last quarter of the run for which the loss was sent as a picture.
 	Pictured int `json:"pictured,omitempty"`
 }
 
-// ID names a job's card.
+// ID returns the id of a job's card.
 func ID(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
 
-// Key names the card's message in a place.
+// Key returns the outbox key of the card's message in a place.
 func (p Place) Key(id string) string { return "card/" + id + "@" + p.Team + "/" + p.Channel }
 
-// Keep fills in from before what this news does not tell.
+// Keep returns n with its zero fields filled in from before.
 func (n News) Keep(before News) News {
 	to, from := reflect.ValueOf(&n).Elem(), reflect.ValueOf(before)
 	for i := range to.NumField() {
@@ -93,27 +92,27 @@ func (n News) Keep(before News) News {
 	return n
 }
 
-// The buttons that submit a job once more.
+// The actions of the buttons that submit a job once more.
 const (
 	ActAgain = "again" // value: CLUSTER/ID; opens the form with the job's fields
-	ActAvoid = "avoid" // value: CLUSTER/ID NODES; asks for a yes
+	ActAvoid = "avoid" // value: CLUSTER/ID NODES; asks for confirmation
 )
 
-// The buttons that carry a run on.
+// The actions of the buttons that continue a run.
 const (
-	ActMend   = "mend"   // value: CLUSTER/ID; submits the job with its diagnosis' fix
-	ActExtend = "extend" // value: CLUSTER/ID; one more job that waits for its end
+	ActMend   = "mend"   // value: CLUSTER/ID; submits the job with the fix from its diagnosis
+	ActExtend = "extend" // value: CLUSTER/ID; submits one more job that waits for the end of the chain
 )
 
-// ActTake is the button by which somebody says that they look after a failure;
-// its value is CLUSTER/ID.
+// ActTake is the action of the button by which a person takes care of a failure; its value is
+// CLUSTER/ID.
 const ActTake = "take"
 
-// ActMenu is the menu of a card. The value of an entry is the action of a button,
-// a space, and that button's value.
+// ActMenu is the action of a card's menu. An entry's value is the action of a button, a space,
+// and that button's value.
 const ActMenu = "menu"
 
-// reason is what went wrong in a few words; empty where that is not known.
+// reason says in a few words what went wrong; it is empty where that is unknown.
 func (n News) reason() string {
 	if n.Why == "" && n.Cause != nil {
 		return n.Cause.Title

@@ -16,7 +16,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What a card says.
 var (
 	textHeadline   = lang.Text{EN: "%s %s (%s): %s", ZH: "%s %s（%s）：%s"}
 	textPlace      = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
@@ -53,9 +52,8 @@ var (
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
-// Draw draws a job's card and the line that a notification shows. People are
-// named by mention only where the message is edited, because an edit notifies
-// nobody.
+// Draw draws a job's card and the text of its notification. With edit set, people are named by
+// mentions: an edit notifies nobody, whereas a new message would.
 func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
 	bs := Body(k, l, edit)
 	if row := Buttons(k, l); row != nil {
@@ -64,7 +62,7 @@ func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) 
 	return answer.Escape(Headline(k.News, l)), answer.BlocksJSON(bs)
 }
 
-// Body is a card without its buttons.
+// Body draws a card without its buttons.
 func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 	n, j := k.News, k.News.Job
 	bs := []slack.Block{answer.Header(Title(j, l))}
@@ -90,13 +88,13 @@ func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 	return bs
 }
 
-// LastSeen says, as markup, that what is shown is old, because the cluster does not
-// answer.
+// LastSeen returns mrkdwn that says since when the shown state is out of date, because the
+// cluster does not answer.
 func LastSeen(at time.Time, l lang.Lang) string {
 	return "⚠️ " + fmt.Sprintf(answer.Escape(textLastSeen.In(l)), When(at, "{date_short_pretty} {time}"))
 }
 
-// TakenBy says who looks after a failure, as markup.
+// TakenBy returns mrkdwn that says who takes care of a failure.
 func TakenBy(user string, at time.Time, l lang.Lang) string {
 	return fmt.Sprintf(textTaken.In(l), user, When(at, "{time}"))
 }
@@ -110,8 +108,8 @@ func Title(j slurm.Job, l lang.Lang) string {
 	return Mark(j.State) + " " + nameOf(j) + " · " + state + " · " + string(j.ID)
 }
 
-// contextLine says what the job takes, where, whose it is, and since when, as
-// markup.
+// contextLine returns mrkdwn that says what the job takes, where it runs, whose it is, and
+// since when.
 func contextLine(k Card, l lang.Lang, edit bool) string {
 	j := k.News.Job
 	var parts []string
@@ -149,7 +147,7 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 	case j.State == slurm.Pending && j.SubmittedAt != nil:
 		add(fmt.Sprintf(textSubmitted.In(l), When(*j.SubmittedAt, at)))
 	}
-	if at, err := url.Parse(k.News.Tracked); err == nil && at.Host != "" { // by the name of where it leads
+	if at, err := url.Parse(k.News.Tracked); err == nil && at.Host != "" { // the link is labelled by its host
 		add("<" + answer.Escape(k.News.Tracked) + "|" + answer.Escape(at.Host) + ">")
 	}
 	if k.Page != "" {
@@ -161,7 +159,7 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 	return strings.Join(parts, " · ")
 }
 
-// fields are the few values that matter in the job's state, in two columns.
+// fields draws the few values that matter in the job's state, in two columns.
 func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	j := n.Job
 	markup := func(name lang.Text, value string) {
@@ -212,14 +210,13 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 			add(textCost, strconv.FormatFloat(GPUHours(j), 'f', 1, 64))
 		}
 		if n.reason() == "" && ToneOf(j.State) == "bad" && j.ExitCode != nil {
-			add(textExit, *j.ExitCode) // with a cause nobody acts on it
+			add(textExit, *j.ExitCode) // where the cause is known, nobody needs the exit code
 		}
 	}
 	return fs
 }
 
-// lineAtOr is when the log was written to last, and otherwise where that is not
-// known.
+// lineAtOr returns when the log was last written to, or otherwise where that is unknown.
 func (n News) lineAtOr(otherwise time.Time) time.Time {
 	if n.LineAt.IsZero() {
 		return otherwise
@@ -248,26 +245,26 @@ func speed(n News) string {
 	return strings.Join(parts, " · ")
 }
 
-// waitReason is why a job waits, in Slurm's word and in ours.
+// waitReason explains why a job waits: Slurm's word and our explanation of it.
 func waitReason(reason string, l lang.Lang) string {
 	if reason == "" || reason == "None" {
-		return "" // Slurm has not looked at it yet
+		return "" // Slurm has not considered the job yet
 	}
 	return reason + answer.Colon.In(l) + slurm.ExplainReason(reason).Says.In(l)
 }
 
-// FewestPoints is how many points make a curve.
+// FewestPoints is the least number of points that are drawn as a curve.
 const FewestPoints = 3
 
-// Slack draws at most twenty points, named in at most twenty characters, below a
-// title of at most fifty.
+// Slack draws at most twenty points, each labelled by at most twenty characters, and titles of
+// at most fifty characters.
 const (
 	maxPoints = 20
 	maxTitle  = 50
 )
 
-// chart is the loss over the iterations; nil where there is no curve yet. A
-// workspace that does not draw it is sent the line in words.
+// chart draws the loss over the iterations; it returns nil where there are too few points.
+// Workspaces that draw no charts get a line of text instead (see answer.Plainer).
 func chart(n News, l lang.Lang) slack.Block {
 	if len(n.Curve) < FewestPoints || n.Job.State == slurm.Pending {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A stateLook is how a state is shown: a colour and a word, since colour never
-// stands alone.
+// A stateLook is how a state is shown: by a coloured symbol and a word, so that colour is never
+// the only sign.
 type stateLook struct {
 	mark string
 	word lang.Text
@@ -36,7 +36,7 @@ var stateLooks = map[slurm.State]stateLook{
 	slurm.Deadline:    {"❌", lang.Text{EN: "deadline reached", ZH: "超过截止时间"}},
 }
 
-// Mark is the sign of a state.
+// Mark returns the symbol of a state.
 func Mark(s slurm.State) string {
 	switch look, ok := stateLooks[s]; {
 	case ok:
@@ -47,7 +47,7 @@ func Mark(s slurm.State) string {
 	return "⚪"
 }
 
-// State is a state in words; Slurm's own where we have none.
+// State returns a state in words, or Slurm's own word for a state that is not in the table.
 func State(s slurm.State, l lang.Lang) string {
 	if look, ok := stateLooks[s]; ok {
 		return look.word.In(l)
@@ -55,7 +55,7 @@ func State(s slurm.State, l lang.Lang) string {
 	return string(s)
 }
 
-// ToneOf is whether a state is good or bad news.
+// ToneOf says whether a state is good or bad news.
 func ToneOf(s slurm.State) view.Tone {
 	switch {
 	case s == slurm.Completed:
@@ -68,13 +68,13 @@ func ToneOf(s slurm.State) view.Tone {
 	return view.Plain
 }
 
-// When is a time in the reader's own zone, as Slack's markup; where Slack does not
-// draw it, in UTC. The format is one of Slack's, such as "{time}".
+// When returns Slack's markup for a time in the reader's own time zone, with the time in UTC as
+// the fallback. format is one of Slack's date formats, such as "{time}".
 func When(t time.Time, format string) string {
 	return fmt.Sprintf("<!date^%d^%s|%s>", t.Unix(), format, t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Whole writes a number with its thousands apart.
+// Whole writes a number with commas between groups of three digits.
 func Whole(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -83,7 +83,7 @@ func Whole(n int) string {
 	return s
 }
 
-// size is what a job takes: nodes × GPUs each; empty where that is not known.
+// size says what a job takes, as nodes × GPUs per node; it is empty where that is unknown.
 func size(j slurm.Job, l lang.Lang) string {
 	nodes := max(j.NumNodes, len(j.Nodes))
 	switch {
@@ -97,11 +97,11 @@ func size(j slurm.Job, l lang.Lang) string {
 	return fmt.Sprintf(textManyNodes.In(l), nodes)
 }
 
-// GPUHours is what a job has taken so far.
+// GPUHours is how many GPU hours a job has used so far.
 func GPUHours(j slurm.Job) float64 { return float64(j.GPUs) * float64(j.ElapsedS) / 3600 }
 
-// Headline is the card in one line, for a push notification and for lists: the
-// state, the name, the id, and what one would ask next.
+// Headline is the card in one line, for a notification and for lists: the state, the name, the
+// id, and the detail that matters most in this state.
 func Headline(n News, l lang.Lang) string {
 	j := n.Job
 	why := State(j.State, l)
@@ -118,7 +118,8 @@ func Headline(n News, l lang.Lang) string {
 	return fmt.Sprintf(textHeadline.In(l), Mark(j.State), nameOf(j), j.ID, why)
 }
 
-// nameOf is a job's name in one line, cut where it is very long.
+// nameOf returns a job's name in one line of at most 80 characters, or its id where it has no
+// name.
 func nameOf(j slurm.Job) string {
 	if name := answer.OneLine(j.Name); name != "" {
 		return answer.Cut(name, 80)
@@ -126,7 +127,7 @@ func nameOf(j slurm.Job) string {
 	return string(j.ID)
 }
 
-// CurveTitle names a picture of the loss: whose it is, and where it ended.
+// CurveTitle is the title of a picture of the loss: the job, the last loss and the speed.
 func CurveTitle(n News, l lang.Lang) string {
 	parts := []string{fmt.Sprintf("%s (%s)", nameOf(n.Job), n.Job.ID)}
 	if n.Loss != nil {
@@ -138,8 +139,8 @@ func CurveTitle(n News, l lang.Lang) string {
 	return strings.Join(parts, " · ")
 }
 
-// Row is a job in a list, as markup: its headline, and below it what it takes,
-// where, and how far it is.
+// Row draws a job in a list as mrkdwn: its headline, and below it what the job takes, where it
+// runs, and how far it is.
 func Row(n News, l lang.Lang) string {
 	j := n.Job
 	first := Mark(j.State) + " *" + answer.Escape(nameOf(j)) + "* · " + answer.Escape(string(j.ID)) + " · " + State(j.State, l)
@@ -176,8 +177,8 @@ func Row(n News, l lang.Lang) string {
 	return first + "\n" + strings.Join(parts, " · ")
 }
 
-// spark is the loss as a line of bars, for places that take no chart; empty where
-// there is no curve yet.
+// spark draws the loss as a row of bars, for places that take no chart; it is empty where there
+// are too few points.
 func spark(n News) string {
 	const bars = "▁▂▃▄▅▆▇█"
 	if len(n.Curve) < 3 {

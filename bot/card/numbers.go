@@ -17,8 +17,8 @@ var (
 	textNorm   = lang.Text{EN: "Grad norm", ZH: "梯度范数"}
 )
 
-// Numbers draws what a training says of itself: its numbers in two columns, and below
-// them the loss as a chart.
+// Numbers draws the numbers that a training run reports in two columns, and its loss as a chart
+// below them.
 func Numbers(n News, s metrics.Summary, l lang.Lang) []slack.Block {
 	title := "📈 " + nameOf(n.Job)
 	if n.Job.State != "" {
@@ -27,7 +27,7 @@ func Numbers(n News, s metrics.Summary, l lang.Lang) []slack.Block {
 	if n.Job.ID != "" {
 		title += " · " + string(n.Job.ID)
 	}
-	trained := n // how it ended is not asked here, and numbers do not say that it waits
+	trained := n // fields is asked for a run without a failure, so that it lists numbers only
 	trained.Job.State = slurm.Running
 	if n.Job.State.Ended() {
 		trained.Job.State = slurm.Completed

@@ -1,7 +1,6 @@
-// Package chat is the Slack bot at a terminal: the same words and answers, its
-// cards drawn as text and its buttons as numbered choices. Whoever has no
-// workspace tries everything here, and whoever helps somebody sees what they
-// saw.
+// Package chat is Slack's bot at a terminal: it takes the same words and gives the same
+// answers, with cards drawn as text and buttons as numbered choices. People without a workspace
+// can try everything here, and people who help others can see what those saw.
 package chat
 
 import (
@@ -22,16 +21,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A Terminal is where the conversation takes place.
+// A Terminal is where a conversation takes place.
 type Terminal struct {
 	In  io.Reader
 	Out io.Writer
-	// Prompt is shown before the person's turn; empty for input from a pipe.
+	// Prompt is shown before each line that the person types; it is empty where the input is a
+	// pipe.
 	Prompt string
 	Lang   lang.Lang
-	// Width is how many columns there are now; nil or 0: any number.
+	// Width returns the present number of columns; nil or 0 means any number.
 	Width func() int
-	// Every is how often submitted jobs are looked at; zero is two seconds.
+	// Every is the time between two looks at submitted jobs; zero means two seconds.
 	Every time.Duration
 }
 
@@ -47,16 +47,16 @@ var (
 	textBlock     = lang.Text{EN: "(a code block: end it with ```)", ZH: "（代码块：以 ``` 结束）"}
 )
 
-// A chat is one running conversation.
+// A chat is one conversation in progress.
 type chat struct {
 	t       Terminal
 	talk    *bot.Local
 	lines   chan string
-	waiting []string // lines that came while another one was being answered
+	waiting []string // lines that came while another line was being answered
 	choices []terminal.Choice
 }
 
-// Run talks until the person says exit, the input ends, or ctx does.
+// Run talks until the person types exit, the input ends, or ctx ends.
 func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
 	t.Every = cmp.Or(t.Every, 2*time.Second)
 	ctx, stop := context.WithCancel(ctx)
@@ -89,7 +89,7 @@ func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
 	}
 }
 
-// read passes lines on; a code block of several lines is one.
+// read sends the input's lines to c.lines. It sends the lines of a code block as one text.
 func (c *chat) read(ctx context.Context) {
 	defer close(c.lines)
 	in := bufio.NewScanner(c.t.In)
@@ -118,7 +118,7 @@ func (c *chat) read(ctx context.Context) {
 	}
 }
 
-// next waits for a line, and tells of jobs meanwhile.
+// next waits for a line, and meanwhile reports changes of jobs.
 func (c *chat) next(ctx context.Context) (string, error) {
 	if len(c.waiting) > 0 {
 		line := c.waiting[0]
@@ -147,7 +147,7 @@ func (c *chat) next(ctx context.Context) (string, error) {
 	}
 }
 
-// last tells what became of the jobs meanwhile, before a pipe's end ends us.
+// last reports the last changes of jobs when the input, such as a pipe, has ended.
 func (c *chat) last(ctx context.Context) error {
 	c.show(c.talk.Look(ctx))
 	return nil
@@ -168,7 +168,7 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	return nil
 }
 
-// answer presses the numbered button, or passes the words on.
+// answer presses the button with the typed number, or passes the words on.
 func (c *chat) answer(ctx context.Context, line string) bot.Reply {
 	n, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil && slices.Contains(strings.Fields(line), "--follow") {
@@ -177,7 +177,7 @@ func (c *chat) answer(ctx context.Context, line string) bot.Reply {
 	if err != nil {
 		return c.talk.Type(ctx, line)
 	}
-	if n > 20 { // a job's id
+	if n > 20 { // a job's id, not the number of a button
 		return c.talk.Type(ctx, line)
 	}
 	if n < 1 || n > len(c.choices) {
@@ -187,7 +187,7 @@ func (c *chat) answer(ctx context.Context, line string) bot.Reply {
 	return c.talk.Press(ctx, c.choices[n-1])
 }
 
-// follow answers a line whose answer goes on until the person's next one.
+// follow answers a line whose answer continues until the person types the next line.
 func (c *chat) follow(ctx context.Context, line string) bot.Reply {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -199,7 +199,7 @@ func (c *chat) follow(ctx context.Context, line string) bot.Reply {
 		case r := <-answer:
 			return r
 		case next, ok := <-lines:
-			if !ok { // a pipe's end: the answer is waited for
+			if !ok { // the pipe has ended: wait for the answer
 				lines = nil
 				continue
 			}
@@ -209,8 +209,8 @@ func (c *chat) follow(ctx context.Context, line string) bot.Reply {
 	}
 }
 
-// form asks the fields of a form one by one; ok is false where the person ends
-// it. After errors, only the fields that had one are asked again.
+// form asks for the fields of a form one by one; ok is false where the person leaves the form.
+// After errors it asks again only for the fields that had one.
 func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string, ok bool, err error) {
 	if r.Errors == nil {
 		c.say(textForm.In(c.t.Lang))
@@ -253,8 +253,8 @@ func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string,
 	return values, true, nil
 }
 
-// show prints what the bot says and numbers its buttons. The numbers of earlier
-// messages end with it.
+// show prints what the bot says and numbers its buttons. Numbers of earlier messages become
+// invalid.
 func (c *chat) show(said []terminal.Said) {
 	if len(said) > 0 {
 		c.choices = nil
@@ -275,13 +275,13 @@ func (c *chat) show(said []terminal.Said) {
 	}
 }
 
-// unbroken is a blank at which no line is broken.
+// unbroken is a space at which wrapped does not break a line.
 const unbroken = "\u00a0"
 
-// say prints a sentence of ours.
+// say prints a text of the terminal's own.
 func (c *chat) say(text string) { fmt.Fprintln(c.t.Out, c.wrapped(text)) }
 
-// wrapped is text in lines that the terminal has room for.
+// wrapped breaks text into lines that fit the terminal.
 func (c *chat) wrapped(text string) string {
 	width := 0
 	if c.t.Width != nil {

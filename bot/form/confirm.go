@@ -11,20 +11,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Summary is what a person is asked to say yes to.
+// A Summary describes a submission for the person who is to confirm it.
 type Summary struct {
 	Name, Cluster, Headline string
 	Partition, Account, QOS string
-	// Start is when it would begin; zero: Slurm gives no time. Memory is the estimate
-	// of the fullest GPU.
+	// Start is the expected start; zero means that Slurm gives no estimate. Memory is the
+	// estimate for the GPU that needs most.
 	Start    time.Time
 	Memory   string
 	Warnings []string
-	// Changes are what differs from the job Since, the last good run of this name.
+	// Changes are the differences from the job Since, the last successful run with this name.
 	Since   string
 	Changes []string
-	// Script is the whole text and Digest its SHA-256; Approval says why an operator
-	// must agree.
+	// Script is the whole script and Digest its SHA-256. Approval says why an operator must
+	// agree, and is empty where none must.
 	Script, Digest, Approval string
 }
 
@@ -42,10 +42,10 @@ var (
 	textMoreSaid = lang.Text{EN: "and %d more", ZH: "另有 %d 条"}
 )
 
-// mostLines is how many warnings, and how many changes, are shown.
+// mostLines is how many warnings are shown, and how many changes.
 const mostLines = 8
 
-// ConfirmView shows what would be submitted, in short.
+// ConfirmView draws the page that asks for confirmation. id is the held call's.
 func ConfirmView(s Summary, id string, l lang.Lang) slack.ModalViewRequest {
 	v := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ConfirmCallback, PrivateMetadata: id,

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Field is one field of the submit form; its name is the job specification's.
+// A Field is one field of the submit form. Its name is that of the job specification's field.
 type Field struct {
 	Name    string
 	Label   lang.Text
@@ -22,20 +22,21 @@ type Field struct {
 	kind    kind
 }
 
-// A kind is what one puts into a field.
+// A kind is what a field takes as input.
 type kind int
 
 const (
 	oneLine kind = iota
 	someLines
 	number
-	choice  // one of the cluster's own, where those are known
-	choices // several of a list
-	rare    // a choice that is shown only where there is something to choose
+	choice  // one of the values that the cluster has, where those are known
+	choices // several values of a list
+	rare    // a choice that is shown only where there are values to choose from
 )
 
-// Fields are the fields of the submit form. The specification has more: a YAML
-// snippet has them all, and what the form began with keeps them.
+// Fields are the fields of the submit form. The specification has more fields. A pasted YAML
+// may set all of them, and a form that started from a specification keeps those that it does
+// not show.
 var Fields = []Field{
 	{Name: "name", Label: lang.Text{EN: "Name", ZH: "名称"}, Needed: true},
 	{
@@ -59,7 +60,7 @@ var Fields = []Field{
 	{Name: "env", Label: lang.Text{EN: "Environment", ZH: "环境变量"}, kind: someLines, Hint: lang.Text{EN: "NAME=value, one a line", ZH: "每行一个 NAME=value"}},
 }
 
-// Rare reports whether most jobs leave the field out.
+// Rare reports whether most jobs leave the field empty.
 func (f Field) Rare() bool { return f.kind == rare || f.kind == choices }
 
 var (
@@ -67,7 +68,7 @@ var (
 	textFormEnv    = lang.Text{EN: "line %d is not NAME=value", ZH: "第 %d 行不是 NAME=value 的形式"}
 )
 
-// SpecOf is the job specification of a form's values; errs are by field.
+// SpecOf returns the job specification for a form's values. errs are messages by field.
 func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[string]string) {
 	errs = map[string]string{}
 	s = map[string]any{}
@@ -109,7 +110,7 @@ func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[s
 	return s, errs
 }
 
-// FieldsOfSpec are the form's values for a specification.
+// FieldsOfSpec returns the form's values for a specification.
 func FieldsOfSpec(spec map[string]any) map[string]string {
 	values := map[string]string{}
 	for _, f := range Fields {
@@ -135,7 +136,7 @@ func FieldsOfSpec(spec map[string]any) map[string]string {
 	return values
 }
 
-// quoted writes a word so that split reads it back as one.
+// quoted quotes a word so that typed.Words reads it back as one word.
 func quoted(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t\n\"'") {
 		return w

@@ -1,5 +1,5 @@
-// Package form is the modal that submits a job: its fields, what is wrong with
-// them, the specification that they make, and the page that asks for a yes.
+// Package form draws the modal that submits a job: its fields, the problems with their values,
+// the specification that they make, and the page that asks for confirmation.
 package form
 
 import (
@@ -13,23 +13,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// The callbacks of our modals, and the actions within the form that are no fields.
+// The callback ids of our modals, and the actions in the form that belong to no field.
 const (
 	SubmitCallback  = "submit"
 	ConfirmCallback = "submit_confirm"
-	ActBegin        = "form_begin" // value: what the form is to begin with
+	ActBegin        = "form_begin" // value: what the form is to start from
 	ActRead         = "form_read"
 	actCheck        = "form_check"
 )
 
-// What a form can begin with: the value of ActBegin, up to a colon.
+// What a form can start from: the part of ActBegin's value before the colon.
 const (
 	BeginRun    = "run"    // :CLUSTER/ID
 	BeginRecipe = "recipe" // :MODEL
 	BeginPaste  = "paste"
 )
 
-// What the form says; TextAsked is said too where a call waits for an operator.
+// The form's texts. Other packages use TextAsked where a call waits for an operator.
 var (
 	TextAsked      = lang.Text{EN: "This needs an operator's approval", ZH: "该操作需要管理员审批"}
 	Title          = lang.Text{EN: "Submit a job", ZH: "提交作业"}
@@ -52,27 +52,27 @@ var (
 	textCheckingOf = lang.Text{EN: "Partition, limits, files and the likely start of %s are being checked. Nothing is submitted yet.", ZH: "正在检查 %s 的分区、限额、文件与预计开始时间，尚未提交。"}
 )
 
-// A Choice is one thing to choose.
+// A Choice is one option of a select.
 type Choice struct{ Value, Label string }
 
-// A State is the form as it stands.
+// A State is the state of an open form.
 type State struct {
 	Values map[string]string
-	// Choices are what the cluster offers, by field.
+	// Choices are the values that the cluster offers, by field.
 	Choices map[string][]string
-	// Runs and Recipes are what the form can begin with; Paste shows the field for a
-	// text to begin with.
+	// Runs and Recipes are what the form can start from. Paste shows the field for a text to
+	// start from.
 	Runs    []Choice
 	Recipes []string
 	Paste   bool
 	Verdict Verdict
 	Meta    string
-	// Gen is counted up when values are put in anew: Slack keeps what was typed for
-	// as long as a block keeps its name.
+	// Gen is the generation of the form's blocks. It is increased when values are replaced,
+	// since Slack keeps what was typed as long as a block keeps its id.
 	Gen int
 }
 
-// blockID names a field's block, and FieldOf is the field again.
+// blockID is the block id of a field in this generation of the form.
 func (s State) blockID(field string) string {
 	if s.Gen == 0 {
 		return field
@@ -80,7 +80,7 @@ func (s State) blockID(field string) string {
 	return fmt.Sprintf("%s~%d", field, s.Gen)
 }
 
-// AtBlocks names errors by the blocks of the form that stands.
+// AtBlocks changes the keys of errs from fields to block ids of the form's generation gen.
 func AtBlocks(errs map[string]string, gen int) map[string]string {
 	s, out := State{Gen: gen}, map[string]string{}
 	for field, said := range errs {
@@ -117,7 +117,7 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 	return v
 }
 
-// begin is what the form can begin with.
+// begin draws the select for what the form starts from, and the field for a pasted text.
 func (s State) begin(l lang.Lang) (bs []slack.Block) {
 	var groups []*slack.OptionGroupBlockObject
 	group := func(label lang.Text, cs []Choice) {
@@ -150,15 +150,15 @@ func (s State) begin(l lang.Lang) (bs []slack.Block) {
 	return append(bs, slack.NewDividerBlock())
 }
 
-// maxOptions is how many options Slack takes in a select.
+// maxOptions is how many options Slack accepts in a select.
 const maxOptions = 100
 
 func option(c Choice) *slack.OptionBlockObject {
 	return slack.NewOptionBlockObject(answer.Cut(c.Value, 150), answer.Label(answer.Cut(c.Label, 75)), nil)
 }
 
-// block draws a field. What is changed in it is looked at once one leaves a select,
-// or presses return in a line.
+// block draws a field. Slack reports a change when one leaves a select, or presses return in a
+// field of one line.
 func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 	var e slack.BlockElement
 	switch offered := s.Choices[f.Name]; {
@@ -194,7 +194,7 @@ func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 			}
 		}
 		unset := textChoose
-		if f.Rare() { // the cluster has a partition for who names none, and no reservation
+		if f.Rare() { // a cluster has a default partition, but no default reservation
 			unset = textNone
 		}
 		x := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, answer.Label(unset.In(l)), f.Name, opts...)
@@ -211,7 +211,7 @@ func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 	return b
 }
 
-// CheckingView stands while the cluster is asked.
+// CheckingView is the page that is shown while the cluster is being asked.
 func CheckingView(name, meta string, l lang.Lang) slack.ModalViewRequest {
 	said := answer.OneLine(fmt.Sprintf(textCheckingOf.In(l), name))
 	return slack.ModalViewRequest{

@@ -7,8 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// PasteCallback is the callback of the modal that takes a text, and PasteField its
-// field.
+// PasteCallback is the callback id of the modal that takes a text, and PasteField is its field.
 const (
 	PasteCallback = "paste"
 	PasteField    = "text"
@@ -20,7 +19,7 @@ var (
 	textPasteHint = lang.Text{EN: "A script is linted, a job is planned, a log is diagnosed. Nothing is submitted.", ZH: "脚本做检查，作业规格做预检，日志做诊断；不会提交任何作业。"}
 )
 
-// PasteView is the modal that takes a text to look at.
+// PasteView draws the modal that takes a text to look at.
 func PasteView(meta string, l lang.Lang) slack.ModalViewRequest {
 	e := slack.NewPlainTextInputBlockElement(nil, PasteField)
 	e.Multiline = true

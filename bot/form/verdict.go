@@ -10,15 +10,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
-// A Verdict is what is said of a form's values: lines below the fields that they
-// are about, and below all of them the estimates.
+// A Verdict holds the messages about a form's values: At by field, shown below the field, and
+// Summary with the estimates, shown below all fields.
 type Verdict struct {
 	At      map[string][]string
 	Summary []string
 }
 
-// AtFields puts each problem that stops the job at the field that it is about;
-// what belongs to no field of the form stands at the arguments.
+// AtFields returns the messages that prevent a submission, by field. A message about no field
+// of the form is put at the arguments.
 func AtFields(l lang.Lang, err error, problems []rules.Problem) map[string]string {
 	out := VerdictOf(l, err, problems).Errors()
 	if len(out) == 0 {
@@ -27,13 +27,13 @@ func AtFields(l lang.Lang, err error, problems []rules.Problem) map[string]strin
 	return out
 }
 
-// The marks of what stops a job and of what is only warned of.
+// stopMark starts a message that prevents a submission, and warnMark starts a warning.
 const (
 	stopMark = "⛔ "
 	warnMark = "⚠️ "
 )
 
-// VerdictOf puts what is wrong, and what is warned of, at the fields.
+// VerdictOf puts the messages of an error and of the plan's problems at their fields.
 func VerdictOf(l lang.Lang, err error, problems []rules.Problem) Verdict {
 	at := map[string][]string{}
 	add := func(mark, field, message, fix string) {
@@ -45,7 +45,7 @@ func VerdictOf(l lang.Lang, err error, problems []rules.Problem) Verdict {
 			}
 		}
 		if i := slices.IndexFunc(Fields, func(f Field) bool { return f.Name == root }); field != "" && strings.HasPrefix(message, "is ") {
-			message = Fields[i].Label.In(l) + " " + message // the field is what is
+			message = Fields[i].Label.In(l) + " " + message // the message has the field as its subject
 		}
 		if fix != "" {
 			message += " → " + fix
@@ -69,7 +69,7 @@ func VerdictOf(l lang.Lang, err error, problems []rules.Problem) Verdict {
 	return Verdict{At: at}
 }
 
-// Said is a verdict of errors by field.
+// Said turns error messages by field into a Verdict.
 func Said(errs map[string]string) Verdict {
 	at := map[string][]string{}
 	for field, said := range errs {
@@ -78,7 +78,7 @@ func Said(errs map[string]string) Verdict {
 	return Verdict{At: at}
 }
 
-// Errors are what stops a job, by field.
+// Errors returns the messages that prevent a submission, by field.
 func (v Verdict) Errors() map[string]string {
 	out := map[string]string{}
 	for f, lines := range v.At {
@@ -95,5 +95,5 @@ func (v Verdict) Errors() map[string]string {
 	return out
 }
 
-// Stops reports whether a verdict has what stops a job.
+// Stops reports whether v has a message that prevents a submission.
 func (v Verdict) Stops() bool { return len(v.Errors()) > 0 }

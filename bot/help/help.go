@@ -1,5 +1,5 @@
-// Package help says what one can do: the tasks that people come for, every command, and how
-// each works.
+// Package help tells people what they can do: the common tasks, all commands, and how each
+// command works.
 package help
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// ownHelp is what the bot's own words do.
+// ownHelp describes the commands that only the bot has.
 var ownHelp = []struct {
 	word     string
 	text     lang.Text
@@ -37,10 +37,10 @@ var ownHelp = []struct {
 	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}, "unmute 4711"},
 }
 
-// Title stands above what one can do.
+// Title is the heading of the help.
 var Title = lang.Text{EN: "What you can do now", ZH: "现在可以做什么"}
 
-// Unlinked tells somebody whom no cluster user is known for what is open to them.
+// Unlinked tells a person without a cluster user what they can do.
 var Unlinked = lang.Text{
 	EN: "You are not linked to a cluster user yet: you can ask. To see jobs and start them, link yourself first.",
 	ZH: "您尚未绑定集群用户，目前只能提问；要查看或提交作业，请先绑定。",
@@ -64,11 +64,11 @@ var (
 	textMeaning    = lang.Text{EN: "What it does", ZH: "说明"}
 )
 
-// helpTasks are what one comes here for, each with the command that begins it.
+// helpTasks are the tasks that people come for, each with the command that starts it.
 var helpTasks = []struct {
 	do, how lang.Text
 	words   string
-	// acts says that only somebody who is linked can do it.
+	// acts marks a task that only a person with a cluster user can do.
 	acts bool
 }{
 	{
@@ -103,7 +103,7 @@ var helpTasks = []struct {
 	},
 }
 
-// Tasks are those tasks, a line each, and who the person is.
+// Tasks draws those tasks, one a line, and says who the person is.
 func Tasks(c *ops.Call) []slack.Block {
 	l := c.Lang
 	bs := []slack.Block{answer.Header(Title.In(l))}
@@ -131,8 +131,7 @@ func Tasks(c *ops.Call) []slack.Block {
 	return append(bs, answer.ContextMarkup(said+map[bool]string{true: "", false: " "}[l == lang.ZH]+textHelpHow.In(l)), slack.NewActionBlock("", es...))
 }
 
-// Doc says how one command works, or, for no topic and for the topic all, what
-// every one does.
+// Doc explains one command or, for an empty topic or the topic "all", lists all commands.
 func Doc(c *ops.Call, topic string) view.Doc {
 	if topic != "" && topic != "all" && topic != "全部" {
 		name, ok := typed.Resolve(topic)
@@ -167,7 +166,7 @@ func Doc(c *ops.Call, topic string) view.Doc {
 		}
 	}
 	doc.Sections = append(doc.Sections, read, write)
-	if c.Who.Surface != ops.Chat { // the other words are about people and channels of Slack
+	if c.Who.Surface != ops.Chat { // the bot's own commands are about people and channels of Slack
 		own := view.Section{Heading: textHelpOwn.In(l)}
 		for _, h := range ownHelp {
 			own.Items = append(own.Items, "`"+h.word+"`  "+h.text.In(l))
@@ -190,7 +189,7 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 	return doc
 }
 
-// flagRows are the operation's arguments and flags, with what they mean.
+// flagRows lists the operation's arguments and flags with their meaning.
 func flagRows(op ops.Op, l lang.Lang) (rows [][]string) {
 	for _, p := range op.Params() {
 		name := "--" + p.Name
@@ -211,8 +210,9 @@ var (
 	textMean    = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
 )
 
-// OnceMore offers the two commands that run a job once more, to whoever names the job
-// behind a word that is neither. Such a word alone may ask about anything.
+// OnceMore offers the commands that run a job once more, where the first word is none of them
+// but names that wish and a job follows. ok is false for any other words: such a word alone may
+// be part of a question.
 func OnceMore(words []string, l lang.Lang) (d view.Doc, ok bool) {
 	all := ops.OnceMore(words)
 	if all == nil || len(words) < 2 {
@@ -228,7 +228,8 @@ func OnceMore(words []string, l lang.Lang) (d view.Doc, ok bool) {
 	return d, true
 }
 
-// Unknown offers the nearest commands, with the words that were typed after.
+// Unknown says that a command is unknown and offers the nearest ones, followed by the words
+// that were typed after it.
 func Unknown(word string, l lang.Lang, rest ...string) view.Doc {
 	d := view.Doc{Title: fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)), Tone: view.Warn, Sections: []view.Section{{}}, Next: []string{"help"}}
 	if near := typed.DidYouMean(word); len(near) > 0 {

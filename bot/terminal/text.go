@@ -1,5 +1,5 @@
-// Package terminal draws what would go to Slack as text, and its buttons as choices, for
-// somebody who sits at a terminal.
+// Package terminal draws messages for Slack as text, and their buttons as choices, for a person
+// at a terminal.
 package terminal
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Text draws blocks as text for a terminal of width columns (0: any number), and their
-// buttons as choices. Code keeps its lines.
+// Text draws blocks as text for a terminal of width columns (0 means any number), and their
+// buttons as choices. Lines of code are not wrapped.
 func Text(blocks json.RawMessage, width int) (s Said) {
-	blocks = answer.Unfolded(blocks) // a terminal scrolls
+	blocks = answer.Unfolded(blocks) // a terminal can scroll
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
 		return Said{}
@@ -58,7 +58,7 @@ func Text(blocks json.RawMessage, width int) (s Said) {
 			}
 		case "table":
 			table := answer.TableIn(blk)
-			_ = view.Text(&b, view.Doc{Sections: []view.Section{{Table: &table}}}, view.Style{Width: width}) // a Builder takes all
+			_ = view.Text(&b, view.Doc{Sections: []view.Section{{Table: &table}}}, view.Style{Width: width}) // writing to a strings.Builder does not fail
 		case "actions", "context_actions":
 			s.Choices = append(s.Choices, choicesIn(blk)...)
 		}
@@ -90,8 +90,8 @@ func textIn(v any) string {
 	return ""
 }
 
-// plainMarkup is Slack's markup as it reads on a terminal: a date as its fallback,
-// a person by their id, no asterisks.
+// plainMarkup turns mrkdwn into plain text: a date becomes its fallback, a person their id, and
+// asterisks are dropped.
 func plainMarkup(s string) string {
 	s = slackDate.ReplaceAllString(s, "$1")
 	s = slackPerson.ReplaceAllString(s, "@$1")
@@ -103,7 +103,7 @@ var (
 	slackPerson = lazy.New(`<@([A-Z0-9]+)>`)
 )
 
-// spans is the text of rich elements in a row.
+// spans returns the text of a list of rich_text elements.
 func spans(v any) string {
 	var b strings.Builder
 	for _, e := range objects(v) {
@@ -117,7 +117,7 @@ func spans(v any) string {
 	return b.String()
 }
 
-// choicesIn are the buttons of a row, and the entries of its menus.
+// choicesIn returns the buttons of a row and the entries of its menus.
 func choicesIn(blk map[string]any) (cs []Choice) {
 	for _, e := range objects(blk["elements"]) {
 		cs = append(cs, choicesOf(e)...)
@@ -125,11 +125,11 @@ func choicesIn(blk map[string]any) (cs []Choice) {
 	return cs
 }
 
-// choicesOf are what can be pressed of one element.
+// choicesOf returns what can be pressed in one element.
 func choicesOf(e map[string]any) (cs []Choice) {
 	action, value := textIn(e["action_id"]), textIn(e["value"])
 	add := func(label, value string) {
-		if action == "" || strings.Contains(value, "mute ") { // nobody is called at a terminal
+		if action == "" || strings.Contains(value, "mute ") { // a terminal sends no notifications that one could mute
 			return
 		}
 		cs = append(cs, Choice{Label: label, Action: action, Value: value})
@@ -151,7 +151,7 @@ func choicesOf(e map[string]any) (cs []Choice) {
 	return cs
 }
 
-// Said is one thing that the bot says.
+// Said is one message of the bot.
 type Said struct {
 	Text    string
 	Choices []Choice
@@ -160,6 +160,6 @@ type Said struct {
 // A Choice is a button.
 type Choice struct {
 	Label string
-	// Action and Value are what pressing it sends.
+	// Action and Value are what a press sends.
 	Action, Value string
 }

@@ -1,6 +1,6 @@
-// Package wording says the results of operations as a chat wants them, where that is
-// not as a shell does: a diagnosis with its cause first, a log's lines behind their
-// ranks, Slurm's short forms in words.
+// Package wording puts results of operations into words for a chat, where these differ from the
+// shell's: a diagnosis starts with its cause, log lines follow their rank, and Slurm's
+// abbreviations are spelled out.
 package wording
 
 import (
@@ -26,8 +26,7 @@ var (
 	textMore        = lang.Text{EN: "Class, who acts, retry", ZH: "类别、处理人、是否重试"}
 )
 
-// Why is what went wrong in a few words, with its place; empty where nothing
-// did.
+// Why says in a few words what went wrong and where; it is empty where nothing did.
 func Why(r report.Report, l lang.Lang) string {
 	if r.Class == outcome.Success || r.Class == outcome.Running {
 		return ""
@@ -44,7 +43,7 @@ func Why(r report.Report, l lang.Lang) string {
 	return name
 }
 
-// ClassName is a class of failure in words; its id where it has none.
+// ClassName returns the name of a failure class, or its id where it has no name.
 func ClassName(class string, l lang.Lang) string {
 	for _, c := range outcome.Classes() {
 		if c.ID == class {
@@ -54,11 +53,11 @@ func ClassName(class string, l lang.Lang) string {
 	return class
 }
 
-// evidenceLines is how many lines of the log a diagnosis shows at once.
+// evidenceLines is how many log lines a diagnosis shows.
 const evidenceLines = 4
 
-// Diagnosis is a diagnosis as a chat wants it: the cause with its place, the
-// lines that show it, what to do; and what fewer people need, folded.
+// Diagnosis draws a diagnosis for a chat: the cause and its place, the lines that show it, and
+// what to do. Details that fewer people need are folded.
 func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	full := d.View(l)
 	doc := view.Doc{Title: full.Title, Tone: full.Tone, Next: full.Next}
@@ -84,7 +83,7 @@ func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 			s.Heading, s.Fold = textMore.In(l), true
 			folded = append(folded, s)
 		case s.Code != "" && s.Code == d.RootLine, s.Table != nil:
-			// These are the lines above.
+			// The evidence above shows these lines already.
 		case s.Fold:
 			folded = append(folded, s)
 		default:
@@ -95,8 +94,8 @@ func Diagnosis(d joblogs.DiagnoseOut, l lang.Lang) view.Doc {
 	return doc
 }
 
-// changeOnce takes the change that a button makes out of what is advised: it stands in
-// a section of its own, as the plan has accepted it.
+// changeOnce removes from the advice the changes that a button makes. They have a section of
+// their own, with the values that the plan has accepted.
 func changeOnce(sections []view.Section, fix *launch.SpecPatch) []view.Section {
 	if fix == nil {
 		return sections
@@ -121,8 +120,8 @@ func changeOnce(sections []view.Section, fix *launch.SpecPatch) []view.Section {
 	})
 }
 
-// withoutTitle takes the first sentence away where it says what the title says, the
-// class and its place; empty where nothing follows.
+// withoutTitle removes the first sentence of text where it only repeats the title, that is the
+// class and its place.
 func withoutTitle(text, class string, l lang.Lang) string {
 	end := map[bool]string{true: "。", false: ". "}[l == lang.ZH]
 	first, rest, _ := strings.Cut(text, end)
@@ -133,10 +132,10 @@ func withoutTitle(text, class string, l lang.Lang) string {
 	return strings.TrimSpace(rest)
 }
 
-// rankMark is torchrun's mark before a line.
+// rankMark matches the prefix by which torchrun marks a line's rank.
 var rankMark = lazy.New(`^\[(?:default|rank)?(\d+)\]: ?`)
 
-// unmarked is a line without the mark of its rank, where that is said already.
+// unmarked removes the mark of a line's rank where the rank is shown anyway.
 func unmarked(text string, rank *int) string {
 	if m := rankMark.FindStringSubmatch(text); m != nil && rank != nil && m[1] == strconv.Itoa(*rank) {
 		return text[len(m[0]):]
@@ -144,8 +143,8 @@ func unmarked(text string, rank *int) string {
 	return text
 }
 
-// evidence are the root's line and the lines that support it, each behind its
-// place, no line twice.
+// evidence returns the root cause's line and the lines that support it, each with its place,
+// and without repetitions.
 func evidence(r report.Report, l lang.Lang) string {
 	var lines, seen []string
 	add := func(file string, no int, rank *int, text string) {

@@ -17,8 +17,8 @@ var (
 	textRanks  = lang.Text{EN: "× %d ranks", ZH: "%d 个 rank"}
 )
 
-// logsDoc is a job's lines as a chat wants them: each behind its rank and node,
-// Megatron's long lines about an iteration in a few numbers, the newest last.
+// logsDoc draws a job's log lines for a chat: each follows its rank and node, and Megatron's
+// long line about an iteration is reduced to a few numbers.
 func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	if len(o.Lines) == 0 {
 		return o.View(l)
@@ -34,7 +34,8 @@ func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	}
 }
 
-// whose says which rank wrote a line and where, else which file it is in.
+// whose says which rank wrote a line and on which node, or which file it is in where the rank
+// is unknown.
 func whose(line diagnose.Line, l lang.Lang) string {
 	who := line.File
 	switch {
@@ -49,8 +50,8 @@ func whose(line diagnose.Line, l lang.Lang) string {
 	return who
 }
 
-// condensed is a line as it was, or where it is Megatron's about an iteration, its
-// numbers that people read.
+// condensed reduces Megatron's line about an iteration to the numbers that people read, and
+// returns any other line unchanged.
 func condensed(text string, l lang.Lang) string {
 	if !strings.Contains(text, "elapsed time per iteration") {
 		return text

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What a shell shows in Slurm's own short forms, a chat says in words.
+// The shell shows Slurm's abbreviations; a chat spells them out.
 
 var (
 	textHadEnded   = lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// cancelDoc says of a job that had ended by itself how it did.
+// cancelDoc says how a job ended that had ended before it was cancelled.
 func cancelDoc(o jobcontrol.CancelOut, l lang.Lang) view.Doc {
 	doc := o.View(l)
 	if o.State.Ended() && !o.Cancelled && len(o.Jobs) == 0 {
@@ -49,7 +49,7 @@ func cancelDoc(o jobcontrol.CancelOut, l lang.Lang) view.Doc {
 	return doc
 }
 
-// nodeCounts are how many of a partition's nodes are in which state.
+// nodeCounts says how many of a partition's nodes are in which state.
 func nodeCounts(p slurm.Partition, l lang.Lang) string {
 	var parts []string
 	for _, w := range nodeCountWord {
@@ -63,8 +63,8 @@ func nodeCounts(p slurm.Partition, l lang.Lang) string {
 	return strings.Join(parts, ", ")
 }
 
-// partitionLine is a partition in a line that a phone shows whole: what is free, and
-// what a job may ask for.
+// partitionLine describes a partition in a line that fits a phone: what is free, and what a job
+// may ask for.
 func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
 	parts := []string{"`" + p.Name + "`"}
 	add := func(said string, when bool) {
@@ -85,7 +85,7 @@ func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
 	return strings.Join(parts, " · ")
 }
 
-// inLines puts lines in the place of the table of partitions, which comes first.
+// inLines replaces the table of partitions, which is the first section, by lines.
 func inLines(doc view.Doc, title lang.Text, lines []string, l lang.Lang) view.Doc {
 	if len(lines) == 0 || len(doc.Sections) == 0 {
 		return doc
@@ -105,7 +105,7 @@ func partitionsDoc(o fleet.PartitionsOut, l lang.Lang) view.Doc {
 	return inLines(o.View(l), textPartitions, lines, l)
 }
 
-// nodesDoc has a line for each partition, and the table of single nodes below.
+// nodesDoc has a line for each partition, and below them the table of single nodes.
 func nodesDoc(o fleet.NodesOut, l lang.Lang) view.Doc {
 	var lines []string
 	for _, p := range o.Partitions {
@@ -118,7 +118,7 @@ func nodesDoc(o fleet.NodesOut, l lang.Lang) view.Doc {
 	return inLines(o.View(l), textNodesTitle, lines, l)
 }
 
-// NothingIn reports whether an answer shows nothing that somebody would share.
+// NothingIn reports whether a result shows nothing that somebody would share.
 func NothingIn(result any) bool {
 	switch r := result.(type) {
 	case jobcontrol.ListOut:
@@ -130,13 +130,13 @@ func NothingIn(result any) bool {
 }
 
 var (
-	// Failures stands above failed jobs by their causes.
+	// Failures is the heading of failed jobs by cause.
 	Failures = lang.Text{EN: "Recent failures by cause", ZH: "近期失败原因"}
-	// NotKnown is said where a failure has no cause that is known.
+	// NotKnown stands for an unknown cause of a failure.
 	NotKnown = lang.Text{EN: "cause not known", ZH: "原因未知"}
 )
 
-// Doc is a result as a chat shows it, where that is not as the shell does.
+// Doc draws a result for a chat.
 func Doc(result view.Viewer, l lang.Lang) view.Doc {
 	switch r := result.(type) {
 	case joblogs.DiagnoseOut:
@@ -155,13 +155,13 @@ func Doc(result view.Viewer, l lang.Lang) view.Doc {
 		return partitionsDoc(r, l)
 	case jobcontrol.StatusOut:
 		doc := r.View(l)
-		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // as its card has it
+		doc.Title, doc.Tone = card.Title(r.Job, l), view.Plain // the same title as that of the job's card
 		return doc
 	}
 	return result.View(l)
 }
 
-// CauseWords is a class of failure in words, with its id.
+// CauseWords returns a failure class in words, followed by its id.
 func CauseWords(class string, l lang.Lang) string {
 	if class == "" {
 		return NotKnown.In(l)
