@@ -1,6 +1,5 @@
-// Package install is the app in workspaces: the rights that it asks for, how a workspace
-// gets it and gives it up, the client that reaches each, and whether all of that is in
-// order.
+// Package install manages the app in workspaces: its scopes and manifest, its installation and
+// removal, the API client of each workspace, and the checks of all of these.
 package install
 
 import (
@@ -16,14 +15,14 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Config says what the app is to Slack.
+// Config describes the app.
 type Config struct {
-	// BotToken is the token of the one workspace; empty where workspaces install the
-	// app by OAuth.
+	// BotToken is the token of the only workspace; it is empty where workspaces install the app
+	// by OAuth.
 	BotToken string
 	// AppToken is set for Socket Mode.
 	AppToken string
-	// APIURL is another server than Slack's, in tests.
+	// APIURL is the address of a server that replaces Slack in tests.
 	APIURL string
 	OAuth  *OAuth
 	Policy people.Policy
@@ -32,7 +31,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// An App reaches the workspaces that have it.
+// An App reaches the workspaces that have installed it.
 type App struct {
 	cfg     Config
 	now     func() time.Time
@@ -43,7 +42,7 @@ type App struct {
 // New returns an App.
 func New(cfg Config) *App { return &App{cfg: cfg, now: cfg.Now, log: cfg.Log} }
 
-// Client returns the client of a workspace.
+// Client returns the API client of a workspace.
 func (p *App) Client(ctx context.Context, team string) (*slack.Client, error) {
 	if c, ok := p.clients.Load(team); ok {
 		return c.(*slack.Client), nil
@@ -57,7 +56,7 @@ func (p *App) Client(ctx context.Context, team string) (*slack.Client, error) {
 	return c, nil
 }
 
-// Token is the bot's token in a workspace.
+// Token returns the bot token of a workspace.
 func (p *App) Token(ctx context.Context, team string) (string, error) {
 	if p.cfg.BotToken != "" {
 		return p.cfg.BotToken, nil
@@ -65,7 +64,7 @@ func (p *App) Token(ctx context.Context, team string) (string, error) {
 	return p.installed(ctx, team)
 }
 
-// Options are how Slack is reached.
+// Options returns the options of every API client.
 func (p *App) Options() []slack.Option {
 	opts := []slack.Option{slack.OptionHTTPClient(&http.Client{Timeout: 20 * time.Second})}
 	if p.cfg.AppToken != "" {

@@ -12,12 +12,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Check is one thing that doctor looked at.
+// A Check is the result of one check of the doctor.
 type Check struct {
 	Name   lang.Text
 	OK     bool
 	Detail lang.Text
-	Fix    lang.Text // where not OK
+	Fix    lang.Text // set where OK is false
 }
 
 var (
@@ -29,8 +29,8 @@ var (
 	checkReceive = lang.Text{EN: "Slack HTTP", ZH: "Slack HTTP"}
 )
 
-// Doctor checks that Slack is reachable, that the tokens are good, and that the
-// bot token has the scopes that the code uses. It posts nothing.
+// Doctor checks that Slack is reachable, that the tokens are valid, and that the bot token has
+// the scopes that the code uses. It posts nothing.
 func (p *App) Doctor(ctx context.Context) []Check {
 	var out []Check
 	if p.cfg.BotToken != "" {
@@ -46,7 +46,7 @@ func (p *App) Doctor(ctx context.Context) []Check {
 	return append(out, p.outboxCheck(ctx))
 }
 
-// installChecks checks the token of every workspace.
+// installChecks checks the token of each workspace.
 func (p *App) installChecks(ctx context.Context) []Check {
 	teams, err := p.teams(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *App) socketCheck(ctx context.Context) Check {
 	return Check{Name: checkSocket, OK: true, Detail: lang.Text{EN: "Socket Mode opens a connection", ZH: "Socket Mode 可以建立连接"}}
 }
 
-// outboxCheck tells of messages that Slack refused for good.
+// outboxCheck reports messages that Slack refused for good.
 func (p *App) outboxCheck(ctx context.Context) Check {
 	dead, err := p.cfg.Store.Buried(ctx, 20)
 	if err != nil {

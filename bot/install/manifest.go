@@ -9,18 +9,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Scope is one right of the bot token, and why it is asked for.
+// A Scope is one scope of the bot token, and the reason why the app asks for it.
 type Scope struct {
 	Name string
 	Why  string
-	// For are the methods and events that need it, commands and files aside.
+	// For lists the methods and events that need the scope, and what else needs it, such as a
+	// command or a file's URL.
 	For  []string
-	when func(people.Policy) bool // nil: always
+	when func(people.Policy) bool // nil: always needed
 }
 
-// scopeTable is everything that the bot may do. Nothing is asked for that the
-// code does not use; the tests play a Slack that refuses a call without its
-// scope.
+// scopeTable holds every scope that the app may ask for. The app asks for no scope that the
+// code does not use. The tests' Slack server refuses a call without its scope.
 var scopeTable = []Scope{
 	{Name: "app_mentions:read", Why: "to hear when somebody mentions the bot", For: []string{"app_mention"}},
 	{Name: "assistant:write", Why: "to suggest questions", For: []string{"assistant.threads.setSuggestedPrompts"}},
@@ -39,7 +39,7 @@ var scopeTable = []Scope{
 	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p people.Policy) bool { return p.Names('S') }},
 }
 
-// scopesFor are the rights that the bot token needs under a policy.
+// scopesFor returns the scopes that the bot token needs under a policy.
 func scopesFor(p people.Policy) (all []Scope) {
 	for _, s := range scopeTable {
 		if s.when == nil || s.when(p) {
@@ -49,7 +49,7 @@ func scopesFor(p people.Policy) (all []Scope) {
 	return all
 }
 
-// Scopes are the names of those rights.
+// Scopes returns the names of those scopes.
 func Scopes(p people.Policy) (names []string) {
 	for _, s := range scopesFor(p) {
 		names = append(names, s.Name)
@@ -57,28 +57,28 @@ func Scopes(p people.Policy) (names []string) {
 	return names
 }
 
-// The callbacks of the shortcuts.
+// The callback ids of the shortcuts.
 const (
 	CallDiagnose = "diagnose_message"
 	CallLint     = "lint_message"
 	CallSubmit   = "submit_job"
 )
 
-// ManifestOptions say how the app is reached.
+// ManifestOptions say how Slack reaches the app.
 type ManifestOptions struct {
-	// URL is this server's address as Slack reaches it, such as
-	// https://ops.example.com; empty for Socket Mode.
+	// URL is this server's address as Slack reaches it, such as https://ops.example.com; it is
+	// empty for Socket Mode.
 	URL    string
 	Policy people.Policy
-	// Install is the address where workspaces install the app by themselves; empty
-	// where they do not.
+	// Install is the address where workspaces install the app themselves; it is empty where
+	// they do not.
 	Install string
 }
 
-// object keeps a manifest short to write and in JSON's shape.
+// object is an alias that keeps the manifest readable.
 type object = map[string]any
 
-// Manifest is the app's manifest, to paste at api.slack.com/apps or to hand to
+// Manifest returns the app's manifest as JSON, to paste at api.slack.com/apps or to pass to
 // apps.manifest.create.
 func Manifest(o ManifestOptions) ([]byte, error) {
 	url := strings.TrimSuffix(o.URL, "/")
@@ -130,10 +130,10 @@ func suggested() []any {
 	return list
 }
 
-// A Prompt is a question that is suggested where a conversation begins.
+// A Prompt is a question that is suggested where a conversation starts.
 type Prompt struct{ Title, Text lang.Text }
 
-// Prompts are those questions.
+// Prompts are the suggested questions.
 var Prompts = []Prompt{
 	{lang.Text{EN: "Why did my last job fail?", ZH: "我的上一个作业为什么失败？"}, lang.Text{EN: "diagnose my last job", ZH: "诊断我的上一个作业"}},
 	{lang.Text{EN: "What is running?", ZH: "现在有哪些作业？"}, lang.Text{EN: "list", ZH: "列表"}},

@@ -19,31 +19,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// OAuth lets workspaces install the app by themselves. Their tokens are kept
-// encrypted.
+// OAuth lets workspaces install the app themselves. Their tokens are stored encrypted.
 type OAuth struct {
 	ClientID     string
 	ClientSecret string
-	// RedirectURL is our /slack/oauth as Slack reaches it.
+	// RedirectURL is the address of our /slack/oauth as Slack reaches it.
 	RedirectURL string
 	// Key encrypts tokens: 32 bytes for AES-256-GCM. Who loses it installs again.
 	Key []byte
 }
 
-// An install is one workspace's token, encrypted.
+// An install is one workspace's encrypted token.
 type install struct {
 	Team   string    `json:"team"`
 	Name   string    `json:"name"`
 	Scopes string    `json:"scopes"`
-	Token  []byte    `json:"token"` // nonce, then the sealed token
+	Token  []byte    `json:"token"` // the nonce followed by the sealed token
 	At     time.Time `json:"at"`
 }
 
 const stateCookie = "megatron_ops_install"
 
-// ServeInstall sends the browser to Slack. The state is tied to this browser by
-// a cookie and works once, so that nobody can be made to finish another's
-// installation.
+// ServeInstall sends the browser to Slack. A cookie ties the OAuth state to this browser, and
+// the state works once, so that nobody can be made to finish somebody else's installation.
 func (p *App) ServeInstall(w http.ResponseWriter, r *http.Request) {
 	state := rand.Text()
 	if err := p.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, p.now().Add(10*time.Minute)); err != nil {
@@ -62,8 +60,8 @@ func (p *App) ServeInstall(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
-// ServeOAuth takes the browser back from Slack, exchanges the code for a token
-// and keeps it.
+// ServeOAuth takes the browser back from Slack, exchanges the code for a token, and stores the
+// token.
 func (p *App) ServeOAuth(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("error") != "" {
@@ -110,7 +108,7 @@ func (p *App) install(ctx context.Context, code string) error {
 		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: p.now()}, time.Time{})
 }
 
-// teams are the workspaces that have installed the app.
+// teams returns the workspaces that have installed the app.
 func (p *App) teams(ctx context.Context) (ids []string, err error) {
 	keys, err := p.cfg.Store.Keys(ctx, record.Install, p.now())
 	for _, k := range keys {
@@ -121,13 +119,14 @@ func (p *App) teams(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// installed returns a workspace's token.
+// installed returns the token of a workspace that has installed the app.
 func (p *App) installed(ctx context.Context, team string) (string, error) {
 	if p.cfg.OAuth == nil {
 		return "", outbox.Permanent(lang.Text{EN: "no bot token", ZH: "没有机器人令牌"}.Err())
 	}
 	if team == "" {
-		// The operator's own words name no workspace where there is one only.
+		// Requests of the operator, such as the doctor's, name no workspace where there is only
+		// one.
 		if all, err := p.teams(ctx); err == nil && len(all) == 1 {
 			team = all[0]
 		}
@@ -150,7 +149,7 @@ func (p *App) installed(ctx context.Context, team string) (string, error) {
 	return token, nil
 }
 
-// Uninstalled forgets a workspace whose token Slack has ended.
+// Uninstalled removes a workspace whose token Slack has revoked.
 func (p *App) Uninstalled(ctx context.Context, team string) {
 	p.clients.Delete(team)
 	if err := p.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
@@ -158,14 +157,14 @@ func (p *App) Uninstalled(ctx context.Context, team string) {
 	}
 }
 
-// seal encrypts a token for one workspace; it cannot be opened for another.
+// seal encrypts a token for one workspace. It cannot be decrypted for another one.
 func seal(key []byte, token, team string) ([]byte, error) {
 	g, err := gcm(key)
 	if err != nil {
 		return nil, err
 	}
 	nonce := make([]byte, g.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
+	_, _ = rand.Read(nonce) // rand.Read never fails
 	return g.Seal(nonce, nonce, []byte(token), []byte(team)), nil
 }
 
@@ -189,7 +188,7 @@ func gcm(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// ParseKey reads a key for OAuth.Key from base64.
+// ParseKey reads OAuth.Key from base64.
 func ParseKey(s string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
 	if err != nil || len(key) != 32 {

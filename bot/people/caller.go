@@ -1,5 +1,5 @@
-// Package people knows who somebody in Slack is: which cluster user, with which rights,
-// who decides, and in which language and at which hours they want to hear.
+// Package people knows who a person in Slack is: their cluster user and rights, who decides
+// about approvals, and in which language and at which hours a person wants to be notified.
 package people
 
 import (
@@ -17,18 +17,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// Config says where people and their rights are known from.
+// Config says where people and their rights come from.
 type Config struct {
 	Policy  Policy
 	Store   record.Store
 	Service *ops.Service
-	// Client is the client of a workspace, which tells who is in a group or channel.
+	// Client returns the API client of a workspace, which lists the members of groups and
+	// channels.
 	Client func(ctx context.Context, team string) (*slack.Client, error)
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// A Book knows who is who.
+// A Book looks people up.
 type Book struct {
 	cfg    Config
 	now    func() time.Time
@@ -46,9 +47,9 @@ type Link struct {
 	At   time.Time `json:"at"`
 }
 
-// Linked returns the cluster user of a person, as far as it is proved: the
-// operator's mapping first, then the person's own code. A display name or an
-// e-mail address proves nothing, since people can change them.
+// Linked returns the proven cluster user of a person. The operator's mapping comes first, then
+// the person's own code. A display name or an e-mail address proves nothing, since people can
+// change them.
 func (b *Book) Linked(ctx context.Context, team, user string) (Link, bool) {
 	for _, k := range []string{team + "/" + user, user} {
 		if u := b.cfg.Policy.Links[k]; u != "" {
@@ -63,7 +64,7 @@ func (b *Book) Linked(ctx context.Context, team, user string) (Link, bool) {
 	return l, ok && err == nil
 }
 
-// caller is who asks, as far as it is proved.
+// caller returns who sends a request, as far as that is proven.
 func (b *Book) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 	if a.Terminal != nil {
 		return ops.Caller{Surface: ops.Chat, ID: a.Terminal.User, User: a.Terminal.User}
@@ -81,8 +82,8 @@ func (b *Book) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 	return c
 }
 
-// Person is a person of a workspace whom Slack has named outside of a request, such as
-// by a sign-in elsewhere. A workspace that has not this app has nobody.
+// Person returns the caller for a person whom Slack has named outside of a request, such as by
+// a sign-in elsewhere. It fails for a workspace that has not installed the app.
 func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error) {
 	api, err := b.cfg.Client(ctx, team)
 	if err != nil {
@@ -95,8 +96,8 @@ func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error
 	return b.caller(ctx, incoming.Ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
 }
 
-// Call makes the call for a; words typed decide the language where the person
-// chose none.
+// Call returns the operation call for a request. Where the person has chosen no language, the
+// words that they typed decide.
 func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
 	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.LangOf(ctx, a)}
 	if a.Terminal != nil {
@@ -105,7 +106,8 @@ func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
 	return c
 }
 
-// oneOf reports whether the person is in list, by id, user group or channel.
+// oneOf reports whether list contains the person, by their id or by a user group or channel
+// that they are a member of.
 func (b *Book) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
 	for _, id := range list {
 		if id == a.User || id == a.Team+"/"+a.User {
@@ -118,7 +120,7 @@ func (b *Book) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
 	return false
 }
 
-// groupCache remembers the members of groups and channels for a while.
+// groupCache caches the members of groups and channels.
 type groupCache struct {
 	mu   sync.Mutex
 	have map[string]groupMembers
@@ -129,8 +131,8 @@ type groupMembers struct {
 	until time.Time
 }
 
-// members lists a user group's or channel's people. Where Slack does not answer,
-// nobody is a member: rights are not guessed.
+// members lists the people of a user group or channel. Where Slack does not answer, the list is
+// empty, so that an error grants no rights.
 func (b *Book) members(ctx context.Context, team, id string) []string {
 	key := team + "/" + id
 	b.groups.mu.Lock()

@@ -15,12 +15,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// A LinkProof says which cluster user has proved the code that was given at
-// since. It returns fs.ErrNotExist while there is no proof.
+// A LinkProof returns the cluster user who has proven the code that was given out at since. It
+// returns fs.ErrNotExist while there is no proof.
 type LinkProof func(ctx context.Context, code string, since time.Time) (account.User, error)
 
-// Deciders are the places where an agent's request is shown: the approvals'
-// channel, else each operator that the policy names.
+// Deciders returns where an agent's request is shown: the approval channel or, without one,
+// each operator whom the policy names.
 func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
 	to := b.cfg.Policy.Operators
 	if c := b.cfg.Policy.ApprovalChannel; c != "" {
@@ -44,13 +44,12 @@ func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
 	return ps
 }
 
-// Decides reports whether there is anybody whom an agent's request could be
-// shown to.
+// Decides reports whether there is anybody to whom an agent's request could be shown.
 func (b *Book) Decides() bool {
 	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
 }
 
-// Of are the people in Slack who are a cluster user.
+// Of returns the people in Slack who are linked to a cluster user.
 func (b *Book) Of(ctx context.Context, user string) (ps []card.Place) {
 	if user == "" {
 		return nil
@@ -83,40 +82,41 @@ func (b *Book) Of(ctx context.Context, user string) (ps []card.Place) {
 	return ps
 }
 
-// A Policy says who may do what, in Slack's ids.
+// A Policy says who may do what, by Slack's ids.
 type Policy struct {
-	// Operators may act on everybody's jobs and approve; a user id (U…), a user
-	// group (S…) or a channel (C…).
+	// Operators may act on everybody's jobs, and approve. Each is a user id (U…), a user group
+	// (S…) or a channel (C…).
 	Operators []string
-	// Viewers may only read, whatever they are linked to.
+	// Viewers may only read, even where they are linked to a cluster user.
 	Viewers []string
-	// Channels, where not empty, are the only channels in which jobs may be
-	// changed; direct messages always are.
+	// Channels are the only channels in which jobs may be changed; empty allows all. Direct
+	// messages are always allowed.
 	Channels []string
-	// Read says who is shown jobs, logs and nodes: people who are linked to a cluster
-	// user ("linked" or empty), or "everyone"; ReadIn says it for single channels.
+	// Read says who may see jobs, logs and nodes: people who are linked to a cluster user
+	// ("linked" or empty), or "everyone". ReadIn overrides it for single channels.
 	Read   string
 	ReadIn map[string]string
-	// Links maps a Slack user, as U… or T…/U…, to a cluster user: the operator's
-	// word, instead of the one-time code.
+	// Links maps a Slack user, as U… or T…/U…, to a cluster user. The operator's mapping
+	// replaces the one-time code.
 	Links map[string]string
-	// LinkProof reads the proof that a code was written on the cluster; nil
-	// switches linking by code off.
+	// LinkProof reads the proof that a code was written on the cluster; nil switches linking by
+	// code off.
 	LinkProof LinkProof
-	// LinkDomain is the host of the pages that show jobs, where a site has such:
-	// links to https://HOST/…/jobs/ID are shown as the job.
+	// LinkDomain is the host of a site's pages about jobs; it is empty where there are none.
+	// Links to https://HOST/…/jobs/ID are unfurled as the job.
 	LinkDomain string
-	// PerMinute is how many requests one person may make a minute; zero is 20.
+	// PerMinute is how many requests one person may make in a minute; zero means 20.
 	PerMinute int
-	// ApprovalChannel is where operators are asked; empty: where the request was
-	// made.
+	// ApprovalChannel is the channel where operators are asked; where it is empty, they are
+	// asked where the request was made.
 	ApprovalChannel string
-	// Approve says why a call needs an operator's approval; empty: it does not.
+	// Approve says why a call needs an operator's approval; an empty text means that it needs
+	// none.
 	Approve func(op string, in any) lang.Text
 }
 
-// MayRead reports whether somebody may be shown what the cluster knows, where they
-// ask. What is known without it, such as an answer or a rule, is open to all.
+// MayRead reports whether a person may see what the cluster knows, in the place where they ask.
+// Answers and rules, which do not come from the cluster, are open to everybody.
 func (b *Book) MayRead(a incoming.Ask, c *ops.Call) bool {
 	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.Terminal != nil {
 		return true
@@ -124,7 +124,7 @@ func (b *Book) MayRead(a incoming.Ask, c *ops.Call) bool {
 	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
 }
 
-// Names reports whether the policy gives rights to a group of that kind.
+// Names reports whether the policy gives rights to a group whose id starts with kind.
 func (p Policy) Names(kind byte) bool {
 	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers), func(id string) bool {
 		return id != "" && id[0] == kind

@@ -15,14 +15,15 @@ import (
 )
 
 var (
-	// YourSettings stands above a person's settings, and on the button to them.
+	// YourSettings is the heading of a person's settings and the label of the button that shows
+	// them.
 	YourSettings = lang.Text{EN: "Your settings", ZH: "您的设置"}
-	// ActsAs names the cluster user that somebody is.
+	// ActsAs is the label of a person's cluster user.
 	ActsAs = lang.Text{EN: "Cluster user", ZH: "集群用户"}
 )
 
-// LangOf is the language to answer in: the one that the person chose, else the
-// one they wrote in.
+// LangOf returns the language to answer in: the one that the person chose or, without a choice,
+// the one that they wrote in.
 func (b *Book) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
 	if s := b.Settings(ctx, a.Team, a.User); s.Lang != "" {
 		return s.Lang
@@ -33,7 +34,7 @@ func (b *Book) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
 	return a.Terminal.Lang
 }
 
-// ClusterOf is the cluster that the person has chosen, else the default.
+// ClusterOf returns the cluster that the person chose, or the default.
 func (b *Book) ClusterOf(ctx context.Context, a incoming.Ask) string {
 	if chosen := b.Settings(ctx, a.Team, a.User).Cluster; chosen != "" {
 		return chosen
@@ -41,24 +42,25 @@ func (b *Book) ClusterOf(ctx context.Context, a incoming.Ask) string {
 	return b.cfg.Service.Default
 }
 
-// Settings are a person's own: their language, their cluster, and when they are called.
+// Settings are a person's language, their cluster, and when they want to be notified.
 type Settings struct {
 	Lang    lang.Lang `json:"lang,omitempty"`
 	Cluster string    `json:"cluster,omitempty"`
 	// Notify is "all" (the default), "ends" or "none".
 	Notify string `json:"notify,omitempty"`
-	// Quiet hours, as minutes of the day in the person's zone; equal: none.
+	// Quiet hours, as minutes of the day in the person's time zone. Equal values mean that
+	// there are none.
 	QuietFrom int    `json:"quiet_from,omitempty"`
 	QuietTo   int    `json:"quiet_to,omitempty"`
 	Zone      string `json:"zone,omitempty"`
 	Digest    bool   `json:"digest,omitempty"`
 }
 
-// Settings are what a person chose.
+// Settings returns what a person chose.
 func (b *Book) Settings(ctx context.Context, team, user string) Settings {
 	var s Settings
 	key := team + "/" + user
-	if team == "" { // a link of the configuration may leave the workspace out
+	if team == "" { // a link in the configuration may omit the workspace
 		keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 		if i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, key) }); err == nil && i >= 0 {
 			key = keys[i]
@@ -70,7 +72,7 @@ func (b *Book) Settings(ctx context.Context, team, user string) Settings {
 	return s
 }
 
-// LangOr is the language that the person chose, or otherwise where they chose none.
+// LangOr returns the language that the person chose, or otherwise where they chose none.
 func (s Settings) LangOr(otherwise lang.Lang) lang.Lang {
 	if s.Lang != "" {
 		return s.Lang
@@ -78,7 +80,7 @@ func (s Settings) LangOr(otherwise lang.Lang) lang.Lang {
 	return otherwise
 }
 
-// Set reads one setting.
+// Set sets one setting: words are its name and its value.
 func (s *Settings) Set(words []string, c *ops.Call) *ops.Error {
 	value := strings.Join(words[1:], " ")
 	bad := func(fix lang.Text) *ops.Error {
@@ -143,7 +145,7 @@ func parseQuiet(s string) (from, to int, zone string, ok bool) {
 	return x.Hour()*60 + x.Minute(), y.Hour()*60 + y.Minute(), zone, true
 }
 
-// Quiet reports whether a person should not be called now.
+// Quiet reports whether now is within the person's quiet hours.
 func (s Settings) Quiet(now time.Time) bool {
 	if s.QuietFrom == s.QuietTo {
 		return false
@@ -158,7 +160,7 @@ func (s Settings) Quiet(now time.Time) bool {
 	return m >= s.QuietFrom || m < s.QuietTo
 }
 
-// Wakes is the end of the quiet hours that it is in now; zero: it is in none.
+// Wakes returns the end of the quiet hours that now is in; it is zero outside of quiet hours.
 func (s Settings) Wakes(now time.Time) time.Time {
 	if !s.Quiet(now) {
 		return time.Time{}
@@ -173,7 +175,7 @@ func (s Settings) Wakes(now time.Time) time.Time {
 	return end
 }
 
-// QuietValue is the quiet hours as the setting takes them.
+// QuietValue returns the quiet hours in the form that the setting accepts.
 func (s Settings) QuietValue() string {
 	if s.QuietFrom == s.QuietTo {
 		return "off"
@@ -181,8 +183,7 @@ func (s Settings) QuietValue() string {
 	return strings.TrimSpace(fmt.Sprintf("%02d:%02d-%02d:%02d %s", s.QuietFrom/60, s.QuietFrom%60, s.QuietTo/60, s.QuietTo%60, s.Zone))
 }
 
-// QuietChoices are the quiet hours that most people want, in the person's zone, and
-// those that they have.
+// QuietChoices returns common quiet hours in the person's time zone, and those that they have.
 func (s Settings) QuietChoices() []string {
 	list := []string{"off"}
 	for _, hours := range []string{"22:00-08:00", "20:00-08:00", "18:00-09:00"} {

@@ -23,10 +23,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// codesPerHour bounds how many codes one person is given.
+// codesPerHour is how many codes one person is given in an hour.
 const codesPerHour = 6
 
-// A linkCode waits to be written on the cluster.
+// A linkCode is a one-time code that its person is to prove on the cluster.
 type linkCode struct {
 	Team string    `json:"team"`
 	User string    `json:"user"`
@@ -34,7 +34,7 @@ type linkCode struct {
 	At   time.Time `json:"at"`
 }
 
-const actLinked = "linked" // value: nothing; the code is looked up by who presses
+const actLinked = "linked" // value: empty; the code is looked up by who presses
 
 var (
 	textLinkTitle = lang.Text{EN: "Prove which cluster user you are", ZH: "证明您的集群身份"}
@@ -53,7 +53,7 @@ var (
 	textUnlinked     = lang.Text{EN: "You are not linked to a cluster user any more", ZH: "已解除与集群用户的绑定"}
 )
 
-// Link begins a link, or finishes one whose code was written meanwhile.
+// Link starts linking an account, or finishes it where the code was proven meanwhile.
 func (b *Desk) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
 	if a.Terminal != nil {
@@ -84,7 +84,7 @@ func (b *Desk) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 	return b.reply.With(a, linkDoc(k.Code, l), false, linkRow(l))
 }
 
-// linkDoc says how to prove who one is.
+// linkDoc says how to prove one's cluster user.
 func linkDoc(code string, l lang.Lang) view.Doc {
 	return view.Doc{Title: textLinkTitle.In(l), Sections: []view.Section{{Text: textLinkHow.In(l)}, {Code: "megatron-ops link " + code, Lang: "bash"}}}
 }
@@ -95,7 +95,8 @@ func linkRow(l lang.Lang) slack.Block {
 	return slack.NewActionBlock("", done)
 }
 
-// linkPressed looks for the code that the presser, and nobody else, was given.
+// linkPressed looks for the proof of the code that was given to the person who pressed the
+// button.
 func (b *Desk) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	var k linkCode
@@ -111,15 +112,14 @@ func (b *Desk) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMes
 	}, c.Lang), false)
 }
 
-// prove links the person when the code's file is there; ok is false while it is
-// not.
+// prove links the person where the code is proven; ok is false while it is not.
 func (b *Desk) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
 	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
 	case err != nil:
-		// A code whose proof was refused is over: whoever tried something has one try.
+		// A code whose proof was refused becomes invalid, so that an attacker has one attempt.
 		_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 		b.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
@@ -133,7 +133,8 @@ func (b *Desk) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCod
 	return b.reply.Doc(a, doc, false), true
 }
 
-// mayHaveCode counts the codes that a person was given in the last hour.
+// mayHaveCode reports whether the person may be given one more code in this hour, and counts
+// it.
 func (b *Desk) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
@@ -147,7 +148,7 @@ func (b *Desk) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	return b.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
 }
 
-// Unlink forgets which cluster user somebody is.
+// Unlink removes the link between a person and their cluster user.
 func (b *Desk) Unlink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
 		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)

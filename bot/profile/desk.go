@@ -1,5 +1,5 @@
-// Package profile is where people change what is known of them: which cluster user they
-// are, with the proof of it, and their settings.
+// Package profile lets people change what the bot knows about them: the link to their cluster
+// user, which needs a proof, and their settings.
 package profile
 
 import (
@@ -15,24 +15,24 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// Config says where what is known of people is kept, and how they are answered.
+// Config says where data about people is kept and how they are answered.
 type Config struct {
 	Policy  people.Policy
 	Store   record.Store
 	Service *ops.Service
-	// Page makes a one-time link to the page for browsers; nil where none is served.
+	// Page returns a one-time link to the page for browsers; it is nil where no page is served.
 	Page   func(context.Context, ops.Caller) (string, error)
 	People *people.Book
 	Reply  *reply.Writer
-	// Home draws a person's home tab anew.
+	// Home draws a person's home tab again.
 	Home func(context.Context, incoming.Ask) []store.SlackMessage
-	// Audit writes a change down that is no operation.
+	// Audit records a change that is not an operation.
 	Audit func(ctx context.Context, c *ops.Call, what string, in, result any)
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// A Desk changes what is known of a person, for nobody but them.
+// A Desk changes what the bot knows about the person who asks, and about nobody else.
 type Desk struct {
 	cfg    Config
 	people *people.Book

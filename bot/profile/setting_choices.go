@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// Settings are chosen, on the home tab and in a message alike. What a select does
-// not offer, such as other quiet hours, is typed: settings quiet 23:00-07:00.
+// Settings are chosen by selects, on the home tab and in a message alike. A value that a select
+// does not offer, such as other quiet hours, is typed: settings quiet 23:00-07:00.
 
 var (
 	textPing   = lang.Text{EN: "Call me", ZH: "提醒方式"}
@@ -27,15 +27,15 @@ var (
 	notifyText = map[string]lang.Text{"all": {EN: "for every end", ZH: "所有结束事件"}, "ends": {EN: "for failures", ZH: "仅失败"}, "none": {EN: "never", ZH: "从不"}}
 )
 
-// zones are the time zones that are offered; any other is typed.
+// zones are the time zones that the select offers; any other one can be typed.
 var zones = []string{
 	"UTC", "America/Los_Angeles", "America/Denver", "America/Chicago", "America/New_York", "America/Sao_Paulo", "Europe/London", "Europe/Paris",
 	"Europe/Berlin", "Europe/Helsinki", "Asia/Jerusalem", "Asia/Dubai", "Asia/Kolkata", "Asia/Singapore", "Asia/Shanghai", "Asia/Taipei", "Asia/Seoul",
 	"Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland",
 }
 
-// A settingChoice is one setting as a select: its name is the word that is typed for
-// it too, and the action of its select.
+// A settingChoice is one setting as a select. Its name is also the word that is typed for the
+// setting, and a part of the select's action.
 type settingChoice struct {
 	name   string
 	label  lang.Text
@@ -54,7 +54,7 @@ func inWords(words map[string]lang.Text) func(string, lang.Lang) string {
 
 func asItIs(v string, _ lang.Lang) string { return v }
 
-// settingChoices are the settings, in the order in which they are shown.
+// settingChoices are the settings in the order in which they are shown.
 var settingChoices = []settingChoice{
 	{
 		"lang", textLanguage, func(_ *Desk, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
@@ -88,7 +88,7 @@ var settingChoices = []settingChoice{
 	},
 }
 
-// SettingRows are the settings, each with its select.
+// SettingRows draws the settings, each with its select.
 func (b *Desk) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
 	for _, c := range settingChoices {
 		var options []*slack.OptionBlockObject
@@ -110,11 +110,10 @@ func (b *Desk) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) 
 	return rows
 }
 
-// actSet begins the action of a setting's select.
+// actSet is the prefix of the action of a setting's select.
 const actSet = "set_"
 
-// Buttons are the buttons and selects by which people change what is known of
-// them, by action.
+// Buttons returns the handlers of this package's buttons and selects, by action.
 func (b *Desk) Buttons() map[string]func(context.Context, incoming.Ask) []store.SlackMessage {
 	all := map[string]func(context.Context, incoming.Ask) []store.SlackMessage{actLinked: b.linkPressed}
 	for _, c := range settingChoices {
@@ -123,18 +122,19 @@ func (b *Desk) Buttons() map[string]func(context.Context, incoming.Ask) []store.
 	return all
 }
 
-// chooseSetting changes a setting by its select, and draws where it stood anew.
+// chooseSetting changes a setting by its select, and redraws the message or home tab that has
+// the select.
 func (b *Desk) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
 	s := b.people.Settings(ctx, a.Team, a.User)
 	c := b.people.Call(ctx, a)
 	if err := s.Set([]string{name, a.Value}, c); err != nil {
-		return nil // not one of ours: the select offers good values only
+		return nil // the value is not one that the select offers
 	}
 	if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
 		b.log.Error("slack: settings", "err", err)
 		return nil
 	}
-	if a.TS == "" { // the home tab is no message
+	if a.TS == "" { // the select is on the home tab, which is not a message
 		return b.cfg.Home(ctx, a)
 	}
 	a.InPlace = true

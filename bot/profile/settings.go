@@ -16,8 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// SetSettings changes a person's settings by words: language zh, quiet
-// 22:00-08:00, notify ends, digest on, cluster NAME.
+// SetSettings changes a person's setting by words, such as language zh, quiet 22:00-08:00,
+// notify ends, digest on, cluster NAME. It answers with all settings.
 func (b *Desk) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
 	s := b.people.Settings(ctx, a.Team, a.User)
 	if len(words) > 0 {
@@ -31,7 +31,7 @@ func (b *Desk) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, wor
 	return b.showSettings(a, s, s.LangOr(c.Lang))
 }
 
-// quietWords says the quiet hours to a reader.
+// quietWords describes the quiet hours.
 func quietWords(s people.Settings, l lang.Lang) string {
 	if s.QuietFrom == s.QuietTo {
 		return textNone.In(l)
@@ -59,5 +59,5 @@ func settingsDoc(s people.Settings, l lang.Lang) view.Doc {
 	}}
 }
 
-// langNames are the languages in themselves.
+// langNames are the languages' names in the languages themselves.
 var langNames = map[lang.Lang]string{lang.EN: "English", lang.ZH: "中文"}

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Nobody is said of somebody whom no cluster user is known for.
+// Nobody is shown in place of a cluster user for a person who has none.
 var Nobody = lang.Text{EN: "not linked: you can ask", ZH: "未绑定：只能提问"}
 
 var (
@@ -44,8 +44,7 @@ var (
 	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
 )
 
-// Page gives whoever asks, and nobody else, a link that signs them in to the
-// page.
+// Page answers with a link that signs the person in to the page. Only they see it.
 func (b *Desk) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
@@ -60,7 +59,7 @@ func (b *Desk) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 	return b.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
 }
 
-// WhoAmI says who the person is here, and why.
+// WhoAmI says who the person is here, and how that was proven.
 func (b *Desk) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
 	l := c.Lang
 	d := view.Doc{Title: textYou.In(l)}

@@ -17,12 +17,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// maxBody is refused before it is hashed: Slack sends far less.
+// maxBody is the greatest size of a request body in bytes. Larger ones are refused before they
+// are hashed; Slack sends far less.
 const maxBody = 1 << 20
 
-// Handler answers Slack's HTTP requests below /slack/. Every request must carry
-// Slack's signature, ssl_check and url_verification included. In Socket Mode
-// only the installation is served here.
+// Handler serves Slack's HTTP requests below /slack/. Every request must carry Slack's
+// signature, including ssl_check and url_verification. In Socket Mode it serves the
+// installation only.
 func (in *Receiver) Handler() http.Handler {
 	mux := http.NewServeMux()
 	if in.cfg.Installs {
@@ -40,21 +41,21 @@ func (in *Receiver) Handler() http.Handler {
 	}
 	mux.Handle("POST /slack/commands", in.signed(in.serveCommand))
 	mux.Handle("POST /slack/interactions", in.signed(in.serveInteraction))
-	mux.Handle("POST /slack/interactive", in.signed(in.serveInteraction)) // Slack's own older name
+	mux.Handle("POST /slack/interactive", in.signed(in.serveInteraction)) // an older name that Slack used
 	mux.Handle("POST /slack/events", in.signed(in.serveEvent))
 	return mux
 }
 
-// bodyWithin is how long a request's body may take. Slack itself gives up after
-// three seconds.
+// bodyWithin is how long reading a request's body may take. Slack itself gives up after three
+// seconds.
 const bodyWithin = 5 * time.Second
 
-// signed reads the body and lets it through when Slack has signed it. The
-// verification token in the body is never looked at.
+// signed reads the body and calls next where Slack has signed it. The verification token in the
+// body is ignored.
 func (in *Receiver) signed(next func(http.ResponseWriter, *http.Request, []byte)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection := http.NewResponseController(w)
-		_ = connection.SetReadDeadline(time.Now().Add(bodyWithin)) // what has no deadlines is no connection
+		_ = connection.SetReadDeadline(time.Now().Add(bodyWithin)) // setting it fails only where there is no network connection, as in tests
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		_ = connection.SetReadDeadline(time.Time{})
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -154,15 +155,15 @@ func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []by
 		return
 	}
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" {
-		// The same event once more: its id decides, and the reason tells us that an
-		// earlier acknowledgement was late or lost.
+		// Slack delivers the same event again. Its id tells that it was handled already. The
+		// header's reason says that our earlier acknowledgement was late or lost.
 		in.log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
 	in.accepted(w, r, a)
 }
 
-// accepted writes the ask down, then acknowledges it. An ask that cannot be
-// written down is not acknowledged: Slack tells the person, and repeats events.
+// accepted stores the request, then acknowledges it. A request that cannot be stored is not
+// acknowledged: Slack then tells the person, and delivers events again.
 func (in *Receiver) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
 	if err := in.cfg.Accept(r.Context(), a); err != nil {
 		in.log.Error("slack: not stored", "err", err)
@@ -177,14 +178,15 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// slackHosts may be handed an answer: a response_url comes from a request, and
-// even a signed one is not followed elsewhere. The second host is GovSlack's.
+// slackHosts are the hosts that an answer may be posted to. A response_url comes from a
+// request, and even a signed request must not make us post elsewhere. The second host is
+// GovSlack's.
 var slackHosts = map[string]bool{"hooks.slack.com": true, "hooks.slack-gov.com": true}
 
 var errNotSlack = lang.Text{EN: "the response_url is not Slack's", ZH: "response_url 不是 Slack 的地址"}.Err()
 
-// ResponseURL returns raw when it is an address of Slack's, or of the server
-// that stands in for Slack.
+// ResponseURL returns raw where it is an address of Slack's or of the server that replaces
+// Slack in tests.
 func (in *Receiver) ResponseURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil || u.Fragment != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A limiter grants each person a number of requests a minute, in a allowance that
-// fills steadily.
+// A limiter grants each person a number of requests a minute, by a token bucket for each
+// person.
 type limiter struct {
 	mu   sync.Mutex
-	rate float64 // a second
+	rate float64 // tokens a second
 	max  float64
 	who  map[string]*allowance
 }
@@ -27,14 +27,15 @@ func newLimiter(perMinute int) *limiter {
 	return &limiter{rate: float64(perMinute) / 60, max: float64(perMinute), who: map[string]*allowance{}}
 }
 
-// take reports whether who may go on, and else after which time.
+// take takes one of the person's requests; where none is left, ok is false and wait is the time
+// until there is one.
 func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.who[who]
 	if k == nil {
 		if len(l.who) > 100_000 {
-			clear(l.who) // a flood of strangers must not fill the memory
+			clear(l.who) // requests of many different people must not fill the memory
 		}
 		k = &allowance{left: l.max, at: now}
 		l.who[who] = k
@@ -48,7 +49,8 @@ func (l *limiter) take(who string, now time.Time) (wait time.Duration, ok bool) 
 	return 0, true
 }
 
-// OverLimit returns what to tell a person who asks too often; empty: go on.
+// OverLimit returns what to tell a person who sends too many requests; it is empty where the
+// request may proceed.
 func (in *Receiver) OverLimit(a incoming.Ask) string {
 	if a.Terminal != nil {
 		return ""
@@ -60,7 +62,6 @@ func (in *Receiver) OverLimit(a incoming.Ask) string {
 	return fmt.Sprintf(textSlow.In(lang.Of(a.Text)), int(wait.Seconds())+1)
 }
 
-// textSlow asks somebody to wait.
 var textSlow = lang.Text{
 	EN: "That was a lot at once. Nothing was done; please try again in %d s.",
 	ZH: "请求过于频繁，本次没有执行任何操作；请 %d 秒后再试。",

@@ -1,6 +1,6 @@
-// Package receive is where Slack's requests arrive, over HTTP or Socket Mode: one is let
-// in when Slack has sent it and its person does not hurry, handed over, and acknowledged
-// only then. What it asks for is not looked at here.
+// Package receive takes Slack's requests over HTTP or Socket Mode. It verifies that Slack sent
+// a request, applies the person's rate limit, hands the request over, and acknowledges it only
+// then. It does not look at what the request asks for.
 package receive
 
 import (
@@ -16,28 +16,28 @@ import (
 
 // Config says how Slack reaches the bot, and to whom its requests are handed.
 type Config struct {
-	// SigningSecret proves that HTTP requests come from Slack; OldSigningSecret is
-	// accepted too, while secrets are being changed.
+	// SigningSecret proves that HTTP requests come from Slack. OldSigningSecret is accepted too
+	// while the secret is rotated.
 	SigningSecret    string
 	OldSigningSecret string
 	// AppToken switches Socket Mode on.
 	AppToken string
-	// Connections is how many Socket Mode connections are kept; zero is two, so that
-	// one may be renewed while the other serves.
+	// Connections is the number of Socket Mode connections; zero means two, so that one serves
+	// while the other is renewed.
 	Connections int
-	// Silence is how long a Socket Mode connection may bring no ping before it is taken
-	// for dead; zero is slack-go's 30 s.
+	// Silence is how long a Socket Mode connection may bring no ping before it counts as dead;
+	// zero means slack-go's 30 s.
 	Silence time.Duration
 	// Installs says that workspaces install the app here.
 	Installs bool
-	// API is the server that stands in for Slack; nil: Slack itself.
+	// API is the server that replaces Slack in tests; nil means Slack itself.
 	API *url.URL
 	App *install.App
-	// PerMinute is how many requests one person may make a minute; zero is 20.
+	// PerMinute is how many requests one person may make in a minute; zero means 20.
 	PerMinute int
-	// Accept writes a request down. When it returns nil the request may be acknowledged.
+	// Accept stores a request. Once it returns nil, the request may be acknowledged.
 	Accept func(context.Context, incoming.Ask) error
-	// Form answers a form that was sent, with what Slack shows in its place.
+	// Form handles a submitted form and returns the body that answers Slack.
 	Form func(context.Context, incoming.Ask) (any, error)
 	Now  func() time.Time
 	Log  *slog.Logger

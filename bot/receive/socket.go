@@ -14,10 +14,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 )
 
-// socketLoop keeps one Socket Mode connection. slack-go renews it when Slack
-// asks for that, and after a break; this loop starts it again when slack-go
-// gives up, ever slower up to half a minute, since Slack closes the doors of
-// apps that hurry.
+// socketLoop keeps one Socket Mode connection open. slack-go renews the connection when Slack
+// asks for that and after an interruption. This loop connects again when slack-go gives up,
+// after a delay that doubles up to half a minute, since Slack locks out apps that reconnect too
+// fast.
 func (in *Receiver) socketLoop(ctx context.Context, n int, socket func(context.Context) error) {
 	back := time.Second
 	for ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (in *Receiver) socket(ctx context.Context) error {
 	defer cancel()
 	api, err := in.app.Client(ctx, "")
 	if err != nil {
-		api = slack.New("", in.app.Options()...) // several workspaces: the app token is enough here
+		api = slack.New("", in.app.Options()...) // there are several workspaces, and the app token is enough to connect
 	}
 	opts := []socketmode.Option{socketmode.OptionReadLimit(4 * maxBody)}
 	if in.cfg.Silence > 0 {
@@ -63,13 +63,13 @@ func (in *Receiver) socket(ctx context.Context) error {
 	}
 }
 
-// acks acknowledges a request, with what Slack is to show for it, if anything.
+// acks acknowledges a request, with a payload for Slack to show where there is one.
 type acks interface {
 	Ack(req socketmode.Request, payload ...any) error
 }
 
-// envelope accepts one Socket Mode event. Its acknowledgement follows the
-// writing down, as over HTTP, and carries what a form answers.
+// envelope handles one Socket Mode event. As over HTTP, it acknowledges the event after the
+// request was stored, and the acknowledgement carries the answer to a form.
 func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeInvalidAuth:
@@ -86,7 +86,7 @@ func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	req := *e.Request
 	body, err := in.payload(ctx, e.Type, req.Payload)
 	if err != nil {
-		// Not acknowledged: Slack delivers it again.
+		// Without an acknowledgement Slack delivers it again.
 		in.log.Error("slack: not stored", "err", err)
 		return
 	}
@@ -95,7 +95,7 @@ func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	}
 }
 
-// payload takes the inside of an envelope, which is what HTTP carries too.
+// payload handles the payload of an envelope, which is the same as the body over HTTP.
 func (in *Receiver) payload(ctx context.Context, t socketmode.EventType, raw json.RawMessage) (body any, err error) {
 	switch t {
 	case socketmode.EventTypeSlashCommand:
@@ -130,8 +130,8 @@ func (in *Receiver) payload(ctx context.Context, t socketmode.EventType, raw jso
 	}
 }
 
-// Receive keeps the Socket Mode connections until ctx ends, where an app token is
-// set. Of several servers that share a Store each may receive.
+// Receive keeps the Socket Mode connections open until ctx ends; without an app token it does
+// nothing. Several servers that share a Store may receive at the same time.
 func (in *Receiver) Receive(ctx context.Context) {
 	if in.cfg.AppToken == "" {
 		return

@@ -8,35 +8,35 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// Call is a call as it was typed: what a confirmation keeps, since words
-// may hold more than the input's JSON does.
+// Call is an operation's call as it was typed. A confirmation keeps it in this form, since the
+// words may hold more than the JSON of the operation's input.
 type Call struct {
 	Op     string   `json:"op"`
 	Words  []string `json:"words,omitempty"`
 	Blocks []string `json:"blocks,omitempty"`
 	Rest   string   `json:"rest,omitempty"`
-	// Key names the submission that may come of it.
+	// Key is the idempotency key of a submission.
 	Key   string `json:"key"`
 	Share bool   `json:"share,omitempty"`
 	JSON  bool   `json:"json,omitempty"`
-	// Page is which page of a long answer is meant, from 1.
+	// Page is the page of a long answer, from 1.
 	Page    int    `json:"page,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
-	// Note says what a button has changed, for whoever says yes to it.
+	// Note says what a button has changed, for the person who confirms the call.
 	Note []string `json:"note,omitempty"`
-	// Then is a command that follows once this call has gone through.
+	// Then is a command to run after this call has succeeded.
 	Then string `json:"then,omitempty"`
 	// Longer is the job, as cluster/id, that the submitted one waits for.
 	Longer string `json:"longer,omitempty"`
 }
 
-// Fill makes an operation's input of what was typed: the words as flags, and a
-// code block as the specification, or as part of the question.
+// Fill returns an operation's input for what was typed. The words are arguments and flags. A
+// code block is the specification or, for ask, a part of the question.
 func Fill(op ops.Op, t Call) (any, error) {
 	in := op.NewIn()
 	words := t.Words
 	if op.Name == "ask" && !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") }) {
-		// A question is taken as it was typed, quotes and all.
+		// A question is taken as it was typed, including its quotes.
 		if q := strings.TrimSpace(strings.Join(append([]string{t.Rest}, t.Blocks...), "\n")); q != "" {
 			words = []string{q}
 		}
@@ -54,8 +54,8 @@ func Fill(op ops.Op, t Call) (any, error) {
 	return in, nil
 }
 
-// SetIfEmpty sets a string field of in by its JSON name, where it has one that
-// is empty.
+// SetIfEmpty sets the string field of in with that JSON name, where there is one and it is
+// empty.
 func SetIfEmpty(in any, name, value string) {
 	if f := fieldNamed(reflect.ValueOf(in), name); f.IsValid() && f.Kind() == reflect.String && f.String() == "" {
 		f.SetString(value)
@@ -87,10 +87,10 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// IsZero reports whether v is nothing, or nothing but empty fields.
+// IsZero reports whether v is nil or a zero value.
 func IsZero(v any) bool { return v == nil || reflect.ValueOf(v).IsZero() }
 
-// StringField reads a string, or a pointer to one, by its JSON name.
+// StringField returns the string field with that JSON name, or what a pointer field points to.
 func StringField(v any, name string) string {
 	f := fieldNamed(reflect.ValueOf(v), name)
 	for f.IsValid() && f.Kind() == reflect.Pointer {

@@ -9,11 +9,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// OwnWords are the bot's own commands, which only a chat needs. Everything else
-// is the table of operations.
+// OwnWords are the commands that only the bot has. All other commands are operations.
 var OwnWords = []string{"help", "link", "unlink", "whoami", "web", "settings", "subscribe", "unsubscribe", "mute", "unmute"}
 
-// synonyms are other words for operations, in the two languages and in Slurm's.
+// synonyms are other words for commands: in English, in Chinese, and Slurm's.
 var synonyms = map[string]string{
 	"?": "help", "h": "help", "man": "help", "start": "help", "hi": "help", "hello": "help",
 	"run": "submit", "launch": "submit", "sbatch": "submit", "train": "submit",
@@ -47,7 +46,7 @@ var synonyms = map[string]string{
 	"订阅": "subscribe", "退订": "unsubscribe", "静音": "mute", "取消静音": "unmute",
 }
 
-// Resolve names the operation, or the word of the bot's own, that word means.
+// Resolve returns the operation or the bot's own command that word means.
 func Resolve(word string) (name string, ok bool) {
 	word = strings.ToLower(strings.Trim(word, "/:：,，。!！"))
 	if Known(word) {
@@ -59,17 +58,17 @@ func Resolve(word string) (name string, ok bool) {
 	return "", false
 }
 
-// Known reports whether name is an operation, or one of the bot's own words.
+// Known reports whether name is an operation or one of the bot's own commands.
 func Known(name string) bool {
 	_, ok := operations.Lookup(name)
 	return ok || slices.Contains(OwnWords, name)
 }
 
-// fillers are what people put between a command and a job's id.
+// fillers are words that people put between a command and a job's id.
 var fillers = map[string]bool{"job": true, "of": true, "for": true, "the": true, "my": true, "from": true, "作业": true, "任务": true, "作业号": true}
 
-// plainID leaves out what stands between a command and the id of a job: cancel
-// job #4711 is cancel 4711.
+// plainID removes what is between a command and a job's id: cancel job #4711 becomes cancel
+// 4711.
 func plainID(words []string) []string {
 	i := 1
 	for i < len(words) && fillers[strings.ToLower(words[i])] {
@@ -85,8 +84,8 @@ func plainID(words []string) []string {
 	return slices.Concat(words[:1], []string{id}, words[i+1:])
 }
 
-// Unglue splits a Chinese command word from an id typed right after it:
-// 状态4711 is 状态 4711.
+// Unglue splits a Chinese command word from an id that is typed right after it: 状态4711 becomes
+// 状态 4711. It also applies plainID.
 func Unglue(words []string) []string {
 	if len(words) == 0 {
 		return words
@@ -102,7 +101,7 @@ func Unglue(words []string) []string {
 	return append([]string{words[0][:i], words[0][i:]}, words[1:]...)
 }
 
-// DidYouMean lists the commands that are nearest to word, at most three.
+// DidYouMean returns the commands that are nearest to word, at most three.
 func DidYouMean(word string) []string {
 	word = strings.ToLower(word)
 	type similar struct {

@@ -7,25 +7,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Flags are the words that belong to the chat and not to an operation.
+// Flags are the flags that the chat handles itself, for every command.
 type Flags struct {
 	Share bool // show the answer to everybody here
-	Yes   bool // do not ask
+	Yes   bool // confirmed: run without asking
 	Json  bool // answer with the operation's JSON, which is YAML too
-	// Output is a form that no answer has; empty where one is known.
+	// Output is the value of --output where no answer has that form; it is empty for a known
+	// form.
 	Output string
-	// cluster is the one that is meant; empty: the person's own, else the default.
+	// Cluster is the named cluster; empty means the person's own or the default.
 	Cluster string
 	Lang    lang.Lang
-	Page    int // of a long answer, from 1; 0: the first
+	Page    int // the page of a long answer, from 1; 0 is the first
 }
 
-// TakeFlags takes the flags that every command has out of words, wherever they
-// stand: those of the shell, and --share.
+// TakeFlags removes from words the flags that every command has, wherever they are: those of
+// the shell, and --share.
 func TakeFlags(words []string) (rest []string, f Flags) {
 	for i := 0; i < len(words); i++ {
 		name, value, has := strings.Cut(words[i], "=")
-		// take reads the flag's value, from behind "=" or from the next word.
+		// take returns the flag's value: what follows "=", or the next word.
 		take := func() string {
 			if !has && i+1 < len(words) {
 				i++
@@ -35,7 +36,7 @@ func TakeFlags(words []string) (rest []string, f Flags) {
 		}
 		switch name {
 		case "--":
-			return append(rest, words[i:]...), f // what follows is the program's own
+			return append(rest, words[i:]...), f // what follows belongs to the program
 		case "--share", "--公开":
 			f.Share = true
 		case "--yes":

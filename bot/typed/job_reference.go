@@ -7,13 +7,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// People also name a job without its number: my last job, it in the thread of the
-// job's card.
+// People also refer to a job without its number: as "my last job", or as "it" in the thread of
+// the job's card.
 
 var (
 	lastJob = lazy.New(`(?i)\bof my (?:job|run|training)[.!?]?$|\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
 		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
-	// it is a word for a job that both sides have in mind.
+	// it matches a word for a job that is known from the conversation.
 	it = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
 
 	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
@@ -22,15 +22,15 @@ var (
 	askedLeft    = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
 )
 
-// shortQuestion is how long a question is that has nothing but a job for its
-// subject; a Chinese one leaves the subject out.
+// shortQuestion is the greatest length, in characters, of a Chinese question that may leave its
+// subject out and so be about the job of the thread.
 const shortQuestion = 24
 
-// LastJob reports whether text speaks of somebody's newest job.
+// LastJob reports whether text speaks of the person's newest job.
 func LastJob(text string) bool { return len([]rune(text)) <= mostAsked && lastJob.MatchString(text) }
 
-// AskedOfIt is the operation that a sentence asks for about a job that it does not
-// name: why did it fail? ok is false where something else is its subject.
+// AskedOfIt returns the operation that a sentence asks for about a job that it does not name,
+// such as "why did it fail?"; ok is false where the sentence is about something else.
 func AskedOfIt(text string) (name string, ok bool) {
 	text = strings.TrimSpace(text)
 	if tellsMore(text) {
@@ -43,7 +43,7 @@ func AskedOfIt(text string) (name string, ok bool) {
 	return asked(text)
 }
 
-// asked is what a sentence wants to know of a job, whichever it is.
+// asked returns the operation that a sentence asks for, whichever job it is about.
 func asked(text string) (name string, ok bool) {
 	for _, row := range []struct {
 		re   *lazy.Pattern
@@ -58,7 +58,7 @@ func asked(text string) (name string, ok bool) {
 	return "", false
 }
 
-// Names are the words of a sentence that could be a job's name.
+// Names returns the words of a sentence that could be a job's name.
 func Names(text string) (words []string) {
 	for w := range strings.FieldsSeq(text) {
 		if w = strings.Trim(w, `?？!！.,，。:：;"'“”‘’()（）`); len(w) >= 3 {
@@ -68,8 +68,8 @@ func Names(text string) (words []string) {
 	return words
 }
 
-// AskedOfNamed is the operation that a sentence asks for about a job that it names
-// by one of its words.
+// AskedOfNamed returns the operation that a sentence asks for about a job that one of its words
+// names.
 func AskedOfNamed(text string) (name string, ok bool) {
 	if tellsMore(text) {
 		return "", false
@@ -77,12 +77,12 @@ func AskedOfNamed(text string) (name string, ok bool) {
 	return asked(text)
 }
 
-// identifier is a word that names something of its own: a flag, a variable, a
-// number of a job.
+// identifier matches a word that names something particular: a flag, a variable, or a job's
+// number.
 var identifier = lazy.New(`--|[A-Za-z0-9]_[A-Za-z0-9]|[0-9]{3,}`)
 
-// AsksOn reports whether text may ask on about what a thread is about: a short
-// question that names nothing else.
+// AsksOn reports whether text may be a follow-up question in a thread: a short text without an
+// identifier.
 func AsksOn(text string) bool {
 	text = strings.TrimSpace(text)
 	short := len(strings.Fields(text)) <= 9

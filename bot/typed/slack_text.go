@@ -1,6 +1,6 @@
-// Package typed reads what people type to the bot: Slack's markup and keyboards
-// undone, the command that a word means in either language, and the input that
-// its words fill.
+// Package typed reads what people type to the bot. It undoes Slack's markup and the
+// substitutions of keyboards, finds the command that a word means in either language, and fills
+// the command's input.
 package typed
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Text is what a person typed, taken apart.
+// Text is a parsed message.
 type Text struct {
-	// Words are the command's words, with quotes and Slack's markup undone.
+	// Words are the words of the command, with quotes and Slack's markup undone.
 	Words []string
-	// Blocks are code blocks of several lines: a YAML specification, a script, a
-	// log. They are not part of Words.
+	// Blocks are code blocks of several lines, such as a YAML specification, a script or a log.
+	// Words does not contain them.
 	Blocks []string
 	// Rest is the text after the first word as it was typed, for questions.
 	Rest string
 }
 
-// Slack and the keyboards of phones and Macs change what is typed: links get
-// angle brackets, quotes become curly, two dashes become one long one.
+// Slack and the keyboards of phones and Macs change what is typed: links get angle brackets,
+// quotes become curly, and two dashes become one long dash.
 var (
 	codeBlock  = lazy.New("(?s)```(?:[a-zA-Z]*\n)?(.*?)```")
 	slackLink  = lazy.New(`<((?:https?|mailto|tel|slack):[^|>]+)(?:\|([^>]*))?>`)
@@ -34,8 +34,7 @@ var (
 	curly      = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "＂", `"`, "‘", "'", "’", "'", "‚", "'", "＇", "'", "－", "-", "＝", "=")
 )
 
-// Read takes text from Slack apart. It never fails: a quote that is not closed
-// reaches to the end.
+// Read parses text from Slack. It never fails: an unclosed quote extends to the end.
 func Read(text string) Text {
 	var t Text
 	text = softSpaces.Replace(text)
@@ -58,7 +57,7 @@ func Read(text string) Text {
 	return t
 }
 
-// Unescaped undoes Slack's markup: <http://x|x> is x again, &lt; is <.
+// Unescaped undoes Slack's markup: <http://x|x> becomes x, and &lt; becomes <.
 func Unescaped(s string) string {
 	s = slackLink.ReplaceAllStringFunc(s, func(m string) string {
 		sub := slackLink.FindStringSubmatch(m)
@@ -70,14 +69,14 @@ func Unescaped(s string) string {
 	s = slackRef.ReplaceAllStringFunc(s, func(m string) string {
 		sub := slackRef.FindStringSubmatch(m)
 		if sub[1] == "!" {
-			return "" // nobody commands with a broadcast
+			return "" // broadcasts such as @here are no part of a command
 		}
 		return sub[1] + sub[2]
 	})
 	return html.UnescapeString(s)
 }
 
-// dropTicks takes `…` away from around a whole command or one of its words.
+// dropTicks removes the backticks around a command or its words.
 func dropTicks(s string) string {
 	if strings.Count(s, "`")%2 != 0 {
 		return s
@@ -85,7 +84,8 @@ func dropTicks(s string) string {
 	return strings.ReplaceAll(s, "`", "")
 }
 
-// longFlags gives a flag its dashes back. A dash inside of a word stays.
+// longFlags turns a long dash before a flag's name back into two dashes. A dash inside of a
+// word stays.
 func longFlags(s string) string { return longDash.ReplaceAllString(s, "${1}--${2}") }
 
 func cutWord(s string) (word, rest string, ok bool) {
@@ -96,8 +96,8 @@ func cutWord(s string) (word, rest string, ok bool) {
 	return s[:i], strings.TrimSpace(s[i:]), true
 }
 
-// split cuts text into words at spaces and line ends. A quote opens only where
-// a word or a flag's value begins, so that don't is one word.
+// split splits text into words at spaces and newlines. A quote opens only at the start of a
+// word or of a flag's value, so that don't is one word.
 func split(s string) []string {
 	var words []string
 	var w strings.Builder
@@ -129,16 +129,16 @@ func split(s string) []string {
 	return words
 }
 
-// Words takes a command line apart: lines that are joined, and the dashes and
-// quotes that keyboards make, are undone.
+// Words splits a command line into words. It joins continued lines and undoes the dashes and
+// quotes that keyboards make.
 func Words(text string) []string {
 	return split(longFlags(curly.Replace(lineJoin.ReplaceAllString(text, " "))))
 }
 
-// Whole is everything typed, for a question without a command word.
+// Whole returns all words, for a question without a command word.
 func (t Text) Whole() string { return strings.Join(t.Words, " ") }
 
-// Line is a command as one types it; words with spaces stand in quotes.
+// Line returns a command as one would type it, with quotes around words that contain spaces.
 func Line(op string, words []string) string {
 	line := op
 	for _, w := range words {

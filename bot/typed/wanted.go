@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// People ask for what a command does without its words: please show me my jobs, how
-// many GPUs are free? A question for how one does it oneself goes to ask.
+// People also ask in a sentence for what a command does: please show me my jobs, how many GPUs
+// are free? A question about how one does something oneself goes to ask.
 
 var (
 	asksHow = lazy.New(`(?i)\bhow (?:do|can|to|should|does)\b|\bcommand\b|squeue|sinfo|sacct|怎么|怎样|如何|命令`)
@@ -32,25 +32,27 @@ var (
 	askedTrouble = lazy.New(`(?i)\bwhy\b|\bwrong\b|fail|crash|broke|\bdied\b|怎么了|为什么|失败|原因|挂了|报错`)
 )
 
-// whoseJobs is a question for what another person runs.
+// whoseJobs matches a question about what another person runs.
 var whoseJobs = lazy.New(`(?i)^(?:what|which jobs?) (?:is|does|has) ([a-z_][a-z0-9_.-]{1,31}) (?:running|run|have running)\b[?.!]?$|^([a-z_][a-z0-9_.-]{1,31})\s*(?:现在)?在跑(?:什么|哪些)`)
 
-// tellWhen matches a sentence that asks for news of a job. Its first group is what is to
-// be followed, the second the state.
+// tellWhen matches a sentence that asks to be notified. Groups 1 and 3 are what to follow, in
+// English and Chinese; groups 2 and 4 are the event.
 var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us|this channel))?(?: here)? (?:when|if|once) ([\w.*-]+) ` +
 	`(fails|completes|starts|is cancelled|ends|finishes)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
 
-// told are those states in the words of subscribe: a run ends in either of two.
+// told maps such an event to states in the words of subscribe; a run ends in either of two
+// states.
 var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
 
-// thanks are words that want no answer but a kind one.
+// thanks matches a message that only says thanks.
 var thanks = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$` +
 	`|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
 
-// Thanks reports whether somebody only says thanks.
+// Thanks reports whether text only says thanks.
 func Thanks(text string) bool { return thanks.MatchString(strings.TrimSpace(text)) }
 
-// News is the subscription that a sentence asks for; ok is false for any other.
+// News returns the words of the subscription that a sentence asks for; ok is false for any
+// other sentence.
 func News(text string) (words []string, ok bool) {
 	m := tellWhen.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -66,7 +68,7 @@ func News(text string) (words []string, ok bool) {
 	return append([]string{what}, strings.Fields(when)...), true
 }
 
-// Wanted is the command that a sentence asks for; ok is false for any other.
+// Wanted returns the command that a sentence asks for; ok is false for any other sentence.
 func Wanted(text string) (command string, ok bool) {
 	text = strings.TrimSpace(text)
 	if tellsMore(text) || strings.Contains(text, "`") || asksHow.MatchString(text) {
@@ -83,7 +85,7 @@ func Wanted(text string) (command string, ok bool) {
 	return "", false
 }
 
-// Numbers are those in a text that could be jobs.
+// Numbers returns the numbers in a text that could be job ids.
 func Numbers(text string) (ids []string) {
 	for i := 0; ; {
 		m := jobNumber.FindStringSubmatch(text[i:])
@@ -97,8 +99,8 @@ func Numbers(text string) (ids []string) {
 	}
 }
 
-// JobNumbers are the numbers in a sentence that could be jobs, and the operation that
-// it asks for of them.
+// JobNumbers returns the numbers in a sentence that could be job ids, and the operation that
+// the sentence asks for; without such an operation it returns none.
 func JobNumbers(text string) (name string, ids []string) {
 	text = strings.TrimSpace(text)
 	if tellsMore(text) {
@@ -119,5 +121,5 @@ func JobNumbers(text string) (name string, ids []string) {
 	case jobInText.MatchString(text):
 		return "status", ids
 	}
-	return "", nil // 4096 is a sequence length more often than a job
+	return "", nil // a number such as 4096 is more often a sequence length than a job
 }
