@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// cardsOfAgents gives the jobs that agents have submitted since then their cards,
-// with the people whose agents they are: they did not see the submission.
+// cardsOfAgents sends cards for the jobs that agents have submitted since a time. They go to
+// the people for whom the agents act, who did not see the submission.
 func (b *Board) cardsOfAgents(ctx context.Context, since time.Time) error {
 	if b.cfg.Service.Store == nil {
 		return nil
@@ -48,12 +48,12 @@ func (b *Board) cardsOfAgents(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// mostOwners is how many people may share a cluster user: of an account with more, no
-// job belongs to anybody in particular.
+// mostOwners is how many people may share a cluster user. With more people, a job of the
+// account belongs to nobody in particular.
 const mostOwners = 3
 
-// ownersOf are the people who get the cards of a cluster user's agents. Nobody does for
-// an account that many share, nor who has switched notifications off.
+// ownersOf returns the people who get the cards of a cluster user's agents: nobody for an
+// account that many people share, and nobody who has switched notifications off.
 func (b *Board) ownersOf(ctx context.Context, user string) []card.Place {
 	people := b.people.Of(ctx, user)
 	if len(people) > mostOwners {
@@ -62,8 +62,8 @@ func (b *Board) ownersOf(ctx context.Context, user string) []card.Place {
 	return slices.DeleteFunc(people, func(p card.Place) bool { return b.people.Settings(ctx, p.Team, p.Channel).Notify == "none" })
 }
 
-// cardOfAgent sends those people the card of a job that an agent submitted. The steps of
-// a pipeline have the pipeline's card.
+// cardOfAgent sends people the card of a job that an agent submitted. Steps of a pipeline have
+// the pipeline's card instead.
 func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
 	if old, have, err := b.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
@@ -72,7 +72,7 @@ func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []
 	if _, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
 		return nil
 	}
-	if q, ok := Queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // an end is the watcher's to tell
+	if q, ok := Queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // the watcher reports an end, with its cause
 		j = q
 	}
 	return b.Begin(ctx, card.Card{Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people}, "")

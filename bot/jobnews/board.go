@@ -1,6 +1,6 @@
-// Package jobnews tells people of jobs without being asked: the card that follows a job
-// through its life, its end with the cause, the alarm that a run is missing, the incident
-// that several jobs share, the digest of a day; and it keeps who wants to hear of what.
+// Package jobnews notifies people about jobs: by the card that follows a job through its life,
+// the report of its end with the cause, the alarm that an expected run is missing, the incident
+// that several jobs share, and the daily digest. It also keeps the subscriptions.
 package jobnews
 
 import (
@@ -19,27 +19,27 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// Config says what a Board watches, and by which ways it tells.
+// Config says what a Board watches, and how it notifies people.
 type Config struct {
 	Store   record.Store
 	Service *ops.Service
-	// Watchers are the running watchers of the clusters.
+	// Watchers are the running watchers, by cluster.
 	Watchers map[string]*watch.Watcher
-	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
+	// Interval is the time between two looks at the jobs that have a card; zero means 30 s.
 	Interval time.Duration
-	// EditPace is how long a card rests between edits that bring numbers only.
+	// EditPace is the least time between two edits of a card that bring new numbers only.
 	EditPace time.Duration
 	People   *people.Book
 	Reply    *reply.Writer
 	Out      *outbox.Sender
-	// Client is the client of a workspace, which tells in which channels somebody is.
+	// Client returns the API client of a workspace, which lists the channels of a person.
 	Client func(ctx context.Context, team string) (*slack.Client, error)
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// A Board has the cards of all jobs that somebody follows. Run must be running for
-// anything new to be heard of.
+// A Board keeps the cards of all jobs that somebody follows. It notices nothing unless Run is
+// running.
 type Board struct {
 	cfg    Config
 	people *people.Book
@@ -47,13 +47,12 @@ type Board struct {
 	out    *outbox.Sender
 	now    func() time.Time
 	log    *slog.Logger
-	// scriptsRead are the jobs whose scripts were looked at; the watching loop alone
-	// has it.
+	// scriptsRead holds the jobs whose scripts were read. Only the watching loop uses it.
 	scriptsRead map[string]bool
-	cards       sync.Mutex // one change of a card at a time
-	failing     sync.Mutex // one failure at a time joins an incident
+	cards       sync.Mutex // serializes changes of cards
+	failing     sync.Mutex // serializes failures that may join an incident
 	watchers    watchers
-	turns       turns // of the loop that watches
+	turns       turns // used by the watching loop only
 }
 
 // New returns a Board.
@@ -61,7 +60,7 @@ func New(cfg Config) *Board {
 	return &Board{cfg: cfg, people: cfg.People, reply: cfg.Reply, out: cfg.Out, now: cfg.Now, log: cfg.Log}
 }
 
-// noted writes down an error that nothing else depends on; nil is none.
+// noted logs an error that nothing else depends on; a nil error is ignored.
 func (b *Board) noted(level slog.Level, what string, err error, about ...any) {
 	if err != nil {
 		b.log.Log(context.Background(), level, what, append(about, "err", err)...)

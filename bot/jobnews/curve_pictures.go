@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 )
 
-// ended stands for the quarter of a run after which it is over.
+// ended stands in place of a quarter for a run that has ended.
 const ended = 4
 
 // drawCurve posts the loss curve of a job that has ended.
@@ -26,8 +26,8 @@ func (b *Board) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut
 	b.postCurve(ctx, n, m, ended, "loss.png", l)
 }
 
-// drawProgress shows the loss so far at each quarter of a run, where the workspace of
-// its card does not draw the chart on it: there the card has a line in words alone.
+// drawProgress posts the loss curve so far at each quarter of a run, where the card's workspace
+// does not draw the chart on the card and shows a line of text instead.
 func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
 	if n.Iterations <= 0 || len(n.Curve) < card.FewestPoints {
 		return
@@ -44,9 +44,9 @@ func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.Metrics
 	b.postCurve(ctx, n, m, quarter, fmt.Sprintf("loss-%d.png", 25*quarter), b.langOfCard(ctx, &k))
 }
 
-// postCurve shows the loss as a picture below each card of a job: while it runs in one
-// message, in which a later picture takes the place of the one before, and at the end
-// there or, where none was needed, as a file.
+// postCurve posts the loss as a picture below each card of a job. While the job runs there is
+// one message, whose picture is replaced. At the end the picture replaces that message's too
+// or, where there is no such message, becomes a file.
 func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
 	var png bytes.Buffer
 	if err := m.WriteLossPNG(&png); err != nil {
@@ -75,14 +75,14 @@ func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut
 				return
 			case stands:
 				o.Do, o.Ref = outbox.Update, first
-			case quarter == ended || p.Pictured > 0: // no message here shows a file
+			case quarter == ended || p.Pictured > 0: // this workspace shows no file in a message
 				o.Do, o.Text = outbox.Upload, ""
 			default:
 				what = first
 			}
 			owed := b.out.Owe(what, key+outbox.LaneOfFiles, o)
 			owed.NotBefore = b.wakes(ctx, *p, k.User)
-			if err := b.cfg.Store.Enqueue(ctx, owed); err != nil { // and is shown at the next quarter
+			if err := b.cfg.Store.Enqueue(ctx, owed); err != nil { // the next quarter shows it
 				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 				return
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// digestHour is when the digest is sent, in the person's own zone.
+// digestHour is the hour of the day, in the person's time zone, in which the digest is sent.
 const digestHour = 9
 
 var (
@@ -43,8 +43,8 @@ func (b *Board) digestLoop(ctx context.Context) {
 	}
 }
 
-// digests queues each person's digest, and each place's, when it is their hour. Its
-// key holds the date, so that it is sent once however often this runs.
+// digests queues each person's digest, and each place's, where their digest hour has come. The
+// message's key contains the date, so that it is sent once however often digests runs.
 func (b *Board) digests(ctx context.Context) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
 	if err != nil {
@@ -62,7 +62,7 @@ func (b *Board) digests(ctx context.Context) {
 	all, err := b.subscriptions(ctx)
 	b.noted(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
-		var by string // who has set it: their morning is the place's
+		var by string // the person who subscribed, whose digest hour applies to the place
 		if _, err := b.cfg.Store.Get(ctx, record.Follow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
@@ -75,7 +75,7 @@ func (b *Board) digests(ctx context.Context) {
 	}
 }
 
-// inZone is the time of day in a zone; in UTC where it is not known.
+// inZone returns the present time in a time zone, or in UTC where the zone is unknown.
 func (b *Board) inZone(zone string) time.Time {
 	if loc, err := time.LoadLocation(zone); err == nil {
 		return b.now().In(loc)
@@ -83,8 +83,8 @@ func (b *Board) inZone(zone string) time.Time {
 	return b.now().UTC()
 }
 
-// digestOfPlace sums up the last day of the jobs that a subscription is about; any
-// is false where there was none.
+// digestOfPlace summarizes the last day of a subscription's jobs; any is false where there were
+// none.
 func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
 	for name := range b.cfg.Service.Clusters {
@@ -92,7 +92,7 @@ func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) 
 		b.noted(slog.LevelWarn, "slack: digest", err, "cluster", name)
 		for _, j := range jobs {
 			if j.Cluster = name; s.isAbout(j) {
-				k, _, _ := b.Card(ctx, name, j.ID) // its diagnosis, where it has one
+				k, _, _ := b.Card(ctx, name, j.ID) // for its diagnosis, where it has one
 				day.add(j, k.News.Class)
 			}
 		}
@@ -102,12 +102,12 @@ func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) 
 	return doc, len(day.done)+len(day.failed)+day.still > 0
 }
 
-// sums are a day of somebody's jobs.
+// sums are the counts of a day's jobs.
 type sums struct {
 	done   []string
-	failed map[string][]string // by the class of the cause
-	lost   float64             // GPU hours of those that failed
-	still  int                 // wait or run
+	failed map[string][]string // by failure class
+	lost   float64             // GPU hours of the failed jobs
+	still  int                 // pending or running jobs
 }
 
 // add counts a job.
@@ -124,8 +124,7 @@ func (day *sums) add(j slurm.Job, class string) {
 	}
 }
 
-// digestDoc sums up the last day of a person's jobs; any is false where there
-// was none.
+// digestDoc summarizes the last day of a person's jobs; any is false where there were none.
 func (b *Board) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
 	for _, k := range b.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {

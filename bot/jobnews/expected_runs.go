@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// missingFor is how long no run of a name waits or runs before that is an alarm: a
-// chain or a schedule may take some minutes between two.
+// missingFor is how long an expected run may be missing before there is an alarm. A chain or a
+// schedule may need some minutes between two jobs.
 const missingFor = 10 * time.Minute
 
 var (
@@ -33,20 +33,20 @@ var (
 	textBack       = lang.Text{EN: "A run named %s is there again: job %s", ZH: "名为 %s 的作业已恢复：作业 %s"}
 )
 
-// A missingRun is an expected run that is not there.
+// A missingRun is an expected run that neither waits nor runs.
 type missingRun struct {
 	Since time.Time `json:"since"`
-	// Told says that the alarm was given.
+	// Told says that the alarm was sent.
 	Told bool `json:"told,omitempty"`
 }
 
-// neverStarts reports whether a job waits for something that will not come.
+// neverStarts reports whether a job waits for a dependency that cannot be satisfied any more.
 func neverStarts(j slurm.Job) bool {
 	return j.State == slurm.Pending && j.Reason == "DependencyNeverSatisfied"
 }
 
-// lookForExpected gives an alarm, once, for each subscription that expects a run of
-// a name where none has waited or run for a while; and says when one is back.
+// lookForExpected sends one alarm for each subscription that expects a run where none has
+// waited or run for missingFor, and a message when a run is there again.
 func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
 	for _, s := range all {
 		if !slices.Contains(s.when, whenExpected) {
@@ -68,9 +68,9 @@ func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []
 				title := fmt.Sprintf(textBack.In(l), name, jobs[there].ID)
 				b.announce(ctx, s.place, fmt.Sprintf("back/%s/%d", s.key(), missing.Since.Unix()), view.Doc{Title: title, Tone: view.Good})
 			}
-			_ = b.cfg.Store.Delete(ctx, record.Missing, s.key()) // else the next look does
+			_ = b.cfg.Store.Delete(ctx, record.Missing, s.key()) // otherwise the next look deletes it
 		case !known:
-			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missingRun{Since: b.now()}, time.Time{}) // else it is noted later
+			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missingRun{Since: b.now()}, time.Time{}) // otherwise the next look notes it
 		case !missing.Told && b.now().Sub(missing.Since) >= missingFor:
 			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
 			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
@@ -82,13 +82,13 @@ func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []
 			}
 			b.announce(ctx, s.place, fmt.Sprintf("missing/%s/%d", s.key(), missing.Since.Unix()), doc, since)
 			missing.Told = true
-			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missing, time.Time{}) // the message's key makes it come once
+			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missing, time.Time{}) // the message's key keeps it from being sent twice
 		}
 	}
 }
 
-// expectSchedule subscribes the place where a run with a schedule was submitted to the
-// alarm that no such run waits or runs: otherwise nobody would notice that it stopped.
+// expectSchedule subscribes the place where a run with a schedule was submitted to the alarm
+// that no such run waits or runs. Otherwise nobody would notice that the schedule has stopped.
 func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
 	sent, ok := in.(*launch.SubmitIn)
 	if !ok {
@@ -105,8 +105,8 @@ func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call,
 	b.noted(slog.LevelWarn, "slack: expected runs", b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
 }
 
-// announce posts a message that nobody asked for to a place; key keeps it from being
-// posted twice.
+// announce posts a message that nobody asked for to a place. key keeps it from being posted
+// twice.
 func (b *Board) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)

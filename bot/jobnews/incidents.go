@@ -24,8 +24,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Several jobs that fail of one cause are one incident: where two of their cards
-// stand it has a message of its own, whose thread tells of each job that joins.
+// Several jobs that fail for one cause are one incident. A place that has the cards of at least
+// two of them gets one message about the incident, and its thread names each job that joins.
 
 var (
 	textIncident   = lang.Text{EN: "🔥 %d jobs, one cause: %s", ZH: "🔥 %d 个作业，同一原因：%s"}
@@ -36,7 +36,7 @@ var (
 	textNodesNow   = lang.Text{EN: "Nodes now", ZH: "节点状态"}
 )
 
-// An incident is one cause that hit several jobs, and the places that were told.
+// An incident is one cause that made several jobs fail, and the places that were told.
 type incident struct {
 	Key     string              `json:"key"`
 	Cluster string              `json:"cluster"`
@@ -44,12 +44,11 @@ type incident struct {
 	Lang    lang.Lang           `json:"lang,omitempty"`
 	Taken   string              `json:"taken,omitempty"`
 	TakenAt time.Time           `json:"taken_at,omitzero"`
-	Told    map[string][]string `json:"told"` // team/channel → the jobs that its thread told of
+	Told    map[string][]string `json:"told"` // team/channel → the jobs that the thread has named
 	Edits   int                 `json:"edits"`
 }
 
-// noteFailure remembers why a job failed, and tells of an incident that it is part
-// of.
+// noteFailure stores why a job failed, and reports the incident that the failure is part of.
 func (b *Board) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 	if r == nil {
 		return
@@ -80,8 +79,7 @@ func (b *Board) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) 
 	}
 }
 
-// tellIncident draws an incident's message, where there is one already by an edit,
-// and tells its thread of the jobs that are new.
+// tellIncident posts or edits an incident's message, and names new jobs in its thread.
 func (b *Board) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
@@ -98,8 +96,8 @@ func (b *Board) tellIncident(ctx context.Context, cluster string, found report.I
 	return b.drawIncident(ctx, x, hex.EncodeToString(sum[:8]))
 }
 
-// drawIncident queues what an incident says, and keeps it under id for as long as
-// another failure would belong to it.
+// drawIncident queues an incident's messages and stores the incident under id for as long as a
+// further failure would join it.
 func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 	cards := b.cardsOf(ctx, x)
 	in := map[card.Place][]card.Card{}
@@ -148,7 +146,7 @@ func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 	return b.cfg.Store.Put(ctx, record.Incident, id, x, b.now().Add(jobcontrol.IncidentWindow))
 }
 
-// cardsOf are the cards of an incident's jobs.
+// cardsOf returns the cards of an incident's jobs.
 func (b *Board) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
 		if k, ok, err := b.Card(ctx, x.Cluster, slurm.JobID(job)); err == nil && ok {
@@ -158,10 +156,10 @@ func (b *Board) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	return cards
 }
 
-// mostInIncident is how many of its jobs an incident's message names.
+// mostInIncident is how many jobs an incident's message names.
 const mostInIncident = 10
 
-// incidentBlocks draws an incident for those who see those cards.
+// incidentBlocks draws an incident for a place that has those cards.
 func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []slack.Block) {
 	l := x.Lang
 	what := wording.ClassName(x.Found.Class, l)
@@ -178,7 +176,7 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 			lines = append(lines, card.Row(k.News, l))
 		}
 	}
-	slices.Sort(who) // whose job was diagnosed first is chance
+	slices.Sort(who) // the order of the diagnoses is random
 	if over := len(here) - mostInIncident; over > 0 {
 		lines = append(lines, fmt.Sprintf(textAndMore.In(l), over))
 	}
@@ -196,10 +194,10 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 	return answer.Escape(text), append(bs, slack.NewActionBlock("", take, nodes))
 }
 
-// ofIncident begins the value of a button that takes an incident.
+// ofIncident is the prefix of a button's value that names an incident.
 const ofIncident = "incident:"
 
-// takeIncident notes who looks after an incident, and with it after its jobs.
+// takeIncident records who takes care of an incident and of its jobs.
 func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	b.cards.Lock()
 	var x incident
@@ -211,7 +209,7 @@ func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
 	}
 	b.cards.Unlock()
 	if !first {
-		return // somebody was faster, and the message says who
+		return // somebody was faster, and the message names them
 	}
 	for _, job := range x.Found.Jobs {
 		b.withCard(ctx, x.Cluster, slurm.JobID(job), func(k *card.Card) {

@@ -28,8 +28,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Follow gives a submitted job its card, in the place where it was asked for,
-// and remembers who changed a job.
+// Follow sends a submitted job's card to the place where the submission was asked for. For
+// other operations it records who changed the job.
 func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
 	if op.Effect == ops.Read {
 		return nil
@@ -41,13 +41,13 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		}
 		return nil
 	}
-	if !slurm.IsJobID(id) { // nothing was submitted, or it is a step of a job
+	if !slurm.IsJobID(id) { // nothing was submitted, or the id is a step's
 		return nil
 	}
 	cluster = cmp.Or(cluster, c.Default)
 	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
-	// An end is the watcher's to tell, with its cause: a card that began with it would
-	// have no news.
+	// The watcher reports an end together with its cause. A card that already showed the end
+	// would leave the watcher nothing to report.
 	if j, ok := Queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
 		news.Job = j
 	}
@@ -72,21 +72,21 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	return nil
 }
 
-// Begin gives a job its card. It is queued here and not with the answer: as soon
-// as the card is stored, news of the job may edit it, and an edit must come
-// after what it edits.
+// Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
+// soon as the card is stored, an event of the job may edit it, and the edit must come after the
+// message.
 func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
-	k.Places = slices.Clone(k.Places) // what is drawn into them was not sent where this fails
+	k.Places = slices.Clone(k.Places) // draw changes them, and where Begin fails nothing was sent
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	old, have, err := b.cardAt(ctx, id)
 	switch {
 	case err != nil:
 		return err
 	case have && old.User != "":
-		return nil // asked for again, or carried out again after a crash
-	case have: // somebody who follows all jobs was told first
+		return nil // Begin was called before for the same submission
+	case have: // a subscriber to all jobs got the card first
 		if !slices.ContainsFunc(old.Places, func(p card.Place) bool { return p.Team == k.Places[0].Team && p.Channel == k.Places[0].Channel }) {
 			old.Places = append(old.Places, k.Places[0])
 		}
@@ -95,7 +95,7 @@ func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 		k = old
 	}
 	owed := b.draw(ctx, &k)
-	// Requester and approver are named by an edit, which calls nobody.
+	// An edit names the requester and the approver, since an edit notifies nobody.
 	for _, m := range b.draw(ctx, &k) {
 		m.NotBefore = time.Time{}
 		owed = append(owed, m)
@@ -117,8 +117,8 @@ func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 	return b.keepCard(ctx, k)
 }
 
-// Carry gives the job that was submitted in place of another a card where that
-// one has its own.
+// Carry sends the card of a job that replaces another one to the places that have the other's
+// card.
 func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
 	old, ok, err := b.Card(ctx, from.Cluster, from.ID)
 	if err != nil || !ok {
@@ -133,7 +133,7 @@ func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) err
 	return b.Begin(ctx, k, "")
 }
 
-// acted remembers who changed a job, so that they are not called for it.
+// acted records who changed a job, so that they are not notified about it.
 func (b *Board) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
 	cluster = cmp.Or(cluster, c.Default)
 	b.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
@@ -141,8 +141,8 @@ func (b *Board) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster 
 
 var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 
-// Take notes who looks after a failure: on the card, and in its thread, so that
-// nobody else begins the same.
+// Take records who takes care of a failure, on the card and in its thread, so that nobody else
+// starts the same work.
 func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
@@ -156,7 +156,7 @@ func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	var owed []store.SlackMessage
 	ok := b.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
 		if k.Taken != "" {
-			return // somebody was faster, and the card says who
+			return // somebody was faster, and the card names them
 		}
 		k.Taken, k.TakenAt = a.User, b.now()
 		owed = b.draw(ctx, k)
@@ -174,7 +174,8 @@ func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return owed
 }
 
-// withCard changes a card that exists.
+// withCard changes a card; it returns false where there is no card or the change was not
+// stored.
 func (b *Board) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
 	b.cards.Lock()
 	defer b.cards.Unlock()
@@ -186,7 +187,7 @@ func (b *Board) withCard(ctx context.Context, cluster string, id slurm.JobID, ch
 	return b.keepCard(ctx, k) == nil
 }
 
-// keepCard stores a card: for good while its job lives, and for a month after.
+// keepCard stores a card without expiry while its job lives, and for a month after its end.
 func (b *Board) keepCard(ctx context.Context, k card.Card) error {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	if k.EndedAt.IsZero() {
@@ -201,8 +202,7 @@ func (b *Board) keepCard(ctx context.Context, k card.Card) error {
 	return b.cfg.Store.Delete(ctx, record.Alive, id)
 }
 
-// Tell brings what the watcher has seen to the job's cards. Jobs that nobody
-// follows here are passed over.
+// Tell updates a job's cards with news of it. It ignores jobs that nobody follows.
 func (b *Board) Tell(ctx context.Context, n card.News) error {
 	b.cards.Lock()
 	defer b.cards.Unlock()
@@ -231,9 +231,9 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 	before := k.News
 	if before.Job.State.Ended() && !n.Job.State.Ended() {
 		if n.Job.Restarts <= before.Job.Restarts {
-			return nil // numbers that were read before the end
+			return nil // these numbers were read before the end
 		}
-		k.EndedAt = time.Time{} // requeued: what was wrong before is no more
+		k.EndedAt = time.Time{} // the job was requeued, and the earlier failure no longer matters
 		before.Why, before.Cause, before.Class, before.Exclude, before.Fix = "", nil, "", nil, nil
 		k.Taken, k.TakenAt = "", time.Time{}
 	}
@@ -242,7 +242,7 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 		k.EndedAt = b.now()
 	}
 	owed := b.draw(ctx, &k)
-	if isStep { // all steps have one card
+	if isStep { // all steps of a pipeline share one card
 		all, err := b.tellPipeline(ctx, owner, pipeline, &k, followers, before.Job.State != n.Job.State)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 		owed = append(owed, b.tale(ctx, &k)...)
 	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
 		called := k
-		called.Acted = k.User // for the end, and once
+		called.Acted = k.User // mentions them for the end only
 		owed = append(owed, b.taleIn(ctx, &called, id, "cause/")...)
 	}
 	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
@@ -264,8 +264,7 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 	return b.keepCard(ctx, k)
 }
 
-// draw queues the card's message in each place: the first time a message, then
-// edits of it.
+// draw queues a card's message in each place: first a new message, then edits.
 func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	k.Page = b.cfg.Service.JobPage(k.News.Job.Cluster, k.News.Job.ID)
@@ -286,14 +285,13 @@ func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessa
 	return owed
 }
 
-// showIn shows a card in a place: posted there first, and edited from then on, where
-// it is not urgent at the pace of edits.
+// showIn posts a card in a place, or edits it there. Edits that are not urgent keep a pace.
 func (b *Board) showIn(ctx context.Context, p *card.Place, id, user string, edits *int, urgent bool, o outbox.Message) store.SlackMessage {
 	key := p.Key(id)
 	o.Do, o.Team, o.Channel = outbox.Post, p.Team, p.Channel
 	m := b.out.Owe(key, key, o)
 	if p.Channel != user && !strings.HasPrefix(p.Channel, "D") {
-		m.NotBefore = b.wakes(ctx, *p, user) // who has just asked is awake
+		m.NotBefore = b.wakes(ctx, *p, user) // a person who has just asked is awake
 	}
 	if p.Hash != "" {
 		*edits++
@@ -310,14 +308,14 @@ func (b *Board) showIn(ctx context.Context, p *card.Place, id, user string, edit
 	return m
 }
 
-// tale is what the thread below the card tells when the state has changed. A
-// reply is never shown in the channel too, and calls the person only for an end
-// that they did not bring about themselves.
+// tale returns the messages for a card's thread after its job's state has changed. Such a reply
+// is not also shown in the channel. It mentions the person only for an end that they did not
+// cause themselves.
 func (b *Board) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
 	return b.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
 }
 
-// taleIn is tale in the thread below another card, where own sets its messages apart.
+// taleIn is tale for the thread of the card id; own distinguishes the keys of its messages.
 func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
 	s := b.people.Settings(ctx, k.Team, k.User)
@@ -353,9 +351,8 @@ func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed 
 	return owed
 }
 
-// wakes is when a message of its own accord may reach a place: in a channel at
-// once, with a person after their quiet hours. owner is whose a direct channel
-// is.
+// wakes returns when a message that nobody asked for may be sent to a place: at once to a
+// channel, and after the quiet hours to a person. owner is the person of a direct channel.
 func (b *Board) wakes(ctx context.Context, p card.Place, owner string) time.Time {
 	who := p.Channel
 	switch {
@@ -367,8 +364,8 @@ func (b *Board) wakes(ctx context.Context, p card.Place, owner string) time.Time
 	return b.people.Settings(ctx, p.Team, who).Wakes(b.now())
 }
 
-// langOfCard is the language of a card: the one that its requester chose, else
-// the one that they asked in.
+// langOfCard returns a card's language: the one that its requester chose, or else the one of
+// the request.
 func (b *Board) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 	if s := b.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
 		return s.Lang
@@ -376,7 +373,7 @@ func (b *Board) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 	return k.Lang
 }
 
-// cardLang is the language of a job's card.
+// cardLang returns the language of a job's card.
 func (b *Board) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
 	if err != nil || !ok {
@@ -385,7 +382,7 @@ func (b *Board) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	return b.langOfCard(ctx, &k)
 }
 
-// mayCall reports whether the person may be called by a mention now.
+// mayCall reports whether the person may be notified by a mention now.
 func (b *Board) mayCall(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
@@ -393,8 +390,8 @@ func (b *Board) mayCall(s people.Settings, k *card.Card) bool {
 	return s.Notify != "none" && !s.Quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
 }
 
-// attach uploads a file into the thread of the job's card, in each place; what
-// names it for good.
+// attach uploads a file into the thread of the job's card, in each place. what names the file
+// in the message's key, so that it is sent once.
 func (b *Board) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
 	id := card.ID(j.Cluster, j.ID)
 	k, ok, err := b.cardAt(ctx, id)

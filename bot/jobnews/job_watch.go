@@ -28,13 +28,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// watchers are the clusters' watchers, one each whatever the number of cards.
+// watchers holds the one watcher of each cluster.
 type watchers struct {
 	mu sync.Mutex
 	by map[string]*watch.Watcher
 }
 
-// follow asks for news of a job from now on.
+// follow makes the job's watcher watch it from now on.
 func (w *watchers) follow(j slurm.Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *watchers) follow(j slurm.Job) {
 	}
 }
 
-// now is the job as its watcher has seen it last.
+// now returns the job as its watcher saw it last.
 func (w *watchers) now(j slurm.Job) slurm.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *watchers) now(j slurm.Job) slurm.Job {
 	return j
 }
 
-// Seen is a job as its watcher has seen it last.
+// Seen returns a job as its watcher saw it last.
 func (b *Board) Seen(j slurm.Job) slurm.Job { return b.watchers.now(j) }
 
 // Run watches jobs and sends digests until ctx ends.
@@ -67,8 +67,8 @@ func (b *Board) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// watchLoop follows every job that has a card or a follower until ctx ends:
-// one question to each cluster in an interval.
+// watchLoop follows every job that has a card or a follower until ctx ends. It makes one query
+// to each cluster in an interval.
 func (b *Board) watchLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -92,7 +92,7 @@ func (b *Board) watchLoop(ctx context.Context) {
 	defer tick.Stop()
 	since := b.now().Add(-lately)
 	for takenUp := false; ; {
-		if !takenUp { // until the store has told of all that have cards
+		if !takenUp { // repeated until the store has returned all jobs that have cards
 			jobs, err := b.unfinished(ctx)
 			if takenUp = err == nil; !takenUp && ctx.Err() == nil {
 				b.log.Error("slack: cards", "err", err)
@@ -114,7 +114,7 @@ func (b *Board) watchLoop(ctx context.Context) {
 	}
 }
 
-// hear brings what a watcher tells to the cards, of several jobs at once.
+// hear handles a watcher's events, those of several jobs at the same time.
 func (b *Board) hear(ctx context.Context, cluster string, from *watch.Subscription) {
 	from.Each(ctx, func(e watch.Event) {
 		if e.Kind == watch.Changed || e.Kind == watch.Ended {
@@ -123,8 +123,8 @@ func (b *Board) hear(ctx context.Context, cluster string, from *watch.Subscripti
 	})
 }
 
-// heard tells what has become of a job. One that failed is diagnosed first, so that the
-// news begins with the cause.
+// heard handles a job's event. It diagnoses a failed job first, so that the report of the
+// failure starts with the cause.
 func (b *Board) heard(ctx context.Context, cluster string, e watch.Event) {
 	n := card.News{Job: e.Job}
 	n.Job.Cluster = cluster
@@ -148,10 +148,10 @@ func (b *Board) heard(ctx context.Context, cluster string, e watch.Event) {
 	}
 }
 
-// surely does what the store has to take, and again while it does not: nobody asks
-// for it a second time. It reports whether it was taken.
+// surely repeats do until it succeeds, for what the store must take because nobody would ask
+// for it again. It reports whether do succeeded.
 func (b *Board) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
-	for i := range 12 { // some four minutes, in which a database is started again
+	for i := range 12 { // for about four minutes, in which a database can be restarted
 		err := do()
 		if err == nil || ctx.Err() != nil {
 			return err == nil
@@ -165,14 +165,13 @@ func (b *Board) surely(ctx context.Context, what string, job slurm.JobID, do fun
 	return false
 }
 
-// lately is how long ago a job may have ended that a first look still takes up: for
-// some five minutes the queue shows what has ended.
+// lately is how long ago a job may have ended for the first look to report it still. The queue
+// shows ended jobs for about five minutes.
 const lately = 10 * time.Minute
 
-// discover begins to watch jobs that somebody follows without having submitted
-// them here, those among them that ended since the last look too, and looks whether
-// the runs that are expected are there. It reports whether every cluster and the
-// store answered.
+// discover starts watching jobs that somebody follows without having submitted them here,
+// including those that ended since the last look. It also checks the expected runs. It reports
+// whether the store and every cluster answered.
 func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
 	var seen, ended []slurm.Job
 	complete = true
@@ -209,20 +208,20 @@ func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
 			b.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
 		}
 	}
-	if complete { // where a cluster does not answer, nothing is known to be missing
+	if complete { // where a cluster does not answer, a run may exist unseen
 		b.lookForExpected(ctx, all, seen)
 	}
 	return complete
 }
 
-// toldEnd reports whether the end of a job stands on its card.
+// toldEnd reports whether a job's card shows its end.
 func (b *Board) toldEnd(ctx context.Context, j slurm.Job) bool {
 	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
 	return err == nil && ok && !k.EndedAt.IsZero()
 }
 
-// numbers brings what the trainings say of themselves to the cards of running
-// jobs, and their place in line to those of waiting ones.
+// numbers updates the cards of running jobs with the numbers from their logs, and the cards of
+// waiting jobs with their place in the queue.
 func (b *Board) numbers(ctx context.Context) {
 	jobs, err := b.unfinished(ctx)
 	if err != nil {
@@ -260,17 +259,18 @@ func (b *Board) numbers(ctx context.Context) {
 	}
 }
 
-// placesTold is how many waiting cards have their place told anew at each look for
-// standing in front, and how many of those behind them by turns: with thousands in
-// line, what they would all be told is worth less than the ends that wait behind it.
+// placesTold is how many waiting cards, counted from the front of the queue, are updated at
+// each look, and how many of those behind them in rotation. With thousands of waiting jobs,
+// updating all cards would delay the reports of ends, which matter more.
 const placesTold = 100
 
-// turns remembers where in line the last look left off.
+// turns is where in the queue the last look stopped.
 type turns int
 
-// next are the news of a look: of those in front, and of the next ones behind them.
+// next returns the news of one look: for the front of the queue, and for the next part behind
+// it.
 func (t *turns) next(waiting []card.News) []card.News {
-	slices.SortStableFunc(waiting, func(x, y card.News) int { // -1, not in line, comes last
+	slices.SortStableFunc(waiting, func(x, y card.News) int { // a position of -1, which means not in line, sorts last
 		return cmp.Compare(uint(x.Position), uint(y.Position))
 	})
 	front := min(len(waiting), placesTold)
@@ -283,8 +283,8 @@ func (t *turns) next(waiting []card.News) []card.News {
 	return slices.Concat(waiting[:front], slices.Concat(behind, behind)[from:from+placesTold])
 }
 
-// queued are the waiting jobs of the clusters where a card waits, each with its
-// place in line: one question to a cluster.
+// queued returns the waiting jobs, with their places, of the clusters where a card's job waits.
+// It makes one query to each cluster.
 func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
 	places := map[string]jobcontrol.Waiting{}
 	asked := map[string]bool{}
@@ -312,13 +312,13 @@ func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcon
 	return places
 }
 
-// Reader is the watcher's own call: it reads what a card shows.
+// Reader returns the call by which the bot itself reads what a card shows.
 func (b *Board) Reader(ctx context.Context, j slurm.Job) *ops.Call {
 	return &ops.Call{Service: b.cfg.Service, Lang: b.cardLang(ctx, j), Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true}}
 }
 
-// addNumbers adds what the training says of itself, and returns it; ok is false
-// where it says nothing.
+// addNumbers adds the numbers of the training run's log to n and returns them; ok is false
+// where the log has none.
 func (b *Board) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
 	result, ok := b.readJob(ctx, "metrics", n.Job)
 	m, isMetrics := result.(joblogs.MetricsOut)
@@ -329,7 +329,7 @@ func (b *Board) addNumbers(ctx context.Context, n *card.News) (m joblogs.Metrics
 	return m, true
 }
 
-// TakeNumbers adds what a training says of itself to the news.
+// TakeNumbers adds a training run's numbers to the news.
 func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 	s := m.Runs[0]
 	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU, n.Tracked = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU, s.Tracked
@@ -347,8 +347,7 @@ func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 	}
 }
 
-// FindCause adds the diagnosis to the news. Without one the news goes all the
-// same.
+// FindCause adds the diagnosis to the news. It returns nil where there is none.
 func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
 	result, ok := b.readJob(ctx, "diagnose", n.Job)
 	d, isDiagnosis := result.(joblogs.DiagnoseOut)
@@ -359,7 +358,7 @@ func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *repor
 	if err := b.findRemedy(ctx, n, d, l); err != nil {
 		told.FixUnknown = lang.Said(err).In(l)
 	}
-	if len(n.Fix) > 0 { // it stands beside its button
+	if len(n.Fix) > 0 { // a card shows the fix beside its button
 		told.Report, told.Fix = d.Offered(), nil
 	}
 	doc := wording.Diagnosis(told, l)
@@ -367,7 +366,7 @@ func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *repor
 	return &d.Report
 }
 
-// findRemedy adds what a button could mend, and keeps it for that button.
+// findRemedy adds the change that a button can make, and stores it for that button.
 func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) error {
 	call := b.Reader(ctx, n.Job)
 	r, ok, err := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
@@ -401,11 +400,10 @@ func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...
 	return result, err == nil
 }
 
-// maxLog is how much of a failed job's log is attached, from its end.
+// maxLog is how many bytes of a failed job's log are attached, from its end.
 const maxLog = 1 << 20
 
-// attachLog posts the newest lines of a job that failed as a file, secrets
-// masked.
+// attachLog uploads the newest lines of a failed job's log, with secrets masked.
 func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 	if j.State == slurm.Completed || j.State == slurm.Cancelled || !b.followed(ctx, j) {
 		return
@@ -428,7 +426,7 @@ func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 	b.noted(slog.LevelWarn, "slack: log", b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
 }
 
-// followed reports whether anybody looks on: a diagnosis reads many logs.
+// followed reports whether anybody follows a job, since a diagnosis reads many logs.
 func (b *Board) followed(ctx context.Context, j slurm.Job) bool {
 	if _, ok, err := b.Card(ctx, j.Cluster, j.ID); err == nil && ok {
 		return true
@@ -437,7 +435,7 @@ func (b *Board) followed(ctx context.Context, j slurm.Job) bool {
 	return err != nil || len(followers) > 0
 }
 
-// unfinished lists the jobs whose cards wait for an end.
+// unfinished returns the jobs of the cards whose jobs have not ended.
 func (b *Board) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Alive, b.now())
 	if err != nil {

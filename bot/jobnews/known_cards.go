@@ -11,7 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Queued is a job as the queue shows it, to all who read with one question.
+// Queued returns a job as the queue shows it, where it is in the queue. Calls at about the same
+// time share one query to the cluster.
 func Queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID) (slurm.Job, bool) {
 	if s.Clusters[cluster] == nil {
 		return slurm.Job{}, false
@@ -25,7 +26,7 @@ func Queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID)
 	return j, ok
 }
 
-// Card is the card of a job, where it has one.
+// Card returns the card of a job; ok is false where it has none.
 func (b *Board) Card(ctx context.Context, cluster string, id slurm.JobID) (k card.Card, ok bool, err error) {
 	return b.cardAt(ctx, card.ID(cluster, id))
 }
@@ -35,7 +36,7 @@ func (b *Board) cardAt(ctx context.Context, key string) (k card.Card, ok bool, e
 	return k, ok, err
 }
 
-// Cards are those that are wanted of all.
+// Cards returns the cards for which wanted is true.
 func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
 	b.noted(slog.LevelWarn, "slack: cards", err)
@@ -47,7 +48,7 @@ func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []
 	return list
 }
 
-// CardsEndedSince are the cards of jobs that have ended since t.
+// CardsEndedSince returns the cards of jobs that have ended since t.
 func (b *Board) CardsEndedSince(ctx context.Context, t time.Time) []card.Card {
 	return b.Cards(ctx, func(k card.Card) bool { return k.EndedAt.After(t) })
 }

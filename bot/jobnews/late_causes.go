@@ -8,20 +8,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 )
 
-// A diagnosis can fail for a moment, such as while the database is busy or the log is
-// not there yet. The end is told without a cause then, and the next looks try again,
-// those of a server that is started meanwhile too.
+// A diagnosis may fail for a short time, for example while the database is busy or the log does
+// not exist yet. The end is then reported without a cause, and the next looks try the diagnosis
+// again, also after a restart of the server.
 
-// looksForCause is how many looks try a diagnosis that failed once more.
+// looksForCause is how many looks try a failed diagnosis again.
 const looksForCause = 5
 
-// lookForCause has the next looks try the diagnosis of a card's job, so often.
+// lookForCause makes the next looks try the diagnosis of a card's job again, at most that many
+// times.
 func (b *Board) lookForCause(ctx context.Context, id string, looks int) {
 	b.noted(slog.LevelWarn, "slack: cause", b.cfg.Store.Put(ctx, record.Unexplained, id, looks, b.now().AddDate(0, 0, 1)), "job", id)
 }
 
-// explainLate tries the diagnoses again that failed, and tells what they find. A job
-// that runs again has none to be told.
+// explainLate tries failed diagnoses again and reports their results. It gives up those of jobs
+// that run again.
 func (b *Board) explainLate(ctx context.Context) {
 	ids, err := b.cfg.Store.Keys(ctx, record.Unexplained, b.now())
 	b.noted(slog.LevelWarn, "slack: causes", err)

@@ -19,9 +19,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Notify shows a notice in the thread of the job's card, or directly to its
-// owner where the job has no card; it is then forgotten. Where there is neither,
-// it waits.
+// Notify posts a notice in the thread of the job's card, or directly to its owner where the job
+// has no card, and then removes the notice from the store. Where there is neither, the notice
+// stays.
 func (b *Board) Notify(ctx context.Context, n ops.Notice) error {
 	owed := b.noticeMessages(ctx, n)
 	if len(owed) == 0 {
@@ -72,19 +72,19 @@ func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.
 	}
 	for _, p := range b.people.Of(ctx, n.Owner) {
 		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
-			continue // they know
+			continue // they caused it themselves
 		}
 		add(p, b.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 	}
 	return owed
 }
 
-// calling is a line that calls a person by a mention.
+// calling returns a line that mentions a person.
 func calling(user string) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(user, nil)))
 }
 
-// Note is a notice that the process itself has about a job.
+// Note posts a notice of this process about a job.
 func (b *Board) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
 	return b.Notify(ctx, ops.Notice{
 		Key: fmt.Sprintf("%s/%s%d/%s", card.ID(j.Cluster, j.ID), j.State, j.Restarts, what), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Title: said,

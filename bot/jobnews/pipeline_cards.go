@@ -21,7 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A pipelineCard is the messages of a pipeline, and what was last heard of its jobs.
+// A pipelineCard is the card of a pipeline: its places, and the last known state of its jobs.
 type pipelineCard struct {
 	Places []card.Place
 	Edits  int
@@ -46,8 +46,8 @@ var (
 // mostSteps is how many steps a card shows.
 const mostSteps = 20
 
-// tellPipeline brings news of a step's job to the one card of its pipeline, in each
-// place where the job is followed, and the step's end to that card's thread.
+// tellPipeline updates the pipeline's card after news of a step's job, in each place where the
+// job is followed, and reports the step's end in that card's thread.
 func (b *Board) tellPipeline(
 	ctx context.Context, owner, name string, k *card.Card, followers []card.Place, changed bool,
 ) (owed []store.SlackMessage, err error) {
@@ -104,7 +104,8 @@ func (b *Board) tellPipeline(
 	return owed, b.cfg.Store.Put(ctx, record.PipelineCard, own, c, b.now().AddDate(0, 3, 0))
 }
 
-// drawPipeline draws a pipeline's card: how far it is, a line a step, and how it goes on.
+// drawPipeline draws a pipeline's card: its progress, a line for each step, and the command
+// that continues it.
 func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]heardStep, l lang.Lang) (text string, blocks json.RawMessage) {
 	mark := card.Mark(slurm.Running)
 	switch {

@@ -16,24 +16,25 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Somebody who submits in a shell asks for the job's card in the script itself:
-// "#MEGATRON slack=#runs", or "slack:#runs" as the value of --mail-user or --comment.
-// "me" is the person who is linked to the job's owner. A channel is written to only
-// where the owner is in it: a script is no way into a channel that one cannot see.
+// A person who submits in a shell can ask for the job's card in the script itself, by
+// "#MEGATRON slack=#runs", or by "slack:#runs" as the value of --mail-user or --comment. "me"
+// means the person who is linked to the job's owner. A channel gets the card only where the
+// owner is a member, so that a script cannot write to a channel that its owner cannot see.
 
 var textNotThere = lang.Text{
 	EN: "Job %s asks for its card in %s, and it does not come there: you are not in that channel, or it is private and I am not. Join it and submit again, or write slack=me.",
 	ZH: "作业 %s 要求把卡片发到 %s，但未发送：您不在该频道，或该频道是私有频道而我不在其中。请加入后重新提交，或写 slack=me。",
 }
 
-// cardRequest matches the line by which a script asks for its job's card, and where.
+// cardRequest matches the line in which a script asks for its job's card; its group is the
+// place.
 var cardRequest = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
 
-// scriptsAtOnce is how many scripts are read in one look.
+// scriptsAtOnce is how many scripts one look reads.
 const scriptsAtOnce = 20
 
-// followAsScriptsAsk reads the scripts of jobs that were not looked at before and whose
-// owners are linked, and follows those that ask for their card.
+// followAsScriptsAsk reads the scripts of jobs whose owners are linked and whose scripts were
+// not read before, and follows the jobs that ask for their card.
 func (b *Board) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 	left := scriptsAtOnce
 	linked := map[string][]card.Place{}
@@ -64,15 +65,15 @@ func (b *Board) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 			continue
 		}
 		if !b.followAsAsked(ctx, j, script, people) {
-			delete(b.scriptsRead, id) // Slack did not say who is where: asked again
+			delete(b.scriptsRead, id) // Slack did not list the channels; the next look asks again
 			continue
 		}
 		b.noted(slog.LevelWarn, "slack: script", b.cfg.Store.Put(ctx, record.ScriptRead, id, true, b.now().AddDate(0, 0, 7)), "job", j.ID)
 	}
 }
 
-// followAsAsked follows a job for the places that its script asks for, and tells its owner of
-// those that it does not get; ok is false where Slack could not be asked.
+// followAsAsked follows a job in the places that its script asks for, and tells the owner about
+// places that do not get the card; ok is false where Slack could not be asked.
 func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
 	for _, m := range cardRequest.FindAllStringSubmatch(script, 5) {
 		places, err := b.placesRequested(ctx, m[1], people)
@@ -91,8 +92,8 @@ func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, p
 	return true
 }
 
-// placesRequested are the places that a script names: a channel that the owner is in, or
-// the owner themselves; nobody else is written to because of somebody's script.
+// placesRequested returns the places that a script may name: a channel that the owner is in, or
+// the owner. A script cannot make the bot write to anybody else.
 func (b *Board) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
 	switch {
 	case to == "me":
@@ -112,9 +113,9 @@ func (b *Board) placesRequested(ctx context.Context, to string, people []card.Pl
 	return nil, nil
 }
 
-// channelOf is the id of the channel of that name or id that a person is in; empty
-// where they are not, or where it is private and the bot is not in it. The id is
-// kept, and not the name, which somebody may give to another channel.
+// channelOf returns the id of the channel with that name or id that a person is in. It is empty
+// where they are not in it, or where the channel is private and the bot is not in it. The id is
+// stored instead of the name, which may later belong to another channel.
 func (b *Board) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
 	api, err := b.cfg.Client(ctx, person.Team)
 	if err != nil {
@@ -142,7 +143,7 @@ func (b *Board) channelOf(ctx context.Context, person card.Place, channel string
 	}
 }
 
-// scriptOf is the script of a job, read as its owner.
+// scriptOf returns the script of a job, read with the rights of its owner.
 func (b *Board) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bool) {
 	cl, s := b.cfg.Service.Clusters[j.Cluster], b.cfg.Service
 	if j.User != s.Self && s.As != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A subscription is what somebody wants to hear of in a place. It is its own key in
-// the store: "SUBJECT WHEN…@TEAM/CHANNEL", where the subject is all, job/CLUSTER/ID,
-// or user, account, partition or name and a value behind a slash.
+// A subscription says what somebody follows in a place. The store has it as a key: "SUBJECT
+// WHEN…@TEAM/CHANNEL". The subject is all, job/CLUSTER/ID, or one of user, account, partition
+// and name with a value after a slash.
 type subscription struct {
 	subject string
-	when    []string // of whens; empty: every change
+	when    []string // words of whens; empty means every change
 	place   card.Place
 }
 
-// The words that say when to tell: a state, or in another way than by cards.
+// The words that say when to notify: on reaching a state, by the digest, or by the alarm.
 const (
 	whenFailed    = "failed"
 	whenCompleted = "completed"
@@ -30,7 +30,7 @@ const (
 	whenExpected  = "expected" // an alarm while no such job waits or runs
 )
 
-// A whenWord is one of them; holds is nil where it tells of no state.
+// A whenWord is one of those words; holds is nil for a word that names no state.
 type whenWord struct {
 	word  string
 	also  []string
@@ -38,7 +38,7 @@ type whenWord struct {
 	holds func(slurm.State) bool
 }
 
-// whens are those words as one may type them, and what they mean to a reader.
+// whens holds those words, their synonyms, and how they are shown.
 var whens = []whenWord{
 	{whenFailed, []string{"fails", "fail", "失败"}, lang.Text{EN: "when one fails", ZH: "失败时"}, func(s slurm.State) bool { return card.ToneOf(s) == "bad" }},
 	{whenCompleted, []string{"completes", "done", "完成"}, lang.Text{EN: "when one completes", ZH: "完成时"}, func(s slurm.State) bool { return s == slurm.Completed }},
@@ -56,7 +56,7 @@ type subjectWord struct {
 	of    func(slurm.Job) string
 }
 
-// subjects are what a subscription can be about, by the word before the "=".
+// subjects holds what a subscription can select by, by the word before the "=".
 var subjects = []subjectWord{
 	{"user", []string{"用户"}, lang.Text{EN: "jobs of %s", ZH: "%s 的作业"}, func(j slurm.Job) string { return j.User }},
 	{"account", []string{"project", "账户", "项目"}, lang.Text{EN: "jobs of the project %s", ZH: "项目 %s 的作业"}, func(j slurm.Job) string { return j.Account }},
@@ -64,8 +64,8 @@ var subjects = []subjectWord{
 	{"name", []string{"名称", "名字"}, lang.Text{EN: "jobs named %s", ZH: "名为 %s 的作业"}, func(j slurm.Job) string { return j.Name }},
 }
 
-// readSubscription reads what somebody typed behind subscribe; bad is the first
-// word that says nothing here.
+// readSubscription reads the words after subscribe; bad is the first word that it does not
+// understand.
 func readSubscription(words []string, cluster string) (s subscription, bad string) {
 	s.subject = "all"
 	for _, w := range words {
@@ -97,7 +97,7 @@ func readSubscription(words []string, cluster string) (s subscription, bad strin
 	return s, ""
 }
 
-// parseSubscription reads one back from its key.
+// parseSubscription reads a subscription from its key.
 func parseSubscription(key string) (s subscription, ok bool) {
 	what, where, ok := strings.Cut(key, "@")
 	team, channel, ok2 := strings.Cut(where, "/")
@@ -112,7 +112,7 @@ func (s subscription) key() string {
 	return strings.Join(append([]string{s.subject}, s.when...), " ") + "@" + s.place.Team + "/" + s.place.Channel
 }
 
-// words are what one types for it.
+// words returns what one would type for the subscription.
 func (s subscription) words() string {
 	subject := strings.Replace(s.subject, "/", "=", 1)
 	if job, ok := strings.CutPrefix(s.subject, "job/"); ok {
@@ -122,7 +122,7 @@ func (s subscription) words() string {
 	return strings.Join(append([]string{subject}, s.when...), " ")
 }
 
-// shown says it to a reader.
+// shown describes the subscription.
 func (s subscription) shown(l lang.Lang) string {
 	kind, value, _ := strings.Cut(s.subject, "/")
 	said := textFollowAll.In(l)
@@ -143,8 +143,8 @@ func (s subscription) shown(l lang.Lang) string {
 	return said
 }
 
-// isAbout reports whether a job is what the subscription is about, in whatever
-// state. A name may be a pattern.
+// isAbout reports whether the subscription selects a job, in any state. A value may be a
+// pattern.
 func (s subscription) isAbout(j slurm.Job) bool {
 	kind, value, _ := strings.Cut(s.subject, "/")
 	switch kind {
@@ -162,12 +162,12 @@ func (s subscription) isAbout(j slurm.Job) bool {
 	return false
 }
 
-// byCards reports whether jobs are shown by their cards.
+// byCards reports whether the subscription shows jobs by their cards.
 func (s subscription) byCards() bool {
 	return !slices.Contains(s.when, whenDigest) && !slices.Contains(s.when, whenExpected)
 }
 
-// tells reports whether a job is to be shown in the state that it is in.
+// tells reports whether the subscription shows a job in its present state.
 func (s subscription) tells(j slurm.Job) bool {
 	if !s.byCards() || !s.isAbout(j) {
 		return false

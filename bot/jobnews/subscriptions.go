@@ -47,8 +47,8 @@ var (
 	textNoCard     = lang.Text{EN: "nobody follows job %s in Slack", ZH: "Slack 中没有人订阅作业 %s"}
 )
 
-// placeOf is the place that a subscription of a is for: the channel, or the person
-// alone.
+// placeOf returns the place of a subscription: the channel of the request, or the person in a
+// direct message.
 func placeOf(a incoming.Ask) card.Place {
 	if a.Direct || a.Channel == "" {
 		return card.Place{Team: a.Team, Channel: a.User}
@@ -56,8 +56,8 @@ func placeOf(a incoming.Ask) card.Place {
 	return card.Place{Team: a.Team, Channel: a.Channel}
 }
 
-// Subscribe follows jobs in the place where it is asked for, or ends that. Without
-// words it shows what is followed there.
+// Subscribe starts or ends following jobs in the place of the request. Without words it lists
+// what is followed there.
 func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
 		return b.reply.NotLinked(a, c.Lang)
@@ -90,7 +90,7 @@ func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, clus
 	if s.place.Channel == a.User {
 		return b.reply.Doc(a, doc, false)
 	}
-	// Whoever reads the channel sees who has changed what comes there, and how to undo it.
+	// Everybody in the channel sees who changed what is posted there, and how to undo it.
 	doc.Sections = []view.Section{{Text: fmt.Sprintf(said.In(c.Lang), cmp.Or(c.Who.User, c.Who.ID))}}
 	r := answer.Render(doc, c.Lang)
 	bs := r.Messages[0]
@@ -103,8 +103,8 @@ func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, clus
 	})}
 }
 
-// subscriptionsHere shows what is followed where it is asked, each with a button to
-// end it, and what one may begin with.
+// subscriptionsHere lists what is followed in the place of the request, with a button to end
+// each, and offers common subscriptions.
 func (b *Board) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l, here := c.Lang, placeOf(a)
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
@@ -134,7 +134,7 @@ func (b *Board) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Ca
 	return b.reply.Blocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
 }
 
-// subscriptions are all of them.
+// subscriptions returns all subscriptions.
 func (b *Board) subscriptions(ctx context.Context) (list []subscription, err error) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Follow, b.now())
 	for _, k := range keys {
@@ -145,7 +145,7 @@ func (b *Board) subscriptions(ctx context.Context) (list []subscription, err err
 	return list, err
 }
 
-// followers are the places that follow a job in the state that it is in.
+// followers returns the places that follow a job in its present state.
 func (b *Board) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
 	all, err := b.subscriptions(ctx)
 	for _, s := range all {
@@ -156,7 +156,7 @@ func (b *Board) followers(ctx context.Context, j slurm.Job) (ps []card.Place, er
 	return ps, err
 }
 
-// Mute ends or renews the calling of one person for one job.
+// Mute stops mentioning the person for one job, or starts it again.
 func (b *Board) Mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
