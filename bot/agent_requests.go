@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// The buttons below an agent's request.
+// The actions of the buttons below an agent's request.
 const (
 	actAgentYes = "agent_yes" // value: the approval's id
 	actAgentNo  = "agent_no"
@@ -35,11 +35,11 @@ var (
 	textYourAgent = lang.Text{EN: "Your agent's %s was decided", ZH: "您的智能体申请的 %s 已有结果"}
 )
 
-// mailPace is how often the store is looked at for what others have left there.
+// mailPace is the time between two looks at the requests and notices in the store.
 const mailPace = 2 * time.Second
 
-// mailLoop shows what other doors have left for people in Slack: calls of agents
-// that wait for a yes, and notices about jobs.
+// mailLoop shows people in Slack what other parts of the service have stored for them: agents'
+// calls that wait for approval, and notices about jobs.
 func (b *Bot) mailLoop(ctx context.Context) {
 	tick := time.NewTicker(mailPace)
 	defer tick.Stop()
@@ -56,8 +56,8 @@ func (b *Bot) mailLoop(ctx context.Context) {
 	}
 }
 
-// fetchMail queues the messages for what is new. Each message comes once because of its
-// key; seen only saves work.
+// fetchMail queues messages for new requests and notices. A message's key keeps it from being
+// queued twice; seen only saves work.
 func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 	if b.cfg.Service.Store == nil {
 		return nil
@@ -93,7 +93,7 @@ func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
 
 func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
 
-// agentAsks is the message with the two buttons, in each place.
+// agentAsks returns the message with the two buttons, one for each place.
 func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
 	l := lang.EN
 	rendered := answer.Render(agentDoc(r, l), l)
@@ -113,14 +113,14 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 	return owed
 }
 
-// agentRow are the two buttons.
+// agentRow returns the two buttons.
 func agentRow(r ops.Approval, l lang.Lang) slack.Block {
 	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, answer.Label(textApprove.In(l)))
 	yes.Style = slack.StylePrimary
 	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, answer.Label(textDecline.In(l))))
 }
 
-// agentDoc says what an agent wants to do, for whom, and why that needs a yes.
+// agentDoc says what an agent wants to do, for whom, and why that needs approval.
 func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 	var fs []view.Fact
 	if r.Who.Agent != "" {
@@ -141,7 +141,8 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 	return view.Doc{Title: textAgentAsks.In(l), Tone: view.Warn, Sections: slices.Concat([]view.Section{{Facts: fs}}, r.Shown)}
 }
 
-// declinePressed asks for the reason first; where no form can open, none is asked.
+// declinePressed asks for the reason first. Where no form can be opened, it declines without a
+// reason.
 func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if b.askReason(ctx, a, viewAgentDecline, b.people.LangOf(ctx, a)) {
 		return nil // the form's answer decides
@@ -149,8 +150,7 @@ func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackM
 	return b.decide(ctx, a, false)
 }
 
-// decide passes an operator's press on, and rewrites the request wherever it
-// stands.
+// decide records an operator's decision, and edits the request in every place that shows it.
 func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes, a.Fields[reasonField])
@@ -164,7 +164,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 		doc.Title, doc.Tone = textAgentNo.In(l), view.Bad
 	}
 	rendered := answer.Render(doc, l)
-	// An edit notifies nobody, so the mention only names them.
+	// An edit notifies nobody, so this mention only names the operator.
 	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
 	var owed []store.SlackMessage
@@ -175,7 +175,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 			b.out.Owe(key+"/decided", key, outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
 		)
 	}
-	// Whoever the agent works for hears of it, unless they have decided themselves.
+	// The person for whom the agent works is told, unless they have decided themselves.
 	for _, who := range b.people.Of(ctx, r.Who.User) {
 		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
 			continue

@@ -39,8 +39,8 @@ var (
 	textApprovedB = lang.Text{EN: "Approved", ZH: "已批准"}
 )
 
-// needsApproval says why an operator must approve the call; empty: none must.
-// What an operator asks for needs nobody else.
+// needsApproval says why an operator must approve the call; it is empty where none must. An
+// operator's own calls need no approval.
 func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	if b.cfg.Policy.Approve == nil || op.Effect == ops.Read || c.Who.Operator || c.Who.User == "" {
 		return ""
@@ -48,9 +48,8 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
 }
 
-// askApproval asks the operators, in the channel where the request was made: a
-// message that says all of what would be done, with two buttons whose value is
-// an id that means nothing elsewhere.
+// askApproval asks the operators, in the approval channel or the channel of the request. The
+// message shows all that would be done. Its two buttons carry the random id of the held call.
 func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
@@ -58,7 +57,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	switch {
 	case err != nil:
 		return b.reply.Doc(a, b.failed(typedHere(ops.AsError(err), c), result, c), false)
-	case result != nil: // it would come to nothing
+	case result != nil: // the preview shows that there is nothing to approve
 		return b.done(ctx, a, c, op, in, result, t)
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
@@ -77,13 +76,13 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	yes.Style = slack.StylePrimary
 	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(answer.ActNo, id, answer.Label(textDecline.In(c.Lang))))
 	rendered := answer.Render(doc, c.Lang)
-	first := rendered.Messages[0] // some ten blocks: what a long request goes on with stands in the thread
+	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
 	to := a.Channel
 	if b.cfg.Policy.ApprovalChannel != "" {
 		to = b.cfg.Policy.ApprovalChannel
 	}
-	// The requester is named by an edit: a mention in a new message would call them
-	// for what they have just done.
+	// An edit adds the requester's name, since a mention in a new message would notify them
+	// about their own request.
 	named := slices.Concat(first, []slack.Block{requester(a.User, c.Lang), row})
 	owed := []store.SlackMessage{
 		b.out.Owe(
@@ -116,8 +115,8 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
-// decided writes below the request what has become of it, by whom, when and why.
-// The buttons go.
+// decided replaces the buttons of an approval request by the decision, who made it, when and
+// why.
 func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
 	doc := h.Asked
 	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
@@ -139,19 +138,20 @@ func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone 
 	)}
 }
 
-// decision is what the audit keeps of one.
+// decision is the audit entry's input for a decision.
 func (b *Bot) decision(h held, reason string) map[string]string {
 	return map[string]string{"op": h.Call.Op, "requester": h.Ask.Team + "/" + h.Ask.User, "digest": h.Digest, "reason": reason}
 }
 
-// The forms that ask why a person's or an agent's request is declined.
+// The callback ids of the forms that ask for the reason of declining a person's or an agent's
+// request, and the form's field.
 const (
 	viewDecline      = "decline"
 	viewAgentDecline = "decline_agent"
 	reasonField      = "reason"
 )
 
-// askReason opens the form that asks why, and reports whether it is open.
+// askReason opens the form that asks for the reason, and reports whether it could be opened.
 func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l lang.Lang) bool {
 	if a.Trigger == "" || a.Terminal != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
 		return false
@@ -172,19 +172,18 @@ func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l 
 	return err == nil
 }
 
-// requester names a person by a mention, which rich text draws.
+// requester names a person by a mention in rich text.
 func requester(user string, l lang.Lang) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(textRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
 }
 
-// approved carries the held call out as the person who asked for it, with the
-// script that was shown.
+// approved runs the held call as the person who asked for it, with the script that was shown.
 func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held, op ops.Op) []store.SlackMessage {
 	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
-	call := b.people.Call(ctx, asker) // judged anew: they may have lost their rights meanwhile
+	call := b.people.Call(ctx, asker) // rights are checked again: the person may have lost them meanwhile
 	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
@@ -210,7 +209,8 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 	return append(owed, b.andThen(ctx, asker, call, h.Call, result)...)
 }
 
-// tellRequester writes to who asked, directly: their response_url may be over.
+// tellRequester answers the requester in a direct message, since their response_url may have
+// expired.
 func (b *Bot) tellRequester(a incoming.Ask, h held, doc view.Doc) []store.SlackMessage {
 	to := incoming.Ask{Kind: incoming.AsButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
 	return b.reply.Doc(to, doc, false)

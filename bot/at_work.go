@@ -16,11 +16,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// While an operation is worked on, its thread shows so: what the bot does stands
-// behind its name, and where the answer will be a message in the thread, the steps of
-// a long work appear as a plan that the answer replaces.
+// While an operation runs, its thread shows that: Slack shows a status behind the bot's name
+// and, where the answer will be a message in the thread, the steps of a long operation are
+// streamed as a plan, which the answer replaces.
 
-// statusWords are what Slack shows behind the bot's name while it works.
+// statusWords are the status by operation.
 var statusWords = map[string]lang.Text{
 	"ask":      {EN: "is looking it up…", ZH: "正在查找…"},
 	"diagnose": {EN: "is reading the logs…", ZH: "正在读取日志…"},
@@ -32,7 +32,7 @@ var statusWords = map[string]lang.Text{
 	"lint":     {EN: "is reading the script…", ZH: "正在检查脚本…"},
 }
 
-// stepsOf are the steps that the operations tell of (ops.Call.Step), by how many.
+// stepsOf are the steps that operations report (ops.Call.Step), in their order.
 var stepsOf = map[string]struct {
 	title lang.Text
 	steps []lang.Text
@@ -52,23 +52,24 @@ var stepsOf = map[string]struct {
 var textWorking = lang.Text{EN: "is working on it…", ZH: "正在处理…"}
 
 const (
-	// statusAfter is how long a work lasts before it is told of that is short as a rule.
+	// statusAfter is how long an operation that is usually short runs before it gets a status.
 	statusAfter = 400 * time.Millisecond
-	// stepsAfter is how long a work lasts before its steps are shown.
+	// stepsAfter is how long an operation runs before its steps are shown.
 	stepsAfter = 300 * time.Millisecond
-	// statusLife is after how long a status is set again: Slack takes it away after two
+	// statusLife is the time after which a status is set again: Slack removes it after two
 	// minutes without a message (docs.slack.dev/reference/methods/assistant.threads.setStatus).
 	statusLife = 100 * time.Second
 )
 
-// A step is how far an operation is, in its own words.
+// A step is the progress that an operation reports: how many steps are done, and what the last
+// one found.
 type step struct {
 	done int
 	what string
 }
 
-// atWork shows in the thread that an operation is worked on, until ended is called.
-// Nothing depends on it.
+// atWork shows in the thread that an operation is running, until ended is called. A failure to
+// show it has no effect on the operation.
 func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) (ended func()) {
 	asked := a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton
 	if !asked || a.Terminal != nil || a.Channel == "" || cmp.Or(a.Thread, a.TS) == "" {
@@ -84,7 +85,7 @@ func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 	c.Progress = func(done, _ int, what string) {
 		select {
 		case steps <- step{done, what}:
-		default: // a later one says more
+		default: // dropped: a later report says more
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -105,7 +106,7 @@ func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 			select {
 			case <-ctx.Done():
 				if shown && !t.Share && !a.Direct {
-					b.setStatus(ctx, a, "") // a message ends it, and an answer for one person's eyes does not
+					b.setStatus(ctx, a, "") // a message removes the status, but an answer for one person only does not
 				}
 				return
 			case <-say.C:
@@ -129,8 +130,8 @@ func (b *Bot) atWork(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op
 	return func() { stop(); <-over; c.Progress = nil }
 }
 
-// steps returns what shows the steps of an operation; it does nothing where there
-// is no message that could grow.
+// steps returns a function that shows the steps of an operation. It does nothing where no
+// message can be streamed.
 func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) func(done int, about string) {
 	o, _, _, _ := reply.Place(a, t.Share)
 	known, ok := stepsOf[op.Name]
@@ -138,7 +139,7 @@ func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op,
 		return func(int, string) {}
 	}
 	title := known.title.In(c.Lang)
-	if op.Name == "diagnose" && len(t.Words) > 0 { // without, a log is pasted or comes as a file
+	if op.Name == "diagnose" && len(t.Words) > 0 { // otherwise a log is pasted or attached
 		title = lang.Text{EN: "Diagnosing job %s", ZH: "诊断作业 %s"}.With(t.Words[0]).In(c.Lang)
 	}
 	var list []string
@@ -148,7 +149,7 @@ func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op,
 	show := b.out.Steps(ctx, outbox.Talk{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct}, title, list)
 	return func(done int, about string) {
 		if op.Name != "diagnose" {
-			about = "" // these words are for a terminal
+			about = "" // the words of other operations are meant for a terminal
 		}
 		show(done, about)
 	}

@@ -1,9 +1,9 @@
-// Package bot is the Slack door: it turns what people do in Slack into calls of
-// the table of operations and the answers into Block Kit. A request is written
-// down, acknowledged, and worked on afterwards; what is owed to Slack is queued
-// in the database, so that a crash loses nothing and repeats nothing. What an
-// operation does, and who may call it, is decided in internal/ops. Here are commands,
-// buttons, forms and approvals, and the wiring; each other idea has a room below.
+// Package bot connects Slack to the table of operations: it turns what people do in Slack into
+// calls of operations, and their results into Block Kit. A request is stored, then
+// acknowledged, and then carried out. Messages to Slack are queued in the database, so that a
+// crash neither loses nor repeats one. Package internal/ops decides what an operation does and
+// who may call it. This package has the commands, buttons, forms and approvals, and connects
+// the packages below it.
 package bot
 
 import (
@@ -33,59 +33,60 @@ import (
 
 // Config says how to reach Slack and what to serve there.
 type Config struct {
-	// SigningSecret proves that HTTP requests come from Slack; OldSigningSecret is
-	// accepted too, while secrets are being changed.
+	// SigningSecret proves that HTTP requests come from Slack. OldSigningSecret is accepted too
+	// while the secret is rotated.
 	SigningSecret    string
 	OldSigningSecret string
-	// Page makes a one-time link to the page for browsers; nil where none is served.
+	// Page returns a one-time link to the page for browsers; it is nil where no page is served.
 	Page func(context.Context, ops.Caller) (string, error)
-	// BotToken is the token of the one workspace; empty where workspaces install
-	// the app by OAuth.
+	// BotToken is the token of the only workspace; it is empty where workspaces install the app
+	// by OAuth.
 	BotToken string
 	// AppToken switches Socket Mode on.
 	AppToken string
-	// Connections is how many Socket Mode connections are kept; zero is two, so
-	// that one may be renewed while the other serves.
+	// Connections is the number of Socket Mode connections; zero means two, so that one serves
+	// while the other is renewed.
 	Connections int
-	// APIURL is another server than Slack's, in tests. Its scheme, host and port
+	// APIURL is the address of a server that replaces Slack in tests. Its scheme, host and port
 	// then count as Slack's for response URLs and uploads.
 	APIURL string
-	// OAuth lets workspaces install the app; nil where BotToken serves one.
+	// OAuth lets workspaces install the app; it is nil where BotToken is set.
 	OAuth *install.OAuth
 
 	Service *ops.Service
-	// Watchers are the running watchers of the clusters; a cluster without one has
-	// cards that stay as they were.
+	// Watchers are the running watchers, by cluster. Cards of jobs on a cluster without a
+	// watcher do not change.
 	Watchers map[string]*watch.Watcher
 	Store    record.Store
 	Policy   Policy
-	// Interval is how often the jobs that have a card are looked at; zero is 30 s.
+	// Interval is the time between two looks at the jobs that have a card; zero means 30 s.
 	Interval time.Duration
-	// EditPace is how long a card rests between edits that bring numbers only; zero
-	// is 20 s. A change of state is shown at once.
+	// EditPace is the least time between two edits of a card that bring new numbers only; zero
+	// means 20 s. A change of state is shown at once.
 	EditPace time.Duration
-	// Site gives the submit form its first values on a cluster; nil starts empty.
+	// Site returns the submit form's initial values for a cluster; nil means that the form
+	// starts empty.
 	Site func(cluster string) map[string]string
-	// Silence is how long a Socket Mode connection may bring no ping before it is
-	// taken for dead; zero is slack-go's 30 s.
+	// Silence is how long a Socket Mode connection may bring no ping before it counts as dead;
+	// zero means slack-go's 30 s.
 	Silence time.Duration
 
-	Now func() time.Time // nil: time.Now
-	Log *slog.Logger     // nil: slog.Default
+	Now func() time.Time // nil means time.Now
+	Log *slog.Logger     // nil means slog.Default
 }
 
-// A Policy says who may do what, in Slack's ids.
+// A Policy says who may do what, by Slack's ids.
 type Policy = people.Policy
 
-// A Bot serves Slack. Run must be running for anything to be answered.
+// A Bot serves Slack. Receive or Handler takes requests, and Work carries them out.
 type Bot struct {
 	cfg      Config
 	log      *slog.Logger
 	now      func() time.Time
-	api      *url.URL // nil: Slack itself
+	api      *url.URL // nil means Slack itself
 	plain    *http.Client
 	receiver *receive.Receiver
-	work     chan struct{} // wakes the loop that carries requests out
+	work     chan struct{} // wakes workLoop
 	out      *outbox.Sender
 	reply    *reply.Writer
 	flying   flight
@@ -122,7 +123,7 @@ func New(cfg Config) (*Bot, error) {
 	}
 	b.plain = &http.Client{
 		Timeout: 10 * time.Second,
-		// A response URL that leads on could lead anywhere.
+		// A redirect could lead anywhere, so a response URL's is not followed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	b.app = install.New(install.Config{
@@ -146,7 +147,7 @@ func New(cfg Config) (*Bot, error) {
 	return b, nil
 }
 
-// check refuses a configuration that could never serve.
+// check returns an error for a configuration that cannot work.
 func (c Config) check() error {
 	if c.BotToken == "" && c.OAuth == nil {
 		if c.AppToken != "" || c.SigningSecret != "" {
@@ -181,8 +182,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// Work carries out what was accepted, sends what is owed and follows jobs, until
-// ctx ends. Of several servers that share a Store one at a time may work.
+// Work carries out accepted requests, sends queued messages and follows jobs until ctx ends. Of
+// several servers that share a Store only one may work at a time.
 func (b *Bot) Work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.news.Run, b.mailLoop, b.openLoop} {
@@ -191,8 +192,8 @@ func (b *Bot) Work(ctx context.Context) {
 	wg.Wait()
 }
 
-// sweepLoop forgets what was settled more than two days ago: Slack repeats
-// nothing that late.
+// sweepLoop deletes what was finished more than two days ago: Slack repeats no request that
+// late.
 func (b *Bot) sweepLoop(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -208,38 +209,38 @@ func (b *Bot) sweepLoop(ctx context.Context) {
 	}
 }
 
-// Person is a person of a workspace whom Slack has named outside of a request, such as
-// by a sign-in elsewhere. A workspace that has not this app has nobody.
+// Person returns the caller for a person whom Slack has named outside of a request, such as by
+// a sign-in elsewhere. It fails for a workspace that has not installed the app.
 func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error) {
 	return b.people.Person(ctx, team, user)
 }
 
-// Decides reports whether there is anybody whom an agent's request could be shown to.
+// Decides reports whether there is anybody to whom an agent's request could be shown.
 func (b *Bot) Decides() bool { return b.people.Decides() }
 
-// Carry gives the job that was submitted in place of another a card where that one has
-// its own.
+// Carry sends the card of a job that replaces another one to the places that have the other's
+// card.
 func (b *Bot) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
 	return b.news.Carry(ctx, from, next)
 }
 
-// Notify shows a notice in the thread of the job's card, or directly to its owner where
-// the job has no card; where there is neither, it waits.
+// Notify posts a notice in the thread of the job's card, or directly to its owner where the job
+// has no card. Where there is neither, the notice stays in the store.
 func (b *Bot) Notify(ctx context.Context, n ops.Notice) error { return b.news.Notify(ctx, n) }
 
-// Note is a notice that the process itself has about a job.
+// Note posts a notice of this process about a job.
 func (b *Bot) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
 	return b.news.Note(ctx, j, what, said)
 }
 
-// Doctor checks that Slack is reachable, that the tokens are good, and that the bot
-// token has the scopes that the code uses. It posts nothing.
+// Doctor checks that Slack is reachable, that the tokens are valid, and that the bot token has
+// the scopes that the code uses. It posts nothing.
 func (b *Bot) Doctor(ctx context.Context) []install.Check { return b.app.Doctor(ctx) }
 
-// Receive keeps the Socket Mode connections until ctx ends, where an app token is set. Of
-// several servers that share a Store each may receive.
+// Receive keeps the Socket Mode connections open until ctx ends; without an app token it does
+// nothing. Several servers that share a Store may receive at the same time.
 func (b *Bot) Receive(ctx context.Context) { b.receiver.Receive(ctx) }
 
-// Handler answers Slack's HTTP requests below /slack/. In Socket Mode only the
-// installation is served there.
+// Handler serves Slack's HTTP requests below /slack/. In Socket Mode it serves the installation
+// only.
 func (b *Bot) Handler() http.Handler { return b.receiver.Handler() }

@@ -4,7 +4,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// What the bot itself says; operations bring their own words.
+// Texts of the bot itself. Operations have their own.
 var (
 	textRequester = lang.Text{EN: "Requester", ZH: "申请人"}
 	textState     = lang.Text{EN: "State", ZH: "状态"}

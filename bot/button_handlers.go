@@ -8,10 +8,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A buttonHandler answers a press.
+// A buttonHandler answers the press of a button or the choice in a select.
 type buttonHandler func(ctx context.Context, a incoming.Ask) []store.SlackMessage
 
-// buttonHandlers are the buttons and selects that are no commands, by action.
+// buttonHandlers returns the handlers of buttons and selects whose value is not a command, by
+// action.
 func (b *Bot) buttonHandlers() map[string]buttonHandler {
 	all := map[string]buttonHandler{
 		actFeedback:    b.feedbackGiven,

@@ -32,7 +32,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// command answers /megatron ….
+// command answers the slash command /megatron, and buttons whose value is a command.
 func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
@@ -55,7 +55,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	}
 	switch {
 	case ok && (lang.Of(words[0]) != lang.ZH || !typed.IsQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
-		// A Chinese question may begin with a command's word: 显存 不够 怎么办.
+		// A Chinese question may start with the word of a command: 显存 不够 怎么办.
 		return b.perform(ctx, a, c, name, words[1:], t, f)
 	case len(words) == 1 && slurm.IsJobID(words[0]):
 		return b.perform(ctx, a, c, "status", words, t, f)
@@ -68,7 +68,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	return b.reply.Doc(a, help.Unknown(words[0], c.Lang, words[1:]...), false)
 }
 
-// askedOfJob answers a sentence about one job; done is false for any other.
+// askedOfJob answers a sentence about one job; done is false for any other sentence.
 func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words []string, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	name, id, ok := typed.AboutJob(a.Text)
 	if !ok {
@@ -88,8 +88,8 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
 }
 
-// heed answers in the language that a command's flags ask for; err is of a form that no
-// answer has here.
+// heed applies the flags for the language and the form of the answer; err names a form that
+// answers do not have.
 func heed(c *ops.Call, f typed.Flags) (err *ops.Error) {
 	c.Lang = cmp.Or(f.Lang, c.Lang)
 	if f.Output != "" {
@@ -98,7 +98,7 @@ func heed(c *ops.Call, f typed.Flags) (err *ops.Error) {
 	return err
 }
 
-// perform carries out the operation, or the bot's own word, of that name.
+// perform runs the operation, or the bot's own command, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
 	if slices.Contains(typed.OwnWords, name) {
 		return b.own(ctx, a, c, name, words, f)
@@ -108,7 +108,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 		return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 	}
 	if name == "ask" {
-		f.Output = "" // a question may be about it
+		f.Output = "" // the question may be about that flag
 	}
 	if err := heed(c, f); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
@@ -144,7 +144,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	})
 }
 
-// mayHere refuses what the place does not allow, whoever asks.
+// mayHere refuses an operation that is not allowed in this place for anybody.
 func (b *Bot) mayHere(a incoming.Ask, op ops.Op) *ops.Error {
 	if a.Foreign && op.Name != "ask" {
 		return &ops.Error{Code: ops.NotAllowed, Message: textForeign}
@@ -156,7 +156,7 @@ func (b *Bot) mayHere(a incoming.Ask, op ops.Op) *ops.Error {
 	return nil
 }
 
-// typedHere is e with its commands as one types them here.
+// typedHere returns e with the commands in its fix as one types them in this surface.
 func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 	before := ""
 	if c.Who.Surface == ops.Slack {
@@ -167,7 +167,7 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 	return &here
 }
 
-// run runs the operation and answers with what came of it.
+// run runs the operation and answers with its result.
 func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
 	t = b.joined(ctx, a, op, t)
 	in, err := typed.Fill(op, t)
@@ -190,7 +190,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 	ended()
 	if err != nil {
 		e := ops.AsError(err)
-		if e.Confirm && (!c.Confirmed || e.Shown != "") { // another thing than was agreed to is asked about again
+		if e.Confirm && (!c.Confirmed || e.Shown != "") { // ask again where the person agreed to something else than what would be done
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
 		if owed, open := b.leftOpen(ctx, a, c, t, in); open {
@@ -201,7 +201,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 	return b.done(ctx, a, c, op, in, result, t)
 }
 
-// failed shows an error, below what was found out before it.
+// failed draws an error, followed by what the operation found before it.
 func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 	d := answer.Error(e, c.Lang)
 	if v, ok := result.(view.Viewer); ok && !typed.IsZero(result) && e.Code == ops.Failed {
@@ -244,7 +244,7 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }
 
-// raw answers with a result as programs read it.
+// raw answers with a result as JSON.
 func (b *Bot) raw(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
@@ -253,11 +253,11 @@ func (b *Bot) raw(ctx context.Context, a incoming.Ask, op string, result any, sh
 	return b.reply.Doc(a, view.Doc{Title: op, Sections: []view.Section{{Code: string(text)}}}, share)
 }
 
-// andThen carries out what was to follow a call.
+// andThen does what was to follow a successful call.
 func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, result any) []store.SlackMessage {
 	id := typed.StringField(result, "job_id")
 	if t.Op == "submit" && id == "" {
-		return nil // it did not go through
+		return nil // nothing was submitted
 	}
 	if t.Longer != "" {
 		b.longer(ctx, t.Longer, slurm.JobID(id))
@@ -276,25 +276,25 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
-// A held call waits for a person to say yes.
+// A held is a call that waits for a person's confirmation or approval.
 type held struct {
 	Call typed.Call   `json:"call"`
 	Ask  incoming.Ask `json:"ask"`
-	// Approve says that an operator must answer, and not the person who asked.
+	// Approve says that an operator must answer instead of the person who asked.
 	Approve bool `json:"approve,omitempty"`
-	// Digest is that of the script that was shown: no other is submitted.
+	// Digest is the digest of the script that was shown. Only that script is submitted.
 	Digest string `json:"digest,omitempty"`
-	// Shown names what else was shown, as ops.Error.Shown does: nothing else is done.
+	// Shown names what else was shown, as ops.Error.Shown does. Nothing else is done.
 	Shown string `json:"shown,omitempty"`
-	// Asked is the request as it was posted, for the decision to be written below,
-	// Message that message's key, and Until when the request ends.
+	// Asked is the approval request as it was posted, so that the decision can be added to it.
+	// Message is the outbox key of its message, and Until is when the request expires.
 	Asked   view.Doc  `json:"asked,omitzero"`
 	Message string    `json:"message,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// hold keeps the call and returns its id, which cannot be guessed. A request
-// that is carried out again after a crash holds the same call anew.
+// hold stores the call and returns its id, which cannot be guessed. A request that is carried
+// out again after a crash holds the same call under a new id.
 func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 	id = rand.Text()
 	if h.Until.IsZero() {
@@ -303,7 +303,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 	return id, b.cfg.Store.Put(ctx, record.Held, id, h, h.Until)
 }
 
-// askFirst asks the person for a yes, and shows what it would be for.
+// askFirst asks the person to confirm a call, and shows what it would do.
 func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
 	h := held{Call: t, Ask: a, Shown: e.Shown}
 	if s, ok := result.(launch.SubmitOut); ok {
@@ -326,7 +326,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	return b.reply.With(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }
 
-// yesNo are the two buttons below a question.
+// yesNo returns the two buttons below a question.
 func yesNo(id string, l lang.Lang, danger bool) slack.Block {
 	yes := slack.NewButtonBlockElement(answer.ActYes, id, answer.Label(answer.Yes.In(l)))
 	yes.Style = slack.StylePrimary
@@ -350,7 +350,7 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		return b.answered(ctx, a, action == answer.ActYes)
 	}
 	if action == card.ActMenu {
-		// An entry of a menu stands for a button.
+		// The value of a menu's entry is a button's action and value.
 		a.Action, a.Value, _ = strings.Cut(a.Value, " ")
 		if a.Action == card.ActMenu {
 			return nil
@@ -360,11 +360,10 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if handle := b.buttonHandlers()[action]; handle != nil {
 		return handle(ctx, a)
 	}
-	return nil // a link button, or one of an older version
+	return nil // a link button, or a button of an older version
 }
 
-// answered carries a held call out, or forgets it. Of two presses one is the
-// first; the other finds nothing.
+// answered runs a held call, or drops it. Of two presses only the first has an effect.
 func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	l := b.people.LangOf(ctx, a)
 	var h held
@@ -398,7 +397,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }
 
-// mayAnswer refuses the wrong person's answer.
+// mayAnswer refuses the answer of a person who may not give it.
 func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held) *ops.Error {
 	same := h.Ask.Team == a.Team && h.Ask.User == a.User
 	switch {

@@ -28,8 +28,7 @@ var (
 	textThanks = lang.Text{EN: "Thank you, noted.", ZH: "谢谢，已记录。"}
 )
 
-// below are the blocks under an answer: for what was found out or said, whether
-// it helped.
+// below returns the block under the answers of ask and diagnose, in which people rate them.
 func (b *Bot) below(c *ops.Call, op ops.Op, t typed.Call) []slack.Block {
 	if op.Name != "ask" && op.Name != "diagnose" || t.JSON {
 		return nil
@@ -40,20 +39,20 @@ func (b *Bot) below(c *ops.Call, op ops.Op, t typed.Call) []slack.Block {
 	return []slack.Block{feedback(op.Name, c.Lang)}
 }
 
-// maxAsked is how much of a question goes with the thumbs under its answer:
-// Slack takes 2,000 characters.
+// maxAsked is how many characters of a question the buttons under its answer carry: Slack
+// accepts 2,000 in a value.
 const maxAsked = 500
 
-// feedback are the two thumbs. What they are about goes with them: the
-// operation, and for an answer the question behind a slash.
+// feedback returns the two rating buttons. Their values carry what is rated: the operation and,
+// for ask, the question after a slash.
 func feedback(about string, l lang.Lang) slack.Block {
 	return slack.NewContextActionsBlock("", slack.NewFeedbackButtonsBlockElement(actFeedback,
 		slack.NewFeedbackButton(answer.Label(textGood.In(l)), "good/"+about),
 		slack.NewFeedbackButton(answer.Label(textBad.In(l)), "bad/"+about)))
 }
 
-// feedbackGiven notes a thumb where the operator finds it: in the audit trail,
-// and that on an answer among the gaps as well.
+// feedbackGiven records a rating in the audit trail, and a rating of an answer among the
+// knowledge's gaps too.
 func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	b.audit(ctx, c, "feedback", map[string]string{"verdict": answer.Cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
@@ -64,7 +63,7 @@ func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMe
 	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
 }
 
-// judge stores a verdict on an answer.
+// judge stores a rating of an answer.
 func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answer string) {
 	verdict := answers.VerdictWrong
 	if good {
@@ -73,15 +72,15 @@ func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answe
 	b.warn("feedback", answers.NoteVerdict(ctx, c, verdict, question, answer))
 }
 
-// verdicts are the words and signs that judge the answer before them in a thread.
+// verdicts are the words and emoji that rate the last answer in a thread.
 var verdicts = map[string]bool{
 	"wrong": false, "that's wrong": false, "this is wrong": false, "incorrect": false, ":-1:": false, ":thumbsdown:": false, "👎": false,
 	"不对": false, "错了": false, "答错了": false, "回答错误": false, "不正确": false,
 	":+1:": true, ":thumbsup:": true, "👍": true, "correct": true, "答对了": true, "正确": true,
 }
 
-// judged takes a message that only says whether the thread's last answer was
-// right; ok is false for any other.
+// judged handles a message that only rates the thread's last answer; ok is false for any other
+// message.
 func (b *Bot) judged(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
 	good, ok := verdicts[strings.ToLower(strings.Trim(a.Text, " \t\n.!。！~～"))]
 	if !ok {
@@ -96,19 +95,19 @@ func (b *Bot) judged(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []s
 	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, true), true
 }
 
-// A talk is what a thread has said so far.
+// A talk is what the bot remembers of a thread.
 type talk struct {
 	Turns []knowledge.Turn `json:"turns"`
-	// Job is the one that was spoken of last.
+	// Job is the job that was last spoken about.
 	Job jobRef `json:"job,omitzero"`
-	// Log is the path of logs that were diagnosed after it, of no job that is known.
+	// Log is the path of logs that were diagnosed after that job and belong to no known job.
 	Log string `json:"log,omitempty"`
 }
 
-// maxTurns is how far back a conversation is remembered.
+// maxTurns is how many questions and answers of a thread are remembered.
 const maxTurns = 6
 
-// threadOf names the thread that a message is in; empty: it is no message.
+// threadOf names the thread that a message is in; it is empty for an ask that is no message.
 func threadOf(a incoming.Ask) string {
 	ts := cmp.Or(a.Thread, a.TS)
 	if ts == "" || a.Kind != incoming.AsMessage {
@@ -117,8 +116,8 @@ func threadOf(a incoming.Ask) string {
 	return a.Team + "/" + a.Channel + "/" + ts
 }
 
-// talkOf is the conversation before this message, from our own notes: Slack's
-// history is never read for it.
+// talkOf returns what is remembered of the thread. It comes from our own store: Slack's history
+// is never read for it.
 func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
 	if id := threadOf(a); id != "" {
 		_, err := b.cfg.Store.Get(ctx, record.Thread, id, b.now(), &t)
@@ -127,7 +126,7 @@ func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
 	return t
 }
 
-// remember changes what is noted of a's thread.
+// remember changes what is remembered of the thread of a.
 func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*talk)) {
 	id := threadOf(a)
 	if id == "" {

@@ -27,12 +27,12 @@ var (
 	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
 )
 
-// mend submits a failed job again with the change that its diagnosis asks for.
-// What is changed stands in the question.
+// mend submits a failed job again with the change that its diagnosis suggests. The confirmation
+// lists what is changed.
 func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
-	// The specification itself says who may do this.
+	// Reading the specification checks the rights.
 	if _, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id)); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
@@ -47,9 +47,9 @@ func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return b.submitSpec(ctx, a, c, r.Spec, t)
 }
 
-// extend submits one more job after a job that was submitted here and after
-// those that wait for it already. A chain queues its next link by itself when a
-// link starts: there the waiting link gives way to one of a longer chain.
+// extend submits one more job to run after a job that was submitted here, and after those that
+// extend it already. A chain's running link has queued the next link by itself; there, that
+// waiting link is replaced by the first link of a longer chain.
 func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
@@ -64,7 +64,7 @@ func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		if err != nil {
 			return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 		}
-		// The new one counts from 1 again: the links that were left, and one more.
+		// The new job counts its links from 1 again: it has the remaining links, and one more.
 		spec["chain"] = links
 		t.Note = append(t.Note, textReplaces.In(c.Lang)+string(waiting))
 		t.Then = "cancel " + string(waiting) + " --yes"
@@ -81,7 +81,7 @@ func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return b.submitSpec(ctx, a, c, spec, t)
 }
 
-// nextLink is the job that a chain's running first link has queued.
+// nextLink returns the waiting job that a chain's running first link has queued.
 func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (slurm.JobID, *ops.Error) {
 	late := &ops.Error{Code: ops.Failed, Field: "job", Message: textChainLate, Fix: textChainFix}
 	cl, ok := c.Clusters[cluster]
@@ -105,12 +105,12 @@ func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slur
 	return jobs[i].ID, nil
 }
 
-// longer remembers which job is the last of those that wait for job of.
+// longer stores the last of the jobs that extend the job of.
 func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
 	b.warn("chain", b.cfg.Store.Put(ctx, record.Longer, of, id, b.now().Add(60*24*time.Hour)), "job", id)
 }
 
-// submitSpec submits a specification that a button has made, after a yes.
+// submitSpec submits a specification that a button made, after a confirmation.
 func (b *Bot) submitSpec(ctx context.Context, a incoming.Ask, c *ops.Call, spec any, t typed.Call) []store.SlackMessage {
 	op, ok := operations.Lookup("submit")
 	if !ok {

@@ -16,10 +16,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// followUp answers a short question in the thread of a job that ended badly, or of
-// logs that were diagnosed there, from the diagnosis: which node, is a retry worth
-// it, was it like that last time. ok is false for any other question, and for those
-// of how it goes.
+// followUp answers a short question from the diagnosis, in the thread of a failed job or of
+// logs that were diagnosed there: which node was it, is a retry worth it, has it happened
+// before. ok is false for any other question, and for questions about a job's progress.
 func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -34,7 +33,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	here, ok := b.jobHere(ctx, a)
 	target := string(here.ID)
 	if !ok {
-		target = b.talkOf(ctx, a).Log // whatever is asked of logs alone, they answer
+		target = b.talkOf(ctx, a).Log // for logs without a job, the logs answer every such question
 	} else if _, other := typed.AskedOfIt(text); other {
 		return nil, false
 	}
@@ -53,7 +52,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if err != nil || !isDiagnosis || d.Answer == "" {
 		return nil, false
 	}
-	// The headline and the rest stand above in the thread.
+	// The thread shows the headline and the rest of the diagnosis already.
 	doc := view.Doc{Sections: []view.Section{{Text: d.Answer}}}
 	if lines, isList := strings.CutPrefix(d.Answer, "- "); isList {
 		doc.Sections[0] = view.Section{Items: strings.Split(lines, "\n- ")}

@@ -26,14 +26,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// choicesKeep is how long what a cluster offers is remembered, and choicesWithin how
-// long a form waits for it: Slack lets it open for three seconds.
+// choicesKeep is how long the values that a cluster offers are cached. choicesWithin is how
+// long a form waits for them: Slack lets a form open within three seconds.
 const (
 	choicesKeep   = 5 * time.Minute
 	choicesWithin = 1200 * time.Millisecond
 )
 
-// offers remembers what a person may choose on a cluster.
+// offers caches the values that a person may choose on a cluster.
 type offers struct {
 	mu   sync.Mutex
 	have map[string]offer
@@ -44,9 +44,9 @@ type offer struct {
 	until   time.Time
 }
 
-// choices are the partitions, accounts, QOS and reservations that a person may choose on a
-// cluster, and the kinds of GPU and presets that are known. A cluster that does not
-// answer in time is typed about, and answers for the next form.
+// choices returns the values that a person may choose: the cluster's partitions, accounts, QOS
+// and reservations, and the known kinds of GPU and presets. Where the cluster does not answer
+// in time, the fields are typed, and its answer serves the next form.
 func (b *Bot) choices(ctx context.Context, c *ops.Call, cluster string) map[string][]string {
 	key := cluster + "/" + c.Who.User
 	b.offers.mu.Lock()
@@ -69,8 +69,7 @@ func (b *Bot) choices(ctx context.Context, c *ops.Call, cluster string) map[stri
 	return all
 }
 
-// gpuKinds are the kinds that most clusters have; another can be typed into a text
-// to begin with.
+// gpuKinds are the kinds of GPU that most clusters have. A pasted text may name others.
 var gpuKinds = []string{"a100", "h100", "h200", "b200", "gb200", "b300", "gb300"}
 
 func presetNames() (names []string) {
@@ -80,7 +79,7 @@ func presetNames() (names []string) {
 	return names
 }
 
-// askChoices asks the cluster, and remembers what it says.
+// askChoices asks the cluster and caches its answer.
 func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) map[string][]string {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -123,8 +122,8 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 	return all
 }
 
-// reservations are those that a person with those accounts may use, and that have not
-// ended.
+// reservations returns the reservations that a person with these accounts may use and that have
+// not ended.
 func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, accounts []string) (names []string) {
 	reads, ok := c.Clusters[cluster].(interface {
 		Reservations(context.Context) ([]slurm.Reservation, error)
@@ -148,7 +147,7 @@ func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, acc
 	return names
 }
 
-// formState is the form with those values, and with what one can choose.
+// formState is the form with values, and with what can be chosen.
 func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
 	s := form.State{
 		Values: values, Choices: b.choices(ctx, c, b.people.ClusterOf(ctx, a)), Recipes: recipes.Names(),
@@ -171,8 +170,8 @@ func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta f
 	return s
 }
 
-// formChanged looks at the form again after something was changed in it: what one
-// begins with fills it anew, and anything else is judged.
+// formChanged redraws the form after a change: a chosen start fills the fields, and any other
+// change has the values checked.
 func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []store.SlackMessage {
 	meta, c := b.metaOf(ctx, &a)
 	values := a.Fields
@@ -214,7 +213,7 @@ func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []
 	return nil
 }
 
-// beginning is the specification that somebody chose to begin with: a run's or a
+// beginning returns the specification that the person chose to start from: a run's or a
 // recipe's.
 func (b *Bot) beginning(ctx context.Context, a incoming.Ask, c *ops.Call) (map[string]any, error) {
 	kind, what, _ := strings.Cut(a.Value, ":")
@@ -235,7 +234,7 @@ func (b *Bot) beginning(ctx context.Context, a incoming.Ask, c *ops.Call) (map[s
 	return readPaste(ctx, c, found.Spec)
 }
 
-// readPaste is the specification in a text: YAML, or what a script becomes.
+// readPaste returns the specification in a text, which is YAML or a script.
 func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]any, err error) {
 	if !looksLikeSpec(text) {
 		op, _ := operations.Lookup("import")
@@ -251,7 +250,7 @@ func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]a
 	return spec, err
 }
 
-// keepBase keeps the specification that a form begins with, and returns its key.
+// keepBase stores the specification that a form starts from, and returns its key.
 func (b *Bot) keepBase(ctx context.Context, a incoming.Ask, spec map[string]any) (key string, err error) {
 	raw, err := yaml.Marshal(spec)
 	if err != nil {

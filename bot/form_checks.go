@@ -32,11 +32,10 @@ var (
 	textBegins   = lang.Text{EN: "likely start %s", ZH: "预计 %s 开始"}
 )
 
-// checkWithin is how long the cluster may take to say what it thinks of a job.
+// checkWithin is how long the cluster may take to check a job.
 const checkWithin = 20 * time.Second
 
-// arithmetic is what the specification itself says against the job: no cluster is
-// asked.
+// arithmetic checks a job by its specification alone, without asking the cluster.
 func arithmetic(c *ops.Call, in *launch.SubmitIn) (problems []rules.Problem, err error) {
 	s, err := launch.Resolve(c, in.SpecIn)
 	if err != nil {
@@ -46,7 +45,7 @@ func arithmetic(c *ops.Call, in *launch.SubmitIn) (problems []rules.Problem, err
 	return judged.Problems, err
 }
 
-// judgeOnCluster is what the plan, the cluster and the estimates say of a job.
+// judgeOnCluster checks a job with the plan, the cluster and the estimates.
 func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in launch.SubmitIn) (v form.Verdict, s form.Summary) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -85,7 +84,7 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 	return v, s
 }
 
-// memoryWords is the estimate of a job's GPU memory; empty where there is none.
+// memoryWords describes the estimate of a job's GPU memory; it is empty where there is none.
 func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
 	op, ok := operations.Lookup("memory")
 	if !ok {
@@ -102,8 +101,8 @@ func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
 	return fmt.Sprintf(textMemory.In(c.Lang), m.TotalGiB, m.LowGiB, m.HighGiB)
 }
 
-// checkOnCluster asks the cluster about a sent form, and shows what would be
-// submitted, or the form again with what is wrong at its fields.
+// checkOnCluster checks a submitted form on the cluster, and shows what would be submitted, or
+// the form again with the problems at its fields.
 func (b *Bot) checkOnCluster(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	meta, c := b.metaOf(ctx, &a)
 	summary, id, verdict := b.confirmation(ctx, a, c, meta)
@@ -111,13 +110,13 @@ func (b *Bot) checkOnCluster(ctx context.Context, a incoming.Ask) []store.SlackM
 	if verdict.Stops() {
 		v = form.View(b.formState(ctx, a, c, meta, a.Fields, verdict), c.Lang)
 	}
-	a.Hash = "" // the view that stands is the one that says that it is checked
+	a.Hash = "" // the present view is CheckingView, which came after the one with that hash
 	b.updateView(ctx, a, v)
 	return nil
 }
 
-// confirmation is what somebody is asked to say yes to for a form's job, and the id
-// of the call that it holds; where the verdict stops the job there is none.
+// confirmation returns what the person is asked to confirm for a form's job, and the id of the
+// held call; id is empty where the verdict prevents the submission.
 func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (summary form.Summary, id string, v form.Verdict) {
 	op, t, in, errs := b.formCall(ctx, a, c, meta)
 	if errs != nil {
@@ -133,7 +132,7 @@ func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, met
 		}
 	}
 	summary.Approval = b.needsApproval(c, op, in)
-	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // what comes of it is told in the channel or directly
+	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // the answer goes to the channel or directly to the person
 	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: summary.Digest})
 	if err != nil {
 		b.log.Error("slack: form", "err", err)
@@ -142,7 +141,7 @@ func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, met
 	return summary, id, v
 }
 
-// formErrors are what can be said against a form without asking the cluster.
+// formErrors returns the problems of a form that can be found without asking the cluster.
 func (b *Bot) formErrors(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) map[string]string {
 	_, _, in, errs := b.formCall(ctx, a, c, meta)
 	if errs != nil {
@@ -161,8 +160,8 @@ func orDash(s string) string {
 	return s
 }
 
-// updateView draws the modal of a anew. It is done at once and once: a modal that
-// is closed meanwhile needs nothing.
+// updateView redraws the modal of a. It is not queued and not repeated: a modal that was closed
+// meanwhile needs no update.
 func (b *Bot) updateView(ctx context.Context, a incoming.Ask, v slack.ModalViewRequest) {
 	api, err := b.app.Client(ctx, a.Team)
 	if err == nil {

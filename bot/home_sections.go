@@ -33,8 +33,8 @@ var (
 	textAllNodes  = lang.Text{EN: "All nodes", ZH: "全部节点"}
 )
 
-// needsYou are the failures that nobody looks after yet, each with what to do next,
-// and the requests that wait for an operator's yes.
+// needsYou draws the failures of the person's jobs that nobody takes care of yet, each with its
+// buttons, and the requests that wait for an operator.
 func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 	for _, k := range b.news.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if k.News.Job.User != c.Who.User || c.Who.User == "" || k.Taken != "" || card.ToneOf(k.News.Job.State) != view.Bad || len(bs) >= 10 {
@@ -54,8 +54,8 @@ func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 	return bs
 }
 
-// requestsOpen are the requests that wait for an operator. They are decided where
-// all of what they ask for stands, and not here.
+// requestsOpen lists the requests that wait for an operator. They are decided in the channel,
+// where the whole request is shown, and not here.
 func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 	keys, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
 	b.warn("requests", err)
@@ -77,8 +77,7 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 	return bs
 }
 
-// glance says in words what is free, partition by partition, and which nodes take no
-// jobs.
+// glance describes in words what is free in each partition, and which nodes accept no jobs.
 func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
 	op, ok := operations.Lookup("nodes")
 	if !ok {
@@ -131,15 +130,15 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	return bs
 }
 
-// waitsKeep is how long an estimate of Slurm's is remembered: Home opens often.
+// waitsKeep is how long Slurm's estimates are cached, since people open the home tab often.
 const waitsKeep = 2 * time.Minute
 
 // mostWaits is how many partitions are asked about.
 const mostWaits = 4
 
-// waits are how long a whole node of each full partition is waited for, as Slurm
-// estimates it for this person (sbatch --test-only); a partition without an estimate
-// is left out, and nothing is made up in its place.
+// waits returns how long one would wait for a whole node of each full partition, as Slurm
+// estimates it for this person (sbatch --test-only). A partition without an estimate is left
+// out.
 func (b *Bot) waits(ctx context.Context, c *ops.Call, cluster string, parts []fleet.PartitionFree) map[string]time.Duration {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -162,10 +161,10 @@ func (b *Bot) waits(ctx context.Context, c *ops.Call, cluster string, parts []fl
 	return all
 }
 
-// A foundStart is an estimate, and when Slurm gave it.
+// A foundStart is an estimate and the time when Slurm gave it.
 type foundStart struct{ start, asked time.Time }
 
-// likelyStart is when a node of a partition would be there for the caller.
+// likelyStart returns when the caller would get a node of a partition.
 func (b *Bot) likelyStart(ctx context.Context, c *ops.Call, cluster, partition string, gpus int) (at time.Time, ok bool) {
 	key := strings.Join([]string{cluster, partition, c.Who.User}, "/")
 	if had, ok := b.starts.Load(key); ok && b.now().Sub(had.(foundStart).asked) < waitsKeep {

@@ -87,7 +87,7 @@ func homeActions(l lang.Lang) slack.Block {
 		slack.NewButtonBlockElement(answer.ActRun+":help", "help", answer.Label(lang.Text{EN: "Help", ZH: "帮助"}.In(l))))
 }
 
-// myJobs are the person's jobs that run or wait, each with its menu.
+// myJobs draws the person's running and waiting jobs, each with its menu.
 func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	if c.Who.User == "" {
 		return []slack.Block{docBlocks(view.Section{Text: help.Unlinked.In(c.Lang)})}
@@ -109,8 +109,8 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 	return bs
 }
 
-// openJobs is the operation list: the caller's jobs that wait or run, with those
-// of all others in one question.
+// openJobs runs the operation list, which returns the caller's waiting and running jobs. Calls
+// at about the same time share one query to the cluster.
 func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
 	op, _ := operations.Lookup("list")
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -138,8 +138,8 @@ func (b *Bot) failures(ctx context.Context, l lang.Lang) []slack.Block {
 	return []slack.Block{docBlocks(view.Section{Items: lines})}
 }
 
-// failuresSince are the failed jobs that have a card, by the class of their
-// cause, and the GPU hours that they took.
+// failuresSince returns the failed jobs that have a card by the class of their cause, and the
+// GPU hours that they used.
 func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]string, gpuHours float64) {
 	by = map[string][]string{}
 	for _, k := range b.news.CardsEndedSince(ctx, t) {
@@ -153,7 +153,7 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 	return by, gpuHours
 }
 
-// homeSettings are the settings with selects, and who the person is.
+// homeSettings draws who the person is, and the settings with their selects.
 func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.Block {
 	l := c.Lang
 	bs := []slack.Block{docBlocks(view.Section{Facts: []view.Fact{{Name: textIdentity.In(l), Value: cmp.Or(c.Who.User, profile.Nobody.In(l))}}})}
@@ -163,7 +163,7 @@ func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []s
 	return append(bs, b.profile.SettingRows(b.people.Settings(ctx, a.Team, a.User), l)...)
 }
 
-// docBlocks is one section as one block; what does not fit into one is cut.
+// docBlocks draws a section as one block; the rest of a longer section is cut off.
 func docBlocks(s view.Section) slack.Block {
 	ps, _ := answer.SectionBlocks(s, 0, lang.EN, answer.MessageRoom)
 	if len(ps) == 0 {
@@ -172,7 +172,7 @@ func docBlocks(s view.Section) slack.Block {
 	return ps[0].Block
 }
 
-// unfurl shows the jobs that links of our own pages lead to.
+// unfurl shows the jobs behind links to our own pages.
 func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	shown := map[string]slack.Attachment{}

@@ -23,8 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A job is named by its number, by its name, by the thread that it is spoken of
-// in, or as somebody's last one.
+// A job is named by its number, by its name, by the thread, or as the person's last job.
 
 var (
 	textWhichJob = lang.Text{EN: "Which job?", ZH: "哪个作业？"}
@@ -32,14 +31,14 @@ var (
 	textAsAbove  = lang.Text{EN: "The diagnosis above in this thread still holds.", ZH: "本讨论串中上面的诊断仍然有效。"}
 )
 
-// A jobRef is a job on its cluster.
+// A jobRef is a job and its cluster.
 type jobRef struct {
 	Cluster string      `json:"cluster"`
 	ID      slurm.JobID `json:"id"`
 }
 
-// jobHere is the job that the thread of a is about: the one whose card begins the
-// thread, else the one that was spoken of last.
+// jobHere returns the job that the thread of a is about: the job whose card starts the thread,
+// or else the job that was last spoken about.
 func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if job, ok := b.cardAt(ctx, a); ok {
 		return job, true
@@ -48,7 +47,7 @@ func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	return t.Job, t.Job.ID != ""
 }
 
-// cardAt is the job whose card begins the thread of a.
+// cardAt returns the job whose card starts the thread of a.
 func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if a.Thread != "" && a.Terminal == nil {
 		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
@@ -63,8 +62,8 @@ func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	return jobRef{}, false
 }
 
-// jobArgument is the name of an operation's argument that is one job; empty where
-// it has none.
+// jobArgument returns the name of the operation's argument that takes one job; it is empty
+// where there is none.
 func jobArgument(op ops.Op) (name string, needed bool) {
 	for _, p := range op.Params() {
 		if p.Arg && (p.Name == "job" && !p.Several || p.Name == "job-or-path") {
@@ -74,7 +73,7 @@ func jobArgument(op ops.Op) (name string, needed bool) {
 	return "", false
 }
 
-// recentJobs are the person's own jobs of the last days, newest first.
+// recentJobs returns the person's own recent jobs, newest first.
 func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slurm.Job {
 	op, ok := operations.Lookup("list")
 	if !ok || c.Who.User == "" {
@@ -89,8 +88,8 @@ func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slu
 	return found.Jobs
 }
 
-// newestFirst compares jobs by when they were submitted; Slurm counts them up, so
-// where a time is not known the number tells.
+// newestFirst compares jobs by the time of their submission. Where a time is unknown it
+// compares their ids, which Slurm counts up.
 func newestFirst(x, y slurm.Job) int {
 	if x.SubmittedAt != nil && y.SubmittedAt != nil && !x.SubmittedAt.Equal(*y.SubmittedAt) {
 		return y.SubmittedAt.Compare(*x.SubmittedAt)
@@ -98,11 +97,11 @@ func newestFirst(x, y slurm.Job) int {
 	return cmp.Or(len(y.ID.Array())-len(x.ID.Array()), strings.Compare(string(y.ID), string(x.ID)))
 }
 
-// aboutJob reads a sentence that asks something of a job without giving its
-// number; ok is false for any other.
+// aboutJob reads a sentence that asks something about a job without its number; ok is false for
+// any other sentence.
 func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) (name string, job jobRef, ok bool) {
 	if slices.ContainsFunc(words, func(w string) bool { return slurm.IsJobID(w) || slurm.IsStepID(w) }) {
-		return "", jobRef{}, false // a number says which
+		return "", jobRef{}, false // the number names the job
 	}
 	text := strings.Join(words, " ")
 	last := typed.LastJob(text)
@@ -133,7 +132,7 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 	return "", jobRef{}, false
 }
 
-// named is the newest of the jobs that one of the words names.
+// named returns the first of the jobs that one of the words names.
 func named(jobs []slurm.Job, words []string) (slurm.Job, bool) {
 	i := slices.IndexFunc(jobs, func(j slurm.Job) bool {
 		return j.Name != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, j.Name) })
@@ -144,8 +143,8 @@ func named(jobs []slurm.Job, words []string) (slurm.Job, bool) {
 	return jobs[i], true
 }
 
-// nameJob puts a job's number where a command leaves it out or gives a name. Where
-// it cannot tell which is meant, owed asks, by a button for each recent job.
+// nameJob fills in a job's number where a command omits it or gives a name. Where it cannot
+// tell which job is meant, owed asks by a button for each recent job.
 func (b *Bot) nameJob(
 	ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string, f *typed.Flags,
 ) (filled []string, owed []store.SlackMessage) {
@@ -182,7 +181,7 @@ func (b *Bot) nameJob(
 	return words, nil
 }
 
-// jobChoices are a button for each of the newest jobs.
+// jobChoices returns a button for each of the newest jobs.
 func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
 	for i, j := range jobs[:min(len(jobs), 5)] {
@@ -196,8 +195,8 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 	return slack.NewActionBlock("", es...)
 }
 
-// saidAlready answers a question for the cause in the thread where the cause stands
-// already: nobody reads the same text twice.
+// saidAlready answers a question for the cause briefly in a thread that shows the diagnosis
+// already.
 func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
 	here, ok := b.jobHere(ctx, a)
 	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != incoming.AsMessage || a.Terminal != nil {

@@ -25,8 +25,8 @@ import (
 // pageOfJobs is how many jobs a page of a list shows.
 const pageOfJobs = 10
 
-// actPage is a button that shows another page in the place of its message; its
-// value is a command.
+// actPage is the action of a button that replaces its message by another page. Its value is a
+// command.
 const actPage = "page"
 
 var (
@@ -38,7 +38,7 @@ var (
 	textOlder     = lang.Text{EN: "More ▶", ZH: "更多 ▶"}
 )
 
-// jobMenu is what the menu beside a job offers in its state.
+// jobMenu holds the entries of the menu beside a job, and in which states they are offered.
 var jobMenu = []struct {
 	label lang.Text
 	words string
@@ -52,8 +52,7 @@ var jobMenu = []struct {
 	{lang.Text{EN: "Cancel", ZH: "取消作业"}, "cancel %s", func(s slurm.State) bool { return !s.Ended() }},
 }
 
-// jobRow is one job in a list: its headline, what it takes and where, and a menu
-// of what one may do with it.
+// jobRow draws one job of a list: its headline, what it takes and where, and its menu.
 func jobRow(n card.News, i int, l lang.Lang) slack.Block {
 	j := n.Job
 	var menu []*slack.OptionBlockObject
@@ -71,7 +70,7 @@ func jobRow(n card.News, i int, l lang.Lang) slack.Block {
 		slack.NewAccessory(slack.NewOverflowBlockElement(fmt.Sprintf("%s:row%d", card.ActMenu, i), menu[:min(len(menu), 5)]...)))
 }
 
-// stateCounts says how many of the jobs are in which state, the most first.
+// stateCounts says how many of the jobs are in which state, the largest count first.
 func stateCounts(jobs []slurm.Job, l lang.Lang) string {
 	count := map[slurm.State]int{}
 	var states []slurm.State
@@ -88,7 +87,7 @@ func stateCounts(jobs []slurm.Job, l lang.Lang) string {
 	return strings.Join(parts, " · ")
 }
 
-// listBlocks is one page of a list, whatever the number of jobs.
+// listBlocks draws one page of a list.
 func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text string, bs []slack.Block) {
 	page := min(max(t.Page, 1), (len(jobs)-1)/pageOfJobs+1)
 	from := (page - 1) * pageOfJobs
@@ -125,7 +124,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 	return text, bs
 }
 
-// listed answers with a list of jobs; ok is false for one that is shown in full.
+// listed answers with a page of a list of jobs; ok is false for a list that is not paged.
 func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol.ListOut) (owed []store.SlackMessage, ok bool) {
 	if len(found.Jobs) == 0 || len(found.Idle) > 0 {
 		return nil, false
@@ -134,7 +133,7 @@ func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol
 	return b.reply.Blocks(a, text, reply.JoinRows(bs, shareRow(a, t, c.Lang)), t.Share), true
 }
 
-// turnPage shows another page of a list in the place of the one before.
+// turnPage replaces a page of a list by another one.
 func (b *Bot) turnPage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Text, a.InPlace = a.Value, true
 	return b.command(ctx, a)
@@ -142,8 +141,8 @@ func (b *Bot) turnPage(ctx context.Context, a incoming.Ask) []store.SlackMessage
 
 var textNow = lang.Text{EN: "Your jobs now", ZH: "您当前的作业"}
 
-// start answers /megatron without words with what fits: to a stranger how to begin,
-// to somebody with jobs those, and to anybody else the form.
+// start answers /megatron without words: with the help for a person without a cluster user,
+// with their jobs for a person who has some, and with the form for anybody else.
 func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	if c.Who.User == "" || c.Who.ReadOnly || a.Terminal != nil {
 		return b.help(a, c, "", false)
@@ -160,8 +159,8 @@ func (b *Bot) start(ctx context.Context, a incoming.Ask, c *ops.Call) []store.Sl
 	return b.reply.Blocks(a, textNow.In(c.Lang), bs, false)
 }
 
-// newsFor is what is known of the person's jobs that need them: those that failed
-// in the last day and nobody looks after, then those that run, then those that wait.
+// newsFor returns the person's jobs that may need them: those that failed in the last day and
+// that nobody takes care of, then the running ones, then the waiting ones.
 func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []card.News) {
 	for _, k := range b.news.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
 		if s := k.News.Job.State; k.News.Job.User == c.Who.User && k.Taken == "" && card.ToneOf(s) == "bad" {
@@ -176,8 +175,7 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 	return append(news, open...)
 }
 
-// openNews is what is known of the person's jobs that run, and then of those that
-// wait.
+// openNews returns the person's running jobs, followed by the waiting ones.
 func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news []card.News, err error) {
 	jobs, err := openJobs(ctx, c, cluster)
 	rank := func(s slurm.State) int { return map[slurm.State]int{slurm.Running: 0, slurm.Pending: 2}[s] }

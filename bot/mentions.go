@@ -21,8 +21,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// message answers somebody who mentioned the bot or wrote to it: a command
-// where it reads as one, else a question. The answer goes into the thread.
+// message answers a message to the bot: as a command where it reads as one, otherwise as a
+// question. The answer goes into the thread.
 func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
@@ -72,8 +72,8 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	return b.question(ctx, a, c, t.Whole())
 }
 
-// readsAsCommand tells a command from a sentence that begins like one: "list
-// the constants for H100" is a question.
+// readsAsCommand tells a command from a sentence that starts with the same word: "list the
+// constants for H100" is a question.
 func readsAsCommand(name string, words []string, t typed.Text) bool {
 	op, ok := operations.Lookup(name)
 	if !ok {
@@ -85,7 +85,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 		named := slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") || slurm.IsJobID(w) })
 		return op.Effect != ops.Read || !jobs || named || len(words) <= 1
 	}
-	// A mistyped command is answered as one where it has the look: flags, or ids.
+	// A mistyped command with flags or a single word is still treated as a command.
 	for _, w := range words {
 		if strings.HasPrefix(w, "--") {
 			return true
@@ -94,8 +94,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 	return len(words) <= 1
 }
 
-// question answers a question, in the thread where it was asked, for everybody
-// there to read.
+// question answers a question in its thread, where everybody can read the answer.
 func (b *Bot) question(ctx context.Context, a incoming.Ask, c *ops.Call, q string) []store.SlackMessage {
 	op, ok := operations.Lookup("ask")
 	if !ok {
@@ -109,8 +108,8 @@ var (
 	textPrompts = lang.Text{EN: "What would you like to know?", ZH: "想了解什么？"}
 )
 
-// assistant offers what one might ask where a conversation begins: for an app of
-// the present kind in its Messages tab, for an earlier one in its own thread.
+// assistant suggests questions where a conversation starts: in the Messages tab, or for an app
+// with an older manifest in the assistant's thread.
 func (b *Bot) assistant(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	l := b.people.LangOf(ctx, a)
 	p := slack.AssistantThreadsSetSuggestedPromptsParameters{Title: textPrompts.In(l), ChannelID: a.Channel, ThreadTS: a.Thread}

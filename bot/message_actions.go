@@ -17,9 +17,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A message's own menu has "Diagnose this" and "Lint this script". What is diagnosed
-// is the log that the message holds, else the job that it names; nothing is made of
-// an ordinary message.
+// Every message's menu has "Diagnose this" and "Lint this script". "Diagnose this" diagnoses
+// the log that the message contains or, without one, the job that it names. An ordinary message
+// is not diagnosed.
 
 var (
 	textNothing = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
@@ -33,7 +33,7 @@ var (
 // mostNumbers is how many numbers of a message are looked up on the cluster.
 const mostNumbers = 5
 
-// shortcut answers one from a message's menu, or the global one.
+// shortcut answers a shortcut from a message's menu, or the global one.
 func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	switch a.Callback {
@@ -41,7 +41,7 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 		return b.openForm(ctx, a, c)
 	case install.CallDiagnose, install.CallLint:
 	default:
-		return nil // another app's, or one of an older version
+		return nil // another app's shortcut, or one of an older version
 	}
 	from, brought := paste{"message", typedText(a.Text)}, false
 	if len(a.Files) > 0 {
@@ -60,16 +60,16 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 		return b.reply.Doc(a, view.Doc{Title: textNothing.In(c.Lang)}, false)
 	}
 	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
-		from.text = strings.Join(t.Blocks, "\n") // and not what was written around it
+		from.text = strings.Join(t.Blocks, "\n") // without the text around the code blocks
 	}
 	return b.look(ctx, a, c, from, nil, typed.Flags{})
 }
 
-// diagnoseMessage diagnoses what a message brings or names.
+// diagnoseMessage diagnoses the log that a message contains, or the job that it names.
 func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, from paste, brought bool) []store.SlackMessage {
 	begins := a
 	begins.Thread = a.TS
-	job, ok := b.cardAt(ctx, begins) // it is a card itself
+	job, ok := b.cardAt(ctx, begins) // the message is itself a job's card
 	if !ok && !brought && !looksLikeLog(from.text) {
 		if job, ok = b.namedIn(ctx, a, c, from.text); !ok {
 			job, ok = b.cardAt(ctx, a)
@@ -81,12 +81,12 @@ func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, 
 	if !ok {
 		return b.diagnoseText(ctx, a, c, from, typed.Flags{})
 	}
-	a.Text = "diagnose " + string(job.ID) // what is shared is this, and not the message
+	a.Text = "diagnose " + string(job.ID) // sharing repeats this command, not the message
 	return b.perform(ctx, a, c, "diagnose", []string{string(job.ID)}, typed.Text{}, typed.Flags{Cluster: job.Cluster})
 }
 
-// namedIn is the job that a text names: by a number that the cluster has, else by the
-// name of one of the person's recent jobs or of one whose card stands here.
+// namedIn returns the job that a text names: by a number that the cluster knows, or by the name
+// of one of the person's recent jobs or of a job with a card in the workspace.
 func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (job jobRef, ok bool) {
 	if !b.people.MayRead(a, c) {
 		return jobRef{}, false
@@ -108,7 +108,7 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 	return jobRef{}, false
 }
 
-// carded are the jobs whose cards stand in a workspace, newest first.
+// carded returns the jobs that have cards in a workspace, newest first.
 func (b *Bot) carded(ctx context.Context, team string) (jobs []slurm.Job) {
 	for _, k := range b.news.Cards(ctx, func(k card.Card) bool { return k.Team == team }) {
 		jobs = append(jobs, k.News.Job)

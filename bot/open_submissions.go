@@ -24,9 +24,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Where Slurm's controller does not answer a submission, nobody knows whether there
-// is a job. The person is told so once, in a message that is edited when the
-// outcome is known; the server finds it out, and not they.
+// Where Slurm's controller does not answer a submission, its outcome is unknown: there may or
+// may not be a job. Such a submission is called open. The person gets one message, which is
+// edited when the server has found out the outcome.
 
 var (
 	textOpen     = lang.Text{EN: "⏳ %s: not known yet whether it was submitted", ZH: "⏳ %s：尚不清楚是否已提交"}
@@ -39,35 +39,35 @@ var (
 )
 
 const (
-	// openPace is between two looks for open submissions, and openSettles the time
-	// after which a job that is not there will not come any more.
+	// openPace is the time between two looks for open submissions. openSettles is the time
+	// after which a job that the cluster does not have will not appear any more.
 	openPace    = 5 * time.Second
 	openSettles = time.Minute
 )
 
-// An openSubmission waits for its outcome to be known.
+// An openSubmission is a submission whose outcome is unknown.
 type openSubmission struct {
 	Call typed.Call   `json:"call"`
 	Ask  incoming.Ask `json:"ask"`
-	// Key names it in the store of submissions.
+	// Key is the submission's key in the store of submissions.
 	Key     string    `json:"key"`
 	Name    string    `json:"name"`
 	Cluster string    `json:"cluster"`
 	Lang    lang.Lang `json:"lang"`
-	// Offered says that a button to submit it again was shown.
+	// Offered says that a button to submit again was shown.
 	Offered bool `json:"offered,omitempty"`
 	Edits   int  `json:"edits,omitempty"`
 }
 
 func (o openSubmission) message() string { return "open/" + o.Key }
 
-// openID names equal requests of one person alike.
+// openID returns the same id for equal requests of one person.
 func openID(a incoming.Ask, t typed.Call) string {
 	return incoming.KeyOf("open", a.Team, a.User, t.Op, t.Cluster, strings.Join(t.Words, "\x00"), strings.Join(t.Blocks, "\x00"))
 }
 
-// joined is t with the key of an equal request whose outcome is not known yet:
-// asked for twice, it is one job.
+// joined returns t with the key of an equal request whose outcome is unknown, so that asking
+// twice submits one job.
 func (b *Bot) joined(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Call) typed.Call {
 	var o openSubmission
 	if op.Effect == ops.Read || a.Terminal != nil {
@@ -79,7 +79,7 @@ func (b *Bot) joined(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Cal
 	return t
 }
 
-// submissionOf is what is stored of a submission, where there is one.
+// submissionOf returns the stored submission with that key.
 func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, bool) {
 	if b.cfg.Service.Store == nil {
 		return store.Submission{}, false
@@ -92,8 +92,7 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 	return sub, err == nil
 }
 
-// leftOpen answers a call after which it is not known whether there is a job; ok
-// is false where it is known.
+// leftOpen answers a call whose outcome is unknown; ok is false where the outcome is known.
 func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
 	key := typed.StringField(in, "idempotency_key")
 	cluster := cmp.Or(t.Cluster, c.Default)
@@ -117,15 +116,14 @@ func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 	})}, true
 }
 
-// drawOpen draws the message of an open submission: what is known, and how it goes
-// on.
+// drawOpen draws the message of an open submission.
 func drawOpen(what, how lang.Text, o openSubmission, below ...slack.Block) (text string, blocks []byte) {
 	title := fmt.Sprintf(what.In(o.Lang), answer.OneLine(o.Name))
 	r := answer.Render(view.Doc{Title: title, Sections: []view.Section{{Text: fmt.Sprintf(how.In(o.Lang), o.Cluster)}}}, o.Lang)
 	return answer.Escape(title), answer.BlocksJSON(append(r.Messages[0], below...))
 }
 
-// openLoop finds the outcome of open submissions out.
+// openLoop looks for the outcomes of open submissions until ctx ends.
 func (b *Bot) openLoop(ctx context.Context) {
 	tick := time.NewTicker(openPace)
 	defer tick.Stop()
@@ -139,8 +137,8 @@ func (b *Bot) openLoop(ctx context.Context) {
 	}
 }
 
-// SettleOpen looks once for the outcome of every open submission, and edits the
-// messages of those that have one.
+// SettleOpen looks once for the outcome of each open submission, and edits the messages of
+// those whose outcome is known now.
 func (b *Bot) SettleOpen(ctx context.Context) {
 	ids, err := b.cfg.Store.Keys(ctx, record.Open, b.now())
 	if err != nil || len(ids) == 0 {
@@ -158,7 +156,7 @@ func (b *Bot) SettleOpen(ctx context.Context) {
 	}
 }
 
-// settleOne looks for the outcome of one.
+// settleOne looks for the outcome of one open submission.
 func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error {
 	sub, found := b.submissionOf(ctx, o.Key)
 	switch {
@@ -173,7 +171,8 @@ func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error 
 	case o.Offered || b.now().Before(sub.UpdatedAt.Add(openSettles)) || !b.surelyAbsent(ctx, sub):
 		return nil
 	}
-	// The same key, so that a job that is there after all is found and not doubled.
+	// The held call has the same key, so that a job that exists after all is found and not
+	// submitted again.
 	heldID, err := b.hold(ctx, held{Call: o.Call, Ask: o.Ask, Until: b.now().Add(7 * 24 * time.Hour)})
 	if err != nil {
 		return err
@@ -188,7 +187,7 @@ func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error 
 	return b.cfg.Store.Put(ctx, record.Open, id, o, b.now().Add(7*24*time.Hour))
 }
 
-// surelyAbsent reports whether the cluster answers and does not know the job.
+// surelyAbsent reports whether the cluster answers and does not have the job.
 func (b *Bot) surelyAbsent(ctx context.Context, sub store.Submission) bool {
 	cl, ok := b.cfg.Service.Clusters[sub.Cluster]
 	if !ok {
@@ -204,7 +203,7 @@ func (b *Bot) surelyAbsent(ctx context.Context, sub store.Submission) bool {
 	return err == nil && !found
 }
 
-// nowKnown says which job it became, and gives the job its card.
+// nowKnown names the job that was submitted, and sends its card.
 func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub store.Submission) error {
 	title := fmt.Sprintf(textOpenIs.In(o.Lang), answer.OneLine(o.Name), sub.JobID)
 	line := answer.BlocksJSON([]slack.Block{answer.ContextLine(title)})

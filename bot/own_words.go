@@ -12,21 +12,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// audit writes a change down that is the bot's own and not an operation.
+// audit records a change that is not an operation.
 func (b *Bot) audit(ctx context.Context, c *ops.Call, what string, in, result any) {
 	if b.cfg.Service.Audit != nil {
 		b.cfg.Service.Audit(ctx, ops.AuditEntry{At: b.now(), Who: c.Who, Op: what, In: in, Out: result})
 	}
 }
 
-// warn writes into the log what failed beside an answer, which is given all the same.
+// warn logs an error that does not prevent the answer; a nil error is ignored.
 func (b *Bot) warn(what string, err error, about ...any) {
 	if err != nil {
 		b.log.Warn("slack: "+what, append(about, "err", err)...)
 	}
 }
 
-// own answers the bot's own words.
+// own answers the bot's own commands.
 func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
 		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)
@@ -56,8 +56,8 @@ func (b *Bot) own(ctx context.Context, a incoming.Ask, c *ops.Call, name string,
 	return b.reply.Doc(a, help.Unknown(name, c.Lang), false)
 }
 
-// help answers with the six tasks, with every command, or with how one works: to all
-// who read along where the bot was written to.
+// help answers with the common tasks, with all commands, or with one command's help. Where the
+// bot was written to, everybody sees the answer.
 func (b *Bot) help(a incoming.Ask, c *ops.Call, topic string, share bool) []store.SlackMessage {
 	share = share || a.Kind == incoming.AsMessage
 	if topic == "" && a.Terminal == nil {

@@ -23,12 +23,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
-// maxFile is how much of a file is read.
+// maxFile is how many bytes of a file are read.
 const maxFile = 8 << 20
 
 var textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
 
-// A paste is text that somebody gave us to look at.
+// A paste is a text that somebody pasted or attached.
 type paste struct{ name, text string }
 
 // unread says why a file could not be read.
@@ -41,8 +41,8 @@ func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.T
 	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
 }
 
-// pastedIn answers a message that brings a log, a script or a specification, in
-// a code block or a file; ok is false for one that does not.
+// pastedIn answers a message that contains a log, a script or a specification in a code block
+// or a file; ok is false for any other message.
 func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text) (owed []store.SlackMessage, ok bool) {
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	if len(a.Files) > 0 {
@@ -66,7 +66,7 @@ func looksLikeScript(s string) bool {
 		strings.Contains(s, "\nsrun ") || strings.Contains(s, "torch.distributed.run") && strings.Contains(s, "\n")
 }
 
-// logSigns are words that a log of ours has and a question has not.
+// logSigns are words that logs contain and questions do not.
 var logSigns = []string{
 	"Traceback (most recent call last)", "Error:", "ERROR", "[rank", "NCCL WARN", "Watchdog caught", "slurmstepd:", "srun: error",
 	"torch.OutOfMemoryError", "CUDA error", "elapsed time per iteration", "Segmentation fault", "ChildFailedError", "SIGKILL", "Bus error",
@@ -76,16 +76,15 @@ func looksLikeLog(s string) bool {
 	return slices.ContainsFunc(logSigns, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// look answers with what the text asks for: a specification is planned, or
-// submitted where the words say so; a script is linted; anything else is read
-// as a log.
+// look does what suits the text: it plans a specification, or submits or renders it where the
+// words say so; it lints a script; and it diagnoses anything else as a log.
 func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, f typed.Flags) []store.SlackMessage {
 	verb := ""
 	if len(words) > 0 {
 		verb, _ = typed.Resolve(words[0])
 	}
 	if len(words) > 0 && (verb == "" || verb == "ask") {
-		f.Output = "" // a question may be about it
+		f.Output = "" // the question may be about that flag
 	}
 	if err := heed(c, f); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), f.Share)
@@ -108,7 +107,7 @@ func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, wo
 	return b.diagnoseText(ctx, a, c, p, f)
 }
 
-// setText puts text into the input's field for it.
+// setText sets the input's field for a text.
 func setText(in any, text string) bool {
 	for _, name := range []string{"text", "script", "content"} {
 		if f := typed.StringField(in, name); f == "" {
@@ -121,7 +120,7 @@ func setText(in any, text string) bool {
 	return false
 }
 
-// runWith runs a reading operation whose input is filled already.
+// runWith runs a reading operation with a given input.
 func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, f typed.Flags) []store.SlackMessage {
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
@@ -147,11 +146,11 @@ func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p p
 	return b.reply.With(a, wording.Diagnosis(out, c.Lang), f.Share, feedback("diagnose", c.Lang))
 }
 
-// takeText are the commands that, without anything to work on, open a modal that
-// takes a text.
+// takeText are the commands that open a modal for a text where they are given nothing to work
+// on.
 var takeText = []string{"lint", "plan", "import", "render"}
 
-// openPaste opens that modal; it reports whether it did.
+// openPaste opens that modal, and reports whether it could be opened.
 func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang}
 	if b.now().Sub(a.At) > openWithin {
@@ -165,18 +164,18 @@ func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	return err == nil
 }
 
-// pastedInForm looks at the text of that modal.
+// pastedInForm handles the text of that modal.
 func (b *Bot) pastedInForm(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	_, c := b.metaOf(ctx, &a)
 	a.Kind = incoming.AsButton
 	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, typed.Flags{})
 }
 
-// typedText is a message's text as it was typed: its code blocks without fences,
-// and Slack's markup undone.
+// typedText returns a message's text as it was typed: without the fences of code blocks and
+// Slack's markup.
 func typedText(s string) string { return typed.Unescaped(strings.ReplaceAll(s, "```", "\n")) }
 
-// download reads a file that was given to us, from Slack and nowhere else.
+// download reads an attached file. It accepts addresses of Slack only.
 func (b *Bot) download(ctx context.Context, a incoming.Ask, f incoming.File) (paste, error) {
 	u, err := url.Parse(f.URL)
 	if err != nil || !b.fileHost(u) {
@@ -209,7 +208,7 @@ func (b *Bot) download(ctx context.Context, a incoming.Ask, f incoming.File) (pa
 	return paste{f.Name, string(raw)}, nil
 }
 
-// fileHost reports whether u is where Slack keeps files.
+// fileHost reports whether u is on a host where Slack keeps files.
 func (b *Bot) fileHost(u *url.URL) bool {
 	if b.api != nil {
 		return u.Scheme == b.api.Scheme && u.Host == b.api.Host
@@ -217,8 +216,7 @@ func (b *Bot) fileHost(u *url.URL) bool {
 	return u.Scheme == "https" && (u.Host == "files.slack.com" || u.Host == "files.slack-gov.com") && u.User == nil
 }
 
-// looksLikeSpec reports whether s is a YAML mapping with a field of the job
-// specification.
+// looksLikeSpec reports whether s is a YAML mapping with a field of the job specification.
 func looksLikeSpec(s string) bool {
 	if strings.HasPrefix(strings.TrimSpace(s), "#!") {
 		return false

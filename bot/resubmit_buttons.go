@@ -23,14 +23,14 @@ var textNoSpec = lang.Text{
 	ZH: "作业 %s 不是通过 megatron-ops 提交的，没有它的规格",
 }
 
-// A base is the specification that a form began with: the form shows its most
-// used fields, and keeps the others.
+// A base is the specification that a form started from. The form shows its most used fields and
+// keeps the others.
 type base struct {
-	Owner string `json:"owner"` // team/user: nobody else's form may name it
+	Owner string `json:"owner"` // team/user; another person's form may not use it
 	Spec  string `json:"spec"`  // YAML
 }
 
-// again opens the form with what a job was submitted with.
+// again opens the form with the specification of a job.
 func (b *Bot) again(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
@@ -45,7 +45,7 @@ func (b *Bot) again(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return b.openFormWith(ctx, a, c, form.FieldsOfSpec(spec), key)
 }
 
-// avoid submits the job again, kept off the nodes that the diagnosis named.
+// avoid submits a job again with the nodes excluded that the diagnosis named.
 func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	job, nodes, _ := strings.Cut(a.Value, " ")
@@ -61,7 +61,7 @@ func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return b.submitSpec(ctx, a, c, spec, typed.Call{Cluster: cluster})
 }
 
-// specOfJob is what a job was submitted with, for its owner and for operators.
+// specOfJob returns the specification of a job, for its owner and for operators.
 func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (map[string]any, *ops.Error) {
 	unknown := &ops.Error{Code: ops.NotFound, Field: "job", Message: textNoSpec.With(id)}
 	if c.Store == nil {
@@ -78,7 +78,7 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 	if sub.Owner != c.Who.User && !c.Who.Operator || c.Who.User == "" {
 		return nil, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s belongs to %s", ZH: "作业 %s 属于 %s"}.With(id, sub.Owner)}
 	}
-	// JSON is YAML, whose reader keeps whole numbers whole.
+	// JSON is YAML, and the YAML reader does not turn whole numbers into floats.
 	var spec map[string]any
 	if err := yaml.Unmarshal(sub.Spec, &spec); err != nil {
 		return nil, ops.AsError(err)
@@ -86,7 +86,7 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 	return spec, nil
 }
 
-// withBase puts the form's fields over the specification that it began with.
+// withBase applies the form's fields to the specification that the form started from.
 func (b *Bot) withBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
 	var began base
 	ok, err := b.cfg.Store.Get(ctx, record.Base, key, b.now(), &began)

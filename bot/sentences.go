@@ -15,9 +15,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// meant answers a sentence that is no command and no question for ask: it asks for
-// what a command does, or names jobs by their numbers that the cluster has. done is
-// false for any other.
+// meant answers a sentence that is neither a command nor a question for ask: one that asks for
+// what a command does, or that names jobs by numbers that the cluster knows. done is false for
+// any other sentence.
 func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	if len(t.Blocks) > 0 {
 		return nil, false
@@ -42,7 +42,7 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 	}
 	j, err := b.cfg.Service.Reader(cluster).Job(ctx, slurm.JobID(ids[0]))
 	if err != nil {
-		return nil, false // a number of something else
+		return nil, false // the number is not a job's
 	}
 	words := ids[:1]
 	switch {
@@ -58,8 +58,8 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 
 var textOfJob = lang.Text{EN: "%s (%s): ", ZH: "%s（%s）："}
 
-// ofJob is a title with the job that it is about, where that is not plain from the
-// thread.
+// ofJob adds the job's name and number to a title where the thread does not show which job it
+// is about.
 func (b *Bot) ofJob(ctx context.Context, a incoming.Ask, l lang.Lang, cluster, id, title string) string {
 	if !slurm.IsJobID(id) || a.Terminal != nil {
 		return title

@@ -12,9 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// actShare is the button below a private answer that shows it to everybody in the
-// place where it was asked for; its value is the command as it was typed, which is
-// carried out, and judged, once more.
+// actShare is the action of the button below a private answer that shows the answer to
+// everybody in the same place. Its value is the command as it was typed. The command is run
+// again, and rights are checked again.
 const actShare = "share"
 
 var (
@@ -22,19 +22,20 @@ var (
 	textShareHere   = lang.Text{EN: "Share here", ZH: "分享到频道"}
 )
 
-// shareButton is that button; nil where nobody else reads, or must not.
+// shareButton returns that button, or nil where nobody else reads the place or may see the
+// answer.
 func shareButton(a incoming.Ask, t typed.Call, l lang.Lang) slack.BlockElement {
 	if t.Share || t.JSON || a.Direct || a.Open || a.Foreign || a.Terminal != nil || a.Channel == "" || a.Text == "" || len(a.Text) > answer.MaxValue {
 		return nil
 	}
 	label := textShareHere
-	if a.Thread != "" || a.Kind == incoming.AsMessage { // a mention is answered in its thread
+	if a.Thread != "" || a.Kind == incoming.AsMessage { // the answer to a mention goes into its thread
 		label = textShareThread
 	}
 	return slack.NewButtonBlockElement(actShare, a.Text, answer.Label(label.In(l)))
 }
 
-// shareRow is the button in a row, as far as there is one.
+// shareRow returns the button in a row of its own, or no block where there is no button.
 func shareRow(a incoming.Ask, t typed.Call, l lang.Lang) []slack.Block {
 	if e := shareButton(a, t, l); e != nil {
 		return []slack.Block{slack.NewActionBlock("", e)}
@@ -42,8 +43,7 @@ func shareRow(a incoming.Ask, t typed.Call, l lang.Lang) []slack.Block {
 	return nil
 }
 
-// share carries the command of a private answer out once more, for everybody to
-// read.
+// share runs the command of a private answer again, so that everybody can read the answer.
 func (b *Bot) share(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Text, a.Share, a.Response = a.Value, true, ""
 	return b.command(ctx, a)

@@ -31,11 +31,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A job's state and its numbers look the same wherever one meets them: the answer to
-// status is the job's card, and that to metrics its curve with the numbers beside it.
+// A job's state and numbers look the same everywhere: the answer to status is the job's card,
+// and the answer to metrics is the job's curve with its numbers.
 
-// drawnHere reports whether an answer is drawn as a message of its own kind, and
-// answers with it.
+// drawnHere answers with a result that has a form of its own; ok is false for any other result.
 func (b *Bot) drawnHere(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
 	if a.Terminal != nil {
 		return nil, false
@@ -45,7 +44,7 @@ func (b *Bot) drawnHere(ctx context.Context, a incoming.Ask, c *ops.Call, t type
 		return b.listed(a, c, t, r)
 	case jobcontrol.StatusOut:
 		if !slurm.IsJobID(string(r.ID)) {
-			return nil, false // a step
+			return nil, false // the id is a step's
 		}
 		return b.statusCard(ctx, a, c, t, r), true
 	case joblogs.MetricsOut:
@@ -56,7 +55,7 @@ func (b *Bot) drawnHere(ctx context.Context, a incoming.Ask, c *ops.Call, t type
 	return nil, false
 }
 
-// statusCard is a job's card as it is now, with what fewer people need folded.
+// statusCard answers with a job's card, below which the details are folded.
 func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, r jobcontrol.StatusOut) []store.SlackMessage {
 	l := c.Lang
 	k := b.cardNow(ctx, c, r.Job)
@@ -77,16 +76,16 @@ func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typ
 	return b.reply.Blocks(a, card.Headline(k.News, l), bs, t.Share)
 }
 
-// underLink is a job's card as it stands below a link to its page: without the chart
-// and the buttons, which the page has.
+// underLink draws a job's card for a link to its page, without the chart and the buttons, which
+// the page has.
 func (b *Bot) underLink(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut) []slack.Block {
 	k := b.cardNow(ctx, c, r.Job)
 	k.News.Curve = nil
 	return card.Body(k, c.Lang, false)
 }
 
-// besideCard is what a job's state has that its card has not: what can be done while
-// it waits, a warning of a hang, its checkpoints and steps, and the rest folded.
+// besideCard draws what a job's card leaves out: what can be done while it waits, a warning
+// that it may hang, its checkpoints and steps and, folded, the rest.
 func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 	sections := r.View(l).Sections
 	if r.State == slurm.Pending && r.Do != "" {
@@ -94,7 +93,7 @@ func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 	}
 	for i, s := range sections[1:] {
 		if i == 0 && r.Pulse != nil && !r.Pulse.MayHang {
-			continue // the card says how old the last line is
+			continue // the card shows how old the last line is
 		}
 		doc.Sections = append(doc.Sections, s)
 	}
@@ -114,7 +113,7 @@ var (
 	textCalled  = lang.Text{EN: "Slurm's state", ZH: "Slurm 状态"}
 )
 
-// furtherFacts are what is known of a job and not said on its card.
+// furtherFacts lists what is known about a job and is not on its card.
 func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 	add := func(name lang.Text, value string) {
 		if value != "" {
@@ -145,13 +144,14 @@ func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 	return facts
 }
 
-// cardNow is the card of a job, with what its watcher knows or else its log says.
+// cardNow returns a job's card with the numbers that the watcher knows, or else with those of
+// its log.
 func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	k, _, err := b.news.Card(ctx, j.Cluster, j.ID)
 	b.warn("card", err, "job", j.ID)
 	known := k.News.Job.State == j.State && k.News.Iteration > 0
 	if k.News.Job.State.Ended() && !j.State.Ended() {
-		k.News = card.News{} // it was put back into the queue: nothing of before holds
+		k.News = card.News{} // the job was requeued, and earlier news does not apply any more
 	}
 	k.News = card.News{Job: j}.Keep(k.News)
 	k.News.Job.Reason, k.News.Job.SeenAt = j.Reason, j.SeenAt
@@ -171,8 +171,8 @@ func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	return k
 }
 
-// metricsCard is a run's loss as Slack's own chart, its numbers above it, and what is
-// odd about them below. Where a workspace draws no charts, the picture follows.
+// metricsCard answers with a run's numbers, its loss as Slack's chart, and warnings about the
+// numbers. Where the workspace draws no charts, a picture follows.
 func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, run string, m joblogs.MetricsOut) []store.SlackMessage {
 	l := c.Lang
 	n := card.News{Job: slurm.Job{Name: m.Runs[0].Name}}
@@ -199,7 +199,8 @@ func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t ty
 	return b.orPicture(a, owed, t.Share, n, m, l)
 }
 
-// orPicture gives an answer with a chart the picture that takes its place.
+// orPicture attaches to an answer with a chart the picture that replaces it in workspaces that
+// draw no charts.
 func (b *Bot) orPicture(a incoming.Ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
 	var png bytes.Buffer
 	if len(n.Curve) < card.FewestPoints || len(owed) != 1 {

@@ -24,12 +24,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// openWithin is how old a press may be for a form to open: Slack allows three
+// openWithin is the greatest age of a press that still opens a form: Slack allows three
 // seconds.
 const openWithin = 2500 * time.Millisecond
 
-// openForm opens the submit form, which Slack allows for three seconds after
-// the command or the press.
+// openForm opens the submit form. Slack allows that within three seconds of the command or
+// press.
 func (b *Bot) openForm(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	return b.openFormWith(ctx, a, c, b.formValues(ctx, a), "")
 }
@@ -55,8 +55,8 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 	return b.reply.With(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
 }
 
-// formValues are the form's first values: the site's profile, then the person's
-// last run.
+// formValues returns the form's initial values: those of the site's profile, overridden by
+// those of the person's last run.
 func (b *Bot) formValues(ctx context.Context, a incoming.Ask) map[string]string {
 	values := map[string]string{}
 	if b.cfg.Site != nil {
@@ -69,16 +69,16 @@ func (b *Bot) formValues(ctx context.Context, a incoming.Ask) map[string]string 
 	return values
 }
 
-// formMeta travels in the form; it comes back from the client and gives no
+// formMeta is the form's private metadata. It comes back from the client, so it grants no
 // rights.
 type formMeta struct {
 	Channel string    `json:"channel"`
 	Direct  bool      `json:"direct,omitempty"`
 	Lang    lang.Lang `json:"lang"`
-	// Base names the specification that the form began with, where it was a job's, a
-	// recipe's or a text's.
+	// Base is the key of the specification that the form started from, where it was a job's, a
+	// recipe's or a pasted one.
 	Base string `json:"base,omitempty"`
-	// Gen and Paste are the form's.
+	// Gen and Paste are those of form.State.
 	Gen   int  `json:"gen,omitempty"`
 	Paste bool `json:"paste,omitempty"`
 }
@@ -86,14 +86,15 @@ type formMeta struct {
 func (m formMeta) String() string {
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return "{}" // it is all strings and numbers
+		return "{}" // cannot happen: all fields are strings, numbers and booleans
 	}
 	return string(raw)
 }
 
-// metaOf is what the form of a brought back, and the call that it is for.
+// metaOf returns the metadata of the form of a, and the call for it. It also sets the channel
+// of a.
 func (b *Bot) metaOf(ctx context.Context, a *incoming.Ask) (meta formMeta, c *ops.Call) {
-	_ = json.Unmarshal([]byte(a.Meta), &meta) // what cannot be read is empty
+	_ = json.Unmarshal([]byte(a.Meta), &meta) // unreadable metadata counts as empty
 	a.Channel, a.Direct = meta.Channel, meta.Direct
 	c = b.people.Call(ctx, *a)
 	if meta.Lang != "" {
@@ -102,7 +103,7 @@ func (b *Bot) metaOf(ctx context.Context, a *incoming.Ask) (meta formMeta, c *op
 	return meta, c
 }
 
-// formCall is the submission that a form's values make.
+// formCall returns the submission that a form's values describe.
 func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
 	filled, errs := form.SpecOf(a.Fields, c.Lang)
 	if len(errs) > 0 {
@@ -123,8 +124,8 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 	return op, t, in, nil
 }
 
-// sentForm answers a sent form at once: with errors at the fields, or by taking it.
-// What the cluster says of it, and the confirmed job, are worked on afterwards.
+// sentForm answers a submitted form at once, with errors at its fields or by accepting it. The
+// check on the cluster and a confirmed job are handled afterwards.
 func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 	reply := map[string]any{"response_action": "clear"}
 	switch a.Callback {
@@ -144,7 +145,8 @@ func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 	return reply, nil
 }
 
-// submitted carries the confirmed job out. Sent twice, it is carried out once.
+// submitted handles an accepted form. A confirmed job is submitted once, even where the form is
+// sent twice.
 func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Value = a.Meta
 	switch a.Callback {
@@ -167,12 +169,12 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 		a.Channel, a.Direct = h.Ask.Channel, h.Ask.Direct
 		last := maps.Clone(h.Ask.Fields)
 		if redact.Text(last["env"]) != last["env"] {
-			delete(last, "env") // secrets are not kept
+			delete(last, "env") // secrets are not stored
 		}
 		b.warn("last run", b.cfg.Store.Put(ctx, record.Last, a.Team+"/"+a.User, last, time.Time{}))
 	}
 	a.Kind = incoming.AsButton
 	owed := b.answered(ctx, a, true)
-	// There is no message to rewrite: the form is closed.
+	// The form is closed, so there is no message to replace.
 	return slices.DeleteFunc(owed, func(m store.SlackMessage) bool { return m.Key == a.Key+"/replace" || m.Key == a.Key+"/0/replace" })
 }

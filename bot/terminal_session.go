@@ -19,8 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// NewLocal returns a bot that talks to one person at a terminal instead of to
-// Slack; cfg needs no tokens, and Run is not called.
+// NewLocal returns a bot that talks to one person at a terminal instead of to Slack. cfg needs
+// no tokens, and neither Work nor Receive is called.
 func NewLocal(cfg Config) (*Bot, error) {
 	cfg.BotToken, cfg.SigningSecret = "xoxb-none", "none"
 	return New(cfg)
@@ -29,14 +29,14 @@ func NewLocal(cfg Config) (*Bot, error) {
 // localTeam is the workspace of people at a terminal.
 const localTeam = "local"
 
-// A Local is one person's conversation with the bot at a terminal: the same
-// words, answers and buttons as in Slack.
+// A Local is one person's conversation with the bot at a terminal, with the same words, answers
+// and buttons as in Slack.
 type Local struct {
-	// Stream is given the parts of an answer that comes bit by bit; nil: it comes
-	// at the end.
+	// Stream is called with the parts of an answer as they come; nil means that the answer
+	// comes at the end.
 	Stream func(text string)
-	// Width is how many columns the terminal has, asked anew for each answer; nil or 0:
-	// any number.
+	// Width returns the terminal's columns and is called for each answer; nil or 0 means any
+	// number.
 	Width func() int
 
 	b    *Bot
@@ -46,10 +46,10 @@ type Local struct {
 	n    int
 	jobs map[string]card.Card // submitted here
 	form string               // the metadata of the form that is open
-	// values are what that form begins with.
+	// values are the initial values of the open form.
 	values map[string]string
-	// heard are the alarms that were told, by job and alarm, and looked when a
-	// running job's numbers were read last.
+	// heard holds the alarms that were shown, by job and alarm. looked holds the time when a
+	// running job's numbers were last read.
 	heard  map[string]bool
 	looked map[string]time.Time
 }
@@ -59,25 +59,25 @@ type Field struct {
 	Name    string
 	Label   string
 	Hint    string
-	Value   string // what an empty answer means
+	Value   string // what an empty line means
 	Choices []string
 }
 
-// A Reply is what came of one thing that the person did. Fields is set where a
-// form is to be filled in, with Errors at the fields that were wrong.
+// A Reply is the answer to one thing that the person did. Fields is set where a form is to be
+// filled in; Errors then holds the messages by field.
 type Reply struct {
 	Said   []terminal.Said
 	Fields []Field
 	Errors map[string]string
 }
 
-// Local begins a conversation with the operating system's user, who acts as
-// the cluster user of the same name. Relative paths are below dir.
+// Local starts a conversation with the operating system's user, who acts as the cluster user of
+// the same name. Relative paths are below dir.
 func (b *Bot) Local(user, dir string, l lang.Lang) *Local {
 	return &Local{b: b, user: user, dir: dir, lang: l, jobs: map[string]card.Card{}, heard: map[string]bool{}, looked: map[string]time.Time{}}
 }
 
-// ask is what the person does next.
+// ask returns an ask for the person's next action.
 func (s *Local) ask(k incoming.Kind) incoming.Ask {
 	s.n++
 	return incoming.Ask{
@@ -105,8 +105,8 @@ func (s *Local) Press(ctx context.Context, c terminal.Choice) Reply {
 	return s.reply(ctx, a)
 }
 
-// Fill answers a form: with errors at its fields, or with what would be
-// submitted and the choice to do it.
+// Fill answers a form: with errors at its fields, or with what would be submitted and the
+// choice to submit it.
 func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	a := s.ask(incoming.AsForm)
 	a.Callback, a.Fields, a.Meta = form.SubmitCallback, values, s.form
@@ -141,7 +141,7 @@ func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
 	return r
 }
 
-// columns is how many columns an answer has.
+// columns returns the terminal's columns, or 0.
 func (s *Local) columns() int {
 	if s.Width == nil {
 		return 0
@@ -149,7 +149,7 @@ func (s *Local) columns() int {
 	return s.Width()
 }
 
-// draw turns what would go to Slack into text.
+// draw turns messages for Slack into text.
 func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 	for _, m := range owed {
 		var o outbox.Message
@@ -166,7 +166,7 @@ func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 	return said
 }
 
-// Look tells of the jobs that were submitted here and have changed since.
+// Look reports the jobs that were submitted here and have changed since.
 func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
 	rows := s.queue(ctx)
 	for id, k := range s.jobs {
@@ -175,7 +175,7 @@ func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
 			continue
 		}
 		j, ok := slurm.Fold(k.News.Job.ID, rows[k.News.Job.Cluster])
-		if !ok { // it has left the queue
+		if !ok { // the job has left the queue
 			var err error
 			if j, err = cl.Job(ctx, k.News.Job.ID); err != nil {
 				continue
@@ -197,8 +197,8 @@ func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
 	return said
 }
 
-// queue is what the queue of each cluster shows of the jobs that have not ended:
-// one question a cluster, however many they are.
+// queue returns what the queue of each cluster shows of the jobs that have not ended, by one
+// query to each cluster.
 func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
 	ids := map[string][]slurm.JobID{}
 	for _, k := range s.jobs {
@@ -208,12 +208,12 @@ func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
 	}
 	rows := map[string][]slurm.Job{}
 	for name, list := range ids {
-		rows[name], _ = s.b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{IDs: list, All: true}) // else each is asked for
+		rows[name], _ = s.b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{IDs: list, All: true}) // on an error Look asks for each job
 	}
 	return rows
 }
 
-// alarms tells what goes wrong with a running job, each once.
+// alarms reports problems of a running job, each once.
 func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []terminal.Said) {
 	if j.State != slurm.Running || s.b.now().Sub(s.looked[id]) < 15*time.Second {
 		return nil
@@ -221,7 +221,7 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []term
 	s.looked[id] = s.b.now()
 	all, err := joblogs.Alarms(ctx, s.b.news.Reader(ctx, j), j)
 	if err != nil {
-		return nil // the next look asks again
+		return nil // the next look tries again
 	}
 	for _, a := range all {
 		if key := id + "/" + a.ID; !s.heard[key] {
@@ -234,11 +234,11 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []term
 	return said
 }
 
-// terminalChoices are what a terminal offers for a field: what is known without
-// the cluster.
+// terminalChoices are the values that a terminal offers for a field; they are known without the
+// cluster.
 var terminalChoices = map[string][]string{"gpu": gpuKinds}
 
-// formQuestions are the fields of the submit form.
+// formQuestions returns the questions of the submit form.
 func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 	for _, f := range form.Fields {
 		value, ok := values[f.Name]
@@ -246,7 +246,7 @@ func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 			value = f.Initial
 		}
 		if f.Rare() && value == "" {
-			continue // a terminal asks one by one
+			continue // a terminal asks for the fields one by one, so it leaves out the rare ones
 		}
 		fs = append(fs, Field{Name: f.Name, Label: f.Label.In(l), Hint: f.Hint.In(l), Value: value, Choices: terminalChoices[f.Name]})
 	}

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// atOnce is how many requests are worked on at a time, and perPerson how many
-	// of one person, so that one long diagnosis does not hold up everybody.
+	// atOnce is how many requests are handled at the same time, and perPerson is how many of
+	// one person, so that one person's long diagnoses do not delay everybody.
 	atOnce    = 16
 	perPerson = 2
-	// patience ends a call that does not end by itself.
+	// patience is the time after which a request is cancelled.
 	patience = 10 * time.Minute
 )
 
-// accept writes the ask down. When it returns nil the ask may be acknowledged:
-// it will be carried out, once, whatever happens to this process.
+// accept stores the ask. Once it returns nil, the ask may be acknowledged: it will be carried
+// out once, even if this process crashes.
 func (b *Bot) accept(ctx context.Context, a incoming.Ask) error {
 	a.At = b.now()
 	body, err := json.Marshal(a)
@@ -50,12 +50,12 @@ func (b *Bot) accept(ctx context.Context, a incoming.Ask) error {
 func (b *Bot) wakeWorker() {
 	select {
 	case b.work <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending already
 	}
 }
 
-// workLoop carries accepted requests out. The database is the queue, so what a
-// crash left unfinished is simply found there.
+// workLoop carries out accepted requests. The database is the queue, so that requests that a
+// crash left unfinished are found there.
 func (b *Bot) workLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -93,9 +93,9 @@ func (b *Bot) workLoop(ctx context.Context) {
 	}
 }
 
-// carryOut works on one ask and queues what it owes. When the process is told to
-// stop meanwhile, the ask stays unfinished and is carried out after the restart;
-// its key makes a submission that had gone through be found again.
+// carryOut handles one ask and queues its answers. Where the process is told to stop meanwhile,
+// the ask stays unfinished and is carried out after the restart; its key is the idempotency
+// key, by which an earlier submission is found.
 func (b *Bot) carryOut(ctx context.Context, a incoming.Ask) {
 	work, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -113,7 +113,8 @@ func (b *Bot) carryOut(ctx context.Context, a incoming.Ask) {
 	b.out.Wake()
 }
 
-// handle never panics: a mistake of ours ends one request, with words.
+// handle answers one ask. It recovers from a panic, which then ends this request only, with an
+// error message.
 func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMessage) {
 	ctx, span := tracing.Start(ctx, "slack "+string(a.Kind), trace.SpanKindConsumer)
 	code := "ok"
@@ -126,7 +127,7 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 		}
 	}()
 	if a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton || a.Kind == incoming.AsShortcut {
-		// A command was judged when it was acknowledged.
+		// Commands were checked before they were acknowledged.
 		if words := b.receiver.OverLimit(a); words != "" {
 			return b.reply.Doc(a, view.Doc{Title: words, Tone: view.Warn}, false)
 		}
@@ -154,12 +155,12 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 	return nil
 }
 
-// sorry says that we are at fault.
+// sorry is the answer to an error in the bot itself.
 func (b *Bot) sorry(ctx context.Context, a incoming.Ask) view.Doc {
 	return answer.Error(&ops.Error{Code: ops.Failed, Message: answer.Broken}, b.people.LangOf(ctx, a))
 }
 
-// flight knows which requests are being worked on.
+// flight holds the requests that are being handled.
 type flight struct {
 	mu     sync.Mutex
 	keys   map[string]bool
