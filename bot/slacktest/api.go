@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// args reads a call's arguments, from the query, a form or JSON.
+// args reads a call's arguments from its query, its form or its JSON body.
 func args(r *http.Request) m {
 	a := m{}
 	fromForm := func(v url.Values) {
@@ -44,7 +44,7 @@ func args(r *http.Request) m {
 	return a
 }
 
-// tokenOf is the token that a call shows; its body has been read.
+// tokenOf returns the token of a call whose body has been read.
 func tokenOf(r *http.Request) string {
 	if t := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); t != "" {
 		return t
@@ -52,7 +52,7 @@ func tokenOf(r *http.Request) string {
 	return r.PostForm.Get("token")
 }
 
-// serveAPI answers one method of the Web API.
+// serveAPI serves one method of the Web API.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	method, a := r.PathValue("method"), args(r)
 	token := tokenOf(r)
@@ -125,7 +125,7 @@ func check(method string, a m) (problems []string) {
 	return problems
 }
 
-// methods are the parts of the Web API that we play.
+// methods are the methods of the Web API that the server has.
 var methods = map[string]func(*Server, m, *http.Request) m{
 	"auth.test": func(*Server, m, *http.Request) m {
 		return m{"url": "https://test.slack.com/", "team": "test", "user": "megatron", "team_id": "T1", "user_id": "UBOT", "bot_id": "B1"}
@@ -162,8 +162,8 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 	"oauth.v2.access":                       oauthAccess,
 }
 
-// needs are the scopes of the methods; any one of several will do. A method
-// without a row needs none.
+// needs are the scopes of methods: any one of a method's scopes is enough. A method without a
+// row needs none.
 var needs = map[string][]string{
 	"chat.postMessage": {"chat:write"}, "chat.postEphemeral": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
 	"chat.startStream": {"chat:write"}, "chat.appendStream": {"chat:write"}, "chat.stopStream": {"chat:write"},
@@ -178,8 +178,8 @@ var needs = map[string][]string{
 	"assistant.threads.setSuggestedPrompts": {"assistant:write"}, "reactions.add": {"reactions:write"},
 }
 
-// Needs are the scopes of a method, any one of which will do, and whether the
-// method is one that a Server plays.
+// Needs returns the scopes of a method, of which any one is enough; ok is false for a method
+// that the server does not have.
 func Needs(method string) (scopes []string, ok bool) {
 	_, ok = methods[method]
 	return needs[method], ok
@@ -249,7 +249,7 @@ func (s *Server) postEphemeral(a m, _ *http.Request) m {
 	return m{"message_ts": msg.TS}
 }
 
-// at finds a message that everybody sees.
+// at finds a message that is not ephemeral.
 func (s *Server) at(channel, ts string) *Message {
 	for _, msg := range s.messages {
 		if msg.Channel == channel && msg.TS == ts && msg.Only == "" {
@@ -293,7 +293,7 @@ func (s *Server) deleteMessage(a m, _ *http.Request) m {
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 
-// history lists a channel's messages, or a thread's, newest first.
+// history lists the messages of a channel or thread, newest first.
 func (s *Server) history(a m, _ *http.Request) m {
 	var list []m
 	oldest, _ := strconv.ParseFloat(str(a["oldest"]), 64)
@@ -322,7 +322,7 @@ func (s *Server) history(a m, _ *http.Request) m {
 	return m{"messages": list, "has_more": false}
 }
 
-// openView takes a trigger id within three seconds, once.
+// openView opens a view. A trigger id is valid once, for three seconds.
 func (s *Server) openView(a m, _ *http.Request) m {
 	made, ok := s.triggers[str(a["trigger_id"])]
 	if !ok {
@@ -428,7 +428,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "OK - "+strconv.Itoa(len(data)))
 }
 
-// serveFile hands a file out to who shows a bot token.
+// serveFile serves a file's content to requests with a bot token.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	st := s.files[r.PathValue("id")]
@@ -440,7 +440,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(st.Data)
 }
 
-// serveResponse takes an answer through a response_url: five within half an
+// serveResponse takes a message for a response_url, which accepts five messages within half an
 // hour.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	a := m{}
@@ -473,7 +473,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	blocks, _ := a["blocks"].([]any)
 	if a["replace_original"] == true && u.ts != "" {
 		i := slices.IndexFunc(s.messages, func(x *Message) bool { return x.Channel == u.channel && x.TS == u.ts })
-		if i >= 0 { // a private one too: chat.update does not reach those, and this does
+		if i >= 0 { // ephemeral messages too, which chat.update cannot edit
 			msg := s.messages[i]
 			msg.Text, msg.Blocks = str(a["text"]), blocks
 			msg.Edits++

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Surface is where blocks are shown; the limits differ.
+// A Surface is where blocks are shown. Surfaces have different limits.
 type Surface string
 
-// The surfaces.
 const (
 	InMessage Surface = "message"
 	InModal   Surface = "modal"
@@ -20,9 +19,8 @@ const (
 // m is a JSON object.
 type m = map[string]any
 
-// CheckBlocks returns what Slack would refuse in blocks, by the limits that it
-// publishes (docs.slack.dev/reference/block-kit). The result is empty for blocks
-// that Slack accepts.
+// CheckBlocks returns what Slack would refuse in blocks, by its published limits
+// (docs.slack.dev/reference/block-kit). The result is empty for blocks that Slack accepts.
 func CheckBlocks(raw []byte, on Surface) []string {
 	var blocks []any
 	if err := json.Unmarshal(raw, &blocks); err != nil {
@@ -66,7 +64,7 @@ func CheckView(raw []byte) []string {
 	return c.found
 }
 
-// A checker gathers what is wrong.
+// A checker collects the problems of blocks.
 type checker struct {
 	on       Surface
 	found    []string
@@ -83,7 +81,7 @@ func (c *checker) say(where, format string, args ...any) {
 	c.found = append(c.found, where+": "+fmt.Sprintf(format, args...))
 }
 
-// blockSurfaces are the surfaces that may hold a block of each type; nil: all of them.
+// blockSurfaces are the surfaces on which Slack accepts each type of block; nil means all.
 var blockSurfaces = map[string][]Surface{
 	"actions": nil, "context": nil, "divider": nil, "header": nil, "image": nil, "input": nil,
 	"rich_text": nil, "section": nil, "video": nil, "alert": nil, "card": nil, "carousel": nil, "container": nil,
@@ -119,10 +117,10 @@ func (c *checker) blocks(list []any) {
 	}
 }
 
-// inContainer are the blocks that a container takes.
+// inContainer are the types of block that a container accepts.
 var inContainer = []string{"actions", "context", "divider", "file", "header", "image", "input", "rich_text", "section", "table", "video"}
 
-// container checks a group of blocks that may be folded.
+// container checks a container block.
 func (c *checker) container(b m, where string) {
 	title, _ := b["title"].(m)
 	if n := utf8.RuneCountInString(str(title["text"])); title["type"] != "plain_text" || n < 1 || n > 150 {
@@ -336,7 +334,7 @@ func (c *checker) table(b m, w string) {
 	}
 }
 
-// richText walks a rich_text block.
+// richText checks a rich_text block.
 func (c *checker) richText(b m, w string) {
 	es, _ := b["elements"].([]any)
 	if len(es) < 1 {

@@ -37,7 +37,7 @@ func (c *checker) text(x any, w string, most int, only string, needed bool) {
 	c.total += n
 }
 
-// length checks a plain string.
+// length checks the length of a string, in characters.
 func (c *checker) length(x any, w string, least, most int) {
 	s, ok := x.(string)
 	if !ok {
@@ -109,7 +109,7 @@ func (c *checker) element(e m, w string, ids map[string]bool) {
 	}
 }
 
-// options checks the choices of a select, of radio buttons and their kin.
+// options checks the options of a select, an overflow menu, checkboxes or radio buttons.
 func (c *checker) options(e m, w string, most, textMost int) {
 	list, _ := e["options"].([]any)
 	if groups, ok := e["option_groups"].([]any); ok && len(list) == 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// chart checks a data_visualization block, of which a message holds two at most
+// chart checks a data_visualization block. A message may have at most two
 // (docs.slack.dev/reference/block-kit/blocks/data-visualization-block).
 func (c *checker) chart(b m, w string) {
 	if c.charts++; c.charts > 2 {
@@ -73,7 +73,7 @@ func (c *checker) chart(b m, w string) {
 
 var taskStates = []string{"pending", "in_progress", "complete", "error"}
 
-// taskCard checks a step of an agent's work.
+// taskCard checks a task_card block, which is a step of an agent's work.
 func (c *checker) taskCard(b m, w string) {
 	c.length(b["task_id"], w+".task_id", 1, 255)
 	c.length(b["title"], w+".title", 1, 256)
@@ -87,7 +87,7 @@ func (c *checker) taskCard(b m, w string) {
 	}
 }
 
-// plan checks a list of such steps.
+// plan checks a plan block, which is a list of task cards.
 func (c *checker) plan(b m, w string) {
 	c.length(b["title"], w+".title", 1, 256)
 	tasks, _ := b["tasks"].([]any)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A State is everything that a test may want to see.
+// A State is the server's state as tests see it.
 type State struct {
 	Calls    []Call                    `json:"calls"`
 	Messages []*Message                `json:"messages"`
@@ -18,19 +18,20 @@ type State struct {
 	Homes    map[string]map[string]any `json:"homes"`
 	Sockets  int                       `json:"sockets"`
 	Opened   int                       `json:"opened"`
-	// Early lists calls that came before the Retry-After of a 429 had passed.
+	// Early lists the methods of calls that came before the Retry-After of a 429 had passed.
 	Early []string `json:"early"`
 }
 
-// unchangedFor is how long an answer to who has seen everything waits for more.
+// unchangedFor is how long a request for the state waits for a change, where the client has the
+// present state already.
 const unchangedFor = 100 * time.Millisecond
 
-// stamp is another one after every change.
+// stamp returns a value that is different after each change.
 func (s *Server) stamp() string {
 	return fmt.Sprintf(`"%d-%d"`, s.mu.changes.Load(), s.sockets.mu.changes.Load())
 }
 
-// control serves what tests ask for, below /_ctl/.
+// control registers the handlers for tests, below /_ctl/.
 func (s *Server) control() {
 	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, r *http.Request) {
 		for end := time.Now().Add(unchangedFor); s.stamp() == r.Header.Get("If-None-Match"); time.Sleep(5 * time.Millisecond) {

@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// A Delivery is something that Slack tells the app: a slash command, an
-// interaction or an event.
+// A Delivery is a request of Slack to the app: a slash command, an interaction or an event.
 type Delivery struct {
 	// Kind is "slash_commands", "interactive" or "events_api".
 	Kind    string         `json:"kind"`
 	Payload map[string]any `json:"payload"`
 	// Socket delivers over Socket Mode instead of HTTP.
 	Socket bool `json:"socket"`
-	// Times delivers the same thing again, as Slack does when an acknowledgement
-	// is lost; 0 is once.
+	// Times is how often the same request is delivered, as Slack repeats it when an
+	// acknowledgement is lost; 0 means once.
 	Times int `json:"times"`
-	// Raw, where set, is sent as it is, to Path, with these headers.
+	// Raw, where it is not empty, is the body. It is sent to Path with Headers.
 	Raw     string            `json:"raw"`
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
-	// Age makes the signature's time older, and Secret signs with another secret.
+	// AgeS is the age of the signature's time in seconds. Secret is the secret to sign with, in
+	// place of the server's.
 	AgeS   int    `json:"age_s"`
 	Secret string `json:"secret"`
 }
 
-// A Receipt is how the app acknowledged.
+// A Receipt is the app's acknowledgement.
 type Receipt struct {
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
@@ -43,12 +43,12 @@ type Receipt struct {
 	MS      float64     `json:"ms"`
 	Error   string      `json:"error,omitempty"`
 	Trigger string      `json:"trigger,omitempty"`
-	// Response is the path of the response_url that was handed out.
+	// Response is the id in the path of the delivery's response_url.
 	Response string `json:"response,omitempty"`
 }
 
-// Deliver hands d to the app and waits for its acknowledgement; here is the
-// server's own address.
+// Deliver sends d to the app and waits for the acknowledgement; here is the server's own
+// address.
 func (s *Server) Deliver(ctx context.Context, d Delivery, here string) Receipt {
 	var r Receipt
 	s.mu.Lock()
@@ -102,7 +102,7 @@ var paths = map[string]string{
 	"slash_commands": "/slack/commands", "interactive": "/slack/interactions", "events_api": "/slack/events",
 }
 
-// post delivers over HTTP, signed.
+// post delivers over HTTP with a signature.
 func (s *Server) post(ctx context.Context, d Delivery, retry int) Receipt {
 	body, path := d.Raw, d.Path
 	contentType := "application/x-www-form-urlencoded"
@@ -166,7 +166,7 @@ func (s *Server) post(ctx context.Context, d Delivery, retry int) Receipt {
 	}
 }
 
-// Sign is Slack's signature of a body.
+// Sign returns Slack's signature of a body.
 func Sign(secret, stamp string, body []byte) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte("v0:" + stamp + ":"))

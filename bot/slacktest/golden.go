@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SameView asks whether a view is drawn as its golden file has it; update writes the file
-// instead.
+// SameView compares a drawn view with its golden file, or with update writes the file.
 func SameView(t testing.TB, file string, drawn []byte, update bool) {
 	t.Helper()
 	var x any

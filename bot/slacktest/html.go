@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// HTML draws blocks, or a view, roughly as Slack does, so that a person can look
-// at them without a workspace.
+// HTML draws blocks or a view roughly as Slack does, so that a person can look at them without
+// a workspace.
 func HTML(raw []byte) (string, error) {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -45,7 +45,7 @@ func HTML(raw []byte) (string, error) {
 	return b.String(), nil
 }
 
-// textOf is a text object's text, with Slack's markup drawn where it is markup.
+// textOf returns a text object as HTML.
 func textOf(x any) string {
 	t, _ := x.(m)
 	text := str(t["text"])
@@ -62,7 +62,7 @@ var (
 	codeMarkup   = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// markup draws Slack's markup; what Slack needs escaped is escaped already.
+// markup turns mrkdwn into HTML. Characters that Slack wants escaped are escaped in s already.
 func markup(s string) string {
 	s = dateMarkup.ReplaceAllStringFunc(s, func(found string) string {
 		part := dateMarkup.FindStringSubmatch(found)

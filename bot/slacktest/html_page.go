@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Look is how a page is drawn: on a dark ground, or as wide as a phone.
+// A Look is how a page is drawn: with dark colours, or as narrow as on a phone.
 type Look struct{ Dark, Phone bool }
 
-// Page is a whole HTML page around drawn views.
+// Page returns an HTML page that contains drawn views.
 func Page(title string, look Look, views ...string) string {
 	var class []string
 	if look.Dark {
@@ -23,7 +23,7 @@ func Page(title string, look Look, views ...string) string {
 		`</style><body class="` + strings.Join(class, " ") + `">` + strings.Join(views, "\n")
 }
 
-// drawChart draws a line chart as Slack does, roughly.
+// drawChart draws a line chart roughly as Slack does.
 func drawChart(b *strings.Builder, blk m) {
 	chart, _ := blk["chart"].(m)
 	axis, _ := chart["axis_config"].(m)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// conversationsOf lists the channels that a person is in, two a page.
+// conversationsOf lists a person's channels, two on a page.
 func (s *Server) conversationsOf(a m, _ *http.Request) m {
 	var all []string
 	for id, people := range s.members {

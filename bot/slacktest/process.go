@@ -20,15 +20,15 @@ import (
 // A Process is fakeslack running as a process of its own.
 type Process struct {
 	t testing.TB
-	// URL is its address, and APIURL what SLACK_API_URL is to be.
+	// URL is the server's address, and APIURL is the value for SLACK_API_URL.
 	URL    string
 	APIURL string
 }
 
-// buildDir holds the program; Main removes it.
+// buildDir contains the program; Main removes it.
 var buildDir string
 
-// Main runs a package's tests and removes what Start has built.
+// Main runs a package's tests, and then removes what Start has built.
 func Main(m *testing.M) int {
 	code := m.Run()
 	if buildDir != "" {
@@ -37,7 +37,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// built is the program, built once for all tests of a package.
+// built builds the program once for all tests of a package, and returns its path.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fakeslack")
 	if err != nil {
@@ -52,7 +52,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// Start builds fakeslack, starts it, and ends it with the test.
+// Start starts fakeslack, which ends with the test.
 func Start(t testing.TB, cfg Config) *Process {
 	t.Helper()
 	bin, err := built()
@@ -65,7 +65,7 @@ func Start(t testing.TB, cfg Config) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cmd.StdinPipe(); err != nil { // it ends with these tests, and where they are killed too
+	if _, err := cmd.StdinPipe(); err != nil { // fakeslack ends when its input does, so also where the tests are killed
 		t.Fatal(err)
 	}
 	cmd.Stderr = os.Stderr
@@ -103,15 +103,15 @@ func (p *Process) ctl(path string, in, out any) {
 	}
 }
 
-// State reads everything.
+// State returns the server's state.
 func (p *Process) State() State {
 	p.t.Helper()
 	s, _, _ := p.since("")
 	return s
 }
 
-// since reads everything if it is not what it was at that stamp any more; if it is,
-// fakeslack waits a little for that.
+// since returns the server's state where it has changed since stamp. Otherwise the server waits
+// a little for a change.
 func (p *Process) since(stamp string) (s State, now string, changed bool) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, p.URL+"/_ctl/state", http.NoBody)
@@ -133,23 +133,23 @@ func (p *Process) since(stamp string) (s State, now string, changed bool) {
 	return s, res.Header.Get("ETag"), true
 }
 
-// Target tells Slack where the app is.
+// Target tells the server the app's address.
 func (p *Process) Target(url string) { p.ctl("target?url="+url, nil, nil) }
 
-// Deliver hands d to the app.
+// Deliver sends d to the app.
 func (p *Process) Deliver(d Delivery) (r Receipt) {
 	p.t.Helper()
 	p.ctl("deliver", d, &r)
 	return r
 }
 
-// Slash types a command as U1 in C1, or as and where more says.
+// Slash types a command as U1 in C1; more overrides fields of the payload.
 func (p *Process) Slash(text string, more ...map[string]any) Receipt {
 	p.t.Helper()
 	return p.Deliver(Command(text, more...))
 }
 
-// Command is a slash command's delivery.
+// Command returns the delivery of a slash command.
 func Command(text string, more ...map[string]any) Delivery {
 	payload := m{
 		"token": "not-looked-at", "team_id": "T1", "team_domain": "test", "channel_id": "C1", "channel_name": "general",
@@ -169,7 +169,7 @@ func (p *Process) Event(event map[string]any) Receipt {
 	return p.Deliver(Delivery{Kind: "events_api", Payload: m{"team_id": "T1", "event": event}})
 }
 
-// Interact sends an interaction: a button, a form, a shortcut.
+// Interact sends an interaction, such as a button press, a form or a shortcut.
 func (p *Process) Interact(payload map[string]any) Receipt {
 	p.t.Helper()
 	full := m{"type": "block_actions", "team": m{"id": "T1"}, "user": m{"id": "U1", "team_id": "T1"}, "api_app_id": "A1"}
@@ -179,14 +179,14 @@ func (p *Process) Interact(payload map[string]any) Receipt {
 	return p.Deliver(Delivery{Kind: "interactive", Payload: full})
 }
 
-// A Control is something that a person can press or choose, by its label.
+// A Control is something that a person can press or choose.
 type Control struct {
 	Action, Value string
-	// Type is the element's, such as button or overflow.
+	// Type is the type of its element, such as button or overflow.
 	Type string
 }
 
-// Find returns the button, or the entry of a menu or select, with that label.
+// Find returns the button, or the option of a menu or select, with that label.
 func Find(blocks []any, label string) (Control, bool) {
 	for _, x := range blocks {
 		b, _ := x.(m)
@@ -225,7 +225,7 @@ func Find(blocks []any, label string) (Control, bool) {
 	return Control{}, false
 }
 
-// PressLabel presses what a message offers under that label, as a person does.
+// PressLabel presses the control with that label in a message.
 func (p *Process) PressLabel(msg *Message, label, user string) Receipt {
 	p.t.Helper()
 	c, ok := Find(msg.Blocks, label)
@@ -235,8 +235,7 @@ func (p *Process) PressLabel(msg *Message, label, user string) Receipt {
 	return p.Press(msg, c.Action, c.Value, user)
 }
 
-// Press presses the button with that action id in a message, or chooses the entry
-// of a menu.
+// Press presses the button with that action id in a message, or chooses that value in a menu.
 func (p *Process) Press(msg *Message, action, value, user string) Receipt {
 	p.t.Helper()
 	act := m{"action_id": action, "type": "button", "value": value, "block_id": "b"}
@@ -251,7 +250,7 @@ func (p *Process) Press(msg *Message, action, value, user string) Receipt {
 	})
 }
 
-// Decline presses a request's button Decline and sends the form that asks why.
+// Decline presses Decline below a request, and submits the form that asks for the reason.
 func (p *Process) Decline(msg *Message, action, value, user, reason string) Receipt {
 	p.t.Helper()
 	p.Press(msg, action, value, user)
@@ -270,10 +269,10 @@ func (p *Process) Decline(msg *Message, action, value, user, reason string) Rece
 	}})
 }
 
-// Fault makes something go wrong.
+// Fault makes calls fail as f says.
 func (p *Process) Fault(f Fault) { p.t.Helper(); p.ctl("fault", f, nil) }
 
-// Calm ends all faults.
+// Calm removes all faults.
 func (p *Process) Calm() { p.t.Helper(); p.ctl("calm", nil, nil) }
 
 // Disconnect ends the Socket Mode connections.
@@ -282,32 +281,32 @@ func (p *Process) Disconnect(reason string) {
 	p.ctl("disconnect?reason="+reason, nil, nil)
 }
 
-// Silence makes the Socket Mode connections half-open: TCP stays, and nothing
-// comes or is answered.
+// Silence makes the Socket Mode connections half-open: TCP stays open, but nothing is sent or
+// answered any more.
 func (p *Process) Silence() { p.t.Helper(); p.ctl("silence", nil, nil) }
 
 // Age makes trigger ids, response URLs and streams older.
 func (p *Process) Age(d time.Duration) { p.t.Helper(); p.ctl("age?by="+d.String(), nil, nil) }
 
-// Members says who is in a channel or group; a channel may have its name behind its
-// id: "C7 #runs".
+// Members sets the members of channels and groups. A channel's name may follow its id: "C7
+// #runs".
 func (p *Process) Members(of map[string][]string) { p.t.Helper(); p.ctl("members", of, nil) }
 
-// File puts a file into Slack, as if somebody had uploaded it.
+// File adds a file to Slack as if somebody had uploaded it.
 func (p *Process) File(name, content string) (f map[string]any) {
 	p.t.Helper()
 	p.ctl("file", Stored{Name: name, Data: []byte(content)}, &f)
 	return f
 }
 
-// Wait waits until ok holds of the state, and returns it. A busy machine is no
-// failure, so it waits for minutes.
+// Wait waits until ok returns true for the state, and returns that state. It waits for up to
+// two minutes, since the machine may be busy.
 func (p *Process) Wait(what string, ok func(State) bool) State {
 	p.t.Helper()
 	return p.WaitFor(2*time.Minute, what, ok)
 }
 
-// WaitFor is Wait with a time of its own.
+// WaitFor is Wait with another time limit.
 func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) State {
 	p.t.Helper()
 	end := time.Now().Add(most)
@@ -317,7 +316,7 @@ func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) 
 			p.t.Fatalf("Slack never saw %s; it saw:\n%s", what, s.brief())
 		}
 		if changed {
-			time.Sleep(20 * time.Millisecond) // more may come with it
+			time.Sleep(20 * time.Millisecond) // further changes often follow at once
 		}
 		var more State
 		if more, stamp, changed = p.since(stamp); changed {
@@ -327,7 +326,7 @@ func (p *Process) WaitFor(most time.Duration, what string, ok func(State) bool) 
 	return s
 }
 
-// brief says what happened in a line for each call.
+// brief lists the calls, one a line.
 func (s State) brief() string {
 	var b strings.Builder
 	for _, c := range s.Calls {

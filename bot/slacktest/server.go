@@ -1,8 +1,7 @@
-// Package slacktest plays Slack for tests: the Web API, Socket Mode, signed
-// delivery over HTTP, response URLs and uploads, over real HTTP and WebSocket,
-// with faults on demand. It refuses what Slack refuses: blocks beyond the
-// published limits, trigger ids that are late, response URLs used too often, and
-// methods that it does not know. The program fakeslack runs it on its own.
+// Package slacktest plays Slack for tests: the Web API, Socket Mode, signed delivery over HTTP,
+// response URLs and uploads, over real HTTP and WebSocket, with faults on demand. It refuses
+// what Slack refuses: blocks beyond the published limits, late trigger ids, response URLs that
+// were used too often, and unknown methods. The program fakeslack runs the server on its own.
 package slacktest
 
 import (
@@ -17,29 +16,29 @@ import (
 	"time"
 )
 
-// Config says whom a Server plays Slack for.
+// Config configures a Server.
 type Config struct {
-	// SigningSecret signs what is delivered to Target, the app's address.
+	// SigningSecret signs deliveries to Target, which is the app's address.
 	SigningSecret string
 	Target        string
-	// BotScopes are what auth.test says the token may do.
+	// BotScopes are the scopes of the bot token, separated by commas; empty means all.
 	BotScopes string
-	// Lean keeps no arguments of calls and no blocks of messages: for long runs,
-	// which would fill the memory. Seen is told of each message as it comes.
+	// Lean keeps neither the arguments of calls nor the blocks of messages, so that long runs
+	// do not fill the memory. Seen is called with each new message.
 	Lean bool
 	Seen func(Message)
 }
 
-// A Call is one request that the app made.
+// A Call is one request of the app.
 type Call struct {
 	Method   string         `json:"method"` // chat.postMessage, response_url, …
 	Args     map[string]any `json:"args"`
 	Problems []string       `json:"problems,omitempty"`
 	At       time.Time      `json:"at"`
-	Answer   string         `json:"answer"` // "ok", an error's name, or a fault's
+	Answer   string         `json:"answer"` // "ok", an error code, or the name of a fault
 }
 
-// A Message is one that stands in a channel.
+// A Message is a message in a channel.
 type Message struct {
 	Channel  string         `json:"channel"`
 	TS       string         `json:"ts"`
@@ -48,16 +47,16 @@ type Message struct {
 	Blocks   []any          `json:"blocks,omitempty"`
 	Metadata map[string]any `json:"metadata,omitempty"`
 	Edits    int            `json:"edits,omitempty"`
-	// Only is who sees an ephemeral message.
+	// Only is the user who sees an ephemeral message.
 	Only string `json:"only,omitempty"`
-	// Via is how it came: a method's name or "response_url".
+	// Via is the method by which the message came, or "response_url".
 	Via string `json:"via"`
-	// Token is the one that it was posted with.
+	// Token is the token with which the message was posted.
 	Token string `json:"token,omitempty"`
-	// Streaming says that the message still grows, since Began.
+	// Streaming says that the message has been streamed since Began.
 	Streaming bool      `json:"streaming,omitempty"`
 	Began     time.Time `json:"began,omitzero"`
-	mode      string    // what a stream is made of
+	mode      string    // "text" or "chunks", for a streamed message
 	grown     int       // blocks that came in chunks
 	// Broadcast says that a reply was shown in the channel too.
 	Broadcast bool `json:"broadcast,omitempty"`
@@ -72,22 +71,22 @@ type Stored struct {
 	Thread  string `json:"thread_ts"`
 	Data    []byte `json:"data"`
 	Done    bool   `json:"done"`
-	// Looked says that Slack has looked at it: until then no block shows it.
+	// Looked says that Slack has processed the file; before that, no block can show it.
 	Looked bool `json:"looked,omitempty"`
-	// TS is that of the message that shares it.
+	// TS is the timestamp of the message that shares the file.
 	TS string `json:"ts,omitempty"`
 }
 
-// A Fault is something that goes wrong on purpose.
+// A Fault is an error that a test causes.
 type Fault struct {
-	// Method is whose calls it hits; "*" all, "response_url" answers, "slack_file" the
-	// messages that show a file.
+	// Method is the method whose calls fail: "*" for all, "response_url" for answers, or
+	// "slack_file" for messages that show a file.
 	Method string `json:"method"`
-	// Times is how often; 0 with a Rate is for ever.
+	// Times is how many calls fail; 0 means all.
 	Times int     `json:"times"`
-	Rate  float64 `json:"rate"` // the share of calls, 0 for all
-	// What goes wrong: an HTTP status, an error's name, or a connection that breaks
-	// "before" the call has an effect or "after" it.
+	Rate  float64 `json:"rate"` // the share of calls that fail; 0 means all
+	// What goes wrong: an HTTP status, an error code, or a connection that breaks "before" or
+	// "after" the call has its effect.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retry_after"`
 	Error      string `json:"error"`
@@ -95,13 +94,14 @@ type Fault struct {
 	DelayMS    int    `json:"delay_ms"`
 }
 
-// A lock counts how often something may have changed under it.
+// A lock is a mutex that counts how often what it guards may have changed.
 type lock struct {
 	sync.Mutex
 	changes atomic.Int64
 }
 
-// Unlock is for those who change something; who only looks unlocks the Mutex.
+// Unlock releases the lock after a change. A reader unlocks the embedded Mutex instead, which
+// counts no change.
 func (l *lock) Unlock() {
 	l.changes.Add(1)
 	l.Mutex.Unlock()
@@ -126,8 +126,8 @@ type Server struct {
 	names     map[string]string   // of channels
 	sockets   sockets
 	started   time.Time
-	held      map[string]time.Time // no call before: method+channel → time
-	early     []string             // calls that came before their Retry-After
+	held      map[string]time.Time // method+channel → when a 429's Retry-After ends
+	early     []string             // methods of calls that came before their Retry-After
 	rand      *rand.Rand
 }
 
@@ -135,10 +135,10 @@ type responseURL struct {
 	channel, user string
 	uses          int
 	made          time.Time
-	ts            string // of the message that a button was in
+	ts            string // of the message with the pressed button
 }
 
-// New returns a server for cfg.
+// New returns a server.
 func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, files: map[string]*Stored{}, views: map[string]map[string]any{}, homes: map[string]map[string]any{},
@@ -156,22 +156,21 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// ServeHTTP serves Slack's side and the tests' own, below /_ctl/.
+// ServeHTTP serves Slack's API and, below /_ctl/, the tests' requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// next returns a number that was not used before. The lock is held.
+// next returns an unused number. The caller holds the lock.
 func (s *Server) next() int { s.n++; return s.n }
 
-// ts makes a message's time stamp. The lock is held.
+// ts returns a new message timestamp. The caller holds the lock.
 func (s *Server) ts() string {
 	return fmt.Sprintf("%d.%06d", time.Now().Unix(), s.next())
 }
 
-// id makes an id with Slack's kind of prefix. The lock is held.
+// id returns a new id with that prefix. The caller holds the lock.
 func (s *Server) id(prefix string) string { return fmt.Sprintf("%s%08d", prefix, s.next()) }
 
-// fault returns what is to go wrong with this call, if anything. The lock is
-// held.
+// fault returns the fault that this call meets, or nil. The caller holds the lock.
 func (s *Server) fault(method string) *Fault {
 	for i, f := range s.faults {
 		if f.Method != "*" && f.Method != method {
@@ -190,7 +189,7 @@ func (s *Server) fault(method string) *Fault {
 	return nil
 }
 
-// noteCall keeps a call. The lock is held.
+// noteCall records a call. The caller holds the lock.
 func (s *Server) noteCall(c Call) {
 	if s.cfg.Lean {
 		c.Args = nil
@@ -198,7 +197,7 @@ func (s *Server) noteCall(c Call) {
 	s.calls = append(s.calls, c)
 }
 
-// keep puts a message into its channel. The lock is held.
+// keep adds a message to its channel. The caller holds the lock.
 func (s *Server) keep(msg *Message) {
 	if s.cfg.Seen != nil {
 		s.cfg.Seen(*msg)
@@ -209,7 +208,8 @@ func (s *Server) keep(msg *Message) {
 	s.messages = append(s.messages, msg)
 }
 
-// fail carries a fault out on w; it reports whether the call ends here.
+// fail makes the call fail as the fault says, and reports whether an answer was sent or the
+// connection was closed.
 func (f *Fault) fail(w http.ResponseWriter, r *http.Request) bool {
 	time.Sleep(time.Duration(f.DelayMS) * time.Millisecond)
 	switch {
@@ -231,7 +231,7 @@ func (f *Fault) fail(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// name is how a call log calls the fault.
+// name is the fault's name in the list of calls.
 func (f *Fault) name() string {
 	switch {
 	case f.Reset != "":
@@ -242,7 +242,7 @@ func (f *Fault) name() string {
 	return f.Error
 }
 
-// hangUp breaks the connection without an answer.
+// hangUp closes the connection without an answer.
 func hangUp(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -266,12 +266,12 @@ func str(v any) string {
 	return fmt.Sprint(v)
 }
 
-// base is the address that the app reached us by.
+// base returns the address by which the app reached the server.
 func base(r *http.Request) string { return "http://" + r.Host }
 
 func wsBase(r *http.Request) string { return strings.Replace(base(r), "http", "ws", 1) }
 
-// JSON is v as JSON text, for tests that look for something in it.
+// JSON returns v as JSON, for tests that search for a text in it.
 func JSON(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

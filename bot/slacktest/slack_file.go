@@ -12,8 +12,8 @@ var (
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".gif"}
 )
 
-// slackFile checks the file of an image block: by its id or its address, and not by
-// both (docs.slack.dev/reference/block-kit/composition-objects/slack-file-object).
+// slackFile checks the file of an image block: it has an id or a URL, and not both
+// (docs.slack.dev/reference/block-kit/composition-objects/slack-file-object).
 func (c *checker) slackFile(b m, w string) {
 	file, ok := b["slack_file"].(m)
 	if !ok {
@@ -30,9 +30,9 @@ func (c *checker) slackFile(b m, w string) {
 	}
 }
 
-// unshown is what Slack says of a message with a picture that it cannot show: its file
-// is not known, not wholly uploaded, no image, or not looked at yet, as at first. The
-// lock is held.
+// unshown returns Slack's error for a message with a picture that Slack cannot show: the file
+// is unknown, not completely uploaded, not an image, or not processed yet, as on the first
+// attempt. The caller holds the lock.
 func (s *Server) unshown(a m) m {
 	refused := m{"error": "invalid_blocks", "response_metadata": m{"messages": []string{"[ERROR] invalid slack file"}}}
 	blocks, _ := a["blocks"].([]any)

@@ -18,19 +18,19 @@ type sockets struct {
 	acks   map[string]chan json.RawMessage
 	opened int // apps.connections.open calls
 	n      int
-	// refuse answers apps.connections.open with an error for a while.
+	// refuse is how many calls of apps.connections.open are still to fail.
 	refuse int
 }
 
 type socket struct {
 	mu   sync.Mutex
 	conn *websocket.Conn
-	// silent says that nothing goes out any more, pings and pongs included, while
-	// TCP stays open: what is left of a connection whose other half is gone.
+	// silent says that nothing is sent any more, including pings and pongs, while TCP stays
+	// open: the state of a connection whose other end is gone.
 	silent bool
 }
 
-// pingPace is how often a connection is pinged.
+// pingPace is the time between two pings of a connection.
 const pingPace = 500 * time.Millisecond
 
 func (c *socket) send(v any) error {
@@ -50,9 +50,9 @@ func (s *Server) openConnection(_ m, r *http.Request) m {
 	return m{"url": wsBase(r) + "/link?ticket=" + fmt.Sprint(s.sockets.opened)}
 }
 
-// serveSocket is a Socket Mode connection, from hello to the end.
+// serveSocket serves a Socket Mode connection from hello to its end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // slack-go says that it comes from Slack
+	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // slack-go sends an Origin header of Slack
 	conn, err := up.Upgrade(w, r, nil)
 	if err != nil {
 		return
@@ -126,8 +126,8 @@ func (k *sockets) drop(c *socket) {
 	_ = c.conn.Close()
 }
 
-// silence makes every connection half-open: no delivery uses it, nothing is
-// pinged or answered, and it is not closed.
+// silence makes every connection half-open: no delivery uses it, it is neither pinged nor
+// answered, and it is not closed.
 func (k *sockets) silence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +139,7 @@ func (k *sockets) silence() {
 	k.conns = nil
 }
 
-// deliver sends an envelope on one of the connections, in turn.
+// deliver sends an envelope over one of the connections, in turn.
 func (k *sockets) deliver(ctx context.Context, d Delivery, retry int) Receipt {
 	k.mu.Lock()
 	if len(k.conns) == 0 {
@@ -170,8 +170,8 @@ func (k *sockets) deliver(ctx context.Context, d Delivery, retry int) Receipt {
 	}
 }
 
-// disconnect ends connections as Slack does: with a reason that asks for a new
-// one, or without a word.
+// disconnect ends the connections as Slack does: with a reason that asks for a new connection
+// or, for an empty reason, without notice.
 func (k *sockets) disconnect(reason string) {
 	k.mu.Lock()
 	conns := append([]*socket(nil), k.conns...)

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// streamLife is after which time Slack ends a stream by itself
-// (python-slack-sdk issue 1859: about five minutes).
+// streamLife is the time after which Slack ends a stream by itself (python-slack-sdk issue
+// 1859: about five minutes).
 const streamLife = 5 * time.Minute
 
-// aMinute is how many calls of a method Slack takes in one: Tier 2 and Tier 4.
+// aMinute is how many calls of a method Slack accepts in a minute: Tier 2 and Tier 4.
 var aMinute = map[string]int{"chat.startStream": 20, "chat.stopStream": 20, "chat.appendStream": 100}
 
-// tooOften limits a method to its tier. The lock is held.
+// tooOften returns a 429 where a method's tier is exceeded. The caller holds the lock.
 func (s *Server) tooOften(method string, now time.Time) *Fault {
 	most, calls := aMinute[method], 0
 	if most == 0 {
@@ -35,13 +35,13 @@ func (s *Server) tooOften(method string, now time.Time) *Fault {
 	return &Fault{Status: http.StatusTooManyRequests, RetryAfter: 1}
 }
 
-// streaming reports whether the message may still grow.
+// streaming reports whether the message can still be appended to.
 func (msg *Message) streaming() bool {
 	return msg.Streaming && time.Since(msg.Began) < streamLife
 }
 
-// startStream begins a message in a thread. In a channel it wants to know for
-// whom, and in a direct message it must not be told.
+// startStream starts a streamed message in a thread. In a channel it requires the recipient,
+// and in a direct message it refuses one.
 func (s *Server) startStream(a m, r *http.Request) m {
 	msg := &Message{
 		Token: tokenOf(r), Channel: str(a["channel"]), Thread: str(a["thread_ts"]), Via: "chat.startStream",
@@ -82,7 +82,7 @@ func (s *Server) appendStream(a m, _ *http.Request) m {
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 
-// stopStream ends a stream; blocks go below what has grown.
+// stopStream ends a stream. Its blocks are added below those that were streamed.
 func (s *Server) stopStream(a m, _ *http.Request) m {
 	msg, code := s.continued(a)
 	if code == "" {
@@ -97,8 +97,8 @@ func (s *Server) stopStream(a m, _ *http.Request) m {
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 
-// continued is the stream that a call speaks of, or the error's name where there
-// is none that goes on.
+// continued returns the stream that a call names, or the error code where there is no such
+// stream or it has ended.
 func (s *Server) continued(a m) (msg *Message, code string) {
 	msg = s.at(str(a["channel"]), str(a["ts"]))
 	switch {
@@ -110,8 +110,8 @@ func (s *Server) continued(a m) (msg *Message, code string) {
 	return msg, ""
 }
 
-// grow adds what a call brings, and returns the error's name where Slack would
-// refuse it. A stream stays what it began as, text or chunks.
+// grow appends what a call brings, and returns the error code where Slack would refuse it. A
+// stream consists either of text or of chunks.
 func (msg *Message) grow(a m) string {
 	text, isText := a["markdown_text"].(string)
 	list, isChunks := a["chunks"].([]any)
@@ -160,8 +160,8 @@ func (msg *Message) grow(a m) string {
 	return ""
 }
 
-// stepped is blocks with the plan in them changed as a chunk says; the plan is the
-// first block, of the display mode "plan".
+// stepped changes the plan in blocks as a chunk says. The plan is the first block, as in the
+// display mode "plan".
 func stepped(blocks []any, chunk m) (_ []any, ok bool) {
 	title := str(chunk["title"])
 	if title == "" || len(title) > 256 {

@@ -9,24 +9,24 @@ import (
 	"testing"
 )
 
-// A Drawn is blocks of a message, or a whole view, as Slack is sent it.
+// A Drawn is the JSON of a message's blocks or of a view.
 type Drawn struct {
 	Name string
 	On   Surface
 	JSON []byte
 }
 
-// chartType is the block that Slack's types do not have yet, as its page describes
-// it (docs.slack.dev/reference/block-kit/blocks/data-visualization-block).
+// chartType declares a block that Slack's types do not have yet, after its documentation
+// (docs.slack.dev/reference/block-kit/blocks/data-visualization-block).
 const chartType = `interface Series { name: string; data: { label: string; value: number }[] }
 interface Axis { categories: string[]; x_label?: string; y_label?: string }
 interface Chart { type: "data_visualization"; title: string; block_id?: string; chart: { type: "line"; series: Series[]; axis_config: Axis } }
 type Block = KnownBlock | Chart;
 `
 
-// CheckTypes has Slack's own types (@slack/types), read by the TypeScript compiler,
-// judge what was drawn. modules is the node_modules folder that has both; without
-// it the test is skipped, except in CI.
+// CheckTypes checks what was drawn against Slack's own types (@slack/types) by the TypeScript
+// compiler. modules is a node_modules folder with both. Without it the test is skipped, except
+// in CI, where it fails.
 func CheckTypes(t testing.TB, modules string, drawn []Drawn) {
 	t.Helper()
 	modules, err := filepath.Abs(modules)

@@ -1,5 +1,5 @@
-// Fakeslack plays Slack on a port of its own, for tests and for trying the bot
-// by hand. It prints its address; what happened is at /_ctl/state.
+// Fakeslack plays Slack on a port of its own, for tests and for trying the bot by hand. It
+// prints its address. /_ctl/state shows its state.
 package main
 
 import (
