@@ -53,6 +53,11 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 			return owed
 		}
 	}
+	if ok && !readsAsCommand(name, words[1:], t) { // such as: list my jobs
+		if owed, done := b.wanted(ctx, a, c, f); done {
+			return owed
+		}
+	}
 	switch {
 	case ok && (lang.Of(words[0]) != lang.ZH || !typed.IsQuestion(a.Text, words) || readsAsCommand(name, words[1:], t)):
 		// A Chinese question may start with the word of a command: 显存 不够 怎么办.

@@ -57,6 +57,26 @@ func TestACommandIsTakenForWhatItIs(t *testing.T) {
 	require.Contains(t, text(s.next("logs my last job --tail 5", as("U5"))), "no job in the last seven days")
 }
 
+// A sentence that asks for what a command does is the same after /megatron as in a mention,
+// also where it starts with the command's word; a mistyped command keeps its error.
+func TestASentenceAfterTheSlashIsTheSameAsInAMention(t *testing.T) {
+	t.Parallel()
+	s := play(t)
+	s.yard.put(jobNamed("4000", "old"))
+	s.yard.put(jobNamed("4001", "moe"))
+	for i, sentence := range []string{"list my jobs", "show me all my jobs", "list all my running jobs"} {
+		ts := fmt.Sprintf("1700000300.%06d", i)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "text": "<@UBOT> " + sentence})
+		mentioned := text(s.answered(ts, sentence))
+		require.Contains(t, mentioned, "2 jobs", sentence)
+		slash := text(s.next(sentence))
+		require.Contains(t, slash, "2 jobs", sentence)
+		require.Contains(t, slash, "4001", sentence)
+	}
+	require.Contains(t, text(s.next("list my jobs --nodez")), "--nodez")
+	require.Contains(t, text(s.next("list my partitions")), "does not work as typed")
+}
+
 // What one can do is told to whoever asks by a command alone, and to all where the bot
 // is written to.
 func TestWhatOneCanDoIsToldWhereItIsAsked(t *testing.T) {

@@ -25,12 +25,8 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 	if words, ok := typed.News(a.Text); ok {
 		return b.perform(ctx, a, c, "subscribe", words, typed.Text{}, f), true
 	}
-	if command, ok := typed.Wanted(a.Text); ok {
-		words := strings.Fields(command)
-		if words[0] == "help" {
-			return b.help(a, c, "", f.Share), true
-		}
-		return b.perform(ctx, a, c, words[0], words[1:], typed.Text{}, f), true
+	if owed, done := b.wanted(ctx, a, c, f); done {
+		return owed, true
 	}
 	name, ids := typed.JobNumbers(a.Text)
 	if len(ids) == 0 || !b.people.MayRead(a, c) {
@@ -54,6 +50,20 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 		name = "status"
 	}
 	return b.perform(ctx, a, c, name, words, typed.Text{}, f), true
+}
+
+// wanted answers a sentence that asks for what a command does, such as "list my jobs"; done is
+// false for any other sentence.
+func (b *Bot) wanted(ctx context.Context, a incoming.Ask, c *ops.Call, f typed.Flags) (owed []store.SlackMessage, done bool) {
+	command, ok := typed.Wanted(a.Text)
+	if !ok {
+		return nil, false
+	}
+	words := strings.Fields(command)
+	if words[0] == "help" {
+		return b.help(a, c, "", f.Share), true
+	}
+	return b.perform(ctx, a, c, words[0], words[1:], typed.Text{}, f), true
 }
 
 var textOfJob = lang.Text{EN: "%s (%s): ", ZH: "%s（%s）："}
