@@ -165,9 +165,9 @@ func (y *yard) put(j slurm.Job) {
 	y.jobs[j.ID] = j
 }
 
-// A stage is the bot in front of a Slack of its own, a separate process.
+// A stage is the bot in front of a Slack of its own.
 type stage struct {
-	*slacktest.Process
+	*slacktest.Slack
 	t     testing.TB
 	yard  *yard
 	store *store.Store
@@ -200,12 +200,17 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		f(&cfg)
 	}
 	// Slack gives the token the scopes of the manifest, and no more.
-	s.Process = slacktest.Start(t, slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")})
+	slack := slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")}
+	if cfg.AppToken != "" { // Socket Mode needs a network
+		s.Slack = slacktest.Start(t, slack)
+	} else {
+		s.Slack = slacktest.StartInMemory(t, slack)
+	}
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
 	s.bot, err = bot.New(cfg)
 	require.NoError(t, err)
 	s.service = cfg.Service
-	s.url = newServer(t, s.bot.Handler())
+	s.url = slacktest.ServeInMemory(t, s.bot.Handler())
 	s.Target(s.url)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -97,7 +97,7 @@ func TestAnAssistantThreadShowsThatAnAnswerIsComing(t *testing.T) {
 func TestASlowBodyIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := play(t)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(newServer(t, s.bot.Handler()), "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = fmt.Fprint(conn, "POST /slack/commands HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\ntoken=")

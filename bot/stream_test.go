@@ -363,7 +363,7 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := speak(t)
-			s := &stage{t: t, Process: slacktest.Start(t, slacktest.Config{SigningSecret: secret})}
+			s := &stage{t: t, Slack: slacktest.Start(t, slacktest.Config{SigningSecret: secret})}
 			path := filepath.Join(t.TempDir(), "state.db")
 			// What was accepted before the bot starts.
 			st, err := store.Open(t.Context(), path)

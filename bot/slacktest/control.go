@@ -2,7 +2,7 @@ package slacktest
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,37 +22,104 @@ type State struct {
 	Early []string `json:"early"`
 }
 
-// unchangedFor is how long a request for the state waits for a change, where the client has the
-// present state already.
-const unchangedFor = 100 * time.Millisecond
-
-// stamp returns a value that is different after each change.
-func (s *Server) stamp() string {
-	return fmt.Sprintf(`"%d-%d"`, s.mu.changes.Load(), s.sockets.mu.changes.Load())
+// State returns the present state.
+func (s *Server) State() State {
+	s.mu.Lock()
+	defer s.mu.Mutex.Unlock()
+	st := State{Calls: slices.Clone(s.calls), Views: maps.Clone(s.views), Homes: maps.Clone(s.homes), Early: slices.Clone(s.early)}
+	for _, msg := range s.messages {
+		st.Messages = append(st.Messages, new(*msg))
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.files)) {
+		st.Files = append(st.Files, new(*s.files[id]))
+	}
+	s.sockets.mu.Lock()
+	defer s.sockets.mu.Unlock()
+	st.Sockets, st.Opened = len(s.sockets.conns), s.sockets.opened
+	return st
 }
 
-// control registers the handlers for tests, below /_ctl/.
+// changed returns a channel that is closed at the next change of the state. It does not
+// report connections.
+func (s *Server) changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Mutex.Unlock()
+	if s.mu.changes == nil {
+		s.mu.changes = make(chan struct{})
+	}
+	return s.mu.changes
+}
+
+// Fault makes calls fail as f says.
+func (s *Server) Fault(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, &f)
+}
+
+// Calm removes all faults.
+func (s *Server) Calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+}
+
+// Target sets the app's address.
+func (s *Server) Target(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Target = url
+}
+
+// Members sets the members of channels and groups. A channel's name may follow its id:
+// "C7 #runs".
+func (s *Server) Members(of map[string][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for channel, people := range of {
+		id, name, _ := strings.Cut(channel, " #")
+		s.members[id], s.names[id] = people, name
+	}
+}
+
+// addFile adds a file as if somebody had uploaded it, and returns it as events have it; here
+// is the server's own address.
+func (s *Server) addFile(f Stored, here string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.ID = s.id("F")
+	s.files[f.ID] = &f
+	return m{"id": f.ID, "name": f.Name, "size": len(f.Data), "url_private": here + "/files/" + f.ID}
+}
+
+// Age makes every trigger id, response URL and stream older.
+func (s *Server) Age(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, t := range s.triggers {
+		s.triggers[k] = t.Add(-d)
+	}
+	for _, msg := range s.messages {
+		if msg.Streaming {
+			msg.Began = msg.Began.Add(-d)
+		}
+	}
+	for _, u := range s.responses {
+		u.made = u.made.Add(-d)
+	}
+}
+
+// Disconnect ends the Socket Mode connections as Slack does: with a reason that asks for a new
+// connection or, for an empty reason, without notice.
+func (s *Server) Disconnect(reason string) { s.sockets.disconnect(reason) }
+
+// Silence makes the Socket Mode connections half-open: no delivery uses them, they are neither
+// pinged nor answered, and they are not closed.
+func (s *Server) Silence() { s.sockets.silence() }
+
+// control registers what can be asked for over HTTP, below /_ctl/.
 func (s *Server) control() {
-	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, r *http.Request) {
-		for end := time.Now().Add(unchangedFor); s.stamp() == r.Header.Get("If-None-Match"); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				w.WriteHeader(http.StatusNotModified)
-				return
-			}
-		}
-		s.mu.Lock()
-		defer s.mu.Mutex.Unlock()
-		w.Header().Set("ETag", s.stamp())
-		st := State{Calls: s.calls, Messages: s.messages, Views: s.views, Homes: s.homes, Early: s.early}
-		for _, f := range s.files {
-			st.Files = append(st.Files, f)
-		}
-		slices.SortFunc(st.Files, func(a, b *Stored) int { return strings.Compare(a.ID, b.ID) })
-		s.sockets.mu.Lock()
-		st.Sockets, st.Opened = len(s.sockets.conns), s.sockets.opened
-		s.sockets.mu.Mutex.Unlock()
-		writeJSON(w, http.StatusOK, st)
-	})
+	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.State()) })
 	s.mux.HandleFunc("POST /_ctl/deliver", func(w http.ResponseWriter, r *http.Request) {
 		var d Delivery
 		if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
@@ -67,58 +134,7 @@ func (s *Server) control() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.faults = append(s.faults, &f)
+		s.Fault(f)
 	})
-	s.mux.HandleFunc("POST /_ctl/calm", func(http.ResponseWriter, *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.faults = nil
-	})
-	s.mux.HandleFunc("POST /_ctl/target", func(_ http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.cfg.Target = r.URL.Query().Get("url")
-	})
-	s.mux.HandleFunc("POST /_ctl/members", func(_ http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		var of map[string][]string
-		_ = json.NewDecoder(r.Body).Decode(&of)
-		for channel, people := range of {
-			id, name, _ := strings.Cut(channel, " #")
-			s.members[id], s.names[id] = people, name
-		}
-	})
-	s.mux.HandleFunc("POST /_ctl/file", func(w http.ResponseWriter, r *http.Request) {
-		var f Stored
-		_ = json.NewDecoder(r.Body).Decode(&f)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f.ID = s.id("F")
-		s.files[f.ID] = &f
-		writeJSON(w, http.StatusOK, m{"id": f.ID, "name": f.Name, "size": len(f.Data), "url_private": base(r) + "/files/" + f.ID})
-	})
-	s.mux.HandleFunc("POST /_ctl/disconnect", func(_ http.ResponseWriter, r *http.Request) {
-		s.sockets.disconnect(r.URL.Query().Get("reason"))
-	})
-	s.mux.HandleFunc("POST /_ctl/silence", func(http.ResponseWriter, *http.Request) { s.sockets.silence() })
-	s.mux.HandleFunc("POST /_ctl/age", func(_ http.ResponseWriter, r *http.Request) {
-		// Makes every trigger id, response_url and stream older.
-		d, _ := time.ParseDuration(r.URL.Query().Get("by"))
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for k, t := range s.triggers {
-			s.triggers[k] = t.Add(-d)
-		}
-		for _, msg := range s.messages {
-			if msg.Streaming {
-				msg.Began = msg.Began.Add(-d)
-			}
-		}
-		for _, u := range s.responses {
-			u.made = u.made.Add(-d)
-		}
-	})
+	s.mux.HandleFunc("POST /_ctl/calm", func(http.ResponseWriter, *http.Request) { s.Calm() })
 }

@@ -51,6 +51,7 @@ type Receipt struct {
 // address.
 func (s *Server) Deliver(ctx context.Context, d Delivery, here string) Receipt {
 	var r Receipt
+	d.Payload = copied(d.Payload) // the caller may deliver it again
 	s.mu.Lock()
 	if d.Kind != "events_api" && d.Payload != nil {
 		r.Trigger = s.id("trigger.")
@@ -90,6 +91,13 @@ func (s *Server) Deliver(ctx context.Context, d Delivery, here string) Receipt {
 		}
 	}
 	return r
+}
+
+// copied returns a deep copy of a JSON object.
+func copied(payload map[string]any) (c map[string]any) {
+	raw, _ := json.Marshal(payload)
+	_ = json.Unmarshal(raw, &c)
+	return c
 }
 
 func setDefault(p map[string]any, key string, v any) {

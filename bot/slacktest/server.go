@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -94,16 +93,19 @@ type Fault struct {
 	DelayMS    int    `json:"delay_ms"`
 }
 
-// A lock is a mutex that counts how often what it guards may have changed.
+// A lock is a mutex whose Unlock reports a change to those who wait for one. Who only reads
+// unlocks the embedded Mutex instead.
 type lock struct {
 	sync.Mutex
-	changes atomic.Int64
+	changes chan struct{} // closed at the next change; nil where nobody waits
 }
 
-// Unlock releases the lock after a change. A reader unlocks the embedded Mutex instead, which
-// counts no change.
+// Unlock releases the lock after a change.
 func (l *lock) Unlock() {
-	l.changes.Add(1)
+	if l.changes != nil {
+		close(l.changes)
+		l.changes = nil
+	}
 	l.Mutex.Unlock()
 }
 

@@ -13,7 +13,7 @@ import (
 
 // sockets are the app's Socket Mode connections.
 type sockets struct {
-	mu     lock
+	mu     sync.Mutex
 	conns  []*socket
 	acks   map[string]chan json.RawMessage
 	opened int // apps.connections.open calls
@@ -126,8 +126,6 @@ func (k *sockets) drop(c *socket) {
 	_ = c.conn.Close()
 }
 
-// silence makes every connection half-open: no delivery uses it, it is neither pinged nor
-// answered, and it is not closed.
 func (k *sockets) silence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,8 +168,6 @@ func (k *sockets) deliver(ctx context.Context, d Delivery, retry int) Receipt {
 	}
 }
 
-// disconnect ends the connections as Slack does: with a reason that asks for a new connection
-// or, for an empty reason, without notice.
 func (k *sockets) disconnect(reason string) {
 	k.mu.Lock()
 	conns := append([]*socket(nil), k.conns...)

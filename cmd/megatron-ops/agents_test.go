@@ -155,7 +155,7 @@ func TestApprovalsForAgentsNeedAPlaceToBeGiven(t *testing.T) {
 }
 
 // decided waits until a request is redrawn with those words and that person.
-func decided(t *testing.T, slack *slacktest.Process, q *slacktest.Message, words, by string) {
+func decided(t *testing.T, slack *slacktest.Slack, q *slacktest.Message, words, by string) {
 	t.Helper()
 	slack.Wait(words, func(st slacktest.State) bool {
 		for _, m := range st.Messages {

@@ -24,7 +24,7 @@ import (
 type office struct {
 	t     *testing.T
 	real  *slurmtest.Cluster
-	slack *slacktest.Process
+	slack *slacktest.Slack
 	dir   string
 	state string
 	// program is the server's own.

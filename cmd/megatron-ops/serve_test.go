@@ -370,7 +370,7 @@ mcp:
 
 // agentAsked waits for an agent's request that holds those words and was not
 // decided, and returns it with what its buttons send.
-func agentAsked(t *testing.T, slack *slacktest.Process, words string) (q *slacktest.Message, value string) {
+func agentAsked(t *testing.T, slack *slacktest.Slack, words string) (q *slacktest.Message, value string) {
 	t.Helper()
 	slack.Wait("the request", func(st slacktest.State) bool {
 		for _, m := range st.Messages {

@@ -5,11 +5,9 @@ package main
 import (
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
@@ -20,14 +18,7 @@ func main() {
 	secret := flag.String("secret", "s3cret", "the signing secret")
 	target := flag.String("target", "", "the app's address, for HTTP delivery")
 	scopes := flag.String("scopes", "", "the bot token's scopes, as auth.test says them")
-	follow := flag.Bool("follow", false, "end where the input does: when whoever started it has ended, or was killed")
 	flag.Parse()
-	if *follow {
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			os.Exit(0)
-		}()
-	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
