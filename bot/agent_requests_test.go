@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,88 +23,94 @@ var agent = ops.Caller{Surface: ops.MCPHTTP, ID: "ada-agent", User: "ada", Agent
 
 func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5", "U6"}, "C-ops"
-	})
-	require.True(t, s.bot.Decides())
-	in := &jobcontrol.CancelIn{Job: "4711"}
-	may := func() (bool, error) {
-		by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
-		return by != "", err
-	}
-	ok, err := may()
-	require.NoError(t, err)
-	require.False(t, ok)
-	q := s.said("An agent asks for your approval", "claude-code", "more than 512 GPU hours", "#SBATCH --nodes=4")
-	require.Equal(t, "C-ops", q.Channel)
-	require.NotContains(t, text(q), "<!channel>")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) {
+			c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5", "U6"}, "C-ops"
+		})
+		require.True(t, s.bot.Decides())
+		in := &jobcontrol.CancelIn{Job: "4711"}
+		may := func() (bool, error) {
+			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
+			return by != "", err
+		}
+		ok, err := may()
+		require.NoError(t, err)
+		require.False(t, ok)
+		q := s.said("An agent asks for your approval", "claude-code", "more than 512 GPU hours", "#SBATCH --nodes=4")
+		require.Equal(t, "C-ops", q.Channel)
+		require.NotContains(t, text(q), "<!channel>")
 
-	action, value := buttonOf(t, q, "Approve")
-	s.Press(q, action, value, "U1")
-	s.said("only operators may approve this")
-	s.Press(q, action, value, "U5")
-	no, _ := buttonOf(t, q, "Decline")
-	s.said("the agent's next call does it", "Decided by")
-	s.Decline(q, no, value, "U6", "late")
-	s.said("T1/U5 has decided already")
-	require.Equal(t, "DU1", s.said("Your agent's cancel was decided").Channel, "its person hears")
-	ok, err = may()
-	require.NoError(t, err)
-	require.True(t, ok)
-	ok, err = may()
-	require.NoError(t, err)
-	require.False(t, ok, "an approval serves one call")
-	st := s.Wait("the second request", func(st slacktest.State) bool { return posted(st, "An agent asks for your approval") == 1 })
-	require.Equal(t, 1, posted(st, "the agent's next call does it")-posted(st, "Your agent's cancel"), "the first one was rewritten in its place")
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U1")
+		s.said("only operators may approve this")
+		s.Press(q, action, value, "U5")
+		no, _ := buttonOf(t, q, "Decline")
+		s.said("the agent's next call does it", "Decided by")
+		s.Decline(q, no, value, "U6", "late")
+		s.said("T1/U5 has decided already")
+		require.Equal(t, "DU1", s.said("Your agent's cancel was decided").Channel, "its person hears")
+		ok, err = may()
+		require.NoError(t, err)
+		require.True(t, ok)
+		ok, err = may()
+		require.NoError(t, err)
+		require.False(t, ok, "an approval serves one call")
+		st := s.Wait("the second request", func(st slacktest.State) bool { return posted(st, "An agent asks for your approval") == 1 })
+		require.Equal(t, 1, posted(st, "the agent's next call does it")-posted(st, "Your agent's cancel"), "the first one was rewritten in its place")
+	})
 }
 
 // A request that says more than a message holds can be decided all the same.
 func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C-ops" })
-	var long []view.Section
-	for i := range 2 * answer.MaxBlocks {
-		long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
-	}
-	_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
-	require.NoError(t, err)
-	q := s.said("An agent asks for your approval", "Part 0")
-	require.Len(t, q.Blocks, answer.MaxBlocks)
-	buttonOf(t, q, "Approve")
-	buttonOf(t, q, "Decline")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C-ops" })
+		var long []view.Section
+		for i := range 2 * answer.MaxBlocks {
+			long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
+		}
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
+		require.NoError(t, err)
+		q := s.said("An agent asks for your approval", "Part 0")
+		require.Len(t, q.Blocks, answer.MaxBlocks)
+		buttonOf(t, q, "Approve")
+		buttonOf(t, q, "Decline")
+	})
 }
 
 func TestNoticesAreThreadRepliesThatCallOnlyForAlarms(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	c := submitted(t, s)
-	alarm := ops.Notice{
-		Key: "loss/4711", Cluster: "yard", Job: "4711", Owner: "ada", Alarm: true,
-		Title: lang.Text{EN: "The loss has risen for 200 iterations", ZH: "损失已连续 200 次迭代上升"},
-	}
-	for range 2 { // told twice, shown once
-		require.NoError(t, s.service.Notify(t.Context(), alarm))
-		s.said("The loss has risen")
-	}
-	require.Equal(t, c.TS, s.said("The loss has risen").Thread)
-	require.Equal(t, 1, callsFor(s.State(), "U1"))
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := submitted(t, s)
+		alarm := ops.Notice{
+			Key: "loss/4711", Cluster: "yard", Job: "4711", Owner: "ada", Alarm: true,
+			Title: lang.Text{EN: "The loss has risen for 200 iterations", ZH: "损失已连续 200 次迭代上升"},
+		}
+		for range 2 { // told twice, shown once
+			require.NoError(t, s.service.Notify(t.Context(), alarm))
+			s.said("The loss has risen")
+		}
+		require.Equal(t, c.TS, s.said("The loss has risen").Thread)
+		require.Equal(t, 1, callsFor(s.State(), "U1"))
 
-	own := ops.Notice{Key: "switch/4711", Cluster: "yard", Job: "4711", Owner: "ada", By: "T1/U1", Alarm: true, Title: lang.Text{EN: "The kill switch was thrown", ZH: "已触发停止开关"}}
-	require.NoError(t, s.service.Notify(t.Context(), own))
-	require.Equal(t, c.TS, s.said("The kill switch was thrown").Thread)
-	require.Equal(t, 1, callsFor(s.State(), "U1"), "nobody is called for what they did")
+		own := ops.Notice{Key: "switch/4711", Cluster: "yard", Job: "4711", Owner: "ada", By: "T1/U1", Alarm: true, Title: lang.Text{EN: "The kill switch was thrown", ZH: "已触发停止开关"}}
+		require.NoError(t, s.service.Notify(t.Context(), own))
+		require.Equal(t, c.TS, s.said("The kill switch was thrown").Thread)
+		require.Equal(t, 1, callsFor(s.State(), "U1"), "nobody is called for what they did")
 
-	other := ops.Notice{Key: "switch/9", Cluster: "yard", Job: "9", Owner: "ada", Title: lang.Text{EN: "Somebody threw the switch of job 9", ZH: "有人触发了作业 9 的停止开关"}}
-	require.NoError(t, s.service.Notify(t.Context(), other))
-	require.Equal(t, "DU1", s.said("the switch of job 9").Channel, "a job without a card: its owner, directly")
-	require.Equal(t, 1, posted(s.State(), "The loss has risen"))
-	for _, m := range s.State().Messages {
-		require.False(t, m.Broadcast)
-	}
-	require.NoError(t, s.bot.Note(t.Context(), slurm.Job{ID: "4711", Cluster: "yard", State: slurm.Failed}, "again", lang.Text{EN: "submitted again as 4712", ZH: "已再次提交为 4712"}))
-	s.Wait("the note in the thread", func(st slacktest.State) bool {
-		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
-			return m.Thread == c.TS && strings.Contains(text(m), "submitted again as 4712")
+		other := ops.Notice{Key: "switch/9", Cluster: "yard", Job: "9", Owner: "ada", Title: lang.Text{EN: "Somebody threw the switch of job 9", ZH: "有人触发了作业 9 的停止开关"}}
+		require.NoError(t, s.service.Notify(t.Context(), other))
+		require.Equal(t, "DU1", s.said("the switch of job 9").Channel, "a job without a card: its owner, directly")
+		require.Equal(t, 1, posted(s.State(), "The loss has risen"))
+		for _, m := range s.State().Messages {
+			require.False(t, m.Broadcast)
+		}
+		require.NoError(t, s.bot.Note(t.Context(), slurm.Job{ID: "4711", Cluster: "yard", State: slurm.Failed}, "again", lang.Text{EN: "submitted again as 4712", ZH: "已再次提交为 4712"}))
+		s.Wait("the note in the thread", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == c.TS && strings.Contains(text(m), "submitted again as 4712")
+			})
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,128 +36,138 @@ func approving(t *testing.T, change ...func(*bot.Config)) *stage {
 // 4 × 8 GPUs, seven days and a thousand tasks. What counts is what is shown.
 func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 	t.Parallel()
-	s := approving(t)
-	s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
-	q := s.said("Approval needed", "more than 8 GPUs")
-	shown := text(q)
-	for _, part := range []string{
-		`"gpt": 4 nodes × 8 GPUs × 7-00:00:00`, "array 0-999", "5376000 GPU hours", "llm", "NCCL_DEBUG=INFO",
-		"--tensor-model-parallel-size 4", "SHA-256 of the script", "no run of this name has completed yet", "The request ends",
-	} {
-		require.Contains(t, shown, part)
-	}
-	action, value := buttonOf(t, q, "Approve")
-	s.Press(q, action, value, "U5")
-	st := s.Wait("the decision below the request", func(st slacktest.State) bool {
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
+		q := s.said("Approval needed", "more than 8 GPUs")
+		shown := text(q)
+		for _, part := range []string{
+			`"gpt": 4 nodes × 8 GPUs × 7-00:00:00`, "array 0-999", "5376000 GPU hours", "llm", "NCCL_DEBUG=INFO",
+			"--tensor-model-parallel-size 4", "SHA-256 of the script", "no run of this name has completed yet", "The request ends",
+		} {
+			require.Contains(t, shown, part)
+		}
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U5")
+		st := s.Wait("the decision below the request", func(st slacktest.State) bool {
+			for _, m := range st.Messages {
+				if m.TS == q.TS && strings.Contains(text(m), "Decided at") {
+					return true
+				}
+			}
+			return false
+		})
 		for _, m := range st.Messages {
-			if m.TS == q.TS && strings.Contains(text(m), "Decided at") {
-				return true
+			if m.TS == q.TS {
+				drawn := text(m) + slacktest.JSON(m.Blocks)
+				for _, part := range []string{"Approved: submit", "4711", "4 nodes × 8 GPUs", `"user_id":"U5"`, `"user_id":"U1"`} {
+					require.Contains(t, drawn, part, "the message keeps what was asked, who decided and the job")
+				}
+				require.NotContains(t, drawn, `"type":"button"`)
 			}
 		}
-		return false
+		require.Equal(t, 1, s.yard.count())
 	})
-	for _, m := range st.Messages {
-		if m.TS == q.TS {
-			drawn := text(m) + slacktest.JSON(m.Blocks)
-			for _, part := range []string{"Approved: submit", "4711", "4 nodes × 8 GPUs", `"user_id":"U5"`, `"user_id":"U1"`} {
-				require.Contains(t, drawn, part, "the message keeps what was asked, who decided and the job")
-			}
-			require.NotContains(t, drawn, `"type":"button"`)
-		}
-	}
-	require.Equal(t, 1, s.yard.count())
 }
 
 // A request that no message holds reaches the operators whole, in the message's thread, and can be decided.
 func TestALongRequestIsShownWhole(t *testing.T) {
 	t.Parallel()
-	s := approving(t)
-	var env strings.Builder
-	for i := range 600 {
-		fmt.Fprintf(&env, " --env V%d=%s", i, strings.Repeat("x", 60))
-	}
-	s.Slash("submit --yes" + env.String() + " " + spec)
-	q := s.said("Approval needed")
-	s.Wait("the last of it", func(st slacktest.State) bool {
-		return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool {
-			return f.Thread == q.TS && strings.Contains(string(f.Data), "V599=xxx")
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		var env strings.Builder
+		for i := range 600 {
+			fmt.Fprintf(&env, " --env V%d=%s", i, strings.Repeat("x", 60))
+		}
+		s.Slash("submit --yes" + env.String() + " " + spec)
+		q := s.said("Approval needed")
+		s.Wait("the last of it", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool {
+				return f.Thread == q.TS && strings.Contains(string(f.Data), "V599=xxx")
+			})
 		})
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U5")
+		s.said("Approved: submit")
+		require.Equal(t, 1, s.yard.count())
 	})
-	action, value := buttonOf(t, q, "Approve")
-	s.Press(q, action, value, "U5")
-	s.said("Approved: submit")
-	require.Equal(t, 1, s.yard.count())
 }
 
 // Between the request and the approval the site's profile changes: the
 // script is another one, and nothing is submitted.
 func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
 	t.Parallel()
-	var later atomic.Bool
-	s := approving(t, func(c *bot.Config) {
-		c.Service.Sites = func(string) (site job.Site) {
-			if later.Load() {
-				site.Path = []string{"/tmp/attack/bin"}
+	synctest.Test(t, func(t *testing.T) {
+		var later atomic.Bool
+		s := approving(t, func(c *bot.Config) {
+			c.Service.Sites = func(string) (site job.Site) {
+				if later.Load() {
+					site.Path = []string{"/tmp/attack/bin"}
+				}
+				return site
 			}
-			return site
-		}
+		})
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		later.Store(true)
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U5")
+		s.said("the script is not the one that was agreed to")
+		require.Zero(t, s.yard.count())
 	})
-	s.Slash("submit --yes " + spec)
-	q := s.said("Approval needed")
-	later.Store(true)
-	action, value := buttonOf(t, q, "Approve")
-	s.Press(q, action, value, "U5")
-	s.said("the script is not the one that was agreed to")
-	require.Zero(t, s.yard.count())
 }
 
 func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 	t.Parallel()
-	written := make(chan ops.AuditEntry, 20)
-	s := approving(t, func(c *bot.Config) {
-		c.Service.ApprovalLife = 48 * time.Hour
-		c.Service.Audit = func(_ context.Context, e ops.AuditEntry) { written <- e }
-	})
-	s.Slash("submit --yes " + spec)
-	q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
-	action, value := buttonOf(t, q, "Decline")
-	s.Decline(q, action, value, "U6", "wait for the maintenance")
-	told := s.said("An operator has declined your request", "wait for the maintenance")
-	require.Equal(t, "DU1", told.Channel)
-	s.said("Declined: submit", "wait for the maintenance")
-	require.Zero(t, s.yard.count())
-	for e := range written { // the trail holds who declined
-		if e.Op == "decline" {
-			require.Equal(t, "T1/U6", e.Who.ID)
-			require.Contains(t, fmt.Sprint(e.In), "wait for the maintenance")
-			break
+	synctest.Test(t, func(t *testing.T) {
+		written := make(chan ops.AuditEntry, 20)
+		s := approving(t, func(c *bot.Config) {
+			c.Service.ApprovalLife = 48 * time.Hour
+			c.Service.Audit = func(_ context.Context, e ops.AuditEntry) { written <- e }
+		})
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
+		action, value := buttonOf(t, q, "Decline")
+		s.Decline(q, action, value, "U6", "wait for the maintenance")
+		told := s.said("An operator has declined your request", "wait for the maintenance")
+		require.Equal(t, "DU1", told.Channel)
+		s.said("Declined: submit", "wait for the maintenance")
+		require.Zero(t, s.yard.count())
+		for e := range written { // the trail holds who declined
+			if e.Op == "decline" {
+				require.Equal(t, "T1/U6", e.Who.ID)
+				require.Contains(t, fmt.Sprint(e.In), "wait for the maintenance")
+				break
+			}
 		}
-	}
-	yes, _ := buttonOf(t, q, "Approve")
-	s.Press(q, yes, value, "U5")
-	s.said("This question was answered already")
-	require.Zero(t, s.yard.count())
+		yes, _ := buttonOf(t, q, "Approve")
+		s.Press(q, yes, value, "U5")
+		s.said("This question was answered already")
+		require.Zero(t, s.yard.count())
+	})
 }
 
 // An operator reads at home of the requests that wait, until they are decided; others do not.
 func TestRequestsThatWaitStandAtAnOperatorsHome(t *testing.T) {
 	t.Parallel()
-	s := approving(t)
-	n := 0
-	home := func(user string, has bool) {
-		t.Helper()
-		n++
-		s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": fmt.Sprintf("%d.1", n)})
-		s.Wait("home of "+user, func(st slacktest.State) bool {
-			return st.Homes[user] != nil && strings.Contains(slacktest.JSON(st.Homes[user]), "ada asks for `submit`, until ") == has
-		})
-	}
-	s.Slash("submit --yes " + spec)
-	q := s.said("Approval needed")
-	home("U1", false)
-	home("U5", true)
-	action, value := buttonOf(t, q, "Approve")
-	s.Press(q, action, value, "U5")
-	s.said("Approved: submit")
-	home("U5", false)
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		n := 0
+		home := func(user string, has bool) {
+			t.Helper()
+			n++
+			s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": fmt.Sprintf("%d.1", n)})
+			s.Wait("home of "+user, func(st slacktest.State) bool {
+				return st.Homes[user] != nil && strings.Contains(slacktest.JSON(st.Homes[user]), "ada asks for `submit`, until ") == has
+			})
+		}
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		home("U1", false)
+		home("U5", true)
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U5")
+		s.said("Approved: submit")
+		home("U5", false)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,63 +56,69 @@ func statuses(st slacktest.State) (list []string) {
 // answer takes the plan's place.
 func TestTheStepsOfALongDiagnosisAreTickedOff(t *testing.T) {
 	t.Parallel()
-	s := play(t, slowly)
-	s.failure()
-	found, read := s.yard.hold("job"), s.yard.hold("nodes")
-	s.write("U1", "diagnose 4711")
-	s.Wait("a plan", func(st slacktest.State) bool {
-		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
-			said := slacktest.JSON(m.Blocks)
-			return m.Streaming && strings.Contains(said, `"type":"plan"`) && strings.Contains(said, "Diagnosing job 4711") &&
-				strings.Contains(said, `"in_progress","task_id"`) && strings.Contains(said, "Find the logs of all ranks")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, slowly)
+		s.failure()
+		found, read := s.yard.hold("job"), s.yard.hold("nodes")
+		s.write("U1", "diagnose 4711")
+		s.Wait("a plan", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				said := slacktest.JSON(m.Blocks)
+				return m.Streaming && strings.Contains(said, `"type":"plan"`) && strings.Contains(said, "Diagnosing job 4711") &&
+					strings.Contains(said, `"in_progress","task_id"`) && strings.Contains(said, "Find the logs of all ranks")
+			})
 		})
+		found()
+		s.Wait("what is read", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading 1 log…") })
+		read()
+		m := s.shows(false, "out of memory", "OutOfMemoryError")
+		require.NotContains(t, slacktest.JSON(m.Blocks), "task_card", "the answer alone stays")
+		require.Equal(t, "1700000000.000500", m.Thread)
+		st := s.State()
+		require.Contains(t, statuses(st), "is reading the logs…")
+		begun := calls(st, "chat.startStream")
+		require.Len(t, begun, 1)
+		require.Equal(t, "plan", begun[0].Args["task_display_mode"])
+		for _, c := range st.Calls {
+			require.Empty(t, c.Problems, c.Method)
+			require.Equal(t, "ok", c.Answer, c.Method)
+		}
 	})
-	found()
-	s.Wait("what is read", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading 1 log…") })
-	read()
-	m := s.shows(false, "out of memory", "OutOfMemoryError")
-	require.NotContains(t, slacktest.JSON(m.Blocks), "task_card", "the answer alone stays")
-	require.Equal(t, "1700000000.000500", m.Thread)
-	st := s.State()
-	require.Contains(t, statuses(st), "is reading the logs…")
-	begun := calls(st, "chat.startStream")
-	require.Len(t, begun, 1)
-	require.Equal(t, "plan", begun[0].Args["task_display_mode"])
-	for _, c := range st.Calls {
-		require.Empty(t, c.Problems, c.Method)
-		require.Equal(t, "ok", c.Answer, c.Method)
-	}
 }
 
 func TestAWorkspaceWithoutPlansHasTheAnswerAlone(t *testing.T) {
 	t.Parallel()
-	s := play(t, slowly)
-	s.failure()
-	read := s.yard.hold("nodes")
-	s.Fault(slacktest.Fault{Method: "chat.startStream", Times: 99, Error: "unknown_method"})
-	s.write("U1", "诊断 4711")
-	s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "正在读取 1 个日志…") })
-	read()
-	s.shows(false, "显存不足")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, slowly)
+		s.failure()
+		read := s.yard.hold("nodes")
+		s.Fault(slacktest.Fault{Method: "chat.startStream", Times: 99, Error: "unknown_method"})
+		s.write("U1", "诊断 4711")
+		s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "正在读取 1 个日志…") })
+		read()
+		s.shows(false, "显存不足")
+	})
 }
 
 // In a channel the answer is for one person's eyes: there only the status tells, and is
 // taken away.
 func TestAPrivateAnswerGrowsNoPlanForAll(t *testing.T) {
 	t.Parallel()
-	s := play(t, slowly)
-	s.failure()
-	found := s.yard.hold("job")
-	s.mention("diagnose 4711")
-	s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading the logs…") })
-	s.mention("status 4711") // has no words of its own, and says so later than a plan would come
-	s.Wait("the other's status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is working on it…") })
-	found()
-	s.said("gpt · failed · 4711")
-	s.said("OutOfMemoryError")
-	st := s.Wait("the status ends", func(st slacktest.State) bool {
-		all := statuses(st)
-		return len(all) > 0 && all[len(all)-1] == ""
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, slowly)
+		s.failure()
+		found := s.yard.hold("job")
+		s.mention("diagnose 4711")
+		s.Wait("its status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is reading the logs…") })
+		s.mention("status 4711") // has no words of its own, and says so later than a plan would come
+		s.Wait("the other's status", func(st slacktest.State) bool { return slices.Contains(statuses(st), "is working on it…") })
+		found()
+		s.said("gpt · failed · 4711")
+		s.said("OutOfMemoryError")
+		st := s.Wait("the status ends", func(st slacktest.State) bool {
+			all := statuses(st)
+			return len(all) > 0 && all[len(all)-1] == ""
+		})
+		require.Empty(t, calls(st, "chat.startStream"))
 	})
-	require.Empty(t, calls(st, "chat.startStream"))
 }

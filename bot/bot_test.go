@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -207,16 +208,26 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		s.Slack = slacktest.StartInMemory(t, slack)
 	}
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
-	s.bot, err = bot.New(cfg)
-	require.NoError(t, err)
+	s.bot = running(t, cfg)
 	s.service = cfg.Service
 	s.url = slacktest.ServeInMemory(t, s.bot.Handler())
 	s.Target(s.url)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = s.bot.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
 	return s
+}
+
+// running runs a bot, and the watchers that it has, until the test ends.
+func running(t testing.TB, cfg bot.Config) *bot.Bot {
+	t.Helper()
+	b, err := bot.New(cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for _, w := range cfg.Watchers {
+		all.Go(func() { w.Run(ctx) })
+	}
+	all.Go(func() { _ = b.Run(ctx) })
+	t.Cleanup(func() { stop(); all.Wait() })
+	return b
 }
 
 // newServer serves h until the test ends and returns its address.
@@ -305,104 +316,120 @@ const spec = "```name: gpt\nnodes: 2\ngpu: h100\ntime: \"1:00:00\"\nworktree: /l
 
 func TestTheBotSpeaksTheLanguageOfWhoAsks(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("帮助")
-	s.said("现在可以做什么", "启动训练")
-	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
-	s.Slash("状态4000")
-	s.said("run · 运行中 · 4000")
-	s.Slash("显存 不够 怎么办？") // begins with a command's word, and is a question
-	s.said("显存", "来源")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("帮助")
+		s.said("现在可以做什么", "启动训练")
+		s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
+		s.Slash("状态4000")
+		s.said("run · 运行中 · 4000")
+		s.Slash("显存 不够 怎么办？") // begins with a command's word, and is a question
+		s.said("显存", "来源")
+	})
 }
 
 func TestSubmitAsksThenSubmitsOnce(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	require.Equal(t, http.StatusOK, s.Slash("submit "+spec).Status)
-	q := s.said("Please confirm", "2 nodes")
-	require.Zero(t, s.yard.count())
-	action, value := buttonOf(t, q, "Yes, do it")
-	for range 3 { // an eager finger
-		s.Press(q, action, value, "U1")
-	}
-	s.said("gpt submitted to yard as job 4711")
-	settled(t, s.store)
-	require.Equal(t, 1, s.yard.count())
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		require.Equal(t, http.StatusOK, s.Slash("submit "+spec).Status)
+		q := s.said("Please confirm", "2 nodes")
+		require.Zero(t, s.yard.count())
+		action, value := buttonOf(t, q, "Yes, do it")
+		for range 3 { // an eager finger
+			s.Press(q, action, value, "U1")
+		}
+		s.said("gpt submitted to yard as job 4711")
+		settled(t, s.store)
+		require.Equal(t, 1, s.yard.count())
+	})
 }
 
 func TestSomebodyElseCannotSayYes(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("submit " + spec)
-	q := s.said("Please confirm")
-	action, value := buttonOf(t, q, "Yes, do it")
-	s.Press(q, action, value, "U2")
-	s.said("Only the person who asked")
-	require.Zero(t, s.yard.count())
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("submit " + spec)
+		q := s.said("Please confirm")
+		action, value := buttonOf(t, q, "Yes, do it")
+		s.Press(q, action, value, "U2")
+		s.said("Only the person who asked")
+		require.Zero(t, s.yard.count())
+	})
 }
 
 func TestUnlinkedPeopleAskAndAreShownNoJobs(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *bot.Config) { c.Policy.ReadIn = map[string]string{"C7": "everyone"} })
-	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
-	for i, words := range []string{"status 4000", "logs 4000", "list --user all", "subscribe all", "submit --yes " + spec} {
-		s.Slash(words, map[string]any{"user_id": "U7"})
-		s.Wait(words, func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == i+1 })
-	}
-	require.Zero(t, s.yard.count())
-	require.Zero(t, posted(s.State(), "run · running · 4000"))
-	s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", map[string]any{"user_id": "U7"})
-	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
-	s.Slash("status 4000", map[string]any{"user_id": "U7", "channel_id": "C7"})
-	s.said("run · running · 4000") // where the operator has opened it
-	s.Slash("cancel 4000 --yes", map[string]any{"user_id": "U7", "channel_id": "C7"})
-	s.Wait("a refusal", func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == 6 })
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) { c.Policy.ReadIn = map[string]string{"C7": "everyone"} })
+		s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
+		for i, words := range []string{"status 4000", "logs 4000", "list --user all", "subscribe all", "submit --yes " + spec} {
+			s.Slash(words, map[string]any{"user_id": "U7"})
+			s.Wait(words, func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == i+1 })
+		}
+		require.Zero(t, s.yard.count())
+		require.Zero(t, posted(s.State(), "run · running · 4000"))
+		s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?", map[string]any{"user_id": "U7"})
+		s.said("CUDA_DEVICE_MAX_CONNECTIONS")
+		s.Slash("status 4000", map[string]any{"user_id": "U7", "channel_id": "C7"})
+		s.said("run · running · 4000") // where the operator has opened it
+		s.Slash("cancel 4000 --yes", map[string]any{"user_id": "U7", "channel_id": "C7"})
+		s.Wait("a refusal", func(st slacktest.State) bool { return posted(st, "not linked to a cluster user") == 6 })
+	})
 }
 
 func TestStatusOfAnUnknownJobSaysSo(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("status 99")
-	s.said("Not found", "job 99")
-	s.Slash("98") // an id alone asks for its state
-	s.said("Not found", "job 98")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("status 99")
+		s.said("Not found", "job 99")
+		s.Slash("98") // an id alone asks for its state
+		s.said("Not found", "job 98")
+	})
 }
 
 func TestATypoIsAnsweredWithWhatWasMeant(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("statsu 4711")
-	msg := s.said("I do not know the command", "Did you mean")
-	_, value := buttonOf(t, msg, "State 4711")
-	require.Equal(t, "status 4711", value, "with what was typed after it")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("statsu 4711")
+		msg := s.said("I do not know the command", "Did you mean")
+		_, value := buttonOf(t, msg, "State 4711")
+		require.Equal(t, "status 4711", value, "with what was typed after it")
 
-	for asked, label := range map[string]string{"submit --nodez 2": "Options of submit", "submit --nodez 2 --lang zh": "submit 的选项"} {
-		s.Slash(asked)
-		_, value = buttonOf(t, s.said("--nodez", "--nodes", label), label)
-		require.Equal(t, "help submit", value)
-	}
+		for asked, label := range map[string]string{"submit --nodez 2": "Options of submit", "submit --nodez 2 --lang zh": "submit 的选项"} {
+			s.Slash(asked)
+			_, value = buttonOf(t, s.said("--nodez", "--nodes", label), label)
+			require.Equal(t, "help submit", value)
+		}
+	})
 }
 
 func TestAskAnswersTheConstantFirst(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
-	s.said("CUDA_DEVICE_MAX_CONNECTIONS")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("ask What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+		s.said("CUDA_DEVICE_MAX_CONNECTIONS")
+	})
 }
 
 func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	d := slacktest.Command("help")
-	d.Times = 4
-	require.Equal(t, http.StatusOK, s.Deliver(d).Status)
-	s.Deliver(slacktest.Delivery{Kind: "events_api", Times: 3, Payload: map[string]any{
-		"team_id": "T1", "event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000000.000100", "text": "<@UBOT> status 99"},
-	}})
-	s.said("Not found", "job 99")
-	s.said("What you can do now")
-	settled(t, s.store)
-	require.Len(t, s.State().Messages, 2)
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		d := slacktest.Command("help")
+		d.Times = 4
+		require.Equal(t, http.StatusOK, s.Deliver(d).Status)
+		s.Deliver(slacktest.Delivery{Kind: "events_api", Times: 3, Payload: map[string]any{
+			"team_id": "T1", "event": map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000000.000100", "text": "<@UBOT> status 99"},
+		}})
+		s.said("Not found", "job 99")
+		s.said("What you can do now")
+		settled(t, s.store)
+		require.Len(t, s.State().Messages, 2)
+	})
 }
 
 // answerOf is the JSON that a receipt carries.

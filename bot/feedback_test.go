@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,31 +39,35 @@ func (s *stage) verdicts(n int) (list []store.Feedback) {
 
 func TestAThumbIsStoredWithItsQuestion(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.Slash("ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
-	msg := s.said("CUDA_DEVICE_MAX_CONNECTIONS=1")
-	s.Press(msg, "feedback", thumb(t, msg, "negative_button"), "U1")
-	got := s.verdicts(1)
-	require.Equal(t, "wrong", got[0].Verdict)
-	require.Contains(t, got[0].Question, "on H100 with TP=4?")
-	require.Contains(t, got[0].Who, "U1")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Slash("ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+		msg := s.said("CUDA_DEVICE_MAX_CONNECTIONS=1")
+		s.Press(msg, "feedback", thumb(t, msg, "negative_button"), "U1")
+		got := s.verdicts(1)
+		require.Equal(t, "wrong", got[0].Verdict)
+		require.Contains(t, got[0].Question, "on H100 with TP=4?")
+		require.Contains(t, got[0].Who, "U1")
 
-	s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
-	require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, time.Minute, 20*time.Millisecond)
+		s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
+		require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, time.Minute, 20*time.Millisecond)
+	})
 }
 
 func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	say := func(ts, q string) {
-		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": ts, "thread_ts": "1.000100", "text": q})
-	}
-	say("1.000200", "MASTER_ADDR 怎么设?")
-	s.said("scontrol show hostnames")
-	say("1.000300", "不对!")
-	s.said("谢谢")
-	got := s.verdicts(1)
-	require.Equal(t, "wrong", got[0].Verdict)
-	require.Equal(t, "MASTER_ADDR 怎么设?", got[0].Question)
-	require.Contains(t, got[0].Answer, "scontrol show hostnames")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		say := func(ts, q string) {
+			s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": ts, "thread_ts": "1.000100", "text": q})
+		}
+		say("1.000200", "MASTER_ADDR 怎么设?")
+		s.said("scontrol show hostnames")
+		say("1.000300", "不对!")
+		s.said("谢谢")
+		got := s.verdicts(1)
+		require.Equal(t, "wrong", got[0].Verdict)
+		require.Equal(t, "MASTER_ADDR 怎么设?", got[0].Question)
+		require.Contains(t, got[0].Answer, "scontrol show hostnames")
+	})
 }

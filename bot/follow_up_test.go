@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,38 +32,42 @@ func failedJob(t *testing.T, s *stage) *slacktest.Message {
 
 func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	c := failedJob(t, s)
-	ask := func(ts, words string) {
-		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "thread_ts": c.TS, "text": "<@UBOT> " + words})
-	}
-	for i, row := range []struct{ asked, answer string }{
-		{"which rank?", "Rank 3"},
-		{"should I retry?", "No: the same job would fail again"},
-		{"what should I do?", "micro-batch-size"},
-		{"was it like that last time?", "No earlier run of the same name is known"},
-		{"when did it happen?", "the last iteration was 40"},
-		{"哪个 rank？", "rank 3，节点 gpu-07。"},
-		{"上次也是这样吗？", "没有同名的更早一次运行"},
-	} {
-		ask([]string{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"}[i], row.asked)
-		msg := s.said(row.answer)
-		require.Equal(t, c.TS, msg.Thread, row.asked)
-		require.Empty(t, msg.Only, "whoever reads the thread reads it")
-	}
-	// A question about something else is one for the knowledge base.
-	ask("1.8", "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
-	s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
-	ask("1.9", "status")
-	s.said("gpt · failed")
-	ask("1.10", "retry 4711")
-	s.said("submit --from 4711", "as a new job", "requeue 4711")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := failedJob(t, s)
+		ask := func(ts, words string) {
+			s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": ts, "thread_ts": c.TS, "text": "<@UBOT> " + words})
+		}
+		for i, row := range []struct{ asked, answer string }{
+			{"which rank?", "Rank 3"},
+			{"should I retry?", "No: the same job would fail again"},
+			{"what should I do?", "micro-batch-size"},
+			{"was it like that last time?", "No earlier run of the same name is known"},
+			{"when did it happen?", "the last iteration was 40"},
+			{"哪个 rank？", "rank 3，节点 gpu-07。"},
+			{"上次也是这样吗？", "没有同名的更早一次运行"},
+		} {
+			ask([]string{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"}[i], row.asked)
+			msg := s.said(row.answer)
+			require.Equal(t, c.TS, msg.Thread, row.asked)
+			require.Empty(t, msg.Only, "whoever reads the thread reads it")
+		}
+		// A question about something else is one for the knowledge base.
+		ask("1.8", "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
+		s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
+		ask("1.9", "status")
+		s.said("gpt · failed")
+		ask("1.10", "retry 4711")
+		s.said("submit --from 4711", "as a new job", "requeue 4711")
+	})
 }
 
 func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	c := submitted(t, s)
-	s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> when will it start?"})
-	s.said("gpt · waiting · 4711")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := submitted(t, s)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> when will it start?"})
+		s.said("gpt · waiting · 4711")
+	})
 }

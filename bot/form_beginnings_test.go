@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,105 +82,117 @@ func optionsOf(form map[string]any, field string) (values []string) {
 
 func TestTheFormOffersWhatTheClusterHas(t *testing.T) {
 	t.Parallel()
-	s := play(t, surveyed)
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	require.Equal(t, []string{"dev", "prod"}, optionsOf(form, "partition"))
-	require.Equal(t, []string{"research"}, optionsOf(form, "account"))
-	require.Equal(t, []string{"high", "normal"}, optionsOf(form, "qos"), "those of the person's accounts")
-	require.Equal(t, []string{"mine", "ours"}, optionsOf(form, "reservation"), "those that ada may use, and that go on")
-	require.Contains(t, optionsOf(form, "preset"), "debug-nccl")
-	require.Contains(t, slacktest.JSON(form), "recipe:llama3-8b")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		require.Equal(t, []string{"dev", "prod"}, optionsOf(form, "partition"))
+		require.Equal(t, []string{"research"}, optionsOf(form, "account"))
+		require.Equal(t, []string{"high", "normal"}, optionsOf(form, "qos"), "those of the person's accounts")
+		require.Equal(t, []string{"mine", "ours"}, optionsOf(form, "reservation"), "those that ada may use, and that go on")
+		require.Contains(t, optionsOf(form, "preset"), "debug-nccl")
+		require.Contains(t, slacktest.JSON(form), "recipe:llama3-8b")
+	})
 }
 
 func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 	t.Parallel()
-	s := play(t, surveyed)
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	change(s, form, "form_begin", "recipe:llama3-8b", map[string]string{"worktree": "/lustre/m", "partition": "prod", "gpu": "h100"})
-	form = shownView(s, form["id"], "--num-layers 32", "/lustre/m", "GiB a GPU")
-	require.Contains(t, slacktest.JSON(form), `"initial_value":"llama3-8b"`)
-	require.Contains(t, slacktest.JSON(form), `"block_id":"name~1"`, "what was typed before does not hide what was put in")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		change(s, form, "form_begin", "recipe:llama3-8b", map[string]string{"worktree": "/lustre/m", "partition": "prod", "gpu": "h100"})
+		form = shownView(s, form["id"], "--num-layers 32", "/lustre/m", "GiB a GPU")
+		require.Contains(t, slacktest.JSON(form), `"initial_value":"llama3-8b"`)
+		require.Contains(t, slacktest.JSON(form), `"block_id":"name~1"`, "what was typed before does not hide what was put in")
 
-	// What is wrong stands at its field as soon as one leaves it, and goes when it is right.
-	values := map[string]string{
-		"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
-		"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 18 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
-	}
-	change(s, form, "partition", "dev", values)
-	form = shownView(s, form["id"], "⛔ --", "16 GPU hours at most")
-	require.NotContains(t, slacktest.JSON(form), "Nothing stands against it")
-	values["args"] = goodForm["args"]
-	change(s, form, "form_check", "check", values)
-	shownView(s, form["id"], "Nothing stands against it", "2 × 8 GPUs · 16 GPU hours at most · about")
+		// What is wrong stands at its field as soon as one leaves it, and goes when it is right.
+		values := map[string]string{
+			"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
+			"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 18 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
+		}
+		change(s, form, "partition", "dev", values)
+		form = shownView(s, form["id"], "⛔ --", "16 GPU hours at most")
+		require.NotContains(t, slacktest.JSON(form), "Nothing stands against it")
+		values["args"] = goodForm["args"]
+		change(s, form, "form_check", "check", values)
+		shownView(s, form["id"], "Nothing stands against it", "2 × 8 GPUs · 16 GPU hours at most · about")
+	})
 }
 
 func TestAFormIsBegunWithAPastedScript(t *testing.T) {
 	t.Parallel()
-	s := play(t, surveyed)
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	change(s, form, "form_begin", "paste", nil)
-	form = shownView(s, form["id"], "Read it into the form")
-	change(s, form, "form_read", "read", map[string]string{"text": "#!/bin/bash\n#SBATCH --job-name=old\n#SBATCH --nodes=4\n#SBATCH --partition=prod\n#SBATCH --time=02:00:00\ncd /lustre/ada/Megatron-LM\nsrun python -m torch.distributed.run pretrain_gpt.py --num-layers 24\n"})
-	form = shownView(s, form["id"], `"initial_value":"old"`, `"initial_value":"4"`, "--num-layers 24")
-	require.NotContains(t, slacktest.JSON(form), "Read it into the form")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		change(s, form, "form_begin", "paste", nil)
+		form = shownView(s, form["id"], "Read it into the form")
+		change(s, form, "form_read", "read", map[string]string{"text": "#!/bin/bash\n#SBATCH --job-name=old\n#SBATCH --nodes=4\n#SBATCH --partition=prod\n#SBATCH --time=02:00:00\ncd /lustre/ada/Megatron-LM\nsrun python -m torch.distributed.run pretrain_gpt.py --num-layers 24\n"})
+		form = shownView(s, form["id"], `"initial_value":"old"`, `"initial_value":"4"`, "--num-layers 24")
+		require.NotContains(t, slacktest.JSON(form), "Read it into the form")
+	})
 }
 
 func TestAFormIsBegunWithAnEarlierRun(t *testing.T) {
 	t.Parallel()
-	s := play(t, surveyed)
-	submitted(t, s)
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	require.Contains(t, slacktest.JSON(form), "run:yard/4711")
-	change(s, form, "form_begin", "run:yard/4711", nil)
-	shownView(s, form["id"], `"initial_value":"/lustre/m"`, "--tensor-model-parallel-size 4", "16 GPU hours at most")
-	s.Slash("submit", map[string]any{"user_id": "U5"}) // another person
-	st := s.Wait("their form", func(st slacktest.State) bool { return len(st.Views) == 2 })
-	for id, v := range st.Views {
-		if id != form["id"] {
-			require.NotContains(t, slacktest.JSON(v), "run:yard/4711")
-			v["id"] = id
-			s.Interact(map[string]any{
-				"user": map[string]any{"id": "U5", "team_id": "T1"}, "actions": []any{map[string]any{"action_id": "form_begin", "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": "run:yard/4711"}}},
-				"view": map[string]any{"id": id, "callback_id": "submit", "private_metadata": v["private_metadata"], "state": map[string]any{"values": map[string]any{}}},
-			})
-			shownView(s, id, "job 4711 belongs to ada")
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		submitted(t, s)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		require.Contains(t, slacktest.JSON(form), "run:yard/4711")
+		change(s, form, "form_begin", "run:yard/4711", nil)
+		shownView(s, form["id"], `"initial_value":"/lustre/m"`, "--tensor-model-parallel-size 4", "16 GPU hours at most")
+		s.Slash("submit", map[string]any{"user_id": "U5"}) // another person
+		st := s.Wait("their form", func(st slacktest.State) bool { return len(st.Views) == 2 })
+		for id, v := range st.Views {
+			if id != form["id"] {
+				require.NotContains(t, slacktest.JSON(v), "run:yard/4711")
+				v["id"] = id
+				s.Interact(map[string]any{
+					"user": map[string]any{"id": "U5", "team_id": "T1"}, "actions": []any{map[string]any{"action_id": "form_begin", "block_id": "b", "type": "static_select", "selected_option": map[string]any{"value": "run:yard/4711"}}},
+					"view": map[string]any{"id": id, "callback_id": "submit", "private_metadata": v["private_metadata"], "state": map[string]any{"values": map[string]any{}}},
+				})
+				shownView(s, id, "job 4711 belongs to ada")
+			}
 		}
-	}
+	})
 }
 
 func TestWhatTheClusterRefusesStandsInTheFormAgain(t *testing.T) {
 	t.Parallel()
-	s := play(t, surveyed)
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	values := map[string]string{}
-	for k, v := range goodForm {
-		values[k] = v
-	}
-	values["partition"] = "nowhere"
-	a := sendForm(t, s, form, "submit", form["private_metadata"], values)
-	require.Equal(t, "update", a["response_action"], "%v", a)
-	shownView(s, form["id"], "⛔", "nowhere", `"callback_id":"submit"`)
-	require.Zero(t, s.yard.count())
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		values := map[string]string{}
+		for k, v := range goodForm {
+			values[k] = v
+		}
+		values["partition"] = "nowhere"
+		a := sendForm(t, s, form, "submit", form["private_metadata"], values)
+		require.Equal(t, "update", a["response_action"], "%v", a)
+		shownView(s, form["id"], "⛔", "nowhere", `"callback_id":"submit"`)
+		require.Zero(t, s.yard.count())
+	})
 }
 
 // The form says when Slurm would likely start the job, where the cluster tells.
 func TestTheFormSaysWhenAJobWouldLikelyStart(t *testing.T) {
 	t.Parallel()
-	for partition, says := range map[string]bool{"prod": true, "dev": false} {
-		s := play(t, func(c *bot.Config) {
-			c.Service.Clusters["yard"] = fullYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}, new(atomic.Int32)}
-		})
-		s.Slash("submit")
-		form := openedForm(s, 1)
-		values := maps.Clone(goodForm)
-		values["partition"] = partition
-		change(s, form, "form_check", "check", values)
-		form = shownView(s, form["id"], "16 GPU hours at most")
-		require.Equal(t, says, strings.Contains(slacktest.JSON(form), "likely start <!date^"), partition)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for partition, says := range map[string]bool{"prod": true, "dev": false} {
+			s := play(t, func(c *bot.Config) {
+				c.Service.Clusters["yard"] = fullYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}, new(atomic.Int32)}
+			})
+			s.Slash("submit")
+			form := openedForm(s, 1)
+			values := maps.Clone(goodForm)
+			values["partition"] = partition
+			change(s, form, "form_check", "check", values)
+			form = shownView(s, form["id"], "16 GPU hours at most")
+			require.Equal(t, says, strings.Contains(slacktest.JSON(form), "likely start <!date^"), partition)
+		}
+	})
 }

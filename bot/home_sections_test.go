@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -55,62 +56,66 @@ func (y fullYard) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, e
 // where there is none.
 func TestHomeSaysWhenAFullPartitionHasANode(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
-	s := play(t, func(c *bot.Config) {
-		c.Service.Clusters["yard"] = fullYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}, &asked}
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		s := play(t, func(c *bot.Config) {
+			c.Service.Clusters["yard"] = fullYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}, &asked}
+		})
+		open := func(words string) {
+			s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "DU1", "tab": "home", "event_ts": time.Now().Format("05.000000")})
+			s.Wait("home with "+words, func(st slacktest.State) bool { return strings.Contains(slacktest.JSON(st.Homes["U1"]), words) })
+		}
+		open("prod is full (8 GPUs): a node in about 2 h; dev is full (8 GPUs); 6 of 8 GPUs free in small; old is down\"")
+		open("1 node takes no jobs: g4 (fan is loud)")
+		s.Slash("settings lang zh")
+		s.said("设置")
+		open("prod：8 张 GPU 全部占用，约 2 小时后有节点；dev：8 张 GPU 全部占用；small：6 / 8 张 GPU 空闲；old：分区已关闭")
+		require.EqualValues(t, 2, asked.Load(), "Slurm is asked once in two minutes")
 	})
-	open := func(words string) {
-		s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "DU1", "tab": "home", "event_ts": time.Now().Format("05.000000")})
-		s.Wait("home with "+words, func(st slacktest.State) bool { return strings.Contains(slacktest.JSON(st.Homes["U1"]), words) })
-	}
-	open("prod is full (8 GPUs): a node in about 2 h; dev is full (8 GPUs); 6 of 8 GPUs free in small; old is down\"")
-	open("1 node takes no jobs: g4 (fan is loud)")
-	s.Slash("settings lang zh")
-	s.said("设置")
-	open("prod：8 张 GPU 全部占用，约 2 小时后有节点；dev：8 张 GPU 全部占用；small：6 / 8 张 GPU 空闲；old：分区已关闭")
-	require.EqualValues(t, 2, asked.Load(), "Slurm is asked once in two minutes")
 }
 
 // What needs a person is their own job that failed and that nobody looks after.
 func TestHomeSaysWhatNeedsAPerson(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Policy.Operators = []string{"U8"} // an operator who has no user of the cluster
-		c.Policy.Links["U2"] = "noether"
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) {
+			c.Policy.Operators = []string{"U8"} // an operator who has no user of the cluster
+			c.Policy.Links["U2"] = "noether"
+		})
+		s.Slash("subscribe all")
+		s.said("Followed here")
+		tell := func(id slurm.JobID, user string, state slurm.State) {
+			t.Helper()
+			require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: id, Cluster: "yard", Name: "run", User: user, State: state}}))
+		}
+		tell("5003", "ada", slurm.OutOfMemory)
+		s.PressLabel(waitingCard(s, "5003"), "I look after it", "U5")
+		waitingCard(s, "5003", "looks after it")
+		tell("5000", "ada", slurm.Failed)
+		tell("5001", "ada", slurm.Completed)
+		tell("5002", "grace", slurm.Failed)
+		tell("5004", "", slurm.Failed)
+		for i := range 6 {
+			tell(slurm.JobID(fmt.Sprint(6000+i)), "olga", slurm.Failed)
+		}
+		home := func(user string) (drawn string) {
+			t.Helper()
+			s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": "1." + user[1:]})
+			s.Wait("home of "+user, func(st slacktest.State) bool { drawn = slacktest.JSON(st.Homes[user]); return st.Homes[user] != nil })
+			_, drawn, _ = strings.Cut(drawn, "What needs you")
+			drawn, _, _ = strings.Cut(drawn, "My jobs")
+			return drawn
+		}
+		ada := home("U1")
+		require.Contains(t, ada, "· 5000 · failed")
+		buttonAt := strings.Index(ada, `"diagnose 5000 --cluster yard"`)
+		require.Positive(t, buttonAt, "with what to do next")
+		for _, id := range []string{"5001", "5002", "5003", "5004"} {
+			require.NotContains(t, ada, id)
+		}
+		require.Contains(t, home("U2"), "Nothing: no failure that nobody looks after")
+		require.Contains(t, home("U8"), "Nothing: no failure that nobody looks after", "a job of nobody's is not theirs")
+		require.Equal(t, 5, strings.Count(home("U6"), " · failed"), "as many as fit, and their buttons")
+		require.Empty(t, home("U7"), "nothing needs whom the cluster does not know")
 	})
-	s.Slash("subscribe all")
-	s.said("Followed here")
-	tell := func(id slurm.JobID, user string, state slurm.State) {
-		t.Helper()
-		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: id, Cluster: "yard", Name: "run", User: user, State: state}}))
-	}
-	tell("5003", "ada", slurm.OutOfMemory)
-	s.PressLabel(waitingCard(s, "5003"), "I look after it", "U5")
-	waitingCard(s, "5003", "looks after it")
-	tell("5000", "ada", slurm.Failed)
-	tell("5001", "ada", slurm.Completed)
-	tell("5002", "grace", slurm.Failed)
-	tell("5004", "", slurm.Failed)
-	for i := range 6 {
-		tell(slurm.JobID(fmt.Sprint(6000+i)), "olga", slurm.Failed)
-	}
-	home := func(user string) (drawn string) {
-		t.Helper()
-		s.Event(map[string]any{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": "home", "event_ts": "1." + user[1:]})
-		s.Wait("home of "+user, func(st slacktest.State) bool { drawn = slacktest.JSON(st.Homes[user]); return st.Homes[user] != nil })
-		_, drawn, _ = strings.Cut(drawn, "What needs you")
-		drawn, _, _ = strings.Cut(drawn, "My jobs")
-		return drawn
-	}
-	ada := home("U1")
-	require.Contains(t, ada, "· 5000 · failed")
-	buttonAt := strings.Index(ada, `"diagnose 5000 --cluster yard"`)
-	require.Positive(t, buttonAt, "with what to do next")
-	for _, id := range []string{"5001", "5002", "5003", "5004"} {
-		require.NotContains(t, ada, id)
-	}
-	require.Contains(t, home("U2"), "Nothing: no failure that nobody looks after")
-	require.Contains(t, home("U8"), "Nothing: no failure that nobody looks after", "a job of nobody's is not theirs")
-	require.Equal(t, 5, strings.Count(home("U6"), " · failed"), "as many as fit, and their buttons")
-	require.Empty(t, home("U7"), "nothing needs whom the cluster does not know")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -86,17 +87,19 @@ func thousand(b *testing.B, every time.Duration) {
 
 func TestManyPeopleAtOnceAreEachAnsweredOnce(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	var wg sync.WaitGroup
-	for i := range 60 {
-		wg.Go(func() { s.Slash("whoami", map[string]any{"user_id": fmt.Sprintf("U%02d", i)}) })
-	}
-	wg.Wait()
-	st := s.Wait("sixty answers", func(st slacktest.State) bool { return len(st.Messages) >= 60 })
-	seen := map[string]int{}
-	for _, m := range st.Messages {
-		require.True(t, strings.Contains(text(m), "T1/"+m.Only), "an answer goes to who asked")
-		seen[m.Only]++
-	}
-	require.Len(t, seen, 60)
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		var wg sync.WaitGroup
+		for i := range 60 {
+			wg.Go(func() { s.Slash("whoami", map[string]any{"user_id": fmt.Sprintf("U%02d", i)}) })
+		}
+		wg.Wait()
+		st := s.Wait("sixty answers", func(st slacktest.State) bool { return len(st.Messages) >= 60 })
+		seen := map[string]int{}
+		for _, m := range st.Messages {
+			require.True(t, strings.Contains(text(m), "T1/"+m.Only), "an answer goes to who asked")
+			seen[m.Only]++
+		}
+		require.Len(t, seen, 60)
+	})
 }

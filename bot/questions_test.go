@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,28 +40,30 @@ func (c *counted) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { ret
 // once in an interval, and once more after something was changed.
 func TestHomeTabsAndCardsAskTheQueueTogether(t *testing.T) {
 	t.Parallel()
-	var c *counted
-	s := play(t, func(cfg *bot.Config) {
-		c = &counted{yard: cfg.Service.Clusters["yard"].(*yard)}
-		cfg.Service.Clusters["yard"] = c
-		cfg.Service.Views = map[string]ops.View{"yard": watch.NewShared(c, watch.Options{Floor: time.Minute})}
-		for i := 2; i <= 9; i++ {
-			cfg.Policy.Links[fmt.Sprint("U", i)] = fmt.Sprint("person", i)
+	synctest.Test(t, func(t *testing.T) {
+		var c *counted
+		s := play(t, func(cfg *bot.Config) {
+			c = &counted{yard: cfg.Service.Clusters["yard"].(*yard)}
+			cfg.Service.Clusters["yard"] = c
+			cfg.Service.Views = map[string]ops.View{"yard": watch.NewShared(c, watch.Options{Floor: time.Minute})}
+			for i := 2; i <= 9; i++ {
+				cfg.Policy.Links[fmt.Sprint("U", i)] = fmt.Sprint("person", i)
+			}
+		})
+		s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running, Nodes: []string{"n1"}})
+		for i := 1; i <= 9; i++ {
+			s.Event(map[string]any{"type": "app_home_opened", "user": fmt.Sprint("U", i), "channel": "D1", "tab": "home", "event_ts": fmt.Sprint("1.", i)})
 		}
-	})
-	s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running, Nodes: []string{"n1"}})
-	for i := 1; i <= 9; i++ {
-		s.Event(map[string]any{"type": "app_home_opened", "user": fmt.Sprint("U", i), "channel": "D1", "tab": "home", "event_ts": fmt.Sprint("1.", i)})
-	}
-	st := s.Wait("all home tabs", func(st slacktest.State) bool { return len(st.Homes) == 9 })
-	require.Contains(t, slacktest.JSON(st.Homes["U1"]), "4000")
-	require.Equal(t, int32(1), c.queue.Load(), "nine home tabs are one question")
+		st := s.Wait("all home tabs", func(st slacktest.State) bool { return len(st.Homes) == 9 })
+		require.Contains(t, slacktest.JSON(st.Homes["U1"]), "4000")
+		require.Equal(t, int32(1), c.queue.Load(), "nine home tabs are one question")
 
-	submitted(t, s)
-	s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "home", "event_ts": "2.1"})
-	s.Wait("the home tab with the new job", func(st slacktest.State) bool {
-		return len(cards(st, "4711")) == 1 && strings.Contains(slacktest.JSON(st.Homes["U1"]), "4711")
+		submitted(t, s)
+		s.Event(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "home", "event_ts": "2.1"})
+		s.Wait("the home tab with the new job", func(st slacktest.State) bool {
+			return len(cards(st, "4711")) == 1 && strings.Contains(slacktest.JSON(st.Homes["U1"]), "4711")
+		})
+		require.Equal(t, int32(2), c.queue.Load(), "the card and the home tab share one question")
+		require.Zero(t, c.single.Load(), "no job is asked for by itself")
 	})
-	require.Equal(t, int32(2), c.queue.Load(), "the card and the home tab share one question")
-	require.Zero(t, c.single.Load(), "no job is asked for by itself")
 }

@@ -3,6 +3,7 @@ package bot_test
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -89,21 +90,23 @@ func TestHTTPIsClosedWithoutASigningSecret(t *testing.T) {
 
 func TestTokensThatCannotServeAreRefused(t *testing.T) {
 	t.Parallel()
-	good := play(t)
-	for name, c := range map[string]struct {
-		cfg  bot.Config
-		says string
-	}{
-		"a bot token alone":      {bot.Config{BotToken: "xoxb-1"}, "SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET"},
-		"an app alone":           {bot.Config{OAuth: &install.OAuth{ClientID: "1.2"}}, "SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET"},
-		"nothing":                {bot.Config{}, "no Slack token"},
-		"an app token alone":     {bot.Config{AppToken: "xapp-1"}, "SLACK_BOT_TOKEN is missing"},
-		"a wrong bot token":      {bot.Config{BotToken: "token", SigningSecret: "s"}, "xoxb-"},
-		"a wrong app token":      {bot.Config{BotToken: "xoxb-1", AppToken: "xoxb-1"}, "xapp-"},
-		"an address that is not": {bot.Config{BotToken: "xoxb-1", SigningSecret: "s", APIURL: "nowhere"}, "SLACK_API_URL"},
-	} {
-		c.cfg.Store, c.cfg.Service = good.store.Slack(), good.service
-		_, err := bot.New(c.cfg)
-		require.ErrorContains(t, err, c.says, name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		good := play(t)
+		for name, c := range map[string]struct {
+			cfg  bot.Config
+			says string
+		}{
+			"a bot token alone":      {bot.Config{BotToken: "xoxb-1"}, "SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET"},
+			"an app alone":           {bot.Config{OAuth: &install.OAuth{ClientID: "1.2"}}, "SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET"},
+			"nothing":                {bot.Config{}, "no Slack token"},
+			"an app token alone":     {bot.Config{AppToken: "xapp-1"}, "SLACK_BOT_TOKEN is missing"},
+			"a wrong bot token":      {bot.Config{BotToken: "token", SigningSecret: "s"}, "xoxb-"},
+			"a wrong app token":      {bot.Config{BotToken: "xoxb-1", AppToken: "xoxb-1"}, "xapp-"},
+			"an address that is not": {bot.Config{BotToken: "xoxb-1", SigningSecret: "s", APIURL: "nowhere"}, "SLACK_API_URL"},
+		} {
+			c.cfg.Store, c.cfg.Service = good.store.Slack(), good.service
+			_, err := bot.New(c.cfg)
+			require.ErrorContains(t, err, c.says, name)
+		}
+	})
 }

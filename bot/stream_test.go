@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -246,10 +247,12 @@ func TestAPrivateAnswerDoesNotGrow(t *testing.T) {
 
 func TestWithoutAModelNothingGrows(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	s.mention(dpQuestion)
-	require.Equal(t, "chat.postMessage", s.shows(false, "DP = 4").Via)
-	require.Empty(t, calls(s.State(), "chat.startStream", "chat.stopStream", "chat.update"))
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.mention(dpQuestion)
+		require.Equal(t, "chat.postMessage", s.shows(false, "DP = 4").Via)
+		require.Empty(t, calls(s.State(), "chat.startStream", "chat.stopStream", "chat.update"))
+	})
 }
 
 func TestALimitOnGrowingIsWaitedFor(t *testing.T) {

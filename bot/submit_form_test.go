@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,61 +54,63 @@ var goodForm = map[string]string{
 
 func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *bot.Config) {
-		c.Site = func(string) map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) {
+			c.Site = func(string) map[string]string { return map[string]string{"partition": "gpu", "account": "llm"} }
+		})
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		require.Contains(t, slacktest.JSON(form), `"initial_value":"llm"`, "the site's profile fills the form")
+
+		send := func(values map[string]string) map[string]any {
+			return sendForm(t, s, form, form["callback_id"], form["private_metadata"], values)
+		}
+		good := maps.Clone(goodForm)
+		good["env"] = "NCCL_DEBUG=INFO"
+		bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
+		a := send(bad)
+		require.Equal(t, "errors", a["response_action"])
+		require.Contains(t, a["errors"], "nodes")
+
+		bad["nodes"] = "2"
+		a = send(bad)
+		require.Equal(t, "errors", a["response_action"])
+		require.Contains(t, a["errors"], "worktree")
+
+		heads := map[string]string{}
+		for k, v := range good {
+			heads[k] = strings.ReplaceAll(v, "--num-attention-heads 16", "--num-attention-heads 18")
+		}
+		a = send(heads)
+		require.Equal(t, "errors", a["response_action"], "%v", a)
+		require.Contains(t, slacktest.JSON(a["errors"]), "attention")
+
+		a = send(good)
+		require.Equal(t, "update", a["response_action"], "%v", a)
+		require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(a["view"]))))
+		require.Contains(t, slacktest.JSON(a["view"]), "Looking at the cluster")
+		confirm := shownView(s, form["id"], "Submit this?")
+		require.Contains(t, slacktest.JSON(confirm), "2 nodes × 8 GPUs × 01:00:00 = 16 GPU hours")
+		require.Contains(t, slacktest.JSON(confirm), "GiB a GPU")
+		require.NotContains(t, slacktest.JSON(confirm), "#SBATCH", "the script comes as a file")
+		require.Zero(t, s.yard.count())
+		for range 2 { // a double click
+			r := s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+				"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},
+			}})
+			require.Equal(t, http.StatusOK, r.Status)
+		}
+		s.said("gpt submitted to yard as job 4711")
+		s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711")) == 1 })
+		settled(t, s.store)
+		require.Equal(t, 1, s.yard.count())
+
+		s.Slash("submit")
+		st := s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
+		last := slacktest.JSON(st.Views)
+		require.Contains(t, last, `"initial_value":"/lustre/m"`, "the last run fills the form")
+		require.Contains(t, last, `"initial_value":"NCCL_DEBUG=INFO"`)
 	})
-	s.Slash("submit")
-	form := openedForm(s, 1)
-	require.Contains(t, slacktest.JSON(form), `"initial_value":"llm"`, "the site's profile fills the form")
-
-	send := func(values map[string]string) map[string]any {
-		return sendForm(t, s, form, form["callback_id"], form["private_metadata"], values)
-	}
-	good := maps.Clone(goodForm)
-	good["env"] = "NCCL_DEBUG=INFO"
-	bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
-	a := send(bad)
-	require.Equal(t, "errors", a["response_action"])
-	require.Contains(t, a["errors"], "nodes")
-
-	bad["nodes"] = "2"
-	a = send(bad)
-	require.Equal(t, "errors", a["response_action"])
-	require.Contains(t, a["errors"], "worktree")
-
-	heads := map[string]string{}
-	for k, v := range good {
-		heads[k] = strings.ReplaceAll(v, "--num-attention-heads 16", "--num-attention-heads 18")
-	}
-	a = send(heads)
-	require.Equal(t, "errors", a["response_action"], "%v", a)
-	require.Contains(t, slacktest.JSON(a["errors"]), "attention")
-
-	a = send(good)
-	require.Equal(t, "update", a["response_action"], "%v", a)
-	require.Empty(t, slacktest.CheckView([]byte(slacktest.JSON(a["view"]))))
-	require.Contains(t, slacktest.JSON(a["view"]), "Looking at the cluster")
-	confirm := shownView(s, form["id"], "Submit this?")
-	require.Contains(t, slacktest.JSON(confirm), "2 nodes × 8 GPUs × 01:00:00 = 16 GPU hours")
-	require.Contains(t, slacktest.JSON(confirm), "GiB a GPU")
-	require.NotContains(t, slacktest.JSON(confirm), "#SBATCH", "the script comes as a file")
-	require.Zero(t, s.yard.count())
-	for range 2 { // a double click
-		r := s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
-			"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},
-		}})
-		require.Equal(t, http.StatusOK, r.Status)
-	}
-	s.said("gpt submitted to yard as job 4711")
-	s.Wait("the card", func(st slacktest.State) bool { return len(cards(st, "4711")) == 1 })
-	settled(t, s.store)
-	require.Equal(t, 1, s.yard.count())
-
-	s.Slash("submit")
-	st := s.Wait("the second form", func(st slacktest.State) bool { return len(st.Views) == 2 })
-	last := slacktest.JSON(st.Views)
-	require.Contains(t, last, `"initial_value":"/lustre/m"`, "the last run fills the form")
-	require.Contains(t, last, `"initial_value":"NCCL_DEBUG=INFO"`)
 }
 
 // stateOf is the state of a form that holds values.
@@ -125,17 +128,19 @@ func stateOf(values map[string]string) map[string]any {
 
 func TestAFormsSecretIsRefusedAtItsFieldAndShownNowhere(t *testing.T) {
 	t.Parallel()
-	s := play(t)
-	const key = "0123456789abcdef0123456789abcdef01234567"
-	a := answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
-		"id": "V1", "callback_id": "submit", "private_metadata": `{"channel":"C1","lang":"en"}`, "state": map[string]any{"values": stateOf(map[string]string{
-			"name": "gpt", "worktree": "/lustre/m", "nodes": "1", "gpu": "h100", "time": "1:00:00", "env": "WANDB_API_KEY=" + key, "args": "--num-layers 24",
-		})},
-	}}))
-	require.Equal(t, "errors", a["response_action"])
-	require.Contains(t, a["errors"], "env")
-	require.NotContains(t, slacktest.JSON(a), key)
-	s.Slash("submit --yes --name gpt --nodes 1 --worktree /lustre/m --env WANDB_API_KEY=" + key)
-	s.said("env")
-	require.NotContains(t, slacktest.JSON(s.State().Calls), key)
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		const key = "0123456789abcdef0123456789abcdef01234567"
+		a := answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+			"id": "V1", "callback_id": "submit", "private_metadata": `{"channel":"C1","lang":"en"}`, "state": map[string]any{"values": stateOf(map[string]string{
+				"name": "gpt", "worktree": "/lustre/m", "nodes": "1", "gpu": "h100", "time": "1:00:00", "env": "WANDB_API_KEY=" + key, "args": "--num-layers 24",
+			})},
+		}}))
+		require.Equal(t, "errors", a["response_action"])
+		require.Contains(t, a["errors"], "env")
+		require.NotContains(t, slacktest.JSON(a), key)
+		s.Slash("submit --yes --name gpt --nodes 1 --worktree /lustre/m --env WANDB_API_KEY=" + key)
+		s.said("env")
+		require.NotContains(t, slacktest.JSON(s.State().Calls), key)
+	})
 }

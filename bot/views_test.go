@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
@@ -29,8 +32,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
-	"github.com/slack-go/slack"
-	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

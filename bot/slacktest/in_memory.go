@@ -2,7 +2,6 @@ package slacktest
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -26,8 +25,13 @@ var (
 func ServeInMemory(t testing.TB, h http.Handler) (url string) {
 	t.Helper()
 	host := fmt.Sprintf("memory-%d.test", inMemoryCount.Add(1))
-	inMemory.Store(host, h)
-	t.Cleanup(func() { inMemory.Delete(host) })
+	var calls sync.WaitGroup
+	inMemory.Store(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		defer calls.Done()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { inMemory.Delete(host); calls.Wait() })
 	return "http://" + host
 }
 
@@ -49,7 +53,7 @@ func (m memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // RoundTrip makes h answer a client's request. It returns when the request's context ends,
 // even where h has not answered yet, and an error where h closes the connection.
 func RoundTrip(h http.Handler, r *http.Request) (*http.Response, error) {
-	in := r.WithContext(context.WithoutCancel(r.Context()))
+	in := r.WithContext(r.Context())
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}

@@ -213,7 +213,10 @@ func (s *Server) keep(msg *Message) {
 // fail makes the call fail as the fault says, and reports whether an answer was sent or the
 // connection was closed.
 func (f *Fault) fail(w http.ResponseWriter, r *http.Request) bool {
-	time.Sleep(time.Duration(f.DelayMS) * time.Millisecond)
+	select {
+	case <-time.After(time.Duration(f.DelayMS) * time.Millisecond):
+	case <-r.Context().Done():
+	}
 	switch {
 	case f.Reset != "":
 		hangUp(w)
@@ -229,7 +232,6 @@ func (f *Fault) fail(w http.ResponseWriter, r *http.Request) bool {
 		writeJSON(w, http.StatusOK, m{"ok": false, "error": f.Error})
 		return true
 	}
-	_ = r
 	return false
 }
 

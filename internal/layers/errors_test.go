@@ -26,7 +26,6 @@ var englishOnly = map[string]string{
 	"bot/open_submissions.go":       "it holds an error that came in both languages",
 	"bot/outbox/":                   "operators read it in the log",
 	"bot/incoming/signature.go":     "whoever sent a request that is not Slack's reads it",
-	"bot/slacktest/":                "tests read it",
 	"internal/demo/":                "it speaks as uv and torchrun do",
 	"internal/ops/command_words.go": "a wrong tag in the source: the first test finds it",
 	"internal/ops/ops.go":           "a wrong type in the source: the first test finds it",
