@@ -1,20 +1,15 @@
 package outbox
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,7 +32,6 @@ type stage struct {
 	began time.Time
 	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
 	stop  func()       // kills what sends
-	calls sync.WaitGroup
 	// hooks are what the response addresses answer, in turn, and posted what was sent there.
 	hooks  []func(w http.ResponseWriter)
 	posted []string
@@ -52,7 +46,6 @@ func play(t *testing.T, test func(t *testing.T, s *stage)) {
 		defer db.Close()
 		s := &stage{t: t, slack: slacktest.New(slacktest.Config{}), store: db.Slack(), began: time.Now()}
 		s.start()
-		defer s.calls.Wait()
 		defer func() { s.stop() }()
 		test(t, s)
 	})
@@ -84,44 +77,22 @@ func (s *stage) start() {
 	s.stop = func() { cancel(); <-over }
 }
 
-// reply is what the server says, unless it hangs up.
-type reply struct {
-	*httptest.ResponseRecorder
-	broken bool
-}
-
-func (a *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	a.broken = true
-	c, other := net.Pipe()
-	return c, nil, other.Close()
-}
-
-// RoundTrip hands a request to whom it is for.
+// RoundTrip passes a request to the server that plays Slack, or to a response address.
 func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
-	a := &reply{ResponseRecorder: httptest.NewRecorder()}
 	if r.URL.Host == "hooks.slack.com" {
-		body, err := io.ReadAll(r.Body)
-		s.posted = append(s.posted, string(body))
-		if len(s.hooks) > 0 {
-			s.hooks[0](a)
-			s.hooks = s.hooks[1:]
-		}
-		return a.Result(), err
+		return slacktest.RoundTrip(http.HandlerFunc(s.serveHook), r)
 	}
-	over := make(chan struct{})
-	s.calls.Go(func() {
-		defer close(over)
-		s.slack.ServeHTTP(a, r.WithContext(context.WithoutCancel(r.Context())))
-	})
-	select {
-	case <-over:
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	return slacktest.RoundTrip(s.slack, r)
+}
+
+func (s *stage) serveHook(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	require.NoError(s.t, err)
+	s.posted = append(s.posted, string(body))
+	if len(s.hooks) > 0 {
+		s.hooks[0](w)
+		s.hooks = s.hooks[1:]
 	}
-	if a.broken {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return a.Result(), nil
 }
 
 // owe queues a message; what shares a lane goes out in order.
@@ -136,33 +107,18 @@ func (s *stage) oweAll(owed ...store.SlackMessage) {
 	s.Wake()
 }
 
-// ctl asks the server that plays Slack.
-func (s *stage) ctl(method, path string, in, out any) {
-	s.t.Helper()
-	body, err := json.Marshal(in)
-	require.NoError(s.t, err)
-	w := httptest.NewRecorder()
-	s.slack.ServeHTTP(w, httptest.NewRequest(method, "http://slack/_ctl/"+path, strings.NewReader(string(body))))
-	require.Equal(s.t, http.StatusOK, w.Code)
-	if out != nil {
-		require.NoError(s.t, json.NewDecoder(w.Body).Decode(out))
-	}
-}
-
 func (s *stage) fault(all ...slacktest.Fault) {
-	s.t.Helper()
 	for _, f := range all {
-		s.ctl(http.MethodPost, "fault", f, nil)
+		s.slack.Fault(f)
 	}
 }
 
 // after lets time pass, and tells what stands in Slack then.
-func (s *stage) after(d time.Duration) (st slacktest.State) {
+func (s *stage) after(d time.Duration) slacktest.State {
 	s.t.Helper()
 	time.Sleep(d)
 	synctest.Wait()
-	s.ctl(http.MethodGet, "state", nil, &st)
-	return st
+	return s.slack.State()
 }
 
 // stands is what people see, a line each: where, for whom, below what, and its words.

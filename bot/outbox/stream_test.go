@@ -69,7 +69,7 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 					require.Contains(t, slacktest.JSON(st.Messages), "Sixty-four GPUs")
 				}
 				if c.age {
-					s.ctl(http.MethodPost, "age?by=6m", nil, nil)
+					s.slack.Age(6 * time.Minute)
 				}
 				if c.killed {
 					s.stop()
