@@ -146,7 +146,7 @@ func (b *Bot) steps(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op,
 	for _, s := range known.steps {
 		list = append(list, s.In(c.Lang))
 	}
-	show := b.out.Steps(ctx, outbox.Talk{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct}, title, list)
+	show := b.out.Steps(ctx, outbox.StreamTarget{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct}, title, list)
 	return func(done int, about string) {
 		if op.Name != "diagnose" {
 			about = "" // the words of other operations are meant for a terminal

@@ -91,9 +91,9 @@ type Bot struct {
 	reply    *reply.Writer
 	flying   flight
 	app      *install.App
-	people   *people.Book
-	news     *jobnews.Board
-	profile  *profile.Desk
+	people   *people.Directory
+	news     *jobnews.Notifier
+	profile  *profile.Handler
 	offers   offers
 	starts   sync.Map // cluster/partition/user → foundStart
 }

@@ -165,7 +165,7 @@ func (b *Bot) homeSettings(ctx context.Context, a incoming.Ask, c *ops.Call) []s
 
 // docBlocks draws a section as one block; the rest of a longer section is cut off.
 func docBlocks(s view.Section) slack.Block {
-	ps, _ := answer.SectionBlocks(s, 0, lang.EN, answer.MessageRoom)
+	ps, _ := answer.SectionBlocks(s, 0, lang.EN, answer.MessageLimits)
 	if len(ps) == 0 {
 		return answer.ContextLine("–")
 	}

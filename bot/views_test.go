@@ -132,7 +132,7 @@ func sampleList(l lang.Lang) []slack.Block {
 		j.ID = slurm.JobID(fmt.Sprint(4730 - i))
 		jobs = append(jobs, j)
 	}
-	_, bs := (&Bot{news: &jobnews.Board{}}).listBlocks(jobs, typed.Call{Op: "list", Words: []string{"--all"}, Page: 2}, l)
+	_, bs := (&Bot{news: &jobnews.Notifier{}}).listBlocks(jobs, typed.Call{Op: "list", Words: []string{"--all"}, Page: 2}, l)
 	return reply.JoinRows(bs, shareRow(incoming.Ask{Channel: "C1", Text: "list --all --page 2"}, typed.Call{}, l))
 }
 

@@ -59,27 +59,27 @@ func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Mes
 
 // Render draws doc within Slack's limits. It splits long documents over several messages. Long
 // code, and what does not fit into the last message, goes into files.
-func Render(doc view.Doc, l lang.Lang) Rendered { return RenderIn(doc, l, MessageRoom) }
+func Render(doc view.Doc, l lang.Lang) Rendered { return RenderIn(doc, l, MessageLimits) }
 
-// A Room says how many characters of code are shown before the rest goes into a file: in Code
+// CodeLimits says how many characters of code are shown before the rest goes into a file: in Code
 // for an open section, in Folded for a collapsed one.
-type Room struct{ Code, Folded int }
+type CodeLimits struct{ Code, Folded int }
 
 // The limits of a message in Slack, and of a terminal, which can scroll.
 var (
-	MessageRoom  = Room{inlineCode, foldedCode}
-	TerminalRoom = Room{1 << 20, 1 << 20}
+	MessageLimits  = CodeLimits{inlineCode, foldedCode}
+	TerminalLimits = CodeLimits{1 << 20, 1 << 20}
 )
 
 // RenderIn is Render with other limits for code.
-func RenderIn(doc view.Doc, l lang.Lang, has Room) Rendered {
+func RenderIn(doc view.Doc, l lang.Lang, limits CodeLimits) Rendered {
 	r := Rendered{Text: summary(doc)}
 	p := packer{}
 	if OneLine(doc.Title) != "" {
 		p.add(piece{Block: Header(toneMark[doc.Tone] + strings.ReplaceAll(OneLine(doc.Title), "`", "")), size: maxHeader})
 	}
 	for i, s := range doc.Sections {
-		ps, files := SectionBlocks(s, i, l, has)
+		ps, files := SectionBlocks(s, i, l, limits)
 		if x, ok := fold(s, ps, l); ok {
 			ps = []piece{x}
 		}
@@ -176,7 +176,7 @@ func (p *packer) messages() [][]slack.Block {
 }
 
 // SectionBlocks draws one section; n is its index, for the names of files.
-func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
+func SectionBlocks(s view.Section, n int, l lang.Lang, limits CodeLimits) (ps []piece, files []File) {
 	if heading := OneLine(s.Heading); heading != "" {
 		ps = append(ps, rich(slack.NewRichTextSection(Bold(sentence(heading)))))
 	}
@@ -190,7 +190,7 @@ func SectionBlocks(s view.Section, n int, l lang.Lang, has Room) (ps []piece, fi
 	}
 	ps = append(ps, items(s.Items)...)
 	if s.Code != "" {
-		cp, cf := code(s, n, l, has)
+		cp, cf := code(s, n, l, limits)
 		ps, files = append(ps, cp...), append(files, cf...)
 	}
 	return ps, files

@@ -77,11 +77,11 @@ func table(s view.Section, n int) (ps []piece, files []File) {
 
 // code draws verbatim text. Of text that is too long it shows the newest lines of a log or the
 // first lines of anything else, and names the file that holds the whole.
-func code(s view.Section, n int, l lang.Lang, has Room) (ps []piece, files []File) {
+func code(s view.Section, n int, l lang.Lang, limits CodeLimits) (ps []piece, files []File) {
 	text := Clean(strings.TrimRight(s.Code, "\n"))
-	limit := has.Code
+	limit := limits.Code
 	if s.Fold {
-		limit = has.Folded
+		limit = limits.Folded
 	}
 	shown := text
 	if utf8.RuneCountInString(text) > limit {

@@ -15,11 +15,11 @@ import (
 
 // cardsOfAgents sends cards for the jobs that agents have submitted since a time. They go to
 // the people for whom the agents act, who did not see the submission.
-func (b *Board) cardsOfAgents(ctx context.Context, since time.Time) error {
-	if b.cfg.Service.Store == nil {
+func (nf *Notifier) cardsOfAgents(ctx context.Context, since time.Time) error {
+	if nf.cfg.Service.Store == nil {
 		return nil
 	}
-	st, err := b.cfg.Service.Store()
+	st, err := nf.cfg.Service.Store()
 	if err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func (b *Board) cardsOfAgents(ctx context.Context, since time.Time) error {
 		}
 		people, asked := owners[sub.Owner]
 		if !asked {
-			people = b.ownersOf(ctx, sub.Owner)
+			people = nf.ownersOf(ctx, sub.Owner)
 			owners[sub.Owner] = people
 		}
 		if len(people) == 0 {
 			continue
 		}
-		if err := b.cardOfAgent(ctx, sub, people); err != nil {
+		if err := nf.cardOfAgent(ctx, sub, people); err != nil {
 			return err
 		}
 	}
@@ -54,26 +54,26 @@ const mostOwners = 3
 
 // ownersOf returns the people who get the cards of a cluster user's agents: nobody for an
 // account that many people share, and nobody who has switched notifications off.
-func (b *Board) ownersOf(ctx context.Context, user string) []card.Place {
-	people := b.people.Of(ctx, user)
+func (nf *Notifier) ownersOf(ctx context.Context, user string) []card.Place {
+	people := nf.people.Of(ctx, user)
 	if len(people) > mostOwners {
 		return nil
 	}
-	return slices.DeleteFunc(people, func(p card.Place) bool { return b.people.Settings(ctx, p.Team, p.Channel).Notify == "none" })
+	return slices.DeleteFunc(people, func(p card.Place) bool { return nf.people.Settings(ctx, p.Team, p.Channel).Notify == "none" })
 }
 
 // cardOfAgent sends people the card of a job that an agent submitted. Steps of a pipeline have
 // the pipeline's card instead.
-func (b *Board) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
+func (nf *Notifier) cardOfAgent(ctx context.Context, sub store.Submission, people []card.Place) error {
 	j := slurm.Job{ID: sub.JobID, Cluster: sub.Cluster, Name: sub.Name, User: sub.Owner, State: slurm.Pending}
-	if old, have, err := b.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
+	if old, have, err := nf.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
 		return err
 	}
-	if _, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
+	if _, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
 		return nil
 	}
-	if q, ok := Queued(ctx, b.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // the watcher reports an end, with its cause
+	if q, ok := Queued(ctx, nf.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // the watcher reports an end, with its cause
 		j = q
 	}
-	return b.Begin(ctx, card.Card{Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: b.now(), Places: people}, "")
+	return nf.Begin(ctx, card.Card{Team: people[0].Team, User: people[0].Channel, News: card.News{Job: j}, Began: nf.now(), Places: people}, "")
 }

@@ -19,16 +19,16 @@ import (
 const ended = 4
 
 // drawCurve posts the loss curve of a job that has ended.
-func (b *Board) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
-	if len(n.Curve) < 2 || !b.followed(ctx, n.Job) {
+func (nf *Notifier) drawCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, l lang.Lang) {
+	if len(n.Curve) < 2 || !nf.followed(ctx, n.Job) {
 		return
 	}
-	b.postCurve(ctx, n, m, ended, "loss.png", l)
+	nf.postCurve(ctx, n, m, ended, "loss.png", l)
 }
 
 // drawProgress posts the loss curve so far at each quarter of a run, where the card's workspace
 // does not draw the chart on the card and shows a line of text instead.
-func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
+func (nf *Notifier) drawProgress(ctx context.Context, n card.News, m joblogs.MetricsOut) {
 	if n.Iterations <= 0 || len(n.Curve) < card.FewestPoints {
 		return
 	}
@@ -36,26 +36,26 @@ func (b *Board) drawProgress(ctx context.Context, n card.News, m joblogs.Metrics
 	if quarter < 1 || quarter >= ended {
 		return
 	}
-	k, ok, err := b.Card(ctx, n.Job.Cluster, n.Job.ID)
+	k, ok, err := nf.Card(ctx, n.Job.Cluster, n.Job.ID)
 	due := slices.ContainsFunc(k.Places, func(p card.Place) bool { return p.Pictured < quarter })
-	if err != nil || !ok || !due || !b.out.Plain(k.Team) {
+	if err != nil || !ok || !due || !nf.out.Plain(k.Team) {
 		return
 	}
-	b.postCurve(ctx, n, m, quarter, fmt.Sprintf("loss-%d.png", 25*quarter), b.langOfCard(ctx, &k))
+	nf.postCurve(ctx, n, m, quarter, fmt.Sprintf("loss-%d.png", 25*quarter), nf.langOfCard(ctx, &k))
 }
 
 // postCurve posts the loss as a picture below each card of a job. While the job runs there is
 // one message, whose picture is replaced. At the end the picture replaces that message's too
 // or, where there is no such message, becomes a file.
-func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
+func (nf *Notifier) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut, quarter int, name string, l lang.Lang) {
 	var png bytes.Buffer
 	if err := m.WriteLossPNG(&png); err != nil {
-		b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+		nf.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 		return
 	}
 	id, title := card.ID(n.Job.Cluster, n.Job.ID), card.CurveTitle(n, l)
 	sum := sha256.Sum256(png.Bytes())
-	b.withCard(ctx, n.Job.Cluster, n.Job.ID, func(k *card.Card) {
+	nf.withCard(ctx, n.Job.Cluster, n.Job.ID, func(k *card.Card) {
 		for i := range k.Places {
 			p := &k.Places[i]
 			if p.Pictured >= quarter && quarter != ended {
@@ -68,10 +68,10 @@ func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut
 				Do: outbox.Post, Team: p.Team, ThreadOf: key, Instead: k.User, Text: answer.Escape(title),
 				Bytes: png.Bytes(), File: &answer.File{Name: name, Title: title},
 			}
-			_, stands, err := b.cfg.Store.Ref(ctx, first)
+			_, stands, err := nf.cfg.Store.Ref(ctx, first)
 			switch {
 			case err != nil:
-				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+				nf.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 				return
 			case stands:
 				o.Do, o.Ref = outbox.Update, first
@@ -80,10 +80,10 @@ func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut
 			default:
 				what = first
 			}
-			owed := b.out.Owe(what, key+outbox.LaneOfFiles, o)
-			owed.NotBefore = b.wakes(ctx, *p, k.User)
-			if err := b.cfg.Store.Enqueue(ctx, owed); err != nil { // the next quarter shows it
-				b.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
+			owed := nf.out.Owe(what, key+outbox.LaneOfFiles, o)
+			owed.NotBefore = nf.wakes(ctx, *p, k.User)
+			if err := nf.cfg.Store.Enqueue(ctx, owed); err != nil { // the next quarter shows it
+				nf.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 				return
 			}
 			if quarter != ended {
@@ -91,5 +91,5 @@ func (b *Board) postCurve(ctx context.Context, n card.News, m joblogs.MetricsOut
 			}
 		}
 	})
-	b.out.Wake()
+	nf.out.Wake()
 }

@@ -30,11 +30,11 @@ var (
 )
 
 // digestLoop sends the daily digests that people have asked for.
-func (b *Board) digestLoop(ctx context.Context) {
+func (nf *Notifier) digestLoop(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Minute)
 	defer tick.Stop()
 	for {
-		b.digests(ctx)
+		nf.digests(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -45,54 +45,54 @@ func (b *Board) digestLoop(ctx context.Context) {
 
 // digests queues each person's digest, and each place's, where their digest hour has come. The
 // message's key contains the date, so that it is sent once however often digests runs.
-func (b *Board) digests(ctx context.Context) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
+func (nf *Notifier) digests(ctx context.Context) {
+	keys, err := nf.cfg.Store.Keys(ctx, record.Settings, nf.now())
 	if err != nil {
 		return
 	}
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
-		s := b.people.Settings(ctx, team, user)
-		if now := b.inZone(s.Zone); s.Digest && now.Hour() == digestHour {
-			if doc, any := b.digestDoc(ctx, team, user, s.Lang); any {
-				b.announce(ctx, card.Place{Team: team, Channel: user}, "digest/"+key+"/"+now.Format(time.DateOnly), doc)
+		s := nf.people.Settings(ctx, team, user)
+		if now := nf.inZone(s.Zone); s.Digest && now.Hour() == digestHour {
+			if doc, any := nf.digestDoc(ctx, team, user, s.Lang); any {
+				nf.announce(ctx, card.Place{Team: team, Channel: user}, "digest/"+key+"/"+now.Format(time.DateOnly), doc)
 			}
 		}
 	}
-	all, err := b.subscriptions(ctx)
-	b.noted(slog.LevelWarn, "slack: subscriptions", err)
+	all, err := nf.subscriptions(ctx)
+	nf.noted(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
 		var by string // the person who subscribed, whose digest hour applies to the place
-		if _, err := b.cfg.Store.Get(ctx, record.Follow, s.key(), b.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
+		if _, err := nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
-		who := b.people.Settings(ctx, s.place.Team, by)
-		if now := b.inZone(who.Zone); now.Hour() == digestHour {
-			if doc, any := b.digestOfPlace(ctx, s, who.Lang); any {
-				b.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
+		who := nf.people.Settings(ctx, s.place.Team, by)
+		if now := nf.inZone(who.Zone); now.Hour() == digestHour {
+			if doc, any := nf.digestOfPlace(ctx, s, who.Lang); any {
+				nf.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
 			}
 		}
 	}
 }
 
 // inZone returns the present time in a time zone, or in UTC where the zone is unknown.
-func (b *Board) inZone(zone string) time.Time {
+func (nf *Notifier) inZone(zone string) time.Time {
 	if loc, err := time.LoadLocation(zone); err == nil {
-		return b.now().In(loc)
+		return nf.now().In(loc)
 	}
-	return b.now().UTC()
+	return nf.now().UTC()
 }
 
 // digestOfPlace summarizes the last day of a subscription's jobs; any is false where there were
 // none.
-func (b *Board) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
+func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
-	for name := range b.cfg.Service.Clusters {
-		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: b.now().Add(-24 * time.Hour)})
-		b.noted(slog.LevelWarn, "slack: digest", err, "cluster", name)
+	for name := range nf.cfg.Service.Clusters {
+		jobs, err := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: nf.now().Add(-24 * time.Hour)})
+		nf.noted(slog.LevelWarn, "slack: digest", err, "cluster", name)
 		for _, j := range jobs {
 			if j.Cluster = name; s.isAbout(j) {
-				k, _, _ := b.Card(ctx, name, j.ID) // for its diagnosis, where it has one
+				k, _, _ := nf.Card(ctx, name, j.ID) // for its diagnosis, where it has one
 				day.add(j, k.News.Class)
 			}
 		}
@@ -125,18 +125,18 @@ func (day *sums) add(j slurm.Job, class string) {
 }
 
 // digestDoc summarizes the last day of a person's jobs; any is false where there were none.
-func (b *Board) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
+func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
 	day := sums{failed: map[string][]string{}}
-	for _, k := range b.CardsEndedSince(ctx, b.now().Add(-24*time.Hour)) {
+	for _, k := range nf.CardsEndedSince(ctx, nf.now().Add(-24*time.Hour)) {
 		if k.Team == team && k.User == user {
 			day.add(k.News.Job, k.News.Class)
 		}
 	}
-	running, err := b.unfinished(ctx)
+	running, err := nf.unfinished(ctx)
 	if err != nil {
 		return doc, false
 	}
-	who, linked := b.people.Linked(ctx, team, user)
+	who, linked := nf.people.Linked(ctx, team, user)
 	for _, j := range running {
 		if linked && j.User == who.User {
 			day.still++

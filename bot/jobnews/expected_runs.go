@@ -47,31 +47,31 @@ func neverStarts(j slurm.Job) bool {
 
 // lookForExpected sends one alarm for each subscription that expects a run where none has
 // waited or run for missingFor, and a message when a run is there again.
-func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
+func (nf *Notifier) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
 	for _, s := range all {
 		if !slices.Contains(s.when, whenExpected) {
 			continue
 		}
 		var missing missingRun
-		known, err := b.cfg.Store.Get(ctx, record.Missing, s.key(), b.now(), &missing)
+		known, err := nf.cfg.Store.Get(ctx, record.Missing, s.key(), nf.now(), &missing)
 		if err != nil {
-			b.log.Warn("slack: expected runs", "err", err)
+			nf.log.Warn("slack: expected runs", "err", err)
 			continue
 		}
 		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.isAbout(j) && !j.State.Ended() && !neverStarts(j) })
 		_, name, _ := strings.Cut(s.subject, "/")
-		l := b.people.Settings(ctx, s.place.Team, s.place.Channel).Lang
+		l := nf.people.Settings(ctx, s.place.Team, s.place.Channel).Lang
 		switch {
 		case there >= 0 && !known:
 		case there >= 0:
 			if missing.Told {
 				title := fmt.Sprintf(textBack.In(l), name, jobs[there].ID)
-				b.announce(ctx, s.place, fmt.Sprintf("back/%s/%d", s.key(), missing.Since.Unix()), view.Doc{Title: title, Tone: view.Good})
+				nf.announce(ctx, s.place, fmt.Sprintf("back/%s/%d", s.key(), missing.Since.Unix()), view.Doc{Title: title, Tone: view.Good})
 			}
-			_ = b.cfg.Store.Delete(ctx, record.Missing, s.key()) // otherwise the next look deletes it
+			_ = nf.cfg.Store.Delete(ctx, record.Missing, s.key()) // otherwise the next look deletes it
 		case !known:
-			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missingRun{Since: b.now()}, time.Time{}) // otherwise the next look notes it
-		case !missing.Told && b.now().Sub(missing.Since) >= missingFor:
+			_ = nf.cfg.Store.Put(ctx, record.Missing, s.key(), missingRun{Since: nf.now()}, time.Time{}) // otherwise the next look notes it
+		case !missing.Told && nf.now().Sub(missing.Since) >= missingFor:
 			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
 			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
 			for _, j := range jobs {
@@ -80,16 +80,16 @@ func (b *Board) lookForExpected(ctx context.Context, all []subscription, jobs []
 					doc.Next = []string{"status " + string(j.ID), "cancel " + string(j.ID)}
 				}
 			}
-			b.announce(ctx, s.place, fmt.Sprintf("missing/%s/%d", s.key(), missing.Since.Unix()), doc, since)
+			nf.announce(ctx, s.place, fmt.Sprintf("missing/%s/%d", s.key(), missing.Since.Unix()), doc, since)
 			missing.Told = true
-			_ = b.cfg.Store.Put(ctx, record.Missing, s.key(), missing, time.Time{}) // the message's key keeps it from being sent twice
+			_ = nf.cfg.Store.Put(ctx, record.Missing, s.key(), missing, time.Time{}) // the message's key keeps it from being sent twice
 		}
 	}
 }
 
 // expectSchedule subscribes the place where a run with a schedule was submitted to the alarm
 // that no such run waits or runs. Otherwise nobody would notice that the schedule has stopped.
-func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
+func (nf *Notifier) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call, in any) {
 	sent, ok := in.(*launch.SubmitIn)
 	if !ok {
 		return
@@ -102,16 +102,16 @@ func (b *Board) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.Call,
 	if s.place = placeOf(a); bad != "" {
 		return
 	}
-	b.noted(slog.LevelWarn, "slack: expected runs", b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
+	nf.noted(slog.LevelWarn, "slack: expected runs", nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
 }
 
 // announce posts a message that nobody asked for to a place. key keeps it from being posted
 // twice.
-func (b *Board) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
+func (nf *Notifier) announce(ctx context.Context, p card.Place, key string, doc view.Doc, after ...slack.Block) {
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)
-	m := b.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
-	m.NotBefore = b.wakes(ctx, p, p.Channel)
-	b.noted(slog.LevelWarn, "slack: announcement", b.cfg.Store.Enqueue(ctx, m))
-	b.out.Wake()
+	m := nf.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
+	m.NotBefore = nf.wakes(ctx, p, p.Channel)
+	nf.noted(slog.LevelWarn, "slack: announcement", nf.cfg.Store.Enqueue(ctx, m))
+	nf.out.Wake()
 }

@@ -49,43 +49,43 @@ type incident struct {
 }
 
 // noteFailure stores why a job failed, and reports the incident that the failure is part of.
-func (b *Board) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
+func (nf *Notifier) noteFailure(ctx context.Context, j slurm.Job, r *report.Report) {
 	if r == nil {
 		return
 	}
-	b.failing.Lock()
-	defer b.failing.Unlock()
-	f := report.Failure{JobID: string(j.ID), At: b.now(), Report: *r}
-	if err := b.cfg.Store.Put(ctx, record.Failure, card.ID(j.Cluster, j.ID), f, b.now().Add(jobcontrol.IncidentWindow)); err != nil {
-		b.log.Warn("slack: failure", "job", j.ID, "err", err)
+	nf.failing.Lock()
+	defer nf.failing.Unlock()
+	f := report.Failure{JobID: string(j.ID), At: nf.now(), Report: *r}
+	if err := nf.cfg.Store.Put(ctx, record.Failure, card.ID(j.Cluster, j.ID), f, nf.now().Add(jobcontrol.IncidentWindow)); err != nil {
+		nf.log.Warn("slack: failure", "job", j.ID, "err", err)
 		return
 	}
-	keys, err := b.cfg.Store.Keys(ctx, record.Failure, b.now())
+	keys, err := nf.cfg.Store.Keys(ctx, record.Failure, nf.now())
 	if err != nil {
 		return
 	}
 	var failures []report.Failure
 	for _, key := range keys {
 		var f report.Failure
-		if ok, err := b.cfg.Store.Get(ctx, record.Failure, key, b.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
+		if ok, err := nf.cfg.Store.Get(ctx, record.Failure, key, nf.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
 			failures = append(failures, f)
 		}
 	}
-	switches := jobcontrol.Switches(ctx, b.cfg.Service.Clusters[j.Cluster])
+	switches := jobcontrol.Switches(ctx, nf.cfg.Service.Clusters[j.Cluster])
 	for _, found := range report.Incidents(failures, jobcontrol.IncidentWindow, switches) {
 		if slices.Contains(found.Jobs, string(j.ID)) {
-			b.noted(slog.LevelError, "slack: incident", b.tellIncident(ctx, j.Cluster, found))
+			nf.noted(slog.LevelError, "slack: incident", nf.tellIncident(ctx, j.Cluster, found))
 		}
 	}
 }
 
 // tellIncident posts or edits an incident's message, and names new jobs in its thread.
-func (b *Board) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
-	b.cards.Lock()
-	defer b.cards.Unlock()
+func (nf *Notifier) tellIncident(ctx context.Context, cluster string, found report.Incident) error {
+	nf.cards.Lock()
+	defer nf.cards.Unlock()
 	sum := sha256.Sum256([]byte(cluster + "/" + found.Class + "/" + found.Where))
 	x := incident{Key: hex.EncodeToString(sum[:8]), Cluster: cluster, Told: map[string][]string{}}
-	had, err := b.cfg.Store.Get(ctx, record.Incident, x.Key, b.now(), &x)
+	had, err := nf.cfg.Store.Get(ctx, record.Incident, x.Key, nf.now(), &x)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func (b *Board) tellIncident(ctx context.Context, cluster string, found report.I
 		x.Key += fmt.Sprintf("-%d", found.From.Unix())
 	}
 	x.Found = found
-	return b.drawIncident(ctx, x, hex.EncodeToString(sum[:8]))
+	return nf.drawIncident(ctx, x, hex.EncodeToString(sum[:8]))
 }
 
 // drawIncident queues an incident's messages and stores the incident under id for as long as a
 // further failure would join it.
-func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
-	cards := b.cardsOf(ctx, x)
+func (nf *Notifier) drawIncident(ctx context.Context, x incident, id string) error {
+	cards := nf.cardsOf(ctx, x)
 	in := map[card.Place][]card.Card{}
 	for _, k := range cards {
-		x.Lang = b.langOfCard(ctx, &k)
+		x.Lang = nf.langOfCard(ctx, &k)
 		for _, p := range k.Places {
 			p = card.Place{Team: p.Team, Channel: p.Channel}
 			in[p] = append(in[p], k)
@@ -118,13 +118,13 @@ func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 		key := "incident/" + x.Key + "@" + p.Team + "/" + p.Channel
 		text, blocks := incidentBlocks(x, here, id)
 		o := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: text, Blocks: answer.BlocksJSON(blocks)}
-		m := b.out.Owe(key, key, o)
+		m := nf.out.Owe(key, key, o)
 		if told != nil {
 			o.Do, o.Ref = outbox.Update, key
-			m = b.out.Owe(fmt.Sprintf("%s/%d", key, x.Edits), key, o)
+			m = nf.out.Owe(fmt.Sprintf("%s/%d", key, x.Edits), key, o)
 			m.Collapse = key
 		}
-		m.NotBefore = b.wakes(ctx, p, p.Channel)
+		m.NotBefore = nf.wakes(ctx, p, p.Channel)
 		owed = append(owed, m)
 		for _, k := range here {
 			job := string(k.News.Job.ID)
@@ -133,23 +133,23 @@ func (b *Board) drawIncident(ctx context.Context, x incident, id string) error {
 			}
 			told = append(told, job)
 			line := card.Headline(k.News, x.Lang)
-			owed = append(owed, b.out.Owe(key+"/"+job, key+outbox.LaneOfThread, outbox.Message{
+			owed = append(owed, nf.out.Owe(key+"/"+job, key+outbox.LaneOfThread, outbox.Message{
 				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(line), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(line)}),
 			}))
 		}
 		x.Told[p.Team+"/"+p.Channel] = told
 	}
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	b.out.Wake()
-	return b.cfg.Store.Put(ctx, record.Incident, id, x, b.now().Add(jobcontrol.IncidentWindow))
+	nf.out.Wake()
+	return nf.cfg.Store.Put(ctx, record.Incident, id, x, nf.now().Add(jobcontrol.IncidentWindow))
 }
 
 // cardsOf returns the cards of an incident's jobs.
-func (b *Board) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
+func (nf *Notifier) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
-		if k, ok, err := b.Card(ctx, x.Cluster, slurm.JobID(job)); err == nil && ok {
+		if k, ok, err := nf.Card(ctx, x.Cluster, slurm.JobID(job)); err == nil && ok {
 			cards = append(cards, k)
 		}
 	}
@@ -198,27 +198,27 @@ func incidentBlocks(x incident, here []card.Card, id string) (text string, bs []
 const ofIncident = "incident:"
 
 // takeIncident records who takes care of an incident and of its jobs.
-func (b *Board) takeIncident(ctx context.Context, a incoming.Ask, id string) {
-	b.cards.Lock()
+func (nf *Notifier) takeIncident(ctx context.Context, a incoming.Ask, id string) {
+	nf.cards.Lock()
 	var x incident
-	ok, err := b.cfg.Store.Get(ctx, record.Incident, id, b.now(), &x)
+	ok, err := nf.cfg.Store.Get(ctx, record.Incident, id, nf.now(), &x)
 	first := ok && err == nil && x.Taken == ""
 	if first {
-		x.Taken, x.TakenAt = a.User, b.now()
-		b.noted(slog.LevelError, "slack: incident", b.drawIncident(ctx, x, id))
+		x.Taken, x.TakenAt = a.User, nf.now()
+		nf.noted(slog.LevelError, "slack: incident", nf.drawIncident(ctx, x, id))
 	}
-	b.cards.Unlock()
+	nf.cards.Unlock()
 	if !first {
 		return // somebody was faster, and the message names them
 	}
 	for _, job := range x.Found.Jobs {
-		b.withCard(ctx, x.Cluster, slurm.JobID(job), func(k *card.Card) {
+		nf.withCard(ctx, x.Cluster, slurm.JobID(job), func(k *card.Card) {
 			if k.Taken != "" {
 				return
 			}
-			k.Taken, k.TakenAt = a.User, b.now()
-			b.noted(slog.LevelError, "slack: card", b.cfg.Store.Enqueue(ctx, b.draw(ctx, k)...))
+			k.Taken, k.TakenAt = a.User, nf.now()
+			nf.noted(slog.LevelError, "slack: card", nf.cfg.Store.Enqueue(ctx, nf.draw(ctx, k)...))
 		})
 	}
-	b.out.Wake()
+	nf.out.Wake()
 }

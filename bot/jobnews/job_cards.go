@@ -30,14 +30,14 @@ import (
 
 // Follow sends a submitted job's card to the place where the submission was asked for. For
 // other operations it records who changed the job.
-func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
 	if op.Effect == ops.Read {
 		return nil
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
 		if id = typed.StringField(in, "job"); id != "" {
-			b.acted(ctx, a, c, cluster, slurm.JobID(id))
+			nf.acted(ctx, a, c, cluster, slurm.JobID(id))
 		}
 		return nil
 	}
@@ -55,7 +55,7 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		k := card.Card{News: news}
 		a.Terminal.Submitted(news.Job)
 		text, blocks := card.Draw(k, c.Lang, false)
-		return []store.SlackMessage{b.out.Owe(a.Key+"/card", "local", outbox.Message{Do: outbox.Post, Text: text, Blocks: blocks})}
+		return []store.SlackMessage{nf.out.Owe(a.Key+"/card", "local", outbox.Message{Do: outbox.Post, Text: text, Blocks: blocks})}
 	}
 	where := cmp.Or(a.Channel, a.User)
 	k := card.Card{
@@ -64,23 +64,23 @@ func (b *Board) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		Lang:     c.Lang,
 		Approver: a.Approver,
 		News:     news,
-		Began:    b.now(),
+		Began:    nf.now(),
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
-	b.expectSchedule(ctx, a, c, in)
-	b.surely(ctx, "slack: card", slurm.JobID(id), func() error { return b.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	nf.expectSchedule(ctx, a, c, in)
+	nf.surely(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 
 // Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
 // soon as the card is stored, an event of the job may edit it, and the edit must come after the
 // message.
-func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
-	b.cards.Lock()
-	defer b.cards.Unlock()
+func (nf *Notifier) Begin(ctx context.Context, k card.Card, script string) error {
+	nf.cards.Lock()
+	defer nf.cards.Unlock()
 	k.Places = slices.Clone(k.Places) // draw changes them, and where Begin fails nothing was sent
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
-	old, have, err := b.cardAt(ctx, id)
+	old, have, err := nf.cardAt(ctx, id)
 	switch {
 	case err != nil:
 		return err
@@ -94,124 +94,124 @@ func (b *Board) Begin(ctx context.Context, k card.Card, script string) error {
 		old.News = k.News.Keep(old.News)
 		k = old
 	}
-	owed := b.draw(ctx, &k)
+	owed := nf.draw(ctx, &k)
 	// An edit names the requester and the approver, since an edit notifies nobody.
-	for _, m := range b.draw(ctx, &k) {
+	for _, m := range nf.draw(ctx, &k) {
 		m.NotBefore = time.Time{}
 		owed = append(owed, m)
 	}
 	if script != "" {
 		for _, p := range k.Places {
 			key := p.Key(id)
-			owed = append(owed, b.out.Owe(key+"/script", key+outbox.LaneOfFiles, outbox.Message{
+			owed = append(owed, nf.out.Owe(key+"/script", key+outbox.LaneOfFiles, outbox.Message{
 				Do: outbox.Upload, Team: p.Team, ThreadOf: key, Instead: k.User,
 				File: &answer.File{Name: string(k.News.Job.ID) + ".sbatch", Title: k.News.Job.Name, Content: script},
 			}))
 		}
 	}
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	b.out.Wake()
-	b.watchers.follow(k.News.Job)
-	return b.keepCard(ctx, k)
+	nf.out.Wake()
+	nf.watchers.follow(k.News.Job)
+	return nf.keepCard(ctx, k)
 }
 
 // Carry sends the card of a job that replaces another one to the places that have the other's
 // card.
-func (b *Board) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
-	old, ok, err := b.Card(ctx, from.Cluster, from.ID)
+func (nf *Notifier) Carry(ctx context.Context, from slurm.Job, next slurm.JobID) error {
+	old, ok, err := nf.Card(ctx, from.Cluster, from.ID)
 	if err != nil || !ok {
 		return err
 	}
-	k := card.Card{Team: old.Team, User: old.User, Lang: old.Lang, Began: b.now(), News: card.News{Job: slurm.Job{
+	k := card.Card{Team: old.Team, User: old.User, Lang: old.Lang, Began: nf.now(), News: card.News{Job: slurm.Job{
 		ID: next, Cluster: from.Cluster, Name: from.Name, User: from.User, Partition: from.Partition, NumNodes: from.NumNodes, State: slurm.Pending,
 	}}}
 	for _, p := range old.Places {
 		k.Places = append(k.Places, card.Place{Team: p.Team, Channel: p.Channel})
 	}
-	return b.Begin(ctx, k, "")
+	return nf.Begin(ctx, k, "")
 }
 
 // acted records who changed a job, so that they are not notified about it.
-func (b *Board) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
+func (nf *Notifier) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
 	cluster = cmp.Or(cluster, c.Default)
-	b.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
+	nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
 }
 
 var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 
 // Take records who takes care of a failure, on the card and in its thread, so that nobody else
 // starts the same work.
-func (b *Board) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.people.Call(ctx, a)
+func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	c := nf.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	if c.Who.User == "" {
-		return b.reply.NotLinked(a, c.Lang)
+		return nf.reply.NotLinked(a, c.Lang)
 	}
 	if id, ok := strings.CutPrefix(a.Value, ofIncident); ok {
-		b.takeIncident(ctx, a, id)
+		nf.takeIncident(ctx, a, id)
 		return nil
 	}
 	var owed []store.SlackMessage
-	ok := b.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
+	ok := nf.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
 		if k.Taken != "" {
 			return // somebody was faster, and the card names them
 		}
-		k.Taken, k.TakenAt = a.User, b.now()
-		owed = b.draw(ctx, k)
-		said := fmt.Sprintf(textTakenBy.In(b.langOfCard(ctx, k)), c.Who.User)
+		k.Taken, k.TakenAt = a.User, nf.now()
+		owed = nf.draw(ctx, k)
+		said := fmt.Sprintf(textTakenBy.In(nf.langOfCard(ctx, k)), c.Who.User)
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
-			owed = append(owed, b.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
+			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
 				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(said), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
 			}))
 		}
 	})
 	if !ok {
-		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	return owed
 }
 
 // withCard changes a card; it returns false where there is no card or the change was not
 // stored.
-func (b *Board) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
-	b.cards.Lock()
-	defer b.cards.Unlock()
-	k, ok, err := b.Card(ctx, cluster, id)
+func (nf *Notifier) withCard(ctx context.Context, cluster string, id slurm.JobID, change func(*card.Card)) bool {
+	nf.cards.Lock()
+	defer nf.cards.Unlock()
+	k, ok, err := nf.Card(ctx, cluster, id)
 	if err != nil || !ok {
 		return false
 	}
 	change(&k)
-	return b.keepCard(ctx, k) == nil
+	return nf.keepCard(ctx, k) == nil
 }
 
 // keepCard stores a card without expiry while its job lives, and for a month after its end.
-func (b *Board) keepCard(ctx context.Context, k card.Card) error {
+func (nf *Notifier) keepCard(ctx context.Context, k card.Card) error {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
 	if k.EndedAt.IsZero() {
-		if err := b.cfg.Store.Put(ctx, record.Alive, id, true, time.Time{}); err != nil {
+		if err := nf.cfg.Store.Put(ctx, record.Alive, id, true, time.Time{}); err != nil {
 			return err
 		}
-		return b.cfg.Store.Put(ctx, record.Card, id, k, time.Time{})
+		return nf.cfg.Store.Put(ctx, record.Card, id, k, time.Time{})
 	}
-	if err := b.cfg.Store.Put(ctx, record.Card, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
+	if err := nf.cfg.Store.Put(ctx, record.Card, id, k, k.EndedAt.AddDate(0, 1, 0)); err != nil {
 		return err
 	}
-	return b.cfg.Store.Delete(ctx, record.Alive, id)
+	return nf.cfg.Store.Delete(ctx, record.Alive, id)
 }
 
 // Tell updates a job's cards with news of it. It ignores jobs that nobody follows.
-func (b *Board) Tell(ctx context.Context, n card.News) error {
-	b.cards.Lock()
-	defer b.cards.Unlock()
+func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
+	nf.cards.Lock()
+	defer nf.cards.Unlock()
 	id := card.ID(n.Job.Cluster, n.Job.ID)
-	k, have, err := b.cardAt(ctx, id)
+	k, have, err := nf.cardAt(ctx, id)
 	if err != nil {
 		return err
 	}
-	followers, err := b.followers(ctx, n.Job)
+	followers, err := nf.followers(ctx, n.Job)
 	if err != nil {
 		return err
 	}
@@ -219,9 +219,9 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 		if len(followers) == 0 {
 			return nil
 		}
-		k = card.Card{Began: b.now(), Team: followers[0].Team}
+		k = card.Card{Began: nf.now(), Team: followers[0].Team}
 	}
-	owner, pipeline := jobcontrol.PipelineOf(ctx, b.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
+	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
 	isStep := pipeline != ""
 	for _, p := range followers {
 		if !isStep && !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
@@ -239,11 +239,11 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 	}
 	k.News = n.Keep(before)
 	if n.Job.State.Ended() && k.EndedAt.IsZero() {
-		k.EndedAt = b.now()
+		k.EndedAt = nf.now()
 	}
-	owed := b.draw(ctx, &k)
+	owed := nf.draw(ctx, &k)
 	if isStep { // all steps of a pipeline share one card
-		all, err := b.tellPipeline(ctx, owner, pipeline, &k, followers, before.Job.State != n.Job.State)
+		all, err := nf.tellPipeline(ctx, owner, pipeline, &k, followers, before.Job.State != n.Job.State)
 		if err != nil {
 			return err
 		}
@@ -251,26 +251,26 @@ func (b *Board) Tell(ctx context.Context, n card.News) error {
 	}
 	switch {
 	case have && before.Job.State != n.Job.State, !have && n.Job.State.Ended():
-		owed = append(owed, b.tale(ctx, &k)...)
+		owed = append(owed, nf.tale(ctx, &k)...)
 	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
 		called := k
 		called.Acted = k.User // mentions them for the end only
-		owed = append(owed, b.taleIn(ctx, &called, id, "cause/")...)
+		owed = append(owed, nf.taleIn(ctx, &called, id, "cause/")...)
 	}
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	b.out.Wake()
-	return b.keepCard(ctx, k)
+	nf.out.Wake()
+	return nf.keepCard(ctx, k)
 }
 
 // draw queues a card's message in each place: first a new message, then edits.
-func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
+func (nf *Notifier) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessage) {
 	id := card.ID(k.News.Job.Cluster, k.News.Job.ID)
-	k.Page = b.cfg.Service.JobPage(k.News.Job.Cluster, k.News.Job.ID)
+	k.Page = nf.cfg.Service.JobPage(k.News.Job.Cluster, k.News.Job.ID)
 	for i := range k.Places {
 		p := &k.Places[i]
-		l := b.langOfCard(ctx, k)
+		l := nf.langOfCard(ctx, k)
 		posted := p.Hash != ""
 		text, blocks := card.Draw(*k, l, posted)
 		sum := sha256.Sum256(blocks)
@@ -279,30 +279,30 @@ func (b *Board) draw(ctx context.Context, k *card.Card) (owed []store.SlackMessa
 			continue
 		}
 		urgent := !strings.HasSuffix(p.Hash, string(k.News.Job.State)) || k.News.Job.State.Ended()
-		owed = append(owed, b.showIn(ctx, p, id, k.User, &k.Edits, urgent, outbox.Message{Instead: k.User, Text: text, Blocks: blocks}))
+		owed = append(owed, nf.showIn(ctx, p, id, k.User, &k.Edits, urgent, outbox.Message{Instead: k.User, Text: text, Blocks: blocks}))
 		p.Hash = hash
 	}
 	return owed
 }
 
 // showIn posts a card in a place, or edits it there. Edits that are not urgent keep a pace.
-func (b *Board) showIn(ctx context.Context, p *card.Place, id, user string, edits *int, urgent bool, o outbox.Message) store.SlackMessage {
+func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, edits *int, urgent bool, o outbox.Message) store.SlackMessage {
 	key := p.Key(id)
 	o.Do, o.Team, o.Channel = outbox.Post, p.Team, p.Channel
-	m := b.out.Owe(key, key, o)
+	m := nf.out.Owe(key, key, o)
 	if p.Channel != user && !strings.HasPrefix(p.Channel, "D") {
-		m.NotBefore = b.wakes(ctx, *p, user) // a person who has just asked is awake
+		m.NotBefore = nf.wakes(ctx, *p, user) // a person who has just asked is awake
 	}
 	if p.Hash != "" {
 		*edits++
 		o.Do, o.Ref = outbox.Update, key
-		m = b.out.Owe(fmt.Sprintf("%s/%d", key, *edits), key, o)
+		m = nf.out.Owe(fmt.Sprintf("%s/%d", key, *edits), key, o)
 		m.Collapse = key
 		if !urgent {
-			m.NotBefore = p.Edited.Add(b.cfg.EditPace)
+			m.NotBefore = p.Edited.Add(nf.cfg.EditPace)
 		}
 	}
-	if p.Edited = b.now(); m.NotBefore.After(p.Edited) {
+	if p.Edited = nf.now(); m.NotBefore.After(p.Edited) {
 		p.Edited = m.NotBefore
 	}
 	return m
@@ -311,15 +311,15 @@ func (b *Board) showIn(ctx context.Context, p *card.Place, id, user string, edit
 // tale returns the messages for a card's thread after its job's state has changed. Such a reply
 // is not also shown in the channel. It mentions the person only for an end that they did not
 // cause themselves.
-func (b *Board) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
-	return b.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
+func (nf *Notifier) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
+	return nf.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
 }
 
 // taleIn is tale for the thread of the card id; own distinguishes the keys of its messages.
-func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
+func (nf *Notifier) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
-	s := b.people.Settings(ctx, k.Team, k.User)
-	l := b.langOfCard(ctx, k)
+	s := nf.people.Settings(ctx, k.Team, k.User)
+	l := nf.langOfCard(ctx, k)
 	headline := card.Headline(k.News, l)
 	doc := view.Doc{Sections: []view.Section{{Text: headline}}}
 	switch {
@@ -330,15 +330,15 @@ func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed 
 	}
 	r := answer.Render(doc, l)
 	r.Text = answer.Escape(headline)
-	if j.State.Ended() && k.User != "" && b.mayCall(s, k) {
+	if j.State.Ended() && k.User != "" && nf.mayCall(s, k) {
 		r.Messages[0] = append([]slack.Block{calling(k.User)}, r.Messages[0][:min(len(r.Messages[0]), answer.MaxBlocks-1)]...)
 	}
 	for _, p := range k.Places {
 		key := p.Key(id)
 		add := func(what, lane string, o outbox.Message) {
 			o.Team, o.ThreadOf, o.Instead = p.Team, key, k.User
-			m := b.out.Owe(fmt.Sprintf("%s/%s%s%d/%s", key, own, j.State, j.Restarts, what), key+lane, o)
-			m.NotBefore = b.wakes(ctx, p, k.User)
+			m := nf.out.Owe(fmt.Sprintf("%s/%s%s%d/%s", key, own, j.State, j.Restarts, what), key+lane, o)
+			m.NotBefore = nf.wakes(ctx, p, k.User)
 			owed = append(owed, m)
 		}
 		for i, bs := range r.Messages {
@@ -353,7 +353,7 @@ func (b *Board) taleIn(ctx context.Context, k *card.Card, id, own string) (owed 
 
 // wakes returns when a message that nobody asked for may be sent to a place: at once to a
 // channel, and after the quiet hours to a person. owner is the person of a direct channel.
-func (b *Board) wakes(ctx context.Context, p card.Place, owner string) time.Time {
+func (nf *Notifier) wakes(ctx context.Context, p card.Place, owner string) time.Time {
 	who := p.Channel
 	switch {
 	case strings.HasPrefix(who, "D"):
@@ -361,40 +361,40 @@ func (b *Board) wakes(ctx context.Context, p card.Place, owner string) time.Time
 	case !strings.HasPrefix(who, "U") && !strings.HasPrefix(who, "W"):
 		return time.Time{}
 	}
-	return b.people.Settings(ctx, p.Team, who).Wakes(b.now())
+	return nf.people.Settings(ctx, p.Team, who).Wakes(nf.now())
 }
 
 // langOfCard returns a card's language: the one that its requester chose, or else the one of
 // the request.
-func (b *Board) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
-	if s := b.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
+func (nf *Notifier) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
+	if s := nf.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
 		return s.Lang
 	}
 	return k.Lang
 }
 
 // cardLang returns the language of a job's card.
-func (b *Board) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
-	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
+func (nf *Notifier) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
+	k, ok, err := nf.Card(ctx, j.Cluster, j.ID)
 	if err != nil || !ok {
 		return lang.EN
 	}
-	return b.langOfCard(ctx, &k)
+	return nf.langOfCard(ctx, &k)
 }
 
 // mayCall reports whether the person may be notified by a mention now.
-func (b *Board) mayCall(s people.Settings, k *card.Card) bool {
+func (nf *Notifier) mayCall(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
-	return s.Notify != "none" && !s.Quiet(b.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
+	return s.Notify != "none" && !s.Quiet(nf.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
 }
 
 // attach uploads a file into the thread of the job's card, in each place. what names the file
 // in the message's key, so that it is sent once.
-func (b *Board) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
+func (nf *Notifier) attach(ctx context.Context, j slurm.Job, what string, o outbox.Message) error {
 	id := card.ID(j.Cluster, j.ID)
-	k, ok, err := b.cardAt(ctx, id)
+	k, ok, err := nf.cardAt(ctx, id)
 	if err != nil || !ok {
 		return err
 	}
@@ -402,10 +402,10 @@ func (b *Board) attach(ctx context.Context, j slurm.Job, what string, o outbox.M
 	for _, p := range k.Places {
 		key := p.Key(id)
 		o.Do, o.Team, o.ThreadOf, o.Instead = outbox.Upload, p.Team, key, k.User
-		m := b.out.Owe(key+"/"+what, key+outbox.LaneOfFiles, o)
-		m.NotBefore = b.wakes(ctx, p, k.User)
+		m := nf.out.Owe(key+"/"+what, key+outbox.LaneOfFiles, o)
+		m.NotBefore = nf.wakes(ctx, p, k.User)
 		owed = append(owed, m)
 	}
-	defer b.out.Wake()
-	return b.cfg.Store.Enqueue(ctx, owed...)
+	defer nf.out.Wake()
+	return nf.cfg.Store.Enqueue(ctx, owed...)
 }

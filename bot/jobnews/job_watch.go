@@ -57,51 +57,51 @@ func (w *watchers) now(j slurm.Job) slurm.Job {
 }
 
 // Seen returns a job as its watcher saw it last.
-func (b *Board) Seen(j slurm.Job) slurm.Job { return b.watchers.now(j) }
+func (nf *Notifier) Seen(j slurm.Job) slurm.Job { return nf.watchers.now(j) }
 
 // Run watches jobs and sends digests until ctx ends.
-func (b *Board) Run(ctx context.Context) {
+func (nf *Notifier) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	wg.Go(func() { b.digestLoop(ctx) })
-	b.watchLoop(ctx)
+	wg.Go(func() { nf.digestLoop(ctx) })
+	nf.watchLoop(ctx)
 	wg.Wait()
 }
 
 // watchLoop follows every job that has a card or a follower until ctx ends. It makes one query
 // to each cluster in an interval.
-func (b *Board) watchLoop(ctx context.Context) {
+func (nf *Notifier) watchLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	b.watchers.mu.Lock()
-	b.watchers.by = map[string]*watch.Watcher{}
-	for name, w := range b.cfg.Watchers {
-		b.watchers.by[name] = w
+	nf.watchers.mu.Lock()
+	nf.watchers.by = map[string]*watch.Watcher{}
+	for name, w := range nf.cfg.Watchers {
+		nf.watchers.by[name] = w
 		sub := w.Subscribe()
 		wg.Go(func() {
 			defer sub.Close()
-			b.hear(ctx, name, sub)
+			nf.hear(ctx, name, sub)
 		})
 	}
-	none := len(b.watchers.by) == 0
-	b.watchers.mu.Unlock()
+	none := len(nf.watchers.by) == 0
+	nf.watchers.mu.Unlock()
 	if none {
 		return
 	}
-	every := cmp.Or(b.cfg.Interval, 30*time.Second)
+	every := cmp.Or(nf.cfg.Interval, 30*time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	since := b.now().Add(-lately)
+	since := nf.now().Add(-lately)
 	for takenUp := false; ; {
 		if !takenUp { // repeated until the store has returned all jobs that have cards
-			jobs, err := b.unfinished(ctx)
+			jobs, err := nf.unfinished(ctx)
 			if takenUp = err == nil; !takenUp && ctx.Err() == nil {
-				b.log.Error("slack: cards", "err", err)
+				nf.log.Error("slack: cards", "err", err)
 			}
 			for _, j := range jobs {
-				b.watchers.follow(j)
+				nf.watchers.follow(j)
 			}
 		}
-		if looks := b.now(); b.discover(ctx, since) {
+		if looks := nf.now(); nf.discover(ctx, since) {
 			since = looks.Add(-2 * every)
 		}
 		select {
@@ -109,54 +109,54 @@ func (b *Board) watchLoop(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		b.explainLate(ctx)
-		b.numbers(ctx)
+		nf.explainLate(ctx)
+		nf.numbers(ctx)
 	}
 }
 
 // hear handles a watcher's events, those of several jobs at the same time.
-func (b *Board) hear(ctx context.Context, cluster string, from *watch.Subscription) {
+func (nf *Notifier) hear(ctx context.Context, cluster string, from *watch.Subscription) {
 	from.Each(ctx, func(e watch.Event) {
 		if e.Kind == watch.Changed || e.Kind == watch.Ended {
-			b.heard(ctx, cluster, e)
+			nf.heard(ctx, cluster, e)
 		}
 	})
 }
 
 // heard handles a job's event. It diagnoses a failed job first, so that the report of the
 // failure starts with the cause.
-func (b *Board) heard(ctx context.Context, cluster string, e watch.Event) {
+func (nf *Notifier) heard(ctx context.Context, cluster string, e watch.Event) {
 	n := card.News{Job: e.Job}
 	n.Job.Cluster = cluster
 	var numbers joblogs.MetricsOut
 	var report *report.Report
 	failed := false
-	if e.Kind == watch.Ended && b.followed(ctx, n.Job) {
+	if e.Kind == watch.Ended && nf.followed(ctx, n.Job) {
 		if failed = n.Job.State != slurm.Completed && n.Job.State != slurm.Cancelled; failed {
-			report = b.FindCause(ctx, &n, b.cardLang(ctx, n.Job))
+			report = nf.FindCause(ctx, &n, nf.cardLang(ctx, n.Job))
 		}
-		numbers, _ = b.addNumbers(ctx, &n)
+		numbers, _ = nf.addNumbers(ctx, &n)
 	}
-	told := b.surely(ctx, "slack: news", n.Job.ID, func() error { return b.Tell(ctx, n) })
+	told := nf.surely(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
 	if told && e.Kind == watch.Ended {
 		if failed && report == nil {
-			b.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
+			nf.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
 		}
-		b.noteFailure(ctx, n.Job, report)
-		b.drawCurve(ctx, n, numbers, b.cardLang(ctx, n.Job))
-		b.attachLog(ctx, n.Job)
+		nf.noteFailure(ctx, n.Job, report)
+		nf.drawCurve(ctx, n, numbers, nf.cardLang(ctx, n.Job))
+		nf.attachLog(ctx, n.Job)
 	}
 }
 
 // surely repeats do until it succeeds, for what the store must take because nobody would ask
 // for it again. It reports whether do succeeded.
-func (b *Board) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
+func (nf *Notifier) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
 	for i := range 12 { // for about four minutes, in which a database can be restarted
 		err := do()
 		if err == nil || ctx.Err() != nil {
 			return err == nil
 		}
-		b.log.Error(what, "job", job, "err", err)
+		nf.log.Error(what, "job", job, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(time.Second<<i, 30*time.Second)):
@@ -172,13 +172,13 @@ const lately = 10 * time.Minute
 // discover starts watching jobs that somebody follows without having submitted them here,
 // including those that ended since the last look. It also checks the expected runs. It reports
 // whether the store and every cluster answered.
-func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
+func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete bool) {
 	var seen, ended []slurm.Job
 	complete = true
-	for name := range b.cfg.Service.Clusters {
-		jobs, err := b.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true})
+	for name := range nf.cfg.Service.Clusters {
+		jobs, err := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true})
 		if err != nil {
-			b.log.Warn("slack: jobs", "cluster", name, "err", err)
+			nf.log.Warn("slack: jobs", "cluster", name, "err", err)
 			complete = false
 			continue
 		}
@@ -192,48 +192,48 @@ func (b *Board) discover(ctx context.Context, since time.Time) (complete bool) {
 			}
 		}
 	}
-	b.followAsScriptsAsk(ctx, seen)
-	if err := b.cardsOfAgents(ctx, since); err != nil {
-		b.log.Warn("slack: jobs of agents", "err", err)
+	nf.followAsScriptsAsk(ctx, seen)
+	if err := nf.cardsOfAgents(ctx, since); err != nil {
+		nf.log.Warn("slack: jobs of agents", "err", err)
 		complete = false
 	}
-	all, err := b.subscriptions(ctx)
+	all, err := nf.subscriptions(ctx)
 	if err != nil {
-		b.log.Warn("slack: subscriptions", "err", err)
+		nf.log.Warn("slack: subscriptions", "err", err)
 		return false
 	}
 	for i, j := range slices.Concat(seen, ended) {
 		wanted := slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) })
-		if wanted && (i < len(seen) || !b.toldEnd(ctx, j)) {
-			b.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
+		if wanted && (i < len(seen) || !nf.toldEnd(ctx, j)) {
+			nf.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
 		}
 	}
 	if complete { // where a cluster does not answer, a run may exist unseen
-		b.lookForExpected(ctx, all, seen)
+		nf.lookForExpected(ctx, all, seen)
 	}
 	return complete
 }
 
 // toldEnd reports whether a job's card shows its end.
-func (b *Board) toldEnd(ctx context.Context, j slurm.Job) bool {
-	k, ok, err := b.Card(ctx, j.Cluster, j.ID)
+func (nf *Notifier) toldEnd(ctx context.Context, j slurm.Job) bool {
+	k, ok, err := nf.Card(ctx, j.Cluster, j.ID)
 	return err == nil && ok && !k.EndedAt.IsZero()
 }
 
 // numbers updates the cards of running jobs with the numbers from their logs, and the cards of
 // waiting jobs with their place in the queue.
-func (b *Board) numbers(ctx context.Context) {
-	jobs, err := b.unfinished(ctx)
+func (nf *Notifier) numbers(ctx context.Context) {
+	jobs, err := nf.unfinished(ctx)
 	if err != nil {
 		return
 	}
-	places := b.queued(ctx, jobs)
+	places := nf.queued(ctx, jobs)
 	tell := func(n card.News) {
-		b.noted(slog.LevelError, "slack: news", b.Tell(ctx, n), "job", n.Job.ID)
+		nf.noted(slog.LevelError, "slack: news", nf.Tell(ctx, n), "job", n.Job.ID)
 	}
 	var waiting []card.News
 	for _, j := range jobs {
-		n := card.News{Job: b.watchers.now(j)}
+		n := card.News{Job: nf.watchers.now(j)}
 		w, waits := places[card.ID(j.Cluster, j.ID.Array())]
 		switch {
 		case n.Job.State == slurm.Pending && waits:
@@ -246,15 +246,15 @@ func (b *Board) numbers(ctx context.Context) {
 			}
 			waiting = append(waiting, n)
 		case n.Job.State == slurm.Running:
-			numbers, ok := b.addNumbers(ctx, &n)
+			numbers, ok := nf.addNumbers(ctx, &n)
 			if !ok {
 				continue
 			}
-			b.drawProgress(ctx, n, numbers)
+			nf.drawProgress(ctx, n, numbers)
 			tell(n)
 		}
 	}
-	for _, n := range b.turns.next(waiting) {
+	for _, n := range nf.turns.next(waiting) {
 		tell(n)
 	}
 }
@@ -285,7 +285,7 @@ func (t *turns) next(waiting []card.News) []card.News {
 
 // queued returns the waiting jobs, with their places, of the clusters where a card's job waits.
 // It makes one query to each cluster.
-func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
+func (nf *Notifier) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
 	places := map[string]jobcontrol.Waiting{}
 	asked := map[string]bool{}
 	op, ok := operations.Lookup("queue")
@@ -293,16 +293,16 @@ func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcon
 		return places
 	}
 	for _, j := range cards {
-		if asked[j.Cluster] || b.watchers.now(j).State != slurm.Pending {
+		if asked[j.Cluster] || nf.watchers.now(j).State != slurm.Pending {
 			continue
 		}
 		asked[j.Cluster] = true
 		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		result, err := op.Run(short, b.Reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		result, err := op.Run(short, nf.Reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 		cancel()
 		q, ok := result.(jobcontrol.QueueOut)
 		if err != nil || !ok {
-			b.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
+			nf.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
 			continue
 		}
 		for _, w := range q.Jobs {
@@ -313,14 +313,14 @@ func (b *Board) queued(ctx context.Context, cards []slurm.Job) map[string]jobcon
 }
 
 // Reader returns the call by which the bot itself reads what a card shows.
-func (b *Board) Reader(ctx context.Context, j slurm.Job) *ops.Call {
-	return &ops.Call{Service: b.cfg.Service, Lang: b.cardLang(ctx, j), Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true}}
+func (nf *Notifier) Reader(ctx context.Context, j slurm.Job) *ops.Call {
+	return &ops.Call{Service: nf.cfg.Service, Lang: nf.cardLang(ctx, j), Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true}}
 }
 
 // addNumbers adds the numbers of the training run's log to n and returns them; ok is false
 // where the log has none.
-func (b *Board) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
-	result, ok := b.readJob(ctx, "metrics", n.Job)
+func (nf *Notifier) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
+	result, ok := nf.readJob(ctx, "metrics", n.Job)
 	m, isMetrics := result.(joblogs.MetricsOut)
 	if !ok || !isMetrics || len(m.Runs) != 1 {
 		return m, false
@@ -348,14 +348,14 @@ func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 }
 
 // FindCause adds the diagnosis to the news. It returns nil where there is none.
-func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
-	result, ok := b.readJob(ctx, "diagnose", n.Job)
+func (nf *Notifier) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
+	result, ok := nf.readJob(ctx, "diagnose", n.Job)
 	d, isDiagnosis := result.(joblogs.DiagnoseOut)
 	if !ok || !isDiagnosis {
 		return nil
 	}
 	told := d
-	if err := b.findRemedy(ctx, n, d, l); err != nil {
+	if err := nf.findRemedy(ctx, n, d, l); err != nil {
 		told.FixUnknown = lang.Said(err).In(l)
 	}
 	if len(n.Fix) > 0 { // a card shows the fix beside its button
@@ -367,14 +367,14 @@ func (b *Board) FindCause(ctx context.Context, n *card.News, l lang.Lang) *repor
 }
 
 // findRemedy adds the change that a button can make, and stores it for that button.
-func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) error {
-	call := b.Reader(ctx, n.Job)
+func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.DiagnoseOut, l lang.Lang) error {
+	call := nf.Reader(ctx, n.Job)
 	r, ok, err := launch.RemedyFor(ctx, call, n.Job.Cluster, n.Job.ID, d.Report)
 	if !ok || err != nil {
 		return err
 	}
-	if err := b.cfg.Store.Put(ctx, record.Remedy, card.ID(n.Job.Cluster, n.Job.ID), r, b.now().AddDate(0, 1, 0)); err != nil {
-		b.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
+	if err := nf.cfg.Store.Put(ctx, record.Remedy, card.ID(n.Job.Cluster, n.Job.ID), r, nf.now().AddDate(0, 1, 0)); err != nil {
+		nf.log.Warn("slack: remedy", "job", n.Job.ID, "err", err)
 		return err
 	}
 	for _, x := range r.Changes {
@@ -384,7 +384,7 @@ func (b *Board) findRemedy(ctx context.Context, n *card.News, d joblogs.Diagnose
 }
 
 // readJob runs a reading operation on one job.
-func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
+func (nf *Notifier) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
 	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, false
@@ -395,8 +395,8 @@ func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...
 	if err != nil {
 		return nil, false
 	}
-	result, err = op.Run(ctx, b.Reader(ctx, j), in)
-	b.noted(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
+	result, err = op.Run(ctx, nf.Reader(ctx, j), in)
+	nf.noted(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
 	return result, err == nil
 }
 
@@ -404,11 +404,11 @@ func (b *Board) readJob(ctx context.Context, name string, j slurm.Job, words ...
 const maxLog = 1 << 20
 
 // attachLog uploads the newest lines of a failed job's log, with secrets masked.
-func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
-	if j.State == slurm.Completed || j.State == slurm.Cancelled || !b.followed(ctx, j) {
+func (nf *Notifier) attachLog(ctx context.Context, j slurm.Job) {
+	if j.State == slurm.Completed || j.State == slurm.Cancelled || !nf.followed(ctx, j) {
 		return
 	}
-	result, _ := b.readJob(ctx, "logs", j, "--tail", "2000")
+	result, _ := nf.readJob(ctx, "logs", j, "--tail", "2000")
 	read, ok := result.(joblogs.LogsOut)
 	if !ok || len(read.Lines) == 0 {
 		return
@@ -423,26 +423,26 @@ func (b *Board) attachLog(ctx context.Context, j slurm.Job) {
 		content = content[strings.IndexByte(content, '\n')+1:]
 	}
 	o := outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}
-	b.noted(slog.LevelWarn, "slack: log", b.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
+	nf.noted(slog.LevelWarn, "slack: log", nf.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
 }
 
 // followed reports whether anybody follows a job, since a diagnosis reads many logs.
-func (b *Board) followed(ctx context.Context, j slurm.Job) bool {
-	if _, ok, err := b.Card(ctx, j.Cluster, j.ID); err == nil && ok {
+func (nf *Notifier) followed(ctx context.Context, j slurm.Job) bool {
+	if _, ok, err := nf.Card(ctx, j.Cluster, j.ID); err == nil && ok {
 		return true
 	}
-	followers, err := b.followers(ctx, j)
+	followers, err := nf.followers(ctx, j)
 	return err != nil || len(followers) > 0
 }
 
 // unfinished returns the jobs of the cards whose jobs have not ended.
-func (b *Board) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Alive, b.now())
+func (nf *Notifier) unfinished(ctx context.Context) (jobs []slurm.Job, err error) {
+	keys, err := nf.cfg.Store.Keys(ctx, record.Alive, nf.now())
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
-		k, ok, err := b.cardAt(ctx, key)
+		k, ok, err := nf.cardAt(ctx, key)
 		if err != nil {
 			return nil, err
 		}

@@ -106,7 +106,7 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s.explainLate(s.ctx)
 	require.Empty(t, s.told(), "it still cannot be read")
 
-	s.Board = New(s.cfg) // the server is started again
+	s.Notifier = New(s.cfg) // the server is started again
 	s.put(job, oomLog)
 	s.kept.away = record.Card
 	s.explainLate(s.ctx)

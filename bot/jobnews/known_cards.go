@@ -27,21 +27,21 @@ func Queued(ctx context.Context, s *ops.Service, cluster string, id slurm.JobID)
 }
 
 // Card returns the card of a job; ok is false where it has none.
-func (b *Board) Card(ctx context.Context, cluster string, id slurm.JobID) (k card.Card, ok bool, err error) {
-	return b.cardAt(ctx, card.ID(cluster, id))
+func (nf *Notifier) Card(ctx context.Context, cluster string, id slurm.JobID) (k card.Card, ok bool, err error) {
+	return nf.cardAt(ctx, card.ID(cluster, id))
 }
 
-func (b *Board) cardAt(ctx context.Context, key string) (k card.Card, ok bool, err error) {
-	ok, err = b.cfg.Store.Get(ctx, record.Card, key, b.now(), &k)
+func (nf *Notifier) cardAt(ctx context.Context, key string) (k card.Card, ok bool, err error) {
+	ok, err = nf.cfg.Store.Get(ctx, record.Card, key, nf.now(), &k)
 	return k, ok, err
 }
 
 // Cards returns the cards for which wanted is true.
-func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Card, b.now())
-	b.noted(slog.LevelWarn, "slack: cards", err)
+func (nf *Notifier) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
+	keys, err := nf.cfg.Store.Keys(ctx, record.Card, nf.now())
+	nf.noted(slog.LevelWarn, "slack: cards", err)
 	for _, key := range keys {
-		if k, ok, err := b.cardAt(ctx, key); err == nil && ok && wanted(k) {
+		if k, ok, err := nf.cardAt(ctx, key); err == nil && ok && wanted(k) {
 			list = append(list, k)
 		}
 	}
@@ -49,6 +49,6 @@ func (b *Board) Cards(ctx context.Context, wanted func(card.Card) bool) (list []
 }
 
 // CardsEndedSince returns the cards of jobs that have ended since t.
-func (b *Board) CardsEndedSince(ctx context.Context, t time.Time) []card.Card {
-	return b.Cards(ctx, func(k card.Card) bool { return k.EndedAt.After(t) })
+func (nf *Notifier) CardsEndedSince(ctx context.Context, t time.Time) []card.Card {
+	return nf.Cards(ctx, func(k card.Card) bool { return k.EndedAt.After(t) })
 }

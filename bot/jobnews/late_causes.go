@@ -17,37 +17,37 @@ const looksForCause = 5
 
 // lookForCause makes the next looks try the diagnosis of a card's job again, at most that many
 // times.
-func (b *Board) lookForCause(ctx context.Context, id string, looks int) {
-	b.noted(slog.LevelWarn, "slack: cause", b.cfg.Store.Put(ctx, record.Unexplained, id, looks, b.now().AddDate(0, 0, 1)), "job", id)
+func (nf *Notifier) lookForCause(ctx context.Context, id string, looks int) {
+	nf.noted(slog.LevelWarn, "slack: cause", nf.cfg.Store.Put(ctx, record.Unexplained, id, looks, nf.now().AddDate(0, 0, 1)), "job", id)
 }
 
 // explainLate tries failed diagnoses again and reports their results. It gives up those of jobs
 // that run again.
-func (b *Board) explainLate(ctx context.Context) {
-	ids, err := b.cfg.Store.Keys(ctx, record.Unexplained, b.now())
-	b.noted(slog.LevelWarn, "slack: causes", err)
+func (nf *Notifier) explainLate(ctx context.Context) {
+	ids, err := nf.cfg.Store.Keys(ctx, record.Unexplained, nf.now())
+	nf.noted(slog.LevelWarn, "slack: causes", err)
 	for _, id := range ids {
 		var left int
-		_, err := b.cfg.Store.Get(ctx, record.Unexplained, id, b.now(), &left)
-		k, _, unread := b.cardAt(ctx, id)
+		_, err := nf.cfg.Store.Get(ctx, record.Unexplained, id, nf.now(), &left)
+		k, _, unread := nf.cardAt(ctx, id)
 		if err != nil || unread != nil {
 			continue
 		}
 		n := card.News{Job: k.News.Job}
 		waits := n.Job.State.Ended() && k.News.Cause == nil
 		if waits {
-			found := b.FindCause(ctx, &n, b.langOfCard(ctx, &k))
-			if waits = found == nil || b.Tell(ctx, n) != nil; !waits {
-				b.noteFailure(ctx, n.Job, found)
+			found := nf.FindCause(ctx, &n, nf.langOfCard(ctx, &k))
+			if waits = found == nil || nf.Tell(ctx, n) != nil; !waits {
+				nf.noteFailure(ctx, n.Job, found)
 			}
 		}
 		switch left--; {
 		case waits && left > 0:
-			b.lookForCause(ctx, id, left)
+			nf.lookForCause(ctx, id, left)
 			continue
 		case waits:
-			b.log.Warn("slack: no cause was found", "job", id)
+			nf.log.Warn("slack: no cause was found", "job", id)
 		}
-		b.noted(slog.LevelWarn, "slack: cause", b.cfg.Store.Delete(ctx, record.Unexplained, id), "job", id)
+		nf.noted(slog.LevelWarn, "slack: cause", nf.cfg.Store.Delete(ctx, record.Unexplained, id), "job", id)
 	}
 }

@@ -22,19 +22,19 @@ import (
 // Notify posts a notice in the thread of the job's card, or directly to its owner where the job
 // has no card, and then removes the notice from the store. Where there is neither, the notice
 // stays.
-func (b *Board) Notify(ctx context.Context, n ops.Notice) error {
-	owed := b.noticeMessages(ctx, n)
+func (nf *Notifier) Notify(ctx context.Context, n ops.Notice) error {
+	owed := nf.noticeMessages(ctx, n)
 	if len(owed) == 0 {
 		return nil
 	}
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	b.out.Wake()
-	return b.cfg.Service.ForgetNotice(ctx, n)
+	nf.out.Wake()
+	return nf.cfg.Service.ForgetNotice(ctx, n)
 }
 
-func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
+func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
 	sum := sha256.Sum256([]byte(n.Key))
 	id := "notice/" + hex.EncodeToString(sum[:8])
 	add := func(p card.Place, l lang.Lang, thread, call string) {
@@ -51,30 +51,30 @@ func (b *Board) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.
 		if thread != "" {
 			o.Channel, o.ThreadOf, lane = "", thread, thread+outbox.LaneOfThread
 		}
-		owed = append(owed, b.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
+		owed = append(owed, nf.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
 	}
 	if n.Operators {
-		for _, p := range b.people.Deciders(ctx) {
-			add(p, b.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
+		for _, p := range nf.people.Deciders(ctx) {
+			add(p, nf.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 		}
 		return owed
 	}
 	job := card.ID(n.Cluster, n.Job)
-	if k, ok, err := b.cardAt(ctx, job); err == nil && ok && len(k.Places) > 0 {
+	if k, ok, err := nf.cardAt(ctx, job); err == nil && ok && len(k.Places) > 0 {
 		call := ""
-		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && b.mayCall(b.people.Settings(ctx, k.Team, k.User), &k) {
+		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && nf.mayCall(nf.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User
 		}
 		for _, p := range k.Places {
-			add(p, b.langOfCard(ctx, &k), p.Key(job), call)
+			add(p, nf.langOfCard(ctx, &k), p.Key(job), call)
 		}
 		return owed
 	}
-	for _, p := range b.people.Of(ctx, n.Owner) {
+	for _, p := range nf.people.Of(ctx, n.Owner) {
 		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
 			continue // they caused it themselves
 		}
-		add(p, b.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
+		add(p, nf.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 	}
 	return owed
 }
@@ -85,8 +85,8 @@ func calling(user string) slack.Block {
 }
 
 // Note posts a notice of this process about a job.
-func (b *Board) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
-	return b.Notify(ctx, ops.Notice{
+func (nf *Notifier) Note(ctx context.Context, j slurm.Job, what string, said lang.Text) error {
+	return nf.Notify(ctx, ops.Notice{
 		Key: fmt.Sprintf("%s/%s%d/%s", card.ID(j.Cluster, j.ID), j.State, j.Restarts, what), Cluster: j.Cluster, Job: j.ID, Owner: j.User, Title: said,
 	})
 }

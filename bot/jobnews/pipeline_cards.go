@@ -48,17 +48,17 @@ const mostSteps = 20
 
 // tellPipeline updates the pipeline's card after news of a step's job, in each place where the
 // job is followed, and reports the step's end in that card's thread.
-func (b *Board) tellPipeline(
+func (nf *Notifier) tellPipeline(
 	ctx context.Context, owner, name string, k *card.Card, followers []card.Place, changed bool,
 ) (owed []store.SlackMessage, err error) {
-	call := b.Reader(ctx, k.News.Job)
+	call := nf.Reader(ctx, k.News.Job)
 	r, err := jobcontrol.RecordedPipeline(ctx, call, owner, name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is being submitted: the next news finds it
 	}
 	var c pipelineCard
 	own := owner + "/" + name
-	if _, err := b.cfg.Store.Get(ctx, record.PipelineCard, own, b.now(), &c); err != nil {
+	if _, err := nf.cfg.Store.Get(ctx, record.PipelineCard, own, nf.now(), &c); err != nil {
 		return nil, err
 	}
 	if c.Heard == nil {
@@ -83,7 +83,7 @@ func (b *Board) tellPipeline(
 			}
 		}
 	}
-	l := b.langOfCard(ctx, k)
+	l := nf.langOfCard(ctx, k)
 	text, blocks := drawPipeline(out, c.Heard, l)
 	id := "pipeline/" + own
 	sum := sha256.Sum256(blocks)
@@ -93,15 +93,15 @@ func (b *Board) tellPipeline(
 		if place.Hash == hash {
 			continue
 		}
-		owed = append(owed, b.showIn(ctx, place, id, k.User, &c.Edits, changed, outbox.Message{Text: text, Blocks: blocks}))
+		owed = append(owed, nf.showIn(ctx, place, id, k.User, &c.Edits, changed, outbox.Message{Text: text, Blocks: blocks}))
 		place.Hash = hash
 	}
 	if changed && n.Job.State.Ended() {
 		in := *k
 		in.Places = c.Places
-		owed = append(owed, b.taleIn(ctx, &in, id, string(n.Job.ID)+"/")...)
+		owed = append(owed, nf.taleIn(ctx, &in, id, string(n.Job.ID)+"/")...)
 	}
-	return owed, b.cfg.Store.Put(ctx, record.PipelineCard, own, c, b.now().AddDate(0, 3, 0))
+	return owed, nf.cfg.Store.Put(ctx, record.PipelineCard, own, c, nf.now().AddDate(0, 3, 0))
 }
 
 // drawPipeline draws a pipeline's card: its progress, a line for each step, and the command

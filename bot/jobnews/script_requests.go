@@ -35,58 +35,58 @@ const scriptsAtOnce = 20
 
 // followAsScriptsAsk reads the scripts of jobs whose owners are linked and whose scripts were
 // not read before, and follows the jobs that ask for their card.
-func (b *Board) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
+func (nf *Notifier) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 	left := scriptsAtOnce
 	linked := map[string][]card.Place{}
 	for _, j := range jobs {
 		id := card.ID(j.Cluster, j.ID)
-		if b.scriptsRead[id] || left == 0 {
+		if nf.scriptsRead[id] || left == 0 {
 			continue
 		}
 		people, asked := linked[j.User]
 		if !asked {
-			people = b.people.Of(ctx, j.User)
+			people = nf.people.Of(ctx, j.User)
 			linked[j.User] = people
 		}
 		if len(people) == 0 {
 			continue // they may be linked later
 		}
-		if b.scriptsRead == nil || len(b.scriptsRead) > 100_000 {
-			b.scriptsRead = map[string]bool{}
+		if nf.scriptsRead == nil || len(nf.scriptsRead) > 100_000 {
+			nf.scriptsRead = map[string]bool{}
 		}
-		b.scriptsRead[id] = true
+		nf.scriptsRead[id] = true
 		var read bool
-		if known, err := b.cfg.Store.Get(ctx, record.ScriptRead, id, b.now(), &read); err != nil || known {
+		if known, err := nf.cfg.Store.Get(ctx, record.ScriptRead, id, nf.now(), &read); err != nil || known {
 			continue
 		}
 		left--
-		script, ok := b.scriptOf(ctx, j)
+		script, ok := nf.scriptOf(ctx, j)
 		if !ok {
 			continue
 		}
-		if !b.followAsAsked(ctx, j, script, people) {
-			delete(b.scriptsRead, id) // Slack did not list the channels; the next look asks again
+		if !nf.followAsAsked(ctx, j, script, people) {
+			delete(nf.scriptsRead, id) // Slack did not list the channels; the next look asks again
 			continue
 		}
-		b.noted(slog.LevelWarn, "slack: script", b.cfg.Store.Put(ctx, record.ScriptRead, id, true, b.now().AddDate(0, 0, 7)), "job", j.ID)
+		nf.noted(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.ScriptRead, id, true, nf.now().AddDate(0, 0, 7)), "job", j.ID)
 	}
 }
 
 // followAsAsked follows a job in the places that its script asks for, and tells the owner about
 // places that do not get the card; ok is false where Slack could not be asked.
-func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
+func (nf *Notifier) followAsAsked(ctx context.Context, j slurm.Job, script string, people []card.Place) (ok bool) {
 	for _, m := range cardRequest.FindAllStringSubmatch(script, 5) {
-		places, err := b.placesRequested(ctx, m[1], people)
+		places, err := nf.placesRequested(ctx, m[1], people)
 		if err != nil {
-			b.log.Warn("slack: channels of a person", "job", j.ID, "err", err)
+			nf.log.Warn("slack: channels of a person", "job", j.ID, "err", err)
 			return false
 		}
 		if len(places) == 0 && m[1][0] != 'U' {
-			b.noted(slog.LevelWarn, "slack: script", b.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])), "job", j.ID)
+			nf.noted(slog.LevelWarn, "slack: script", nf.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])), "job", j.ID)
 		}
 		for _, p := range places {
 			s := subscription{subject: "job/" + card.ID(j.Cluster, j.ID), place: p}
-			b.noted(slog.LevelWarn, "slack: script", b.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, b.now().AddDate(0, 1, 0)), "job", j.ID)
+			nf.noted(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, nf.now().AddDate(0, 1, 0)), "job", j.ID)
 		}
 	}
 	return true
@@ -94,7 +94,7 @@ func (b *Board) followAsAsked(ctx context.Context, j slurm.Job, script string, p
 
 // placesRequested returns the places that a script may name: a channel that the owner is in, or
 // the owner. A script cannot make the bot write to anybody else.
-func (b *Board) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
+func (nf *Notifier) placesRequested(ctx context.Context, to string, people []card.Place) ([]card.Place, error) {
 	switch {
 	case to == "me":
 		return people, nil
@@ -102,7 +102,7 @@ func (b *Board) placesRequested(ctx context.Context, to string, people []card.Pl
 		return slices.DeleteFunc(slices.Clone(people), func(p card.Place) bool { return p.Channel != to }), nil
 	}
 	for _, p := range people {
-		id, err := b.channelOf(ctx, p, to)
+		id, err := nf.channelOf(ctx, p, to)
 		if err != nil {
 			return nil, err
 		}
@@ -116,8 +116,8 @@ func (b *Board) placesRequested(ctx context.Context, to string, people []card.Pl
 // channelOf returns the id of the channel with that name or id that a person is in. It is empty
 // where they are not in it, or where the channel is private and the bot is not in it. The id is
 // stored instead of the name, which may later belong to another channel.
-func (b *Board) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
-	api, err := b.cfg.Client(ctx, person.Team)
+func (nf *Notifier) channelOf(ctx context.Context, person card.Place, channel string) (id string, err error) {
+	api, err := nf.cfg.Client(ctx, person.Team)
 	if err != nil {
 		return "", err
 	}
@@ -144,8 +144,8 @@ func (b *Board) channelOf(ctx context.Context, person card.Place, channel string
 }
 
 // scriptOf returns the script of a job, read with the rights of its owner.
-func (b *Board) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bool) {
-	cl, s := b.cfg.Service.Clusters[j.Cluster], b.cfg.Service
+func (nf *Notifier) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bool) {
+	cl, s := nf.cfg.Service.Clusters[j.Cluster], nf.cfg.Service
 	if j.User != s.Self && s.As != nil {
 		var err error
 		if cl, err = s.As(cl, j.User); err != nil {
@@ -161,6 +161,6 @@ func (b *Board) scriptOf(ctx context.Context, j slurm.Job) (script string, ok bo
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	script, err := reads.BatchScript(ctx, j.ID)
-	b.noted(slog.LevelDebug, "slack: script", err, "job", j.ID)
+	nf.noted(slog.LevelDebug, "slack: script", err, "job", j.ID)
 	return script, err == nil
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A stage has a Board on a cluster of its own, by a clock that stands. What it owes
+// A stage has a Notifier on a cluster of its own, by a clock that stands. What it owes
 // Slack is read from its store; nothing is sent.
 type stage struct {
-	*Board
+	*Notifier
 	t    *testing.T
 	ctx  context.Context
 	kept *kept
@@ -84,7 +84,7 @@ func set(t *testing.T, policy ...func(*people.Policy)) *stage {
 	}
 	book := people.New(people.Config{Policy: rights, Store: s.kept, Service: service, Client: client, Now: now, Log: log})
 	out := outbox.New(outbox.Config{Store: s.kept, Client: client, Now: now, Log: log})
-	s.Board = New(Config{
+	s.Notifier = New(Config{
 		Store: s.kept, Service: service, EditPace: time.Minute, People: book, Reply: reply.New(out), Out: out, Client: client, Now: now, Log: log,
 	})
 	return s

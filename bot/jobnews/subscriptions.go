@@ -58,37 +58,37 @@ func placeOf(a incoming.Ask) card.Place {
 
 // Subscribe starts or ends following jobs in the place of the request. Without words it lists
 // what is followed there.
-func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
-		return b.reply.NotLinked(a, c.Lang)
+		return nf.reply.NotLinked(a, c.Lang)
 	}
 	if len(words) == 0 && on {
-		return b.subscriptionsHere(ctx, a, c)
+		return nf.subscriptionsHere(ctx, a, c)
 	}
 	s, bad := readSubscription(words, cluster)
 	switch {
 	case bad != "":
 		e := &ops.Error{Code: ops.BadInput, Message: textFollowWhat.With(bad), Fix: textFollowHow}
-		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(e, c.Lang), false)
 	case slices.Contains(s.when, whenExpected) && !strings.HasPrefix(s.subject, "name/"):
 		e := &ops.Error{Code: ops.BadInput, Message: textFollowName, Fix: lang.Same("subscribe name=llama-8b expected")}
-		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
 	s.place = placeOf(a)
 	var err error
 	title, said := textFollow, textFollowBy
 	if on {
-		err = b.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
+		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
 	} else {
 		title, said = textUnfollow, textUnfollowBy
-		err = errors.Join(b.cfg.Store.Delete(ctx, record.Follow, s.key()), b.cfg.Store.Delete(ctx, record.Missing, s.key()))
+		err = errors.Join(nf.cfg.Store.Delete(ctx, record.Follow, s.key()), nf.cfg.Store.Delete(ctx, record.Missing, s.key()))
 	}
 	if err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: fmt.Sprintf(title.In(c.Lang), s.shown(c.Lang)), Tone: view.Good}
 	if s.place.Channel == a.User {
-		return b.reply.Doc(a, doc, false)
+		return nf.reply.Doc(a, doc, false)
 	}
 	// Everybody in the channel sees who changed what is posted there, and how to undo it.
 	doc.Sections = []view.Section{{Text: fmt.Sprintf(said.In(c.Lang), cmp.Or(c.Who.User, c.Who.ID))}}
@@ -98,19 +98,19 @@ func (b *Board) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, clus
 		e := slack.NewButtonBlockElement(answer.ActRun+":end", "unsubscribe "+s.words(), answer.Label(textEndFollow.In(c.Lang)))
 		bs = append(bs, slack.NewActionBlock("", e))
 	}
-	return []store.SlackMessage{b.out.Owe(a.Key+"/told", "t/"+s.place.Channel, outbox.Message{
+	return []store.SlackMessage{nf.out.Owe(a.Key+"/told", "t/"+s.place.Channel, outbox.Message{
 		Do: outbox.Post, Team: a.Team, Channel: s.place.Channel, Instead: a.User, Text: r.Text, Blocks: answer.BlocksJSON(bs),
 	})}
 }
 
 // subscriptionsHere lists what is followed in the place of the request, with a button to end
 // each, and offers common subscriptions.
-func (b *Board) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+func (nf *Notifier) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l, here := c.Lang, placeOf(a)
 	bs := []slack.Block{answer.Header(textFollowHere.In(l))}
-	all, err := b.subscriptions(ctx)
+	all, err := nf.subscriptions(ctx)
 	if err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
+		return nf.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
 	}
 	for i, s := range all {
 		if s.place.Team != here.Team || s.place.Channel != here.Channel || len(bs) > 40 {
@@ -131,12 +131,12 @@ func (b *Board) subscriptionsHere(ctx context.Context, a incoming.Ask, c *ops.Ca
 	} {
 		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:begin%d", answer.ActRun, i), x.words, answer.Label(x.label.In(l))))
 	}
-	return b.reply.Blocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
+	return nf.reply.Blocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
 }
 
 // subscriptions returns all subscriptions.
-func (b *Board) subscriptions(ctx context.Context) (list []subscription, err error) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Follow, b.now())
+func (nf *Notifier) subscriptions(ctx context.Context) (list []subscription, err error) {
+	keys, err := nf.cfg.Store.Keys(ctx, record.Follow, nf.now())
 	for _, k := range keys {
 		if s, ok := parseSubscription(k); ok {
 			list = append(list, s)
@@ -146,8 +146,8 @@ func (b *Board) subscriptions(ctx context.Context) (list []subscription, err err
 }
 
 // followers returns the places that follow a job in its present state.
-func (b *Board) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
-	all, err := b.subscriptions(ctx)
+func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
+	all, err := nf.subscriptions(ctx)
 	for _, s := range all {
 		if s.tells(j) && !slices.Contains(ps, s.place) {
 			ps = append(ps, s.place)
@@ -157,24 +157,24 @@ func (b *Board) followers(ctx context.Context, j slurm.Job) (ps []card.Place, er
 }
 
 // Mute stops mentioning the person for one job, or starts it again.
-func (b *Board) Mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
+func (nf *Notifier) Mute(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if len(words) == 0 {
 		e := &ops.Error{Code: ops.BadInput, Field: "job", Message: lang.Text{EN: "mute needs a job's id", ZH: "mute 需要作业号"}, Fix: lang.Same("mute 4711")}
-		return b.reply.Doc(a, answer.Error(e, c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
 	id := slurm.JobID(words[0])
-	ok := b.withCard(ctx, cluster, id, func(k *card.Card) {
+	ok := nf.withCard(ctx, cluster, id, func(k *card.Card) {
 		k.Muted = slices.DeleteFunc(k.Muted, func(u string) bool { return u == a.User })
 		if on {
 			k.Muted = append(k.Muted, a.User)
 		}
 	})
 	if !ok {
-		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
+		return nf.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Message: textNoCard.With(id)}, c.Lang), false)
 	}
 	title := textMuted
 	if !on {
 		title = textUnmuted
 	}
-	return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(title.In(c.Lang), id)}, false)
+	return nf.reply.Doc(a, view.Doc{Title: fmt.Sprintf(title.In(c.Lang), id)}, false)
 }

@@ -11,7 +11,7 @@ import (
 // ticked off (task_update chunks of chat.startStream, in the display mode "plan"). The returned
 // function takes how many steps are done, and what the step that was just done is about. The
 // answer later replaces the plan. A channel that refuses the plan gets the answer alone.
-func (s *Sender) Steps(ctx context.Context, t Talk, title string, steps []string) (at func(done int, about string)) {
+func (s *Sender) Steps(ctx context.Context, t StreamTarget, title string, steps []string) (at func(done int, about string)) {
 	g := s.growing(t)
 	g.opts = []slack.MsgOption{slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModePlan)}
 	now, shown := make([]slack.TaskUpdateChunk, len(steps)), make([]slack.TaskUpdateChunk, len(steps))

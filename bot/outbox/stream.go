@@ -53,9 +53,9 @@ type begun struct {
 	At time.Time `json:"at"`
 }
 
-// A Talk says where a streamed message goes: which request it answers, in which thread, and for
+// A StreamTarget says where a streamed message goes: which request it answers, in which thread, and for
 // whom.
-type Talk struct {
+type StreamTarget struct {
 	Key     string // the key of the request
 	Team    string
 	Channel string
@@ -67,7 +67,7 @@ type Talk struct {
 // A growing is a streamed message that shows a model's words, or the steps of a long operation.
 type growing struct {
 	s    *Sender
-	talk Talk
+	talk StreamTarget
 	at   begun
 	opts []slack.MsgOption // further options of the call that starts the stream
 	more signal
@@ -82,7 +82,7 @@ type growing struct {
 }
 
 // Words returns a function that streams a model's words to where the answer will be.
-func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
+func (s *Sender) Words(ctx context.Context, t StreamTarget) func(string) {
 	g := s.growing(t)
 	shown := 0 // bytes of said that were shown
 	g.next = func() ([]slack.StreamChunk, int, func()) {
@@ -104,7 +104,7 @@ func (s *Sender) Words(ctx context.Context, t Talk) func(string) {
 	}
 }
 
-func (s *Sender) growing(t Talk) *growing {
+func (s *Sender) growing(t StreamTarget) *growing {
 	return &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-var asked = Talk{Key: "ask/1", Team: "T1", Channel: "C1", Thread: "1.2", User: "U1"}
+var asked = StreamTarget{Key: "ask/1", Team: "T1", Channel: "C1", Thread: "1.2", User: "U1"}
 
 // answers lets the answer to the request take the place of what has begun.
 func (s *stage) answers(texts ...string) {
@@ -209,7 +209,7 @@ func TestStepsAreTickedOff(t *testing.T) {
 // In a direct message Slack wants nobody named.
 func TestWordsInADirectMessage(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.Words(t.Context(), Talk{Key: "k", Channel: "D1", Thread: "1.2", User: "U1", Direct: true})("It is four")
+		s.Words(t.Context(), StreamTarget{Key: "k", Channel: "D1", Thread: "1.2", User: "U1", Direct: true})("It is four")
 		require.Contains(t, slacktest.JSON(s.after(time.Second).Messages), "It is four")
 		s.InPlace(t.Context(), "", "k", nil)
 	})

@@ -29,16 +29,16 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// A Book looks people up.
-type Book struct {
+// A Directory looks people up.
+type Directory struct {
 	cfg    Config
 	now    func() time.Time
 	log    *slog.Logger
 	groups groupCache
 }
 
-// New returns a Book.
-func New(cfg Config) *Book { return &Book{cfg: cfg, now: cfg.Now, log: cfg.Log} }
+// New returns a Directory.
+func New(cfg Config) *Directory { return &Directory{cfg: cfg, now: cfg.Now, log: cfg.Log} }
 
 // A Link ties a person in Slack to a user of the cluster.
 type Link struct {
@@ -50,22 +50,22 @@ type Link struct {
 // Linked returns the proven cluster user of a person. The operator's mapping comes first, then
 // the person's own code. A display name or an e-mail address proves nothing, since people can
 // change them.
-func (b *Book) Linked(ctx context.Context, team, user string) (Link, bool) {
+func (d *Directory) Linked(ctx context.Context, team, user string) (Link, bool) {
 	for _, k := range []string{team + "/" + user, user} {
-		if u := b.cfg.Policy.Links[k]; u != "" {
+		if u := d.cfg.Policy.Links[k]; u != "" {
 			return Link{User: u, How: "operator"}, true
 		}
 	}
 	var l Link
-	ok, err := b.cfg.Store.Get(ctx, record.Link, team+"/"+user, b.now(), &l)
+	ok, err := d.cfg.Store.Get(ctx, record.Link, team+"/"+user, d.now(), &l)
 	if err != nil {
-		b.log.Warn("slack: link", "err", err)
+		d.log.Warn("slack: link", "err", err)
 	}
 	return l, ok && err == nil
 }
 
 // caller returns who sends a request, as far as that is proven.
-func (b *Book) caller(ctx context.Context, a incoming.Ask) ops.Caller {
+func (d *Directory) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 	if a.Terminal != nil {
 		return ops.Caller{Surface: ops.Chat, ID: a.Terminal.User, User: a.Terminal.User}
 	}
@@ -74,18 +74,18 @@ func (b *Book) caller(ctx context.Context, a incoming.Ask) ops.Caller {
 		c.ReadOnly = true
 		return c
 	}
-	if l, ok := b.Linked(ctx, a.Team, a.User); ok {
+	if l, ok := d.Linked(ctx, a.Team, a.User); ok {
 		c.User = l.User
 	}
-	c.Operator = b.oneOf(ctx, a, b.cfg.Policy.Operators)
-	c.ReadOnly = b.oneOf(ctx, a, b.cfg.Policy.Viewers)
+	c.Operator = d.oneOf(ctx, a, d.cfg.Policy.Operators)
+	c.ReadOnly = d.oneOf(ctx, a, d.cfg.Policy.Viewers)
 	return c
 }
 
 // Person returns the caller for a person whom Slack has named outside of a request, such as by
 // a sign-in elsewhere. It fails for a workspace that has not installed the app.
-func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error) {
-	api, err := b.cfg.Client(ctx, team)
+func (d *Directory) Person(ctx context.Context, team, user string) (ops.Caller, error) {
+	api, err := d.cfg.Client(ctx, team)
 	if err != nil {
 		return ops.Caller{}, err
 	}
@@ -93,13 +93,13 @@ func (b *Book) Person(ctx context.Context, team, user string) (ops.Caller, error
 	if err != nil {
 		return ops.Caller{}, err
 	}
-	return b.caller(ctx, incoming.Ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
+	return d.caller(ctx, incoming.Ask{Team: team, User: user, Foreign: at.TeamID != team}), nil
 }
 
 // Call returns the operation call for a request. Where the person has chosen no language, the
 // words that they typed decide.
-func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
-	c := &ops.Call{Service: b.cfg.Service, Who: b.caller(ctx, a), Lang: b.LangOf(ctx, a)}
+func (d *Directory) Call(ctx context.Context, a incoming.Ask) *ops.Call {
+	c := &ops.Call{Service: d.cfg.Service, Who: d.caller(ctx, a), Lang: d.LangOf(ctx, a)}
 	if a.Terminal != nil {
 		c.Dir, c.Stream, c.Width = a.Terminal.Dir, a.Terminal.Stream, a.Terminal.Width
 	}
@@ -108,12 +108,12 @@ func (b *Book) Call(ctx context.Context, a incoming.Ask) *ops.Call {
 
 // oneOf reports whether list contains the person, by their id or by a user group or channel
 // that they are a member of.
-func (b *Book) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
+func (d *Directory) oneOf(ctx context.Context, a incoming.Ask, list []string) bool {
 	for _, id := range list {
 		if id == a.User || id == a.Team+"/"+a.User {
 			return true
 		}
-		if id != "" && strings.ContainsRune("SCG", rune(id[0])) && slices.Contains(b.members(ctx, a.Team, id), a.User) {
+		if id != "" && strings.ContainsRune("SCG", rune(id[0])) && slices.Contains(d.members(ctx, a.Team, id), a.User) {
 			return true
 		}
 	}
@@ -133,15 +133,15 @@ type groupMembers struct {
 
 // members lists the people of a user group or channel. Where Slack does not answer, the list is
 // empty, so that an error grants no rights.
-func (b *Book) members(ctx context.Context, team, id string) []string {
+func (d *Directory) members(ctx context.Context, team, id string) []string {
 	key := team + "/" + id
-	b.groups.mu.Lock()
-	m, ok := b.groups.have[key]
-	b.groups.mu.Unlock()
-	if ok && b.now().Before(m.until) {
+	d.groups.mu.Lock()
+	m, ok := d.groups.have[key]
+	d.groups.mu.Unlock()
+	if ok && d.now().Before(m.until) {
 		return m.ids
 	}
-	api, err := b.cfg.Client(ctx, team)
+	api, err := d.cfg.Client(ctx, team)
 	if err != nil {
 		return nil
 	}
@@ -161,14 +161,14 @@ func (b *Book) members(ctx context.Context, team, id string) []string {
 	}
 	keep := 5 * time.Minute
 	if err != nil {
-		b.log.Warn("slack: members", "of", id, "err", err)
+		d.log.Warn("slack: members", "of", id, "err", err)
 		ids, keep = nil, 30*time.Second
 	}
-	b.groups.mu.Lock()
-	defer b.groups.mu.Unlock()
-	if b.groups.have == nil {
-		b.groups.have = map[string]groupMembers{}
+	d.groups.mu.Lock()
+	defer d.groups.mu.Unlock()
+	if d.groups.have == nil {
+		d.groups.have = map[string]groupMembers{}
 	}
-	b.groups.have[key] = groupMembers{ids, b.now().Add(keep)}
+	d.groups.have[key] = groupMembers{ids, d.now().Add(keep)}
 	return ids
 }

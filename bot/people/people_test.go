@@ -24,9 +24,9 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A desk has a Book before a Slack whose answers are given by method.
+// A desk has a Directory before a Slack whose answers are given by method.
 type desk struct {
-	*Book
+	*Directory
 	ctx   context.Context
 	store record.Store
 	at    time.Time
@@ -55,7 +55,7 @@ func open(t *testing.T, p Policy) *desk {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	d := &desk{ctx: t.Context(), store: db.Slack(), at: noon, says: map[string]string{}}
-	d.Book = New(Config{
+	d.Directory = New(Config{
 		Policy: p, Store: db.Slack(), Service: &ops.Service{Default: "prod", Clusters: map[string]ops.Cluster{"prod": nil}},
 		Client: func(_ context.Context, team string) (*slack.Client, error) {
 			if team == "T404" {

@@ -21,9 +21,9 @@ type LinkProof func(ctx context.Context, code string, since time.Time) (account.
 
 // Deciders returns where an agent's request is shown: the approval channel or, without one,
 // each operator whom the policy names.
-func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
-	to := b.cfg.Policy.Operators
-	if c := b.cfg.Policy.ApprovalChannel; c != "" {
+func (d *Directory) Deciders(ctx context.Context) (ps []card.Place) {
+	to := d.cfg.Policy.Operators
+	if c := d.cfg.Policy.ApprovalChannel; c != "" {
 		to = []string{c}
 	}
 	for _, id := range to {
@@ -33,7 +33,7 @@ func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
 		}
 		ids := []string{channel}
 		if strings.HasPrefix(channel, "S") {
-			ids = b.members(ctx, team, channel)
+			ids = d.members(ctx, team, channel)
 		}
 		for _, x := range ids {
 			if len(ps) < 10 && !slices.Contains(ps, card.Place{Team: team, Channel: x}) {
@@ -45,12 +45,12 @@ func (b *Book) Deciders(ctx context.Context) (ps []card.Place) {
 }
 
 // Decides reports whether there is anybody to whom an agent's request could be shown.
-func (b *Book) Decides() bool {
-	return b.cfg.Policy.ApprovalChannel != "" || len(b.cfg.Policy.Operators) > 0
+func (d *Directory) Decides() bool {
+	return d.cfg.Policy.ApprovalChannel != "" || len(d.cfg.Policy.Operators) > 0
 }
 
 // Of returns the people in Slack who are linked to a cluster user.
-func (b *Book) Of(ctx context.Context, user string) (ps []card.Place) {
+func (d *Directory) Of(ctx context.Context, user string) (ps []card.Place) {
 	if user == "" {
 		return nil
 	}
@@ -63,17 +63,17 @@ func (b *Book) Of(ctx context.Context, user string) (ps []card.Place) {
 			ps = append(ps, card.Place{Team: team, Channel: who})
 		}
 	}
-	keys, err := b.cfg.Store.Keys(ctx, record.Link, b.now())
+	keys, err := d.cfg.Store.Keys(ctx, record.Link, d.now())
 	if err != nil {
-		b.log.Warn("slack: links", "err", err)
+		d.log.Warn("slack: links", "err", err)
 	}
 	for _, k := range keys {
 		var l Link
-		if ok, err := b.cfg.Store.Get(ctx, record.Link, k, b.now(), &l); err == nil && ok && l.User == user {
+		if ok, err := d.cfg.Store.Get(ctx, record.Link, k, d.now(), &l); err == nil && ok && l.User == user {
 			add(k)
 		}
 	}
-	for id, u := range b.cfg.Policy.Links {
+	for id, u := range d.cfg.Policy.Links {
 		if u == user {
 			add(id)
 		}
@@ -117,11 +117,11 @@ type Policy struct {
 
 // MayRead reports whether a person may see what the cluster knows, in the place where they ask.
 // Answers and rules, which do not come from the cluster, are open to everybody.
-func (b *Book) MayRead(a incoming.Ask, c *ops.Call) bool {
+func (d *Directory) MayRead(a incoming.Ask, c *ops.Call) bool {
 	if c.Who.User != "" || c.Who.Operator || c.Who.ReadOnly && !a.Foreign || a.Terminal != nil {
 		return true
 	}
-	return cmp.Or(b.cfg.Policy.ReadIn[a.Channel], b.cfg.Policy.Read) == "everyone" && !a.Foreign
+	return cmp.Or(d.cfg.Policy.ReadIn[a.Channel], d.cfg.Policy.Read) == "everyone" && !a.Foreign
 }
 
 // Names reports whether the policy gives rights to a group whose id starts with kind.

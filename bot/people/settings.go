@@ -24,8 +24,8 @@ var (
 
 // LangOf returns the language to answer in: the one that the person chose or, without a choice,
 // the one that they wrote in.
-func (b *Book) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
-	if s := b.Settings(ctx, a.Team, a.User); s.Lang != "" {
+func (d *Directory) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
+	if s := d.Settings(ctx, a.Team, a.User); s.Lang != "" {
 		return s.Lang
 	}
 	if l := lang.Of(a.Text); a.Terminal == nil || l != lang.EN {
@@ -35,11 +35,11 @@ func (b *Book) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
 }
 
 // ClusterOf returns the cluster that the person chose, or the default.
-func (b *Book) ClusterOf(ctx context.Context, a incoming.Ask) string {
-	if chosen := b.Settings(ctx, a.Team, a.User).Cluster; chosen != "" {
+func (d *Directory) ClusterOf(ctx context.Context, a incoming.Ask) string {
+	if chosen := d.Settings(ctx, a.Team, a.User).Cluster; chosen != "" {
 		return chosen
 	}
-	return b.cfg.Service.Default
+	return d.cfg.Service.Default
 }
 
 // Settings are a person's language, their cluster, and when they want to be notified.
@@ -57,17 +57,17 @@ type Settings struct {
 }
 
 // Settings returns what a person chose.
-func (b *Book) Settings(ctx context.Context, team, user string) Settings {
+func (d *Directory) Settings(ctx context.Context, team, user string) Settings {
 	var s Settings
 	key := team + "/" + user
 	if team == "" { // a link in the configuration may omit the workspace
-		keys, err := b.cfg.Store.Keys(ctx, record.Settings, b.now())
+		keys, err := d.cfg.Store.Keys(ctx, record.Settings, d.now())
 		if i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, key) }); err == nil && i >= 0 {
 			key = keys[i]
 		}
 	}
-	if _, err := b.cfg.Store.Get(ctx, record.Settings, key, b.now(), &s); err != nil {
-		b.log.Warn("slack: settings", "err", err)
+	if _, err := d.cfg.Store.Get(ctx, record.Settings, key, d.now(), &s); err != nil {
+		d.log.Warn("slack: settings", "err", err)
 	}
 	return s
 }

@@ -54,34 +54,34 @@ var (
 )
 
 // Link starts linking an account, or finishes it where the code was proven meanwhile.
-func (b *Desk) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+func (h *Handler) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
 	if a.Terminal != nil {
-		return b.reply.Doc(a, b.WhoAmI(ctx, a, c), false)
+		return h.reply.Doc(a, h.WhoAmI(ctx, a, c), false)
 	}
-	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
+	if have, ok := h.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return h.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
 	}
-	if b.cfg.Policy.LinkProof == nil {
+	if h.cfg.Policy.LinkProof == nil {
 		doc := view.Doc{Title: textLinkOff.In(l), Sections: []view.Section{{Text: textLinkOffFix.With(a.User).In(l)}}}
-		return b.reply.Doc(a, doc, false)
+		return h.reply.Doc(a, doc, false)
 	}
 	var k linkCode
-	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
+	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.now(), &k)
 	if err == nil && waiting {
-		if owed, ok := b.prove(ctx, a, c, k); ok {
+		if owed, ok := h.prove(ctx, a, c, k); ok {
 			return owed
 		}
 	} else {
-		if !b.mayHaveCode(ctx, a) {
-			return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
+		if !h.mayHaveCode(ctx, a) {
+			return h.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
 		}
-		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: b.now()}
-		if err := b.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, b.now().Add(linkproof.Life)); err != nil {
-			return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
+		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: h.now()}
+		if err := h.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, h.now().Add(linkproof.Life)); err != nil {
+			return h.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
 		}
 	}
-	return b.reply.With(a, linkDoc(k.Code, l), false, linkRow(l))
+	return h.reply.With(a, linkDoc(k.Code, l), false, linkRow(l))
 }
 
 // linkDoc says how to prove one's cluster user.
@@ -97,65 +97,65 @@ func linkRow(l lang.Lang) slack.Block {
 
 // linkPressed looks for the proof of the code that was given to the person who pressed the
 // button.
-func (b *Desk) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := b.people.Call(ctx, a)
+func (h *Handler) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	c := h.people.Call(ctx, a)
 	var k linkCode
-	waiting, err := b.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, b.now(), &k)
-	if err != nil || !waiting || b.cfg.Policy.LinkProof == nil {
-		return b.Link(ctx, a, c)
+	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.now(), &k)
+	if err != nil || !waiting || h.cfg.Policy.LinkProof == nil {
+		return h.Link(ctx, a, c)
 	}
-	if owed, ok := b.prove(ctx, a, c, k); ok {
+	if owed, ok := h.prove(ctx, a, c, k); ok {
 		return owed
 	}
-	return b.reply.Doc(a, answer.Error(&ops.Error{
+	return h.reply.Doc(a, answer.Error(&ops.Error{
 		Code: ops.NotFound, Message: textLinkNotYet, Fix: lang.Text{EN: "megatron-ops link %s", ZH: "megatron-ops link %s"}.With(k.Code),
 	}, c.Lang), false)
 }
 
 // prove links the person where the code is proven; ok is false while it is not.
-func (b *Desk) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
-	owner, err := b.cfg.Policy.LinkProof(ctx, k.Code, k.At)
+func (h *Handler) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k linkCode) (owed []store.SlackMessage, ok bool) {
+	owner, err := h.cfg.Policy.LinkProof(ctx, k.Code, k.At)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
 	case err != nil:
 		// A code whose proof was refused becomes invalid, so that an attacker has one attempt.
-		_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
-		b.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
+		_ = h.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
+		h.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
+		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	if err := b.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: b.now()}, time.Time{}); err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
+	if err := h.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: h.now()}, time.Time{}); err != nil {
+		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	_ = b.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
-	b.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
+	_ = h.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
+	h.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
 	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
-	return b.reply.Doc(a, doc, false), true
+	return h.reply.Doc(a, doc, false), true
 }
 
 // mayHaveCode reports whether the person may be given one more code in this hour, and counts
 // it.
-func (b *Desk) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
+func (h *Handler) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
-	if _, err := b.cfg.Store.Get(ctx, record.CodesGiven, key, b.now(), &given); err != nil {
+	if _, err := h.cfg.Store.Get(ctx, record.CodesGiven, key, h.now(), &given); err != nil {
 		return false
 	}
-	given = slices.DeleteFunc(given, func(at time.Time) bool { return b.now().Sub(at) > time.Hour })
+	given = slices.DeleteFunc(given, func(at time.Time) bool { return h.now().Sub(at) > time.Hour })
 	if len(given) >= codesPerHour {
 		return false
 	}
-	return b.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, b.now()), b.now().Add(time.Hour)) == nil
+	return h.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, h.now()), h.now().Add(time.Hour)) == nil
 }
 
 // Unlink removes the link between a person and their cluster user.
-func (b *Desk) Unlink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
-	if have, ok := b.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return b.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
+func (h *Handler) Unlink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+	if have, ok := h.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return h.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}
-	if err := b.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	if err := h.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
+		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	b.cfg.Audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
-	return b.reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
+	h.cfg.Audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
+	return h.reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A room is a Desk by a clock that stands, with what it wrote down.
+// A room is a Handler by a clock that stands, with what it wrote down.
 type room struct {
-	*Desk
+	*Handler
 	ctx     context.Context
 	at      time.Time
 	proof   error // what keeps a code from being proved
@@ -60,7 +60,7 @@ func open(t *testing.T, change ...func(*Config)) *room {
 		f(&cfg)
 	}
 	cfg.People = people.New(people.Config{Policy: cfg.Policy, Store: cfg.Store, Service: cfg.Service, Now: now, Log: log})
-	r.Desk = New(cfg)
+	r.Handler = New(cfg)
 	return r
 }
 

@@ -39,34 +39,46 @@ var zones = []string{
 type settingChoice struct {
 	name   string
 	label  lang.Text
-	now    func(*Desk, people.Settings) string
-	values func(*Desk, people.Settings) []string
+	now    func(*Handler, people.Settings) string
+	values func(*Handler, people.Settings) []string
 	shown  func(value string, l lang.Lang) string
 }
 
-func always(values ...string) func(*Desk, people.Settings) []string {
-	return func(*Desk, people.Settings) []string { return values }
+func always(values ...string) func(*Handler, people.Settings) []string {
+	return func(*Handler, people.Settings) []string { return values }
 }
 
 func inWords(words map[string]lang.Text) func(string, lang.Lang) string {
 	return func(v string, l lang.Lang) string { return words[v].In(l) }
 }
 
-func asItIs(v string, _ lang.Lang) string { return v }
+func unchanged(v string, _ lang.Lang) string { return v }
 
 // settingChoices are the settings in the order in which they are shown.
 var settingChoices = []settingChoice{
 	{
-		"lang", textLanguage, func(_ *Desk, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") }, always("auto", "en", "zh"),
-		func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
-	},
-	{"notify", textPing, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Notify, "all") }, always("all", "ends", "none"), inWords(notifyText)},
-	{
-		"digest", textDigest, func(_ *Desk, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] }, always("on", "off"), inWords(digestText),
+		name: "lang", label: textLanguage,
+		now:    func(_ *Handler, s people.Settings) string { return cmp.Or(string(s.Lang), "auto") },
+		values: always("auto", "en", "zh"),
+		shown:  func(v string, l lang.Lang) string { return cmp.Or(langNames[lang.Lang(v)], textAuto.In(l)) },
 	},
 	{
-		"quiet", textQuiet, func(_ *Desk, s people.Settings) string { return s.QuietValue() }, func(_ *Desk, s people.Settings) []string { return s.QuietChoices() },
-		func(v string, l lang.Lang) string {
+		name: "notify", label: textPing,
+		now:    func(_ *Handler, s people.Settings) string { return cmp.Or(s.Notify, "all") },
+		values: always("all", "ends", "none"),
+		shown:  inWords(notifyText),
+	},
+	{
+		name: "digest", label: textDigest,
+		now:    func(_ *Handler, s people.Settings) string { return map[bool]string{true: "on", false: "off"}[s.Digest] },
+		values: always("on", "off"),
+		shown:  inWords(digestText),
+	},
+	{
+		name: "quiet", label: textQuiet,
+		now:    func(_ *Handler, s people.Settings) string { return s.QuietValue() },
+		values: func(_ *Handler, s people.Settings) []string { return s.QuietChoices() },
+		shown: func(v string, l lang.Lang) string {
 			if v == "off" {
 				return textNone.In(l)
 			}
@@ -74,27 +86,31 @@ var settingChoices = []settingChoice{
 		},
 	},
 	{
-		"zone", textZone, func(_ *Desk, s people.Settings) string { return cmp.Or(s.Zone, zones[0]) }, func(_ *Desk, s people.Settings) []string {
+		name: "zone", label: textZone,
+		now: func(_ *Handler, s people.Settings) string { return cmp.Or(s.Zone, zones[0]) },
+		values: func(_ *Handler, s people.Settings) []string {
 			if s.Zone == "" || slices.Contains(zones, s.Zone) {
 				return zones
 			}
 			return append(slices.Clone(zones), s.Zone)
 		},
-		asItIs,
+		shown: unchanged,
 	},
 	{
-		"cluster", textCluster, func(b *Desk, s people.Settings) string { return cmp.Or(s.Cluster, b.cfg.Service.Default) },
-		func(b *Desk, _ people.Settings) []string { return slices.Sorted(maps.Keys(b.cfg.Service.Clusters)) }, asItIs,
+		name: "cluster", label: textCluster,
+		now:    func(h *Handler, s people.Settings) string { return cmp.Or(s.Cluster, h.cfg.Service.Default) },
+		values: func(h *Handler, _ people.Settings) []string { return slices.Sorted(maps.Keys(h.cfg.Service.Clusters)) },
+		shown:  unchanged,
 	},
 }
 
 // SettingRows draws the settings, each with its select.
-func (b *Desk) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
+func (h *Handler) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) {
 	for _, c := range settingChoices {
 		var options []*slack.OptionBlockObject
 		var chosen *slack.OptionBlockObject
-		now := c.now(b, s)
-		for _, v := range c.values(b, s) {
+		now := c.now(h, s)
+		for _, v := range c.values(h, s) {
 			o := slack.NewOptionBlockObject(v, answer.Label(c.shown(v, l)), nil)
 			if options = append(options, o); v == now {
 				chosen = o
@@ -114,38 +130,38 @@ func (b *Desk) SettingRows(s people.Settings, l lang.Lang) (rows []slack.Block) 
 const actSet = "set_"
 
 // Buttons returns the handlers of this package's buttons and selects, by action.
-func (b *Desk) Buttons() map[string]func(context.Context, incoming.Ask) []store.SlackMessage {
-	all := map[string]func(context.Context, incoming.Ask) []store.SlackMessage{actLinked: b.linkPressed}
+func (h *Handler) Buttons() map[string]func(context.Context, incoming.Ask) []store.SlackMessage {
+	all := map[string]func(context.Context, incoming.Ask) []store.SlackMessage{actLinked: h.linkPressed}
 	for _, c := range settingChoices {
-		all[actSet+c.name] = func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.chooseSetting(ctx, a, c.name) }
+		all[actSet+c.name] = func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return h.chooseSetting(ctx, a, c.name) }
 	}
 	return all
 }
 
 // chooseSetting changes a setting by its select, and redraws the message or home tab that has
 // the select.
-func (b *Desk) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
-	s := b.people.Settings(ctx, a.Team, a.User)
-	c := b.people.Call(ctx, a)
+func (h *Handler) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
+	s := h.people.Settings(ctx, a.Team, a.User)
+	c := h.people.Call(ctx, a)
 	if err := s.Set([]string{name, a.Value}, c); err != nil {
 		return nil // the value is not one that the select offers
 	}
-	if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
-		b.log.Error("slack: settings", "err", err)
+	if err := h.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+		h.log.Error("slack: settings", "err", err)
 		return nil
 	}
 	if a.TS == "" { // the select is on the home tab, which is not a message
-		return b.cfg.Home(ctx, a)
+		return h.cfg.Home(ctx, a)
 	}
 	a.InPlace = true
-	return b.showSettings(a, s, s.LangOr(c.Lang))
+	return h.showSettings(a, s, s.LangOr(c.Lang))
 }
 
 // showSettings answers with the settings and their selects.
-func (b *Desk) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
+func (h *Handler) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
-		return b.reply.Doc(a, settingsDoc(s, l), false)
+		return h.reply.Doc(a, settingsDoc(s, l), false)
 	}
-	bs := append([]slack.Block{answer.Header(people.YourSettings.In(l))}, b.SettingRows(s, l)...)
-	return b.reply.Blocks(a, people.YourSettings.In(l), bs, false)
+	bs := append([]slack.Block{answer.Header(people.YourSettings.In(l))}, h.SettingRows(s, l)...)
+	return h.reply.Blocks(a, people.YourSettings.In(l), bs, false)
 }

@@ -18,17 +18,17 @@ import (
 
 // SetSettings changes a person's setting by words, such as language zh, quiet 22:00-08:00,
 // notify ends, digest on, cluster NAME. It answers with all settings.
-func (b *Desk) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
-	s := b.people.Settings(ctx, a.Team, a.User)
+func (h *Handler) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
+	s := h.people.Settings(ctx, a.Team, a.User)
 	if len(words) > 0 {
 		if err := s.Set(words, c); err != nil {
-			return b.reply.Doc(a, answer.Error(err, c.Lang), false)
+			return h.reply.Doc(a, answer.Error(err, c.Lang), false)
 		}
-		if err := b.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
-			return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		if err := h.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
+			return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 		}
 	}
-	return b.showSettings(a, s, s.LangOr(c.Lang))
+	return h.showSettings(a, s, s.LangOr(c.Lang))
 }
 
 // quietWords describes the quiet hours.

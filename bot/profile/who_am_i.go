@@ -45,22 +45,22 @@ var (
 )
 
 // Page answers with a link that signs the person in to the page. Only they see it.
-func (b *Desk) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
-		return b.reply.NotLinked(a, c.Lang)
-	case b.cfg.Page == nil || a.Terminal != nil:
-		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
+		return h.reply.NotLinked(a, c.Lang)
+	case h.cfg.Page == nil || a.Terminal != nil:
+		return h.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
 	}
-	link, err := b.cfg.Page(ctx, c.Who)
+	link, err := h.cfg.Page(ctx, c.Who)
 	if err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	return b.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
+	return h.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
 }
 
 // WhoAmI says who the person is here, and how that was proven.
-func (b *Desk) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
+func (h *Handler) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc {
 	l := c.Lang
 	d := view.Doc{Title: textYou.In(l)}
 	if a.Terminal != nil {
@@ -70,7 +70,7 @@ func (b *Desk) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.Doc
 		return d
 	}
 	fs := []view.Fact{{Name: "Slack", Value: a.Team + "/" + a.User}}
-	if k, ok := b.people.Linked(ctx, a.Team, a.User); ok && !a.Foreign {
+	if k, ok := h.people.Linked(ctx, a.Team, a.User); ok && !a.Foreign {
 		how := textByOp.In(l)
 		if k.How == "code" {
 			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))

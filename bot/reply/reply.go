@@ -65,11 +65,11 @@ func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool) []store.SlackMess
 
 // With is Doc with more blocks below the last message.
 func (w *Writer) With(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
-	has := answer.MessageRoom
+	limits := answer.MessageLimits
 	if a.Terminal != nil {
-		has = answer.TerminalRoom
+		limits = answer.TerminalLimits
 	}
-	r := answer.RenderIn(doc, answer.LanguageOfDoc(doc), has)
+	r := answer.RenderIn(doc, answer.LanguageOfDoc(doc), limits)
 	o, lane, files, thread := Place(a, share)
 	var owed []store.SlackMessage
 	for i, bs := range r.Messages {
@@ -125,7 +125,7 @@ func (w *Writer) Words(ctx context.Context, a incoming.Ask, t typed.Call) func(s
 	if a.Kind != incoming.AsMessage || o.Do != outbox.Post || o.Thread == "" || a.Foreign || t.JSON {
 		return nil
 	}
-	return w.out.Words(ctx, outbox.Talk{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct})
+	return w.out.Words(ctx, outbox.StreamTarget{Key: a.Key, Team: a.Team, Channel: o.Channel, Thread: o.Thread, User: a.User, Direct: a.Direct})
 }
 
 var (

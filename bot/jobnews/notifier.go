@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// Config says what a Board watches, and how it notifies people.
+// Config says what a Notifier watches, and how it notifies people.
 type Config struct {
 	Store   record.Store
 	Service *ops.Service
@@ -29,7 +29,7 @@ type Config struct {
 	Interval time.Duration
 	// EditPace is the least time between two edits of a card that bring new numbers only.
 	EditPace time.Duration
-	People   *people.Book
+	People   *people.Directory
 	Reply    *reply.Writer
 	Out      *outbox.Sender
 	// Client returns the API client of a workspace, which lists the channels of a person.
@@ -38,11 +38,11 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// A Board keeps the cards of all jobs that somebody follows. It notices nothing unless Run is
+// A Notifier keeps the cards of all jobs that somebody follows. It notices nothing unless Run is
 // running.
-type Board struct {
+type Notifier struct {
 	cfg    Config
-	people *people.Book
+	people *people.Directory
 	reply  *reply.Writer
 	out    *outbox.Sender
 	now    func() time.Time
@@ -55,14 +55,14 @@ type Board struct {
 	turns       turns // used by the watching loop only
 }
 
-// New returns a Board.
-func New(cfg Config) *Board {
-	return &Board{cfg: cfg, people: cfg.People, reply: cfg.Reply, out: cfg.Out, now: cfg.Now, log: cfg.Log}
+// New returns a Notifier.
+func New(cfg Config) *Notifier {
+	return &Notifier{cfg: cfg, people: cfg.People, reply: cfg.Reply, out: cfg.Out, now: cfg.Now, log: cfg.Log}
 }
 
 // noted logs an error that nothing else depends on; a nil error is ignored.
-func (b *Board) noted(level slog.Level, what string, err error, about ...any) {
+func (nf *Notifier) noted(level slog.Level, what string, err error, about ...any) {
 	if err != nil {
-		b.log.Log(context.Background(), level, what, append(about, "err", err)...)
+		nf.log.Log(context.Background(), level, what, append(about, "err", err)...)
 	}
 }

@@ -22,7 +22,7 @@ type Config struct {
 	Service *ops.Service
 	// Page returns a one-time link to the page for browsers; it is nil where no page is served.
 	Page   func(context.Context, ops.Caller) (string, error)
-	People *people.Book
+	People *people.Directory
 	Reply  *reply.Writer
 	// Home draws a person's home tab again.
 	Home func(context.Context, incoming.Ask) []store.SlackMessage
@@ -32,16 +32,16 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// A Desk changes what the bot knows about the person who asks, and about nobody else.
-type Desk struct {
+// A Handler changes what the bot knows about the person who asks, and about nobody else.
+type Handler struct {
 	cfg    Config
-	people *people.Book
+	people *people.Directory
 	reply  *reply.Writer
 	now    func() time.Time
 	log    *slog.Logger
 }
 
-// New returns a Desk.
-func New(cfg Config) *Desk {
-	return &Desk{cfg: cfg, people: cfg.People, reply: cfg.Reply, now: cfg.Now, log: cfg.Log}
+// New returns a Handler.
+func New(cfg Config) *Handler {
+	return &Handler{cfg: cfg, people: cfg.People, reply: cfg.Reply, now: cfg.Now, log: cfg.Log}
 }
