@@ -41,19 +41,12 @@ const mailPace = 2 * time.Second
 // mailLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
 func (b *Bot) mailLoop(ctx context.Context) {
-	tick := time.NewTicker(mailPace)
-	defer tick.Stop()
 	seen := map[string]bool{}
-	for {
+	every(ctx, mailPace, func() {
 		if err := b.fetchMail(ctx, seen); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // fetchMail queues messages for new requests and notices. A message's key keeps it from being
@@ -98,26 +91,17 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 	l := lang.EN
 	rendered := answer.Render(agentDoc(r, l), l)
 	first := rendered.Messages[0]
-	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{agentRow(r, l)})
+	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{approvalRow(actAgentYes, actAgentNo, r.ID, l)})
 	for _, p := range b.people.Deciders(ctx) {
 		key := agentKey(r.ID, p)
-		owed = append(
-			owed,
-			b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
-		)
+		owed = append(owed, b.out.Owe(key, key,
+			outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 		for i, f := range rendered.Files {
 			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+outbox.LaneOfFiles,
 				outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 		}
 	}
 	return owed
-}
-
-// agentRow returns the two buttons.
-func agentRow(r ops.Approval, l lang.Lang) slack.Block {
-	yes := slack.NewButtonBlockElement(actAgentYes, r.ID, answer.Label(textApprove.In(l)))
-	yes.Style = slack.StylePrimary
-	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actAgentNo, r.ID, answer.Label(textDecline.In(l))))
 }
 
 // agentDoc says what an agent wants to do, for whom, and why that needs approval.
@@ -165,15 +149,12 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 	}
 	rendered := answer.Render(doc, l)
 	// An edit notifies nobody, so this mention only names the operator.
-	bs := slices.Concat(rendered.Messages[0], []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
-		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
+	bs := slices.Concat(rendered.Messages[0], []slack.Block{personLine(textDecidedBy, a.User, l)})
 	var owed []store.SlackMessage
 	for _, p := range b.people.Deciders(ctx) {
 		key := agentKey(r.ID, p)
-		owed = append(
-			owed,
-			b.out.Owe(key+"/decided", key, outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}),
-		)
+		owed = append(owed, b.out.Owe(key+"/decided", key,
+			outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 	}
 	// The person for whom the agent works is told, unless they have decided themselves.
 	for _, who := range b.people.Of(ctx, r.Who.User) {

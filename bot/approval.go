@@ -1,10 +1,10 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -72,41 +72,21 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	yes := slack.NewButtonBlockElement(answer.ActYes, id, answer.Label(textApprove.In(c.Lang)))
-	yes.Style = slack.StylePrimary
-	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(answer.ActNo, id, answer.Label(textDecline.In(c.Lang))))
+	row := approvalRow(answer.ActYes, answer.ActNo, id, c.Lang)
 	rendered := answer.Render(doc, c.Lang)
 	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
-	to := a.Channel
-	if b.cfg.Policy.ApprovalChannel != "" {
-		to = b.cfg.Policy.ApprovalChannel
-	}
+	to := cmp.Or(b.cfg.Policy.ApprovalChannel, a.Channel)
 	// An edit adds the requester's name, since a mention in a new message would notify them
 	// about their own request.
-	named := slices.Concat(first, []slack.Block{requester(a.User, c.Lang), row})
+	posted := slices.Concat(first, []slack.Block{row})
+	named := slices.Concat(first, []slack.Block{personLine(textRequester, a.User, c.Lang), row})
 	owed := []store.SlackMessage{
-		b.out.Owe(
-			key,
-			key,
-			outbox.Message{
-				Do:      outbox.Post,
-				Team:    a.Team,
-				Channel: to,
-				Text:    rendered.Text,
-				Blocks:  answer.BlocksJSON(slices.Concat(first, []slack.Block{row})),
-			},
-		),
+		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(posted)}),
 		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
 	}
 	for i, bs := range rendered.Messages[1:] {
-		owed = append(
-			owed,
-			b.out.Owe(
-				fmt.Sprintf("%s/more%d", key, i),
-				key+"/thread",
-				outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)},
-			),
-		)
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
+			outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 	}
 	for i, f := range rendered.Files {
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
@@ -129,13 +109,16 @@ func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone 
 	}
 	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
 	r := answer.Render(doc, l)
-	bs := slices.Concat(r.Messages[0], []slack.Block{requester(h.Ask.User, l), slack.NewRichTextBlock("", slack.NewRichTextSection(
-		answer.Bold(textDecidedBy.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(a.User, nil)))})
-	return []store.SlackMessage{b.out.Owe(
-		h.Message+"/decided",
-		h.Message,
-		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)},
-	)}
+	bs := slices.Concat(r.Messages[0], []slack.Block{personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l)})
+	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message,
+		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
+}
+
+// approvalRow returns the buttons below a request; their value is the request's id.
+func approvalRow(approve, decline, id string, l lang.Lang) slack.Block {
+	yes := slack.NewButtonBlockElement(approve, id, answer.Label(textApprove.In(l)))
+	yes.Style = slack.StylePrimary
+	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(decline, id, answer.Label(textDecline.In(l))))
 }
 
 // decision is the audit entry's input for a decision.
@@ -153,29 +136,23 @@ const (
 
 // askReason opens the form that asks for the reason, and reports whether it could be opened.
 func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l lang.Lang) bool {
-	if a.Trigger == "" || a.Terminal != nil || b.now().Sub(a.At) > 2500*time.Millisecond {
-		return false
-	}
-	api, err := b.app.Client(ctx, a.Team)
-	if err != nil {
+	if a.Terminal != nil {
 		return false
 	}
 	e := slack.NewPlainTextInputBlockElement(nil, reasonField)
 	e.Multiline = true
 	block := slack.NewInputBlock(reasonField, answer.Label(textWhyNot.In(l)), nil, e)
-	_, err = api.OpenViewContext(ctx, a.Trigger, slack.ModalViewRequest{
+	return b.openView(ctx, a, slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: callback, PrivateMetadata: a.Value,
 		Title: answer.Label(textDecline.In(l)), Submit: answer.Label(textDecline.In(l)), Close: answer.Label(form.TextClose.In(l)),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	})
-	b.warn("form not opened", err)
-	return err == nil
 }
 
-// requester names a person by a mention in rich text.
-func requester(user string, l lang.Lang) slack.Block {
+// personLine names a person by a mention, which rich text may contain.
+func personLine(label lang.Text, user string, l lang.Lang) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(
-		answer.Bold(textRequester.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
+		answer.Bold(label.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
 }
 
 // approved runs the held call as the person who asked for it, with the script that was shown.

@@ -195,12 +195,19 @@ func (b *Bot) Work(ctx context.Context) {
 // sweepLoop deletes what was finished more than two days ago: Slack repeats no request that
 // late.
 func (b *Bot) sweepLoop(ctx context.Context) {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
-	for {
+	every(ctx, time.Hour, func() {
 		if err := b.cfg.Store.Sweep(ctx, b.now().Add(-48*time.Hour), b.now()); err != nil && ctx.Err() == nil {
 			b.log.Warn("slack: sweep", "err", err)
 		}
+	})
+}
+
+// every calls do now and then after each interval, until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		do()
 		select {
 		case <-ctx.Done():
 			return

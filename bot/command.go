@@ -124,7 +124,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if err := b.mayHere(a, op); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
-	if slices.Contains(takeText, name) && len(words) == 0 && len(t.Blocks) == 0 && a.Trigger != "" && b.openPaste(ctx, a, c) {
+	if slices.Contains(takeText, name) && len(words) == 0 && len(t.Blocks) == 0 && b.openPaste(ctx, a, c) {
 		return nil
 	}
 	if a.Open && op.Name != "ask" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -13,7 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
-	"github.com/slack-go/slack"
 )
 
 // followUp answers a short question from the diagnosis, in the thread of a failed job or of

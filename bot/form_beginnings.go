@@ -19,7 +19,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -85,28 +84,22 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 	defer cancel()
 	all := map[string][]string{}
 	on := ops.OnCluster{Cluster: cluster}
-	if op, ok := operations.Lookup("partitions"); ok {
-		result, err := op.Run(ctx, c, &fleet.PartitionsIn{OnCluster: on})
-		if err != nil {
-			b.log.Info("slack: partitions", "err", err)
-		}
-		found, _ := result.(fleet.PartitionsOut)
-		for _, p := range found.Partitions {
-			all["partition"] = append(all["partition"], p.Name)
-		}
+	parts, err := runOperation[fleet.PartitionsOut](ctx, c, "partitions", &fleet.PartitionsIn{OnCluster: on})
+	if err != nil {
+		b.log.Info("slack: partitions", "err", err)
 	}
-	if op, ok := operations.Lookup("accounts"); ok {
-		result, err := op.Run(ctx, c, &jobcontrol.AccountsIn{OnCluster: on})
-		if err != nil {
-			b.log.Info("slack: accounts", "err", err)
-		}
-		found, _ := result.(jobcontrol.AccountsOut)
-		for _, x := range found.Accounts {
-			all["account"] = append(all["account"], x.Account)
-		}
-		for _, q := range found.QOS {
-			all["qos"] = append(all["qos"], q.Name)
-		}
+	for _, p := range parts.Partitions {
+		all["partition"] = append(all["partition"], p.Name)
+	}
+	rights, err := runOperation[jobcontrol.AccountsOut](ctx, c, "accounts", &jobcontrol.AccountsIn{OnCluster: on})
+	if err != nil {
+		b.log.Info("slack: accounts", "err", err)
+	}
+	for _, x := range rights.Accounts {
+		all["account"] = append(all["account"], x.Account)
+	}
+	for _, q := range rights.QOS {
+		all["qos"] = append(all["qos"], q.Name)
 	}
 	all["reservation"] = b.reservations(ctx, c, cluster, all["account"])
 	for field, list := range all {
@@ -225,24 +218,21 @@ func (b *Bot) beginning(ctx context.Context, a incoming.Ask, c *ops.Call) (map[s
 		}
 		return spec, nil
 	}
-	op, _ := operations.Lookup("recipes")
-	result, err := op.Run(ctx, c, &launch.RecipesIn{Do: "render", Recipe: what, GPU: a.Fields["gpu"]})
+	found, err := runOperation[launch.RecipesOut](ctx, c, "recipes", &launch.RecipesIn{Do: "render", Recipe: what, GPU: a.Fields["gpu"]})
 	if err != nil {
 		return nil, err
 	}
-	found, _ := result.(launch.RecipesOut)
 	return readPaste(ctx, c, found.Spec)
 }
 
 // readPaste returns the specification in a text, which is YAML or a script.
 func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]any, err error) {
 	if !looksLikeSpec(text) {
-		op, _ := operations.Lookup("import")
-		result, err := op.Run(ctx, c, &launch.ImportIn{Text: text})
+		found, err := runOperation[launch.ImportOut](ctx, c, "import", &launch.ImportIn{Text: text})
 		if err != nil {
 			return nil, err
 		}
-		if found, _ := result.(launch.ImportOut); len(found.Specs) > 0 {
+		if len(found.Specs) > 0 {
 			text = found.Specs[0]
 		}
 	}

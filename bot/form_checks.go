@@ -16,7 +16,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -86,14 +85,9 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 
 // memoryWords describes the estimate of a job's GPU memory; it is empty where there is none.
 func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
-	op, ok := operations.Lookup("memory")
-	if !ok {
-		return ""
-	}
-	result, err := op.Run(ctx, c, &launch.MemoryIn{SpecIn: in.SpecIn})
-	m, ok := result.(launch.MemoryOut)
+	m, err := runOperation[launch.MemoryOut](ctx, c, "memory", &launch.MemoryIn{SpecIn: in.SpecIn})
 	switch {
-	case err != nil || !ok || m.TotalGiB == 0:
+	case err != nil || m.TotalGiB == 0:
 		return ""
 	case m.GPUGiB > 0:
 		return fmt.Sprintf(textMemoryOf.In(c.Lang), m.TotalGiB, m.GPUGiB, m.LowGiB, m.HighGiB)

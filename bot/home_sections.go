@@ -16,7 +16,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -79,17 +78,12 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 
 // glance describes in words what is free in each partition, and which nodes accept no jobs.
 func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
-	op, ok := operations.Lookup("nodes")
-	if !ok {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	result, err := op.Run(ctx, c, &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
+	found, err := runOperation[fleet.NodesOut](ctx, c, "nodes", &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
 		return []slack.Block{slack.NewSectionBlock(answer.Label(ops.AsError(err).Message.In(c.Lang)), nil, nil)}
 	}
-	found, _ := result.(fleet.NodesOut)
 	waits := b.waits(ctx, c, cluster, found.Partitions)
 	var parts []string
 	for _, p := range found.Partitions {

@@ -23,12 +23,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/profile"
 	"github.com/megatron-ops/megatron-ops/bot/reply"
-	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -109,14 +107,12 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 	return bs
 }
 
-// openJobs runs the operation list, which returns the caller's waiting and running jobs. Calls
-// at about the same time share one query to the cluster.
-func openJobs(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
-	op, _ := operations.Lookup("list")
+// listJobs runs the operation list. Calls at about the same time share one query to the
+// cluster.
+func listJobs(ctx context.Context, c *ops.Call, in jobcontrol.ListIn) ([]slurm.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := op.Run(ctx, c, &jobcontrol.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
-	found, _ := out.(jobcontrol.ListOut)
+	found, err := runOperation[jobcontrol.ListOut](ctx, c, "list", &in)
 	return found.Jobs, err
 }
 
@@ -188,16 +184,8 @@ func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		if err != nil || u.Host != b.cfg.Policy.LinkDomain || !slurm.IsJobID(id) || a.Foreign || !b.people.MayRead(a, c) {
 			continue
 		}
-		op, ok := operations.Lookup("status")
-		if !ok {
-			continue
-		}
-		in, err := typed.Fill(op, typed.Call{Words: []string{id}, Cluster: on})
-		if err != nil {
-			continue
-		}
-		result, err := op.Run(ctx, c, in)
-		if r, ok := result.(jobcontrol.StatusOut); err == nil && ok {
+		in := &jobcontrol.StatusIn{Job: slurm.JobID(id), OnCluster: ops.OnCluster{Cluster: on}}
+		if r, err := runOperation[jobcontrol.StatusOut](ctx, c, "status", in); err == nil {
 			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: b.underLink(ctx, c, r)}}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -75,17 +74,13 @@ func jobArgument(op ops.Op) (name string, needed bool) {
 
 // recentJobs returns the person's own recent jobs, newest first.
 func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slurm.Job {
-	op, ok := operations.Lookup("list")
-	if !ok || c.Who.User == "" {
+	if c.Who.User == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	out, err := op.Run(ctx, c, &jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
+	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
 	b.warn("recent jobs", err)
-	found, _ := out.(jobcontrol.ListOut)
-	slices.SortStableFunc(found.Jobs, newestFirst)
-	return found.Jobs
+	slices.SortStableFunc(jobs, newestFirst)
+	return jobs
 }
 
 // newestFirst compares jobs by the time of their submission. Where a time is unknown it

@@ -177,7 +177,7 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 
 // openNews returns the person's running jobs, followed by the waiting ones.
 func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news []card.News, err error) {
-	jobs, err := openJobs(ctx, c, cluster)
+	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
 	rank := func(s slurm.State) int { return map[slurm.State]int{slurm.Running: 0, slurm.Pending: 2}[s] }
 	slices.SortStableFunc(jobs, func(x, y slurm.Job) int { return cmp.Or(rank(x.State)-rank(y.State), newestFirst(x, y)) })
 	for _, j := range jobs {

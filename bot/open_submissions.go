@@ -125,16 +125,7 @@ func drawOpen(what, how lang.Text, o openSubmission, below ...slack.Block) (text
 
 // openLoop looks for the outcomes of open submissions until ctx ends.
 func (b *Bot) openLoop(ctx context.Context) {
-	tick := time.NewTicker(openPace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			b.SettleOpen(ctx)
-		}
-	}
+	every(ctx, openPace, func() { b.SettleOpen(ctx) })
 }
 
 // SettleOpen looks once for the outcome of each open submission, and edits the messages of

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
@@ -17,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -96,32 +98,15 @@ func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, wo
 	case spec:
 		return b.perform(ctx, a, c, "plan", nil, typed.Text{Blocks: []string{p.text}}, f)
 	case looksLikeScript(p.text) && verb != "diagnose":
-		if op, ok := operations.Lookup("lint"); ok {
-			in := op.NewIn()
-			if setText(in, p.text) {
-				return b.runWith(ctx, a, c, op, in, f)
-			}
-		}
-		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: p.text}, f)
+		return b.lintText(ctx, a, c, p, f)
 	}
 	return b.diagnoseText(ctx, a, c, p, f)
 }
 
-// setText sets the input's field for a text.
-func setText(in any, text string) bool {
-	for _, name := range []string{"text", "script", "content"} {
-		if f := typed.StringField(in, name); f == "" {
-			typed.SetIfEmpty(in, name, text)
-			if typed.StringField(in, name) == text {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// runWith runs a reading operation with a given input.
-func (b *Bot) runWith(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, f typed.Flags) []store.SlackMessage {
+// lintText answers with the problems of a pasted script.
+func (b *Bot) lintText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, f typed.Flags) []store.SlackMessage {
+	op, _ := operations.Lookup("lint")
+	in := &launch.LintIn{Script: p.text}
 	result, err := op.Run(ctx, c, in)
 	if err != nil {
 		return b.reply.Doc(a, b.failed(ops.AsError(err), result, c), f.Share)
@@ -153,15 +138,7 @@ var takeText = []string{"lint", "plan", "import", "render"}
 // openPaste opens that modal, and reports whether it could be opened.
 func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang}
-	if b.now().Sub(a.At) > openWithin {
-		return false
-	}
-	api, err := b.app.Client(ctx, a.Team)
-	if err == nil {
-		_, err = api.OpenViewContext(ctx, a.Trigger, form.PasteView(meta.String(), c.Lang))
-	}
-	b.warn("form not opened", err)
-	return err == nil
+	return b.openView(ctx, a, form.PasteView(meta.String(), c.Lang))
 }
 
 // pastedInForm handles the text of that modal.

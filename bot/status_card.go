@@ -24,7 +24,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -158,14 +157,10 @@ func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	if known || j.State == slurm.Pending || j.SeenAt != nil {
 		return k
 	}
-	op, ok := operations.Lookup("metrics")
-	if !ok {
-		return k
-	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := op.Run(ctx, c, &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
-	if m, ok := out.(joblogs.MetricsOut); ok && err == nil {
+	m, err := runOperation[joblogs.MetricsOut](ctx, c, "metrics", &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	if err == nil {
 		jobnews.TakeNumbers(&k.News, m)
 	}
 	return k

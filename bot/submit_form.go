@@ -40,19 +40,27 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 		a.Terminal.OpenForm(meta.String(), values)
 		return nil
 	}
-	var err error
-	if a.Trigger != "" && b.now().Sub(a.At) < openWithin {
-		var api *slack.Client
-		if api, err = b.app.Client(ctx, a.Team); err == nil {
-			_, err = api.OpenViewContext(ctx, a.Trigger, form.View(b.formState(ctx, a, c, meta, values, form.Verdict{}), c.Lang))
-		}
-		if err == nil {
-			return nil
-		}
-		b.log.Warn("slack: form not opened", "err", err)
+	if b.mayOpen(a) && b.openView(ctx, a, form.View(b.formState(ctx, a, c, meta, values, form.Verdict{}), c.Lang)) {
+		return nil
 	}
 	open := slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":form", "submit", answer.Label(form.Title.In(c.Lang))))
 	return b.reply.With(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
+}
+
+// mayOpen reports whether the command or press of a may still open a modal.
+func (b *Bot) mayOpen(a incoming.Ask) bool { return a.Trigger != "" && b.now().Sub(a.At) < openWithin }
+
+// openView opens a modal, and reports whether it could be opened.
+func (b *Bot) openView(ctx context.Context, a incoming.Ask, v slack.ModalViewRequest) bool {
+	if !b.mayOpen(a) {
+		return false
+	}
+	api, err := b.app.Client(ctx, a.Team)
+	if err == nil {
+		_, err = api.OpenViewContext(ctx, a.Trigger, v)
+	}
+	b.warn("form not opened", err)
+	return err == nil
 }
 
 // formValues returns the form's initial values: those of the site's profile, overridden by

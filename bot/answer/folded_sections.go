@@ -55,7 +55,7 @@ func Unfolded(drawn json.RawMessage) json.RawMessage {
 			continue
 		}
 		out = append(out, map[string]any{"type": "header", "text": b["title"]})
-		out = append(out, objects(b["child_blocks"])...)
+		out = append(out, Objects(b["child_blocks"])...)
 	}
 	flat, err := json.Marshal(out)
 	if err != nil {

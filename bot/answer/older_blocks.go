@@ -38,7 +38,7 @@ func olderBlocks(b map[string]any) []map[string]any {
 	switch b["type"] {
 	case "container":
 		blocks := []map[string]any{{"type": "header", "text": b["title"]}}
-		for _, child := range objects(b["child_blocks"]) {
+		for _, child := range Objects(b["child_blocks"]) {
 			if older := olderBlocks(child); older != nil {
 				blocks = append(blocks, older...)
 				continue
@@ -73,9 +73,9 @@ func preformatted(s string) map[string]any {
 func ChartLine(b map[string]any) string {
 	chart, _ := b["chart"].(map[string]any)
 	var parts []string
-	for _, series := range objects(chart["series"]) {
+	for _, series := range Objects(chart["series"]) {
 		var values []float64
-		for _, point := range objects(series["data"]) {
+		for _, point := range Objects(series["data"]) {
 			if v, ok := point["value"].(float64); ok {
 				values = append(values, v)
 			}
@@ -105,7 +105,8 @@ func steps(values []float64) string {
 	return row.String()
 }
 
-func objects(v any) (list []map[string]any) {
+// Objects returns the JSON objects of a list.
+func Objects(v any) (list []map[string]any) {
 	all, _ := v.([]any)
 	for _, x := range all {
 		if m, ok := x.(map[string]any); ok {
@@ -120,7 +121,7 @@ func TableIn(blk map[string]any) (t view.Table) {
 	rows, _ := blk["rows"].([]any)
 	for i, r := range rows {
 		var row []string
-		for _, c := range objects(r) {
+		for _, c := range Objects(r) {
 			text, _ := c["text"].(string)
 			row = append(row, text)
 		}

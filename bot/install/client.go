@@ -10,9 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
-	"github.com/slack-go/slack"
 )
 
 // Config describes the app.

@@ -87,9 +87,7 @@ func (nf *Notifier) Begin(ctx context.Context, k card.Card, script string) error
 	case have && old.User != "":
 		return nil // Begin was called before for the same submission
 	case have: // a subscriber to all jobs got the card first
-		if !slices.ContainsFunc(old.Places, func(p card.Place) bool { return p.Team == k.Places[0].Team && p.Channel == k.Places[0].Channel }) {
-			old.Places = append(old.Places, k.Places[0])
-		}
+		old.Places = addPlaces(old.Places, k.Places[0])
 		old.Team, old.User, old.Lang, old.Approver = k.Team, k.User, k.Lang, k.Approver
 		old.News = k.News.Keep(old.News)
 		k = old
@@ -223,10 +221,8 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
 	isStep := pipeline != ""
-	for _, p := range followers {
-		if !isStep && !slices.ContainsFunc(k.Places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
-			k.Places = append(k.Places, p)
-		}
+	if !isStep {
+		k.Places = addPlaces(k.Places, followers...)
 	}
 	before := k.News
 	if before.Job.State.Ended() && !n.Job.State.Ended() {
@@ -262,6 +258,16 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	nf.out.Wake()
 	return nf.keepCard(ctx, k)
+}
+
+// addPlaces appends to places those of more that it does not have yet.
+func addPlaces(places []card.Place, more ...card.Place) []card.Place {
+	for _, p := range more {
+		if !slices.ContainsFunc(places, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel }) {
+			places = append(places, p)
+		}
+	}
+	return places
 }
 
 // draw queues a card's message in each place: first a new message, then edits.
@@ -367,10 +373,7 @@ func (nf *Notifier) wakes(ctx context.Context, p card.Place, owner string) time.
 // langOfCard returns a card's language: the one that its requester chose, or else the one of
 // the request.
 func (nf *Notifier) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
-	if s := nf.people.Settings(ctx, k.Team, k.User); s.Lang != "" {
-		return s.Lang
-	}
-	return k.Lang
+	return nf.people.Settings(ctx, k.Team, k.User).LangOr(k.Lang)
 }
 
 // cardLang returns the language of a job's card.

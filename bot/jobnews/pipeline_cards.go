@@ -66,11 +66,7 @@ func (nf *Notifier) tellPipeline(
 	}
 	n := k.News
 	c.Heard[n.Job.ID] = heardStep{n.Job.State, n.Why, n.Iteration, n.Iterations}
-	for _, f := range followers {
-		if !slices.ContainsFunc(c.Places, func(q card.Place) bool { return q.Team == f.Team && q.Channel == f.Channel }) {
-			c.Places = append(c.Places, f)
-		}
-	}
+	c.Places = addPlaces(c.Places, followers...)
 	out := r.Answer(call)
 	for i := range out.Steps {
 		if s := &out.Steps[i]; s.JobID != nil {

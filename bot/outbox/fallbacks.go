@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,17 +116,7 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 func (o Message) below(why lang.Text, channel string) Message {
 	said := why.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = answer.Escape(said) + "<#" + channel + ">\n" + o.Text
-	var list []json.RawMessage
-	if json.Unmarshal(o.Blocks, &list) != nil || len(list) == 0 || len(list) >= answer.MaxBlocks {
-		return o
-	}
-	line := answer.BlocksJSON([]slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(
+	return o.startingWith(slack.NewRichTextBlock("", slack.NewRichTextSection(
 		slack.NewRichTextSectionTextElement(said, nil), slack.NewRichTextSectionChannelElement(channel, nil),
-	))})
-	var first []json.RawMessage
-	_ = json.Unmarshal(line, &first) // these are our own blocks, so they decode
-	if all, err := json.Marshal(append(first, list...)); err == nil {
-		o.Blocks = all
-	}
-	return o
+	)))
 }

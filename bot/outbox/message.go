@@ -73,15 +73,14 @@ func (o Message) cannotBeFound() bool { return o.Do == Ephemeral || o.Do == Resp
 func (o Message) again() Message {
 	said := textAgain.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = said + "\n" + o.Text
-	var list []json.RawMessage
-	if err := json.Unmarshal(o.Blocks, &list); err != nil || len(list) == 0 || len(list) >= answer.MaxBlocks {
-		return o
-	}
-	mark := answer.BlocksJSON([]slack.Block{slack.NewContextBlock("", answer.Label(said))})
-	var marks []json.RawMessage
-	_ = json.Unmarshal(mark, &marks) // these are our own blocks, so they decode
-	if all, err := json.Marshal(append(marks, list...)); err == nil {
-		o.Blocks = all
+	return o.startingWith(slack.NewContextBlock("", answer.Label(said)))
+}
+
+// startingWith puts a block before those of o, where o has blocks and there is room.
+func (o Message) startingWith(first slack.Block) Message {
+	list, err := rawBlocks(o.Blocks)
+	if err == nil && len(list) > 0 && len(list) < answer.MaxBlocks {
+		o.Blocks = answer.BlocksJSON(append([]slack.Block{first}, list...))
 	}
 	return o
 }

@@ -189,13 +189,9 @@ func answered(res *http.Response, said []byte) error {
 // upload sends a file by Slack's three upload calls. A picture is sent from Bytes, any other
 // file from its content.
 func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (store.SlackRef, error) {
-	channel := o.Channel
-	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
-		c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{channel}})
-		if err != nil {
-			return store.SlackRef{}, err
-		}
-		channel = c.ID
+	channel, err := openedChannel(ctx, api, o.Channel)
+	if err != nil {
+		return store.SlackRef{}, err
 	}
 	data := o.Bytes
 	if data == nil {
@@ -204,11 +200,23 @@ func (s *Sender) upload(ctx context.Context, api *slack.Client, o Message) (stor
 	if len(data) == 0 {
 		return store.SlackRef{}, nil // Slack refuses empty files
 	}
-	_, err := api.UploadFileContext(ctx, slack.UploadFileParameters{
+	_, err = api.UploadFileContext(ctx, slack.UploadFileParameters{
 		Reader: bytes.NewReader(data), FileSize: len(data), Filename: o.File.Name, Title: o.File.Title,
 		AltTxt: o.File.Title, Channel: channel, ThreadTimestamp: o.Thread,
 	})
 	return store.SlackRef{}, err
+}
+
+// openedChannel returns the id of a channel, or of the direct message with a user.
+func openedChannel(ctx context.Context, api *slack.Client, id string) (string, error) {
+	if !strings.HasPrefix(id, "U") && !strings.HasPrefix(id, "W") {
+		return id, nil
+	}
+	c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{id}})
+	if err != nil {
+		return "", err
+	}
+	return c.ID, nil
 }
 
 // lookUp searches Slack for a message whose send had no answer. Where Slack refuses the search
@@ -227,13 +235,9 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 	if err != nil {
 		return store.SlackRef{}, false, err
 	}
-	channel := o.Channel
-	if strings.HasPrefix(channel, "U") || strings.HasPrefix(channel, "W") {
-		c, _, _, err := api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{channel}})
-		if err != nil {
-			return store.SlackRef{}, false, err
-		}
-		channel = c.ID
+	channel, err := openedChannel(ctx, api, o.Channel)
+	if err != nil {
+		return store.SlackRef{}, false, err
 	}
 	// Slack's clock may be a little behind ours.
 	oldest := strconv.FormatInt(m.Tried.Add(-2*time.Minute).Unix(), 10)

@@ -30,7 +30,7 @@ func Text(blocks json.RawMessage, width int) (s Said) {
 			if blk["text"] != nil {
 				line("", textIn(blk["text"]))
 			}
-			for _, f := range objects(blk["fields"]) {
+			for _, f := range answer.Objects(blk["fields"]) {
 				name, value, _ := strings.Cut(textIn(f), "\n")
 				line("  "+name+"  ", value)
 			}
@@ -38,16 +38,16 @@ func Text(blocks json.RawMessage, width int) (s Said) {
 				s.Choices = append(s.Choices, choicesOf(e)...)
 			}
 		case "context":
-			for _, e := range objects(blk["elements"]) {
+			for _, e := range answer.Objects(blk["elements"]) {
 				line("", textIn(e))
 			}
 		case "data_visualization":
 			b.WriteString(answer.ChartLine(blk) + "\n")
 		case "rich_text":
-			for _, e := range objects(blk["elements"]) {
+			for _, e := range answer.Objects(blk["elements"]) {
 				switch e["type"] {
 				case "rich_text_list":
-					for _, it := range objects(e["elements"]) {
+					for _, it := range answer.Objects(e["elements"]) {
 						line("  • ", spans(it["elements"]))
 					}
 				case "rich_text_preformatted":
@@ -65,16 +65,6 @@ func Text(blocks json.RawMessage, width int) (s Said) {
 	}
 	s.Text = strings.Trim(b.String(), "\n")
 	return s
-}
-
-func objects(v any) (list []map[string]any) {
-	all, _ := v.([]any)
-	for _, x := range all {
-		if m, ok := x.(map[string]any); ok {
-			list = append(list, m)
-		}
-	}
-	return list
 }
 
 func textIn(v any) string {
@@ -106,7 +96,7 @@ var (
 // spans returns the text of a list of rich_text elements.
 func spans(v any) string {
 	var b strings.Builder
-	for _, e := range objects(v) {
+	for _, e := range answer.Objects(v) {
 		switch e["type"] {
 		case "user":
 			b.WriteString("@" + textIn(e["user_id"]))
@@ -119,7 +109,7 @@ func spans(v any) string {
 
 // choicesIn returns the buttons of a row and the entries of its menus.
 func choicesIn(blk map[string]any) (cs []Choice) {
-	for _, e := range objects(blk["elements"]) {
+	for _, e := range answer.Objects(blk["elements"]) {
 		cs = append(cs, choicesOf(e)...)
 	}
 	return cs
@@ -142,7 +132,7 @@ func choicesOf(e map[string]any) (cs []Choice) {
 			}
 		}
 	case "overflow", "static_select":
-		for _, o := range objects(e["options"]) {
+		for _, o := range answer.Objects(e["options"]) {
 			add(textIn(o["text"]), textIn(o["value"]))
 		}
 	default:
