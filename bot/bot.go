@@ -168,16 +168,14 @@ func (c Config) check() error {
 		return lang.Text{EN: "SLACK_APP_TOKEN does not look like one: an app-level token begins with xapp-", ZH: "SLACK_APP_TOKEN 不像应用级令牌：应以 xapp- 开头"}.Err()
 	}
 	if c.AppToken == "" && c.SigningSecret == "" {
+		set := "SLACK_BOT_TOKEN"
 		if c.OAuth != nil {
-			return lang.Text{
-				EN: "SLACK_CLIENT_ID is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them",
-				ZH: "已设置 SLACK_CLIENT_ID，但 SLACK_SIGNING_SECRET（Slack 的 HTTP 请求）与 SLACK_APP_TOKEN（Socket Mode）都没有：请求无法验证；请设置其中之一",
-			}.Err()
+			set = "SLACK_CLIENT_ID"
 		}
 		return lang.Text{
-			EN: "SLACK_BOT_TOKEN is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them",
-			ZH: "已设置 SLACK_BOT_TOKEN，但 SLACK_SIGNING_SECRET（Slack 的 HTTP 请求）与 SLACK_APP_TOKEN（Socket Mode）都没有：请求无法验证；请设置其中之一",
-		}.Err()
+			EN: "%s is set, but neither SLACK_SIGNING_SECRET (Slack's HTTP requests) nor SLACK_APP_TOKEN (Socket Mode): requests could not be trusted; set one of them",
+			ZH: "已设置 %s，但 SLACK_SIGNING_SECRET（Slack 的 HTTP 请求）与 SLACK_APP_TOKEN（Socket Mode）都没有：请求无法验证；请设置其中之一",
+		}.Err(set)
 	}
 	return nil
 }

@@ -157,6 +157,18 @@ func option(c Choice) *slack.OptionBlockObject {
 	return slack.NewOptionBlockObject(answer.Cut(c.Value, 150), answer.Label(answer.Cut(c.Label, 75)), nil)
 }
 
+// options returns an option for each value, and those that are chosen.
+func options(values, chosen []string) (all, initial []*slack.OptionBlockObject) {
+	for _, v := range values {
+		o := option(Choice{v, v})
+		all = append(all, o)
+		if slices.Contains(chosen, v) {
+			initial = append(initial, o)
+		}
+	}
+	return all, initial
+}
+
 // block draws a field. Slack reports a change when one leaves a select, or presses return in a
 // field of one line.
 func (s State) block(f Field, value string, l lang.Lang) slack.Block {
@@ -168,15 +180,7 @@ func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 		t.InitialValue = answer.Cut(answer.Visible(value), answer.MaxText)
 		e = t
 	case f.kind == choices:
-		var opts, first []*slack.OptionBlockObject
-		had := strings.Split(value, ",")
-		for _, c := range offered {
-			o := option(Choice{c, c})
-			opts = append(opts, o)
-			if slices.Contains(had, c) {
-				first = append(first, o)
-			}
-		}
+		opts, first := options(offered, strings.Split(value, ","))
 		m := slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeStatic, nil, f.Name, opts...)
 		m.InitialOptions = first
 		e = m
@@ -184,21 +188,15 @@ func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 		if value != "" && !slices.Contains(offered, value) {
 			offered = append([]string{value}, offered[:min(len(offered), maxOptions-1)]...)
 		}
-		var opts []*slack.OptionBlockObject
-		var first *slack.OptionBlockObject
-		for _, c := range offered {
-			o := option(Choice{c, c})
-			opts = append(opts, o)
-			if c == value {
-				first = o
-			}
-		}
+		opts, first := options(offered, []string{value})
 		unset := textChoose
 		if f.Rare() { // a cluster has a default partition, but no default reservation
 			unset = textNone
 		}
 		x := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, answer.Label(unset.In(l)), f.Name, opts...)
-		x.InitialOption = first
+		if len(first) > 0 {
+			x.InitialOption = first[0]
+		}
 		e = x
 	}
 	var hint *slack.TextBlockObject

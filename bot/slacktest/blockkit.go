@@ -129,18 +129,31 @@ func (c *checker) container(b m, where string) {
 	if b["default_collapsed"] == true && b["is_collapsible"] != true {
 		c.say(where+".default_collapsed", "needs is_collapsible")
 	}
-	list, _ := b["child_blocks"].([]any)
-	if len(list) < 1 || len(list) > 10 {
-		c.say(where+".child_blocks", "%d blocks, 1 to 10", len(list))
-	}
-	for i, x := range list {
-		child, _ := x.(m)
-		at := fmt.Sprintf("%s.child_blocks[%d]", where, i)
+	c.each(b, "child_blocks", where, 10, func(child m, at string) {
 		if !slices.Contains(inContainer, str(child["type"])) {
 			c.say(at, "%q is not for a container", str(child["type"]))
-			continue
+			return
 		}
 		c.block(child, at)
+	})
+}
+
+// anyNumber is no limit for a list's length.
+const anyNumber = 0
+
+// each checks that a list has between one and most members, and calls do for each of them
+// with its place.
+func (c *checker) each(b m, list, where string, most int, do func(x m, at string)) {
+	all, _ := b[list].([]any)
+	switch {
+	case most == anyNumber && len(all) == 0:
+		c.say(where+"."+list, "empty")
+	case most != anyNumber && (len(all) < 1 || len(all) > most):
+		c.say(where+"."+list, "%d of them, 1 to %d", len(all), most)
+	}
+	for i, x := range all {
+		member, _ := x.(m)
+		do(member, fmt.Sprintf("%s.%s[%d]", where, list, i))
 	}
 }
 
@@ -214,41 +227,22 @@ func (c *checker) section(b m, w string) {
 }
 
 func (c *checker) context(b m, w string) {
-	es, _ := b["elements"].([]any)
-	if len(es) < 1 || len(es) > 10 {
-		c.say(w+".elements", "%d elements, 1 to 10", len(es))
-	}
-	for i, e := range es {
-		x, _ := e.(m)
-		at := fmt.Sprintf("%s.elements[%d]", w, i)
+	c.each(b, "elements", w, 10, func(x m, at string) {
 		if x["type"] == "image" {
 			c.image(x, at)
-			continue
+			return
 		}
-		c.text(e, at, 3000, "", true)
-	}
+		c.text(x, at, 3000, "", true)
+	})
 }
 
 func (c *checker) actions(b m, w string) {
-	es, _ := b["elements"].([]any)
-	if len(es) < 1 || len(es) > 25 {
-		c.say(w+".elements", "%d elements, 1 to 25", len(es))
-	}
 	ids := map[string]bool{}
-	for i, e := range es {
-		x, _ := e.(m)
-		c.element(x, fmt.Sprintf("%s.elements[%d]", w, i), ids)
-	}
+	c.each(b, "elements", w, 25, func(x m, at string) { c.element(x, at, ids) })
 }
 
 func (c *checker) contextActions(b m, w string) {
-	es, _ := b["elements"].([]any)
-	if len(es) < 1 || len(es) > 5 {
-		c.say(w+".elements", "%d elements, 1 to 5", len(es))
-	}
-	for i, e := range es {
-		x, _ := e.(m)
-		at := fmt.Sprintf("%s.elements[%d]", w, i)
+	c.each(b, "elements", w, 5, func(x m, at string) {
 		switch x["type"] {
 		case "feedback_buttons":
 			for _, side := range []string{"positive_button", "negative_button"} {
@@ -261,7 +255,7 @@ func (c *checker) contextActions(b m, w string) {
 		default:
 			c.say(at, "%v is not for context_actions", x["type"])
 		}
-	}
+	})
 }
 
 func (c *checker) image(b m, w string) {
@@ -336,13 +330,7 @@ func (c *checker) table(b m, w string) {
 
 // richText checks a rich_text block.
 func (c *checker) richText(b m, w string) {
-	es, _ := b["elements"].([]any)
-	if len(es) < 1 {
-		c.say(w+".elements", "empty")
-	}
-	for i, e := range es {
-		x, _ := e.(m)
-		at := fmt.Sprintf("%s.elements[%d]", w, i)
+	c.each(b, "elements", w, anyNumber, func(x m, at string) {
 		switch x["type"] {
 		case "rich_text_section", "rich_text_preformatted", "rich_text_quote":
 			c.richElements(x, at)
@@ -350,22 +338,17 @@ func (c *checker) richText(b m, w string) {
 			if x["style"] != "bullet" && x["style"] != "ordered" {
 				c.say(at+".style", "%v is not bullet or ordered", x["style"])
 			}
-			items, _ := x["elements"].([]any)
-			if len(items) < 1 {
-				c.say(at+".elements", "empty")
-			}
-			for j, it := range items {
-				y, _ := it.(m)
-				if y["type"] != "rich_text_section" {
-					c.say(fmt.Sprintf("%s.elements[%d]", at, j), "a list holds sections")
-					continue
+			c.each(x, "elements", at, anyNumber, func(item m, at string) {
+				if item["type"] != "rich_text_section" {
+					c.say(at, "a list holds sections")
+					return
 				}
-				c.richElements(y, fmt.Sprintf("%s.elements[%d]", at, j))
-			}
+				c.richElements(item, at)
+			})
 		default:
 			c.say(at, "unknown rich text %v", x["type"])
 		}
-	}
+	})
 }
 
 var richTypes = map[string]bool{
@@ -374,13 +357,7 @@ var richTypes = map[string]bool{
 }
 
 func (c *checker) richElements(x m, w string) {
-	es, _ := x["elements"].([]any)
-	if len(es) < 1 {
-		c.say(w+".elements", "empty")
-	}
-	for i, e := range es {
-		y, _ := e.(m)
-		at := fmt.Sprintf("%s.elements[%d]", w, i)
+	c.each(x, "elements", w, anyNumber, func(y m, at string) {
 		typ, _ := y["type"].(string)
 		if !richTypes[typ] {
 			c.say(at, "unknown element %q", typ)
@@ -399,5 +376,5 @@ func (c *checker) richElements(x m, w string) {
 			}
 			c.total += utf8.RuneCountInString(u)
 		}
-	}
+	})
 }

@@ -39,14 +39,8 @@ func (c *checker) chart(b m, w string) {
 	}
 	c.length(axis["x_label"], w+".axis_config.x_label", 0, 50)
 	c.length(axis["y_label"], w+".axis_config.y_label", 0, 50)
-	series, _ := chart["series"].([]any)
-	if len(series) < 1 || len(series) > 6 {
-		c.say(w+".series", "%d series, 1 to 6", len(series))
-	}
 	names := map[string]bool{}
-	for i, x := range series {
-		one, _ := x.(m)
-		at := fmt.Sprintf("%s.series[%d]", w, i)
+	c.each(chart, "series", w, 6, func(one m, at string) {
 		c.length(one["name"], at+".name", 1, 20)
 		if names[str(one["name"])] {
 			c.say(at+".name", "%q twice", str(one["name"]))
@@ -68,7 +62,7 @@ func (c *checker) chart(b m, w string) {
 			}
 			seen[label] = true
 		}
-	}
+	})
 }
 
 var taskStates = []string{"pending", "in_progress", "complete", "error"}
@@ -90,12 +84,5 @@ func (c *checker) taskCard(b m, w string) {
 // plan checks a plan block, which is a list of task cards.
 func (c *checker) plan(b m, w string) {
 	c.length(b["title"], w+".title", 1, 256)
-	tasks, _ := b["tasks"].([]any)
-	if len(tasks) < 1 || len(tasks) > 50 {
-		c.say(w+".tasks", "%d tasks, 1 to 50", len(tasks))
-	}
-	for i, x := range tasks {
-		task, _ := x.(m)
-		c.taskCard(task, fmt.Sprintf("%s.tasks[%d]", w, i))
-	}
+	c.each(b, "tasks", w, 50, c.taskCard)
 }

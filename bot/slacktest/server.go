@@ -127,7 +127,6 @@ type Server struct {
 	members   map[string][]string // of channels and groups
 	names     map[string]string   // of channels
 	sockets   sockets
-	started   time.Time
 	held      map[string]time.Time // method+channel → when a 429's Retry-After ends
 	early     []string             // methods of calls that came before their Retry-After
 	rand      *rand.Rand
@@ -145,7 +144,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, files: map[string]*Stored{}, views: map[string]map[string]any{}, homes: map[string]map[string]any{},
 		triggers: map[string]time.Time{}, responses: map[string]*responseURL{}, members: map[string][]string{}, names: map[string]string{},
-		held: map[string]time.Time{}, started: time.Now(),
+		held: map[string]time.Time{},
 		rand: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // repeatable faults
 	}
 	s.mux = http.NewServeMux()
