@@ -62,13 +62,13 @@ func (s *Sender) Plain(team string) bool {
 	return ok && s.cfg.Now().Before(until.(time.Time))
 }
 
-// instead returns another form of a message that Slack refused for good. A picture that no
+// fallback returns another form of a message that Slack refused for good. A picture that no
 // message may show becomes a file. An answer that cannot replace its streamed message becomes a
 // message of its own. Refused blocks become older kinds of block, and then plain text. A
 // message that the channel or the response_url does not take becomes a direct message. A
 // refused file becomes a sentence that names it. ok is false where no form is left.
-func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
-	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(otherWay, mostWays)) {
+func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
+	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(fallbackMark, maxFallbacks)) {
 		return store.SlackMessage{}, false
 	}
 	why, elsewhere := placeRefused(err)
@@ -94,7 +94,7 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
 	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
 		if o.Do == Post || o.Do == Ephemeral {
-			next = next.below(why, o.Channel)
+			next = next.withReason(why, o.Channel)
 		}
 		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
 		if o.Do == Ephemeral {
@@ -109,11 +109,11 @@ func (s *Sender) instead(m store.SlackMessage, o Message, err error) (store.Slac
 	default:
 		return store.SlackMessage{}, false
 	}
-	return s.Owe(m.Key+otherWay, m.Lane+otherWay, next), true
+	return s.Owe(m.Key+fallbackMark, m.Lane+fallbackMark, next), true
 }
 
-// below returns o below a line that says why it could not be posted in channel.
-func (o Message) below(why lang.Text, channel string) Message {
+// withReason returns o below a line that says why it could not be posted in channel.
+func (o Message) withReason(why lang.Text, channel string) Message {
 	said := why.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = answer.Escape(said) + "<#" + channel + ">\n" + o.Text
 	return o.startingWith(slack.NewRichTextBlock("", slack.NewRichTextSection(

@@ -93,15 +93,15 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 		},
 	} {
 		m := s.Owe("key", "lane", c.said)
-		again, ok := s.instead(m, c.said, c.err)
+		again, ok := s.fallback(m, c.said, c.err)
 		require.True(t, ok, name)
 		require.Equal(t, "key~ lane~", again.Key+" "+again.Lane, name)
 		var o Message
 		require.NoError(t, json.Unmarshal([]byte(again.Body), &o), name)
 		c.then(t, o)
 
-		m.Key += strings.Repeat(otherWay, mostWays)
-		_, ok = s.instead(m, c.said, c.err)
+		m.Key += strings.Repeat(fallbackMark, maxFallbacks)
+		_, ok = s.fallback(m, c.said, c.err)
 		require.False(t, ok, "%s: three ways are enough", name)
 	}
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 		"a message that ends and says nothing":   {Message{Do: Finish, Channel: "C1"}, refusal("message_not_found")},
 		"a refusal that no other way would lift": {Message{Do: Post, Channel: "C1", Instead: "U1"}, refusal("invalid_auth")},
 	} {
-		_, ok := s.instead(store.SlackMessage{Key: "key"}, c.said, c.err)
+		_, ok := s.fallback(store.SlackMessage{Key: "key"}, c.said, c.err)
 		require.False(t, ok, name)
 	}
 }
@@ -149,17 +149,17 @@ func TestAnAnswerThatMayHaveArrivedSaysSo(t *testing.T) {
 	for o, private := range map[*Message]bool{
 		{Do: Ephemeral}: true, {Do: Respond}: true, {Do: Respond, Replace: true}: false, {Do: Post}: false, {Do: Update}: false,
 	} {
-		require.Equal(t, private, o.cannotBeFound(), "%v", *o)
+		require.Equal(t, private, o.untraceable(), "%v", *o)
 	}
 	blocks := json.RawMessage(`[{"type":"header","text":{"type":"plain_text","text":"gpt"}}]`)
-	o := Message{Do: Ephemeral, Text: "submitted", Blocks: blocks}.again()
+	o := Message{Do: Ephemeral, Text: "submitted", Blocks: blocks}.repeated()
 	require.Equal(t, "Sent once more, in case it did not arrive the first time. Nothing was done twice.\nsubmitted", o.Text)
 	require.True(t, strings.HasPrefix(string(o.Blocks), `[{"type":"context"`), "%s", o.Blocks)
 	require.True(t, strings.HasSuffix(string(o.Blocks), string(blocks[1:])), "%s", o.Blocks)
 
 	full := json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(`{"type":"divider"},`, answer.MaxBlocks), ",") + "]")
-	require.Equal(t, string(full), string(Message{Do: Ephemeral, Text: "x", Blocks: full}.again().Blocks), "there is no room for a block more")
-	require.Nil(t, Message{Do: Ephemeral, Text: "x"}.again().Blocks)
+	require.Equal(t, string(full), string(Message{Do: Ephemeral, Text: "x", Blocks: full}.repeated().Blocks), "there is no room for a block more")
+	require.Nil(t, Message{Do: Ephemeral, Text: "x"}.repeated().Blocks)
 }
 
 // Slack is given a text as it is escaped already, unfurls nothing and calls nobody.
@@ -182,11 +182,11 @@ func TestWhyAMessageStandsElsewhere(t *testing.T) {
 		return json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(`{"type":"divider"},`, n), ",") + "]")
 	}
 	for had, want := range map[int]int{0: 0, 1: 2, answer.MaxBlocks - 1: answer.MaxBlocks, answer.MaxBlocks: answer.MaxBlocks} {
-		o := Message{Text: "done", Blocks: blocks(had)}.below(why, "C1")
+		o := Message{Text: "done", Blocks: blocks(had)}.withReason(why, "C1")
 		require.Equal(t, "no place in <#C1>\ndone", o.Text)
 		var list []json.RawMessage
 		require.NoError(t, json.Unmarshal(o.Blocks, &list))
 		require.Len(t, list, want)
 	}
-	require.Empty(t, Message{Text: "done"}.below(why, "C1").Blocks)
+	require.Empty(t, Message{Text: "done"}.withReason(why, "C1").Blocks)
 }

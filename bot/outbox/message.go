@@ -63,14 +63,14 @@ var textAgain = lang.Text{
 	ZH: "（重发：不确定上一次是否送达，操作没有重复执行）",
 }
 
-// cannotBeFound reports whether nobody can find out if o has arrived: Slack lists no message
+// untraceable reports whether nobody can find out if o has arrived: Slack lists no message
 // that only one person sees. An edit or a replacement needs no search, since sending it twice
 // changes nothing.
-func (o Message) cannotBeFound() bool { return o.Do == Ephemeral || o.Do == Respond && !o.Replace }
+func (o Message) untraceable() bool { return o.Do == Ephemeral || o.Do == Respond && !o.Replace }
 
-// again returns o as it is sent a second time. The message says that it is repeated, since a
+// repeated returns o as it is sent a second time. The message says that it is repeated, since a
 // second answer would otherwise look as if the operation had run twice.
-func (o Message) again() Message {
+func (o Message) repeated() Message {
 	said := textAgain.In(lang.Of(o.Text + string(o.Blocks)))
 	o.Text = said + "\n" + o.Text
 	return o.startingWith(slack.NewContextBlock("", answer.Label(said)))
@@ -98,8 +98,8 @@ func (s *Sender) WithPicture(m store.SlackMessage, picture Message) store.SlackM
 	return m
 }
 
-// oweInstead queues the picture of a chart that the workspace got as text.
-func (s *Sender) oweInstead(ctx context.Context, m store.SlackMessage, o Message) {
+// queuePicture queues the picture of a chart that the workspace got as text.
+func (s *Sender) queuePicture(ctx context.Context, m store.SlackMessage, o Message) {
 	if o.Picture == nil {
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A pacer keeps the sender within Slack's rate limits: about one message a second for each
+// A rateLimiter keeps the sender within Slack's rate limits: about one message a second for each
 // channel, with a small burst, and nothing while a 429's Retry-After lasts.
-type pacer struct {
+type rateLimiter struct {
 	mu    sync.Mutex
 	posts map[string]*bucket
 	until map[string]time.Time
@@ -21,7 +21,7 @@ const postBurst = 4
 // wait returns how long a message of that rate-limit lane must wait; zero means that it may be
 // sent now. Messages that wait are given different times, so that they do not all come back at
 // once.
-func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
+func (p *rateLimiter) wait(do Method, lane string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d := p.until[lane].Sub(now); d > 0 {
@@ -44,19 +44,19 @@ func (p *pacer) wait(do Method, lane string, now time.Time) time.Duration {
 	k.left += now.Sub(k.at).Seconds()
 	k.at = now
 	if k.left >= postBurst {
-		k.left, k.put = postBurst, 0
+		k.left, k.waiting = postBurst, 0
 	}
 	if k.left < 1 {
-		k.put++
-		return time.Duration((k.put - k.left) * float64(time.Second))
+		k.waiting++
+		return time.Duration((k.waiting - k.left) * float64(time.Second))
 	}
 	k.left--
-	k.put = max(k.put-1, 0)
+	k.waiting = max(k.waiting-1, 0)
 	return 0
 }
 
 // hold keeps back everything of a lane until a time.
-func (p *pacer) hold(lane string, until time.Time) {
+func (p *rateLimiter) hold(lane string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil || len(p.until) > 10_000 {
@@ -67,9 +67,9 @@ func (p *pacer) hold(lane string, until time.Time) {
 
 // A bucket is a token bucket: it refills steadily, and each message takes one token.
 type bucket struct {
-	left float64
-	put  float64 // messages that were told to wait and have not come back yet
-	at   time.Time
+	left    float64
+	waiting float64 // messages that were told to wait and have not come back yet
+	at      time.Time
 }
 
 // lane names what Slack limits together: the calls of one method to one channel.
@@ -83,9 +83,9 @@ func (o Message) lane() string {
 	return fmt.Sprint(o.Do, "/", o.Team, "/", o.ThreadOf, o.Ref)
 }
 
-// placed returns o with its channel filled in where o refers to another message of ours and
+// withChannel returns o with its channel filled in where o refers to another message of ours and
 // that message was sent.
-func (s *Sender) placed(ctx context.Context, o Message) Message {
+func (s *Sender) withChannel(ctx context.Context, o Message) Message {
 	for _, key := range []string{o.ThreadOf, o.Ref} {
 		if key == "" || o.Channel != "" {
 			continue

@@ -13,7 +13,7 @@ import (
 // A channel takes a burst and then one message a second; those that wait are each
 // given a moment of their own, and another channel does not wait with them.
 func TestEveryChannelHasItsOwnPace(t *testing.T) {
-	var p pacer
+	var p rateLimiter
 	now := time.Unix(1000, 0)
 	var waits []time.Duration
 	for range 7 {
@@ -47,7 +47,7 @@ func (r refs) Gone(context.Context, ...string) (bool, error) { return false, nil
 // channels do not share one pace.
 func TestARepliesLaneIsItsChannels(t *testing.T) {
 	s := New(Config{Store: refs{at: map[string]store.SlackRef{"card/1": {Channel: "C1"}, "card/2": {Channel: "C2"}}}})
-	lane := func(o Message) string { return s.placed(t.Context(), o).lane() }
+	lane := func(o Message) string { return s.withChannel(t.Context(), o).lane() }
 	require.Equal(t, "post/T1/C1", lane(Message{Do: Post, Team: "T1", ThreadOf: "card/1"}))
 	require.Equal(t, "post/T1/C1", lane(Message{Do: Post, Team: "T1", Channel: "C1"}))
 	require.Equal(t, "post/T1/C2", lane(Message{Do: Post, Team: "T1", ThreadOf: "card/2"}))

@@ -19,10 +19,10 @@ import (
 
 const (
 	docPicture = "picture" // message key → picture, while its upload is not shown yet
-	// looksAgain is the time between two attempts to show the picture, and mostLooks is the
+	// pictureWait is the time between two attempts to show the picture, and pictureTries is the
 	// number of attempts.
-	looksAgain = 2 * time.Second
-	mostLooks  = 10
+	pictureWait  = 2 * time.Second
+	pictureTries = 10
 )
 
 // A picture is a file that was uploaded and that Slack does not show in a message yet.
@@ -51,12 +51,12 @@ func (s *Sender) show(ctx context.Context, api *slack.Client, key string, o Mess
 	shown.Blocks = answer.BlocksJSON([]slack.Block{
 		slack.NewImageBlockSlackFile(&slack.SlackFileObject{ID: p.ID}, o.File.Title, "", answer.Label(o.File.Title)),
 	})
-	ref, err := s.tell(ctx, key, shown)
+	ref, err := s.call(ctx, key, shown)
 	if err == nil {
 		return ref, s.cfg.Store.Delete(ctx, docPicture, key)
 	}
-	if p.Looks++; blocksRefused(err) && p.Looks < mostLooks {
-		err = waitError{looksAgain, "Slack has not looked at the picture yet"}
+	if p.Looks++; blocksRefused(err) && p.Looks < pictureTries {
+		err = waitError{pictureWait, "Slack has not looked at the picture yet"}
 	}
 	return ref, errors.Join(err, s.cfg.Store.Put(ctx, docPicture, key, p, s.cfg.Now().Add(24*time.Hour)))
 }

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// atATime is how many calls to Slack run at the same time.
-	atATime = 8
-	// lookAgain is the time until the next search for a message whose send had no answer.
+	// maxCalls is how many calls to Slack run at the same time.
+	maxCalls = 8
+	// searchPause is the time until the next search for a message whose send had no answer.
 	// Slack's rate limit on conversations.history and conversations.replies sets it.
-	lookAgain = 10 * time.Second
+	searchPause = 10 * time.Second
 )
 
 // Run sends the queued messages until ctx ends. Lanes are sent in parallel, each in its own
@@ -34,7 +34,7 @@ func (s *Sender) Run(ctx context.Context) {
 	defer wg.Wait()
 	var mu sync.Mutex
 	busy := map[string]bool{} // the outbox's lanes and Slack's rate-limit lanes that have a call under way
-	slots := make(chan struct{}, atATime)
+	slots := make(chan struct{}, maxCalls)
 	for {
 		// Copy the busy lanes before reading the queue. A lane that was busy before may be
 		// settled afterwards, and then the row that was read for it is out of date. Only this
@@ -47,7 +47,7 @@ func (s *Sender) Run(ctx context.Context) {
 			s.cfg.Log.Error("slack: outbox", "err", err)
 		}
 		for _, m := range due {
-			if len(slots) == atATime {
+			if len(slots) == maxCalls {
 				break // the end of a call wakes this loop
 			}
 			if skip[m.Lane] {
@@ -65,14 +65,14 @@ func (s *Sender) Run(ctx context.Context) {
 			}
 			// Make one call of a kind to a channel at a time, so that a Retry-After that the
 			// call brings applies to the next one.
-			lane := s.placed(ctx, o).lane()
+			lane := s.withChannel(ctx, o).lane()
 			mu.Lock()
 			taken := busy[lane]
 			mu.Unlock()
 			if taken {
 				continue
 			}
-			if wait := s.paces.wait(o.Do, lane, s.cfg.Now()); wait > 0 {
+			if wait := s.limiter.wait(o.Do, lane, s.cfg.Now()); wait > 0 {
 				// Take the message off the list until its turn. The list is bounded, and one
 				// busy channel must not crowd out the answers of all others.
 				if err := s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(wait), m.Error, false); err != nil && ctx.Err() == nil {
@@ -125,15 +125,15 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 		ref, ok, err := s.lookUp(ctx, m, o)
 		switch {
 		case err != nil: // still unknown whether it arrived
-			_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(lookAgain), err.Error(), false)
+			_ = s.cfg.Store.Later(ctx, m.ID, s.cfg.Now().Add(searchPause), err.Error(), false)
 			return
 		case ok:
 			s.settle(ctx, m, o, ref, nil)
 			return
 		}
 	}
-	if !m.Tried.IsZero() && o.cannotBeFound() {
-		o = o.again()
+	if !m.Tried.IsZero() && o.untraceable() {
+		o = o.repeated()
 	}
 	if ok, err := s.cfg.Store.Trying(ctx, m, s.cfg.Now()); err != nil || !ok {
 		return // a newer edit has replaced this one and is read next
@@ -141,11 +141,11 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	if s.Plain(o.Team) {
 		var changed bool
 		if o.Blocks, changed = answer.Plainer(o.Blocks); changed {
-			s.oweInstead(ctx, m, o)
+			s.queuePicture(ctx, m, o)
 		}
 	}
 	m.Attempts++
-	ref, err := s.tell(ctx, m.Key, o)
+	ref, err := s.call(ctx, m.Key, o)
 	if ctx.Err() != nil && err != nil {
 		return // the result is unknown; the next start searches for the message
 	}
@@ -167,7 +167,7 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 			return !ok && err == nil, err
 		}
 		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
-			*o = o.below(textInvite, meant) // the edit explains too why its message is not in the channel
+			*o = o.withReason(textInvite, meant) // the edit explains too why its message is not in the channel
 		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
@@ -177,7 +177,7 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 // refOf returns where the message with this key is, under the key itself or under the key of
 // one of its fallbacks.
 func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
-	keys := []string{key, key + otherWay, key + otherWay + otherWay, key + strings.Repeat(otherWay, mostWays)}
+	keys := []string{key, key + fallbackMark, key + fallbackMark + fallbackMark, key + strings.Repeat(fallbackMark, maxFallbacks)}
 	for _, k := range keys {
 		if ref, ok, err := s.cfg.Store.Ref(ctx, k); err != nil || ok {
 			return ref, ok, err
@@ -190,11 +190,11 @@ func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok 
 	return ref, false, err
 }
 
-// otherWay is added to the key of a refused message for each fallback; mostWays is the number
+// fallbackMark is added to the key of a refused message for each fallback; maxFallbacks is the number
 // of fallbacks that one message has.
 const (
-	otherWay = "~"
-	mostWays = 3
+	fallbackMark = "~"
+	maxFallbacks = 3
 )
 
 // A permanentError is an error that a later attempt would meet again.
@@ -221,7 +221,7 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 		return
 	}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		s.paces.hold(o.lane(), s.cfg.Now().Add(limited.RetryAfter))
+		s.limiter.hold(o.lane(), s.cfg.Now().Add(limited.RetryAfter))
 		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(limited.RetryAfter), err.Error(), true)
 		return
 	}
@@ -229,11 +229,11 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(w.after), w.why, true)
 		return
 	}
-	if next, ok := s.instead(m, o, err); ok {
+	if next, ok := s.fallback(m, o, err); ok {
 		if st.Enqueue(ctx, next) == nil {
 			if blocksRefused(err) {
 				s.plain.Store(o.Team, s.cfg.Now().Add(refusedFor))
-				s.oweInstead(ctx, m, o)
+				s.queuePicture(ctx, m, o)
 			}
 			s.cfg.Log.Info("slack: sent another way", "key", m.Key, "why", err)
 			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())

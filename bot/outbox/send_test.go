@@ -37,7 +37,7 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 		owed   []Message // one lane; each has its text, or its file's name, as its key
 		want   []string
 		gone   []string // what was given up, and why
-		looks  int      // how often a message was looked for
+		x      int      // how often a message was looked for
 	}{
 		"what is owed twice is said once":            {owed: []Message{one, one, two}, want: []string{"C1: one", "C1: two"}},
 		"a message that never arrived is sent":       {[]slacktest.Fault{{Method: "chat.postMessage", Times: 1, Reset: "before"}}, []Message{one, two}, []string{"C1: one", "C1: two"}, nil, 1},
@@ -121,7 +121,7 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 				st := s.after(time.Minute)
 				require.Equal(t, c.want, stands(st))
 				require.Equal(t, c.gone, s.givenUp())
-				require.Len(t, s.times(st, "conversations.history", "conversations.replies"), c.looks)
+				require.Len(t, s.times(st, "conversations.history", "conversations.replies"), c.x)
 				require.Empty(t, st.Early, "before the Retry-After had passed")
 			})
 		})

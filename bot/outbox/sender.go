@@ -52,11 +52,11 @@ type Store interface {
 // A Sender sends queued messages to Slack within its rate limits and in order. A call without
 // an answer neither loses nor doubles a message.
 type Sender struct {
-	cfg   Config
-	wake  signal
-	paces pacer
-	grows sync.Map // request key → *growing
-	plain sync.Map // workspace that refused newer blocks → the time until which it is sent older ones
+	cfg     Config
+	wake    signal
+	limiter rateLimiter
+	streams sync.Map // request key → *stream
+	plain   sync.Map // workspace that refused newer blocks → the time until which it is sent older ones
 }
 
 // New returns a Sender. Nothing is sent unless Run is running.

@@ -23,8 +23,8 @@ import (
 // message is found where its send had no answer.
 const metadataType = "megatron_ops_message"
 
-// tell makes one call to Slack.
-func (s *Sender) tell(ctx context.Context, key string, o Message) (store.SlackRef, error) {
+// call makes one call to Slack.
+func (s *Sender) call(ctx context.Context, key string, o Message) (store.SlackRef, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if o.Do == Respond {
@@ -260,7 +260,7 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 	}
 	for _, msg := range found {
 		// Slack shares an uploaded file by a message of its own, which has no metadata.
-		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || begunAs(msg, m.Key) {
+		if msg.Metadata.EventType == metadataType && msg.Metadata.EventPayload["key"] == m.Key || o.sharedBy(msg) || isStream(msg, m.Key) {
 			return store.SlackRef{Channel: channel, TS: msg.Timestamp}, true, nil
 		}
 	}

@@ -12,13 +12,13 @@ import (
 // function takes how many steps are done, and what the step that was just done is about. The
 // answer later replaces the plan. A channel that refuses the plan gets the answer alone.
 func (s *Sender) Steps(ctx context.Context, t StreamTarget, title string, steps []string) (at func(done int, about string)) {
-	g := s.growing(t)
+	g := s.newStream(t)
 	g.opts = []slack.MsgOption{slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModePlan)}
 	now, shown := make([]slack.TaskUpdateChunk, len(steps)), make([]slack.TaskUpdateChunk, len(steps))
 	for i, title := range steps {
-		id := g.talk.Key + begunMark // a started stream is found again by this id
+		id := g.target.Key + streamMark // a started stream is found again by this id
 		if i > 0 {
-			id = fmt.Sprint(g.talk.Key, "/", i)
+			id = fmt.Sprint(g.target.Key, "/", i)
 		}
 		now[i] = slack.NewTaskUpdateChunk(id, title)
 		now[i].Status = slack.TaskCardStatusPending

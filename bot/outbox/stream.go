@@ -20,32 +20,32 @@ import (
 // sent like any other, and is the same as it would be without streaming.
 
 const (
-	// docBegun is the kind of the notes about started streams: request key → begun.
-	docBegun = "begun"
-	// growPace is the time between two calls for one message while it is short, so that words
+	// docStream is the kind of the notes about started streams: request key → startedStream.
+	docStream = "begun"
+	// streamPace is the time between two calls for one message while it is short, so that words
 	// appear as they come. slowPace is the time after that, since Slack allows about a hundred
 	// appends a minute (Tier 4, docs.slack.dev/reference/methods/chat.appendStream).
-	growPace = 300 * time.Millisecond
-	slowPace = time.Second
-	// manyGrown is the number of blocks from which a message counts as long.
-	manyGrown = 20
-	// maxGrown is how many blocks are streamed into one message; the page of chat.stopStream
+	streamPace = 300 * time.Millisecond
+	slowPace   = time.Second
+	// manyBlocks is the number of blocks from which a message counts as long.
+	manyBlocks = 20
+	// maxStreamed is how many blocks are streamed into one message; the page of chat.stopStream
 	// states Slack's limit.
-	maxGrown = 50
+	maxStreamed = 50
 	// refusedFor is how long a channel that refused a stream, or a workspace that refused newer
 	// blocks, is not asked again.
 	refusedFor = time.Hour
-	// begunMark follows the request's key in the block id by which a started stream is found
+	// streamMark follows the request's key in the block id by which a started stream is found
 	// again.
-	begunMark = "/begun"
+	streamMark = "/begun"
 )
 
-// errNotAgain means that the channel refused a stream lately, so that none is started.
-var errNotAgain = errors.New("this channel takes no growing message")
+// errRefusedLately means that the channel refused a stream lately, so that none is started.
+var errRefusedLately = errors.New("this channel refused a streamed message lately")
 
-// A begun is a note about a streamed message that was started in a thread before its answer is
+// A startedStream is a note about a streamed message that was started in a thread before its answer is
 // ready.
-type begun struct {
+type startedStream struct {
 	Channel string `json:"channel"`
 	Thread  string `json:"thread"`
 	// TS is empty while it is unknown whether Slack has started the message.
@@ -64,15 +64,15 @@ type StreamTarget struct {
 	Direct  bool
 }
 
-// A growing is a streamed message that shows a model's words, or the steps of a long operation.
-type growing struct {
-	s    *Sender
-	talk StreamTarget
-	at   begun
-	opts []slack.MsgOption // further options of the call that starts the stream
-	more signal
-	stop context.CancelFunc
-	over chan struct{} // closed when nothing more will be shown
+// A stream is a streamed message that shows a model's words, or the steps of a long operation.
+type stream struct {
+	s      *Sender
+	target StreamTarget
+	at     startedStream
+	opts   []slack.MsgOption // further options of the call that starts the stream
+	more   signal
+	stop   context.CancelFunc
+	over   chan struct{} // closed when nothing more will be shown
 	// next returns what is new to show, how many blocks that is, and a function to call once
 	// Slack has taken it.
 	next func() (chunks []slack.StreamChunk, blocks int, taken func())
@@ -83,7 +83,7 @@ type growing struct {
 
 // Words returns a function that streams a model's words to where the answer will be.
 func (s *Sender) Words(ctx context.Context, t StreamTarget) func(string) {
-	g := s.growing(t)
+	g := s.newStream(t)
 	shown := 0 // bytes of said that were shown
 	g.next = func() ([]slack.StreamChunk, int, func()) {
 		g.mu.Lock()
@@ -104,24 +104,24 @@ func (s *Sender) Words(ctx context.Context, t StreamTarget) func(string) {
 	}
 }
 
-func (s *Sender) growing(t StreamTarget) *growing {
-	return &growing{s: s, talk: t, at: begun{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
+func (s *Sender) newStream(t StreamTarget) *stream {
+	return &stream{s: s, target: t, at: startedStream{Channel: t.Channel, Thread: t.Thread}, more: newSignal()}
 }
 
 // start starts showing what there is; later calls do nothing.
-func (g *growing) start(ctx context.Context) {
+func (g *stream) start(ctx context.Context) {
 	if g.over != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
 	g.stop, g.over = stop, make(chan struct{})
-	g.s.grows.Store(g.talk.Key, g)
-	go g.grow(ctx)
+	g.s.streams.Store(g.target.Key, g)
+	go g.run(ctx)
 }
 
-// grow appends what was said since the last call, at growPace and later slowPace, until it is
+// run appends what was said since the last call, at streamPace and later slowPace, until it is
 // stopped or Slack takes no more. The answer itself is sent in any case.
-func (g *growing) grow(ctx context.Context) {
+func (g *stream) run(ctx context.Context) {
 	defer close(g.over)
 	blocks := 0
 	for {
@@ -137,11 +137,11 @@ func (g *growing) grow(ctx context.Context) {
 		if len(chunks) == 0 {
 			continue
 		}
-		if blocks+n > maxGrown {
+		if blocks+n > maxStreamed {
 			return
 		}
-		wait := growPace
-		if blocks > manyGrown {
+		wait := streamPace
+		if blocks > manyBlocks {
 			wait = slowPace
 		}
 		err := g.show(ctx, chunks)
@@ -154,8 +154,8 @@ func (g *growing) grow(ctx context.Context) {
 			wait = limited.RetryAfter
 			g.more.wake() // the next call includes what is said meanwhile
 		default:
-			if ctx.Err() == nil && !errors.Is(err, errNotAgain) {
-				g.s.cfg.Log.Info("slack: the answer will come whole", "why", err)
+			if ctx.Err() == nil && !errors.Is(err, errRefusedLately) {
+				g.s.cfg.Log.Info("slack: the answer is not streamed", "why", err)
 			}
 			return
 		}
@@ -169,11 +169,11 @@ func (g *growing) grow(ctx context.Context) {
 
 // draw draws words as the final answer draws them, so that Slack interprets nothing in them.
 // The first block's id says which request the message belongs to.
-func (g *growing) draw(text string) (bs []slack.Block) {
+func (g *stream) draw(text string) (bs []slack.Block) {
 	for _, part := range answer.Chunks(answer.Clean(strings.TrimSpace(text)), answer.MaxText) {
 		id := ""
 		if g.at.TS == "" && len(bs) == 0 {
-			id = g.talk.Key + begunMark
+			id = g.target.Key + streamMark
 		}
 		bs = append(bs, slack.NewRichTextBlock(id, slack.NewRichTextSection(answer.Prose(part)...)))
 	}
@@ -181,8 +181,8 @@ func (g *growing) draw(text string) (bs []slack.Block) {
 }
 
 // show starts the message with chunks, or appends them to it.
-func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
-	api, err := g.s.cfg.Client(ctx, g.talk.Team)
+func (g *stream) show(ctx context.Context, chunks []slack.StreamChunk) error {
+	api, err := g.s.cfg.Client(ctx, g.target.Team)
 	if err != nil {
 		return err
 	}
@@ -196,28 +196,28 @@ func (g *growing) show(ctx context.Context, chunks []slack.StreamChunk) error {
 
 // begin starts the stream. It writes a note before and after the call, so that after a crash
 // the message is found and finished. A call that was made is not cancelled half-way.
-func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgOption) error {
+func (g *stream) begin(ctx context.Context, api *slack.Client, chunk slack.MsgOption) error {
 	s, st := g.s, g.s.cfg.Store
-	lane := Message{Do: Begin, Team: g.talk.Team, Channel: g.at.Channel}.lane()
-	if s.paces.wait(Begin, lane, s.cfg.Now()) > 0 {
-		return errNotAgain
+	lane := Message{Do: Begin, Team: g.target.Team, Channel: g.at.Channel}.lane()
+	if s.limiter.wait(Begin, lane, s.cfg.Now()) > 0 {
+		return errRefusedLately
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	switch had, err := st.Get(ctx, docBegun, g.talk.Key, s.cfg.Now(), &begun{}); {
+	switch had, err := st.Get(ctx, docStream, g.target.Key, s.cfg.Now(), &startedStream{}); {
 	case err != nil:
 		return err
 	case had:
-		return errors.New("one was begun before a crash, and the answer will take its place")
+		return errors.New("a message was streamed before a crash, and the answer will replace it")
 	}
 	g.at.At = s.cfg.Now()
-	note := func() error { return st.Put(ctx, docBegun, g.talk.Key, g.at, g.at.At.Add(48*time.Hour)) }
+	note := func() error { return st.Put(ctx, docStream, g.target.Key, g.at, g.at.At.Add(48*time.Hour)) }
 	if err := note(); err != nil {
 		return err
 	}
 	opts := append([]slack.MsgOption{chunk, slack.MsgOptionTS(g.at.Thread)}, g.opts...)
-	if !g.talk.Direct { // Slack requires both in a channel, and neither in a direct message
-		opts = append(opts, slack.MsgOptionRecipientTeamID(g.talk.Team), slack.MsgOptionRecipientUserID(g.talk.User))
+	if !g.target.Direct { // Slack requires both in a channel, and neither in a direct message
+		opts = append(opts, slack.MsgOptionRecipientTeamID(g.target.Team), slack.MsgOptionRecipientUserID(g.target.User))
 	}
 	channel, ts, err := api.StartStreamContext(ctx, g.at.Channel, opts...)
 	limited, later := errors.AsType[*slack.RateLimitedError](err)
@@ -226,31 +226,31 @@ func (g *growing) begin(ctx context.Context, api *slack.Client, chunk slack.MsgO
 		g.at.Channel, g.at.TS = channel, ts
 		return note()
 	case later:
-		s.paces.hold(lane, s.cfg.Now().Add(limited.RetryAfter))
+		s.limiter.hold(lane, s.cfg.Now().Add(limited.RetryAfter))
 	case permanent(err):
-		s.paces.hold(lane, s.cfg.Now().Add(refusedFor))
+		s.limiter.hold(lane, s.cfg.Now().Add(refusedFor))
 	default:
 		return err // Slack may have started the message; InPlace searches for it
 	}
-	return errors.Join(err, st.Delete(ctx, docBegun, g.talk.Key))
+	return errors.Join(err, st.Delete(ctx, docStream, g.target.Key))
 }
 
 // InPlace makes the answer to a request replace the message that was streamed for it, by this
 // process or by one that was killed. Where nothing was streamed, owed is returned unchanged.
 func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.SlackMessage) []store.SlackMessage {
-	if g, ok := s.grows.LoadAndDelete(key); ok {
-		g.(*growing).stop()
-		<-g.(*growing).over
+	if g, ok := s.streams.LoadAndDelete(key); ok {
+		g.(*stream).stop()
+		<-g.(*stream).over
 	}
-	var at begun
-	if ok, err := s.cfg.Store.Get(ctx, docBegun, key, s.cfg.Now(), &at); err != nil || !ok {
+	var at startedStream
+	if ok, err := s.cfg.Store.Get(ctx, docStream, key, s.cfg.Now(), &at); err != nil || !ok {
 		return owed
 	}
 	ref := store.SlackRef{Channel: at.Channel, TS: at.TS}
 	if ref.TS == "" {
 		var ok bool
 		where := Message{Team: team, Channel: at.Channel, Thread: at.Thread}
-		if ref, ok, _ = s.lookUp(ctx, store.SlackMessage{Key: key + begunMark, Tried: at.At}, where); !ok {
+		if ref, ok, _ = s.lookUp(ctx, store.SlackMessage{Key: key + streamMark, Tried: at.At}, where); !ok {
 			return owed // the stream was not found, and the answer does not wait for it
 		}
 	}
@@ -264,7 +264,7 @@ func (s *Sender) InPlace(ctx context.Context, team, key string, owed []store.Sla
 	}
 	// The answer goes elsewhere, so the streamed message is deleted.
 	gone := Message{Do: Finish, Team: team, Channel: ref.Channel, TS: ref.TS}
-	return append(owed, s.Owe(key+begunMark, key+begunMark, gone))
+	return append(owed, s.Owe(key+streamMark, key+streamMark, gone))
 }
 
 // finish ends a streamed message and replaces it by o; where o has no text, it deletes the
@@ -296,7 +296,7 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 		// it.
 		switch _, _, stays := api.DeleteMessageContext(ctx, o.Channel, o.TS); {
 		case permanent(stays):
-			s.cfg.Log.Warn("slack: a begun message stays", "key", key, "err", stays)
+			s.cfg.Log.Warn("slack: a streamed message could not be deleted", "key", key, "err", stays)
 		case stays != nil:
 			return store.SlackRef{}, stays // the whole of finish is tried again
 		}
@@ -304,8 +304,8 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 	return store.SlackRef{}, err
 }
 
-// begunAs reports whether msg is the streamed message with that key.
-func begunAs(msg slack.Message, key string) bool {
+// isStream reports whether msg is the streamed message with that key.
+func isStream(msg slack.Message, key string) bool {
 	if len(msg.Blocks.BlockSet) == 0 {
 		return false
 	}

@@ -38,12 +38,12 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 		killed bool // between the words and the answer
 		age    bool // Slack ends what grows by itself
 		anew   bool // the answer is a message of its own, and no edit
-		looks  int
+		x      int
 	}{
 		"nothing goes wrong":                  {},
 		"the process is killed meanwhile":     {killed: true},
-		"its beginning had no answer":         {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Reset: "after"}, looks: 1},
-		"its beginning never reached Slack":   {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Reset: "before"}, looks: 1, anew: true},
+		"its beginning had no answer":         {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Reset: "after"}, x: 1},
+		"its beginning never reached Slack":   {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Reset: "before"}, x: 1, anew: true},
 		"this channel takes none":             {fault: fails("chat.startStream", 9, "channel_type_not_supported"), anew: true},
 		"a limit at its beginning":            {fault: slacktest.Fault{Method: "chat.startStream", Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 9}, anew: true},
 		"somebody stopped it":                 {fault: fails("chat.appendStream", 9, "stopped_by_user")},
@@ -65,7 +65,7 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 				s.after(time.Second)
 				say(" Sixty-four GPUs")
 				st := s.after(4 * time.Second)
-				if !c.anew && c.looks == 0 && !strings.Contains(name, "stopped") {
+				if !c.anew && c.x == 0 && !strings.Contains(name, "stopped") {
 					require.Contains(t, slacktest.JSON(st.Messages), "Sixty-four GPUs")
 				}
 				if c.age {
@@ -80,7 +80,7 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 				require.ElementsMatch(t, []string{"C1 below 1.2: DP = 4", "C1 below 1.2: and more"}, stands(st))
 				require.NotContains(t, slacktest.JSON(st.Messages), "replicas")
 				require.Equal(t, c.anew, len(s.times(st, "chat.postMessage")) == 2)
-				require.Len(t, s.times(st, "conversations.replies"), c.looks)
+				require.Len(t, s.times(st, "conversations.replies"), c.x)
 				require.Empty(t, st.Early)
 			})
 		})
@@ -148,16 +148,16 @@ func TestAMessageGrowsAtAPace(t *testing.T) {
 		}
 		st := s.after(time.Minute)
 		at := s.times(st, "chat.startStream", "chat.appendStream")
-		require.Len(t, at, maxGrown)
+		require.Len(t, at, maxStreamed)
 		for i := range at[1:] {
 			gap := at[i+1] - at[i]
-			if i <= manyGrown {
+			if i <= manyBlocks {
 				require.InDelta(t, 300*time.Millisecond, gap, float64(100*time.Millisecond), "%d", i)
 			} else {
 				require.InDelta(t, time.Second, gap, float64(100*time.Millisecond), "%d", i)
 			}
 		}
-		require.Len(t, st.Messages[0].Blocks, maxGrown)
+		require.Len(t, st.Messages[0].Blocks, maxStreamed)
 		for _, c := range st.Calls {
 			require.Equal(t, "ok", c.Answer)
 		}
@@ -270,7 +270,7 @@ func TestAPictureInAMessage(t *testing.T) {
 		curve.Text = "never"
 		s.owe("never", "lane", curve)
 		st = s.after(time.Minute)
-		require.Len(t, s.times(st, "chat.update"), 2+mostLooks)
+		require.Len(t, s.times(st, "chat.update"), 2+pictureTries)
 		require.True(t, slices.Contains(stands(st), "C1: loss.png PNG"), stands(st))
 	})
 }
