@@ -35,23 +35,23 @@ var (
 	textYourAgent = lang.Text{EN: "Your agent's %s was decided", ZH: "您的智能体申请的 %s 已有结果"}
 )
 
-// mailPace is the time between two looks at the requests and notices in the store.
-const mailPace = 2 * time.Second
+// pollInterval is the time between two looks at the requests and notices in the store.
+const pollInterval = 2 * time.Second
 
-// mailLoop shows people in Slack what other parts of the service have stored for them: agents'
+// pollLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
-func (b *Bot) mailLoop(ctx context.Context) {
+func (b *Bot) pollLoop(ctx context.Context) {
 	seen := map[string]bool{}
-	every(ctx, mailPace, func() {
-		if err := b.fetchMail(ctx, seen); err != nil && ctx.Err() == nil {
+	every(ctx, pollInterval, func() {
+		if err := b.poll(ctx, seen); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
 	})
 }
 
-// fetchMail queues messages for new requests and notices. A message's key keeps it from being
+// poll queues messages for new requests and notices. A message's key keeps it from being
 // queued twice; seen only saves work.
-func (b *Bot) fetchMail(ctx context.Context, seen map[string]bool) error {
+func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 	if b.cfg.Service.Store == nil {
 		return nil
 	}

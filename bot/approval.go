@@ -56,9 +56,9 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	r, result, err := consent.Of(ctx, &asked, op, in)
 	switch {
 	case err != nil:
-		return b.reply.Doc(a, b.failed(typedHere(ops.AsError(err), c), result, c), false)
+		return b.reply.Doc(a, b.failed(withTypedCommands(ops.AsError(err), c), result, c), false)
 	case result != nil: // the preview shows that there is nothing to approve
-		return b.done(ctx, a, c, op, in, result, t)
+		return b.answerResult(ctx, a, c, op, in, result, t)
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
@@ -68,7 +68,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	}, Items: t.Note}}}
 	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
 	key := "approve/" + a.Key
-	id, err := b.hold(ctx, held{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
+	id, err := b.hold(ctx, heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
@@ -95,9 +95,9 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
-// decided replaces the buttons of an approval request by the decision, who made it, when and
-// why.
-func (b *Bot) decided(a incoming.Ask, h held, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
+// decisionEdit replaces the buttons of an approval request by the decision, who made it, when
+// and why.
+func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
 	doc := h.Asked
 	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
 	facts := []view.Fact{{Name: textDecidedAt.In(l), Value: b.now().UTC().Format("2006-01-02 15:04 MST")}}
@@ -122,7 +122,7 @@ func approvalRow(approve, decline, id string, l lang.Lang) slack.Block {
 }
 
 // decision is the audit entry's input for a decision.
-func (b *Bot) decision(h held, reason string) map[string]string {
+func (b *Bot) decision(h heldCall, reason string) map[string]string {
 	return map[string]string{"op": h.Call.Op, "requester": h.Ask.Team + "/" + h.Ask.User, "digest": h.Digest, "reason": reason}
 }
 
@@ -156,7 +156,7 @@ func personLine(label lang.Text, user string, l lang.Lang) slack.Block {
 }
 
 // approved runs the held call as the person who asked for it, with the script that was shown.
-func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held, op ops.Op) []store.SlackMessage {
+func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall, op ops.Op) []store.SlackMessage {
 	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
 	asker := h.Ask
 	asker.Key, asker.Approver = a.Key, a.User
@@ -168,8 +168,8 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 		result, err = op.Run(ctx, call, in)
 	}
 	if err != nil {
-		owed := b.decided(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).Message.In(c.Lang), nil)
-		if told, open := b.leftOpen(ctx, asker, call, h.Call, in); open {
+		owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).Message.In(c.Lang), nil)
+		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
 			return append(owed, told...)
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
@@ -178,7 +178,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 	if id := typed.StringField(result, "job_id"); id != "" {
 		job = (*slurm.JobID)(&id)
 	}
-	owed := b.decided(a, h, c.Lang, textApprovedB, view.Good, "", job)
+	owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Good, "", job)
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}
@@ -188,7 +188,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h held,
 
 // tellRequester answers the requester in a direct message, since their response_url may have
 // expired.
-func (b *Bot) tellRequester(a incoming.Ask, h held, doc view.Doc) []store.SlackMessage {
+func (b *Bot) tellRequester(a incoming.Ask, h heldCall, doc view.Doc) []store.SlackMessage {
 	to := incoming.Ask{Kind: incoming.AsButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
 	return b.reply.Doc(to, doc, false)
 }

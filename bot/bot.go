@@ -89,13 +89,13 @@ type Bot struct {
 	work     chan struct{} // wakes workLoop
 	out      *outbox.Sender
 	reply    *reply.Writer
-	flying   flight
+	inProgress requestSet
 	app      *install.App
 	people   *people.Directory
 	news     *jobnews.Notifier
 	profile  *profile.Handler
-	offers   offers
-	starts   sync.Map // cluster/partition/user → foundStart
+	choiceCache   choiceCache
+	starts   sync.Map // cluster/partition/user → cachedStart
 }
 
 // New checks cfg and returns a bot.
@@ -184,7 +184,7 @@ func (c Config) check() error {
 // several servers that share a Store only one may work at a time.
 func (b *Bot) Work(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.news.Run, b.mailLoop, b.openLoop} {
+	for _, loop := range []func(context.Context){b.workLoop, b.out.Run, b.sweepLoop, b.news.Run, b.pollLoop, b.openLoop} {
 		wg.Go(func() { loop(ctx) })
 	}
 	wg.Wait()

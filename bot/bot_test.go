@@ -34,7 +34,7 @@ type yard struct {
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
 	// held are the questions that are not answered until their channel is closed.
-	held map[string]chan struct{}
+	heldCall map[string]chan struct{}
 	// silent makes Submit end without an answer and Find fail, as a controller does
 	// that is down; lost says that what was handed over meanwhile did not arrive.
 	silent, lost bool
@@ -69,14 +69,14 @@ func (y *yard) hold(question string) (release func()) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	gate := make(chan struct{})
-	if y.held == nil {
-		y.held = map[string]chan struct{}{}
+	if y.heldCall == nil {
+		y.heldCall = map[string]chan struct{}{}
 	}
-	y.held[question] = gate
+	y.heldCall[question] = gate
 	return func() {
 		y.mu.Lock()
 		defer y.mu.Unlock()
-		delete(y.held, question)
+		delete(y.heldCall, question)
 		close(gate)
 	}
 }
@@ -84,7 +84,7 @@ func (y *yard) hold(question string) (release func()) {
 // wait waits for as long as that question is held.
 func (y *yard) wait(ctx context.Context, question string) {
 	y.mu.Lock()
-	gate := y.held[question]
+	gate := y.heldCall[question]
 	y.mu.Unlock()
 	if gate != nil {
 		select {

@@ -54,7 +54,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 		}
 	}
 	if ok && !readsAsCommand(name, words[1:], t) { // such as: list my jobs
-		if owed, done := b.wanted(ctx, a, c, f); done {
+		if owed, done := b.answerWanted(ctx, a, c, f); done {
 			return owed
 		}
 	}
@@ -65,7 +65,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	case len(words) == 1 && slurm.IsJobID(words[0]):
 		return b.perform(ctx, a, c, "status", words, t, f)
 	case typed.IsQuestion(a.Text, words):
-		if owed, done := b.meant(ctx, a, c, t, f); done {
+		if owed, done := b.answerSentence(ctx, a, c, t, f); done {
 			return owed
 		}
 		return b.perform(ctx, a, c, "ask", nil, typed.Text{Rest: t.Whole(), Blocks: t.Blocks}, f)
@@ -93,9 +93,9 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
 }
 
-// heed applies the flags for the language and the form of the answer; err names a form that
-// answers do not have.
-func heed(c *ops.Call, f typed.Flags) (err *ops.Error) {
+// applyFlags applies the flags for the language and the form of the answer; err names a form
+// that answers do not have.
+func applyFlags(c *ops.Call, f typed.Flags) (err *ops.Error) {
 	c.Lang = cmp.Or(f.Lang, c.Lang)
 	if f.Output != "" {
 		err = ops.OutputError(f.Output)
@@ -106,7 +106,7 @@ func heed(c *ops.Call, f typed.Flags) (err *ops.Error) {
 // perform runs the operation, or the bot's own command, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
 	if slices.Contains(typed.OwnWords, name) {
-		return b.own(ctx, a, c, name, words, f)
+		return b.ownCommand(ctx, a, c, name, words, f)
 	}
 	op, ok := operations.Lookup(name)
 	if !ok {
@@ -115,7 +115,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if name == "ask" {
 		f.Output = "" // the question may be about that flag
 	}
-	if err := heed(c, f); err != nil {
+	if err := applyFlags(c, f); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
 	if name == "submit" && len(words) == 0 && len(t.Blocks) == 0 && c.Who.User != "" && !c.Who.ReadOnly {
@@ -138,7 +138,7 @@ func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 	if owed != nil {
 		return owed
 	}
-	if owed, ok := b.saidAlready(ctx, a, c, op, words); ok {
+	if owed, ok := b.alreadyDiagnosed(ctx, a, c, op, words); ok {
 		return owed
 	}
 	if f.Cluster == "" {
@@ -161,8 +161,8 @@ func (b *Bot) mayHere(a incoming.Ask, op ops.Op) *ops.Error {
 	return nil
 }
 
-// typedHere returns e with the commands in its fix as one types them in this surface.
-func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
+// withTypedCommands returns e with the commands in its fix as one types them in this surface.
+func withTypedCommands(e *ops.Error, c *ops.Call) *ops.Error {
 	before := ""
 	if c.Who.Surface == ops.Slack {
 		before = "/megatron "
@@ -174,15 +174,15 @@ func typedHere(e *ops.Error, c *ops.Call) *ops.Error {
 
 // run runs the operation and answers with its result.
 func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call) []store.SlackMessage {
-	t = b.joined(ctx, a, op, t)
+	t = b.joinOpen(ctx, a, op, t)
 	in, err := typed.Fill(op, t)
 	if err != nil {
-		d := answer.Error(typedHere(ops.AsError(err), c), c.Lang)
+		d := answer.Error(withTypedCommands(ops.AsError(err), c), c.Lang)
 		d.Next = []string{"help " + op.Name}
 		return b.reply.Doc(a, d, false)
 	}
 	if q, ok := in.(*answers.AskIn); ok {
-		q.Thread = b.talkOf(ctx, a).Turns
+		q.Thread = b.conversationOf(ctx, a).Turns
 		if a.Terminal == nil {
 			c.Stream = b.reply.Words(ctx, a, t)
 		}
@@ -198,12 +198,12 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 		if e.Confirm && (!c.Confirmed || e.Shown != "") { // ask again where the person agreed to something else than what would be done
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
-		if owed, open := b.leftOpen(ctx, a, c, t, in); open {
+		if owed, open := b.unknownOutcome(ctx, a, c, t, in); open {
 			return owed
 		}
-		return b.reply.Doc(a, b.failed(typedHere(e, c), result, c), t.Share)
+		return b.reply.Doc(a, b.failed(withTypedCommands(e, c), result, c), t.Share)
 	}
-	return b.done(ctx, a, c, op, in, result, t)
+	return b.answerResult(ctx, a, c, op, in, result, t)
 }
 
 // failed draws an error, followed by what the operation found before it.
@@ -217,29 +217,29 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 	return d
 }
 
-// done answers with a result.
-func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
+// answerResult answers with a result.
+func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
-		return b.raw(ctx, a, op.Name, result, t.Share)
+		return b.answerJSON(ctx, a, op.Name, result, t.Share)
 	}
 	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
 		doc.Title = b.ofJob(ctx, a, c.Lang, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
 	}
 	if q, ok := result.(answers.AskOut); ok {
-		b.remember(ctx, a, func(x *talk) {
+		b.remember(ctx, a, func(x *conversation) {
 			x.Turns = append(x.Turns, knowledge.Turn{Question: t.Rest, Answer: q.Answer.Answer})
 		})
 	}
 	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
-		b.remember(ctx, a, func(x *talk) { x.Job, x.Log = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)}, "" })
+		b.remember(ctx, a, func(x *conversation) { x.Job, x.Log = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)}, "" })
 	} else if _, ok := result.(joblogs.DiagnoseOut); ok && job != "" {
-		b.remember(ctx, a, func(x *talk) { x.Job, x.Log = jobRef{}, job })
+		b.remember(ctx, a, func(x *conversation) { x.Job, x.Log = jobRef{}, job })
 	}
-	owed, ok := b.drawnHere(ctx, a, c, t, in, result)
+	owed, ok := b.specialAnswer(ctx, a, c, t, in, result)
 	if !ok {
-		below := b.below(c, op, t)
+		below := b.ratingRow(c, op, t)
 		if !wording.NothingIn(result) {
 			below = slices.Concat(shareRow(a, t, c.Lang), below)
 		}
@@ -249,11 +249,11 @@ func (b *Bot) done(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, 
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }
 
-// raw answers with a result as JSON.
-func (b *Bot) raw(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
+// answerJSON answers with a result as JSON.
+func (b *Bot) answerJSON(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
-		return b.reply.Doc(a, b.sorry(ctx, a), false)
+		return b.reply.Doc(a, b.internalError(ctx, a), false)
 	}
 	return b.reply.Doc(a, view.Doc{Title: op, Sections: []view.Section{{Code: string(text)}}}, share)
 }
@@ -265,7 +265,7 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 		return nil // nothing was submitted
 	}
 	if t.Longer != "" {
-		b.longer(ctx, t.Longer, slurm.JobID(id))
+		b.noteExtension(ctx, t.Longer, slurm.JobID(id))
 	}
 	words := strings.Fields(t.Then)
 	if len(words) == 0 {
@@ -281,8 +281,8 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
-// A held is a call that waits for a person's confirmation or approval.
-type held struct {
+// A heldCall is a call that waits for a person's confirmation or approval.
+type heldCall struct {
 	Call typed.Call   `json:"call"`
 	Ask  incoming.Ask `json:"ask"`
 	// Approve says that an operator must answer instead of the person who asked.
@@ -300,7 +300,7 @@ type held struct {
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
 // out again after a crash holds the same call under a new id.
-func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
+func (b *Bot) hold(ctx context.Context, h heldCall) (id string, err error) {
 	id = rand.Text()
 	if h.Until.IsZero() {
 		h.Until = b.now().Add(time.Hour)
@@ -310,7 +310,7 @@ func (b *Bot) hold(ctx context.Context, h held) (id string, err error) {
 
 // askFirst asks the person to confirm a call, and shows what it would do.
 func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t typed.Call, e *ops.Error, result any) []store.SlackMessage {
-	h := held{Call: t, Ask: a, Shown: e.Shown}
+	h := heldCall{Call: t, Ask: a, Shown: e.Shown}
 	if s, ok := result.(launch.SubmitOut); ok {
 		h.Digest = consent.Digest(s.Script)
 	}
@@ -371,7 +371,7 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 // answered runs a held call, or drops it. Of two presses only the first has an effect.
 func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	l := b.people.LangOf(ctx, a)
-	var h held
+	var h heldCall
 	found, err := b.cfg.Store.Get(ctx, record.Held, a.Value, b.now(), &h)
 	if err != nil || !found {
 		return b.reply.Replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
@@ -403,7 +403,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 }
 
 // mayAnswer refuses the answer of a person who may not give it.
-func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held) *ops.Error {
+func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall) *ops.Error {
 	same := h.Ask.Team == a.Team && h.Ask.User == a.User
 	switch {
 	case h.Approve && same:
@@ -421,7 +421,7 @@ func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held
 }
 
 // declined says that nothing was done.
-func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h held) []store.SlackMessage {
+func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall) []store.SlackMessage {
 	if !h.Approve {
 		return b.reply.Replace(a, view.Doc{Title: textLeft.In(c.Lang)})
 	}
@@ -431,5 +431,5 @@ func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h held)
 	if reason != "" {
 		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(c.Lang), Value: reason}}}}
 	}
-	return append(b.decided(a, h, c.Lang, textDeclinedB, view.Bad, reason, nil), b.tellRequester(a, h, told)...)
+	return append(b.decisionEdit(a, h, c.Lang, textDeclinedB, view.Bad, reason, nil), b.tellRequester(a, h, told)...)
 }

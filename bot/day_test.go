@@ -308,9 +308,9 @@ func (p *dayPlayer) writeGallery(file string) {
 		require.NoError(p.t, err)
 		drawn = append(drawn, "<p class=hint>"+d.Name+"</p>"+page)
 	}
-	base := strings.TrimSuffix(file, ".yaml")
+	formBase := strings.TrimSuffix(file, ".yaml")
 	for name, look := range map[string]slacktest.Look{"light": {}, "dark": {Dark: true}, "phone": {Phone: true}, "phone-dark": {Phone: true, Dark: true}} {
-		out := filepath.Join(*gallery, base+"."+name+".html")
-		require.NoError(p.t, os.WriteFile(out, []byte(slacktest.Page(base, look, drawn...)), 0o600))
+		out := filepath.Join(*gallery, formBase+"."+name+".html")
+		require.NoError(p.t, os.WriteFile(out, []byte(slacktest.Page(formBase, look, drawn...)), 0o600))
 	}
 }

@@ -29,7 +29,7 @@ func TestFurtherFactsOfAJob(t *testing.T) {
 		"Slurm's state=RUNNING; Code=commit abc": {Job: slurm.Job{State: slurm.Running}, Source: &cluster.GitSource{Commit: "abc"}},
 	} {
 		var said []string
-		for _, f := range furtherFacts(r, lang.EN) {
+		for _, f := range detailFacts(r, lang.EN) {
 			said = append(said, f.Name+"="+f.Value)
 		}
 		require.Equal(t, want, strings.Join(said, "; "))

@@ -28,8 +28,8 @@ var (
 	textThanks = lang.Text{EN: "Thank you, noted.", ZH: "谢谢，已记录。"}
 )
 
-// below returns the block under the answers of ask and diagnose, in which people rate them.
-func (b *Bot) below(c *ops.Call, op ops.Op, t typed.Call) []slack.Block {
+// ratingRow returns the block under the answers of ask and diagnose, in which people rate them.
+func (b *Bot) ratingRow(c *ops.Call, op ops.Op, t typed.Call) []slack.Block {
 	if op.Name != "ask" && op.Name != "diagnose" || t.JSON {
 		return nil
 	}
@@ -58,13 +58,13 @@ func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMe
 	b.audit(ctx, c, "feedback", map[string]string{"verdict": answer.Cut(a.Value, 40), "channel": a.Channel, "message": a.TS}, nil)
 	verdict, about, _ := strings.Cut(a.Value, "/")
 	if question, ok := strings.CutPrefix(about, "ask/"); ok {
-		b.judge(ctx, c, verdict == "good", question, "")
+		b.noteRating(ctx, c, verdict == "good", question, "")
 	}
 	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
 }
 
-// judge stores a rating of an answer.
-func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answer string) {
+// noteRating stores a rating of an answer.
+func (b *Bot) noteRating(ctx context.Context, c *ops.Call, good bool, question, answer string) {
 	verdict := answers.VerdictWrong
 	if good {
 		verdict = answers.VerdictGood
@@ -72,31 +72,31 @@ func (b *Bot) judge(ctx context.Context, c *ops.Call, good bool, question, answe
 	b.warn("feedback", answers.NoteVerdict(ctx, c, verdict, question, answer))
 }
 
-// verdicts are the words and emoji that rate the last answer in a thread.
-var verdicts = map[string]bool{
+// ratingWords are the words and emoji that rate the last answer in a thread.
+var ratingWords = map[string]bool{
 	"wrong": false, "that's wrong": false, "this is wrong": false, "incorrect": false, ":-1:": false, ":thumbsdown:": false, "👎": false,
 	"不对": false, "错了": false, "答错了": false, "回答错误": false, "不正确": false,
 	":+1:": true, ":thumbsup:": true, "👍": true, "correct": true, "答对了": true, "正确": true,
 }
 
-// judged handles a message that only rates the thread's last answer; ok is false for any other
+// rated handles a message that only rates the thread's last answer; ok is false for any other
 // message.
-func (b *Bot) judged(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
-	good, ok := verdicts[strings.ToLower(strings.Trim(a.Text, " \t\n.!。！~～"))]
+func (b *Bot) rated(ctx context.Context, a incoming.Ask, c *ops.Call) (owed []store.SlackMessage, ok bool) {
+	good, ok := ratingWords[strings.ToLower(strings.Trim(a.Text, " \t\n.!。！~～"))]
 	if !ok {
 		return nil, false
 	}
-	turns := b.talkOf(ctx, a).Turns
+	turns := b.conversationOf(ctx, a).Turns
 	if len(turns) == 0 {
 		return nil, false
 	}
 	last := turns[len(turns)-1]
-	b.judge(ctx, c, good, last.Question, last.Answer)
+	b.noteRating(ctx, c, good, last.Question, last.Answer)
 	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, true), true
 }
 
-// A talk is what the bot remembers of a thread.
-type talk struct {
+// A conversation is what the bot remembers of a thread.
+type conversation struct {
 	Turns []knowledge.Turn `json:"turns"`
 	// Job is the job that was last spoken about.
 	Job jobRef `json:"job,omitzero"`
@@ -116,9 +116,9 @@ func threadOf(a incoming.Ask) string {
 	return a.Team + "/" + a.Channel + "/" + ts
 }
 
-// talkOf returns what is remembered of the thread. It comes from our own store: Slack's history
-// is never read for it.
-func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
+// conversationOf returns what is remembered of the thread. It comes from our own store: Slack's
+// history is never read for it.
+func (b *Bot) conversationOf(ctx context.Context, a incoming.Ask) (t conversation) {
 	if id := threadOf(a); id != "" {
 		_, err := b.cfg.Store.Get(ctx, record.Thread, id, b.now(), &t)
 		b.warn("thread", err)
@@ -127,12 +127,12 @@ func (b *Bot) talkOf(ctx context.Context, a incoming.Ask) (t talk) {
 }
 
 // remember changes what is remembered of the thread of a.
-func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*talk)) {
+func (b *Bot) remember(ctx context.Context, a incoming.Ask, change func(*conversation)) {
 	id := threadOf(a)
 	if id == "" {
 		return
 	}
-	t := b.talkOf(ctx, a)
+	t := b.conversationOf(ctx, a)
 	change(&t)
 	if len(t.Turns) > maxTurns {
 		t.Turns = t.Turns[len(t.Turns)-maxTurns:]

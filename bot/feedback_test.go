@@ -26,8 +26,8 @@ func thumb(t *testing.T, msg *slacktest.Message, which string) string {
 	return ""
 }
 
-// verdicts waits until there are n and returns them, newest first.
-func (s *stage) verdicts(n int) (list []store.Feedback) {
+// ratings waits until there are n and returns them, newest first.
+func (s *stage) ratings(n int) (list []store.Feedback) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		var err error
@@ -44,13 +44,13 @@ func TestAThumbIsStoredWithItsQuestion(t *testing.T) {
 		s.Slash("ask what should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
 		msg := s.said("CUDA_DEVICE_MAX_CONNECTIONS=1")
 		s.Press(msg, "feedback", thumb(t, msg, "negative_button"), "U1")
-		got := s.verdicts(1)
+		got := s.ratings(1)
 		require.Equal(t, "wrong", got[0].Verdict)
 		require.Contains(t, got[0].Question, "on H100 with TP=4?")
 		require.Contains(t, got[0].Who, "U1")
 
 		s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
-		require.Eventually(t, func() bool { return s.verdicts(1)[0].Verdict == "good" }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return s.ratings(1)[0].Verdict == "good" }, time.Minute, 20*time.Millisecond)
 	})
 }
 
@@ -65,7 +65,7 @@ func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {
 		s.said("scontrol show hostnames")
 		say("1.000300", "不对!")
 		s.said("谢谢")
-		got := s.verdicts(1)
+		got := s.ratings(1)
 		require.Equal(t, "wrong", got[0].Verdict)
 		require.Equal(t, "MASTER_ADDR 怎么设?", got[0].Question)
 		require.Contains(t, got[0].Answer, "scontrol show hostnames")

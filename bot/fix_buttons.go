@@ -27,9 +27,9 @@ var (
 	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
 )
 
-// mend submits a failed job again with the change that its diagnosis suggests. The confirmation
-// lists what is changed.
-func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+// applyFix submits a failed job again with the change that its diagnosis suggests. The
+// confirmation lists what is changed.
+func (b *Bot) applyFix(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	// Reading the specification checks the rights.
@@ -47,10 +47,10 @@ func (b *Bot) mend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return b.submitSpec(ctx, a, c, r.Spec, t)
 }
 
-// extend submits one more job to run after a job that was submitted here, and after those that
-// extend it already. A chain's running link has queued the next link by itself; there, that
-// waiting link is replaced by the first link of a longer chain.
-func (b *Bot) extend(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+// extendChain submits one more job to run after a job that was submitted here, and after those
+// that extend it already. A chain's running link has queued the next link by itself; there,
+// that waiting link is replaced by the first link of a longer chain.
+func (b *Bot) extendChain(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, refused := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
@@ -105,8 +105,8 @@ func (b *Bot) nextLink(ctx context.Context, c *ops.Call, cluster string, id slur
 	return jobs[i].ID, nil
 }
 
-// longer stores the last of the jobs that extend the job of.
-func (b *Bot) longer(ctx context.Context, of string, id slurm.JobID) {
+// noteExtension stores the last of the jobs that extend the job of.
+func (b *Bot) noteExtension(ctx context.Context, of string, id slurm.JobID) {
 	b.warn("chain", b.cfg.Store.Put(ctx, record.Longer, of, id, b.now().Add(60*24*time.Hour)), "job", id)
 }
 

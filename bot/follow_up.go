@@ -34,7 +34,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	here, ok := b.jobHere(ctx, a)
 	target := string(here.ID)
 	if !ok {
-		target = b.talkOf(ctx, a).Log // for logs without a job, the logs answer every such question
+		target = b.conversationOf(ctx, a).Log // for logs without a job, the logs answer every such question
 	} else if _, other := typed.AskedOfIt(text); other {
 		return nil, false
 	}

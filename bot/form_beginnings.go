@@ -32,13 +32,13 @@ const (
 	choicesWithin = 1200 * time.Millisecond
 )
 
-// offers caches the values that a person may choose on a cluster.
-type offers struct {
+// choiceCache caches the values that a person may choose on a cluster.
+type choiceCache struct {
 	mu   sync.Mutex
-	have map[string]offer
+	have map[string]cachedChoices
 }
 
-type offer struct {
+type cachedChoices struct {
 	choices map[string][]string
 	until   time.Time
 }
@@ -48,9 +48,9 @@ type offer struct {
 // in time, the fields are typed, and its answer serves the next form.
 func (b *Bot) choices(ctx context.Context, c *ops.Call, cluster string) map[string][]string {
 	key := cluster + "/" + c.Who.User
-	b.offers.mu.Lock()
-	had, ok := b.offers.have[key]
-	b.offers.mu.Unlock()
+	b.choiceCache.mu.Lock()
+	had, ok := b.choiceCache.have[key]
+	b.choiceCache.mu.Unlock()
 	if !ok || b.now().After(had.until) {
 		found := make(chan map[string][]string, 1)
 		asked := *c
@@ -106,12 +106,12 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 		slices.Sort(list)
 		all[field] = slices.Compact(list)
 	}
-	b.offers.mu.Lock()
-	defer b.offers.mu.Unlock()
-	if b.offers.have == nil || len(b.offers.have) > 1000 {
-		b.offers.have = map[string]offer{}
+	b.choiceCache.mu.Lock()
+	defer b.choiceCache.mu.Unlock()
+	if b.choiceCache.have == nil || len(b.choiceCache.have) > 1000 {
+		b.choiceCache.have = map[string]cachedChoices{}
 	}
-	b.offers.have[key] = offer{all, b.now().Add(choicesKeep)}
+	b.choiceCache.have[key] = cachedChoices{all, b.now().Add(choicesKeep)}
 	return all
 }
 
@@ -166,36 +166,36 @@ func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta f
 // formChanged redraws the form after a change: a chosen start fills the fields, and any other
 // change has the values checked.
 func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []store.SlackMessage {
-	meta, c := b.metaOf(ctx, &a)
+	meta, c := b.readMeta(ctx, &a)
 	values := a.Fields
-	var begun map[string]any
+	var start map[string]any
 	var err error
 	switch {
 	case action == form.ActBegin && a.Value == form.BeginPaste:
 		meta.Paste = true
 	case action == form.ActBegin:
-		begun, err = b.beginning(ctx, a, c)
+		start, err = b.startSpec(ctx, a, c)
 	case action == form.ActRead:
-		begun, err = readPaste(ctx, c, values[form.PasteField])
+		start, err = readPaste(ctx, c, values[form.PasteField])
 	}
 	if err != nil {
 		v := form.VerdictOf(c.Lang, err, nil)
 		b.updateView(ctx, a, form.View(b.formState(ctx, a, c, meta, values, v), c.Lang))
 		return nil
 	}
-	if begun != nil {
+	if start != nil {
 		meta.Gen, meta.Paste = meta.Gen+1, false
 		values = map[string]string{}
 		maps.Copy(values, a.Fields)
-		maps.Copy(values, form.FieldsOfSpec(begun))
-		if meta.Base, err = b.keepBase(ctx, a, begun); err != nil {
+		maps.Copy(values, form.FieldsOfSpec(start))
+		if meta.Base, err = b.storeBase(ctx, a, start); err != nil {
 			b.log.Error("slack: form", "err", err)
 			return nil
 		}
 		a.Fields = values
 	}
 	var v form.Verdict
-	if action != form.ActBegin || begun != nil {
+	if action != form.ActBegin || start != nil {
 		if op, _, in, errs := b.formCall(ctx, a, c, meta); errs == nil {
 			v, _ = b.judgeOnCluster(ctx, c, op, *in)
 		} else {
@@ -206,9 +206,9 @@ func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []
 	return nil
 }
 
-// beginning returns the specification that the person chose to start from: a run's or a
+// startSpec returns the specification that the person chose to start from: a run's or a
 // recipe's.
-func (b *Bot) beginning(ctx context.Context, a incoming.Ask, c *ops.Call) (map[string]any, error) {
+func (b *Bot) startSpec(ctx context.Context, a incoming.Ask, c *ops.Call) (map[string]any, error) {
 	kind, what, _ := strings.Cut(a.Value, ":")
 	if kind == form.BeginRun {
 		cluster, id, _ := strings.Cut(what, "/")
@@ -240,12 +240,12 @@ func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]a
 	return spec, err
 }
 
-// keepBase stores the specification that a form starts from, and returns its key.
-func (b *Bot) keepBase(ctx context.Context, a incoming.Ask, spec map[string]any) (key string, err error) {
+// storeBase stores the specification that a form starts from, and returns its key.
+func (b *Bot) storeBase(ctx context.Context, a incoming.Ask, spec map[string]any) (key string, err error) {
 	raw, err := yaml.Marshal(spec)
 	if err != nil {
 		return "", err
 	}
 	key = incoming.KeyOf("base", a.Key)
-	return key, b.cfg.Store.Put(ctx, record.Base, key, base{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
+	return key, b.cfg.Store.Put(ctx, record.Base, key, formBase{Owner: a.Team + "/" + a.User, Spec: string(raw)}, b.now().Add(24*time.Hour))
 }

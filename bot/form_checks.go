@@ -34,8 +34,8 @@ var (
 // checkWithin is how long the cluster may take to check a job.
 const checkWithin = 20 * time.Second
 
-// arithmetic checks a job by its specification alone, without asking the cluster.
-func arithmetic(c *ops.Call, in *launch.SubmitIn) (problems []rules.Problem, err error) {
+// checkSpec checks a job by its specification alone, without asking the cluster.
+func checkSpec(c *ops.Call, in *launch.SubmitIn) (problems []rules.Problem, err error) {
 	s, err := launch.Resolve(c, in.SpecIn)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
 // checkOnCluster checks a submitted form on the cluster, and shows what would be submitted, or
 // the form again with the problems at its fields.
 func (b *Bot) checkOnCluster(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	meta, c := b.metaOf(ctx, &a)
+	meta, c := b.readMeta(ctx, &a)
 	summary, id, verdict := b.confirmation(ctx, a, c, meta)
 	v := form.ConfirmView(summary, id, c.Lang)
 	if verdict.Stops() {
@@ -127,7 +127,7 @@ func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, met
 	}
 	summary.Approval = b.needsApproval(c, op, in)
 	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // the answer goes to the channel or directly to the person
-	id, err := b.hold(ctx, held{Call: t, Ask: a, Digest: summary.Digest})
+	id, err := b.hold(ctx, heldCall{Call: t, Ask: a, Digest: summary.Digest})
 	if err != nil {
 		b.log.Error("slack: form", "err", err)
 		return summary, "", form.VerdictOf(c.Lang, err, nil)
@@ -141,7 +141,7 @@ func (b *Bot) formErrors(ctx context.Context, a incoming.Ask, c *ops.Call, meta 
 	if errs != nil {
 		return errs
 	}
-	if problems, err := arithmetic(c, in); err != nil || rules.Blocking(problems) {
+	if problems, err := checkSpec(c, in); err != nil || rules.Blocking(problems) {
 		return form.AtFields(c.Lang, err, problems)
 	}
 	return nil

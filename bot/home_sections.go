@@ -59,7 +59,7 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 	keys, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
 	b.warn("requests", err)
 	for _, key := range keys {
-		var h held
+		var h heldCall
 		if ok, err := b.cfg.Store.Get(ctx, record.Held, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {
 			continue
 		}
@@ -76,15 +76,16 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 	return bs
 }
 
-// glance describes in words what is free in each partition, and which nodes accept no jobs.
-func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
+// clusterSummary describes in words what is free in each partition, and which nodes accept no
+// jobs.
+func (b *Bot) clusterSummary(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	found, err := runOperation[fleet.NodesOut](ctx, c, "nodes", &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
 		return []slack.Block{slack.NewSectionBlock(answer.Label(ops.AsError(err).Message.In(c.Lang)), nil, nil)}
 	}
-	waits := b.waits(ctx, c, cluster, found.Partitions)
+	waits := b.queueWaits(ctx, c, cluster, found.Partitions)
 	var parts []string
 	for _, p := range found.Partitions {
 		switch {
@@ -124,22 +125,22 @@ func (b *Bot) glance(ctx context.Context, c *ops.Call, cluster string) []slack.B
 	return bs
 }
 
-// waitsKeep is how long Slurm's estimates are cached, since people open the home tab often.
-const waitsKeep = 2 * time.Minute
+// waitsCached is how long Slurm's estimates are cached, since people open the home tab often.
+const waitsCached = 2 * time.Minute
 
-// mostWaits is how many partitions are asked about.
-const mostWaits = 4
+// maxWaits is how many partitions are asked about.
+const maxWaits = 4
 
-// waits returns how long one would wait for a whole node of each full partition, as Slurm
+// queueWaits returns how long one would wait for a whole node of each full partition, as Slurm
 // estimates it for this person (sbatch --test-only). A partition without an estimate is left
 // out.
-func (b *Bot) waits(ctx context.Context, c *ops.Call, cluster string, parts []fleet.PartitionFree) map[string]time.Duration {
+func (b *Bot) queueWaits(ctx context.Context, c *ops.Call, cluster string, parts []fleet.PartitionFree) map[string]time.Duration {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	all := map[string]time.Duration{}
 	asked := 0
 	for _, p := range parts {
-		if !p.Up || p.TotalGPUs == 0 || p.FreeGPUs > 0 || p.GPUs == 0 || asked == mostWaits {
+		if !p.Up || p.TotalGPUs == 0 || p.FreeGPUs > 0 || p.GPUs == 0 || asked == maxWaits {
 			continue
 		}
 		asked++
@@ -155,18 +156,18 @@ func (b *Bot) waits(ctx context.Context, c *ops.Call, cluster string, parts []fl
 	return all
 }
 
-// A foundStart is an estimate and the time when Slurm gave it.
-type foundStart struct{ start, asked time.Time }
+// A cachedStart is an estimate and the time when Slurm gave it.
+type cachedStart struct{ start, asked time.Time }
 
 // likelyStart returns when the caller would get a node of a partition.
 func (b *Bot) likelyStart(ctx context.Context, c *ops.Call, cluster, partition string, gpus int) (at time.Time, ok bool) {
 	key := strings.Join([]string{cluster, partition, c.Who.User}, "/")
-	if had, ok := b.starts.Load(key); ok && b.now().Sub(had.(foundStart).asked) < waitsKeep {
-		return had.(foundStart).start, !had.(foundStart).start.IsZero()
+	if had, ok := b.starts.Load(key); ok && b.now().Sub(had.(cachedStart).asked) < waitsCached {
+		return had.(cachedStart).start, !had.(cachedStart).start.IsZero()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	at, ok = launch.LikelyStart(ctx, c, c.Clusters[cluster], partition, gpus)
-	b.starts.Store(key, foundStart{at, b.now()})
+	b.starts.Store(key, cachedStart{at, b.now()})
 	return at, ok
 }

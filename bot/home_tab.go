@@ -65,7 +65,7 @@ func (b *Bot) homeBlocks(ctx context.Context, a incoming.Ask, c *ops.Call) []sla
 	}
 	add(textMyJobs, b.myJobs(ctx, a, c)...)
 	if b.people.MayRead(a, c) {
-		if s := b.glance(ctx, c, b.people.ClusterOf(ctx, a)); s != nil {
+		if s := b.clusterSummary(ctx, c, b.people.ClusterOf(ctx, a)); s != nil {
 			add(textGlance, s...)
 		}
 		add(wording.Failures, b.failures(ctx, l)...)
@@ -186,7 +186,7 @@ func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 		}
 		in := &jobcontrol.StatusIn{Job: slurm.JobID(id), OnCluster: ops.OnCluster{Cluster: on}}
 		if r, err := runOperation[jobcontrol.StatusOut](ctx, c, "status", in); err == nil {
-			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: b.underLink(ctx, c, r)}}
+			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: b.unfurledCard(ctx, c, r)}}
 		}
 	}
 	if len(shown) == 0 {

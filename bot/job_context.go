@@ -42,7 +42,7 @@ func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if job, ok := b.cardAt(ctx, a); ok {
 		return job, true
 	}
-	t := b.talkOf(ctx, a)
+	t := b.conversationOf(ctx, a)
 	return t.Job, t.Job.ID != ""
 }
 
@@ -120,15 +120,15 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 		}
 	}
 	if name, asked = typed.AskedOfNamed(text); asked {
-		if j, ok := named(b.recentJobs(ctx, a, c), typed.Names(text)); ok {
+		if j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.Names(text)); ok {
 			return name, jobRef{j.Cluster, j.ID}, true
 		}
 	}
 	return "", jobRef{}, false
 }
 
-// named returns the first of the jobs that one of the words names.
-func named(jobs []slurm.Job, words []string) (slurm.Job, bool) {
+// firstNamed returns the first of the jobs that one of the words names.
+func firstNamed(jobs []slurm.Job, words []string) (slurm.Job, bool) {
 	i := slices.IndexFunc(jobs, func(j slurm.Job) bool {
 		return j.Name != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, j.Name) })
 	})
@@ -162,7 +162,7 @@ func (b *Bot) nameJob(
 			}
 			return words, b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
 		}
-		if j, ok := named(b.recentJobs(ctx, a, c), words[:1]); ok {
+		if j, ok := firstNamed(b.recentJobs(ctx, a, c), words[:1]); ok {
 			return at(jobRef{j.Cluster, j.ID}, words[1:]), nil
 		}
 		return words, nil
@@ -190,9 +190,9 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 	return slack.NewActionBlock("", es...)
 }
 
-// saidAlready answers a question for the cause briefly in a thread that shows the diagnosis
+// alreadyDiagnosed answers a question for the cause briefly in a thread that shows the diagnosis
 // already.
-func (b *Bot) saidAlready(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) alreadyDiagnosed(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
 	here, ok := b.jobHere(ctx, a)
 	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != incoming.AsMessage || a.Terminal != nil {
 		return nil, false

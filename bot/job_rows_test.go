@@ -62,7 +62,7 @@ func TestTheNewestJobComesFirst(t *testing.T) {
 // What one can do while a job waits stands beside its card, and only then.
 func TestWhatToDoStandsBesideAJobThatWaits(t *testing.T) {
 	for state, want := range map[slurm.State]bool{slurm.Pending: true, slurm.Running: false} {
-		doc := besideCard(jobcontrol.StatusOut{Job: slurm.Job{ID: "7", State: state}, Do: "ask for a shorter time"}, lang.EN)
+		doc := cardDetails(jobcontrol.StatusOut{Job: slurm.Job{ID: "7", State: state}, Do: "ask for a shorter time"}, lang.EN)
 		require.Equal(t, want, doc.Sections[0].Text == "Ask for a shorter time", state)
 		last := doc.Sections[len(doc.Sections)-1]
 		require.True(t, last.Fold && len(last.Facts) > 0, "the rest is folded")

@@ -30,7 +30,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	if len(words) == 0 && len(t.Blocks) == 0 && len(a.Files) == 0 {
 		return b.help(a, c, "", false)
 	}
-	if owed, ok := b.judged(ctx, a, c); ok {
+	if owed, ok := b.rated(ctx, a, c); ok {
 		return owed
 	}
 	if len(t.Blocks) == 0 && len(a.Files) == 0 && typed.Thanks(strings.Join(words, " ")) {
@@ -63,7 +63,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 			return b.question(ctx, a, c, t.Rest)
 		}
 	}
-	if owed, done := b.meant(ctx, a, c, t, f); done {
+	if owed, done := b.answerSentence(ctx, a, c, t, f); done {
 		return owed
 	}
 	if a.Direct && len(words) > 0 && len(words) <= 2 && !typed.IsQuestion(a.Text, words) && len(typed.DidYouMean(words[0])) > 0 {

@@ -62,14 +62,14 @@ func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage
 	if t := typed.Read(a.Text); len(a.Files) == 0 && len(t.Blocks) > 0 {
 		from.text = strings.Join(t.Blocks, "\n") // without the text around the code blocks
 	}
-	return b.look(ctx, a, c, from, nil, typed.Flags{})
+	return b.examine(ctx, a, c, from, nil, typed.Flags{})
 }
 
 // diagnoseMessage diagnoses the log that a message contains, or the job that it names.
 func (b *Bot) diagnoseMessage(ctx context.Context, a incoming.Ask, c *ops.Call, from paste, brought bool) []store.SlackMessage {
-	begins := a
-	begins.Thread = a.TS
-	job, ok := b.cardAt(ctx, begins) // the message is itself a job's card
+	asRoot := a
+	asRoot.Thread = a.TS
+	job, ok := b.cardAt(ctx, asRoot) // the message is itself a job's card
 	if !ok && !brought && !looksLikeLog(from.text) {
 		if job, ok = b.namedIn(ctx, a, c, from.text); !ok {
 			job, ok = b.cardAt(ctx, a)
@@ -99,17 +99,17 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 		}
 	}
 	names := typed.Names(text)
-	if j, ok := named(b.recentJobs(ctx, a, c), names); ok {
+	if j, ok := firstNamed(b.recentJobs(ctx, a, c), names); ok {
 		return jobRef{j.Cluster, j.ID}, true
 	}
-	if j, ok := named(b.carded(ctx, a.Team), names); ok {
+	if j, ok := firstNamed(b.jobsWithCards(ctx, a.Team), names); ok {
 		return jobRef{j.Cluster, j.ID}, true
 	}
 	return jobRef{}, false
 }
 
-// carded returns the jobs that have cards in a workspace, newest first.
-func (b *Bot) carded(ctx context.Context, team string) (jobs []slurm.Job) {
+// jobsWithCards returns the jobs that have cards in a workspace, newest first.
+func (b *Bot) jobsWithCards(ctx context.Context, team string) (jobs []slurm.Job) {
 	for _, k := range b.news.Cards(ctx, func(k card.Card) bool { return k.Team == team }) {
 		jobs = append(jobs, k.News.Job)
 	}

@@ -66,9 +66,9 @@ func openID(a incoming.Ask, t typed.Call) string {
 	return incoming.KeyOf("open", a.Team, a.User, t.Op, t.Cluster, strings.Join(t.Words, "\x00"), strings.Join(t.Blocks, "\x00"))
 }
 
-// joined returns t with the key of an equal request whose outcome is unknown, so that asking
+// joinOpen returns t with the key of an equal request whose outcome is unknown, so that asking
 // twice submits one job.
-func (b *Bot) joined(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Call) typed.Call {
+func (b *Bot) joinOpen(ctx context.Context, a incoming.Ask, op ops.Op, t typed.Call) typed.Call {
 	var o openSubmission
 	if op.Effect == ops.Read || a.Terminal != nil {
 		return t
@@ -92,8 +92,9 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 	return sub, err == nil
 }
 
-// leftOpen answers a call whose outcome is unknown; ok is false where the outcome is known.
-func (b *Bot) leftOpen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
+// unknownOutcome answers a call whose outcome is unknown; ok is false where the outcome is
+// known.
+func (b *Bot) unknownOutcome(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
 	key := typed.StringField(in, "idempotency_key")
 	cluster := cmp.Or(t.Cluster, c.Default)
 	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
@@ -164,7 +165,7 @@ func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error 
 	}
 	// The held call has the same key, so that a job that exists after all is found and not
 	// submitted again.
-	heldID, err := b.hold(ctx, held{Call: o.Call, Ask: o.Ask, Until: b.now().Add(7 * 24 * time.Hour)})
+	heldID, err := b.hold(ctx, heldCall{Call: o.Call, Ask: o.Ask, Until: b.now().Add(7 * 24 * time.Hour)})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func unread(f incoming.File, err error) *ops.Error {
 
 // pasted answers a command that is only a code block.
 func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) []store.SlackMessage {
-	return b.look(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
+	return b.examine(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
 }
 
 // pastedIn answers a message that contains a log, a script or a specification in a code block
@@ -53,12 +53,12 @@ func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed
 			return b.reply.Doc(a, answer.Error(unread(a.Files[0], err), c.Lang), true), true
 		}
 		f.Share = true
-		return b.look(ctx, a, c, p, words, f), true
+		return b.examine(ctx, a, c, p, words, f), true
 	}
 	text := strings.Join(t.Blocks, "\n")
 	if looksLikeSpec(text) || looksLikeScript(text) || looksLikeLog(text) {
 		f.Share = !f.Share || a.Direct
-		return b.look(ctx, a, c, paste{"message", text}, words, f), true
+		return b.examine(ctx, a, c, paste{"message", text}, words, f), true
 	}
 	return nil, false
 }
@@ -78,9 +78,9 @@ func looksLikeLog(s string) bool {
 	return slices.ContainsFunc(logSigns, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
-// look does what suits the text: it plans a specification, or submits or renders it where the
+// examine does what suits the text: it plans a specification, or submits or renders it where the
 // words say so; it lints a script; and it diagnoses anything else as a log.
-func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, f typed.Flags) []store.SlackMessage {
+func (b *Bot) examine(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, words []string, f typed.Flags) []store.SlackMessage {
 	verb := ""
 	if len(words) > 0 {
 		verb, _ = typed.Resolve(words[0])
@@ -88,7 +88,7 @@ func (b *Bot) look(ctx context.Context, a incoming.Ask, c *ops.Call, p paste, wo
 	if len(words) > 0 && (verb == "" || verb == "ask") {
 		f.Output = "" // the question may be about that flag
 	}
-	if err := heed(c, f); err != nil {
+	if err := applyFlags(c, f); err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), f.Share)
 	}
 	spec := looksLikeSpec(p.text)
@@ -111,7 +111,7 @@ func (b *Bot) lintText(ctx context.Context, a incoming.Ask, c *ops.Call, p paste
 	if err != nil {
 		return b.reply.Doc(a, b.failed(ops.AsError(err), result, c), f.Share)
 	}
-	return b.done(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: f.Share, JSON: f.Json})
+	return b.answerResult(ctx, a, c, op, in, result, typed.Call{Op: op.Name, Share: f.Share, JSON: f.Json})
 }
 
 // diagnoseText finds the root cause in a pasted log.
@@ -126,7 +126,7 @@ func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p p
 	}
 	out := joblogs.DiagnoseOut{Report: r}
 	if f.Json {
-		return b.raw(ctx, a, "diagnose", out, f.Share)
+		return b.answerJSON(ctx, a, "diagnose", out, f.Share)
 	}
 	return b.reply.With(a, wording.Diagnosis(out, c.Lang), f.Share, feedback("diagnose", c.Lang))
 }
@@ -143,9 +143,9 @@ func (b *Bot) openPaste(ctx context.Context, a incoming.Ask, c *ops.Call) bool {
 
 // pastedInForm handles the text of that modal.
 func (b *Bot) pastedInForm(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	_, c := b.metaOf(ctx, &a)
+	_, c := b.readMeta(ctx, &a)
 	a.Kind = incoming.AsButton
-	return b.look(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, typed.Flags{})
+	return b.examine(ctx, a, c, paste{"message", a.Fields[form.PasteField]}, nil, typed.Flags{})
 }
 
 // typedText returns a message's text as it was typed: without the fences of code blocks and

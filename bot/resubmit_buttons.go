@@ -23,30 +23,30 @@ var textNoSpec = lang.Text{
 	ZH: "作业 %s 不是通过 megatron-ops 提交的，没有它的规格",
 }
 
-// A base is the specification that a form started from. The form shows its most used fields and
-// keeps the others.
-type base struct {
+// A formBase is the specification that a form started from. The form shows its most used fields
+// and keeps the others.
+type formBase struct {
 	Owner string `json:"owner"` // team/user; another person's form may not use it
 	Spec  string `json:"spec"`  // YAML
 }
 
-// again opens the form with the specification of a job.
-func (b *Bot) again(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+// changeAndResubmit opens the form with the specification of a job.
+func (b *Bot) changeAndResubmit(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	cluster, id, _ := strings.Cut(a.Value, "/")
 	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
 	}
-	key, kept := b.keepBase(ctx, a, spec)
+	key, kept := b.storeBase(ctx, a, spec)
 	if kept != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(kept), c.Lang), false)
 	}
 	return b.openFormWith(ctx, a, c, form.FieldsOfSpec(spec), key)
 }
 
-// avoid submits a job again with the nodes excluded that the diagnosis named.
-func (b *Bot) avoid(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+// resubmitWithoutNodes submits a job again with the nodes excluded that the diagnosis named.
+func (b *Bot) resubmitWithoutNodes(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	job, nodes, _ := strings.Cut(a.Value, " ")
 	cluster, id, _ := strings.Cut(job, "/")
@@ -86,9 +86,9 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 	return spec, nil
 }
 
-// withBase applies the form's fields to the specification that the form started from.
-func (b *Bot) withBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
-	var began base
+// overBase applies the form's fields to the specification that the form started from.
+func (b *Bot) overBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
+	var began formBase
 	ok, err := b.cfg.Store.Get(ctx, record.Base, key, b.now(), &began)
 	if key == "" || err != nil || !ok || began.Owner != a.Team+"/"+a.User {
 		return typed

@@ -15,17 +15,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// meant answers a sentence that is neither a command nor a question for ask: one that asks for
-// what a command does, or that names jobs by numbers that the cluster knows. done is false for
-// any other sentence.
-func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
+// answerSentence answers a sentence that is neither a command nor a question for ask: one that
+// asks for what a command does, or that names jobs by numbers that the cluster knows. done is
+// false for any other sentence.
+func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	if len(t.Blocks) > 0 {
 		return nil, false
 	}
 	if words, ok := typed.News(a.Text); ok {
 		return b.perform(ctx, a, c, "subscribe", words, typed.Text{}, f), true
 	}
-	if owed, done := b.wanted(ctx, a, c, f); done {
+	if owed, done := b.answerWanted(ctx, a, c, f); done {
 		return owed, true
 	}
 	name, ids := typed.JobNumbers(a.Text)
@@ -52,9 +52,9 @@ func (b *Bot) meant(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Te
 	return b.perform(ctx, a, c, name, words, typed.Text{}, f), true
 }
 
-// wanted answers a sentence that asks for what a command does, such as "list my jobs"; done is
-// false for any other sentence.
-func (b *Bot) wanted(ctx context.Context, a incoming.Ask, c *ops.Call, f typed.Flags) (owed []store.SlackMessage, done bool) {
+// answerWanted answers a sentence that asks for what a command does, such as "list my jobs";
+// done is false for any other sentence.
+func (b *Bot) answerWanted(ctx context.Context, a incoming.Ask, c *ops.Call, f typed.Flags) (owed []store.SlackMessage, done bool) {
 	command, ok := typed.Wanted(a.Text)
 	if !ok {
 		return nil, false

@@ -33,8 +33,9 @@ import (
 // A job's state and numbers look the same everywhere: the answer to status is the job's card,
 // and the answer to metrics is the job's curve with its numbers.
 
-// drawnHere answers with a result that has a form of its own; ok is false for any other result.
-func (b *Bot) drawnHere(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
+// specialAnswer answers with a result that has a form of its own; ok is false for any other
+// result.
+func (b *Bot) specialAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in, result any) (owed []store.SlackMessage, ok bool) {
 	if a.Terminal != nil {
 		return nil, false
 	}
@@ -61,7 +62,7 @@ func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typ
 	k.Page = r.Page
 	o, _, _, _ := reply.Place(a, t.Share)
 	alone := o.Do == outbox.Ephemeral || o.Do == outbox.Respond && !t.Share
-	bs := append(card.Body(k, l, alone), answer.Blocks(besideCard(r, l), l)...)
+	bs := append(card.Body(k, l, alone), answer.Blocks(cardDetails(r, l), l)...)
 	var row []slack.Block
 	if buttons := card.Buttons(k, l); buttons != nil {
 		row = append(row, buttons)
@@ -75,17 +76,17 @@ func (b *Bot) statusCard(ctx context.Context, a incoming.Ask, c *ops.Call, t typ
 	return b.reply.Blocks(a, card.Headline(k.News, l), bs, t.Share)
 }
 
-// underLink draws a job's card for a link to its page, without the chart and the buttons, which
-// the page has.
-func (b *Bot) underLink(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut) []slack.Block {
+// unfurledCard draws a job's card for a link to its page, without the chart and the buttons,
+// which the page has.
+func (b *Bot) unfurledCard(ctx context.Context, c *ops.Call, r jobcontrol.StatusOut) []slack.Block {
 	k := b.cardNow(ctx, c, r.Job)
 	k.News.Curve = nil
 	return card.Body(k, c.Lang, false)
 }
 
-// besideCard draws what a job's card leaves out: what can be done while it waits, a warning
+// cardDetails draws what a job's card leaves out: what can be done while it waits, a warning
 // that it may hang, its checkpoints and steps and, folded, the rest.
-func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
+func cardDetails(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 	sections := r.View(l).Sections
 	if r.State == slurm.Pending && r.Do != "" {
 		doc.Sections = append(doc.Sections, view.Section{Text: lang.Capital(r.Do)})
@@ -96,7 +97,7 @@ func besideCard(r jobcontrol.StatusOut, l lang.Lang) (doc view.Doc) {
 		}
 		doc.Sections = append(doc.Sections, s)
 	}
-	doc.Sections = append(doc.Sections, view.Section{Facts: furtherFacts(r, l), Fold: true})
+	doc.Sections = append(doc.Sections, view.Section{Facts: detailFacts(r, l), Fold: true})
 	return doc
 }
 
@@ -112,8 +113,8 @@ var (
 	textCalled  = lang.Text{EN: "Slurm's state", ZH: "Slurm 状态"}
 )
 
-// furtherFacts lists what is known about a job and is not on its card.
-func furtherFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
+// detailFacts lists what is known about a job and is not on its card.
+func detailFacts(r jobcontrol.StatusOut, l lang.Lang) (facts []view.Fact) {
 	add := func(name lang.Text, value string) {
 		if value != "" {
 			facts = append(facts, view.Fact{Name: name.In(l), Value: value})
@@ -191,12 +192,12 @@ func (b *Bot) metricsCard(ctx context.Context, a incoming.Ask, c *ops.Call, t ty
 	}
 	bs = append(bs, answer.Blocks(doc, l)...)
 	owed := b.reply.Blocks(a, card.CurveTitle(n, l), reply.JoinRows(bs, shareRow(a, t, l)), t.Share)
-	return b.orPicture(a, owed, t.Share, n, m, l)
+	return b.withPicture(a, owed, t.Share, n, m, l)
 }
 
-// orPicture attaches to an answer with a chart the picture that replaces it in workspaces that
+// withPicture attaches to an answer with a chart the picture that replaces it in workspaces that
 // draw no charts.
-func (b *Bot) orPicture(a incoming.Ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
+func (b *Bot) withPicture(a incoming.Ask, owed []store.SlackMessage, share bool, n card.News, m joblogs.MetricsOut, l lang.Lang) []store.SlackMessage {
 	var png bytes.Buffer
 	if len(n.Curve) < card.FewestPoints || len(owed) != 1 {
 		return owed

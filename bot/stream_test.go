@@ -155,7 +155,7 @@ func TestAModelsWordsAppearWhileItSpeaks(t *testing.T) {
 	require.Equal(t, same.Metadata["event_type"], msg.Metadata["event_type"])
 	require.Contains(t, slacktest.JSON(msg.Blocks), "feedback_buttons")
 	s.Press(msg, "feedback", thumb(t, msg, "positive_button"), "U1")
-	require.Equal(t, "good", s.verdicts(1)[0].Verdict)
+	require.Equal(t, "good", s.ratings(1)[0].Verdict)
 }
 
 func TestWordsAppearInADirectMessage(t *testing.T) {

@@ -99,9 +99,9 @@ func (m formMeta) String() string {
 	return string(raw)
 }
 
-// metaOf returns the metadata of the form of a, and the call for it. It also sets the channel
+// readMeta returns the metadata of the form of a, and the call for it. It also sets the channel
 // of a.
-func (b *Bot) metaOf(ctx context.Context, a *incoming.Ask) (meta formMeta, c *ops.Call) {
+func (b *Bot) readMeta(ctx context.Context, a *incoming.Ask) (meta formMeta, c *ops.Call) {
 	_ = json.Unmarshal([]byte(a.Meta), &meta) // unreadable metadata counts as empty
 	a.Channel, a.Direct = meta.Channel, meta.Direct
 	c = b.people.Call(ctx, *a)
@@ -117,7 +117,7 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 	if len(errs) > 0 {
 		return op, t, nil, errs
 	}
-	spec, err := yaml.Marshal(b.withBase(ctx, a, meta.Base, filled))
+	spec, err := yaml.Marshal(b.overBase(ctx, a, meta.Base, filled))
 	if err == nil {
 		op, _ = operations.Lookup("submit")
 		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.people.Settings(ctx, a.Team, a.User).Cluster}
@@ -138,7 +138,7 @@ func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 	reply := map[string]any{"response_action": "clear"}
 	switch a.Callback {
 	case form.SubmitCallback:
-		meta, c := b.metaOf(ctx, &a)
+		meta, c := b.readMeta(ctx, &a)
 		if errs := b.formErrors(ctx, a, c, meta); len(errs) > 0 {
 			return map[string]any{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen)}, nil
 		}
@@ -172,7 +172,7 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 	default:
 		return nil
 	}
-	var h held
+	var h heldCall
 	if ok, err := b.cfg.Store.Get(ctx, record.Held, a.Meta, b.now(), &h); err == nil && ok {
 		a.Channel, a.Direct = h.Ask.Channel, h.Ask.Direct
 		last := maps.Clone(h.Ask.Fields)

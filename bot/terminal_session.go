@@ -110,7 +110,7 @@ func (s *Local) Press(ctx context.Context, c terminal.Choice) Reply {
 func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	a := s.ask(incoming.AsForm)
 	a.Callback, a.Fields, a.Meta = form.SubmitCallback, values, s.form
-	meta, c := s.b.metaOf(ctx, &a)
+	meta, c := s.b.readMeta(ctx, &a)
 	errs := s.b.formErrors(ctx, a, c, meta)
 	var summary form.Summary
 	var id string

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// atOnce is how many requests are handled at the same time, and perPerson is how many of
-	// one person, so that one person's long diagnoses do not delay everybody.
-	atOnce    = 16
-	perPerson = 2
-	// patience is the time after which a request is cancelled.
-	patience = 10 * time.Minute
+	// maxRequests is how many requests are handled at the same time, and maxPerPerson is how
+	// many of one person, so that one person's long diagnoses do not delay everybody.
+	maxRequests    = 16
+	maxPerPerson = 2
+	// requestTimeout is the time after which a request is cancelled.
+	requestTimeout = 10 * time.Minute
 )
 
 // accept stores the ask. Once it returns nil, the ask may be acknowledged: it will be carried
@@ -59,11 +59,11 @@ func (b *Bot) wakeWorker() {
 func (b *Bot) workLoop(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxRequests)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		list, err := b.cfg.Store.Unfinished(ctx, 16*atOnce)
+		list, err := b.cfg.Store.Unfinished(ctx, 16*maxRequests)
 		if err != nil && ctx.Err() == nil {
 			b.log.Error("slack: inbox", "err", err)
 		}
@@ -75,12 +75,12 @@ func (b *Bot) workLoop(ctx context.Context) {
 				continue
 			}
 			a.Key = r.Key
-			if !b.flying.begin(a) {
+			if !b.inProgress.begin(a) {
 				continue
 			}
 			slots <- struct{}{}
 			wg.Go(func() {
-				defer func() { <-slots; b.flying.end(a); b.wakeWorker() }()
+				defer func() { <-slots; b.inProgress.end(a); b.wakeWorker() }()
 				b.carryOut(ctx, a)
 			})
 		}
@@ -97,7 +97,7 @@ func (b *Bot) workLoop(ctx context.Context) {
 // the ask stays unfinished and is carried out after the restart; its key is the idempotency
 // key, by which an earlier submission is found.
 func (b *Bot) carryOut(ctx context.Context, a incoming.Ask) {
-	work, cancel := context.WithTimeout(ctx, patience)
+	work, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	owed := b.handle(work, a)
 	if a.Kind == incoming.AsMessage {
@@ -123,7 +123,7 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 		if p := recover(); p != nil {
 			code = "failed"
 			b.log.Error("slack: panic", "kind", a.Kind, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			owed = b.reply.Doc(a, b.sorry(ctx, a), false)
+			owed = b.reply.Doc(a, b.internalError(ctx, a), false)
 		}
 	}()
 	if a.Kind == incoming.AsMessage || a.Kind == incoming.AsButton || a.Kind == incoming.AsShortcut {
@@ -155,26 +155,26 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 	return nil
 }
 
-// sorry is the answer to an error in the bot itself.
-func (b *Bot) sorry(ctx context.Context, a incoming.Ask) view.Doc {
+// internalError is the answer to an error in the bot itself.
+func (b *Bot) internalError(ctx context.Context, a incoming.Ask) view.Doc {
 	return answer.Error(&ops.Error{Code: ops.Failed, Message: answer.Broken}, b.people.LangOf(ctx, a))
 }
 
-// flight holds the requests that are being handled.
-type flight struct {
+// requestSet holds the requests that are being handled.
+type requestSet struct {
 	mu     sync.Mutex
 	keys   map[string]bool
 	people map[string]int
 }
 
-func (f *flight) begin(a incoming.Ask) bool {
+func (f *requestSet) begin(a incoming.Ask) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.keys == nil {
 		f.keys, f.people = map[string]bool{}, map[string]int{}
 	}
 	who := a.Team + "/" + a.User
-	if f.keys[a.Key] || f.people[who] >= perPerson {
+	if f.keys[a.Key] || f.people[who] >= maxPerPerson {
 		return false
 	}
 	f.keys[a.Key] = true
@@ -182,7 +182,7 @@ func (f *flight) begin(a incoming.Ask) bool {
 	return true
 }
 
-func (f *flight) end(a incoming.Ask) {
+func (f *requestSet) end(a incoming.Ask) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	who := a.Team + "/" + a.User

@@ -61,8 +61,8 @@ func Blocks(doc view.Doc, l lang.Lang) []slack.Block { return Render(doc, l).Mes
 // code, and what does not fit into the last message, goes into files.
 func Render(doc view.Doc, l lang.Lang) Rendered { return RenderIn(doc, l, MessageLimits) }
 
-// CodeLimits says how many characters of code are shown before the rest goes into a file: in Code
-// for an open section, in Folded for a collapsed one.
+// CodeLimits says how many characters of code are shown before the rest goes into a file: in
+// Code for an open section, in Folded for a collapsed one.
 type CodeLimits struct{ Code, Folded int }
 
 // The limits of a message in Slack, and of a terminal, which can scroll.

@@ -190,8 +190,8 @@ func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok 
 	return ref, false, err
 }
 
-// fallbackMark is added to the key of a refused message for each fallback; maxFallbacks is the number
-// of fallbacks that one message has.
+// fallbackMark is added to the key of a refused message for each fallback; maxFallbacks is the
+// number of fallbacks that one message has.
 const (
 	fallbackMark = "~"
 	maxFallbacks = 3

@@ -43,8 +43,8 @@ const (
 // errRefusedLately means that the channel refused a stream lately, so that none is started.
 var errRefusedLately = errors.New("this channel refused a streamed message lately")
 
-// A startedStream is a note about a streamed message that was started in a thread before its answer is
-// ready.
+// A startedStream is a note about a streamed message that was started in a thread before its
+// answer is ready.
 type startedStream struct {
 	Channel string `json:"channel"`
 	Thread  string `json:"thread"`
@@ -53,8 +53,8 @@ type startedStream struct {
 	At time.Time `json:"at"`
 }
 
-// A StreamTarget says where a streamed message goes: which request it answers, in which thread, and for
-// whom.
+// A StreamTarget says where a streamed message goes: which request it answers, in which thread,
+// and for whom.
 type StreamTarget struct {
 	Key     string // the key of the request
 	Team    string
