@@ -157,7 +157,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 			outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 	}
 	// The person for whom the agent works is told, unless they have decided themselves.
-	for _, who := range b.people.Of(ctx, r.Who.User) {
+	for _, who := range b.people.PeopleOf(ctx, r.Who.User) {
 		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
 			continue
 		}

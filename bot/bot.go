@@ -80,22 +80,22 @@ type Policy = people.Policy
 
 // A Bot serves Slack. Receive or Handler takes requests, and Work carries them out.
 type Bot struct {
-	cfg      Config
-	log      *slog.Logger
-	now      func() time.Time
-	api      *url.URL // nil means Slack itself
-	plain    *http.Client
-	receiver *receive.Receiver
-	work     chan struct{} // wakes workLoop
-	out      *outbox.Sender
-	reply    *reply.Writer
-	inProgress requestSet
-	app      *install.App
-	people   *people.Directory
-	news     *jobnews.Notifier
-	profile  *profile.Handler
-	choiceCache   choiceCache
-	starts   sync.Map // cluster/partition/user → cachedStart
+	cfg         Config
+	log         *slog.Logger
+	now         func() time.Time
+	api         *url.URL // nil means Slack itself
+	plain       *http.Client
+	receiver    *receive.Receiver
+	work        chan struct{} // wakes workLoop
+	out         *outbox.Sender
+	reply       *reply.Writer
+	inProgress  requestSet
+	app         *install.App
+	people      *people.Directory
+	news        *jobnews.Notifier
+	profile     *profile.Handler
+	choiceCache choiceCache
+	starts      sync.Map // cluster/partition/user → cachedStart
 }
 
 // New checks cfg and returns a bot.

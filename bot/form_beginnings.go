@@ -199,7 +199,7 @@ func (b *Bot) formChanged(ctx context.Context, a incoming.Ask, action string) []
 		if op, _, in, errs := b.formCall(ctx, a, c, meta); errs == nil {
 			v, _ = b.judgeOnCluster(ctx, c, op, *in)
 		} else {
-			v = form.Said(errs)
+			v = form.ErrorVerdict(errs)
 		}
 	}
 	b.updateView(ctx, a, form.View(b.formState(ctx, a, c, meta, values, v), c.Lang))

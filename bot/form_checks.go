@@ -114,7 +114,7 @@ func (b *Bot) checkOnCluster(ctx context.Context, a incoming.Ask) []store.SlackM
 func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (summary form.Summary, id string, v form.Verdict) {
 	op, t, in, errs := b.formCall(ctx, a, c, meta)
 	if errs != nil {
-		return summary, "", form.Said(errs)
+		return summary, "", form.ErrorVerdict(errs)
 	}
 	if v, summary = b.judgeOnCluster(ctx, c, op, *in); v.Stops() {
 		return summary, "", v

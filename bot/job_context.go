@@ -120,7 +120,7 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 		}
 	}
 	if name, asked = typed.AskedOfNamed(text); asked {
-		if j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.Names(text)); ok {
+		if j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.PossibleJobNames(text)); ok {
 			return name, jobRef{j.Cluster, j.ID}, true
 		}
 	}

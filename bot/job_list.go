@@ -82,7 +82,7 @@ func stateCounts(jobs []slurm.Job, l lang.Lang) string {
 	slices.SortStableFunc(states, func(x, y slurm.State) int { return count[y] - count[x] })
 	var parts []string
 	for _, s := range states[:min(len(states), 4)] {
-		parts = append(parts, fmt.Sprintf(textInState.In(l), card.Whole(count[s]), card.State(s, l)))
+		parts = append(parts, fmt.Sprintf(textInState.In(l), card.WithCommas(count[s]), card.State(s, l)))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -92,7 +92,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 	page := min(max(t.Page, 1), (len(jobs)-1)/pageOfJobs+1)
 	from := (page - 1) * pageOfJobs
 	shown := jobs[from:min(from+pageOfJobs, len(jobs))]
-	text = fmt.Sprintf(textJobsFound.In(l), card.Whole(len(jobs)), stateCounts(jobs, l))
+	text = fmt.Sprintf(textJobsFound.In(l), card.WithCommas(len(jobs)), stateCounts(jobs, l))
 	if len(jobs) == 1 {
 		text = fmt.Sprintf(textOneFound.In(l), stateCounts(jobs, l))
 	}
@@ -118,7 +118,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 		turn(textOlder, page+1)
 	}
 	if len(es) > 0 {
-		bs = append(bs, answer.ContextLine(fmt.Sprintf(textPage.In(l), card.Whole(from+1), card.Whole(from+len(shown)), card.Whole(len(jobs)))),
+		bs = append(bs, answer.ContextLine(fmt.Sprintf(textPage.In(l), card.WithCommas(from+1), card.WithCommas(from+len(shown)), card.WithCommas(len(jobs)))),
 			slack.NewActionBlock("", es...))
 	}
 	return text, bs

@@ -92,13 +92,13 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 		return jobRef{}, false
 	}
 	cluster := b.people.ClusterOf(ctx, a)
-	numbers := typed.Numbers(text)
+	numbers := typed.PossibleJobIDs(text)
 	for _, id := range numbers[:min(len(numbers), mostNumbers)] {
 		if cl, _, err := c.Job(ctx, cluster, slurm.JobID(id)); err == nil {
 			return jobRef{cl.Name(), slurm.JobID(id)}, true
 		}
 	}
-	names := typed.Names(text)
+	names := typed.PossibleJobNames(text)
 	if j, ok := firstNamed(b.recentJobs(ctx, a, c), names); ok {
 		return jobRef{j.Cluster, j.ID}, true
 	}

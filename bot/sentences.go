@@ -22,7 +22,7 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 	if len(t.Blocks) > 0 {
 		return nil, false
 	}
-	if words, ok := typed.News(a.Text); ok {
+	if words, ok := typed.WantedSubscription(a.Text); ok {
 		return b.perform(ctx, a, c, "subscribe", words, typed.Text{}, f), true
 	}
 	if owed, done := b.answerWanted(ctx, a, c, f); done {
@@ -55,7 +55,7 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 // answerWanted answers a sentence that asks for what a command does, such as "list my jobs";
 // done is false for any other sentence.
 func (b *Bot) answerWanted(ctx context.Context, a incoming.Ask, c *ops.Call, f typed.Flags) (owed []store.SlackMessage, done bool) {
-	command, ok := typed.Wanted(a.Text)
+	command, ok := typed.WantedCommand(a.Text)
 	if !ok {
 		return nil, false
 	}

@@ -66,7 +66,7 @@ type Field struct {
 // A Reply is the answer to one thing that the person did. Fields is set where a form is to be
 // filled in; Errors then holds the messages by field.
 type Reply struct {
-	Said   []terminal.Said
+	Said   []terminal.Message
 	Fields []Field
 	Errors map[string]string
 }
@@ -128,7 +128,7 @@ func (s *Local) Fill(ctx context.Context, values map[string]string) Reply {
 	said.Choices = append(said.Choices,
 		terminal.Choice{Label: form.SubmitLabel.In(s.lang), Action: answer.ActYes, Value: id},
 		terminal.Choice{Label: answer.No.In(s.lang), Action: answer.ActNo, Value: id})
-	return Reply{Said: []terminal.Said{said}}
+	return Reply{Said: []terminal.Message{said}}
 }
 
 func (s *Local) reply(ctx context.Context, a incoming.Ask) Reply {
@@ -150,7 +150,7 @@ func (s *Local) columns() int {
 }
 
 // draw turns messages for Slack into text.
-func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
+func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Message) {
 	for _, m := range owed {
 		var o outbox.Message
 		if json.Unmarshal([]byte(m.Body), &o) != nil {
@@ -158,7 +158,7 @@ func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 		}
 		switch {
 		case o.File != nil && o.Bytes == nil:
-			said = append(said, terminal.Said{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
+			said = append(said, terminal.Message{Text: "── " + o.File.Name + " ──\n" + strings.TrimRight(o.File.Content, "\n")})
 		case o.Blocks != nil && o.Do != outbox.Home:
 			said = append(said, terminal.Text(o.Blocks, s.columns()))
 		}
@@ -167,7 +167,7 @@ func (s *Local) draw(owed []store.SlackMessage) (said []terminal.Said) {
 }
 
 // Look reports the jobs that were submitted here and have changed since.
-func (s *Local) Look(ctx context.Context) (said []terminal.Said) {
+func (s *Local) Look(ctx context.Context) (said []terminal.Message) {
 	rows := s.queue(ctx)
 	for id, k := range s.jobs {
 		cl, ok := s.b.cfg.Service.Clusters[k.News.Job.Cluster]
@@ -214,7 +214,7 @@ func (s *Local) queue(ctx context.Context) map[string][]slurm.Job {
 }
 
 // alarms reports problems of a running job, each once.
-func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []terminal.Said) {
+func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []terminal.Message) {
 	if j.State != slurm.Running || s.b.now().Sub(s.looked[id]) < 15*time.Second {
 		return nil
 	}

@@ -77,7 +77,7 @@ const (
 )
 
 // words are all that was said.
-func words(said []terminal.Said) string {
+func words(said []terminal.Message) string {
 	var b strings.Builder
 	for _, s := range said {
 		b.WriteString(s.Text + "\n")

@@ -21,7 +21,7 @@ import (
 const (
 	// maxRequests is how many requests are handled at the same time, and maxPerPerson is how
 	// many of one person, so that one person's long diagnoses do not delay everybody.
-	maxRequests    = 16
+	maxRequests  = 16
 	maxPerPerson = 2
 	// requestTimeout is the time after which a request is cancelled.
 	requestTimeout = 10 * time.Minute

@@ -18,10 +18,10 @@ func TestAFileEndsSomewhere(t *testing.T) {
 	require.Len(t, r.Files, 1)
 	require.Equal(t, (1<<20)/100*100+len("…\n"), len(r.Files[0].Content), "whole lines, and a mark")
 	require.True(t, strings.HasSuffix(r.Files[0].Content, "x\n…\n"))
-	require.Equal(t, "short", bounded("short", false))
+	require.Equal(t, "short", cutFile("short", false))
 	whole := strings.Repeat(line, (1<<20)/100) + strings.Repeat("x", (1<<20)%100)
-	require.Equal(t, whole, bounded(whole, false), "as much as fits stays whole")
-	require.Equal(t, strings.Repeat(line, (1<<20)/100)+"…\n", bounded(whole+"x", false))
+	require.Equal(t, whole, cutFile(whole, false), "as much as fits stays whole")
+	require.Equal(t, strings.Repeat(line, (1<<20)/100)+"…\n", cutFile(whole+"x", false))
 }
 
 // What a file holds of a text is said below the lines that are shown.

@@ -30,7 +30,7 @@ func fold(s view.Section, ps []piece, l lang.Lang) (folded piece, ok bool) {
 		return piece{}, false
 	}
 	c := slack.ContainerBlock{
-		Type: slack.MBTContainer, Title: Label(Cut(sentence(title), maxHeader)), IsCollapsible: true, DefaultCollapsed: true,
+		Type: slack.MBTContainer, Title: Label(Cut(capitalized(title), maxHeader)), IsCollapsible: true, DefaultCollapsed: true,
 		Width: slack.ContainerWidthFull,
 	}
 	for _, p := range ps {

@@ -84,14 +84,14 @@ func ChartLine(b map[string]any) string {
 			continue
 		}
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-		parts = append(parts, fmt.Sprintf("%s → %s", number(values[0]), number(values[len(values)-1]))+"  "+steps(values))
+		parts = append(parts, fmt.Sprintf("%s → %s", number(values[0]), number(values[len(values)-1]))+"  "+barRow(values))
 	}
 	title, _ := b["title"].(string)
 	return title + "  " + strings.Join(parts, ", ")
 }
 
-// steps draws values as a row of bars.
-func steps(values []float64) string {
+// barRow draws values as a row of bars.
+func barRow(values []float64) string {
 	signs := []rune("▁▂▃▄▅▆▇█")
 	low, high := slices.Min(values), slices.Max(values)
 	var row strings.Builder

@@ -89,7 +89,7 @@ func RenderIn(doc view.Doc, l lang.Lang, limits CodeLimits) Rendered {
 		r.Files = append(r.Files, files...)
 	}
 	for i, f := range r.Files {
-		r.Files[i].Content = bounded(f.Content, f.newest)
+		r.Files[i].Content = cutFile(f.Content, f.newest)
 	}
 	if b := NextButtons(doc.Next, l); b != nil {
 		p.add(piece{Block: b, size: 500})
@@ -178,7 +178,7 @@ func (p *packer) messages() [][]slack.Block {
 // SectionBlocks draws one section; n is its index, for the names of files.
 func SectionBlocks(s view.Section, n int, l lang.Lang, limits CodeLimits) (ps []piece, files []File) {
 	if heading := OneLine(s.Heading); heading != "" {
-		ps = append(ps, rich(slack.NewRichTextSection(Bold(sentence(heading)))))
+		ps = append(ps, rich(slack.NewRichTextSection(Bold(capitalized(heading)))))
 	}
 	for _, part := range Chunks(Clean(strings.TrimSpace(s.Text)), MaxText) {
 		ps = append(ps, rich(slack.NewRichTextSection(Prose(part)...)))
@@ -196,9 +196,9 @@ func SectionBlocks(s view.Section, n int, l lang.Lang, limits CodeLimits) (ps []
 	return ps, files
 }
 
-// sentence capitalizes words of ours, which the shell prints in lower case and which are a
+// capitalized capitalizes words of ours, which the shell prints in lower case and which are a
 // heading here. Anything that is not only lower-case words stays, since it may be a name.
-func sentence(words string) string {
+func capitalized(words string) string {
 	for i, r := range words {
 		if i > 0 && !unicode.IsLower(r) && r != ' ' {
 			return words

@@ -16,9 +16,9 @@ import (
 // maxContent is the greatest size of a file in bytes.
 const maxContent = 1 << 20
 
-// bounded cuts a file's text to maxContent bytes. With newest it keeps the end, otherwise the
+// cutFile cuts a file's text to maxContent bytes. With newest it keeps the end, otherwise the
 // beginning. It cuts between lines where the line at the cut is shorter than half of the file.
-func bounded(text string, newest bool) string {
+func cutFile(text string, newest bool) string {
 	if len(text) <= maxContent {
 		return text
 	}
@@ -87,7 +87,7 @@ func code(s view.Section, n int, l lang.Lang, limits CodeLimits) (ps []piece, fi
 	if utf8.RuneCountInString(text) > limit {
 		lines := strings.Split(text, "\n")
 		newest := s.Lang == "log"
-		kept := fitting(lines, limit-100, newest)
+		kept := linesThatFit(lines, limit-100, newest)
 		shown = strings.Join(kept, "\n")
 		f := File{Name: fileName(s, n), Title: OneLine(s.Heading), Content: text + "\n", newest: newest}
 		files = append(files, f)
@@ -122,9 +122,9 @@ var (
 	textEnd       = lang.Text{EN: "%s holds the newest 1 MiB of them", ZH: "最新的 1 MiB 见 %s"}
 )
 
-// fitting returns the first lines that fit into limit characters, or with newest the last ones.
-// Each line is cut to 300 characters.
-func fitting(lines []string, limit int, newest bool) []string {
+// linesThatFit returns the first lines that fit into limit characters, or with newest the last
+// ones. Each line is cut to 300 characters.
+func linesThatFit(lines []string, limit int, newest bool) []string {
 	from := slices.All(lines)
 	if newest {
 		from = slices.Backward(lines)

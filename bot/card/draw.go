@@ -174,7 +174,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	case j.State == slurm.Pending:
 		add(textBecause, waitReason(j.Reason, l))
 		if n.Position > 0 {
-			add(textLine, fmt.Sprintf(textOf.In(l), Whole(n.Position), Whole(max(n.Position, n.InLine))))
+			add(textLine, fmt.Sprintf(textOf.In(l), WithCommas(n.Position), WithCommas(max(n.Position, n.InLine))))
 		}
 		if j.EstStart != nil {
 			markup(textLikely, When(*j.EstStart, "{date_short_pretty} {time}"))
@@ -199,7 +199,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 		}
 	}
 	if n.Checkpoint > 0 {
-		v := Whole(n.Checkpoint)
+		v := WithCommas(n.Checkpoint)
 		if !n.CheckpointAt.IsZero() {
 			v += ", " + When(n.CheckpointAt, "{time}")
 		}
@@ -226,9 +226,9 @@ func (n News) lineAtOr(otherwise time.Time) time.Time {
 
 func iteration(n News, l lang.Lang) string {
 	if n.Iterations <= 0 {
-		return Whole(n.Iteration)
+		return WithCommas(n.Iteration)
 	}
-	return fmt.Sprintf(textOf.In(l), Whole(n.Iteration), Whole(n.Iterations)) + fmt.Sprintf(" (%d %%)", 100*n.Iteration/n.Iterations)
+	return fmt.Sprintf(textOf.In(l), WithCommas(n.Iteration), WithCommas(n.Iterations)) + fmt.Sprintf(" (%d %%)", 100*n.Iteration/n.Iterations)
 }
 
 func speed(n News) string {
@@ -274,7 +274,7 @@ func chart(n News, l lang.Lang) slack.Block {
 	step := max(1, (len(n.Curve)+maxPoints-1)/maxPoints)
 	last := len(n.Curve) - 1
 	for i := last % step; i <= last; i += step {
-		label := Whole(n.Curve[i].N)
+		label := WithCommas(n.Curve[i].N)
 		at = append(at, label)
 		points = append(points, slack.NewDataVisualizationDataPoint(label, n.Curve[i].V))
 	}

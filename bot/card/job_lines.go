@@ -74,8 +74,8 @@ func When(t time.Time, format string) string {
 	return fmt.Sprintf("<!date^%d^%s|%s>", t.Unix(), format, t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Whole writes a number with commas between groups of three digits.
-func Whole(n int) string {
+// WithCommas writes a number with commas between groups of three digits.
+func WithCommas(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -255,7 +255,7 @@ func (c *chat) form(ctx context.Context, r bot.Reply) (values map[string]string,
 
 // show prints what the bot says and numbers its buttons. Numbers of earlier messages become
 // invalid.
-func (c *chat) show(said []terminal.Said) {
+func (c *chat) show(said []terminal.Message) {
 	if len(said) > 0 {
 		c.choices = nil
 	}

@@ -96,7 +96,7 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 		Title: answer.Label(Title.In(l)), Submit: answer.Label(textContinue.In(l)), Close: answer.Label(TextClose.In(l)),
 	}
 	add := func(bs ...slack.Block) { v.Blocks.BlockSet = append(v.Blocks.BlockSet, bs...) }
-	add(s.begin(l)...)
+	add(s.startSelect(l)...)
 	for _, f := range Fields {
 		value, ok := s.Values[f.Name]
 		if !ok {
@@ -117,8 +117,8 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 	return v
 }
 
-// begin draws the select for what the form starts from, and the field for a pasted text.
-func (s State) begin(l lang.Lang) (bs []slack.Block) {
+// startSelect draws the select for what the form starts from, and the field for a pasted text.
+func (s State) startSelect(l lang.Lang) (bs []slack.Block) {
 	var groups []*slack.OptionGroupBlockObject
 	group := func(label lang.Text, cs []Choice) {
 		var opts []*slack.OptionBlockObject

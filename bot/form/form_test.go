@@ -75,7 +75,7 @@ func TestWhatIsWrongStandsAtItsField(t *testing.T) {
 	require.NotEmpty(t, AtFields(lang.EN, errors.New("x"), nil))
 	require.Equal(t, map[string]string{"nodes~2": "bad"}, AtBlocks(map[string]string{"nodes": "bad"}, 2))
 	require.Equal(t, map[string]string{"nodes": "bad"}, AtBlocks(map[string]string{"nodes": "bad"}, 0))
-	require.Equal(t, map[string]string{"a": "b"}, Said(map[string]string{"a": "b"}).Errors())
+	require.Equal(t, map[string]string{"a": "b"}, ErrorVerdict(map[string]string{"a": "b"}).Errors())
 }
 
 func TestAFieldIsAChoiceWhereThereIsOne(t *testing.T) {

@@ -69,8 +69,8 @@ func VerdictOf(l lang.Lang, err error, problems []rules.Problem) Verdict {
 	return Verdict{At: at}
 }
 
-// Said turns error messages by field into a Verdict.
-func Said(errs map[string]string) Verdict {
+// ErrorVerdict turns error messages by field into a Verdict.
+func ErrorVerdict(errs map[string]string) Verdict {
 	at := map[string][]string{}
 	for field, said := range errs {
 		at[field] = []string{stopMark + said}

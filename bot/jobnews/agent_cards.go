@@ -55,7 +55,7 @@ const mostOwners = 3
 // ownersOf returns the people who get the cards of a cluster user's agents: nobody for an
 // account that many people share, and nobody who has switched notifications off.
 func (nf *Notifier) ownersOf(ctx context.Context, user string) []card.Place {
-	people := nf.people.Of(ctx, user)
+	people := nf.people.PeopleOf(ctx, user)
 	if len(people) > mostOwners {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (nf *Notifier) postCurve(ctx context.Context, n card.News, m joblogs.Metric
 				what = first
 			}
 			owed := nf.out.Owe(what, key+outbox.LaneOfFiles, o)
-			owed.NotBefore = nf.wakes(ctx, *p, k.User)
+			owed.NotBefore = nf.notBefore(ctx, *p, k.User)
 			if err := nf.cfg.Store.Enqueue(ctx, owed); err != nil { // the next quarter shows it
 				nf.log.Warn("slack: curve", "job", n.Job.ID, "err", err)
 				return

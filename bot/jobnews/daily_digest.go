@@ -60,7 +60,7 @@ func (nf *Notifier) digests(ctx context.Context) {
 		}
 	}
 	all, err := nf.subscriptions(ctx)
-	nf.noted(slog.LevelWarn, "slack: subscriptions", err)
+	nf.logError(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
 		var by string // the person who subscribed, whose digest hour applies to the place
 		if _, err := nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
@@ -86,12 +86,12 @@ func (nf *Notifier) inZone(zone string) time.Time {
 // digestOfPlace summarizes the last day of a subscription's jobs; any is false where there were
 // none.
 func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
-	day := sums{failed: map[string][]string{}}
+	day := dayCounts{failed: map[string][]string{}}
 	for name := range nf.cfg.Service.Clusters {
 		jobs, err := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: nf.now().Add(-24 * time.Hour)})
-		nf.noted(slog.LevelWarn, "slack: digest", err, "cluster", name)
+		nf.logError(slog.LevelWarn, "slack: digest", err, "cluster", name)
 		for _, j := range jobs {
-			if j.Cluster = name; s.isAbout(j) {
+			if j.Cluster = name; s.selects(j) {
 				k, _, _ := nf.Card(ctx, name, j.ID) // for its diagnosis, where it has one
 				day.add(j, k.News.Class)
 			}
@@ -102,8 +102,8 @@ func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.La
 	return doc, len(day.done)+len(day.failed)+day.still > 0
 }
 
-// sums are the counts of a day's jobs.
-type sums struct {
+// dayCounts are the counts of a day's jobs.
+type dayCounts struct {
 	done   []string
 	failed map[string][]string // by failure class
 	lost   float64             // GPU hours of the failed jobs
@@ -111,7 +111,7 @@ type sums struct {
 }
 
 // add counts a job.
-func (day *sums) add(j slurm.Job, class string) {
+func (day *dayCounts) add(j slurm.Job, class string) {
 	switch {
 	case !j.State.Ended():
 		day.still++
@@ -126,7 +126,7 @@ func (day *sums) add(j slurm.Job, class string) {
 
 // digestDoc summarizes the last day of a person's jobs; any is false where there were none.
 func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
-	day := sums{failed: map[string][]string{}}
+	day := dayCounts{failed: map[string][]string{}}
 	for _, k := range nf.CardsEndedSince(ctx, nf.now().Add(-24*time.Hour)) {
 		if k.Team == team && k.User == user {
 			day.add(k.News.Job, k.News.Class)
@@ -145,7 +145,7 @@ func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lan
 	return digestOf(day, l), len(day.done)+len(day.failed)+day.still > 0
 }
 
-func digestOf(day sums, l lang.Lang) view.Doc {
+func digestOf(day dayCounts, l lang.Lang) view.Doc {
 	doc := view.Doc{Title: textDigestTitle.In(l), Next: []string{"list --all"}}
 	doc.Sections = append(doc.Sections, view.Section{Facts: []view.Fact{
 		{Name: textDone.In(l), Value: fmt.Sprint(len(day.done))},

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestTheDigestIsWhatItWas(t *testing.T) {
 	var all []slacktest.Drawn
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
-		blocks := answer.BlocksJSON(answer.Blocks(digestOf(sums{
+		blocks := answer.BlocksJSON(answer.Blocks(digestOf(dayCounts{
 			done: []string{"4709 gpt-8b"}, failed: map[string][]string{"cuda_oom": {"4711 gpt-8b"}, "slurm_node_fail": {"4712 moe", "4713 moe"}}, lost: 145.3, still: 2,
 		}, l), l))
 		require.Empty(t, slacktest.CheckBlocks(blocks, slacktest.InMessage), l)

@@ -45,9 +45,9 @@ func neverStarts(j slurm.Job) bool {
 	return j.State == slurm.Pending && j.Reason == "DependencyNeverSatisfied"
 }
 
-// lookForExpected sends one alarm for each subscription that expects a run where none has
+// checkExpected sends one alarm for each subscription that expects a run where none has
 // waited or run for missingFor, and a message when a run is there again.
-func (nf *Notifier) lookForExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
+func (nf *Notifier) checkExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
 	for _, s := range all {
 		if !slices.Contains(s.when, whenExpected) {
 			continue
@@ -58,7 +58,7 @@ func (nf *Notifier) lookForExpected(ctx context.Context, all []subscription, job
 			nf.log.Warn("slack: expected runs", "err", err)
 			continue
 		}
-		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.isAbout(j) && !j.State.Ended() && !neverStarts(j) })
+		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.selects(j) && !j.State.Ended() && !neverStarts(j) })
 		_, name, _ := strings.Cut(s.subject, "/")
 		l := nf.people.Settings(ctx, s.place.Team, s.place.Channel).Lang
 		switch {
@@ -75,7 +75,7 @@ func (nf *Notifier) lookForExpected(ctx context.Context, all []subscription, job
 			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
 			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
 			for _, j := range jobs {
-				if s.isAbout(j) && neverStarts(j) {
+				if s.selects(j) && neverStarts(j) {
 					doc.Sections = append(doc.Sections, view.Section{Text: fmt.Sprintf(textStuck.In(l), j.ID)})
 					doc.Next = []string{"status " + string(j.ID), "cancel " + string(j.ID)}
 				}
@@ -102,7 +102,7 @@ func (nf *Notifier) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.C
 	if s.place = placeOf(a); bad != "" {
 		return
 	}
-	nf.noted(slog.LevelWarn, "slack: expected runs", nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
+	nf.logError(slog.LevelWarn, "slack: expected runs", nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
 }
 
 // announce posts a message that nobody asked for to a place. key keeps it from being posted
@@ -111,7 +111,7 @@ func (nf *Notifier) announce(ctx context.Context, p card.Place, key string, doc 
 	r := answer.Render(doc, answer.LanguageOfDoc(doc))
 	bs := slices.Insert(slices.Clone(r.Messages[0]), 1, after...)
 	m := nf.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
-	m.NotBefore = nf.wakes(ctx, p, p.Channel)
-	nf.noted(slog.LevelWarn, "slack: announcement", nf.cfg.Store.Enqueue(ctx, m))
+	m.NotBefore = nf.notBefore(ctx, p, p.Channel)
+	nf.logError(slog.LevelWarn, "slack: announcement", nf.cfg.Store.Enqueue(ctx, m))
 	nf.out.Wake()
 }

@@ -75,7 +75,7 @@ func (nf *Notifier) noteFailure(ctx context.Context, j slurm.Job, r *report.Repo
 	switches := jobcontrol.Switches(ctx, nf.cfg.Service.Clusters[j.Cluster])
 	for _, found := range report.Incidents(failures, jobcontrol.IncidentWindow, switches) {
 		if slices.Contains(found.Jobs, string(j.ID)) {
-			nf.noted(slog.LevelError, "slack: incident", nf.tellIncident(ctx, j.Cluster, found))
+			nf.logError(slog.LevelError, "slack: incident", nf.tellIncident(ctx, j.Cluster, found))
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (nf *Notifier) drawIncident(ctx context.Context, x incident, id string) err
 			m = nf.out.Owe(fmt.Sprintf("%s/%d", key, x.Edits), key, o)
 			m.Collapse = key
 		}
-		m.NotBefore = nf.wakes(ctx, p, p.Channel)
+		m.NotBefore = nf.notBefore(ctx, p, p.Channel)
 		owed = append(owed, m)
 		for _, k := range here {
 			job := string(k.News.Job.ID)
@@ -206,7 +206,7 @@ func (nf *Notifier) takeIncident(ctx context.Context, a incoming.Ask, id string)
 	first := ok && err == nil && x.Taken == ""
 	if first {
 		x.Taken, x.TakenAt = a.User, nf.now()
-		nf.noted(slog.LevelError, "slack: incident", nf.drawIncident(ctx, x, id))
+		nf.logError(slog.LevelError, "slack: incident", nf.drawIncident(ctx, x, id))
 	}
 	nf.cards.Unlock()
 	if !first {
@@ -218,7 +218,7 @@ func (nf *Notifier) takeIncident(ctx context.Context, a incoming.Ask, id string)
 				return
 			}
 			k.Taken, k.TakenAt = a.User, nf.now()
-			nf.noted(slog.LevelError, "slack: card", nf.cfg.Store.Enqueue(ctx, nf.draw(ctx, k)...))
+			nf.logError(slog.LevelError, "slack: card", nf.cfg.Store.Enqueue(ctx, nf.draw(ctx, k)...))
 		})
 	}
 	nf.out.Wake()

@@ -37,7 +37,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
 		if id = typed.StringField(in, "job"); id != "" {
-			nf.acted(ctx, a, c, cluster, slurm.JobID(id))
+			nf.noteActor(ctx, a, c, cluster, slurm.JobID(id))
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	nf.expectSchedule(ctx, a, c, in)
-	nf.surely(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	nf.retry(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 
@@ -131,8 +131,8 @@ func (nf *Notifier) Carry(ctx context.Context, from slurm.Job, next slurm.JobID)
 	return nf.Begin(ctx, k, "")
 }
 
-// acted records who changed a job, so that they are not notified about it.
-func (nf *Notifier) acted(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
+// noteActor records who changed a job, so that they are not notified about it.
+func (nf *Notifier) noteActor(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
 	cluster = cmp.Or(cluster, c.Default)
 	nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
 }
@@ -247,11 +247,11 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	switch {
 	case have && before.Job.State != n.Job.State, !have && n.Job.State.Ended():
-		owed = append(owed, nf.tale(ctx, &k)...)
+		owed = append(owed, nf.threadReplies(ctx, &k)...)
 	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
 		called := k
 		called.Acted = k.User // mentions them for the end only
-		owed = append(owed, nf.taleIn(ctx, &called, id, "cause/")...)
+		owed = append(owed, nf.threadRepliesBelow(ctx, &called, id, "cause/")...)
 	}
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, 
 	o.Do, o.Team, o.Channel = outbox.Post, p.Team, p.Channel
 	m := nf.out.Owe(key, key, o)
 	if p.Channel != user && !strings.HasPrefix(p.Channel, "D") {
-		m.NotBefore = nf.wakes(ctx, *p, user) // a person who has just asked is awake
+		m.NotBefore = nf.notBefore(ctx, *p, user) // a person who has just asked is awake
 	}
 	if p.Hash != "" {
 		*edits++
@@ -314,15 +314,16 @@ func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, 
 	return m
 }
 
-// tale returns the messages for a card's thread after its job's state has changed. Such a reply
-// is not also shown in the channel. It mentions the person only for an end that they did not
-// cause themselves.
-func (nf *Notifier) tale(ctx context.Context, k *card.Card) []store.SlackMessage {
-	return nf.taleIn(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
+// threadReplies returns the messages for a card's thread after its job's state has changed.
+// Such a reply is not also shown in the channel. It mentions the person only for an end that
+// they did not cause themselves.
+func (nf *Notifier) threadReplies(ctx context.Context, k *card.Card) []store.SlackMessage {
+	return nf.threadRepliesBelow(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
 }
 
-// taleIn is tale for the thread of the card id; own distinguishes the keys of its messages.
-func (nf *Notifier) taleIn(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
+// threadRepliesBelow is threadReplies for the thread of the card id; own distinguishes the keys
+// of its messages.
+func (nf *Notifier) threadRepliesBelow(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
 	s := nf.people.Settings(ctx, k.Team, k.User)
 	l := nf.langOfCard(ctx, k)
@@ -336,15 +337,15 @@ func (nf *Notifier) taleIn(ctx context.Context, k *card.Card, id, own string) (o
 	}
 	r := answer.Render(doc, l)
 	r.Text = answer.Escape(headline)
-	if j.State.Ended() && k.User != "" && nf.mayCall(s, k) {
-		r.Messages[0] = append([]slack.Block{calling(k.User)}, r.Messages[0][:min(len(r.Messages[0]), answer.MaxBlocks-1)]...)
+	if j.State.Ended() && k.User != "" && nf.mayMention(s, k) {
+		r.Messages[0] = append([]slack.Block{mentionLine(k.User)}, r.Messages[0][:min(len(r.Messages[0]), answer.MaxBlocks-1)]...)
 	}
 	for _, p := range k.Places {
 		key := p.Key(id)
 		add := func(what, lane string, o outbox.Message) {
 			o.Team, o.ThreadOf, o.Instead = p.Team, key, k.User
 			m := nf.out.Owe(fmt.Sprintf("%s/%s%s%d/%s", key, own, j.State, j.Restarts, what), key+lane, o)
-			m.NotBefore = nf.wakes(ctx, p, k.User)
+			m.NotBefore = nf.notBefore(ctx, p, k.User)
 			owed = append(owed, m)
 		}
 		for i, bs := range r.Messages {
@@ -357,9 +358,9 @@ func (nf *Notifier) taleIn(ctx context.Context, k *card.Card, id, own string) (o
 	return owed
 }
 
-// wakes returns when a message that nobody asked for may be sent to a place: at once to a
+// notBefore returns when a message that nobody asked for may be sent to a place: at once to a
 // channel, and after the quiet hours to a person. owner is the person of a direct channel.
-func (nf *Notifier) wakes(ctx context.Context, p card.Place, owner string) time.Time {
+func (nf *Notifier) notBefore(ctx context.Context, p card.Place, owner string) time.Time {
 	who := p.Channel
 	switch {
 	case strings.HasPrefix(who, "D"):
@@ -367,7 +368,7 @@ func (nf *Notifier) wakes(ctx context.Context, p card.Place, owner string) time.
 	case !strings.HasPrefix(who, "U") && !strings.HasPrefix(who, "W"):
 		return time.Time{}
 	}
-	return nf.people.Settings(ctx, p.Team, who).Wakes(nf.now())
+	return nf.people.Settings(ctx, p.Team, who).QuietUntil(nf.now())
 }
 
 // langOfCard returns a card's language: the one that its requester chose, or else the one of
@@ -385,8 +386,8 @@ func (nf *Notifier) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	return nf.langOfCard(ctx, &k)
 }
 
-// mayCall reports whether the person may be notified by a mention now.
-func (nf *Notifier) mayCall(s people.Settings, k *card.Card) bool {
+// mayMention reports whether the person may be notified by a mention now.
+func (nf *Notifier) mayMention(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
@@ -406,7 +407,7 @@ func (nf *Notifier) attach(ctx context.Context, j slurm.Job, what string, o outb
 		key := p.Key(id)
 		o.Do, o.Team, o.ThreadOf, o.Instead = outbox.Upload, p.Team, key, k.User
 		m := nf.out.Owe(key+"/"+what, key+outbox.LaneOfFiles, o)
-		m.NotBefore = nf.wakes(ctx, p, k.User)
+		m.NotBefore = nf.notBefore(ctx, p, k.User)
 		owed = append(owed, m)
 	}
 	defer nf.out.Wake()

@@ -119,10 +119,10 @@ func TestQuietHoursHoldDirectMessages(t *testing.T) {
 	s := set(t)
 	s.settings("U2", people.Settings{QuietFrom: 11 * 60, QuietTo: 13 * 60})
 	for place, at := range map[string]time.Time{"C1": {}, "U1": {}, "U2": noon.Add(time.Hour), "W1": {}, "D7": noon.Add(time.Hour)} {
-		require.Equal(t, at, s.wakes(s.ctx, card.Place{Team: "T1", Channel: place}, "U2").UTC(), place)
+		require.Equal(t, at, s.notBefore(s.ctx, card.Place{Team: "T1", Channel: place}, "U2").UTC(), place)
 	}
 	s.settings("W1", people.Settings{QuietFrom: 11 * 60, QuietTo: 13 * 60})
-	require.Equal(t, noon.Add(time.Hour), s.wakes(s.ctx, card.Place{Team: "T1", Channel: "W1"}, ""))
+	require.Equal(t, noon.Add(time.Hour), s.notBefore(s.ctx, card.Place{Team: "T1", Channel: "W1"}, ""))
 }
 
 // Whoever follows a job sees it, once in a place, beside whoever asked for it.

@@ -79,7 +79,7 @@ func (nf *Notifier) watchLoop(ctx context.Context) {
 		sub := w.Subscribe()
 		wg.Go(func() {
 			defer sub.Close()
-			nf.hear(ctx, name, sub)
+			nf.handleEvents(ctx, name, sub)
 		})
 	}
 	none := len(nf.watchers.by) == 0
@@ -90,7 +90,7 @@ func (nf *Notifier) watchLoop(ctx context.Context) {
 	every := cmp.Or(nf.cfg.Interval, 30*time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	since := nf.now().Add(-lately)
+	since := nf.now().Add(-firstLookBack)
 	for takenUp := false; ; {
 		if !takenUp { // repeated until the store has returned all jobs that have cards
 			jobs, err := nf.unfinished(ctx)
@@ -114,18 +114,18 @@ func (nf *Notifier) watchLoop(ctx context.Context) {
 	}
 }
 
-// hear handles a watcher's events, those of several jobs at the same time.
-func (nf *Notifier) hear(ctx context.Context, cluster string, from *watch.Subscription) {
+// handleEvents handles a watcher's events, those of several jobs at the same time.
+func (nf *Notifier) handleEvents(ctx context.Context, cluster string, from *watch.Subscription) {
 	from.Each(ctx, func(e watch.Event) {
 		if e.Kind == watch.Changed || e.Kind == watch.Ended {
-			nf.heard(ctx, cluster, e)
+			nf.handleEvent(ctx, cluster, e)
 		}
 	})
 }
 
-// heard handles a job's event. It diagnoses a failed job first, so that the report of the
+// handleEvent handles a job's event. It diagnoses a failed job first, so that the report of the
 // failure starts with the cause.
-func (nf *Notifier) heard(ctx context.Context, cluster string, e watch.Event) {
+func (nf *Notifier) handleEvent(ctx context.Context, cluster string, e watch.Event) {
 	n := card.News{Job: e.Job}
 	n.Job.Cluster = cluster
 	var numbers joblogs.MetricsOut
@@ -137,7 +137,7 @@ func (nf *Notifier) heard(ctx context.Context, cluster string, e watch.Event) {
 		}
 		numbers, _ = nf.addNumbers(ctx, &n)
 	}
-	told := nf.surely(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
+	told := nf.retry(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
 	if told && e.Kind == watch.Ended {
 		if failed && report == nil {
 			nf.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
@@ -148,9 +148,9 @@ func (nf *Notifier) heard(ctx context.Context, cluster string, e watch.Event) {
 	}
 }
 
-// surely repeats do until it succeeds, for what the store must take because nobody would ask
+// retry repeats do until it succeeds, for what the store must take because nobody would ask
 // for it again. It reports whether do succeeded.
-func (nf *Notifier) surely(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
+func (nf *Notifier) retry(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
 	for i := range 12 { // for about four minutes, in which a database can be restarted
 		err := do()
 		if err == nil || ctx.Err() != nil {
@@ -165,9 +165,9 @@ func (nf *Notifier) surely(ctx context.Context, what string, job slurm.JobID, do
 	return false
 }
 
-// lately is how long ago a job may have ended for the first look to report it still. The queue
-// shows ended jobs for about five minutes.
-const lately = 10 * time.Minute
+// firstLookBack is how long ago a job may have ended for the first look to report it still. The
+// queue shows ended jobs for about five minutes.
+const firstLookBack = 10 * time.Minute
 
 // discover starts watching jobs that somebody follows without having submitted them here,
 // including those that ended since the last look. It also checks the expected runs. It reports
@@ -192,7 +192,7 @@ func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete boo
 			}
 		}
 	}
-	nf.followAsScriptsAsk(ctx, seen)
+	nf.followScriptRequests(ctx, seen)
 	if err := nf.cardsOfAgents(ctx, since); err != nil {
 		nf.log.Warn("slack: jobs of agents", "err", err)
 		complete = false
@@ -203,13 +203,13 @@ func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete boo
 		return false
 	}
 	for i, j := range slices.Concat(seen, ended) {
-		wanted := slices.ContainsFunc(all, func(s subscription) bool { return s.byCards() && s.isAbout(j) })
+		wanted := slices.ContainsFunc(all, func(s subscription) bool { return s.showsCards() && s.selects(j) })
 		if wanted && (i < len(seen) || !nf.toldEnd(ctx, j)) {
 			nf.watchers.follow(slurm.Job{ID: j.ID, Cluster: j.Cluster})
 		}
 	}
 	if complete { // where a cluster does not answer, a run may exist unseen
-		nf.lookForExpected(ctx, all, seen)
+		nf.checkExpected(ctx, all, seen)
 	}
 	return complete
 }
@@ -229,7 +229,7 @@ func (nf *Notifier) numbers(ctx context.Context) {
 	}
 	places := nf.queued(ctx, jobs)
 	tell := func(n card.News) {
-		nf.noted(slog.LevelError, "slack: news", nf.Tell(ctx, n), "job", n.Job.ID)
+		nf.logError(slog.LevelError, "slack: news", nf.Tell(ctx, n), "job", n.Job.ID)
 	}
 	var waiting []card.News
 	for _, j := range jobs {
@@ -254,7 +254,7 @@ func (nf *Notifier) numbers(ctx context.Context) {
 			tell(n)
 		}
 	}
-	for _, n := range nf.turns.next(waiting) {
+	for _, n := range nf.rotation.next(waiting) {
 		tell(n)
 	}
 }
@@ -264,12 +264,12 @@ func (nf *Notifier) numbers(ctx context.Context) {
 // updating all cards would delay the reports of ends, which matter more.
 const placesTold = 100
 
-// turns is where in the queue the last look stopped.
-type turns int
+// rotation is where in the queue the last look stopped.
+type rotation int
 
 // next returns the news of one look: for the front of the queue, and for the next part behind
 // it.
-func (t *turns) next(waiting []card.News) []card.News {
+func (t *rotation) next(waiting []card.News) []card.News {
 	slices.SortStableFunc(waiting, func(x, y card.News) int { // a position of -1, which means not in line, sorts last
 		return cmp.Compare(uint(x.Position), uint(y.Position))
 	})
@@ -279,7 +279,7 @@ func (t *turns) next(waiting []card.News) []card.News {
 		return waiting
 	}
 	from := int(*t) % len(behind)
-	*t = turns(from + placesTold)
+	*t = rotation(from + placesTold)
 	return slices.Concat(waiting[:front], slices.Concat(behind, behind)[from:from+placesTold])
 }
 
@@ -396,7 +396,7 @@ func (nf *Notifier) readJob(ctx context.Context, name string, j slurm.Job, words
 		return nil, false
 	}
 	result, err = op.Run(ctx, nf.Reader(ctx, j), in)
-	nf.noted(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
+	nf.logError(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
 	return result, err == nil
 }
 
@@ -423,7 +423,7 @@ func (nf *Notifier) attachLog(ctx context.Context, j slurm.Job) {
 		content = content[strings.IndexByte(content, '\n')+1:]
 	}
 	o := outbox.Message{File: &answer.File{Name: string(j.ID) + ".log", Title: j.Name, Content: content}}
-	nf.noted(slog.LevelWarn, "slack: log", nf.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
+	nf.logError(slog.LevelWarn, "slack: log", nf.attach(ctx, j, fmt.Sprintf("log/%s%d", j.State, j.Restarts), o), "job", j.ID)
 }
 
 // followed reports whether anybody follows a job, since a diagnosis reads many logs.

@@ -51,7 +51,7 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	s := set(t)
 	s.begin(run(slurm.Running))
 	job := s.put(run(slurm.Failed), trained(40)+oomLog)
-	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
 	told := strings.Join(s.told(), "\n")
 	require.Contains(t, told, "update "+theCard+": ❌ gpt (4711): GPU out of memory, rank 3")
 	require.Contains(t, told, "upload below "+theCard+": loss.png")
@@ -100,7 +100,7 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s := set(t)
 	s.begin(run(slurm.Running))
 	job := run(slurm.Failed)
-	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job}) // the cluster does not know it: nothing can be read
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job}) // the cluster does not know it: nothing can be read
 	told := s.told()
 	require.Equal(t, []string{"update " + theCard + ": ❌ gpt (4711): failed", "post below " + theCard + ": ❌ gpt (4711): failed (calls U1)"}, told)
 	s.explainLate(s.ctx)
@@ -123,14 +123,14 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 
 	s.begin(slurm.Job{ID: "4712", Name: "moe", User: "ada", State: slurm.Running})
 	gone := slurm.Job{ID: "4712", Name: "moe", User: "ada", State: slurm.Failed}
-	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
 	for range looksForCause {
 		require.Len(t, s.unexplained(), 1)
 		s.explainLate(s.ctx)
 	}
 	require.Empty(t, s.unexplained(), "given up")
 
-	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: gone})
 	s.told()
 	gone.State, gone.Restarts = slurm.Running, 1
 	s.tell(card.News{Job: gone})
@@ -147,11 +147,11 @@ func TestAnEndThatIsNoFailureHasNoCause(t *testing.T) {
 		j := slurm.Job{ID: slurm.JobID(fmt.Sprint(4711 + i)), Name: "gpt", User: "ada", State: slurm.Running}
 		s.begin(j)
 		j.State = state
-		s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: s.put(j, oomLog)})
+		s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: s.put(j, oomLog)})
 		require.Nil(t, s.card(j.ID).News.Cause, state)
 	}
 	require.Empty(t, s.unexplained())
-	s.heard(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: slurm.Job{ID: "9", State: slurm.Failed}})
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: slurm.Job{ID: "9", State: slurm.Failed}})
 	require.Empty(t, s.unexplained(), "nobody follows it")
 }
 
@@ -160,11 +160,11 @@ func TestNewsIsToldUntilTheStoreTakesIt(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	times := 0
-	require.True(t, s.surely(s.ctx, "x", "1", func() error { times++; return nil }))
+	require.True(t, s.retry(s.ctx, "x", "1", func() error { times++; return nil }))
 	require.Equal(t, 1, times)
 	over, end := context.WithCancel(s.ctx)
 	end()
-	require.False(t, s.surely(over, "x", "1", func() error { times++; return errors.New("busy") }))
+	require.False(t, s.retry(over, "x", "1", func() error { times++; return errors.New("busy") }))
 	require.Equal(t, 2, times, "not after the end")
 }
 
@@ -220,7 +220,7 @@ func TestWhatIsFollowedIsFoundInTheQueue(t *testing.T) {
 		s.site.Put(j)
 	}
 	s.tell(card.News{Job: slurm.Job{ID: "5", User: "grace", State: slurm.Failed}})
-	require.True(t, s.discover(s.ctx, noon.Add(-lately)))
+	require.True(t, s.discover(s.ctx, noon.Add(-firstLookBack)))
 	var ids []string
 	for _, j := range w.Watched() {
 		ids = append(ids, string(j.ID))

@@ -45,7 +45,7 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		r := answer.Render(doc, l)
 		bs := r.Messages[0]
 		if call != "" {
-			bs = append([]slack.Block{calling(call)}, bs...)
+			bs = append([]slack.Block{mentionLine(call)}, bs...)
 		}
 		o, lane := outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)}, "t/"+p.Channel
 		if thread != "" {
@@ -62,7 +62,7 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 	job := card.ID(n.Cluster, n.Job)
 	if k, ok, err := nf.cardAt(ctx, job); err == nil && ok && len(k.Places) > 0 {
 		call := ""
-		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && nf.mayCall(nf.people.Settings(ctx, k.Team, k.User), &k) {
+		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && nf.mayMention(nf.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User
 		}
 		for _, p := range k.Places {
@@ -70,7 +70,7 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		}
 		return owed
 	}
-	for _, p := range nf.people.Of(ctx, n.Owner) {
+	for _, p := range nf.people.PeopleOf(ctx, n.Owner) {
 		if n.By == p.Team+"/"+p.Channel || p.Team == "" && strings.HasSuffix(n.By, "/"+p.Channel) {
 			continue // they caused it themselves
 		}
@@ -79,8 +79,8 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 	return owed
 }
 
-// calling returns a line that mentions a person.
-func calling(user string) slack.Block {
+// mentionLine returns a line that mentions a person.
+func mentionLine(user string) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(user, nil)))
 }
 

@@ -52,7 +52,7 @@ type Notifier struct {
 	cards       sync.Mutex // serializes changes of cards
 	failing     sync.Mutex // serializes failures that may join an incident
 	watchers    watchers
-	turns       turns // used by the watching loop only
+	rotation    rotation // used by the watching loop only
 }
 
 // New returns a Notifier.
@@ -60,8 +60,8 @@ func New(cfg Config) *Notifier {
 	return &Notifier{cfg: cfg, people: cfg.People, reply: cfg.Reply, out: cfg.Out, now: cfg.Now, log: cfg.Log}
 }
 
-// noted logs an error that nothing else depends on; a nil error is ignored.
-func (nf *Notifier) noted(level slog.Level, what string, err error, about ...any) {
+// logError logs an error that nothing else depends on; a nil error is ignored.
+func (nf *Notifier) logError(level slog.Level, what string, err error, about ...any) {
 	if err != nil {
 		nf.log.Log(context.Background(), level, what, append(about, "err", err)...)
 	}

@@ -112,7 +112,7 @@ func TestAPipelinesCard(t *testing.T) {
 	p := jobcontrol.PipelineOut{Name: "nightly", Owner: "ada", Page: "https://x/p", Steps: []jobcontrol.PipelineStep{
 		{Name: "prep", JobID: id("1"), State: slurm.Completed}, {Name: "train", JobID: id("2"), State: slurm.Running}, {Name: "eval"},
 	}}
-	heard := map[slurm.JobID]heardStep{"2": {State: slurm.Running, Iteration: 10, Iterations: 100}}
+	heard := map[slurm.JobID]stepState{"2": {State: slurm.Running, Iteration: 10, Iterations: 100}}
 	draw := func() string {
 		_, blocks := drawPipeline(p, heard, lang.EN)
 		return string(blocks)
@@ -121,11 +121,11 @@ func TestAPipelinesCard(t *testing.T) {
 	for _, words := range []string{"🔵 nightly · 1 of 3 steps completed", "✅ *prep* · completed · 1", "🔵 *train* · running · 2 · iteration 10 of 100", "*eval* · not submitted", "|page", `"ada`} {
 		require.Contains(t, shown, words)
 	}
-	heard["2"] = heardStep{State: slurm.Running}
+	heard["2"] = stepState{State: slurm.Running}
 	require.NotContains(t, draw(), "iteration", "where none is known")
 
 	p.Steps[1].State, p.BrokenAt, p.File, p.Page = slurm.Failed, "train", "nightly.yaml", ""
-	heard["2"] = heardStep{State: slurm.Failed, Why: "out of <memory>", Iterations: 100}
+	heard["2"] = stepState{State: slurm.Failed, Why: "out of <memory>", Iterations: 100}
 	shown = draw()
 	require.Contains(t, shown, "❌ nightly")
 	require.Contains(t, shown, "failed · 2 · out of")

@@ -25,10 +25,10 @@ import (
 type pipelineCard struct {
 	Places []card.Place
 	Edits  int
-	Heard  map[slurm.JobID]heardStep
+	Heard  map[slurm.JobID]stepState
 }
 
-type heardStep struct {
+type stepState struct {
 	State                 slurm.State
 	Why                   string
 	Iteration, Iterations int
@@ -62,10 +62,10 @@ func (nf *Notifier) tellPipeline(
 		return nil, err
 	}
 	if c.Heard == nil {
-		c.Heard = map[slurm.JobID]heardStep{}
+		c.Heard = map[slurm.JobID]stepState{}
 	}
 	n := k.News
-	c.Heard[n.Job.ID] = heardStep{n.Job.State, n.Why, n.Iteration, n.Iterations}
+	c.Heard[n.Job.ID] = stepState{n.Job.State, n.Why, n.Iteration, n.Iterations}
 	c.Places = addPlaces(c.Places, followers...)
 	out := r.Answer(call)
 	for i := range out.Steps {
@@ -95,14 +95,14 @@ func (nf *Notifier) tellPipeline(
 	if changed && n.Job.State.Ended() {
 		in := *k
 		in.Places = c.Places
-		owed = append(owed, nf.taleIn(ctx, &in, id, string(n.Job.ID)+"/")...)
+		owed = append(owed, nf.threadRepliesBelow(ctx, &in, id, string(n.Job.ID)+"/")...)
 	}
 	return owed, nf.cfg.Store.Put(ctx, record.PipelineCard, own, c, nf.now().AddDate(0, 3, 0))
 }
 
 // drawPipeline draws a pipeline's card: its progress, a line for each step, and the command
 // that continues it.
-func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]heardStep, l lang.Lang) (text string, blocks json.RawMessage) {
+func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]stepState, l lang.Lang) (text string, blocks json.RawMessage) {
 	mark := card.Mark(slurm.Running)
 	switch {
 	case p.BrokenAt != "":

@@ -17,7 +17,7 @@ func TestThePlacesOfALongLineAreToldByTurns(t *testing.T) {
 		}
 		return append(waiting, card.News{Position: -1}) // held: it stands in no line
 	}
-	var at turns
+	var at rotation
 	told := map[int]int{}
 	for range 4 {
 		look := at.next(line())

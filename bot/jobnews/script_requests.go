@@ -33,9 +33,9 @@ var cardRequest = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-
 // scriptsAtOnce is how many scripts one look reads.
 const scriptsAtOnce = 20
 
-// followAsScriptsAsk reads the scripts of jobs whose owners are linked and whose scripts were
+// followScriptRequests reads the scripts of jobs whose owners are linked and whose scripts were
 // not read before, and follows the jobs that ask for their card.
-func (nf *Notifier) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
+func (nf *Notifier) followScriptRequests(ctx context.Context, jobs []slurm.Job) {
 	left := scriptsAtOnce
 	linked := map[string][]card.Place{}
 	for _, j := range jobs {
@@ -45,7 +45,7 @@ func (nf *Notifier) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 		}
 		people, asked := linked[j.User]
 		if !asked {
-			people = nf.people.Of(ctx, j.User)
+			people = nf.people.PeopleOf(ctx, j.User)
 			linked[j.User] = people
 		}
 		if len(people) == 0 {
@@ -68,7 +68,7 @@ func (nf *Notifier) followAsScriptsAsk(ctx context.Context, jobs []slurm.Job) {
 			delete(nf.scriptsRead, id) // Slack did not list the channels; the next look asks again
 			continue
 		}
-		nf.noted(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.ScriptRead, id, true, nf.now().AddDate(0, 0, 7)), "job", j.ID)
+		nf.logError(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.ScriptRead, id, true, nf.now().AddDate(0, 0, 7)), "job", j.ID)
 	}
 }
 
@@ -82,11 +82,11 @@ func (nf *Notifier) followAsAsked(ctx context.Context, j slurm.Job, script strin
 			return false
 		}
 		if len(places) == 0 && m[1][0] != 'U' {
-			nf.noted(slog.LevelWarn, "slack: script", nf.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])), "job", j.ID)
+			nf.logError(slog.LevelWarn, "slack: script", nf.Note(ctx, j, "channel "+m[1], textNotThere.With(j.ID, m[1])), "job", j.ID)
 		}
 		for _, p := range places {
 			s := subscription{subject: "job/" + card.ID(j.Cluster, j.ID), place: p}
-			nf.noted(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, nf.now().AddDate(0, 1, 0)), "job", j.ID)
+			nf.logError(slog.LevelWarn, "slack: script", nf.cfg.Store.Put(ctx, record.Follow, s.key(), people[0].Channel, nf.now().AddDate(0, 1, 0)), "job", j.ID)
 		}
 	}
 	return true
@@ -161,6 +161,6 @@ func (nf *Notifier) scriptOf(ctx context.Context, j slurm.Job) (script string, o
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	script, err := reads.BatchScript(ctx, j.ID)
-	nf.noted(slog.LevelDebug, "slack: script", err, "job", j.ID)
+	nf.logError(slog.LevelDebug, "slack: script", err, "job", j.ID)
 	return script, err == nil
 }

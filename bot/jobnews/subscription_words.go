@@ -143,9 +143,9 @@ func (s subscription) shown(l lang.Lang) string {
 	return said
 }
 
-// isAbout reports whether the subscription selects a job, in any state. A value may be a
+// selects reports whether the subscription selects a job, in any state. A value may be a
 // pattern.
-func (s subscription) isAbout(j slurm.Job) bool {
+func (s subscription) selects(j slurm.Job) bool {
 	kind, value, _ := strings.Cut(s.subject, "/")
 	switch kind {
 	case "all":
@@ -162,14 +162,14 @@ func (s subscription) isAbout(j slurm.Job) bool {
 	return false
 }
 
-// byCards reports whether the subscription shows jobs by their cards.
-func (s subscription) byCards() bool {
+// showsCards reports whether the subscription shows jobs by their cards.
+func (s subscription) showsCards() bool {
 	return !slices.Contains(s.when, whenDigest) && !slices.Contains(s.when, whenExpected)
 }
 
-// tells reports whether the subscription shows a job in its present state.
-func (s subscription) tells(j slurm.Job) bool {
-	if !s.byCards() || !s.isAbout(j) {
+// shows reports whether the subscription shows a job in its present state.
+func (s subscription) shows(j slurm.Job) bool {
+	if !s.showsCards() || !s.selects(j) {
 		return false
 	}
 	for _, w := range whens {

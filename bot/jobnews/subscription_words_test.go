@@ -73,7 +73,7 @@ func TestASubscriptionTellsOfItsJobsInItsStates(t *testing.T) {
 		require.Empty(t, bad)
 		var told []slurm.State
 		for _, state := range []slurm.State{slurm.Pending, slurm.Running, slurm.Completed, slurm.Failed, slurm.Cancelled, slurm.Timeout} {
-			if s.tells(job(state)) {
+			if s.shows(job(state)) {
 				told = append(told, state)
 			}
 		}

@@ -149,7 +149,7 @@ func (nf *Notifier) subscriptions(ctx context.Context) (list []subscription, err
 func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
 	all, err := nf.subscriptions(ctx)
 	for _, s := range all {
-		if s.tells(j) && !slices.Contains(ps, s.place) {
+		if s.shows(j) && !slices.Contains(ps, s.place) {
 			ps = append(ps, s.place)
 		}
 	}

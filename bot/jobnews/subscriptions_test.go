@@ -106,7 +106,7 @@ func TestARunThatIsExpectedAndMissingIsAnAlarm(t *testing.T) {
 	look := func(jobs ...slurm.Job) []string {
 		all, err := s.subscriptions(s.ctx)
 		require.NoError(t, err)
-		s.lookForExpected(s.ctx, all, jobs)
+		s.checkExpected(s.ctx, all, jobs)
 		return s.told()
 	}
 	job := func(state slurm.State) slurm.Job {
@@ -128,7 +128,7 @@ func TestARunThatIsExpectedAndMissingIsAnAlarm(t *testing.T) {
 	s.at = noon.Add(missingFor)
 	s.kept.queued = nil
 	all, _ := s.subscriptions(s.ctx)
-	s.lookForExpected(s.ctx, all, []slurm.Job{stuck, {ID: "6", Name: "other", State: slurm.Pending, Reason: stuck.Reason}})
+	s.checkExpected(s.ctx, all, []slurm.Job{stuck, {ID: "6", Name: "other", State: slurm.Pending, Reason: stuck.Reason}})
 	alarm := shown(s.kept.queued)
 	require.Contains(t, alarm, "Job 5 waits for a job that did not end well")
 	require.NotContains(t, alarm, "Job 6")
@@ -289,19 +289,19 @@ func TestAScriptIsReadOnce(t *testing.T) {
 	s.cfg.Service.As = func(cl ops.Cluster, _ string) (ops.Cluster, error) { return cl, nil }
 	jobs := []slurm.Job{{ID: "1", Cluster: "test", User: "ada"}, {ID: "2", Cluster: "test", User: "mallory"}, {ID: "404", Cluster: "test", User: "ada"}}
 	for range 2 {
-		s.followAsScriptsAsk(s.ctx, jobs)
+		s.followScriptRequests(s.ctx, jobs)
 	}
 	require.Equal(t, map[slurm.JobID]int{"1": 1, "404": 1}, y.reads)
 	require.Equal(t, []string{"job/test/1@T1/U1"}, s.follows())
 	s.scriptsRead = nil // a new process
-	s.followAsScriptsAsk(s.ctx, jobs[:1])
+	s.followScriptRequests(s.ctx, jobs[:1])
 	require.Equal(t, 1, y.reads["1"])
 	var many []slurm.Job
 	for i := range scriptsAtOnce + 5 {
 		many = append(many, slurm.Job{ID: slurm.JobID("9" + string(rune('a'+i))), Cluster: "test", User: "ada"})
 	}
-	s.followAsScriptsAsk(s.ctx, many)
+	s.followScriptRequests(s.ctx, many)
 	require.Len(t, y.reads, 2+scriptsAtOnce)
-	s.followAsScriptsAsk(s.ctx, many)
+	s.followScriptRequests(s.ctx, many)
 	require.Len(t, y.reads, 2+len(many), "the others at the next look")
 }

@@ -161,8 +161,8 @@ func TestThePeopleOfAClusterUser(t *testing.T) {
 	d.put(t, record.Link, "T1/U1", Link{User: "ada"})
 	d.put(t, record.Link, "T1/U2", Link{User: "ada"})
 	d.put(t, record.Link, "T1/U5", Link{User: "grace"})
-	require.Equal(t, []card.Place{{Team: "T1", Channel: "U1"}, {Team: "T1", Channel: "U2"}, {Channel: "U3"}}, d.Of(d.ctx, "ada"))
-	require.Empty(t, d.Of(d.ctx, ""))
+	require.Equal(t, []card.Place{{Team: "T1", Channel: "U1"}, {Team: "T1", Channel: "U2"}, {Channel: "U3"}}, d.PeopleOf(d.ctx, "ada"))
+	require.Empty(t, d.PeopleOf(d.ctx, ""))
 	require.True(t, Policy{Operators: []string{"", "U1"}, Viewers: []string{"S1"}}.Names('S'))
 	require.False(t, Policy{Operators: []string{"", "U1"}}.Names('S'))
 }
@@ -272,7 +272,7 @@ func TestQuietHours(t *testing.T) {
 		{Settings{QuietFrom: 20 * 60, QuietTo: 21 * 60, Zone: "Asia/Shanghai"}, "12:30", "2026-11-20 13:00"},
 	} {
 		got := ""
-		if x := c.s.Wakes(at(c.clock)); !x.IsZero() {
+		if x := c.s.QuietUntil(at(c.clock)); !x.IsZero() {
 			got = x.UTC().Format("2006-01-02 15:04")
 		}
 		require.Equal(t, c.wakes, got, "%v at %s", c.s, c.clock)

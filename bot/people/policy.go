@@ -49,8 +49,8 @@ func (d *Directory) Decides() bool {
 	return d.cfg.Policy.ApprovalChannel != "" || len(d.cfg.Policy.Operators) > 0
 }
 
-// Of returns the people in Slack who are linked to a cluster user.
-func (d *Directory) Of(ctx context.Context, user string) (ps []card.Place) {
+// PeopleOf returns the people in Slack who are linked to a cluster user.
+func (d *Directory) PeopleOf(ctx context.Context, user string) (ps []card.Place) {
 	if user == "" {
 		return nil
 	}

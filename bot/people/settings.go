@@ -160,8 +160,9 @@ func (s Settings) Quiet(now time.Time) bool {
 	return m >= s.QuietFrom || m < s.QuietTo
 }
 
-// Wakes returns the end of the quiet hours that now is in; it is zero outside of quiet hours.
-func (s Settings) Wakes(now time.Time) time.Time {
+// QuietUntil returns the end of the quiet hours that now is in; it is zero outside of quiet
+// hours.
+func (s Settings) QuietUntil(now time.Time) time.Time {
 	if !s.Quiet(now) {
 		return time.Time{}
 	}

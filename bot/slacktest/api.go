@@ -162,9 +162,9 @@ var methods = map[string]func(*Server, m, *http.Request) m{
 	"oauth.v2.access":                       oauthAccess,
 }
 
-// needs are the scopes of methods: any one of a method's scopes is enough. A method without a
-// row needs none.
-var needs = map[string][]string{
+// methodScopes are the scopes of methods: any one of a method's scopes is enough. A method
+// without a row needs none.
+var methodScopes = map[string][]string{
 	"chat.postMessage": {"chat:write"}, "chat.postEphemeral": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
 	"chat.startStream": {"chat:write"}, "chat.appendStream": {"chat:write"}, "chat.stopStream": {"chat:write"},
 	"chat.unfurl":           {"links:write"},
@@ -182,15 +182,15 @@ var needs = map[string][]string{
 // that the server does not have.
 func Needs(method string) (scopes []string, ok bool) {
 	_, ok = methods[method]
-	return needs[method], ok
+	return methodScopes[method], ok
 }
 
 func (s *Server) allowed(method string) bool {
-	if s.cfg.BotScopes == "" || needs[method] == nil {
+	if s.cfg.BotScopes == "" || methodScopes[method] == nil {
 		return true
 	}
 	have := strings.Split(s.cfg.BotScopes, ",")
-	return slices.ContainsFunc(needs[method], func(n string) bool { return slices.Contains(have, n) })
+	return slices.ContainsFunc(methodScopes[method], func(n string) bool { return slices.Contains(have, n) })
 }
 
 func (s *Server) answer(method string, a m, token string, r *http.Request, problems []string) m {
@@ -209,7 +209,7 @@ func (s *Server) answer(method string, a m, token string, r *http.Request, probl
 		return m{"error": "unknown_method"}
 	}
 	if !s.allowed(method) {
-		return m{"error": "missing_scope", "needed": strings.Join(needs[method], ","), "provided": s.cfg.BotScopes}
+		return m{"error": "missing_scope", "needed": strings.Join(methodScopes[method], ","), "provided": s.cfg.BotScopes}
 	}
 	if len(problems) > 0 {
 		code, _, _ := strings.Cut(problems[0], ":")
@@ -222,7 +222,7 @@ func (s *Server) answer(method string, a m, token string, r *http.Request, probl
 }
 
 func (s *Server) postMessage(a m, r *http.Request) m {
-	if refused := s.unshown(a); refused != nil {
+	if refused := s.pictureRefused(a); refused != nil {
 		return refused
 	}
 	msg := &Message{
@@ -235,7 +235,7 @@ func (s *Server) postMessage(a m, r *http.Request) m {
 	}
 	msg.Blocks, _ = a["blocks"].([]any)
 	msg.Metadata, _ = a["metadata"].(m)
-	s.keep(msg)
+	s.addMessage(msg)
 	return m{"channel": msg.Channel, "ts": msg.TS, "message": m{"text": msg.Text, "ts": msg.TS}}
 }
 
@@ -245,7 +245,7 @@ func (s *Server) postEphemeral(a m, _ *http.Request) m {
 	if msg.Only == "" {
 		return m{"error": "user_not_in_channel"}
 	}
-	s.keep(msg)
+	s.addMessage(msg)
 	return m{"message_ts": msg.TS}
 }
 
@@ -267,7 +267,7 @@ func (s *Server) update(a m, _ *http.Request) m {
 	if msg.streaming() {
 		return m{"error": "streaming_state_conflict"}
 	}
-	if refused := s.unshown(a); refused != nil {
+	if refused := s.pictureRefused(a); refused != nil {
 		return refused
 	}
 	msg.Text = str(a["text"])
@@ -372,7 +372,7 @@ func (s *Server) uploadURL(a m, r *http.Request) m {
 	}
 	id := s.id("F")
 	s.files[id] = &Stored{ID: id, Name: str(a["filename"])}
-	return m{"file_id": id, "upload_url": base(r) + "/upload/" + id}
+	return m{"file_id": id, "upload_url": addressOf(r) + "/upload/" + id}
 }
 
 func (s *Server) completeUpload(a m, _ *http.Request) m {
@@ -396,7 +396,7 @@ func (s *Server) fileInfo(a m, r *http.Request) m {
 	if st == nil {
 		return m{"error": "file_not_found"}
 	}
-	return m{"file": m{"id": st.ID, "name": st.Name, "size": len(st.Data), "url_private": base(r) + "/files/" + st.ID}}
+	return m{"file": m{"id": st.ID, "name": st.Name, "size": len(st.Data), "url_private": addressOf(r) + "/files/" + st.ID}}
 }
 
 func oauthAccess(s *Server, a m, _ *http.Request) m {
@@ -483,7 +483,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 		if a["response_type"] != "in_channel" {
 			msg.Only = u.user
 		}
-		s.keep(msg)
+		s.addMessage(msg)
 	}
 	if f != nil {
 		call.Answer = f.name()

@@ -126,7 +126,7 @@ func (s *Server) control() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		writeJSON(w, http.StatusOK, s.Deliver(r.Context(), d, base(r)))
+		writeJSON(w, http.StatusOK, s.Deliver(r.Context(), d, addressOf(r)))
 	})
 	s.mux.HandleFunc("POST /_ctl/fault", func(w http.ResponseWriter, r *http.Request) {
 		var f Fault

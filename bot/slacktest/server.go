@@ -198,8 +198,8 @@ func (s *Server) noteCall(c Call) {
 	s.calls = append(s.calls, c)
 }
 
-// keep adds a message to its channel. The caller holds the lock.
-func (s *Server) keep(msg *Message) {
+// addMessage adds a message to its channel. The caller holds the lock.
+func (s *Server) addMessage(msg *Message) {
 	if s.cfg.Seen != nil {
 		s.cfg.Seen(*msg)
 	}
@@ -269,10 +269,10 @@ func str(v any) string {
 	return fmt.Sprint(v)
 }
 
-// base returns the address by which the app reached the server.
-func base(r *http.Request) string { return "http://" + r.Host }
+// addressOf returns the address by which the app reached the server.
+func addressOf(r *http.Request) string { return "http://" + r.Host }
 
-func wsBase(r *http.Request) string { return strings.Replace(base(r), "http", "ws", 1) }
+func wsBase(r *http.Request) string { return strings.Replace(addressOf(r), "http", "ws", 1) }
 
 // JSON returns v as JSON, for tests that search for a text in it.
 func JSON(v any) string {

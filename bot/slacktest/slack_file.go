@@ -30,10 +30,10 @@ func (c *checker) slackFile(b m, w string) {
 	}
 }
 
-// unshown returns Slack's error for a message with a picture that Slack cannot show: the file
-// is unknown, not completely uploaded, not an image, or not processed yet, as on the first
+// pictureRefused returns Slack's error for a message with a picture that Slack cannot show: the
+// file is unknown, not completely uploaded, not an image, or not processed yet, as on the first
 // attempt. The caller holds the lock.
-func (s *Server) unshown(a m) m {
+func (s *Server) pictureRefused(a m) m {
 	refused := m{"error": "invalid_blocks", "response_metadata": m{"messages": []string{"[ERROR] invalid slack file"}}}
 	blocks, _ := a["blocks"].([]any)
 	for _, x := range blocks {

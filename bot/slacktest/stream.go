@@ -64,12 +64,12 @@ func (s *Server) startStream(a m, r *http.Request) m {
 		return m{"error": code}
 	}
 	msg.TS = s.ts()
-	s.keep(msg)
+	s.addMessage(msg)
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 
 func (s *Server) appendStream(a m, _ *http.Request) m {
-	msg, code := s.continued(a)
+	msg, code := s.activeStream(a)
 	if code == "" && a["chunks"] == nil && a["markdown_text"] == nil {
 		code = "no_text"
 	}
@@ -84,7 +84,7 @@ func (s *Server) appendStream(a m, _ *http.Request) m {
 
 // stopStream ends a stream. Its blocks are added below those that were streamed.
 func (s *Server) stopStream(a m, _ *http.Request) m {
-	msg, code := s.continued(a)
+	msg, code := s.activeStream(a)
 	if code == "" {
 		code = msg.grow(a)
 	}
@@ -97,9 +97,9 @@ func (s *Server) stopStream(a m, _ *http.Request) m {
 	return m{"channel": msg.Channel, "ts": msg.TS}
 }
 
-// continued returns the stream that a call names, or the error code where there is no such
+// activeStream returns the stream that a call names, or the error code where there is no such
 // stream or it has ended.
-func (s *Server) continued(a m) (msg *Message, code string) {
+func (s *Server) activeStream(a m) (msg *Message, code string) {
 	msg = s.at(str(a["channel"]), str(a["ts"]))
 	switch {
 	case msg == nil:
@@ -140,7 +140,7 @@ func (msg *Message) grow(a m) string {
 			text += str(chunk["text"])
 		case "task_update", "plan_update":
 			var ok bool
-			if had, ok = stepped(had, chunk); !ok {
+			if had, ok = updatedPlan(had, chunk); !ok {
 				return "invalid_chunks"
 			}
 		default:
@@ -160,9 +160,9 @@ func (msg *Message) grow(a m) string {
 	return ""
 }
 
-// stepped changes the plan in blocks as a chunk says. The plan is the first block, as in the
+// updatedPlan changes the plan in blocks as a chunk says. The plan is the first block, as in the
 // display mode "plan".
-func stepped(blocks []any, chunk m) (_ []any, ok bool) {
+func updatedPlan(blocks []any, chunk m) (_ []any, ok bool) {
 	title := str(chunk["title"])
 	if title == "" || len(title) > 256 {
 		return blocks, false

@@ -14,11 +14,11 @@ import (
 
 // Text draws blocks as text for a terminal of width columns (0 means any number), and their
 // buttons as choices. Lines of code are not wrapped.
-func Text(blocks json.RawMessage, width int) (s Said) {
+func Text(blocks json.RawMessage, width int) (s Message) {
 	blocks = answer.Unfolded(blocks) // a terminal can scroll
 	var list []map[string]any
 	if json.Unmarshal(blocks, &list) != nil {
-		return Said{}
+		return Message{}
 	}
 	var b strings.Builder
 	line := func(lead, text string) { b.WriteString(view.Prose(lead, text, width) + "\n") }
@@ -141,8 +141,8 @@ func choicesOf(e map[string]any) (cs []Choice) {
 	return cs
 }
 
-// Said is one message of the bot.
-type Said struct {
+// A Message is one message of the bot.
+type Message struct {
 	Text    string
 	Choices []Choice
 }

@@ -48,7 +48,7 @@ func TestBlocksAreText(t *testing.T) {
 		require.Equal(t, c.text, said.Text, name)
 		require.Equal(t, c.choices, said.Choices, name)
 	}
-	require.Equal(t, Said{}, Text(json.RawMessage("no blocks"), 0))
+	require.Equal(t, Message{}, Text(json.RawMessage("no blocks"), 0))
 	two := Text(json.RawMessage(`[{"type":"section","text":{"text":"one"}},{"type":"header","text":{"text":"two"}}]`), 0)
 	require.Equal(t, "one\n\ntwo", two.Text)
 }

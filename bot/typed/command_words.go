@@ -67,9 +67,9 @@ func Known(name string) bool {
 // fillers are words that people put between a command and a job's id.
 var fillers = map[string]bool{"job": true, "of": true, "for": true, "the": true, "my": true, "from": true, "作业": true, "任务": true, "作业号": true}
 
-// plainID removes what is between a command and a job's id: cancel job #4711 becomes cancel
-// 4711.
-func plainID(words []string) []string {
+// withoutFillers removes what is between a command and a job's id: cancel job #4711 becomes
+// cancel 4711.
+func withoutFillers(words []string) []string {
 	i := 1
 	for i < len(words) && fillers[strings.ToLower(words[i])] {
 		i++
@@ -85,12 +85,12 @@ func plainID(words []string) []string {
 }
 
 // Unglue splits a Chinese command word from an id that is typed right after it: 状态4711 becomes
-// 状态 4711. It also applies plainID.
+// 状态 4711. It also applies withoutFillers.
 func Unglue(words []string) []string {
 	if len(words) == 0 {
 		return words
 	}
-	words = plainID(words)
+	words = withoutFillers(words)
 	i := strings.IndexFunc(words[0], func(r rune) bool { return r < 0x80 })
 	if i <= 0 {
 		return words

@@ -29,8 +29,8 @@ var (
 // more than a question does.
 const mostAsked = 80
 
-// tellsMore reports whether text is more than a short question about a job.
-func tellsMore(text string) bool {
+// isLonger reports whether text is more than a short question about a job.
+func isLonger(text string) bool {
 	return len([]rune(text)) > mostAsked || strings.Contains(text, "\n") || strings.Contains(text, "--")
 }
 
@@ -39,7 +39,7 @@ func tellsMore(text string) bool {
 func AboutJob(text string) (name, id string, ok bool) {
 	text = strings.TrimSpace(text)
 	m := jobInText.FindStringSubmatch(text)
-	if m == nil || tellsMore(text) {
+	if m == nil || isLonger(text) {
 		return "", "", false
 	}
 	for _, n := range idInText.FindAllString(text, -1) {

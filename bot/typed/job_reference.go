@@ -13,8 +13,8 @@ import (
 var (
 	lastJob = lazy.New(`(?i)\bof my (?:job|run|training)[.!?]?$|\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
 		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
-	// it matches a word for a job that is known from the conversation.
-	it = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
+	// pronoun matches a word for a job that is known from the conversation.
+	pronoun = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
 
 	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
 	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
@@ -33,18 +33,18 @@ func LastJob(text string) bool { return len([]rune(text)) <= mostAsked && lastJo
 // such as "why did it fail?"; ok is false where the sentence is about something else.
 func AskedOfIt(text string) (name string, ok bool) {
 	text = strings.TrimSpace(text)
-	if tellsMore(text) {
+	if isLonger(text) {
 		return "", false
 	}
 	bare := lang.Of(text) == lang.ZH && len([]rune(text)) <= shortQuestion || len(strings.Fields(text)) <= 3
-	if !bare && !it.MatchString(text) && !LastJob(text) {
+	if !bare && !pronoun.MatchString(text) && !LastJob(text) {
 		return "", false
 	}
-	return asked(text)
+	return operationAsked(text)
 }
 
-// asked returns the operation that a sentence asks for, whichever job it is about.
-func asked(text string) (name string, ok bool) {
+// operationAsked returns the operation that a sentence asks for, whichever job it is about.
+func operationAsked(text string) (name string, ok bool) {
 	for _, row := range []struct {
 		re   *lazy.Pattern
 		name string
@@ -58,8 +58,8 @@ func asked(text string) (name string, ok bool) {
 	return "", false
 }
 
-// Names returns the words of a sentence that could be a job's name.
-func Names(text string) (words []string) {
+// PossibleJobNames returns the words of a sentence that could be a job's name.
+func PossibleJobNames(text string) (words []string) {
 	for w := range strings.FieldsSeq(text) {
 		if w = strings.Trim(w, `?？!！.,，。:：;"'“”‘’()（）`); len(w) >= 3 {
 			words = append(words, w)
@@ -71,10 +71,10 @@ func Names(text string) (words []string) {
 // AskedOfNamed returns the operation that a sentence asks for about a job that one of its words
 // names.
 func AskedOfNamed(text string) (name string, ok bool) {
-	if tellsMore(text) {
+	if isLonger(text) {
 		return "", false
 	}
-	return asked(text)
+	return operationAsked(text)
 }
 
 // identifier matches a word that names something particular: a flag, a variable, or a job's

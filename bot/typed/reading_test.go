@@ -177,8 +177,8 @@ func TestTheNewestJobIsNamedInManyWays(t *testing.T) {
 	} {
 		require.Equal(t, want, LastJob(text), text)
 	}
-	require.Equal(t, []string{"why", "did", "gpt-7b", "die"}, Names(`why did "gpt-7b" die? is`))
-	require.Equal(t, []string{"run"}, Names("a run! ab"))
+	require.Equal(t, []string{"why", "did", "gpt-7b", "die"}, PossibleJobNames(`why did "gpt-7b" die? is`))
+	require.Equal(t, []string{"run"}, PossibleJobNames("a run! ab"))
 }
 
 // A thread is asked on up to nine words, or 24 characters of Chinese.
@@ -192,10 +192,10 @@ func TestHowLongAFurtherQuestionIs(t *testing.T) {
 		require.Equal(t, want, AsksOn(text), text)
 	}
 	// A sentence about a numbered job has at most 80 characters.
-	const asked = "why did job 4711 fail "
-	_, _, ok := AboutJob(asked + strings.Repeat("x", 80-len(asked)))
+	const operationAsked = "why did job 4711 fail "
+	_, _, ok := AboutJob(operationAsked + strings.Repeat("x", 80-len(operationAsked)))
 	require.True(t, ok)
-	_, _, ok = AboutJob(asked + strings.Repeat("x", 81-len(asked)))
+	_, _, ok = AboutJob(operationAsked + strings.Repeat("x", 81-len(operationAsked)))
 	require.False(t, ok)
 	_, _, ok = AboutJob("why did job 4711 fail --x")
 	require.False(t, ok)

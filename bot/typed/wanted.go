@@ -40,20 +40,20 @@ var whoseJobs = lazy.New(`(?i)^(?:what|which jobs?) (?:is|does|has) ([a-z_][a-z0
 var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us|this channel))?(?: here)? (?:when|if|once) ([\w.*-]+) ` +
 	`(fails|completes|starts|is cancelled|ends|finishes)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
 
-// told maps such an event to states in the words of subscribe; a run ends in either of two
-// states.
-var told = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
+// statesOfEvent maps such an event to states in the words of subscribe; a run ends in either of
+// two states.
+var statesOfEvent = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
 
-// thanks matches a message that only says thanks.
-var thanks = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$` +
+// thanksOnly matches a message that only says thanks.
+var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$` +
 	`|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
 
 // Thanks reports whether text only says thanks.
-func Thanks(text string) bool { return thanks.MatchString(strings.TrimSpace(text)) }
+func Thanks(text string) bool { return thanksOnly.MatchString(strings.TrimSpace(text)) }
 
-// News returns the words of the subscription that a sentence asks for; ok is false for any
-// other sentence.
-func News(text string) (words []string, ok bool) {
+// WantedSubscription returns the words of the subscription that a sentence asks for; ok is
+// false for any other sentence.
+func WantedSubscription(text string) (words []string, ok bool) {
 	m := tellWhen.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return nil, false
@@ -62,16 +62,17 @@ func News(text string) (words []string, ok bool) {
 	if !slurm.IsJobID(what) {
 		what = "name=" + what
 	}
-	if states := told[when]; states != "" {
+	if states := statesOfEvent[when]; states != "" {
 		when = states
 	}
 	return append([]string{what}, strings.Fields(when)...), true
 }
 
-// Wanted returns the command that a sentence asks for; ok is false for any other sentence.
-func Wanted(text string) (command string, ok bool) {
+// WantedCommand returns the command that a sentence asks for; ok is false for any other
+// sentence.
+func WantedCommand(text string) (command string, ok bool) {
 	text = strings.TrimSpace(text)
-	if tellsMore(text) || strings.Contains(text, "`") || asksHow.MatchString(text) {
+	if isLonger(text) || strings.Contains(text, "`") || asksHow.MatchString(text) {
 		return "", false
 	}
 	if m := whoseJobs.FindStringSubmatch(text); m != nil {
@@ -85,8 +86,8 @@ func Wanted(text string) (command string, ok bool) {
 	return "", false
 }
 
-// Numbers returns the numbers in a text that could be job ids.
-func Numbers(text string) (ids []string) {
+// PossibleJobIDs returns the numbers in a text that could be job ids.
+func PossibleJobIDs(text string) (ids []string) {
 	for i := 0; ; {
 		m := jobNumber.FindStringSubmatch(text[i:])
 		if m == nil {
@@ -103,10 +104,10 @@ func Numbers(text string) (ids []string) {
 // the sentence asks for; without such an operation it returns none.
 func JobNumbers(text string) (name string, ids []string) {
 	text = strings.TrimSpace(text)
-	if tellsMore(text) {
+	if isLonger(text) {
 		return "", nil
 	}
-	ids = Numbers(text)
+	ids = PossibleJobIDs(text)
 	switch {
 	case len(ids) > 1 && askedCompare.MatchString(text):
 		return "compare", ids

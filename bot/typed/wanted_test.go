@@ -34,7 +34,7 @@ func TestWhatASentenceAsksForIsACommand(t *testing.T) {
 		"what does --gpus-per-node do":      "",
 		"what is NCCL_DEBUG":                "",
 	} {
-		name, ok := typed.Wanted(text)
+		name, ok := typed.WantedCommand(text)
 		require.Equal(t, want, name, text)
 		require.Equal(t, want != "", ok, text)
 	}
@@ -71,7 +71,7 @@ func TestASentenceAsksForNews(t *testing.T) {
 		"tell me when NCCL fails and why":       "",
 		"tell me about checkpoints":             "",
 	} {
-		words, ok := typed.News(text)
+		words, ok := typed.WantedSubscription(text)
 		require.Equal(t, want, strings.Join(words, " "), text)
 		require.Equal(t, want != "", ok, text)
 	}

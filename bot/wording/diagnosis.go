@@ -135,8 +135,8 @@ func withoutTitle(text, class string, l lang.Lang) string {
 // rankMark matches the prefix by which torchrun marks a line's rank.
 var rankMark = lazy.New(`^\[(?:default|rank)?(\d+)\]: ?`)
 
-// unmarked removes the mark of a line's rank where the rank is shown anyway.
-func unmarked(text string, rank *int) string {
+// withoutRankMark removes the mark of a line's rank where the rank is shown anyway.
+func withoutRankMark(text string, rank *int) string {
 	if m := rankMark.FindStringSubmatch(text); m != nil && rank != nil && m[1] == strconv.Itoa(*rank) {
 		return text[len(m[0]):]
 	}
@@ -148,7 +148,7 @@ func unmarked(text string, rank *int) string {
 func evidence(r report.Report, l lang.Lang) string {
 	var lines, seen []string
 	add := func(file string, no int, rank *int, text string) {
-		text = condensed(strings.TrimSpace(text), l)
+		text = shortIteration(strings.TrimSpace(text), l)
 		if text == "" || len(lines) == evidenceLines || slices.Contains(seen, text) {
 			return
 		}
@@ -157,7 +157,7 @@ func evidence(r report.Report, l lang.Lang) string {
 		if rank != nil {
 			place = fmt.Sprintf("rank %d · %s", *rank, place)
 		}
-		lines = append(lines, place+" │ "+unmarked(text, rank))
+		lines = append(lines, place+" │ "+withoutRankMark(text, rank))
 	}
 	if r.RootLineNo != nil {
 		add(r.RootFile, *r.RootLineNo, r.RootRank, r.RootLine)

@@ -25,7 +25,7 @@ func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	}
 	var b strings.Builder
 	for _, line := range o.Lines {
-		b.WriteString(whose(line, l) + " │ " + condensed(unmarked(line.Text, line.Rank), l) + "\n")
+		b.WriteString(lineSource(line, l) + " │ " + shortIteration(withoutRankMark(line.Text, line.Rank), l) + "\n")
 	}
 	return view.Doc{
 		Title:    fmt.Sprintf(textLogsOf.In(l), o.JobID),
@@ -34,9 +34,9 @@ func logsDoc(o joblogs.LogsOut, l lang.Lang) view.Doc {
 	}
 }
 
-// whose says which rank wrote a line and on which node, or which file it is in where the rank
-// is unknown.
-func whose(line diagnose.Line, l lang.Lang) string {
+// lineSource says which rank wrote a line and on which node, or which file it is in where the
+// rank is unknown.
+func lineSource(line diagnose.Line, l lang.Lang) string {
 	who := line.File
 	switch {
 	case line.Ranks > 1:
@@ -50,9 +50,9 @@ func whose(line diagnose.Line, l lang.Lang) string {
 	return who
 }
 
-// condensed reduces Megatron's line about an iteration to the numbers that people read, and
+// shortIteration reduces Megatron's line about an iteration to the numbers that people read, and
 // returns any other line unchanged.
-func condensed(text string, l lang.Lang) string {
+func shortIteration(text string, l lang.Lang) string {
 	if !strings.Contains(text, "elapsed time per iteration") {
 		return text
 	}

@@ -19,9 +19,9 @@ const iterationLine = " [2026-11-20 12:00:01] iteration     1240/    5000 | cons
 
 func TestAnIterationLineIsCondensedToWhatPeopleRead(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "iteration 1240/5000 · loss 2.314 · 1.92 s · 412 TFLOP/s/GPU · grad norm 0.512", condensed(iterationLine, lang.EN))
-	require.Equal(t, "迭代 1240/5000 · 损失 2.314 · 1.92 s · 412 TFLOP/s/GPU · grad norm 0.512", condensed(iterationLine, lang.ZH))
-	require.Equal(t, "> building datasets", condensed("> building datasets", lang.EN))
+	require.Equal(t, "iteration 1240/5000 · loss 2.314 · 1.92 s · 412 TFLOP/s/GPU · grad norm 0.512", shortIteration(iterationLine, lang.EN))
+	require.Equal(t, "迭代 1240/5000 · 损失 2.314 · 1.92 s · 412 TFLOP/s/GPU · grad norm 0.512", shortIteration(iterationLine, lang.ZH))
+	require.Equal(t, "> building datasets", shortIteration("> building datasets", lang.EN))
 }
 
 func TestLogsShowTheNewestLinesWithWhoWroteThem(t *testing.T) {

@@ -39,7 +39,7 @@ func (nf *Notifier) cardAt(ctx context.Context, key string) (k card.Card, ok boo
 // Cards returns the cards for which wanted is true.
 func (nf *Notifier) Cards(ctx context.Context, wanted func(card.Card) bool) (list []card.Card) {
 	keys, err := nf.cfg.Store.Keys(ctx, record.Card, nf.now())
-	nf.noted(slog.LevelWarn, "slack: cards", err)
+	nf.logError(slog.LevelWarn, "slack: cards", err)
 	for _, key := range keys {
 		if k, ok, err := nf.cardAt(ctx, key); err == nil && ok && wanted(k) {
 			list = append(list, k)

@@ -18,14 +18,14 @@ const looksForCause = 5
 // lookForCause makes the next looks try the diagnosis of a card's job again, at most that many
 // times.
 func (nf *Notifier) lookForCause(ctx context.Context, id string, looks int) {
-	nf.noted(slog.LevelWarn, "slack: cause", nf.cfg.Store.Put(ctx, record.Unexplained, id, looks, nf.now().AddDate(0, 0, 1)), "job", id)
+	nf.logError(slog.LevelWarn, "slack: cause", nf.cfg.Store.Put(ctx, record.Unexplained, id, looks, nf.now().AddDate(0, 0, 1)), "job", id)
 }
 
 // explainLate tries failed diagnoses again and reports their results. It gives up those of jobs
 // that run again.
 func (nf *Notifier) explainLate(ctx context.Context) {
 	ids, err := nf.cfg.Store.Keys(ctx, record.Unexplained, nf.now())
-	nf.noted(slog.LevelWarn, "slack: causes", err)
+	nf.logError(slog.LevelWarn, "slack: causes", err)
 	for _, id := range ids {
 		var left int
 		_, err := nf.cfg.Store.Get(ctx, record.Unexplained, id, nf.now(), &left)
@@ -48,6 +48,6 @@ func (nf *Notifier) explainLate(ctx context.Context) {
 		case waits:
 			nf.log.Warn("slack: no cause was found", "job", id)
 		}
-		nf.noted(slog.LevelWarn, "slack: cause", nf.cfg.Store.Delete(ctx, record.Unexplained, id), "job", id)
+		nf.logError(slog.LevelWarn, "slack: cause", nf.cfg.Store.Delete(ctx, record.Unexplained, id), "job", id)
 	}
 }
