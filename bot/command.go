@@ -39,7 +39,7 @@ func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
 	f.Share = f.Share || a.Share
 	if len(words) == 0 && len(t.Blocks) > 0 {
-		return b.pasted(ctx, a, c, t, f)
+		return b.examine(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
 	}
 	if len(words) == 0 {
 		return b.start(ctx, a, c)
@@ -243,7 +243,7 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		if !wording.NothingIn(result) {
 			below = slices.Concat(shareRow(a, t, c.Lang), below)
 		}
-		owed = b.reply.With(a, doc, t.Share, below...)
+		owed = b.reply.Doc(a, doc, t.Share, below...)
 	}
 	owed = append(owed, b.news.Follow(ctx, a, c, op, in, result)...)
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
@@ -328,7 +328,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 	if s, ok := result.(launch.SubmitOut); ok {
 		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
 	}
-	return b.reply.With(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
+	return b.reply.Doc(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }
 
 // yesNo returns the two buttons below a question.

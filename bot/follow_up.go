@@ -62,5 +62,5 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if row := card.Buttons(k, c.Lang); known && row != nil && len(doc.Sections[0].Items) > 0 {
 		below = append([]slack.Block{row}, below...)
 	}
-	return b.reply.With(a, doc, true, below...), true
+	return b.reply.Doc(a, doc, true, below...), true
 }

@@ -171,7 +171,7 @@ func (b *Bot) nameJob(
 		return at(here, words), nil
 	}
 	if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
-		return words, b.reply.With(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
+		return words, b.reply.Doc(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
 	}
 	return words, nil
 }
@@ -209,5 +209,5 @@ func (b *Bot) alreadyDiagnosed(ctx context.Context, a incoming.Ask, c *ops.Call,
 	if row := card.Buttons(k, c.Lang); row != nil {
 		below = append(below, row)
 	}
-	return b.reply.With(a, doc, true, below...), true
+	return b.reply.Doc(a, doc, true, below...), true
 }

@@ -38,11 +38,6 @@ func unread(f incoming.File, err error) *ops.Error {
 	return &ops.Error{Code: ops.Failed, Message: textFileRead.With(answer.Cut(answer.OneLine(f.Name), 80), lang.Said(err))}
 }
 
-// pasted answers a command that is only a code block.
-func (b *Bot) pasted(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text, f typed.Flags) []store.SlackMessage {
-	return b.examine(ctx, a, c, paste{"message", strings.Join(t.Blocks, "\n")}, nil, f)
-}
-
 // pastedIn answers a message that contains a log, a script or a specification in a code block
 // or a file; ok is false for any other message.
 func (b *Bot) pastedIn(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Text) (owed []store.SlackMessage, ok bool) {
@@ -128,7 +123,7 @@ func (b *Bot) diagnoseText(ctx context.Context, a incoming.Ask, c *ops.Call, p p
 	if f.Json {
 		return b.answerJSON(ctx, a, "diagnose", out, f.Share)
 	}
-	return b.reply.With(a, wording.Diagnosis(out, c.Lang), f.Share, feedback("diagnose", c.Lang))
+	return b.reply.Doc(a, wording.Diagnosis(out, c.Lang), f.Share, feedback("diagnose", c.Lang))
 }
 
 // takeText are the commands that open a modal for a text where they are given nothing to work

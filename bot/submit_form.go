@@ -44,7 +44,7 @@ func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, val
 		return nil
 	}
 	open := slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun+":form", "submit", answer.Label(form.Title.In(c.Lang))))
-	return b.reply.With(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
+	return b.reply.Doc(a, view.Doc{Title: form.TextFormLate.In(c.Lang)}, false, open)
 }
 
 // mayOpen reports whether the command or press of a may still open a modal.

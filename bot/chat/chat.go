@@ -69,7 +69,8 @@ func Run(ctx context.Context, talk *bot.Local, t Terminal) error {
 	for {
 		line, err := c.next(ctx)
 		if errors.Is(err, io.EOF) {
-			return c.last(ctx)
+			c.show(c.talk.Look(ctx)) // the last changes of jobs
+			return nil
 		}
 		if err != nil {
 			return err
@@ -145,12 +146,6 @@ func (c *chat) next(ctx context.Context) (string, error) {
 			}
 		}
 	}
-}
-
-// last reports the last changes of jobs when the input, such as a pipe, has ended.
-func (c *chat) last(ctx context.Context) error {
-	c.show(c.talk.Look(ctx))
-	return nil
 }
 
 // turn answers one line.

@@ -35,13 +35,11 @@ type Config struct {
 // An App reaches the workspaces that have installed it.
 type App struct {
 	cfg     Config
-	now     func() time.Time
-	log     *slog.Logger
 	clients sync.Map // team → *slack.Client
 }
 
 // New returns an App.
-func New(cfg Config) *App { return &App{cfg: cfg, now: cfg.Now, log: cfg.Log} }
+func New(cfg Config) *App { return &App{cfg: cfg} }
 
 // Client returns the API client of a workspace.
 func (p *App) Client(ctx context.Context, team string) (*slack.Client, error) {

@@ -85,18 +85,8 @@ func (p *App) tokenChecks(ctx context.Context, team string) []Check {
 	}}
 	have := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 	c := Check{Name: checkScopes, OK: true}
-	var missing, extra []string
 	want := Scopes(p.cfg.Policy)
-	for _, s := range want {
-		if !slices.Contains(have, s) {
-			missing = append(missing, s)
-		}
-	}
-	for _, s := range have {
-		if !slices.Contains(want, s) {
-			extra = append(extra, s)
-		}
-	}
+	missing, extra := without(want, have), without(have, want)
 	switch {
 	case len(missing) > 0:
 		c.OK, c.Detail = false, lang.Text{EN: "missing: %s", ZH: "缺少：%s"}.With(strings.Join(missing, ", "))
@@ -107,6 +97,11 @@ func (p *App) tokenChecks(ctx context.Context, team string) []Check {
 		c.Detail = lang.Text{EN: "all %d, and no more", ZH: "共 %d 项，齐全且无多余"}.With(len(want))
 	}
 	return append(checks, c)
+}
+
+// without returns the members of list that are not in other.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 func (p *App) socketCheck(ctx context.Context) Check {

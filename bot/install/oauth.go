@@ -44,7 +44,7 @@ const stateCookie = "megatron_ops_install"
 // the state works once, so that nobody can be made to finish somebody else's installation.
 func (p *App) ServeInstall(w http.ResponseWriter, r *http.Request) {
 	state := rand.Text()
-	if err := p.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, p.now().Add(10*time.Minute)); err != nil {
+	if err := p.cfg.Store.Put(r.Context(), record.Install, "state/"+state, true, p.cfg.Now().Add(10*time.Minute)); err != nil {
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 		return
 	}
@@ -71,14 +71,14 @@ func (p *App) ServeOAuth(w http.ResponseWriter, r *http.Request) {
 	var known bool
 	cookie, err := r.Cookie(stateCookie)
 	if err == nil && cookie.Value == q.Get("state") {
-		_, err = p.cfg.Store.Take(r.Context(), record.Install, "state/"+q.Get("state"), p.now(), &known)
+		_, err = p.cfg.Store.Take(r.Context(), record.Install, "state/"+q.Get("state"), p.cfg.Now(), &known)
 	}
 	if err != nil || !known {
 		http.Error(w, "this installation did not begin here, or took longer than ten minutes: open /slack/install again", http.StatusBadRequest)
 		return
 	}
 	if err := p.install(r.Context(), q.Get("code")); err != nil {
-		p.log.Error("slack: install", "err", err)
+		p.cfg.Log.Error("slack: install", "err", err)
 		http.Error(w, "Slack did not give a token: open /slack/install again", http.StatusBadGateway)
 		return
 	}
@@ -105,12 +105,12 @@ func (p *App) install(ctx context.Context, code string) error {
 	}
 	p.clients.Delete(res.Team.ID)
 	return p.cfg.Store.Put(ctx, record.Install, "team/"+res.Team.ID,
-		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: p.now()}, time.Time{})
+		install{Team: res.Team.ID, Name: res.Team.Name, Scopes: res.Scope, Token: sealed, At: p.cfg.Now()}, time.Time{})
 }
 
 // teams returns the workspaces that have installed the app.
 func (p *App) teams(ctx context.Context) (ids []string, err error) {
-	keys, err := p.cfg.Store.Keys(ctx, record.Install, p.now())
+	keys, err := p.cfg.Store.Keys(ctx, record.Install, p.cfg.Now())
 	for _, k := range keys {
 		if team, ok := strings.CutPrefix(k, "team/"); ok {
 			ids = append(ids, team)
@@ -132,7 +132,7 @@ func (p *App) installed(ctx context.Context, team string) (string, error) {
 		}
 	}
 	var i install
-	ok, err := p.cfg.Store.Get(ctx, record.Install, "team/"+team, p.now(), &i)
+	ok, err := p.cfg.Store.Get(ctx, record.Install, "team/"+team, p.cfg.Now(), &i)
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (p *App) installed(ctx context.Context, team string) (string, error) {
 func (p *App) Uninstalled(ctx context.Context, team string) {
 	p.clients.Delete(team)
 	if err := p.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
-		p.log.Warn("slack: uninstall", "err", err)
+		p.cfg.Log.Warn("slack: uninstall", "err", err)
 	}
 }
 

@@ -37,7 +37,8 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
 		if id = typed.StringField(in, "job"); id != "" {
-			nf.noteActor(ctx, a, c, cluster, slurm.JobID(id))
+			// Who changed a job is not notified about it.
+			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted = a.User })
 		}
 		return nil
 	}
@@ -129,12 +130,6 @@ func (nf *Notifier) Carry(ctx context.Context, from slurm.Job, next slurm.JobID)
 		k.Places = append(k.Places, card.Place{Team: p.Team, Channel: p.Channel})
 	}
 	return nf.Begin(ctx, k, "")
-}
-
-// noteActor records who changed a job, so that they are not notified about it.
-func (nf *Notifier) noteActor(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, id slurm.JobID) {
-	cluster = cmp.Or(cluster, c.Default)
-	nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Acted = a.User })
 }
 
 var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}

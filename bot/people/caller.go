@@ -32,13 +32,11 @@ type Config struct {
 // A Directory looks people up.
 type Directory struct {
 	cfg    Config
-	now    func() time.Time
-	log    *slog.Logger
 	groups groupCache
 }
 
 // New returns a Directory.
-func New(cfg Config) *Directory { return &Directory{cfg: cfg, now: cfg.Now, log: cfg.Log} }
+func New(cfg Config) *Directory { return &Directory{cfg: cfg} }
 
 // A Link ties a person in Slack to a user of the cluster.
 type Link struct {
@@ -57,9 +55,9 @@ func (d *Directory) Linked(ctx context.Context, team, user string) (Link, bool) 
 		}
 	}
 	var l Link
-	ok, err := d.cfg.Store.Get(ctx, record.Link, team+"/"+user, d.now(), &l)
+	ok, err := d.cfg.Store.Get(ctx, record.Link, team+"/"+user, d.cfg.Now(), &l)
 	if err != nil {
-		d.log.Warn("slack: link", "err", err)
+		d.cfg.Log.Warn("slack: link", "err", err)
 	}
 	return l, ok && err == nil
 }
@@ -138,7 +136,7 @@ func (d *Directory) members(ctx context.Context, team, id string) []string {
 	d.groups.mu.Lock()
 	m, ok := d.groups.have[key]
 	d.groups.mu.Unlock()
-	if ok && d.now().Before(m.until) {
+	if ok && d.cfg.Now().Before(m.until) {
 		return m.ids
 	}
 	api, err := d.cfg.Client(ctx, team)
@@ -161,7 +159,7 @@ func (d *Directory) members(ctx context.Context, team, id string) []string {
 	}
 	keep := 5 * time.Minute
 	if err != nil {
-		d.log.Warn("slack: members", "of", id, "err", err)
+		d.cfg.Log.Warn("slack: members", "of", id, "err", err)
 		ids, keep = nil, 30*time.Second
 	}
 	d.groups.mu.Lock()
@@ -169,6 +167,6 @@ func (d *Directory) members(ctx context.Context, team, id string) []string {
 	if d.groups.have == nil {
 		d.groups.have = map[string]groupMembers{}
 	}
-	d.groups.have[key] = groupMembers{ids, d.now().Add(keep)}
+	d.groups.have[key] = groupMembers{ids, d.cfg.Now().Add(keep)}
 	return ids
 }

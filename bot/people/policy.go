@@ -63,13 +63,13 @@ func (d *Directory) PeopleOf(ctx context.Context, user string) (ps []card.Place)
 			ps = append(ps, card.Place{Team: team, Channel: who})
 		}
 	}
-	keys, err := d.cfg.Store.Keys(ctx, record.Link, d.now())
+	keys, err := d.cfg.Store.Keys(ctx, record.Link, d.cfg.Now())
 	if err != nil {
-		d.log.Warn("slack: links", "err", err)
+		d.cfg.Log.Warn("slack: links", "err", err)
 	}
 	for _, k := range keys {
 		var l Link
-		if ok, err := d.cfg.Store.Get(ctx, record.Link, k, d.now(), &l); err == nil && ok && l.User == user {
+		if ok, err := d.cfg.Store.Get(ctx, record.Link, k, d.cfg.Now(), &l); err == nil && ok && l.User == user {
 			add(k)
 		}
 	}

@@ -61,13 +61,13 @@ func (d *Directory) Settings(ctx context.Context, team, user string) Settings {
 	var s Settings
 	key := team + "/" + user
 	if team == "" { // a link in the configuration may omit the workspace
-		keys, err := d.cfg.Store.Keys(ctx, record.Settings, d.now())
+		keys, err := d.cfg.Store.Keys(ctx, record.Settings, d.cfg.Now())
 		if i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, key) }); err == nil && i >= 0 {
 			key = keys[i]
 		}
 	}
-	if _, err := d.cfg.Store.Get(ctx, record.Settings, key, d.now(), &s); err != nil {
-		d.log.Warn("slack: settings", "err", err)
+	if _, err := d.cfg.Store.Get(ctx, record.Settings, key, d.cfg.Now(), &s); err != nil {
+		d.cfg.Log.Warn("slack: settings", "err", err)
 	}
 	return s
 }

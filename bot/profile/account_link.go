@@ -57,31 +57,31 @@ var (
 func (h *Handler) Link(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	l := c.Lang
 	if a.Terminal != nil {
-		return h.reply.Doc(a, h.WhoAmI(ctx, a, c), false)
+		return h.cfg.Reply.Doc(a, h.WhoAmI(ctx, a, c), false)
 	}
-	if have, ok := h.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return h.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
+	if have, ok := h.cfg.People.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return h.cfg.Reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(l), "`", ""), have.User)}, false)
 	}
 	if h.cfg.Policy.LinkProof == nil {
 		doc := view.Doc{Title: textLinkOff.In(l), Sections: []view.Section{{Text: textLinkOffFix.With(a.User).In(l)}}}
-		return h.reply.Doc(a, doc, false)
+		return h.cfg.Reply.Doc(a, doc, false)
 	}
 	var k linkCode
-	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.now(), &k)
+	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.cfg.Now(), &k)
 	if err == nil && waiting {
 		if owed, ok := h.prove(ctx, a, c, k); ok {
 			return owed
 		}
 	} else {
 		if !h.mayHaveCode(ctx, a) {
-			return h.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
+			return h.cfg.Reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textLinkOften, Fix: textLinkOftenFix}, l), false)
 		}
-		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: h.now()}
-		if err := h.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, h.now().Add(linkproof.Life)); err != nil {
-			return h.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
+		k = linkCode{Team: a.Team, User: a.User, Code: rand.Text(), At: h.cfg.Now()}
+		if err := h.cfg.Store.Put(ctx, record.Code, a.Team+"/"+a.User, k, h.cfg.Now().Add(linkproof.Life)); err != nil {
+			return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), l), false)
 		}
 	}
-	return h.reply.With(a, linkDoc(k.Code, l), false, linkRow(l))
+	return h.cfg.Reply.Doc(a, linkDoc(k.Code, l), false, linkRow(l))
 }
 
 // linkDoc says how to prove one's cluster user.
@@ -98,16 +98,16 @@ func linkRow(l lang.Lang) slack.Block {
 // linkPressed looks for the proof of the code that was given to the person who pressed the
 // button.
 func (h *Handler) linkPressed(ctx context.Context, a incoming.Ask) []store.SlackMessage {
-	c := h.people.Call(ctx, a)
+	c := h.cfg.People.Call(ctx, a)
 	var k linkCode
-	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.now(), &k)
+	waiting, err := h.cfg.Store.Get(ctx, record.Code, a.Team+"/"+a.User, h.cfg.Now(), &k)
 	if err != nil || !waiting || h.cfg.Policy.LinkProof == nil {
 		return h.Link(ctx, a, c)
 	}
 	if owed, ok := h.prove(ctx, a, c, k); ok {
 		return owed
 	}
-	return h.reply.Doc(a, answer.Error(&ops.Error{
+	return h.cfg.Reply.Doc(a, answer.Error(&ops.Error{
 		Code: ops.NotFound, Message: textLinkNotYet, Fix: lang.Text{EN: "megatron-ops link %s", ZH: "megatron-ops link %s"}.With(k.Code),
 	}, c.Lang), false)
 }
@@ -122,15 +122,15 @@ func (h *Handler) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k link
 		// A code whose proof was refused becomes invalid, so that an attacker has one attempt.
 		_ = h.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 		h.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"refused": err.Error()})
-		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
+		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
-	if err := h.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: h.now()}, time.Time{}); err != nil {
-		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
+	if err := h.cfg.Store.Put(ctx, record.Link, a.Team+"/"+a.User, people.Link{User: owner.Name, How: "code", At: h.cfg.Now()}, time.Time{}); err != nil {
+		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false), true
 	}
 	_ = h.cfg.Store.Delete(ctx, record.Code, a.Team+"/"+a.User)
 	h.cfg.Audit(ctx, c, "link", map[string]string{"slack": a.Team + "/" + a.User}, map[string]string{"user": owner.Name})
 	doc := view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkDone.In(c.Lang), "`", ""), owner.Name), Tone: view.Good, Next: []string{"help", "list"}}
-	return h.reply.Doc(a, doc, false), true
+	return h.cfg.Reply.Doc(a, doc, false), true
 }
 
 // mayHaveCode reports whether the person may be given one more code in this hour, and counts
@@ -138,24 +138,24 @@ func (h *Handler) prove(ctx context.Context, a incoming.Ask, c *ops.Call, k link
 func (h *Handler) mayHaveCode(ctx context.Context, a incoming.Ask) bool {
 	var given []time.Time
 	key := a.Team + "/" + a.User
-	if _, err := h.cfg.Store.Get(ctx, record.CodesGiven, key, h.now(), &given); err != nil {
+	if _, err := h.cfg.Store.Get(ctx, record.CodesGiven, key, h.cfg.Now(), &given); err != nil {
 		return false
 	}
-	given = slices.DeleteFunc(given, func(at time.Time) bool { return h.now().Sub(at) > time.Hour })
+	given = slices.DeleteFunc(given, func(at time.Time) bool { return h.cfg.Now().Sub(at) > time.Hour })
 	if len(given) >= codesPerHour {
 		return false
 	}
-	return h.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, h.now()), h.now().Add(time.Hour)) == nil
+	return h.cfg.Store.Put(ctx, record.CodesGiven, key, append(given, h.cfg.Now()), h.cfg.Now().Add(time.Hour)) == nil
 }
 
 // Unlink removes the link between a person and their cluster user.
 func (h *Handler) Unlink(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
-	if have, ok := h.people.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
-		return h.reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
+	if have, ok := h.cfg.People.Linked(ctx, a.Team, a.User); ok && have.How == "operator" {
+		return h.cfg.Reply.Doc(a, view.Doc{Title: fmt.Sprintf(strings.ReplaceAll(textLinkBy.In(c.Lang), "`", ""), have.User)}, false)
 	}
 	if err := h.cfg.Store.Delete(ctx, record.Link, a.Team+"/"+a.User); err != nil {
-		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	h.cfg.Audit(ctx, c, "unlink", map[string]string{"slack": a.Team + "/" + a.User}, nil)
-	return h.reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
+	return h.cfg.Reply.Doc(a, view.Doc{Title: textUnlinked.In(c.Lang)}, false)
 }

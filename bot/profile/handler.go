@@ -33,15 +33,7 @@ type Config struct {
 }
 
 // A Handler changes what the bot knows about the person who asks, and about nobody else.
-type Handler struct {
-	cfg    Config
-	people *people.Directory
-	reply  *reply.Writer
-	now    func() time.Time
-	log    *slog.Logger
-}
+type Handler struct{ cfg Config }
 
 // New returns a Handler.
-func New(cfg Config) *Handler {
-	return &Handler{cfg: cfg, people: cfg.People, reply: cfg.Reply, now: cfg.Now, log: cfg.Log}
-}
+func New(cfg Config) *Handler { return &Handler{cfg} }

@@ -79,12 +79,12 @@ func said(owed []store.SlackMessage) string {
 
 func (r *room) link(user string) string {
 	a := by(user)
-	return said(r.Link(r.ctx, a, r.people.Call(r.ctx, a)))
+	return said(r.Link(r.ctx, a, r.cfg.People.Call(r.ctx, a)))
 }
 
 func (r *room) unlink(user string) string {
 	a := by(user)
-	return said(r.Unlink(r.ctx, a, r.people.Call(r.ctx, a)))
+	return said(r.Unlink(r.ctx, a, r.cfg.People.Call(r.ctx, a)))
 }
 
 // A code that its person has written on the cluster links them; somebody else's press does not.
@@ -98,16 +98,16 @@ func TestACodeLinksItsWriter(t *testing.T) {
 	require.Contains(t, said(press(r.ctx, by("U1"))), "was not written on the cluster yet")
 	r.proof = nil
 	require.Contains(t, said(press(r.ctx, by("U2"))), "Prove which cluster user you are", "who has no code is given their own")
-	_, linked := r.people.Linked(r.ctx, "T1", "U1")
+	_, linked := r.cfg.People.Linked(r.ctx, "T1", "U1")
 	require.False(t, linked)
 	require.Contains(t, said(press(r.ctx, by("U1"))), "you are ada on the cluster")
-	have, linked := r.people.Linked(r.ctx, "T1", "U1")
+	have, linked := r.cfg.People.Linked(r.ctx, "T1", "U1")
 	require.True(t, linked)
 	require.Equal(t, people.Link{User: "ada", How: "code", At: r.at}, people.Link{User: have.User, How: have.How, At: have.At.UTC()})
 	require.Equal(t, []string{`["link",{"slack":"T1/U1"},{"user":"ada"}]`}, r.audited)
 	require.Contains(t, r.link("U2"), "you are ada on the cluster", "to ask again looks for the proof too")
 	require.Contains(t, r.unlink("U1"), "not linked to a cluster user any more")
-	_, linked = r.people.Linked(r.ctx, "T1", "U1")
+	_, linked = r.cfg.People.Linked(r.ctx, "T1", "U1")
 	require.False(t, linked)
 	require.Contains(t, r.audited[2], "unlink")
 }
@@ -123,7 +123,7 @@ func TestTheOperatorsWordStands(t *testing.T) {
 	require.Contains(t, r.link("U1"), "Your operator links accounts here")
 	require.Contains(t, said(r.linkPressed(r.ctx, by("U1"))), "Your operator links accounts here")
 	a := incoming.Ask{Key: "k", Terminal: &incoming.Terminal{User: "ada"}}
-	require.Contains(t, said(r.Link(r.ctx, a, r.people.Call(r.ctx, a))), "nothing has to be linked here")
+	require.Contains(t, said(r.Link(r.ctx, a, r.cfg.People.Call(r.ctx, a))), "nothing has to be linked here")
 }
 
 // A proof that is refused links nobody, and ends its code.
@@ -133,7 +133,7 @@ func TestARefusedProofEndsItsCode(t *testing.T) {
 	first := r.link("U1")
 	r.proof = errors.New("it is over another text than the code")
 	require.Contains(t, said(r.linkPressed(r.ctx, by("U1"))), "it is over another text than the code")
-	_, linked := r.people.Linked(r.ctx, "T1", "U1")
+	_, linked := r.cfg.People.Linked(r.ctx, "T1", "U1")
 	require.False(t, linked)
 	again := r.link("U1")
 	require.Contains(t, again, "Prove which cluster user you are")
@@ -167,12 +167,12 @@ func TestSettingsAreTypedAndChosen(t *testing.T) {
 		for _, f := range change {
 			f(&a)
 		}
-		return said(r.SetSettings(r.ctx, a, r.people.Call(r.ctx, a), strings.Fields(words)))
+		return said(r.SetSettings(r.ctx, a, r.cfg.People.Call(r.ctx, a), strings.Fields(words)))
 	}
 	require.Contains(t, set(""), "Your settings")
 	require.Contains(t, set("notify sometimes"), "is not a value for it")
 	require.Contains(t, set("language zh"), "您的设置", "in the language that was chosen")
-	require.Equal(t, lang.ZH, r.people.Settings(r.ctx, "T1", "U1").Lang)
+	require.Equal(t, lang.ZH, r.cfg.People.Settings(r.ctx, "T1", "U1").Lang)
 	at := func(a *incoming.Ask) { a.Terminal = &incoming.Terminal{User: "ada"} }
 	require.Contains(t, set("", at), "settings quiet 22:00-08:00")
 
@@ -185,7 +185,7 @@ func TestSettingsAreTypedAndChosen(t *testing.T) {
 	require.Empty(t, choose("notify", "sometimes", "1.1"))
 	require.Empty(t, choose("digest", "on", ""))
 	require.Equal(t, 1, r.homes, "the home tab is drawn anew")
-	require.Equal(t, people.Settings{Lang: lang.ZH, Notify: "ends", Digest: true}, r.people.Settings(r.ctx, "T1", "U1"))
+	require.Equal(t, people.Settings{Lang: lang.ZH, Notify: "ends", Digest: true}, r.cfg.People.Settings(r.ctx, "T1", "U1"))
 }
 
 // A select shows what is chosen, and a person's own zone among those that are offered;
@@ -245,7 +245,7 @@ func TestWhoAmI(t *testing.T) {
 		"of another workspace":      {incoming.Ask{Team: "T1", User: "U1", Foreign: true}, []string{"T1/U1", "not linked: you can ask", "viewer: may look and ask"}, true},
 		"at a terminal":             {incoming.Ask{Terminal: &incoming.Terminal{User: "ada"}}, []string{"ada", "you run this program; nothing has to be linked here", "owner: may act on your own jobs"}, false},
 	} {
-		d := r.WhoAmI(r.ctx, c.a, r.people.Call(r.ctx, c.a))
+		d := r.WhoAmI(r.ctx, c.a, r.cfg.People.Call(r.ctx, c.a))
 		var got []string
 		for _, f := range d.Sections[0].Facts {
 			got = append(got, f.Value)
@@ -264,7 +264,7 @@ func TestALinkToThePage(t *testing.T) {
 	r := open(t, func(c *Config) {
 		c.Page = func(_ context.Context, who ops.Caller) (string, error) { return "https://ops/" + who.User, broken }
 	})
-	page := func(r *room, a incoming.Ask) string { return said(r.Page(r.ctx, a, r.people.Call(r.ctx, a))) }
+	page := func(r *room, a incoming.Ask) string { return said(r.Page(r.ctx, a, r.cfg.People.Call(r.ctx, a))) }
 	require.Contains(t, page(r, by("U5")), "https://ops/grace")
 	require.Contains(t, page(r, by("U1")), "not linked")
 	require.Contains(t, page(r, incoming.Ask{Key: "k", Terminal: &incoming.Terminal{User: "ada"}}), "no page is served here")

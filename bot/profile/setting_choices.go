@@ -141,13 +141,13 @@ func (h *Handler) Buttons() map[string]func(context.Context, incoming.Ask) []sto
 // chooseSetting changes a setting by its select, and redraws the message or home tab that has
 // the select.
 func (h *Handler) chooseSetting(ctx context.Context, a incoming.Ask, name string) []store.SlackMessage {
-	s := h.people.Settings(ctx, a.Team, a.User)
-	c := h.people.Call(ctx, a)
+	s := h.cfg.People.Settings(ctx, a.Team, a.User)
+	c := h.cfg.People.Call(ctx, a)
 	if err := s.Set([]string{name, a.Value}, c); err != nil {
 		return nil // the value is not one that the select offers
 	}
 	if err := h.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
-		h.log.Error("slack: settings", "err", err)
+		h.cfg.Log.Error("slack: settings", "err", err)
 		return nil
 	}
 	if a.TS == "" { // the select is on the home tab, which is not a message
@@ -160,8 +160,8 @@ func (h *Handler) chooseSetting(ctx context.Context, a incoming.Ask, name string
 // showSettings answers with the settings and their selects.
 func (h *Handler) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
-		return h.reply.Doc(a, settingsDoc(s, l), false)
+		return h.cfg.Reply.Doc(a, settingsDoc(s, l), false)
 	}
 	bs := append([]slack.Block{answer.Header(people.YourSettings.In(l))}, h.SettingRows(s, l)...)
-	return h.reply.Blocks(a, people.YourSettings.In(l), bs, false)
+	return h.cfg.Reply.Blocks(a, people.YourSettings.In(l), bs, false)
 }

@@ -19,13 +19,13 @@ import (
 // SetSettings changes a person's setting by words, such as language zh, quiet 22:00-08:00,
 // notify ends, digest on, cluster NAME. It answers with all settings.
 func (h *Handler) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, words []string) []store.SlackMessage {
-	s := h.people.Settings(ctx, a.Team, a.User)
+	s := h.cfg.People.Settings(ctx, a.Team, a.User)
 	if len(words) > 0 {
 		if err := s.Set(words, c); err != nil {
-			return h.reply.Doc(a, answer.Error(err, c.Lang), false)
+			return h.cfg.Reply.Doc(a, answer.Error(err, c.Lang), false)
 		}
 		if err := h.cfg.Store.Put(ctx, record.Settings, a.Team+"/"+a.User, s, time.Time{}); err != nil {
-			return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+			return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 		}
 	}
 	return h.showSettings(a, s, s.LangOr(c.Lang))

@@ -48,15 +48,15 @@ var (
 func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
-		return h.reply.NotLinked(a, c.Lang)
+		return h.cfg.Reply.NotLinked(a, c.Lang)
 	case h.cfg.Page == nil || a.Terminal != nil:
-		return h.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
+		return h.cfg.Reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNoPage, Fix: textNoPageTo}, c.Lang), false)
 	}
 	link, err := h.cfg.Page(ctx, c.Who)
 	if err != nil {
-		return h.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	return h.reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
+	return h.cfg.Reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
 }
 
 // WhoAmI says who the person is here, and how that was proven.
@@ -70,7 +70,7 @@ func (h *Handler) WhoAmI(ctx context.Context, a incoming.Ask, c *ops.Call) view.
 		return d
 	}
 	fs := []view.Fact{{Name: "Slack", Value: a.Team + "/" + a.User}}
-	if k, ok := h.people.Linked(ctx, a.Team, a.User); ok && !a.Foreign {
+	if k, ok := h.cfg.People.Linked(ctx, a.Team, a.User); ok && !a.Foreign {
 		how := textByOp.In(l)
 		if k.How == "code" {
 			how = fmt.Sprintf(textByCode.In(l), k.At.Format(time.DateOnly))

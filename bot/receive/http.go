@@ -28,13 +28,13 @@ func (in *Receiver) Handler() http.Handler {
 	mux := http.NewServeMux()
 	if in.cfg.Installs {
 		mux.HandleFunc("GET /slack/install", func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := in.limit.take("install", in.now()); !ok {
+			if _, ok := in.limit.take("install", in.cfg.Now()); !ok {
 				http.Error(w, "too many installations at once: try again in a minute", http.StatusTooManyRequests)
 				return
 			}
-			in.app.ServeInstall(w, r)
+			in.cfg.App.ServeInstall(w, r)
 		})
-		mux.HandleFunc("GET /slack/oauth", in.app.ServeOAuth)
+		mux.HandleFunc("GET /slack/oauth", in.cfg.App.ServeOAuth)
 	}
 	if in.cfg.AppToken != "" {
 		return mux
@@ -67,8 +67,8 @@ func (in *Receiver) signed(next func(http.ResponseWriter, *http.Request, []byte)
 			http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
 			return
 		}
-		if err := incoming.Verify(r.Header, body, in.now(), in.cfg.SigningSecret, in.cfg.OldSigningSecret); err != nil {
-			in.log.Warn("slack: refused a request", "path", r.URL.Path, "why", err.Error())
+		if err := incoming.Verify(r.Header, body, in.cfg.Now(), in.cfg.SigningSecret, in.cfg.OldSigningSecret); err != nil {
+			in.cfg.Log.Warn("slack: refused a request", "path", r.URL.Path, "why", err.Error())
 			http.Error(w, "not signed by Slack", http.StatusUnauthorized)
 			return
 		}
@@ -77,12 +77,8 @@ func (in *Receiver) signed(next func(http.ResponseWriter, *http.Request, []byte)
 }
 
 func (in *Receiver) serveCommand(w http.ResponseWriter, r *http.Request, body []byte) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		http.Error(w, "not a form", http.StatusBadRequest)
-		return
-	}
-	if form.Get("ssl_check") == "1" {
+	form, ok := formOf(w, body)
+	if !ok {
 		return
 	}
 	a := incoming.DecodeCommand(commandOf(form))
@@ -91,6 +87,17 @@ func (in *Receiver) serveCommand(w http.ResponseWriter, r *http.Request, body []
 		return
 	}
 	in.accepted(w, r, a)
+}
+
+// formOf reads a form; ok is false where w is answered already: for a body that is no form, and
+// for Slack's ssl_check.
+func formOf(w http.ResponseWriter, body []byte) (form url.Values, ok bool) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		http.Error(w, "not a form", http.StatusBadRequest)
+		return nil, false
+	}
+	return form, form.Get("ssl_check") != "1"
 }
 
 func commandOf(form url.Values) slack.SlashCommand {
@@ -103,12 +110,8 @@ func commandOf(form url.Values) slack.SlashCommand {
 }
 
 func (in *Receiver) serveInteraction(w http.ResponseWriter, r *http.Request, body []byte) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		http.Error(w, "not a form", http.StatusBadRequest)
-		return
-	}
-	if form.Get("ssl_check") == "1" {
+	form, ok := formOf(w, body)
+	if !ok {
 		return
 	}
 	a, ok, err := incoming.DecodeInteraction([]byte(form.Get("payload")))
@@ -122,7 +125,7 @@ func (in *Receiver) serveInteraction(w http.ResponseWriter, r *http.Request, bod
 	if a.Kind == incoming.AsForm {
 		body, err := in.cfg.Form(r.Context(), a)
 		if err != nil {
-			in.log.Error("slack: form", "err", err)
+			in.cfg.Log.Error("slack: form", "err", err)
 			http.Error(w, "not stored", http.StatusServiceUnavailable)
 			return
 		}
@@ -147,7 +150,7 @@ func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []by
 		_, _ = io.WriteString(w, e.Challenge)
 		return
 	case "app_rate_limited":
-		in.log.Warn("slack: events are being dropped by Slack's limit", "team", e.TeamID)
+		in.cfg.Log.Warn("slack: events are being dropped by Slack's limit", "team", e.TeamID)
 		return
 	}
 	a, ok := incoming.DecodeEvent(e)
@@ -157,7 +160,7 @@ func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []by
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" {
 		// Slack delivers the same event again. Its id tells that it was handled already. The
 		// header's reason says that our earlier acknowledgement was late or lost.
-		in.log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
+		in.cfg.Log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
 	in.accepted(w, r, a)
 }
@@ -166,7 +169,7 @@ func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []by
 // acknowledged: Slack then tells the person, and delivers events again.
 func (in *Receiver) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
 	if err := in.cfg.Accept(r.Context(), a); err != nil {
-		in.log.Error("slack: not stored", "err", err)
+		in.cfg.Log.Error("slack: not stored", "err", err)
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
 		return
 	}
@@ -192,8 +195,8 @@ func (in *Receiver) ResponseURL(raw string) (string, error) {
 	if err != nil || u.User != nil || u.Fragment != "" {
 		return "", errNotSlack
 	}
-	if in.api != nil {
-		if u.Scheme == in.api.Scheme && u.Host == in.api.Host {
+	if in.cfg.API != nil {
+		if u.Scheme == in.cfg.API.Scheme && u.Host == in.cfg.API.Host {
 			return u.String(), nil
 		}
 		return "", errNotSlack

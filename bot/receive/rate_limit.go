@@ -55,7 +55,7 @@ func (in *Receiver) OverLimit(a incoming.Ask) string {
 	if a.Terminal != nil {
 		return ""
 	}
-	wait, ok := in.limit.take(a.Team+"/"+a.User, in.now())
+	wait, ok := in.limit.take(a.Team+"/"+a.User, in.cfg.Now())
 	if ok {
 		return ""
 	}

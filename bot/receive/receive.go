@@ -46,14 +46,10 @@ type Config struct {
 // A Receiver takes Slack's requests.
 type Receiver struct {
 	cfg   Config
-	app   *install.App
-	api   *url.URL
 	limit *limiter
-	now   func() time.Time
-	log   *slog.Logger
 }
 
 // New returns a Receiver.
 func New(cfg Config) *Receiver {
-	return &Receiver{cfg: cfg, app: cfg.App, api: cfg.API, limit: newLimiter(cmp.Or(cfg.PerMinute, 20)), now: cfg.Now, log: cfg.Log}
+	return &Receiver{cfg: cfg, limit: newLimiter(cmp.Or(cfg.PerMinute, 20))}
 }

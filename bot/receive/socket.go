@@ -21,15 +21,15 @@ import (
 func (in *Receiver) socketLoop(ctx context.Context, n int, socket func(context.Context) error) {
 	back := time.Second
 	for ctx.Err() == nil {
-		began := in.now()
+		began := in.cfg.Now()
 		err := socket(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if in.now().Sub(began) > time.Minute {
+		if in.cfg.Now().Sub(began) > time.Minute {
 			back = time.Second
 		}
-		in.log.Warn("slack: socket mode ended", "connection", n, "again_in", back, "err", err)
+		in.cfg.Log.Warn("slack: socket mode ended", "connection", n, "again_in", back, "err", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -42,9 +42,9 @@ func (in *Receiver) socketLoop(ctx context.Context, n int, socket func(context.C
 func (in *Receiver) socket(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	api, err := in.app.Client(ctx, "")
+	api, err := in.cfg.App.Client(ctx, "")
 	if err != nil {
-		api = slack.New("", in.app.Options()...) // there are several workspaces, and the app token is enough to connect
+		api = slack.New("", in.cfg.App.Options()...) // there are several workspaces, and the app token is enough to connect
 	}
 	opts := []socketmode.Option{socketmode.OptionReadLimit(4 * maxBody)}
 	if in.cfg.Silence > 0 {
@@ -73,11 +73,11 @@ type acks interface {
 func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	switch e.Type {
 	case socketmode.EventTypeInvalidAuth:
-		in.log.Error("slack: the app token is refused: check SLACK_APP_TOKEN and its scope connections:write")
+		in.cfg.Log.Error("slack: the app token is refused: check SLACK_APP_TOKEN and its scope connections:write")
 		return
 	case socketmode.EventTypeSlashCommand, socketmode.EventTypeInteractive, socketmode.EventTypeEventsAPI:
 	default:
-		in.log.Debug("slack: socket mode", "event", e.Type)
+		in.cfg.Log.Debug("slack: socket mode", "event", e.Type)
 		return
 	}
 	if e.Request == nil {
@@ -87,11 +87,11 @@ func (in *Receiver) envelope(ctx context.Context, c acks, e socketmode.Event) {
 	body, err := in.payload(ctx, e.Type, req.Payload)
 	if err != nil {
 		// Without an acknowledgement Slack delivers it again.
-		in.log.Error("slack: not stored", "err", err)
+		in.cfg.Log.Error("slack: not stored", "err", err)
 		return
 	}
 	if err := c.Ack(req, body); err != nil {
-		in.log.Warn("slack: not acknowledged", "err", err)
+		in.cfg.Log.Warn("slack: not acknowledged", "err", err)
 	}
 }
 

@@ -58,13 +58,8 @@ func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread st
 }
 
 // Doc answers a with doc. With share set, everybody in the place of the request sees the
-// answer; otherwise the person alone does.
-func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool) []store.SlackMessage {
-	return w.With(a, doc, share)
-}
-
-// With is Doc with more blocks below the last message.
-func (w *Writer) With(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
+// answer; otherwise the person alone does. The blocks of below are added to the last message.
+func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
 	limits := answer.MessageLimits
 	if a.Terminal != nil {
 		limits = answer.TerminalLimits
@@ -142,7 +137,7 @@ var LinkMe = lang.Text{EN: "Link my account", ZH: "绑定账户"}
 // NotLinked asks a person to link their account first.
 func (w *Writer) NotLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
 	doc := view.Doc{Title: textNotLinked.In(l), Tone: view.Warn, Sections: []view.Section{{Text: textLinkFirst.In(l)}}}
-	return w.With(a, doc, false, linkButton(l))
+	return w.Doc(a, doc, false, linkButton(l))
 }
 
 // linkButton returns the button that starts linking an account.

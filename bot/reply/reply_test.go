@@ -88,7 +88,7 @@ func TestAnAnswerIsItsMessagesAndFiles(t *testing.T) {
 
 	a.Terminal = nil
 	row := slack.NewActionBlock("", slack.NewButtonBlockElement("x", "x", answer.Label("Below")))
-	shown := string(read(t, writer().With(a, view.Doc{Title: "Done", Next: []string{"list"}}, false, row)[0]).Blocks)
+	shown := string(read(t, writer().Doc(a, view.Doc{Title: "Done", Next: []string{"list"}}, false, row)[0]).Blocks)
 	require.Equal(t, 1, strings.Count(shown, `"actions"`))
 	require.Contains(t, shown, "Below")
 	require.Contains(t, read(t, writer().Blocks(a, "a < b", []slack.Block{row}, false)[0]).Text, "a &lt; b")
