@@ -26,7 +26,7 @@ var (
 	textFourEyes  = lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
-	textAskedHow  = lang.Text{EN: "I have asked the operators. You will hear here.", ZH: "已通知管理员，结果会在这里告知您。"}
+	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here.", ZH: "已通知管理员，结果会在这里告知您。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
 	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
 	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}

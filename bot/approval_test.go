@@ -142,7 +142,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 		}
 		yes, _ := buttonOf(t, q, "Approve")
 		s.Press(q, yes, value, "U5")
-		s.said("This question was answered already")
+		s.said("This question was already answered")
 		require.Zero(t, s.yard.count())
 	})
 }

@@ -39,7 +39,7 @@ var stepsOf = map[string]struct {
 }{
 	"diagnose": {lang.Text{EN: "Diagnosing", ZH: "诊断日志"}, []lang.Text{
 		{EN: "Find the logs of all ranks", ZH: "查找所有 rank 的日志"},
-		{EN: "Read them, and tell the cause from what followed", ZH: "读取日志，区分原因与连锁反应"},
+		{EN: "Read them, and separate the cause from its consequences", ZH: "读取日志，区分原因与连锁反应"},
 		{EN: "Try a fix against the plan", ZH: "用计划检查可用的修复"},
 	}},
 	"submit": {lang.Text{EN: "Submitting", ZH: "提交作业"}, []lang.Text{

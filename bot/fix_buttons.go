@@ -20,10 +20,10 @@ import (
 )
 
 var (
-	textNoRemedy  = lang.Text{EN: "nothing is known that would mend this job by itself", ZH: "没有可以自动应用的修复"}
+	textNoRemedy  = lang.Text{EN: "no fix is known that could be applied to this job automatically", ZH: "没有可以自动应用的修复"}
 	textAfter     = lang.Text{EN: "one more job of this specification, which waits for the end of ", ZH: "按同一规格再提交一个作业，等待以下作业结束："}
 	textReplaces  = lang.Text{EN: "takes the place of the waiting job ", ZH: "替换排队中的作业 "}
-	textChainLate = lang.Text{EN: "this chain has not begun, so its length is still in its specification", ZH: "该作业链尚未开始，其长度仍由规格决定"}
+	textChainLate = lang.Text{EN: "this chain has not started, so its length is still set by its specification", ZH: "该作业链尚未开始，其长度仍由规格决定"}
 	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
 )
 

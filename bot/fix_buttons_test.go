@@ -105,7 +105,7 @@ func TestAFixIsAppliedByAButtonOnceItsOwnerSaysYes(t *testing.T) {
 		require.Equal(t, 2, s.yard.count())
 		require.Contains(t, s.yard.last().Script, "MASTER_PORT=24711")
 		s.Press(c, action, strings.Replace(value, "4711", "4712", 1), "U1")
-		s.said("nothing is known that would mend this job")
+		s.said("no fix is known that could be applied to this job")
 	})
 }
 
@@ -138,7 +138,7 @@ func TestAChainGetsALongerNextLink(t *testing.T) {
 		c := waitingCard(s, "4711")
 		action, value := buttonOf(t, c, "Extend chain")
 		s.Press(c, action, value, "U1")
-		s.said("this chain has not begun")
+		s.said("this chain has not started")
 		// The first link runs and has queued the second.
 		s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Running})
 		s.yard.put(slurm.Job{ID: "5000", Name: "gpt", User: "ada", State: slurm.Pending, Reason: "Dependency"})

@@ -113,10 +113,10 @@ func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 		}
 		change(s, form, "partition", "dev", values)
 		form = shownView(s, form["id"], "⛔ --", "16 GPU hours at most")
-		require.NotContains(t, slacktest.JSON(form), "Nothing stands against it")
+		require.NotContains(t, slacktest.JSON(form), "No problems found")
 		values["args"] = goodForm["args"]
 		change(s, form, "form_check", "check", values)
-		shownView(s, form["id"], "Nothing stands against it", "2 × 8 GPUs · 16 GPU hours at most · about")
+		shownView(s, form["id"], "No problems found", "2 × 8 GPUs · 16 GPU hours at most · about")
 	})
 }
 

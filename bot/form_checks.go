@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	textFits     = lang.Text{EN: "✅ Nothing stands against it", ZH: "✅ 检查通过"}
+	textFits     = lang.Text{EN: "✅ No problems found", ZH: "✅ 检查通过"}
 	textFormGPUs = lang.Text{EN: "%d × %d GPUs", ZH: "%d × %d GPU"}
 	textFormCost = lang.Text{EN: "%s GPU hours at most", ZH: "最多 %s GPU 小时"}
 	textNoEnd    = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}

@@ -332,7 +332,7 @@ func TestSubscriptionsAreOfAJobAPersonOrAll(t *testing.T) {
 		c := waitingCard(s, "4711", "waiting")
 		action, value := buttonOf(t, c, "Mute")
 		s.Press(c, action, value, "U1")
-		s.said("Job 4711: you will not be called for it")
+		s.said("Job 4711: you will not be notified about it")
 		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.Failed}}))
 		s.Wait("the end", func(st slacktest.State) bool { return posted(st, "failed") >= 2 })
 		require.Zero(t, callsFor(s.State(), "U1"), "who has muted a job is not called")

@@ -22,10 +22,10 @@ import (
 // is not diagnosed.
 
 var (
-	textNothing = lang.Text{EN: "There is nothing to look at in this message.", ZH: "这条消息里没有可以诊断的内容。"}
+	textNothing = lang.Text{EN: "This message contains nothing that can be checked.", ZH: "这条消息里没有可以诊断的内容。"}
 	textNeither = lang.Text{EN: "This message holds no job and no log", ZH: "这条消息里没有作业，也没有日志"}
 	textBring   = lang.Text{
-		EN: "It is diagnosed where it names a job by its number or name, stands in a job's thread, or holds lines of a log or a file. Nothing else of it is kept.",
+		EN: "A message can be diagnosed if it names a job by its number or name, is in a job's thread, or contains log lines or a file. Nothing else of the message is kept.",
 		ZH: "如果消息中有作业号或作业名、位于作业的讨论串中，或包含日志内容、文件，即可诊断。除此之外不保留消息内容。",
 	}
 )

@@ -30,12 +30,12 @@ import (
 
 var (
 	textOpen     = lang.Text{EN: "⏳ %s: not known yet whether it was submitted", ZH: "⏳ %s：尚不清楚是否已提交"}
-	textOpenHow  = lang.Text{EN: "%s did not answer. I keep looking, and this message will say. Nothing has to be repeated: the same command again joins this one.", ZH: "%s 没有响应。我会继续查询，结果会更新在本消息中。无需重复提交：再次发送相同命令会并入本次请求。"}
+	textOpenHow  = lang.Text{EN: "%s did not answer. I keep checking, and will update this message. There is no need to submit again: the same command joins this request.", ZH: "%s 没有响应。我会继续查询，结果会更新在本消息中。无需重复提交：再次发送相同命令会并入本次请求。"}
 	textOpenIs   = lang.Text{EN: "✅ %s was submitted: job %s", ZH: "✅ %s 已提交：作业 %s"}
 	textOpenNot  = lang.Text{EN: "⚠️ %s was not submitted", ZH: "⚠️ %s 没有提交成功"}
 	textOpenNone = lang.Text{EN: "%s answers again and has no such job.", ZH: "%s 已恢复响应，其中没有该作业。"}
 	textOpenNow  = lang.Text{EN: "Submit it now", ZH: "立即提交"}
-	textOpenWait = lang.Text{EN: "The outcome of the first one stands in its message as soon as it is known.", ZH: "首次提交的结果一旦确定，会显示在其消息中。"}
+	textOpenWait = lang.Text{EN: "The message of the first request will show its outcome as soon as it is known.", ZH: "首次提交的结果一旦确定，会显示在其消息中。"}
 )
 
 const (

@@ -30,7 +30,7 @@ func TestAnUnknownOutcomeIsFoundOutByTheServer(t *testing.T) {
 	open := s.said("gpt: not known yet whether it was submitted")
 	require.Equal(t, "C1", open.Channel)
 	s.Slash("submit --yes " + spec) // an impatient person
-	s.said("The outcome of the first one stands in its message")
+	s.said("The message of the first request will show its outcome")
 	require.Equal(t, 1, s.yard.count())
 	s.yard.fallSilent(false, false)
 	later(2 * time.Minute)

@@ -290,7 +290,7 @@ func TestAFormThatComesTooLateIsOfferedByAButton(t *testing.T) {
 		s.Slash("submit")
 		s.Age(4 * time.Second) // Slack takes a trigger for three
 		answer()
-		late := s.said("The form could not open in time")
+		late := s.said("The form could not be opened in time")
 		require.Empty(t, s.State().Views)
 		action, value := buttonOf(t, late, "Submit a job")
 		s.Press(late, action, value, "U1")

@@ -29,7 +29,7 @@ func TestSubscriptionsAreSeenAndEndedByAButton(t *testing.T) {
 		s.PressLabel(msg, "End it", "U5")
 		s.said("Not followed here any more: all jobs · when one fails", "Set by grace")
 		s.Slash("subscribe weather=fine")
-		s.said("is nothing that can be followed", "project=…")
+		s.said("cannot be followed", "project=…")
 		s.Slash("subscribe all expected")
 		s.said("an alarm needs a name")
 	})

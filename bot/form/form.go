@@ -35,7 +35,7 @@ var (
 	Title          = lang.Text{EN: "Submit a job", ZH: "提交作业"}
 	TextClose      = lang.Text{EN: "Close", ZH: "关闭"}
 	SubmitLabel    = lang.Text{EN: "Submit", ZH: "提交"}
-	TextFormLate   = lang.Text{EN: "The form could not open in time. Press the button and it will.", ZH: "表单未能及时打开，请点击按钮重试。"}
+	TextFormLate   = lang.Text{EN: "The form could not be opened in time. Press the button to open it.", ZH: "表单未能及时打开，请点击按钮重试。"}
 	textFormCheck  = lang.Text{EN: "Check", ZH: "检查"}
 	textContinue   = lang.Text{EN: "Continue", ZH: "下一步"}
 	textCheckNow   = lang.Text{EN: "Check now", ZH: "立即检查"}

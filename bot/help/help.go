@@ -33,8 +33,8 @@ var ownHelp = []struct {
 	{"settings", lang.Text{EN: "language, notifications, cluster", ZH: "语言、通知、集群"}, "settings\nsettings quiet 22:00-08:00 Asia/Shanghai"},
 	{"subscribe", lang.Text{EN: "follow a job, a person or everything in this channel", ZH: "订阅作业、某人或本频道的全部事件"}, "subscribe\nsubscribe 4711\nsubscribe partition=prod failed completed\nsubscribe name=nightly-* expected\nsubscribe project=research digest"},
 	{"unsubscribe", lang.Text{EN: "end a subscription", ZH: "取消订阅"}, "unsubscribe 4711"},
-	{"mute", lang.Text{EN: "hear no more of a job", ZH: "不再接收某作业的消息"}, "mute 4711"},
-	{"unmute", lang.Text{EN: "hear of a job again", ZH: "恢复接收某作业的消息"}, "unmute 4711"},
+	{"mute", lang.Text{EN: "stop notifications about a job", ZH: "不再接收某作业的消息"}, "mute 4711"},
+	{"unmute", lang.Text{EN: "resume notifications about a job", ZH: "恢复接收某作业的消息"}, "unmute 4711"},
 }
 
 // Title is the heading of the help.

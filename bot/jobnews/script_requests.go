@@ -22,7 +22,7 @@ import (
 // owner is a member, so that a script cannot write to a channel that its owner cannot see.
 
 var textNotThere = lang.Text{
-	EN: "Job %s asks for its card in %s, and it does not come there: you are not in that channel, or it is private and I am not. Join it and submit again, or write slack=me.",
+	EN: "Job %s asks for its card in %s, but it was not sent there: you are not in that channel, or it is private and I am not in it. Join it and submit again, or write slack=me.",
 	ZH: "作业 %s 要求把卡片发到 %s，但未发送：您不在该频道，或该频道是私有频道而我不在其中。请加入后重新提交，或写 slack=me。",
 }
 

@@ -36,14 +36,14 @@ var (
 		EN: "`subscribe` and a job's number, a user, `project=…`, `partition=…` or `name=…`; behind it `failed`, `completed`, `started`, `digest` (every morning) or `expected` (an alarm while none waits or runs)",
 		ZH: "`subscribe` 后接作业号、用户、`project=…`、`partition=…` 或 `name=…`；再加 `failed`、`completed`、`started`、`digest`（每天早上）或 `expected`（没有排队或运行时报警）",
 	}
-	textFollowWhat = lang.Text{EN: "%q is nothing that can be followed", ZH: "%q 不能订阅"}
+	textFollowWhat = lang.Text{EN: "%q cannot be followed", ZH: "%q 不能订阅"}
 	textFollowName = lang.Text{EN: "an alarm needs a name: which runs are expected?", ZH: "报警需要名称：应当有哪个作业在运行？"}
 	textMyFailures = lang.Text{EN: "My failures", ZH: "我的失败作业"}
 	textAllFailing = lang.Text{EN: "All failures", ZH: "全部失败作业"}
 	textAllDigest  = lang.Text{EN: "Every morning", ZH: "每天早上"}
 	textEndFollow  = lang.Text{EN: "End it", ZH: "取消订阅"}
-	textMuted      = lang.Text{EN: "Job %s: you will not be called for it", ZH: "作业 %s：不再提醒您"}
-	textUnmuted    = lang.Text{EN: "Job %s: you will be called for it again", ZH: "作业 %s：恢复提醒"}
+	textMuted      = lang.Text{EN: "Job %s: you will not be notified about it", ZH: "作业 %s：不再提醒您"}
+	textUnmuted    = lang.Text{EN: "Job %s: you will be notified about it again", ZH: "作业 %s：恢复提醒"}
 	textNoCard     = lang.Text{EN: "nobody follows job %s in Slack", ZH: "Slack 中没有人订阅作业 %s"}
 )
 

@@ -39,7 +39,7 @@ func TestSubscribing(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	require.Contains(t, shown(s.subscribe("U7", "all", true)), "not linked")
-	require.Contains(t, shown(s.subscribe("U1", "weather=fine", true)), "is nothing that can be followed")
+	require.Contains(t, shown(s.subscribe("U1", "weather=fine", true)), "cannot be followed")
 	require.Contains(t, shown(s.subscribe("U1", "all expected", true)), "an alarm needs a name")
 	require.Empty(t, s.follows())
 	owed := s.subscribe("U1", "all failed", true)
@@ -89,10 +89,10 @@ func TestMuting(t *testing.T) {
 	require.Contains(t, mute(true), "mute needs a job's id")
 	require.Contains(t, mute(true, "9"), "nobody follows job 9 in Slack")
 	for range 2 {
-		require.Contains(t, mute(true, "4711"), "you will not be called for it")
+		require.Contains(t, mute(true, "4711"), "you will not be notified about it")
 	}
 	require.Equal(t, []string{"U1"}, s.card("4711").Muted)
-	require.Contains(t, mute(false, "4711"), "you will be called for it again")
+	require.Contains(t, mute(false, "4711"), "you will be notified about it again")
 	require.Empty(t, s.card("4711").Muted)
 }
 

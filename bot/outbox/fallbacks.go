@@ -25,7 +25,7 @@ var (
 	textArchived   = lang.Text{EN: "This comes to you alone, because this channel is archived: ", ZH: "频道已归档，因此只发给您本人："}
 	textRestricted = lang.Text{EN: "This comes to you alone, because I may not post in ", ZH: "我没有在该频道发言的权限，因此只发给您本人："}
 	textFileStays  = lang.Text{
-		EN: "The file %s could not be sent: Slack says %s. What else there is to say is not held up by it.",
+		EN: "The file %s could not be sent: Slack says %s. Other messages are not affected.",
 		ZH: "文件 %s 无法发送：Slack 返回 %s。其他消息不受影响。",
 	}
 )

@@ -84,7 +84,7 @@ func (s Settings) LangOr(otherwise lang.Lang) lang.Lang {
 func (s *Settings) Set(words []string, c *ops.Call) *ops.Error {
 	value := strings.Join(words[1:], " ")
 	bad := func(fix lang.Text) *ops.Error {
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "%q is not a value for it", ZH: "%q 不是该设置的有效值"}.With(value), Fix: fix}
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "%q is not a value of this setting", ZH: "%q 不是该设置的有效值"}.With(value), Fix: fix}
 	}
 	switch strings.TrimLeft(words[0], "-") {
 	case "lang", "language", "语言":

@@ -170,7 +170,7 @@ func TestSettingsAreTypedAndChosen(t *testing.T) {
 		return said(r.SetSettings(r.ctx, a, r.cfg.People.Call(r.ctx, a), strings.Fields(words)))
 	}
 	require.Contains(t, set(""), "Your settings")
-	require.Contains(t, set("notify sometimes"), "is not a value for it")
+	require.Contains(t, set("notify sometimes"), "is not a value of this setting")
 	require.Contains(t, set("language zh"), "您的设置", "in the language that was chosen")
 	require.Equal(t, lang.ZH, r.cfg.People.Settings(r.ctx, "T1", "U1").Lang)
 	at := func(a *incoming.Ask) { a.Terminal = &incoming.Terminal{User: "ada"} }

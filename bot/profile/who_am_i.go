@@ -39,7 +39,7 @@ var (
 
 var (
 	textWebLink  = lang.Text{EN: "Your link to the page", ZH: "您的网页链接"}
-	textPageOnce = lang.Text{EN: "It signs you in once, within ten minutes. Give it to nobody.", ZH: "链接在十分钟内一次有效，用于以您的身份登录，请勿转发。"}
+	textPageOnce = lang.Text{EN: "It signs you in once, within ten minutes. Do not share it.", ZH: "链接在十分钟内一次有效，用于以您的身份登录，请勿转发。"}
 	textNoPage   = lang.Text{EN: "no page is served here", ZH: "这里没有提供网页服务"}
 	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
 )
