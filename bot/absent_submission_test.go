@@ -24,8 +24,8 @@ func (f finder) Find(context.Context, string, time.Time) (slurm.JobID, bool, err
 	return "1", f.found, f.err
 }
 
-// A submission is offered again only where its cluster answers, for its owner, that it
-// has no such job.
+// A submission is offered again only where its cluster answers, to its owner, that it has no
+// such job.
 func TestWhenASubmissionIsSurelyAbsent(t *testing.T) {
 	away := errors.New("the cluster does not answer")
 	for name, c := range map[string]struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Whoever an agent works for did not see it submit: they have the card, once, and
-// are called for its end as for a job of their own; nobody else is, not who wants to
-// be called for nothing, and nobody of an account that many share.
+// The people for whom an agent works did not see its submission. They get the card once, and
+// are notified of the job's end as for a job of their own. Nobody else is, nor anybody who
+// wants no notifications, nor the people of an account that many share.
 func TestAnAgentsJobGivesItsOwnerACard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

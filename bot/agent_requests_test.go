@@ -60,7 +60,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	})
 }
 
-// A request that says more than a message holds can be decided all the same.
+// A request that is longer than a message can be decided too.
 func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ func approving(t *testing.T, change ...func(*bot.Config)) *stage {
 	}}, change...)...)
 }
 
-// The small block in the message asks for one node; the flags beside it for
-// 4 × 8 GPUs, seven days and a thousand tasks. What counts is what is shown.
+// The small specification in the message asks for one node; the flags beside it ask for 4 × 8
+// GPUs, seven days and a thousand tasks. The approval shows what counts.
 func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,8 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 	})
 }
 
-// A request that no message holds reaches the operators whole, in the message's thread, and can be decided.
+// A request that does not fit a message reaches the operators in the message's thread, and can
+// be decided.
 func TestALongRequestIsShownWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestALongRequestIsShownWhole(t *testing.T) {
 	})
 }
 
-// Between the request and the approval the site's profile changes: the
-// script is another one, and nothing is submitted.
+// Between the request and the approval the site's profile changes, and with it the script:
+// nothing is submitted.
 func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +148,8 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 	})
 }
 
-// An operator reads at home of the requests that wait, until they are decided; others do not.
+// An operator sees waiting requests on the home tab until they are decided; others do not see
+// them.
 func TestRequestsThatWaitStandAtAnOperatorsHome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

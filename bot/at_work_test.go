@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// failure puts a job on the yard that failed of GPU memory.
+// failure puts a job on the yard that ran out of GPU memory.
 func (s *stage) failure() {
 	s.t.Helper()
 	log := filepath.Join(s.t.TempDir(), "4711.out")
@@ -25,7 +25,7 @@ func (s *stage) failure() {
 	s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Failed, ExitCode: &exit, Stdout: log, GPUs: 16, NumNodes: 2, Nodes: []string{"n1", "n2"}})
 }
 
-// A slowYard may take a while to tell of its nodes, as reading many logs does.
+// A slowYard may take long to list its nodes, as reading many logs does.
 type slowYard struct{ surveyedYard }
 
 func (y slowYard) Nodes(ctx context.Context) ([]slurm.Node, error) {
@@ -37,13 +37,13 @@ func slowly(c *bot.Config) {
 	c.Service.Clusters["yard"] = slowYard{surveyedYard{c.Service.Clusters["yard"].(*yard)}}
 }
 
-// write is a direct message to the bot.
+// write sends a direct message to the bot.
 func (s *stage) write(user, words string) {
 	s.t.Helper()
 	s.Event(map[string]any{"type": "message", "channel_type": "im", "user": user, "channel": "D" + user, "ts": "1700000000.000500", "text": words})
 }
 
-// statuses are what Slack was told to show behind the bot's name.
+// statuses are the statuses that Slack was told to show behind the bot's name.
 func statuses(st slacktest.State) (list []string) {
 	for _, c := range calls(st, "assistant.threads.setStatus") {
 		status, _ := c.Args["status"].(string)
@@ -52,8 +52,8 @@ func statuses(st slacktest.State) (list []string) {
 	return list
 }
 
-// A long work shows its steps as a plan, where its answer will be a message; the
-// answer takes the plan's place.
+// A long operation shows its steps as a plan where its answer will be a message; the answer
+// replaces the plan.
 func TestTheStepsOfALongDiagnosisAreTickedOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,8 +100,7 @@ func TestAWorkspaceWithoutPlansHasTheAnswerAlone(t *testing.T) {
 	})
 }
 
-// In a channel the answer is for one person's eyes: there only the status tells, and is
-// taken away.
+// A private answer in a channel has no plan: only the status is shown, and removed again.
 func TestAPrivateAnswerGrowsNoPlanForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,12 +33,12 @@ type yard struct {
 	mu        sync.Mutex
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
-	// held are the questions that are not answered until their channel is closed.
-	heldCall map[string]chan struct{}
-	// silent makes Submit end without an answer and Find fail, as a controller does
-	// that is down; lost says that what was handed over meanwhile did not arrive.
+	// held are the questions that get no answer until their channel is closed.
+	held map[string]chan struct{}
+	// silent makes Submit and Find fail as while Slurm's controller is down; lost says that
+	// what was submitted meanwhile did not arrive.
 	silent, lost bool
-	// short has jobs end before anybody can look.
+	// short makes jobs end before anybody can look at them.
 	short bool
 }
 
@@ -64,27 +64,27 @@ func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error
 	return id, nil
 }
 
-// hold has the cluster answer nothing to that question until release is called.
+// hold lets the cluster not answer a question until release is called.
 func (y *yard) hold(question string) (release func()) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	gate := make(chan struct{})
-	if y.heldCall == nil {
-		y.heldCall = map[string]chan struct{}{}
+	if y.held == nil {
+		y.held = map[string]chan struct{}{}
 	}
-	y.heldCall[question] = gate
+	y.held[question] = gate
 	return func() {
 		y.mu.Lock()
 		defer y.mu.Unlock()
-		delete(y.heldCall, question)
+		delete(y.held, question)
 		close(gate)
 	}
 }
 
-// wait waits for as long as that question is held.
+// wait waits while a question is held.
 func (y *yard) wait(ctx context.Context, question string) {
 	y.mu.Lock()
-	gate := y.heldCall[question]
+	gate := y.held[question]
 	y.mu.Unlock()
 	if gate != nil {
 		select {
@@ -140,7 +140,7 @@ func (y *yard) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, 
 	return "", false, nil
 }
 
-// fallSilent has the controller not answer any more, or answer again.
+// fallSilent stops the controller's answers, or starts them again.
 func (y *yard) fallSilent(silent, lost bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -153,7 +153,7 @@ func (y *yard) count() int {
 	return len(y.submitted)
 }
 
-// last is what was submitted last.
+// last returns the last submission.
 func (y *yard) last() slurm.Submission {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -166,7 +166,7 @@ func (y *yard) put(j slurm.Job) {
 	y.jobs[j.ID] = j
 }
 
-// A stage is the bot in front of a Slack of its own.
+// A stage is the bot with a Slack of its own.
 type stage struct {
 	*slacktest.Slack
 	t     testing.TB
@@ -174,7 +174,7 @@ type stage struct {
 	store *store.Store
 	bot   *bot.Bot
 	url   string
-	// service is what the bot acts on.
+	// service is the service whose operations the bot calls.
 	service *ops.Service
 }
 
@@ -200,7 +200,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 	for _, f := range change {
 		f(&cfg)
 	}
-	// Slack gives the token the scopes of the manifest, and no more.
+	// Slack gives the token the scopes of the manifest, and no others.
 	slack := slacktest.Config{SigningSecret: secret, BotScopes: strings.Join(install.Scopes(cfg.Policy), ",")}
 	if cfg.AppToken != "" { // Socket Mode needs a network
 		s.Slack = slacktest.Start(t, slack)
@@ -215,7 +215,7 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 	return s
 }
 
-// running runs a bot, and the watchers that it has, until the test ends.
+// running runs a bot and its watchers until the test ends.
 func running(t testing.TB, cfg bot.Config) *bot.Bot {
 	t.Helper()
 	b, err := bot.New(cfg)
@@ -230,7 +230,7 @@ func running(t testing.TB, cfg bot.Config) *bot.Bot {
 	return b
 }
 
-// newServer serves h until the test ends and returns its address.
+// newServer serves h on a port until the test ends, and returns its address.
 func newServer(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -238,7 +238,7 @@ func newServer(t testing.TB, h http.Handler) string {
 	return srv.URL
 }
 
-// text is everything that a message says, in one string.
+// text returns all texts of a message.
 func text(msg *slacktest.Message) string {
 	raw, err := json.Marshal(msg.Blocks)
 	if err != nil {
@@ -268,7 +268,7 @@ func text(msg *slacktest.Message) string {
 	return msg.Text + "\n" + b.String()
 }
 
-// said waits for a message that holds all of the words, and returns it.
+// said waits for a message that contains all of the words, and returns it.
 func (s *stage) said(words ...string) *slacktest.Message {
 	s.t.Helper()
 	var found *slacktest.Message
@@ -288,8 +288,7 @@ func (s *stage) said(words ...string) *slacktest.Message {
 	return found
 }
 
-// settled waits until the bot has carried out all that it was asked for, and owes Slack
-// nothing more.
+// settled waits until the bot has handled all requests and sent all messages.
 func settled(t testing.TB, st *store.Store) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -302,7 +301,7 @@ func settled(t testing.TB, st *store.Store) {
 	}, time.Minute, 20*time.Millisecond, "something is still asked or owed")
 }
 
-// buttonOf returns the action id and value of a message's button by its text.
+// buttonOf returns the action id and value of the message's button with that label.
 func buttonOf(t testing.TB, msg *slacktest.Message, label string) (action, value string) {
 	t.Helper()
 	if c, ok := slacktest.Find(msg.Blocks, label); ok {
@@ -432,7 +431,7 @@ func TestARepeatedDeliveryHasOneEffect(t *testing.T) {
 	})
 }
 
-// answerOf is the JSON that a receipt carries.
+// answerOf returns the JSON body of a receipt.
 func answerOf(t testing.TB, r slacktest.Receipt) (a map[string]any) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, r.Status)

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// next is the message that a command brings, seen by a person in the place where they typed it.
+// next sends a command and returns the message that answers it.
 func (s *stage) next(command string, more ...map[string]any) (m *slacktest.Message) {
 	s.t.Helper()
 	before := len(s.State().Messages)
@@ -29,7 +29,7 @@ func (s *stage) next(command string, more ...map[string]any) (m *slacktest.Messa
 	return m
 }
 
-// What is typed after /megatron is a command, a text to look at, a job or a question.
+// Text after /megatron is a command, a text to look at, a job or a question.
 func TestACommandIsTakenForWhatItIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestASentenceAfterTheSlashIsTheSameAsInAMention(t *testing.T) {
 	})
 }
 
-// What one can do is told to whoever asks by a command alone, and to all where the bot
-// is written to.
+// Help is shown to the person alone after a slash command, and to everybody where the bot is
+// written to.
 func TestWhatOneCanDoIsToldWhereItIsAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWhatOneCanDoIsToldWhereItIsAsked(t *testing.T) {
 	})
 }
 
-// The pages of a list stay on the cluster that was asked for.
+// The pages of a list keep the cluster of the first page.
 func TestAPageOfAListKeepsItsCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAPageOfAListKeepsItsCluster(t *testing.T) {
 	})
 }
 
-// A list that is old says of when it is.
+// A list that is out of date says since when.
 func TestAListThatIsOldSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAListThatIsOldSaysSo(t *testing.T) {
 	})
 }
 
-// What is asked for on a site goes to the channel where its operators are.
+// A request on a site with an approval channel goes to that channel.
 func TestARequestGoesToTheOperatorsChannel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestARequestGoesToTheOperatorsChannel(t *testing.T) {
 	})
 }
 
-// A question whose answer is not kept any more is over, whatever is pressed.
+// A question whose held call is gone has expired, whatever button is pressed.
 func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 	})
 }
 
-// A job that is kept off a node stays off those that it was kept off before.
+// A job that is submitted again without a node keeps its earlier excluded nodes.
 func TestARetryKeepsTheNodesThatWereExcluded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestARetryKeepsTheNodesThatWereExcluded(t *testing.T) {
 	})
 }
 
-// An agent's request that is declined says by whom and why.
+// A declined request of an agent says by whom it was declined and why.
 func TestAnAgentsRequestIsDeclinedWithAReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// What begins with a command's word is the command where the rest fits it, has flags or
-// is one word, and a question otherwise.
+// A text that starts with a command's word is the command where the rest fits the command, has
+// flags or is one word, and otherwise a question.
 func TestWhatReadsAsACommand(t *testing.T) {
 	for line, want := range map[string]bool{
 		"status 4711": true, "status 4711 4712 4713": false, "status 4711 4712 --nodez": true, "list the constants for H100": false, "list": true,
@@ -25,7 +25,7 @@ func TestWhatReadsAsACommand(t *testing.T) {
 	}
 }
 
-// Which operations are about one job, and whether they need it named.
+// These are the operations about one job, and whether they require the job.
 func TestWhichOperationsAreAboutAJob(t *testing.T) {
 	for name, want := range map[string]string{"status": "job", "logs": "job", "diagnose": "job-or-path", "list": "", "compare": "", "nodes": ""} {
 		op, ok := operations.Lookup(name)
@@ -35,14 +35,14 @@ func TestWhichOperationsAreAboutAJob(t *testing.T) {
 	}
 }
 
-// partly is a result that was found out before something failed.
+// partly is what an operation found before it failed.
 type partly struct{ Found string }
 
 func (p partly) View(lang.Lang) view.Doc {
 	return view.Doc{Sections: []view.Section{{Text: p.Found}}, Next: []string{"logs 1"}}
 }
 
-// What was found out before a failure stands below it; a refusal has found nothing.
+// A failure shows what was found before it; a refusal shows nothing else.
 func TestAFailureShowsWhatWasFound(t *testing.T) {
 	for _, c := range []struct {
 		code   ops.Code

@@ -26,13 +26,13 @@ var (
 	score   = flag.Bool("score", false, "play a day to its end, and say which steps went otherwise than they are written")
 )
 
-// A dayStep is one thing that somebody does, by what they read on the screen, and
-// what they read then.
+// A dayStep is one action of a person, chosen by a label that they read on the screen, and what
+// they can read afterwards.
 type dayStep struct {
 	Title   string `yaml:"title"`
 	Who     string `yaml:"who"`
 	Channel string `yaml:"channel"`
-	// What is done: one of these.
+	// The action: one of these.
 	Slash    *string           `yaml:"slash"`
 	Mention  string            `yaml:"mention"`
 	Write    string            `yaml:"write"` // a direct message
@@ -42,11 +42,12 @@ type dayStep struct {
 	Lint     string            `yaml:"lint"`     // "Lint this script" on a message that says this
 	Diagnose string            `yaml:"diagnose"` // "Diagnose this" on one that says this
 	Job      *dayJob           `yaml:"job"`      // what happens on the cluster meanwhile
-	// On chooses the message, or has a mention stand in its thread; else it is the one
-	// seen last.
+	// On selects the message by its words, or puts a mention into its thread; empty means the
+	// last message that was seen.
 	On       string `yaml:"on"`
 	InThread string `yaml:"in_thread"`
-	// See is what can be read then, Not what cannot, and In where: message, modal or home.
+	// See lists what can be read then, Not what cannot, and In says where: in a message, a
+	// modal or the home tab.
 	See []string `yaml:"see"`
 	Not []string `yaml:"not"`
 	In  string   `yaml:"in"`
@@ -61,20 +62,19 @@ type dayJob struct {
 	Log   string `yaml:"log"`
 }
 
-// A dayPlayer plays a day in front of the strict Slack.
+// A dayPlayer plays a day against the played Slack.
 type dayPlayer struct {
 	*stage
 	msg  *slacktest.Message
 	view map[string]any
 	ts   int
 	seen []slacktest.Drawn
-	// before is how many messages there were before somebody asked: the answer is
-	// another one.
+	// before is the number of messages before a question: its answer is a later message.
 	before, missed int
 }
 
-// The whole day is played by labels, and every picture of it kept to Slack's limits
-// and types: the fake Slack refuses what Slack would.
+// The whole day is played by labels. Every view is checked against Slack's limits and types,
+// since the played Slack refuses what Slack would.
 func TestADayPlayedByItsLabels(t *testing.T) {
 	for _, file := range []string{"day.en.yaml", "day.zh.yaml", "day2.en.yaml", "day3.en.yaml"} {
 		t.Run(file, func(t *testing.T) {
@@ -103,14 +103,14 @@ func TestADayPlayedByItsLabels(t *testing.T) {
 	}
 }
 
-// A surveyedWatchedYard is a cluster that tells all of itself.
+// A surveyedWatchedYard has partitions, accounts and accounting records.
 type surveyedWatchedYard struct{ surveyedYard }
 
 func (y surveyedWatchedYard) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return watchedYard{y.yard}.Past(ctx, f)
 }
 
-// step does one step, and waits for what is to be seen.
+// step does one step, and waits for what can be read then.
 func (p *dayPlayer) step(name string, s dayStep) {
 	p.t.Helper()
 	who := cmp.Or(s.Who, "U1")
@@ -161,8 +161,8 @@ func (p *dayPlayer) step(name string, s dayStep) {
 	p.see(name, who, s)
 }
 
-// offered reports whether the last message has that button; who plays a day to its
-// end passes over one that it has not.
+// offered reports whether the last message has that button. A day that is played to its end
+// skips missing buttons.
 func (p *dayPlayer) offered(label string) (ok bool) {
 	if p.msg != nil {
 		_, ok = slacktest.Find(p.msg.Blocks, label)
@@ -170,7 +170,7 @@ func (p *dayPlayer) offered(label string) (ok bool) {
 	return ok || !*score
 }
 
-// newest is the newest message that says those words.
+// newest returns the newest message with those words.
 func (p *dayPlayer) newest(words string) (m *slacktest.Message) {
 	p.t.Helper()
 	p.Wait("a message with "+words, func(st slacktest.State) bool {
@@ -185,7 +185,7 @@ func (p *dayPlayer) newest(words string) (m *slacktest.Message) {
 	return m
 }
 
-// pressInView presses a button of the modal, or chooses what a select offers.
+// pressInView presses a button of the modal, or chooses an option of a select.
 func (p *dayPlayer) pressInView(label string) {
 	p.t.Helper()
 	blocks, _ := p.view["blocks"].([]any)
@@ -228,7 +228,7 @@ func (p *dayPlayer) happen(j dayJob) {
 	p.yard.put(job)
 }
 
-// see waits for what can be read, and keeps its picture.
+// see waits for what can be read, and keeps a picture of it.
 func (p *dayPlayer) see(name, who string, s dayStep) {
 	p.t.Helper()
 	holds := func(said string) bool {
@@ -282,7 +282,7 @@ func (p *dayPlayer) see(name, who string, s dayStep) {
 	}
 }
 
-// written takes out of the views what Slack adds to them.
+// written removes from the views what Slack adds to them.
 func (p *dayPlayer) written() {
 	for i, d := range p.seen {
 		var v map[string]any
@@ -295,8 +295,7 @@ func (p *dayPlayer) written() {
 	}
 }
 
-// writeGallery writes the day as pages: in light and in dark, and as wide as a
-// phone.
+// writeGallery writes the day as pages: light, dark, and as narrow as a phone.
 func (p *dayPlayer) writeGallery(file string) {
 	if *gallery == "" {
 		return
@@ -308,9 +307,9 @@ func (p *dayPlayer) writeGallery(file string) {
 		require.NoError(p.t, err)
 		drawn = append(drawn, "<p class=hint>"+d.Name+"</p>"+page)
 	}
-	formBase := strings.TrimSuffix(file, ".yaml")
+	base := strings.TrimSuffix(file, ".yaml")
 	for name, look := range map[string]slacktest.Look{"light": {}, "dark": {Dark: true}, "phone": {Phone: true}, "phone-dark": {Phone: true, Dark: true}} {
-		out := filepath.Join(*gallery, formBase+"."+name+".html")
-		require.NoError(p.t, os.WriteFile(out, []byte(slacktest.Page(formBase, look, drawn...)), 0o600))
+		out := filepath.Join(*gallery, base+"."+name+".html")
+		require.NoError(p.t, os.WriteFile(out, []byte(slacktest.Page(base, look, drawn...)), 0o600))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// What a card does not say of a job is said beside it, and nothing that is not so.
+// Facts that a card leaves out are shown beside it, as far as they are known.
 func TestFurtherFactsOfAJob(t *testing.T) {
 	for want, r := range map[string]jobcontrol.StatusOut{
 		"Slurm's state=PENDING Priority":                  {Job: slurm.Job{State: slurm.Pending, Reason: "Priority"}},
@@ -36,7 +36,8 @@ func TestFurtherFactsOfAJob(t *testing.T) {
 	}
 }
 
-// The newest job is the one that was submitted last, by its number where no time tells.
+// The newest job is the one that was submitted last or, without times, the one with the highest
+// number.
 func TestWhichJobIsTheNewest(t *testing.T) {
 	at := func(s int64) *time.Time { v := time.Unix(s, 0); return &v }
 	for _, c := range []struct {
@@ -54,7 +55,7 @@ func TestWhichJobIsTheNewest(t *testing.T) {
 	}
 }
 
-// What was empty before a change is a dash.
+// An empty old value is shown as a dash.
 func TestWhatWasEmptyIsADash(t *testing.T) {
 	require.Equal(t, "–", orDash(""))
 	require.Equal(t, "8", orDash("8"))

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// thumb returns the value of the good or the bad thumb under an answer.
+// thumb returns the value of the good or the bad rating button under an answer.
 func thumb(t *testing.T, msg *slacktest.Message, which string) string {
 	t.Helper()
 	for _, x := range msg.Blocks {
@@ -26,7 +26,7 @@ func thumb(t *testing.T, msg *slacktest.Message, which string) string {
 	return ""
 }
 
-// ratings waits until there are n and returns them, newest first.
+// ratings waits until there are n ratings and returns them, newest first.
 func (s *stage) ratings(n int) (list []store.Feedback) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// waitingCard waits until the job's card holds all of the words.
+// waitingCard waits until the job's card contains all of the words.
 func waitingCard(s *stage, id string, words ...string) *slacktest.Message {
 	s.t.Helper()
 	var c *slacktest.Message
@@ -63,7 +63,7 @@ func TestAWaitingCardTellsItsPlaceAndStart(t *testing.T) {
 	})
 }
 
-// failWith lets the watched job 4711 end with that log.
+// failWith makes the watched job 4711 end with that log.
 func failWith(t *testing.T, s *stage, lines string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "gpt-4711.out")

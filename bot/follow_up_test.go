@@ -13,12 +13,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// oomLog is the log of a run whose rank 3 on gpu-07 has run out of GPU memory.
+// oomLog is the log of a run whose rank 3 on gpu-07 ran out of GPU memory.
 const oomLog = " [2026-11-20 12:00:01] iteration       40/     100 | consumed samples:         2560 | elapsed time per iteration (ms): 1234.5 | lm loss: 2.345678E+00 |\n" +
 	"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/pretrain_gpt.py\", line 12, in forward_step\n" +
 	"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n"
 
-// failedJob puts a failed job with that log on the cluster, and gives its card.
+// failedJob puts a failed job with that log on the cluster, and returns its card.
 func failedJob(t *testing.T, s *stage) *slacktest.Message {
 	t.Helper()
 	c := submitted(t, s)
@@ -52,7 +52,7 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 			require.Equal(t, c.TS, msg.Thread, row.asked)
 			require.Empty(t, msg.Only, "whoever reads the thread reads it")
 		}
-		// A question about something else is one for the knowledge base.
+		// A question about something else goes to the knowledge base.
 		ask("1.8", "What should CUDA_DEVICE_MAX_CONNECTIONS be on H100 with TP=4?")
 		s.said("CUDA_DEVICE_MAX_CONNECTIONS=1", "Hopper")
 		ask("1.9", "status")

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A surveyedYard tells its partitions, accounts and QOS too.
+// A surveyedYard has partitions, accounts and QOS too.
 type surveyedYard struct{ *yard }
 
 func (surveyedYard) Nodes(context.Context) ([]slurm.Node, error) { return nil, nil }
@@ -50,7 +50,8 @@ func surveyed(c *bot.Config) {
 	c.Service.Clusters["yard"] = surveyedYard{c.Service.Clusters["yard"].(*yard)}
 }
 
-// change is somebody who changes something in an open form: chooses, or presses.
+// change changes something in an open form as a person does: chooses a value or presses a
+// button.
 func change(s *stage, form map[string]any, action, value string, values map[string]string) {
 	s.t.Helper()
 	act := map[string]any{"action_id": action, "block_id": "b", "type": "button", "value": value}
@@ -63,7 +64,7 @@ func change(s *stage, form map[string]any, action, value string, values map[stri
 	}})
 }
 
-// optionsOf are the values that a field of a form offers.
+// optionsOf returns the values that a field of a form offers.
 func optionsOf(form map[string]any, field string) (values []string) {
 	blocks, _ := form["blocks"].([]any)
 	for _, x := range blocks {
@@ -106,7 +107,8 @@ func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 		require.Contains(t, slacktest.JSON(form), `"initial_value":"llama3-8b"`)
 		require.Contains(t, slacktest.JSON(form), `"block_id":"name~1"`, "what was typed before does not hide what was put in")
 
-		// What is wrong stands at its field as soon as one leaves it, and goes when it is right.
+		// A problem is shown at its field as soon as one leaves the field, and disappears when
+		// it is fixed.
 		values := map[string]string{
 			"name": "gpt", "worktree": "/lustre/m", "nodes": "2", "gpus_per_node": "8", "gpu": "h100", "time": "1:00:00",
 			"args": "--num-layers 24 --hidden-size 1024 --num-attention-heads 18 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4",
@@ -178,7 +180,7 @@ func TestWhatTheClusterRefusesStandsInTheFormAgain(t *testing.T) {
 	})
 }
 
-// The form says when Slurm would likely start the job, where the cluster tells.
+// The form shows when Slurm would likely start the job, where the cluster says so.
 func TestTheFormSaysWhenAJobWouldLikelyStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,8 +46,8 @@ func TestTheReservationsThatAFormOffers(t *testing.T) {
 	require.Empty(t, offered(reserved{err: errors.New("it is away")}, "ada"))
 }
 
-// The estimate of memory names what a GPU has where its kind is known, and is left out
-// where there is none.
+// The estimate of memory names a GPU's memory where its kind is known, and is left out where
+// there is no estimate.
 func TestMemoryInWords(t *testing.T) {
 	const args = "args: [--num-layers, '8', --hidden-size, '1024', --num-attention-heads, '8', --seq-length, '2048', --max-position-embeddings, '2048', " +
 		"--micro-batch-size, '1', --global-batch-size, '64', --train-iters, '10', --lr, '1e-4', --bf16]\n"

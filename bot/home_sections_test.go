@@ -18,7 +18,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A fullYard has free GPUs in small alone, and knows when a node of prod will be.
+// A fullYard has free GPUs in the partition small only, and knows when a node of prod will be
+// free.
 type fullYard struct {
 	surveyedYard
 	asked *atomic.Int32
@@ -52,7 +53,7 @@ func (y fullYard) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, e
 	return slurm.Estimate{}, errors.New("no estimate")
 }
 
-// Home says by Slurm's own estimate when a full partition has a node, and nothing
+// The home tab shows Slurm's own estimate of when a full partition has a node, and nothing
 // where there is none.
 func TestHomeSaysWhenAFullPartitionHasANode(t *testing.T) {
 	t.Parallel()
@@ -74,7 +75,7 @@ func TestHomeSaysWhenAFullPartitionHasANode(t *testing.T) {
 	})
 }
 
-// What needs a person is their own job that failed and that nobody looks after.
+// A person's own failed job that nobody takes care of is shown as needing them.
 func TestHomeSaysWhatNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

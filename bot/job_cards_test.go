@@ -20,7 +20,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// card returns the messages that are a job's card: those in the channel itself.
+// cards returns the messages that are a job's card: those in the channel itself, not in a
+// thread.
 func cards(st slacktest.State, id string) (list []*slacktest.Message) {
 	for _, m := range st.Messages {
 		if m.Only == "" && m.Thread == "" && strings.Contains(m.Text, id) {
@@ -30,7 +31,7 @@ func cards(st slacktest.State, id string) (list []*slacktest.Message) {
 	return list
 }
 
-// idOf is the job's id in a card's headline: "🟡 gpt (4711): waiting".
+// idOf returns the job's id in a card's headline: "🟡 gpt (4711): waiting".
 func idOf(headline string) string {
 	_, rest, _ := strings.Cut(headline, "(")
 	id, _, _ := strings.Cut(rest, ")")
@@ -52,7 +53,7 @@ func submitted(t *testing.T, s *stage) *slacktest.Message {
 	return c
 }
 
-// A card leads to the job's page, where browsers reach one.
+// A card links to the job's page where pages are served.
 func TestACardLeadsToTheJobsPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
 	})
 }
 
-// callsFor counts the mentions of a user in messages that were posted.
+// callsFor counts the mentions of a user in new messages.
 func callsFor(st slacktest.State, user string) (n int) {
 	for _, c := range st.Calls {
 		if c.Method == "chat.postMessage" && strings.Contains(slacktest.JSON(c.Args["blocks"]), `"user_id":"`+user+`"`) {
@@ -339,7 +340,7 @@ func TestSubscriptionsAreOfAJobAPersonOrAll(t *testing.T) {
 	})
 }
 
-// curve is a loss with a value every ten iterations.
+// curve returns a loss curve with a value every ten iterations.
 func curve(losses ...float64) (ps []metrics.Point) {
 	for i, v := range losses {
 		ps = append(ps, metrics.Point{N: 10 * (i + 1), V: v})

@@ -15,8 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// inThread writes to the bot in the thread of a message, and returns what is
-// answered there to that.
+// inThread writes to the bot in a message's thread, and returns the answer to that.
 func (s *stage) inThread(root *slacktest.Message, text, ts string) (answers []*slacktest.Message) {
 	s.t.Helper()
 	before := len(s.State().Messages)
@@ -67,7 +66,7 @@ func TestInACardsThreadEverythingMeansThatJob(t *testing.T) {
 	})
 }
 
-// Where no cause stands, none is pointed to.
+// Where no cause was shown, none is referred to.
 func TestInAThreadWithoutACauseOneIsLookedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

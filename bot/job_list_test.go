@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// crowd puts n jobs of ada's on the cluster, all running but every tenth.
+// crowd puts n jobs of ada's on the cluster; every tenth waits and the others run.
 func (y *yard) crowd(n int) {
 	began := time.Now().Add(-time.Hour)
 	for i := range n {
@@ -72,7 +72,7 @@ func TestAPrivateAnswerIsSharedByAButton(t *testing.T) {
 		require.Equal(t, "1700000000.000100", shared.Thread)
 		require.Empty(t, shared.Only)
 
-		// Where strangers read, and where nobody else does, there is nothing to share.
+		// Where people of other workspaces read, or nobody else does, there is no share button.
 		s.Slash("status 4000", map[string]any{"channel_id": "D1"})
 		msg = s.Wait("a direct one", func(st slacktest.State) bool { return posted(st, "run · running · 4000") == 5 }).Messages[4]
 		_, offered := slacktest.Find(msg.Blocks, "Share here")

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What a job's menu offers fits its state.
+// A job's menu fits the job's state.
 func TestAJobsMenuFitsItsState(t *testing.T) {
 	for state, want := range map[slurm.State][]string{
 		slurm.Pending:   {"status", "priority", "cancel"},
@@ -32,7 +32,7 @@ func TestAJobsMenuFitsItsState(t *testing.T) {
 	}
 }
 
-// The state that most jobs are in comes first, and the fifth is left out.
+// The state of most jobs comes first, and the fifth state is left out.
 func TestStatesAreCounted(t *testing.T) {
 	var jobs []slurm.Job
 	for i, state := range []slurm.State{slurm.Failed, slurm.Timeout, slurm.Running, slurm.Pending, slurm.Completed} {
@@ -43,8 +43,8 @@ func TestStatesAreCounted(t *testing.T) {
 	require.Equal(t, "5 completed · 4 waiting · 3 running · 2 time limit reached", stateCounts(jobs, lang.EN))
 }
 
-// The newest job is the one that was submitted last, and where no time tells the one
-// of the greatest number.
+// The newest job is the one that was submitted last or, without times, the one with the highest
+// number.
 func TestTheNewestJobComesFirst(t *testing.T) {
 	noon, later := time.Unix(0, 0), time.Unix(60, 0)
 	for _, c := range []struct{ first, second slurm.Job }{
@@ -59,7 +59,7 @@ func TestTheNewestJobComesFirst(t *testing.T) {
 	}
 }
 
-// What one can do while a job waits stands beside its card, and only then.
+// What can be done while a job waits is shown beside its card, and only while it waits.
 func TestWhatToDoStandsBesideAJobThatWaits(t *testing.T) {
 	for state, want := range map[slurm.State]bool{slurm.Pending: true, slurm.Running: false} {
 		doc := cardDetails(jobcontrol.StatusOut{Job: slurm.Job{ID: "7", State: state}, Do: "ask for a shorter time"}, lang.EN)

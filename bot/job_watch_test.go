@@ -28,7 +28,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// A watchedYard keeps accounts too, so that a watcher can follow it.
+// A watchedYard has accounting too, which a watcher needs.
 type watchedYard struct{ *yard }
 
 func (w watchedYard) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
@@ -43,7 +43,7 @@ func watched(c *bot.Config) {
 	c.Watchers = watching(watchedYard{y}, c.Interval)
 }
 
-// watching returns a watcher of a yard, which runs with the bot.
+// watching returns a watcher of a yard; running starts it.
 func watching(y watchedYard, every time.Duration) map[string]*watch.Watcher {
 	return map[string]*watch.Watcher{"yard": watch.New(y, watch.Options{Interval: every, Floor: every})}
 }
@@ -111,7 +111,7 @@ func TestAJobsLifeIsSeenInItsThread(t *testing.T) {
 	})
 }
 
-// stored reports whether a file of that name was uploaded whole.
+// stored reports whether a file of that name was uploaded completely.
 func stored(st slacktest.State, name string) bool {
 	return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Name == name && f.Done })
 }
@@ -142,7 +142,7 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s := play(t, func(c *bot.Config) {
 		c.Policy.Links = nil
 		c.Policy.LinkProof = func(ctx context.Context, code string, since time.Time) (account.User, error) {
-			// The test runs as root, whom nobody may become; that there is a proof is real.
+			// The test may run as root, which cannot be linked; the proof itself is real.
 			_, err := folder.Owner(ctx, code, since)
 			if refused := (*linkproof.Refused)(nil); errors.As(err, &refused) && strings.Contains(err.Error(), "root is nobody") {
 				return account.User{Name: "ada", UID: 1001}, nil
@@ -172,7 +172,7 @@ func TestACodeWrittenOnTheClusterLinksItsWriter(t *testing.T) {
 	s.said("not linked to a cluster user", "Link my account")
 }
 
-// A store that takes nothing for a while loses no news.
+// News is not lost while the store refuses messages for a time.
 func TestTheEndOfAJobOutlivesADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestTheEndOfAJobOutlivesADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-// A job that ended before anybody looked at it, such as while the server was
-// started again, is told of once.
+// The end of a job that ended before anybody looked at it, such as during a restart of the
+// server, is reported once.
 func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAJobThatEndedUnseenIsToldOfOnce(t *testing.T) {
 	})
 }
 
-// A forgetful store cannot read the documents of a kind some times.
+// A forgetful store fails some times to read the documents of one kind.
 type forgetful struct {
 	record.Store
 	kind  string
@@ -232,7 +232,7 @@ func (f *forgetful) Get(ctx context.Context, kind, key string, now time.Time, va
 	return f.Store.Get(ctx, kind, key, now, value)
 }
 
-// Who submits while the database is started again has a card all the same.
+// A person who submits while the database restarts gets the card all the same.
 func TestACardIsBegunOnceTheDatabaseIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestACardIsBegunOnceTheDatabaseIsThere(t *testing.T) {
 	})
 }
 
-// A card whose readers could not be looked up is owed, and sent.
+// A card whose followers could not be read is sent later.
 func TestACardOutlivesADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestACardOutlivesADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-// A server that begins while the database is away follows the cards all the same.
+// A server that starts while the database is away follows the cards once it is back.
 func TestCardsAreTakenUpOnceTheDatabaseIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,8 +286,8 @@ func TestCardsAreTakenUpOnceTheDatabaseIsThere(t *testing.T) {
 	})
 }
 
-// A job that has ended before its card was made, such as while the server was
-// started again, has its end told below the card too.
+// The end of a job that ended before its card was made, such as during a restart of the server,
+// is reported in the card's thread too.
 func TestTheEndOfAShortJobIsToldToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestTheEndOfAShortJobIsToldToo(t *testing.T) {
 	})
 }
 
-// An awayStore refuses to queue messages some times.
+// An awayStore refuses some times to queue messages.
 type awayStore struct {
 	record.Store
 	times atomic.Int64

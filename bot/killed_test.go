@@ -24,8 +24,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// TestMain lets the test binary be the bot of TestKilledAtAnyMoment, which ends with the
-// tests that began it, where they are killed too.
+// TestMain makes the test binary also the bot of TestKilledAtAnyMoment. That process ends with
+// the tests that started it, even where they are killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("BOT_TEST_STATE") != "" {
 		go func() {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sideBySide lets eight tests a core run at once unless -parallel says otherwise: they
-// wait for Slack's paces more than they compute.
+// sideBySide runs eight tests a core in parallel unless -parallel is given, since they wait
+// more than they compute.
 func sideBySide() {
 	flag.Parse()
 	given := false
@@ -73,8 +73,7 @@ func killable(st *store.Store) bot.Config {
 	}
 }
 
-// serveForKill runs a bot until it is killed, telling of jobs from where the
-// last one stopped.
+// serveForKill runs a bot until it is killed, and sends cards of jobs.
 func serveForKill() int {
 	ctx := context.Background()
 	st, err := store.Open(ctx, os.Getenv("BOT_TEST_STATE"))

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// answered waits for what stands in the thread of a message, in place.
+// answered waits for the complete answer in a message's thread.
 func (s *stage) answered(thread, asked string) (found *slacktest.Message) {
 	s.t.Helper()
 	s.Wait("an answer to "+asked, func(st slacktest.State) bool {
@@ -26,7 +26,7 @@ func (s *stage) answered(thread, asked string) (found *slacktest.Message) {
 	return found
 }
 
-// What somebody writes is a command, a job, a text to look at or a question.
+// A message is a command, a job, a text to look at or a question.
 func TestAMessageIsTakenForWhatItIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

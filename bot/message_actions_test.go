@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// "Diagnose this" takes the log that a message holds, else the job that it names or
-// stands with; nothing is made of an ordinary message.
+// "Diagnose this" diagnoses the log in a message, or else the job that it names or whose thread
+// it is in; an ordinary message is not diagnosed.
 func TestDiagnoseThisTakesAJobOrALog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// playLater is play with a clock that can be put forward.
+// playLater is play with a clock that can be moved forward.
 func playLater(t *testing.T) (s *stage, later func(time.Duration)) {
 	t.Helper()
 	var by atomic.Int64
@@ -20,8 +20,8 @@ func playLater(t *testing.T) (s *stage, later func(time.Duration)) {
 	return s, func(d time.Duration) { by.Store(int64(d)) }
 }
 
-// The controller takes a job and its answer is lost: the person is told once, asks
-// for the same again, and has one job.
+// The controller takes a job but its answer is lost: the person is told once, asks for the same
+// again, and has one job.
 func TestAnUnknownOutcomeIsFoundOutByTheServer(t *testing.T) {
 	t.Parallel()
 	s, later := playLater(t)
@@ -47,8 +47,8 @@ func TestAnUnknownOutcomeIsFoundOutByTheServer(t *testing.T) {
 	require.Equal(t, 1, s.yard.count())
 }
 
-// The controller never got it: once that is sure, the person is offered to submit
-// it now, under the same key.
+// The controller never received the job: once that is certain, the person is offered to submit
+// it now, with the same key.
 func TestASubmissionThatNeverArrivedIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	s, later := playLater(t)
@@ -68,7 +68,7 @@ func TestASubmissionThatNeverArrivedIsOfferedAgain(t *testing.T) {
 	require.Equal(t, 2, s.yard.count(), "the first was lost, the second is the job")
 }
 
-// pressOf is the payload of pressing what a message offers under a label.
+// pressOf returns the payload of pressing the control with that label in a message.
 func pressOf(t *testing.T, m *slacktest.Message, label string) map[string]any {
 	t.Helper()
 	action, value := buttonOf(t, m, label)

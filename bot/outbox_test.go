@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// posted counts the messages that stand in a channel, by their text.
+// posted counts the messages in channels that contain a text.
 func posted(st slacktest.State, containing string) (n int) {
 	for _, m := range st.Messages {
 		if strings.Contains(text(m), containing) {
@@ -29,7 +29,7 @@ func posted(st slacktest.State, containing string) (n int) {
 	return n
 }
 
-// follow makes everything visible in C1 and tells of n jobs.
+// follow subscribes C1 to all jobs and sends the news of n jobs.
 func follow(t *testing.T, s *stage, n int) {
 	t.Helper()
 	s.Slash("subscribe all")
@@ -53,7 +53,7 @@ func TestALimitIsWaitedFor(t *testing.T) {
 	})
 }
 
-// One channel's news, more than Slack takes in minutes, hold up nobody's answer.
+// The news of one channel, which Slack takes minutes to accept, does not delay answers.
 func TestABusyChannelHoldsUpNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestAMessageWhoseAnswerWasLostIsNotPostedTwice(t *testing.T) {
 	})
 }
 
-// What one person alone sees cannot be looked for: where it may have arrived it
-// is sent once more, and says so.
+// A private message cannot be searched for: where it may have arrived, it is sent again and
+// says so.
 func TestAPrivateAnswerThatComesTwiceSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestEverythingArrivesOnceThroughABadHour(t *testing.T) {
 	})
 }
 
-// failed counts the calls of a method that Slack did not answer well.
+// failed counts the calls of a method that Slack answered with an error.
 func failed(st slacktest.State, method string) (n int) {
 	for _, c := range calls(st, method) {
 		if c.Answer != "ok" {
@@ -228,7 +228,7 @@ func failed(st slacktest.State, method string) (n int) {
 	return n
 }
 
-// newCatcher is a server that must never be called.
+// newCatcher starts a server that must not be called.
 func newCatcher(t *testing.T, hit *bool) string {
 	t.Helper()
 	srv := slacktest.ServeInMemory(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *hit = true }))
@@ -243,7 +243,7 @@ func TestAnAcceptedCommandSurvivesARestart(t *testing.T) {
 			"kind": "command", "at": time.Now(), "team": "T1", "user": "U1", "channel": "C1", "text": "submit --yes " + spec,
 		})
 		require.NoError(t, err)
-		// What a process that died has left behind.
+		// This is what a process that died has left behind.
 		_, err = s.store.Slack().Accept(t.Context(), store.SlackRequest{Key: "left-behind", Body: string(raw), At: time.Now()})
 		require.NoError(t, err)
 		s.said("gpt submitted to yard as job 4711")
@@ -386,7 +386,7 @@ func TestEvidenceIsFoldedWhereSlackFolds(t *testing.T) {
 		open := ask("1.000200")
 		require.NotContains(t, slacktest.JSON(open.Blocks), "default_collapsed")
 		require.Contains(t, slacktest.JSON(open.Blocks), "Class, who acts, retry")
-		// From then on that workspace is sent the older blocks, at the first try.
+		// From then on that workspace is sent older blocks at once.
 		s.Fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Error: "invalid_blocks"})
 		plain := ask("1.000300")
 		require.Empty(t, plain.Blocks)

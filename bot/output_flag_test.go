@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sbatch's --output names a file, here it is the form of an answer: who means the file is told, in chat as in a
-// shell, and nothing is submitted. A question may be about it.
+// For sbatch --output names a file; here it is the form of the answer. A person who means the
+// file is told so, in a chat as in a shell, and nothing is submitted. A question may be about
+// the flag.
 func TestAFileIsNoFormOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAFileIsNoFormOfAnAnswer(t *testing.T) {
 	})
 }
 
-// With a pasted specification, in a message too, --output is what it is behind /megatron.
+// --output with a pasted specification means the same in a message as after /megatron.
 func TestAPastedSpecificationHasItsFlags(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestAFileIsReadFromSlackOnly(t *testing.T) {
 	})
 }
 
-// A message's menu takes the file that it brings, and says why one cannot be read.
+// An action of a message's menu uses the attached file, and says why a file cannot be read.
 func TestAMessagesMenuTakesItsFile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

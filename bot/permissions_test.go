@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A file is fetched, with the bot's token, from where Slack keeps files and nowhere else.
+// A file is fetched with the bot's token from where Slack keeps files, and from nowhere else.
 func TestFilesComeFromSlackAlone(t *testing.T) {
 	stand, err := url.Parse("http://127.0.0.1:8080/api/")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestFilesComeFromSlackAlone(t *testing.T) {
 	}
 }
 
-// A policy of channels holds for what changes something there; people of other
+// A policy of channels applies to operations that change something there; people of other
 // workspaces may only ask.
 func TestWhatAPlaceAllows(t *testing.T) {
 	op := func(name string) ops.Op {
@@ -69,7 +69,7 @@ func TestWhatAPlaceAllows(t *testing.T) {
 	}
 }
 
-// A job's specification is for its owner and for operators who are users of the cluster.
+// A job's specification is shown to its owner, and to operators who are users of the cluster.
 func TestWhoMayBeginWithAJobsSpecification(t *testing.T) {
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)

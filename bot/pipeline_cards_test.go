@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// All steps of a pipeline have one card that is edited in place; the cause of a
-// failure comes to its thread.
+// All steps of a pipeline share one card that is edited in place; the cause of a failure goes
+// to its thread.
 func TestAPipelineHasOneCard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// A counted yard counts the questions that it is asked.
+// A counted yard counts the queries that it gets.
 type counted struct {
 	*yard
 	queue, single atomic.Int32
@@ -36,8 +36,8 @@ func (c *counted) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 
 func (c *counted) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
 
-// However many people open their home tab and submit at once, the queue is asked
-// once in an interval, and once more after something was changed.
+// However many people open their home tab or submit at once, the queue is queried once in an
+// interval, and once more after a change.
 func TestHomeTabsAndCardsAskTheQueueTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 func as(user string) map[string]any { return map[string]any{"user_id": user} }
 
-// Rights come by a person's id, by a user group, and by who is in a channel.
+// Rights come from a person's id, from a user group, and from the members of a channel.
 func TestRightsComeByPersonGroupAndChannel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAnAssistantThreadShowsThatAnAnswerIsComing(t *testing.T) {
 	})
 }
 
-// A client that opens a request and sends nothing more is let go.
+// A client that starts a request and sends nothing more is disconnected.
 func TestASlowBodyIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 )
 
-// Run receives and works until ctx ends, as one server does alone.
+// Run receives and works until ctx ends, as the only server does.
 func (b *Bot) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { b.receiver.Receive(ctx) })
@@ -16,5 +16,5 @@ func (b *Bot) Run(ctx context.Context) error {
 	return nil
 }
 
-// Tell brings what the watcher has seen to the job's cards.
+// Tell updates a job's cards with news of it.
 func (b *Bot) Tell(ctx context.Context, n card.News) error { return b.news.Tell(ctx, n) }

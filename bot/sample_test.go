@@ -44,7 +44,7 @@ func (oneJob) Partitions(context.Context) ([]slurm.Partition, error) {
 	return []slurm.Partition{{Name: "gpu", Default: true, Up: true, TimeLimitS: &limit, Allocated: 2, Other: 1, Total: 3, GPUs: 8}}, nil
 }
 
-// sampleHome draws the home tab of somebody with two jobs and a failed one.
+// sampleHome draws the home tab of a person with two jobs and a failed one.
 func sampleHome(t testing.TB, l lang.Lang) []slack.Block {
 	t.Helper()
 	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "s.db"))

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A scriptedYard keeps the scripts of its jobs.
+// A scriptedYard has the scripts of its jobs.
 type scriptedYard struct {
 	watchedYard
 	scripts map[slurm.JobID]string

@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// chosen is what stands in the select of that action.
+// chosen returns the chosen option of the select with that action.
 func chosen(msg *slacktest.Message, action string) string {
 	for _, x := range msg.Blocks {
 		b, _ := x.(map[string]any)
@@ -24,7 +24,7 @@ func chosen(msg *slacktest.Message, action string) string {
 	return ""
 }
 
-// Settings are chosen in the message that shows them, and it shows then what holds.
+// Settings are chosen in the message that shows them, which then shows the new values.
 func TestSettingsAreChosenInAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

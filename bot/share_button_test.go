@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// An answer can be shown to others where others read, and it is not shown yet.
+// An answer can be shared where other people read and have not seen it.
 func TestWhereAnAnswerCanBeShared(t *testing.T) {
 	label := func(change func(*incoming.Ask, *typed.Call)) string {
 		a, c := incoming.Ask{Kind: incoming.AsCommand, Channel: "C1", Text: "list"}, typed.Call{}

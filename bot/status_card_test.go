@@ -48,7 +48,7 @@ func kinds(msg *slacktest.Message) (all []string) {
 	return all
 }
 
-// The answer to status is the job's card, whether a card stands anywhere or not.
+// The answer to status is the job's card, also where no card was sent before.
 func TestAStateIsTheJobsCard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestAStateIsTheJobsCard(t *testing.T) {
 	})
 }
 
-// Who submitted a job is named where that calls nobody: in an answer for one person's
-// eyes, and not where all read it.
+// The person who submitted a job is mentioned where that notifies nobody: in a private answer,
+// but not in one that all can read.
 func TestAStateNamesItsPersonWhereThatCallsNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAStateNamesItsPersonWhereThatCallsNobody(t *testing.T) {
 	})
 }
 
-// Where the cluster does not answer, the card says of when it is.
+// Where the cluster does not answer, the card says since when.
 func TestAStateThatIsOldSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAStateThatIsOldSaysSo(t *testing.T) {
 	})
 }
 
-// The answer to metrics is the curve as Slack's own chart, the numbers above it.
+// The answer to metrics is Slack's chart of the curve, with the numbers above it.
 func TestMetricsAreACurveWithItsNumbers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,8 +130,7 @@ func TestMetricsAreACurveWithItsNumbers(t *testing.T) {
 	})
 }
 
-// A workspace that draws no charts is told the numbers in words, and shown the
-// picture; the next time too.
+// A workspace that draws no charts gets the numbers as text and a picture, also the next time.
 func TestMetricsAreAPictureWhereNoChartIsDrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +150,7 @@ func TestMetricsAreAPictureWhereNoChartIsDrawn(t *testing.T) {
 	})
 }
 
-// later writes a line at that iteration into the log of ada's job.
+// later writes a line with that iteration to the log of ada's job.
 func (s *stage) later(t *testing.T, iteration string) {
 	t.Helper()
 	j, err := s.yard.Job(t.Context(), "4711")
@@ -162,7 +161,7 @@ func (s *stage) later(t *testing.T, iteration string) {
 	require.NoError(t, os.WriteFile(j.Stdout, append(log, line...), 0o600))
 }
 
-// pictures are the messages that show a file, each with its name.
+// pictures returns the messages that show a file, and the files' names.
 func pictures(st slacktest.State) (in []*slacktest.Message, names []string) {
 	for _, m := range st.Messages {
 		for _, f := range st.Files {
@@ -174,9 +173,8 @@ func pictures(st slacktest.State) (in []*slacktest.Message, names []string) {
 	return in, names
 }
 
-// Where the chart on a card is refused, its thread has one picture, in whose place
-// the next comes at each quarter of the run and at its end. Slack takes none that it
-// has not looked at.
+// Where the chart on a card is refused, the card's thread gets one picture, which is replaced
+// at each quarter of the run and at its end. Slack shows a file only after it has processed it.
 func TestTheCurveOfARunningJobIsAPictureWhereNoChartIsDrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +214,7 @@ func TestTheCurveOfARunningJobIsAPictureWhereNoChartIsDrawn(t *testing.T) {
 	})
 }
 
-// Where no message may show a file, each picture comes as a file into the thread.
+// Where no message may show a file, each picture is uploaded to the thread.
 func TestTheCurveIsAFileWhereNoMessageShowsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// A speaker is a language model that says one sentence after the other, as it is
-// told to, and tells when it is asked.
+// A speaker is a language model that says one sentence after another when the test says so, and
+// reports its requests.
 type speaker struct {
 	model *knowledge.Model
 	asked chan struct{}
@@ -57,7 +57,7 @@ func speak(t *testing.T) *speaker {
 	return p
 }
 
-// with gives a bot the model.
+// with configures the model for a bot.
 func (p *speaker) with(c *bot.Config) {
 	a := knowledge.New(knowledge.Options{Model: p.model})
 	a.Warm()
@@ -71,7 +71,7 @@ const (
 	third      = "That is `TP` times `PP`."
 )
 
-// mention asks in C1, below a message of somebody's.
+// mention asks a question in C1, in the thread of somebody's message.
 func (s *stage) mention(question string) {
 	s.t.Helper()
 	s.Event(map[string]any{
@@ -79,7 +79,7 @@ func (s *stage) mention(question string) {
 	})
 }
 
-// calls are the calls of a method, in order.
+// calls returns the calls of the methods, in order.
 func calls(st slacktest.State, methods ...string) (list []slacktest.Call) {
 	for _, c := range st.Calls {
 		if slices.Contains(methods, c.Method) {
@@ -89,8 +89,8 @@ func calls(st slacktest.State, methods ...string) (list []slacktest.Call) {
 	return list
 }
 
-// shows waits until exactly one message holds the words: one that grows, or one
-// that does not, in which the answer is in place.
+// shows waits until exactly one message contains the words: a message that is still streamed,
+// or one with the answer in place.
 func (s *stage) shows(streaming bool, words ...string) (found *slacktest.Message) {
 	s.t.Helper()
 	s.Wait(fmt.Sprintf("one message with %q, growing: %v", words, streaming), func(st slacktest.State) bool {
@@ -107,7 +107,7 @@ func (s *stage) shows(streaming bool, words ...string) (found *slacktest.Message
 	return found
 }
 
-// whole is the answer as Slack has it that takes no growing message.
+// whole returns the answer as a Slack shows it that refuses streams.
 func whole(t *testing.T, words ...string) *slacktest.Message {
 	t.Helper()
 	p := speak(t)
@@ -277,8 +277,8 @@ func TestALimitOnGrowingIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What may go wrong between a message's beginning and its end leaves one message,
-// with the whole answer.
+// Whatever goes wrong between a stream's start and its end, there is one message, with the
+// whole answer.
 func TestAGrowingMessageIsFinishedWhateverHappens(t *testing.T) {
 	t.Parallel()
 	same := whole(t, first, second, "That ")
@@ -368,7 +368,7 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 			p := speak(t)
 			s := &stage{t: t, Slack: slacktest.Start(t, slacktest.Config{SigningSecret: secret})}
 			path := filepath.Join(t.TempDir(), "state.db")
-			// What was accepted before the bot starts.
+			// This was accepted before the bot starts.
 			st, err := store.Open(t.Context(), path)
 			require.NoError(t, err)
 			raw, err := json.Marshal(map[string]any{

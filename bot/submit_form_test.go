@@ -25,7 +25,7 @@ func openedForm(s *stage, n int) (form map[string]any) {
 	return form
 }
 
-// shownView waits until a modal says those words, and returns it.
+// shownView waits until a modal contains those words, and returns the modal.
 func shownView(s *stage, id any, words ...string) (v map[string]any) {
 	s.t.Helper()
 	s.Wait(fmt.Sprintf("a modal with %q", words), func(st slacktest.State) bool {
@@ -36,8 +36,7 @@ func shownView(s *stage, id any, words ...string) (v map[string]any) {
 	return v
 }
 
-// sendForm sends a modal with those values, and returns what is answered; nil
-// for nothing.
+// sendForm submits a modal with those values, and returns the answer, or nil for an empty one.
 func sendForm(t *testing.T, s *stage, form map[string]any, callback, meta any, values map[string]string) (a map[string]any) {
 	t.Helper()
 	return answerOf(t, s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
@@ -113,7 +112,7 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 	})
 }
 
-// stateOf is the state of a form that holds values.
+// stateOf returns the view state of a form with those values.
 func stateOf(values map[string]string) map[string]any {
 	st := map[string]any{}
 	for k, v := range values {

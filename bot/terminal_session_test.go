@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A desk is somebody at a terminal, in front of a yard and a clock of the test's.
+// A desk is a person at a terminal, with a yard and a clock of the test's own.
 type desk struct {
 	*bot.Local
 	yard  *yard
@@ -28,7 +28,7 @@ type desk struct {
 	now   time.Time
 }
 
-// Jobs counts the questions to the queue.
+// Jobs counts the queries to the queue.
 func (d *desk) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	d.asked++
 	return d.yard.Jobs(ctx, f)
@@ -70,13 +70,13 @@ func sit(t *testing.T) *desk {
 	return d
 }
 
-// flags are Megatron's of a job that nothing is wrong with, typed the submission of that job.
+// flags are valid Megatron flags, and typed is the submission of a job with them.
 const (
 	flags = "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 64 --train-iters 100 --lr 1e-4 --tensor-model-parallel-size 4"
 	typed = "submit --yes --name gpt --nodes 2 --gpu h100 --time 1:00:00 --worktree /lustre/m -- " + flags
 )
 
-// words are all that was said.
+// words joins the texts of all messages.
 func words(said []terminal.Message) string {
 	var b strings.Builder
 	for _, s := range said {
@@ -85,8 +85,8 @@ func words(said []terminal.Message) string {
 	return b.String()
 }
 
-// A job that was submitted at a terminal is told of there when its state changes, once, and
-// no more when it has ended.
+// A job that was submitted at a terminal is reported there when its state changes, once, and
+// not any more after its end.
 func TestATerminalIsToldOfItsJobs(t *testing.T) {
 	t.Parallel()
 	d := sit(t)
@@ -128,7 +128,7 @@ func TestATerminalIsToldOfItsJobs(t *testing.T) {
 	require.Zero(t, d.asked, "what has ended is not asked for")
 }
 
-// A running job's numbers are read again after a quarter of a minute, not before.
+// The numbers of a running job are read again after fifteen seconds, not earlier.
 func TestATerminalReadsNumbersNowAndThen(t *testing.T) {
 	t.Parallel()
 	d := sit(t)
@@ -150,8 +150,8 @@ func TestATerminalReadsNumbersNowAndThen(t *testing.T) {
 	require.Contains(t, words(d.Look(t.Context())), "NaN")
 }
 
-// The form is asked for field by field, told what is wrong with it, and submitted once it is
-// agreed to.
+// The form asks for one field after the other, says what is wrong, and submits once it is
+// confirmed.
 func TestAFormAtATerminal(t *testing.T) {
 	t.Parallel()
 	d := sit(t)

@@ -38,15 +38,14 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A drawn view is what a person sees at one place.
+// A drawn view is what a person sees in one place.
 type drawn struct {
 	name string
 	on   slacktest.Surface
 	json []byte // blocks of a message, or a whole view
 }
 
-// mainViews draws the views that people see most, each from the code that
-// draws it in service.
+// mainViews draws the views that people see most, by the code that draws them in service.
 func mainViews(t testing.TB, l lang.Lang) []drawn {
 	t.Helper()
 	person := &ops.Call{Service: &ops.Service{Default: "slurm", Now: func() time.Time { return noon }}, Who: ops.Caller{User: "ada"}, Lang: l}
@@ -98,7 +97,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 	}
 }
 
-// sampleForm is a form that was begun with a recipe and has been looked at.
+// sampleForm is a form that was started from a recipe and has been checked.
 func sampleForm(l lang.Lang) form.State {
 	v := form.VerdictOf(l, nil, []rules.Problem{
 		{Rule: "time", Severity: rules.Warning, Field: "time", Message: lang.Text{EN: "a reservation begins in 3 h 20 min: with 4 h it waits for its end", ZH: "3 小时 20 分钟后有预留开始：按 4 小时申请要等它结束"}.In(l), Fix: "time: 3:00:00"},
@@ -113,7 +112,7 @@ func sampleForm(l lang.Lang) form.State {
 	}
 }
 
-// sampleSummary is what somebody is asked to say yes to.
+// sampleSummary is a submission that a person is to confirm.
 func sampleSummary(l lang.Lang) form.Summary {
 	return form.Summary{
 		Name: "gpt-8b", Cluster: "slurm", Headline: lang.Text{EN: "submit \"gpt-8b\": 2 nodes × 8 GPUs × 04:00:00 = 64 GPU hours", ZH: "submit \"gpt-8b\"：2 个节点 × 8 张 GPU × 04:00:00 = 64 GPU 小时"}.In(l),
@@ -124,7 +123,7 @@ func sampleSummary(l lang.Lang) form.Summary {
 	}
 }
 
-// sampleList is the second page of many jobs.
+// sampleList is the second page of a list of many jobs.
 func sampleList(l lang.Lang) []slack.Block {
 	var jobs []slurm.Job
 	for i := range 24 {
@@ -136,7 +135,7 @@ func sampleList(l lang.Lang) []slack.Block {
 	return reply.JoinRows(bs, shareRow(incoming.Ask{Channel: "C1", Text: "list --all --page 2"}, typed.Call{}, l))
 }
 
-// logOf is the log of a run whose rank 3 has run out of GPU memory.
+// logOf returns the log of a run whose rank 3 ran out of GPU memory.
 func logOf(t testing.TB) logfile.Source {
 	t.Helper()
 	src, err := logfile.Read("gpt-4711.out", strings.NewReader(strings.Join([]string{
@@ -150,7 +149,7 @@ func logOf(t testing.TB) logfile.Source {
 	return src
 }
 
-// sampleCurve is a loss that falls.
+// sampleCurve returns a falling loss curve.
 func sampleCurve() (ps []metrics.Point) {
 	for i := range 16 {
 		ps = append(ps, metrics.Point{N: 80 * i, V: 2.1 + 8.4/float64(1+i*i/3)})
@@ -205,7 +204,7 @@ func TestViewsKeepToSlacksLimits(t *testing.T) {
 	}
 }
 
-// Slack's own types judge every view.
+// Slack's own types are checked against every view.
 func TestViewsHaveSlacksTypes(t *testing.T) {
 	var all []slacktest.Drawn
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
