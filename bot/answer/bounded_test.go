@@ -51,8 +51,8 @@ func TestWhatAFileHoldsIsSaid(t *testing.T) {
 	}
 }
 
-// A file of one very long line keeps its beginning, of a log its end: whole lines where
-// there are some.
+// A file of one very long line keeps the line's beginning, or for a log its end; the cut is
+// between lines where that is possible.
 func TestALongLineIsCutWithinIt(t *testing.T) {
 	t.Parallel()
 	file := func(of view.Section) string {

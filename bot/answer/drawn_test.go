@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// drawnDocs are answers of every shape that an operation gives.
+// drawnDocs are documents of every shape that operations return.
 var drawnDocs = []struct {
 	name string
 	doc  view.Doc
@@ -97,7 +97,7 @@ func TestWhatIsFilledInStaysVisible(t *testing.T) {
 	}
 }
 
-// An older workspace sees a curve as a row of bars.
+// A workspace without charts gets a curve as a row of bars.
 func TestACurveIsARowOfBars(t *testing.T) {
 	require.Equal(t, "▁▂▃▄▅▆▇█", barRow([]float64{0, 1, 2, 3, 4, 5, 6, 7}))
 	require.Equal(t, "▁▁", barRow([]float64{3, 3}))

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// An error is told with each of its parts that there is, in the reader's language.
+// An error shows each of its parts, in the reader's language.
 func TestAnErrorSaysWhatWouldWork(t *testing.T) {
 	e := &ops.Error{
 		Code: ops.BadInput, Field: "time", Message: lang.Text{EN: "no time", ZH: "没有时间"}, Fix: lang.Text{EN: "give one", ZH: "请给出"},

@@ -34,7 +34,7 @@ func TestTextIsCutAtLineEnds(t *testing.T) {
 	require.Equal(t, "a b c", OneLine(" a\n\tb  c "))
 }
 
-// A button says what its command does, and of which job.
+// A button says what its command does, and for which job.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{

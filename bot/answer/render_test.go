@@ -22,7 +22,7 @@ func Raw(t testing.TB, bs []slack.Block) []byte {
 	return b
 }
 
-// hostile is what a job's name, a log line or a model may say.
+// hostile is what a job's name, a log line or a model's answer may contain.
 var hostile = []string{
 	"<https://evil.example/steal?x=1|megatron docs>", "```\nend of code", "*bold* _it_ ~no~ `tick`", "&lt;!channel&gt;", "\x1b[31mred\x1b[0m \x1b]8;;https://evil.example\x07click\x1b]8;;\x07",
 	"abc\u202edef", "nul\x00byte", "bad \xff\xfe utf8", "https://evil.example/a?b=c", "@channel @here", strings.Repeat("x", 5000), "", " ", "\n\n",

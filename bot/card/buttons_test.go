@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A card has the buttons of its state: what to do next first and in colour, a few
-// beside it, the rest in a menu.
+// A card has the buttons of its job's state: the next step first and in colour, a few beside
+// it, the rest in a menu.
 func TestACardHasTheButtonsOfItsState(t *testing.T) {
 	t.Parallel()
 	news := func(state slurm.State, change ...func(*News)) Card {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// cards are jobs in the states that a card tells of.
+// cards are jobs in the states that a card can show.
 func cards() map[string]card.Card {
 	at := func(hour int) *time.Time {
 		t := time.Date(2026, 3, 2, hour, 0, 0, 0, time.UTC)

@@ -26,7 +26,7 @@ func TestTheLowestLossIsToldWhereItIsNotTheNewest(t *testing.T) {
 	}
 }
 
-// A job in a list is two lines: what it is and how it is, and what one asks next.
+// A job in a list has two lines: what it is and its state, and then the details.
 func TestARowIsTwoLines(t *testing.T) {
 	t.Parallel()
 	loss := 2.3456
@@ -82,7 +82,7 @@ func TestNumbersAndTimesAreAsPeopleSayThem(t *testing.T) {
 	require.Equal(t, "<!date^0^{time}|1970-01-01 00:00 UTC>", When(time.Unix(0, 0), "{time}"))
 }
 
-// A notification says the state, the name, the id and what one would ask next.
+// A notification shows the state, the name, the id and the most important detail.
 func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]News{

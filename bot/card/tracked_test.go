@@ -10,7 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A link from a log says itself where it leads.
+// A link from a log is labelled by its host.
 func TestACardLeadsToTheRunsTracker(t *testing.T) {
 	k := card.Card{News: card.News{Job: slurm.Job{ID: "77", Name: "gpt", User: "alice", State: slurm.Running}, Tracked: "https://wandb.ai/lab/gpt/runs/gpt-77"}}
 	_, blocks := card.Draw(k, lang.EN, true)

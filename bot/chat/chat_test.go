@@ -23,7 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A bench is a cluster whose jobs run as soon as they are looked at.
+// A bench is a cluster whose jobs run as soon as somebody looks at them.
 type bench struct {
 	ops.Cluster
 	mu   sync.Mutex
@@ -51,7 +51,7 @@ func (b *bench) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	return b.look(id), nil
 }
 
-// look shows a job; one that waited runs from then on.
+// look shows a job; a waiting job runs from then on.
 func (b *bench) look(id slurm.JobID) slurm.Job {
 	j := b.jobs[id]
 	if j.State == slurm.Pending {
@@ -84,20 +84,20 @@ func (b *bench) Cancel(_ context.Context, id slurm.JobID) error {
 
 func newBench() *bench { return &bench{jobs: map[slurm.JobID]slurm.Job{}} }
 
-// converse types lines and returns everything that the bot has said.
+// converse types lines and returns all that the bot says.
 func converse(t *testing.T, dir string, l lang.Lang, lines ...string) (string, *bench) {
 	t.Helper()
 	cl := newBench()
 	return converseWith(t, cl, dir, l, lines...), cl
 }
 
-// converseWith is converse on a cluster.
+// converseWith is converse on a given cluster.
 func converseWith(t *testing.T, cl ops.Cluster, dir string, l lang.Lang, lines ...string) string {
 	t.Helper()
 	return converseAt(t, nil, cl, dir, l, lines...)
 }
 
-// converseAt is converseWith at a terminal of so many columns.
+// converseAt is converseWith at a terminal of that many columns.
 func converseAt(t *testing.T, width func() int, cl ops.Cluster, dir string, l lang.Lang, lines ...string) string {
 	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))

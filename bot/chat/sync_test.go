@@ -13,8 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A far cluster, for which one more file is there to be brought at the second look and
-// from then on.
+// A far cluster needs one more file uploaded from the second look on.
 type far struct {
 	*bench
 	looks, brought int
@@ -43,7 +42,7 @@ func (f *far) BringTree(ctx context.Context, t *cluster.SourceTree, to, _ string
 	return d, err
 }
 
-// A yes in a chat is for the files that were shown: others are shown and asked about.
+// A yes in a chat is for the files that were shown: for other files the person is asked again.
 func TestAYesToASyncIsForWhatWasShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,8 +24,7 @@ func drawn(t *testing.T, v any) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(b.String())
 }
 
-// A form's values become a specification, and a specification's values the same
-// form again.
+// A form's values become a specification, and that becomes the same form again.
 func TestValuesBecomeASpecificationAndValuesAgain(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{

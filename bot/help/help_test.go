@@ -67,7 +67,7 @@ func TestHelpOnATopic(t *testing.T) {
 	}
 }
 
-// A word that is no command is answered with the nearest, and what was typed behind it.
+// An unknown word is answered with the nearest commands, followed by what was typed after it.
 func TestAWordThatIsNoCommand(t *testing.T) {
 	t.Parallel()
 	near := Unknown("statsu", lang.EN, "4711")

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An event becomes an ask where it is for us: not our own message, another bot's or an edit.
+// An event becomes an ask where it is for us: our own messages, other bots' messages and edits
+// are not.
 func TestWhichEventsAreForUs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -86,7 +87,7 @@ func TestAKeyNamesAPayload(t *testing.T) {
 	require.NotEqual(t, a.Key, DecodeCommand(c).Key)
 }
 
-// A press, a form and a shortcut are read; what needs no work is not.
+// Button presses, forms and shortcuts are decoded; what needs no work is skipped.
 func TestAnInteractionIsRead(t *testing.T) {
 	t.Parallel()
 	const who = `"team":{"id":"T1"},"user":{"id":"U1","team_id":"T1"},"trigger_id":"t","response_url":"r",`

@@ -28,14 +28,14 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A place has an App before a Slack that says the same to each method.
+// A place has an App and a Slack that gives each method the same answer.
 type place struct {
 	*App
 	ctx   context.Context
 	store *store.Slack
 	at    time.Time
 	says  map[string]string // by method
-	// scopes are what the token may do.
+	// scopes are the token's scopes.
 	scopes string
 }
 
@@ -67,7 +67,7 @@ func open(t *testing.T, change ...func(*Config)) *place {
 
 func withToken(c *Config) { c.BotToken = "xoxb-1" }
 
-// begin opens /slack/install, and returns the state and the cookie that it gives.
+// begin opens /slack/install and returns the state and its cookie.
 func (p *place) begin(t *testing.T) (state string, cookie *http.Cookie) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -93,8 +93,8 @@ func (p *place) end(query string, cookie *http.Cookie) *httptest.ResponseRecorde
 	return w
 }
 
-// A workspace installs the app in one browser, once, within ten minutes; its token is
-// kept encrypted, and forgotten with the app.
+// A workspace installs the app in one browser, once, within ten minutes; its token is stored
+// encrypted, and deleted with the app.
 func TestAWorkspaceInstallsTheApp(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -146,7 +146,7 @@ func TestAWorkspaceInstallsTheApp(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, p.end("code=1&state="+state, cookie).Code, "it took too long")
 }
 
-// A sealed token is opened with its key, for its workspace.
+// A sealed token can be decrypted with its key, for its workspace.
 func TestATokenIsSealedForItsWorkspace(t *testing.T) {
 	t.Parallel()
 	key := bytes.Repeat([]byte{7}, 32)
@@ -255,7 +255,7 @@ func TestTheManifestIsWhatItWas(t *testing.T) {
 	}
 }
 
-// manifestOf reads a manifest with slack-go's own type, which must know every field of it.
+// manifestOf decodes a manifest with slack-go's own type, which must know every field.
 func manifestOf(t *testing.T, o ManifestOptions) (m slack.Manifest) {
 	t.Helper()
 	raw, err := Manifest(o)

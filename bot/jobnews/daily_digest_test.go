@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// A day's digest is drawn as it was, and as Slack takes it.
+// The drawn digest of a day has not changed, and Slack accepts it.
 func TestTheDigestIsWhatItWas(t *testing.T) {
 	var all []slacktest.Drawn
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {

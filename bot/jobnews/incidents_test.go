@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// failing gives a job its card in C9 and lets it fail of that class.
+// failing gives a job a card in C9 and lets it fail with that class.
 func (s *stage) failing(id slurm.JobID, user, class string) []string {
 	s.t.Helper()
 	j := slurm.Job{ID: id, Cluster: "test", Name: "run-" + string(id), User: user, State: slurm.Running}
@@ -72,7 +72,7 @@ func TestAnIncidentIsOfOneCluster(t *testing.T) {
 	require.Empty(t, s.told())
 }
 
-// An incident names its cause, its people and its first ten jobs.
+// An incident shows its cause, its people and its first ten jobs.
 func TestAnIncidentNamesItsJobs(t *testing.T) {
 	t.Parallel()
 	x := incident{Cluster: "test", Lang: lang.EN, Found: report.Incident{Class: "slurm_node_fail", Where: "gpu1", From: noon, To: noon.Add(time.Hour)}}

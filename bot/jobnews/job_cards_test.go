@@ -21,7 +21,7 @@ func run(state slurm.State) slurm.Job {
 
 const theCard = "card/test/4711@T1/C1"
 
-// A card is one message that is edited: at once for another state, in peace for numbers.
+// A card is one message that is edited: at once for a new state, at the edit pace for numbers.
 func TestACardIsOneMessageThatIsEdited(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -51,7 +51,7 @@ func TestACardIsOneMessageThatIsEdited(t *testing.T) {
 	require.Zero(t, s.card("4711").EndedAt)
 }
 
-// A card is kept while its job lives, and a month longer.
+// A card is stored while its job lives, and for another month.
 func TestACardIsKeptForAMonth(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -191,8 +191,8 @@ func TestTheNextJobHasItsCardBesideTheFirst(t *testing.T) {
 	require.Empty(t, s.told(), "who hears of it is not known")
 }
 
-// A notice goes below the card, else to the job's owner, or to the operators; who has
-// brought it about is not told.
+// A notice is posted below the card, or to the job's owner, or to the operators; the person who
+// caused it gets none.
 func TestANoticeFindsItsPeople(t *testing.T) {
 	t.Parallel()
 	s := set(t, func(p *people.Policy) { p.Operators = []string{"T1/U5", "T1/U6"} })
@@ -214,7 +214,7 @@ func TestANoticeFindsItsPeople(t *testing.T) {
 	require.Equal(t, []string{"post below " + theCard + words}, said(ops.Notice{Alarm: true}))
 }
 
-// A diagnosis is what the thread begins with.
+// The thread starts with the diagnosis.
 func TestTheThreadBeginsWithTheCause(t *testing.T) {
 	t.Parallel()
 	s := set(t)

@@ -26,7 +26,7 @@ import (
 const oomLog = "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/w/pretrain_gpt.py\", line 12, in forward_step\n" +
 	"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.00 GiB is free.\n"
 
-// trained is a log of a training that is so far.
+// trained is the log of a training run that has reached an iteration.
 func trained(iterations int) string {
 	var b strings.Builder
 	for i := 1; i <= iterations; i++ {
@@ -36,7 +36,7 @@ func trained(iterations int) string {
 	return b.String()
 }
 
-// put has the cluster know a job, with that log.
+// put adds a job with that log to the cluster.
 func (s *stage) put(j slurm.Job, log string) slurm.Job {
 	s.t.Helper()
 	j.Stdout = filepath.Join(s.t.TempDir(), string(j.ID)+".out")
@@ -45,7 +45,7 @@ func (s *stage) put(j slurm.Job, log string) slurm.Job {
 	return j
 }
 
-// A job that fails is told of with its cause, and its log comes along.
+// A failed job is reported with its cause, and its log is attached.
 func TestAFailureIsToldWithItsCause(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -93,8 +93,8 @@ func TestALongLogIsAttachedFromItsEnd(t *testing.T) {
 	require.Contains(t, body, `"Content":"`+job.Stdout[strings.LastIndexByte(job.Stdout, '/')+1:]+":", "it begins with a whole line")
 }
 
-// A diagnosis that fails once is made at the next look, and told below the card without
-// calling anybody again; what does not come about is given up after some looks.
+// A diagnosis that failed is tried again at the next look, and reported below the card without
+// notifying anybody again; it is given up after some looks.
 func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -304,7 +304,7 @@ func TestAnAgentsOwnerHasTheCard(t *testing.T) {
 	}
 }
 
-// A diagnosis without a job to read is no news.
+// A diagnosis that cannot read its job is no news.
 func TestWithoutALogThereIsNoCause(t *testing.T) {
 	t.Parallel()
 	s := set(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// numbersOf reads the numbers of the job 4711 in the log.
+// numbersOf reads the numbers of the job 4711 from its log.
 func (s *stage) numbersOf(log string) (n card.News, m joblogs.MetricsOut) {
 	s.t.Helper()
 	n.Job = s.put(run(slurm.Running), log)
@@ -246,7 +246,7 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	require.Empty(t, s.told())
 }
 
-// A job as the queue shows it; none where there is no such cluster or job.
+// A job as the queue shows it; none where the cluster or the job is unknown.
 func TestAJobIsSeenInTheQueue(t *testing.T) {
 	t.Parallel()
 	s := set(t)

@@ -27,8 +27,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A stage has a Notifier on a cluster of its own, by a clock that stands. What it owes
-// Slack is read from its store; nothing is sent.
+// A stage has a Notifier with a cluster of its own and a clock that stands still. The messages
+// that it queues are read from its store; nothing is sent.
 type stage struct {
 	*Notifier
 	t    *testing.T
@@ -36,15 +36,15 @@ type stage struct {
 	kept *kept
 	site *opstest.Site
 	at   time.Time
-	// slack answers what is asked of Slack.
+	// slack answers calls to Slack.
 	slack func(method string, form map[string][]string) string
 }
 
-// kept is a store that notes what is queued.
+// kept is a store that records queued messages.
 type kept struct {
 	record.Store
 	queued []store.SlackMessage
-	// away are the kinds of documents that cannot be read now.
+	// away is a kind of documents that cannot be read now.
 	away string
 }
 
@@ -90,7 +90,7 @@ func set(t *testing.T, policy ...func(*people.Policy)) *stage {
 	return s
 }
 
-// RoundTrip is Slack, which answers who still waits.
+// RoundTrip answers calls to Slack, unless the call was cancelled.
 func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (s *stage) settings(user string, set people.Settings) {
 	require.NoError(s.t, s.kept.Put(s.ctx, record.Settings, "T1/"+user, set, time.Time{}))
 }
 
-// told is what was queued since the last look, a line each.
+// told returns the messages that were queued since the last call, one a line.
 func (s *stage) told() []string {
 	owed := s.kept.queued
 	s.kept.queued = nil
@@ -123,7 +123,7 @@ func (s *stage) begin(j slurm.Job) {
 	s.told()
 }
 
-// tell brings news of a job.
+// tell sends news of a job to its cards.
 func (s *stage) tell(n card.News) []string {
 	s.t.Helper()
 	n.Job.Cluster = "test"
@@ -131,7 +131,7 @@ func (s *stage) tell(n card.News) []string {
 	return s.told()
 }
 
-// card is a job's card as it is kept.
+// card returns a job's stored card.
 func (s *stage) card(id slurm.JobID) (k card.Card) {
 	s.t.Helper()
 	_, err := s.kept.Store.Get(s.ctx, record.Card, "test/"+string(id), s.at, &k)
@@ -139,7 +139,7 @@ func (s *stage) card(id slurm.JobID) (k card.Card) {
 	return k
 }
 
-// unexplained are the jobs whose failure still waits for a cause.
+// unexplained are the jobs whose failure still has no cause.
 func (s *stage) unexplained() []string {
 	s.t.Helper()
 	ids, err := s.kept.Keys(s.ctx, record.Unexplained, s.at)
@@ -149,8 +149,8 @@ func (s *stage) unexplained() []string {
 
 var called = regexp.MustCompile(`"user_id":"(\w+)"`)
 
-// lines are messages, a line each: how, where and what, whom it calls, and when it may
-// go where that is not now.
+// lines describes messages, one a line: the method, the place, the text, who is mentioned, and
+// from when it may be sent.
 func lines(owed []store.SlackMessage) (all []string) {
 	for _, m := range owed {
 		var o outbox.Message
@@ -179,7 +179,7 @@ func lines(owed []store.SlackMessage) (all []string) {
 	return all
 }
 
-// shown is all that messages show.
+// shown returns all texts of messages.
 func shown(owed []store.SlackMessage) string {
 	var all strings.Builder
 	for _, m := range owed {

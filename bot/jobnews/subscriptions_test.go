@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// subscribe types words behind subscribe, in the channel C1.
+// subscribe types words after subscribe, in the channel C1.
 func (s *stage) subscribe(user, words string, on bool, change ...func(*incoming.Ask)) []store.SlackMessage {
 	a := incoming.Ask{Key: "k" + words, Kind: incoming.AsCommand, Team: "T1", User: user, Channel: "C1"}
 	for _, f := range change {
@@ -33,8 +33,8 @@ func (s *stage) follows() (keys []string) {
 	return keys
 }
 
-// A channel sees who changes what comes there; a person alone is answered alone; what
-// cannot be followed is refused with what can.
+// A channel sees who changes what is posted there; a direct message answers its person alone;
+// what cannot be followed is refused with what can.
 func TestSubscribing(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -96,7 +96,7 @@ func TestMuting(t *testing.T) {
 	require.Empty(t, s.card("4711").Muted)
 }
 
-// An expected run that is missing is an alarm, once, and so is its return.
+// A missing expected run is reported once, and so is its return.
 func TestARunThatIsExpectedAndMissingIsAnAlarm(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -139,7 +139,7 @@ func TestARunThatIsExpectedAndMissingIsAnAlarm(t *testing.T) {
 	require.Empty(t, look(job(slurm.Running)))
 }
 
-// A person's digest comes in their morning, of their own jobs, and once a day.
+// A person's digest of their own jobs is sent in their morning, once a day.
 func TestADigestComesInTheMorning(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -183,7 +183,7 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	require.Contains(t, s.told()[0], "post U2: Jobs of the last day")
 }
 
-// A place's digest is of the jobs that it follows so.
+// A place's digest is about the jobs that it follows for a digest.
 func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -218,7 +218,7 @@ func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 	require.Empty(t, s.told())
 }
 
-// A script names a channel that its owner is in, or the owner: nobody else is written to.
+// A script may name a channel that its owner is in, or the owner: nobody else is written to.
 func TestAScriptDoesNotPostIntoAChannelThatItsOwnerIsNotIn(t *testing.T) {
 	t.Parallel()
 	s := set(t)
@@ -266,7 +266,7 @@ func TestAScriptDoesNotPostIntoAChannelThatItsOwnerIsNotIn(t *testing.T) {
 	require.False(t, s.followAsAsked(s.ctx, job("8"), "#MEGATRON slack=#runs\n", people), "it is asked again")
 }
 
-// scripted is a cluster that keeps scripts, and counts how often one is read.
+// scripted is a cluster with scripts that counts how often one is read.
 type scripted struct {
 	ops.Cluster
 	reads map[slurm.JobID]int

@@ -143,8 +143,8 @@ func TestOnlyARefusalIsFinal(t *testing.T) {
 	}
 }
 
-// A private answer that perhaps arrived says so the second time; what looks the same
-// however often it is sent does not.
+// A private answer that may have arrived says so the second time; a message that can be sent
+// twice without harm does not.
 func TestAnAnswerThatMayHaveArrivedSaysSo(t *testing.T) {
 	for o, private := range map[*Message]bool{
 		{Do: Ephemeral}: true, {Do: Respond}: true, {Do: Respond, Replace: true}: false, {Do: Post}: false, {Do: Update}: false,

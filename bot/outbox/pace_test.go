@@ -10,8 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A channel takes a burst and then one message a second; those that wait are each
-// given a moment of their own, and another channel does not wait with them.
+// A channel takes a burst and then one message a second. Waiting messages get different times,
+// and another channel does not wait.
 func TestEveryChannelHasItsOwnPace(t *testing.T) {
 	var p rateLimiter
 	now := time.Unix(1000, 0)
@@ -30,7 +30,7 @@ func TestEveryChannelHasItsOwnPace(t *testing.T) {
 	require.Equal(t, 5*time.Second, p.wait(Update, "update/T1/C1", now))
 }
 
-// refs has sent the messages whose keys it holds.
+// refs is a store that knows where the messages with its keys are.
 type refs struct {
 	Store
 	at map[string]store.SlackRef

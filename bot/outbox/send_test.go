@@ -153,8 +153,7 @@ func TestWhatBelongsToAMessageWaitsForIt(t *testing.T) {
 	})
 }
 
-// A process that is killed while a call is under way leaves nothing unsaid, and says
-// nothing twice.
+// Where a process is killed during a call, nothing is lost and nothing is sent twice.
 func TestAKilledProcessLosesAndDoublesNothing(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, DelayMS: 5000})
@@ -189,8 +188,8 @@ func TestAFailureIsTriedAgainEverLaterAndForEver(t *testing.T) {
 	})
 }
 
-// A limit holds for the calls of its kind to its channel: other channels and other
-// kinds go on. What waits may still be replaced by what is newer.
+// A rate limit applies to the calls of its method to its channel: other channels and methods go
+// on. A waiting message can still be replaced by a newer edit.
 func TestALimitHoldsForItsChannel(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Status: http.StatusTooManyRequests, RetryAfter: 30})
@@ -211,7 +210,7 @@ func TestALimitHoldsForItsChannel(t *testing.T) {
 	})
 }
 
-// A channel takes four messages at once and then one a second; another does not wait
+// A channel takes four messages at once and then one a second; another channel does not wait
 // for it.
 func TestABusyChannelHoldsUpNoOther(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {

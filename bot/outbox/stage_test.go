@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A stage has a Sender send to Slack as slacktest plays it: by a clock of its own, and
-// without a network.
+// A stage has a Sender that sends to the played Slack, by a clock of its own and without a
+// network.
 type stage struct {
 	*Sender
 	t     *testing.T
@@ -32,7 +32,7 @@ type stage struct {
 	began time.Time
 	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
 	stop  func()       // kills what sends
-	// hooks are what the response addresses answer, in turn, and posted what was sent there.
+	// hooks are the answers of response URLs, in turn; posted is what was posted to them.
 	hooks  []func(w http.ResponseWriter)
 	posted []string
 }
@@ -53,7 +53,7 @@ func play(t *testing.T, test func(t *testing.T, s *stage)) {
 
 func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
-// start begins to send, as a new process does.
+// start starts a Sender, as a new process does.
 func (s *stage) start() {
 	h := &http.Client{Transport: s}
 	s.Sender = New(Config{
@@ -95,7 +95,7 @@ func (s *stage) serveHook(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// owe queues a message; what shares a lane goes out in order.
+// owe queues a message; messages of one lane are sent in order.
 func (s *stage) owe(key, lane string, o Message) {
 	s.t.Helper()
 	s.oweAll(s.Owe(key, lane, o))
@@ -113,7 +113,7 @@ func (s *stage) fault(all ...slacktest.Fault) {
 	}
 }
 
-// after lets time pass, and tells what stands in Slack then.
+// after lets time pass, and returns the state of Slack then.
 func (s *stage) after(d time.Duration) slacktest.State {
 	s.t.Helper()
 	time.Sleep(d)
@@ -121,7 +121,7 @@ func (s *stage) after(d time.Duration) slacktest.State {
 	return s.slack.State()
 }
 
-// stands is what people see, a line each: where, for whom, below what, and its words.
+// stands describes what people see, one a line: where, for whom, in which thread, and the text.
 func stands(st slacktest.State) (lines []string) {
 	texts := map[string]string{}
 	for _, m := range st.Messages {
@@ -147,7 +147,7 @@ func stands(st slacktest.State) (lines []string) {
 	return lines
 }
 
-// times are when a method was called, since began.
+// times returns when methods were called, since began.
 func (s *stage) times(st slacktest.State, methods ...string) (at []time.Duration) {
 	for _, c := range st.Calls {
 		if slices.Contains(methods, c.Method) {
@@ -157,7 +157,7 @@ func (s *stage) times(st slacktest.State, methods ...string) (at []time.Duration
 	return at
 }
 
-// givenUp are the messages that nobody will see, and why.
+// givenUp returns the messages that were given up, and why.
 func (s *stage) givenUp() (lines []string) {
 	s.t.Helper()
 	buried, err := s.store.Buried(s.t.Context(), 9)

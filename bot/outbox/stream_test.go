@@ -17,7 +17,7 @@ import (
 
 var asked = StreamTarget{Key: "ask/1", Team: "T1", Channel: "C1", Thread: "1.2", User: "U1"}
 
-// answers lets the answer to the request take the place of what has begun.
+// answers makes the answer to the request replace what was streamed for it.
 func (s *stage) answers(texts ...string) {
 	s.t.Helper()
 	var owed []store.SlackMessage
@@ -87,8 +87,7 @@ func TestTheAnswerTakesTheWordsPlace(t *testing.T) {
 	}
 }
 
-// An answer that goes elsewhere leaves nothing half-said behind; one without any words
-// stays as it is.
+// An answer that goes elsewhere leaves no half message behind; one without text stays as it is.
 func TestWordsWithoutAnAnswerAreTakenAway(t *testing.T) {
 	for name, fault := range map[string]slacktest.Fault{
 		"at once":                 {},
@@ -166,7 +165,7 @@ func TestAMessageGrowsAtAPace(t *testing.T) {
 	})
 }
 
-// A long work shows its steps, each as far as it is, and the answer in their place.
+// A long operation shows its steps and how far each is, and then the answer in their place.
 func TestStepsAreTickedOff(t *testing.T) {
 	for name, lost := range map[string]bool{"begun": false, "begun without an answer": true} {
 		play(t, func(t *testing.T, s *stage) {
@@ -218,8 +217,8 @@ func TestWordsInADirectMessage(t *testing.T) {
 const chart = `[{"type":"data_visualization","title":"Loss","chart":{"type":"line","series":[{"name":"loss","data":[{"label":"1","value":2},{"label":"2","value":1}]}],` +
 	`"axis_config":{"categories":["1","2"]}}}]`
 
-// A workspace that refuses a chart has its words and its picture, and is asked for no
-// other within the hour.
+// A workspace that refuses a chart gets its text and its picture, and is sent no other chart
+// within the hour.
 func TestAWorkspaceWithoutChartsHasPictures(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		chart := func(key string) {
@@ -249,8 +248,8 @@ func TestAWorkspaceWithoutChartsHasPictures(t *testing.T) {
 	})
 }
 
-// A message that shows a picture waits while Slack looks at the file, which is sent
-// once; where none may show it, it is a file.
+// A message with a picture waits while Slack processes the file, which is uploaded once; where
+// no message may show it, it becomes a file.
 func TestAPictureInAMessage(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		curve := Message{Do: Post, Channel: "C1", Text: "curve", Bytes: []byte("PNG"), File: &answer.File{Name: "loss.png", Title: "Loss"}}

@@ -24,7 +24,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A desk has a Directory before a Slack whose answers are given by method.
+// A desk has a Directory and a Slack whose answers are given by method.
 type desk struct {
 	*Directory
 	ctx   context.Context
@@ -118,8 +118,8 @@ func TestMembersAreRemembered(t *testing.T) {
 	require.Empty(t, d.members(d.ctx, "T404", "S1"))
 }
 
-// A person whom Slack names elsewhere has the rights that they have here; one of another
-// workspace is nobody.
+// A person whom Slack names elsewhere has the rights that they have here; a person of another
+// workspace has none.
 func TestAPersonIsTheSameOutsideOfSlack(t *testing.T) {
 	t.Parallel()
 	d := open(t, Policy{Links: map[string]string{"U1": "ada"}})
@@ -154,7 +154,7 @@ func TestWhoDecides(t *testing.T) {
 	require.Len(t, d.Deciders(d.ctx), 10)
 }
 
-// A cluster user's people are those who have proved it and those whom the operator names.
+// A cluster user's people are those who have proven it and those whom the operator maps to it.
 func TestThePeopleOfAClusterUser(t *testing.T) {
 	t.Parallel()
 	d := open(t, Policy{Links: map[string]string{"T1/U1": "ada", "U3": "ada", "U4": "grace"}})
@@ -213,7 +213,7 @@ func TestTheLanguageAndClusterOfWhoAsks(t *testing.T) {
 	require.Equal(t, lang.EN, Settings{Lang: lang.EN}.LangOr(lang.ZH))
 }
 
-// A setting is read, or refused with what would work.
+// A setting is accepted, or refused with what would work.
 func TestASettingIsRead(t *testing.T) {
 	t.Parallel()
 	c := &ops.Call{Service: &ops.Service{Clusters: map[string]ops.Cluster{"prod": nil}}}

@@ -25,7 +25,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A room is a Handler by a clock that stands, with what it wrote down.
+// A room is a Handler with a clock that stands still, and its audit records.
 type room struct {
 	*Handler
 	ctx     context.Context
@@ -68,7 +68,7 @@ func by(user string) incoming.Ask {
 	return incoming.Ask{Key: "k", Kind: incoming.AsCommand, Team: "T1", User: user, Channel: "C1", TS: "1.1"}
 }
 
-// said is all that is answered.
+// said returns all texts of the answers.
 func said(owed []store.SlackMessage) string {
 	var all strings.Builder
 	for _, m := range owed {
@@ -87,7 +87,8 @@ func (r *room) unlink(user string) string {
 	return said(r.Unlink(r.ctx, a, r.cfg.People.Call(r.ctx, a)))
 }
 
-// A code that its person has written on the cluster links them; somebody else's press does not.
+// A code that its person has written on the cluster links them; another person's press does
+// not.
 func TestACodeLinksItsWriter(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -126,7 +127,7 @@ func TestTheOperatorsWordStands(t *testing.T) {
 	require.Contains(t, said(r.Link(r.ctx, a, r.cfg.People.Call(r.ctx, a))), "nothing has to be linked here")
 }
 
-// A proof that is refused links nobody, and ends its code.
+// A refused proof links nobody, and makes its code invalid.
 func TestARefusedProofEndsItsCode(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -188,8 +189,8 @@ func TestSettingsAreTypedAndChosen(t *testing.T) {
 	require.Equal(t, people.Settings{Lang: lang.ZH, Notify: "ends", Digest: true}, r.cfg.People.Settings(r.ctx, "T1", "U1"))
 }
 
-// A select shows what is chosen, and a person's own zone among those that are offered;
-// with one cluster there is nothing to choose.
+// A select shows the chosen value, and offers the person's own time zone too; with one cluster
+// there is nothing to choose.
 func TestEachSettingIsASelect(t *testing.T) {
 	t.Parallel()
 	r := open(t)
@@ -257,7 +258,7 @@ func TestWhoAmI(t *testing.T) {
 	require.Equal(t, view.Fact{Name: "Daily digest", Value: "every morning"}, doc.Sections[0].Facts[3])
 }
 
-// A link that signs in is given to a linked person, and nobody else.
+// A link that signs in is given to a linked person, and to nobody else.
 func TestALinkToThePage(t *testing.T) {
 	t.Parallel()
 	var broken error

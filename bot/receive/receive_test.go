@@ -27,7 +27,7 @@ const secret = "8f742231b10e8888abcd99yyyzzz85a5"
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A door is a Receiver, and what it has let in.
+// A door is a Receiver, and the requests that it has accepted.
 type door struct {
 	*Receiver
 	in    []incoming.Ask
@@ -49,7 +49,7 @@ func open(change ...func(*Config)) *door {
 	return d
 }
 
-// post brings a signed body.
+// post sends a signed body.
 func (d *door) post(path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/slack/"+path, strings.NewReader(body))
 	stamp := strconv.FormatInt(noon.Unix(), 10)
@@ -136,7 +136,7 @@ func TestWhatIsNotSignedIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.Code, "nobody installs here")
 }
 
-// A form's answer is shown in its place.
+// The answer to a form is shown in its place.
 func TestAFormIsAnswered(t *testing.T) {
 	t.Parallel()
 	d := open()
@@ -234,7 +234,7 @@ func TestWhoAsksTooOftenIsTold(t *testing.T) {
 	require.Less(t, len(l.who), 10, "strangers do not fill the memory")
 }
 
-// An answer goes to Slack's own hosts only, over TLS.
+// An answer is posted to Slack's own hosts only, over TLS.
 func TestAnswersGoToSlackOnly(t *testing.T) {
 	t.Parallel()
 	stand, _ := url.Parse("http://127.0.0.1:9999/api/")

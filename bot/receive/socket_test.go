@@ -20,8 +20,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/install"
 )
 
-// A connection that breaks is begun again, ever slower up to half a minute, and at once
-// where it had served for a while.
+// A broken connection is opened again, after a delay that doubles up to half a minute, and
+// after a second where it had served for a while.
 func TestAConnectionThatBreaksIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAConnectionThatBreaksIsBegunAgain(t *testing.T) {
 	})
 }
 
-// An acked is what was acknowledged.
+// An acked records acknowledgements.
 type acked struct {
 	ids    []string
 	bodies []any
@@ -69,8 +69,7 @@ func (a *acked) Ack(req socketmode.Request, payload ...any) error {
 	return a.fails
 }
 
-// A request over the socket is acknowledged once it is written down, and whoever runs the
-// bot reads of what was not.
+// A request over the socket is acknowledged once it is stored; failures are in the log.
 func TestWhatIsAcknowledgedOverTheSocket(t *testing.T) {
 	t.Parallel()
 	request := func(body string) *socketmode.Request {
@@ -107,7 +106,7 @@ func TestWhatIsAcknowledgedOverTheSocket(t *testing.T) {
 	}
 }
 
-// An event that Slack brings again is let in as the first was, and told to whoever runs the bot.
+// An event that Slack delivers again is accepted like the first one, and logged.
 func TestAnEventThatComesAgain(t *testing.T) {
 	t.Parallel()
 	for again, told := range map[string]bool{"": false, "2": true} {
@@ -120,7 +119,7 @@ func TestAnEventThatComesAgain(t *testing.T) {
 	}
 }
 
-// A body that does not come is not waited for.
+// A body that does not arrive is not waited for.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := open()
@@ -131,7 +130,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	require.Equal(t, "close", w.Header().Get("Connection"))
 }
 
-// A late body is one whose time is over.
+// A late body is one whose deadline has passed.
 type late struct{}
 
 func (late) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }

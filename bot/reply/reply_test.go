@@ -24,14 +24,14 @@ func writer() *Writer {
 	return New(outbox.New(outbox.Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}))
 }
 
-// read is what a message of the outbox says.
+// read decodes a message of the outbox.
 func read(t *testing.T, m store.SlackMessage) (o outbox.Message) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(m.Body), &o))
 	return o
 }
 
-// An answer goes to where it was asked for: to its person alone, unless it is shared or
+// An answer goes to the place of the request: to the person alone, unless it is shared or
 // nobody else reads there.
 func TestWhereAnAnswerGoes(t *testing.T) {
 	t.Parallel()
@@ -67,8 +67,8 @@ func TestWhereAnAnswerGoes(t *testing.T) {
 	}
 }
 
-// A long answer is several messages in order, and its files come behind them; rows of
-// buttons that meet are one.
+// A long answer is several messages in order, followed by its files; rows of buttons that meet
+// become one row.
 func TestAnAnswerIsItsMessagesAndFiles(t *testing.T) {
 	t.Parallel()
 	a := incoming.Ask{Key: "k", Kind: incoming.AsMessage, Team: "T1", User: "U1", Channel: "C1", TS: "1.1"}
@@ -94,7 +94,7 @@ func TestAnAnswerIsItsMessagesAndFiles(t *testing.T) {
 	require.Contains(t, read(t, writer().Blocks(a, "a < b", []slack.Block{row}, false)[0]).Text, "a &lt; b")
 }
 
-// A menu of what is wanted less stands behind the buttons.
+// A menu is placed behind the buttons.
 func TestRowsThatMeetAreOne(t *testing.T) {
 	t.Parallel()
 	button := func(id string) slack.BlockElement { return slack.NewButtonBlockElement(id, id, answer.Label(id)) }

@@ -181,7 +181,7 @@ func TestTheNewestJobIsNamedInManyWays(t *testing.T) {
 	require.Equal(t, []string{"run"}, PossibleJobNames("a run! ab"))
 }
 
-// A thread is asked on up to nine words, or 24 characters of Chinese.
+// A follow-up question in a thread has up to nine words, or 24 characters of Chinese.
 func TestHowLongAFurtherQuestionIs(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

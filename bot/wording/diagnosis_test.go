@@ -36,7 +36,7 @@ func TestWhyNamesThePlace(t *testing.T) {
 	require.Equal(t, "cause not known", CauseWords("", lang.EN))
 }
 
-// A diagnosis begins with the cause and its lines, says what to do, and folds the rest.
+// A diagnosis starts with the cause and its lines, says what to do, and folds the rest.
 func TestADiagnosisBeginsWithTheCause(t *testing.T) {
 	t.Parallel()
 	rank, line, node := 3, 812, "gpu4"
@@ -69,7 +69,7 @@ func TestADiagnosisBeginsWithTheCause(t *testing.T) {
 	require.NotContains(t, fine.Title, "out of")
 }
 
-// A first sentence that says what the title says is left out, another one is not.
+// A first sentence that repeats the title is left out, another one is not.
 func TestTheTitleIsNotSaidTwice(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

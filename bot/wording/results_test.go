@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A chat says in words what a shell shows in Slurm's short forms.
+// A chat spells out Slurm's abbreviations that a shell shows.
 func TestAChatSaysInWordsWhatAShellAbbreviates(t *testing.T) {
 	t.Parallel()
 	day := int64(86400)
