@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sideBySide runs eight tests a core in parallel unless -parallel is given, since they wait
-// more than they compute.
+// sideBySide runs eight tests a core in parallel unless -parallel is given, since those that
+// start processes or use the real clock wait more than they compute.
 func sideBySide() {
 	flag.Parse()
 	given := false
