@@ -41,7 +41,24 @@ func TestMain(m *testing.M) {
 	}
 	sideBySide()
 	slacktest.InstallTransport()
-	os.Exit(m.Run())
+	remove := inMemory()
+	code := m.Run()
+	remove()
+	os.Exit(code)
+}
+
+// inMemory puts the folders of short tests into memory where the system has a folder for that,
+// since a database on a disk waits for the disk at every commit. The returned function removes
+// what is left.
+func inMemory() (remove func()) {
+	if !testing.Short() {
+		return func() {}
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "bot-test-")
+	if err != nil || os.Setenv("TMPDIR", dir) != nil {
+		return func() {}
+	}
+	return func() { _ = os.RemoveAll(dir) }
 }
 
 // sideBySide runs eight tests a core in parallel unless -parallel is given, since those that
