@@ -151,6 +151,7 @@ func TestKilledAtAnyMomentNothingIsLostAndNothingTwice(t *testing.T) {
 		}
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
+		slackd.AwaitHangUp()
 	}
 	slackd.Calm()
 	last, _ := start()

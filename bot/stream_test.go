@@ -401,6 +401,7 @@ func TestAGrowingMessageOutlivesAKill(t *testing.T) {
 			s.Wait("the moment", func(st slacktest.State) bool { return len(calls(st, c.moment)) > 0 })
 			require.NoError(t, killed.Process.Kill())
 			_ = killed.Wait()
+			s.AwaitHangUp()
 			require.True(t, s.State().Messages[0].Streaming)
 
 			start()

@@ -3,8 +3,11 @@ package slacktest
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -12,7 +15,8 @@ import (
 // A Slack is a Server with an address, for one test.
 type Slack struct {
 	*Server
-	t testing.TB
+	t           testing.TB
+	connections atomic.Int64
 	// URL is the server's address, and APIURL is the value for SLACK_API_URL.
 	URL    string
 	APIURL string
@@ -21,10 +25,41 @@ type Slack struct {
 // Start starts a Slack on a port of its own, which also other processes reach.
 func Start(t testing.TB, cfg Config) *Slack {
 	t.Helper()
-	server := New(cfg)
-	front := httptest.NewServer(server)
+	s := &Slack{Server: New(cfg), t: t}
+	front := httptest.NewUnstartedServer(s.Server)
+	front.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.connections.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			s.connections.Add(-1)
+		}
+	}
+	front.Start()
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
-	return &Slack{Server: server, t: t, URL: front.URL, APIURL: front.URL + "/api/"}
+	s.URL, s.APIURL = front.URL, front.URL+"/api/"
+	return s
+}
+
+// AwaitHangUp waits until nobody is connected any more, so that all requests of a process that
+// was killed have had their effect.
+func (s *Slack) AwaitHangUp() {
+	s.t.Helper()
+	// Connections are accepted in their order: once this one is answered, the killed process'
+	// connections are counted.
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.URL, http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Close = true
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for s.connections.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // StartInMemory starts a Slack that only this process reaches, without a network and without
