@@ -9,19 +9,20 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
-// Clients that know MCP Apps draw the answers of some tools in a frame: a job's
-// card and its loss curves. The view is one fixed page; what it shows comes to it
-// from the client as the tool's structured content.
+// Clients that know MCP Apps draw the answers of some tools in a frame: a job's card
+// and its loss curves. The view is one fixed page; the client passes it the tool's
+// structured content, which it draws.
 
 const (
-	// appExtension is the extension by which a client says so.
+	// appExtension is the extension with which a client declares that it draws MCP
+	// Apps.
 	appExtension = "io.modelcontextprotocol/ui"
 	appMIME      = "text/html;profile=mcp-app"
 	appURI       = "ui://megatron-ops/job.html"
 )
 
-// drawn are the tools whose answers the view draws.
-var drawn = []string{"status", "metrics"}
+// drawnTools are the tools whose answers the view draws.
+var drawnTools = []string{"status", "metrics"}
 
 //go:embed app.html
 var appPage string
@@ -35,22 +36,23 @@ func (s *Server) addApp() {
 		})
 }
 
-// appMeta names the view that draws a tool's answers; nil: none does.
+// appMeta names the view that draws a tool's answers, or returns nil if the view draws
+// none.
 func appMeta(tool string) *sdk.Meta {
-	if !slices.Contains(drawn, tool) {
+	if !slices.Contains(drawnTools, tool) {
 		return nil
 	}
 	return &sdk.Meta{AdditionalFields: map[string]any{"ui": map[string]any{"resourceUri": appURI}}}
 }
 
-// drawsApps reports whether ctx's client draws such views.
+// drawsApps reports whether ctx's client draws MCP Apps.
 func drawsApps(ctx context.Context) bool {
 	settings, _ := capabilitiesIn(ctx).Extensions[appExtension].(map[string]any)
 	types, _ := settings["mimeTypes"].([]any)
 	return slices.Contains(types, any(appMIME))
 }
 
-// capabilitiesIn are those that ctx's client declared.
+// capabilitiesIn returns the capabilities that ctx's client declared.
 func capabilitiesIn(ctx context.Context) sdk.ClientCapabilities {
 	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
 		if info.ClientCapabilities == nil {

@@ -11,20 +11,20 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 )
 
-// A tool that needs something of its client that the client did not declare
-// returns MissingRequiredClientCapabilityError. Protocol version 2026-07-28
-// wants that answered with its own code and status 400; the library answers
-// with an internal error. So the handler notes it in the request's context, and
-// the writer below puts the right answer in place of the library's.
+// A tool that needs a capability which its client did not declare returns
+// MissingRequiredClientCapabilityError. Protocol version 2026-07-28 demands its own
+// error code and status 400 for that, but the library answers with an internal error.
+// So the handler records the error in the request's context, and capabilityWriter
+// replaces the library's answer.
 
 type missingKey struct{}
 
-// missing is where a request's handler notes the error.
-type missing struct{ err *sdk.JSONRPCErrorDetails }
+// missingCapability holds the error that a request's handler recorded.
+type missingCapability struct{ err *sdk.JSONRPCErrorDetails }
 
 func noteMissingCapability(ctx context.Context, err error) {
 	var lacks sdk.MissingRequiredClientCapabilityError
-	if m, ok := ctx.Value(missingKey{}).(*missing); ok && errors.As(err, &lacks) {
+	if m, ok := ctx.Value(missingKey{}).(*missingCapability); ok && errors.As(err, &lacks) {
 		m.err = &sdk.JSONRPCErrorDetails{
 			Code: sdk.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: lacks.Error(),
 			Data: map[string]any{"requiredCapabilities": map[string]any{lacks.Capability: map[string]any{}}},
@@ -32,7 +32,7 @@ func noteMissingCapability(ctx context.Context, err error) {
 	}
 }
 
-func capabilities(next http.Handler) http.Handler {
+func answerMissingCapabilities(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
 			next.ServeHTTP(w, r)
@@ -44,23 +44,23 @@ func capabilities(next http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		m := &missing{}
+		m := &missingCapability{}
 		cw := &capabilityWriter{ResponseWriter: w, m: m, body: body}
 		next.ServeHTTP(cw, r.WithContext(context.WithValue(r.Context(), missingKey{}, m)))
 	})
 }
 
-// A capabilityWriter replaces the answer of a request whose handler noted a
-// missing capability, unless a stream has begun.
+// A capabilityWriter replaces the answer of a request whose handler recorded a missing
+// capability, unless a stream has begun.
 type capabilityWriter struct {
 	http.ResponseWriter
-	m        *missing
+	m        *missingCapability
 	body     []byte
 	began    bool
 	replaced bool
 }
 
-// WriteHeader decides which answer it is.
+// WriteHeader sends either the library's status or the replacement answer.
 func (w *capabilityWriter) WriteHeader(status int) {
 	if w.began {
 		return
@@ -72,15 +72,15 @@ func (w *capabilityWriter) WriteHeader(status int) {
 	}
 	w.replaced = true
 	var req envelope
-	_ = json.Unmarshal(w.body, &req) // the library has read it before
+	_ = json.Unmarshal(w.body, &req) // the library has decoded it before
 	w.Header().Set("Content-Type", "application/json")
 	w.ResponseWriter.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w.ResponseWriter).Encode(map[string]any{ // a client that is gone reads no answer
+	_ = json.NewEncoder(w.ResponseWriter).Encode(map[string]any{ // a failed write means that the client is gone
 		"jsonrpc": sdk.JSONRPC_VERSION, "id": req.ID, "error": w.m.err,
 	})
 }
 
-// Write drops what the library says where the answer was replaced.
+// Write drops the library's answer if it was replaced.
 func (w *capabilityWriter) Write(p []byte) (int, error) {
 	if !w.began {
 		w.WriteHeader(http.StatusOK)
@@ -98,5 +98,5 @@ func (w *capabilityWriter) Flush() {
 	}
 }
 
-// Unwrap lets the server set deadlines.
+// Unwrap lets http.ResponseController set deadlines.
 func (w *capabilityWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

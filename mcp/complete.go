@@ -19,14 +19,14 @@ import (
 // maxCompletions is how many values the protocol allows in one answer.
 const maxCompletions = 100
 
-// A completer completes the arguments of prompts and of resource templates.
-// Both mean the same by a name, so one table serves both.
+// A completer completes the arguments of prompts and the variables of resource
+// templates. A name means the same in both, so one table serves both.
 type completer struct{ s *Server }
 
 // CompletePromptArgument completes a prompt's argument.
 func (c completer) CompletePromptArgument(ctx context.Context, name string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
 	if !slices.ContainsFunc(prompts, func(p promptRow) bool { return p.name == name }) {
-		return nil, coded{sdk.INVALID_PARAMS, fmt.Errorf("there is no prompt %q; prompts/list names them", plain(name))}
+		return nil, codedError{sdk.INVALID_PARAMS, fmt.Errorf("there is no prompt %q; prompts/list names them", plain(name))}
 	}
 	return c.complete(ctx, arg, with)
 }
@@ -34,7 +34,7 @@ func (c completer) CompletePromptArgument(ctx context.Context, name string, arg 
 // CompleteResourceArgument completes a template's variable.
 func (c completer) CompleteResourceArgument(ctx context.Context, uri string, arg sdk.CompleteArgument, with sdk.CompleteContext) (*sdk.Completion, error) {
 	if !slices.Contains(templates, uri) {
-		return nil, coded{sdk.INVALID_PARAMS, fmt.Errorf("there is no resource template %q; resources/templates/list names them", plain(uri))}
+		return nil, codedError{sdk.INVALID_PARAMS, fmt.Errorf("there is no resource template %q; resources/templates/list names them", plain(uri))}
 	}
 	return c.complete(ctx, arg, with)
 }
@@ -44,9 +44,9 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	var all []string
 	switch arg.Name {
 	case "job":
-		all = c.jobs(ctx, func(j listed) string { return j.ID })
+		all = c.jobs(ctx, func(j completionJob) string { return j.ID })
 	case "partition":
-		all = c.jobs(ctx, func(j listed) string { return j.Partition })
+		all = c.jobs(ctx, func(j completionJob) string { return j.Partition })
 	case "node":
 		all = c.job(ctx, with).Nodes
 	case "rank":
@@ -80,21 +80,21 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	return &sdk.Completion{Values: values[:min(total, maxCompletions)], Total: total, HasMore: total > maxCompletions}, nil
 }
 
-// listed is what a completion needs of a job.
-type listed struct {
+// A completionJob is what completions need to know of a job.
+type completionJob struct {
 	ID        string   `json:"job_id"`
 	Partition string   `json:"partition"`
 	Nodes     []string `json:"nodes"`
 	GPUs      int      `json:"gpus"`
 }
 
-func (j listed) ranks() int { return max(j.GPUs, len(j.Nodes)) }
+func (j completionJob) ranks() int { return max(j.GPUs, len(j.Nodes)) }
 
-// jobs are the jobs that list shows, ended ones too; none where it fails: a
-// completion is a help, not an answer.
-func (c completer) jobs(ctx context.Context, of func(listed) string) []string {
+// jobs returns a value of each job that list shows, ended jobs too. If list fails, it
+// returns nothing: a completion is a help, not an answer.
+func (c completer) jobs(ctx context.Context, of func(completionJob) string) []string {
 	var doc struct {
-		Jobs []listed `json:"jobs"`
+		Jobs []completionJob `json:"jobs"`
 	}
 	c.fetch(ctx, "list", map[string]any{"all": true}, &doc)
 	var values []string
@@ -104,8 +104,8 @@ func (c completer) jobs(ctx context.Context, of func(listed) string) []string {
 	return values
 }
 
-// job is the job that was chosen before, in the same prompt or template.
-func (c completer) job(ctx context.Context, with sdk.CompleteContext) (j listed) {
+// job returns the job that was chosen before in the same prompt or template.
+func (c completer) job(ctx context.Context, with sdk.CompleteContext) (j completionJob) {
 	if id := with.Arguments["job"]; id != "" {
 		c.fetch(ctx, "status", map[string]any{"job": id}, &j)
 	}
@@ -118,6 +118,6 @@ func (c completer) fetch(ctx context.Context, op string, a map[string]any, into 
 		return
 	}
 	if raw, err := json.Marshal(shorten.Tidy(out, true)); err == nil {
-		_ = json.Unmarshal(raw, into) // what does not fit completes nothing
+		_ = json.Unmarshal(raw, into) // an output of another form completes nothing
 	}
 }

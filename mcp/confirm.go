@@ -27,30 +27,30 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A Policy says how an agent's write is confirmed. A model writes a tool's
-// arguments, so no argument of its own choosing confirms anything: a person
-// does, asked through the client. A write whose client cannot ask is refused,
-// unless Tokens lets a second call bring a token that this server made for
-// exactly that call, or Approve asks somebody elsewhere.
+// A Policy says how an agent's write is confirmed. A model writes a tool's arguments,
+// so no argument of its own choosing confirms anything: a person confirms, asked
+// through the client. If the client cannot ask, the write is refused, unless Tokens
+// lets a second call bring a token that this server made for exactly that call, or
+// Approve asks somebody elsewhere.
 type Policy struct {
-	// Beyond says why a call is more than a token may confirm, such as its GPU
-	// hours; empty: it is not. A person who is asked may still say yes.
+	// Beyond returns why a call exceeds what a token may confirm, such as its GPU
+	// hours, or "" if it does not. A person who is asked may still say yes.
 	Beyond func(op string, in any) string
-	// Approve asks somebody outside of the client, as by a button in Slack, and
-	// returns at once: who has approved, or nobody yet. It decides about what is Beyond, and
-	// about every write where ApproveAll is set.
+	// Approve asks somebody outside of the client, for example by a button in Slack,
+	// and returns at once: the name of who has approved, or "" if nobody has yet. It
+	// decides about calls that are Beyond, and about every write if ApproveAll is set.
 	Approve    func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (by string, err error)
 	ApproveAll bool
-	// Tokens lets a token stand in for the person whom a client cannot ask. The
-	// model that wrote the call gets the token and may use it without anybody
-	// having looked, so an operator switches it on.
+	// Tokens lets a token stand in for a person whom the client cannot ask. The model
+	// that wrote the call gets the token and may use it although nobody has looked, so
+	// it is off unless an operator switches it on.
 	Tokens bool
 }
 
-// A verdict is what the policy says of one call.
+// A verdict is what the policy decides about one call.
 type verdict struct {
-	beyond   string // why a token is not enough
-	approval bool   // somebody outside decides
+	beyond   string // why a token is not enough; empty: a token is enough
+	approval bool   // somebody outside of the client decides
 }
 
 func (p Policy) judge(o ops.Op, in any) verdict {
@@ -62,20 +62,20 @@ func (p Policy) judge(o ops.Op, in any) verdict {
 	return v
 }
 
-// token reports whether a token may confirm the call.
-func (p Policy) token(v verdict) bool { return p.Tokens && !v.approval && v.beyond == "" }
+// acceptsToken reports whether a token may confirm the call.
+func (p Policy) acceptsToken(v verdict) bool { return p.Tokens && !v.approval && v.beyond == "" }
 
-// tokenLife is how long a confirmation may take.
+// tokenLife is how long a confirmation stays valid.
 const tokenLife = 10 * time.Minute
 
-// confirm settles whether a call that changes something may go on. A nil result
-// and a nil error say yes; the result is otherwise the question or the refusal.
-func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, said given) (*sdk.CallToolResult, error) {
+// confirm decides whether a call that changes something may go on. A nil result and a
+// nil error mean yes; otherwise the result is the question or the refusal.
+func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, said ownArguments) (*sdk.CallToolResult, error) {
 	if isSet(in, "dry_run") {
 		return nil, nil
 	}
 	if call.Who.ReadOnly || call.Who.User == "" {
-		return nil, nil // ops refuses this caller, in its own words
+		return nil, nil // ops refuses this caller in its own words
 	}
 	if submit, ok := in.(*launch.SubmitIn); ok && launch.AlreadySubmitted(ctx, call, submit) {
 		call.Confirmed = true
@@ -83,11 +83,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	digest := digest(o, call.Who, in)
 	if req.Params.RequestState != "" {
-		return s.answered(ctx, req, call, digest)
+		return s.readAnswer(ctx, req, call, digest)
 	}
 	policy := s.cfg.Policy()
 	v := policy.judge(o, in)
-	if said.token != "" && policy.token(v) && !canAsk(ctx) {
+	if said.token != "" && policy.acceptsToken(v) && !canAsk(ctx) {
 		agreed, err := s.tokens.spend(said.token, digest)
 		if err != nil {
 			return refusal(&ops.Error{
@@ -98,11 +98,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		agree(call, agreed)
 		return nil, nil
 	}
-	question, stop := s.question(ctx, call, o, in, said.room)
+	question, stop := s.question(ctx, call, o, in, said.limit)
 	if stop != nil {
 		return stop, nil
 	}
-	asks := asksBy(ctx)
+	asks := elicitationIn(ctx)
 	onPage := asks.url && !v.approval && baseIn(ctx) != "" && len(question.text) <= longestPage && (question.long || !asks.form)
 	if len(question.decisive) > longestDecisive && !onPage {
 		return question.tooLong(o), nil
@@ -134,7 +134,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				"required":   []string{"ok"},
 			},
 		}).ToolResult(), nil
-	case !policy.token(v) || question.foreign:
+	case !policy.acceptsToken(v) || question.foreign:
 		why := "this server's policy wants a person's yes for " + o.Name
 		switch {
 		case question.foreign:
@@ -151,10 +151,11 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 			}.With(o.Name),
 		}), nil
 	}
-	return s.handToken(o, question, digest), nil
+	return s.refuseWithToken(o, question, digest), nil
 }
 
-// agreement names all that a question shows: the script, and what else there is.
+// agreement names everything that a question shows: the script's digest, and the digest
+// of whatever else it shows.
 func agreement(r consent.Request) string {
 	if r.Shown == "" {
 		return r.Digest
@@ -162,14 +163,14 @@ func agreement(r consent.Request) string {
 	return r.Digest + "+" + r.Shown
 }
 
-// agree takes a yes to what agreement names.
+// agree marks the call as confirmed for what agreement named.
 func agree(call *ops.Call, agreed string) {
 	call.Confirmed = true
 	call.Agreed, call.Shown, _ = strings.Cut(agreed, "+")
 }
 
-// handToken refuses for now and says what a second call must bring.
-func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
+// refuseWithToken refuses for now and returns a token that a second call must bring.
+func (s *Server) refuseWithToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
 	token := s.tokens.issue(digest, q.digest)
 	res := refusal(&ops.Error{
 		Code: ops.NotAllowed, Field: tokenField, Message: lang.Text{EN: "%s needs a confirmation; nothing was done", ZH: "%s 需要确认；没有执行任何操作"}.With(o.Name),
@@ -180,16 +181,16 @@ func (s *Server) handToken(o ops.Op, q question, digest []byte) *sdk.CallToolRes
 	})
 	res.Content = append(res.Content, sdk.NewTextContent(fence(q.text)))
 	object, _ := res.StructuredContent.(json.RawMessage)
-	res.StructuredContent = json.RawMessage(headed([]said{{tokenField, token}, {"question", q.text}}, object))
+	res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{tokenField, token}, {"question", q.text}}, object))
 	return res
 }
 
-// answered reads the person's answer to the question of an earlier round. The
-// state that comes back with it is the token of that question: a made-up,
-// repeated or foreign one is a broken protocol, not a mistake to repair. Only
-// yes is a yes: a form that was declined or dismissed ends the call, also where
-// a client without a person dismisses it by itself.
-func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
+// readAnswer reads the person's answer to the question of an earlier round. The request
+// state is the token of that question: a state that is made up, repeated or of another
+// call is a protocol error, which the model cannot repair. Only an explicit yes counts:
+// a form that was declined or dismissed ends the call, even if a client without a
+// person dismissed it.
+func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
 	agreed, err := s.tokens.spend(req.Params.RequestState, digest)
 	if err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
@@ -197,7 +198,7 @@ func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, call *op
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
 	accepted := said != nil && said.Action == sdk.ElicitationResponseActionAccept
 	var yes bool
-	if p := s.pages.of(req.Params.RequestState); p != nil {
+	if p := s.pages.byState(req.Params.RequestState); p != nil {
 		yes = s.answeredOnPage(ctx, call, p, accepted)
 	} else if accepted {
 		content, _ := said.Content.(map[string]any)
@@ -213,8 +214,8 @@ func (s *Server) answered(ctx context.Context, req sdk.CallToolRequest, call *op
 	}), nil
 }
 
-// tokenFor is the token with which submit accepts what plan has judged, so that
-// an agent's run is two calls; empty: there is none to offer.
+// tokenFor returns the token with which submit accepts what plan has judged, so that an
+// agent's run takes two calls. It returns "" if there is none to offer.
 func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o ops.Op, in, out any) string {
 	if o.Name != "plan" || call.Who.ReadOnly || call.Who.User == "" || canAsk(ctx) {
 		return ""
@@ -223,10 +224,10 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 		return ""
 	}
 	submit, ok := operations.Lookup("submit")
-	if !ok || !s.chose(grant, submit.Name) {
+	if !ok || !s.offers(grant, submit.Name) {
 		return ""
 	}
-	target := blank(submit)
+	target := emptyInput(submit)
 	if target == nil || !copyField(target, in, "spec") {
 		return ""
 	}
@@ -234,60 +235,62 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 		copyField(target, in, name)
 	}
 	copyField(target, in, "cluster")
-	if policy := s.cfg.Policy(); !policy.token(policy.judge(submit, target)) {
+	if policy := s.cfg.Policy(); !policy.acceptsToken(policy.judge(submit, target)) {
 		return ""
 	}
 	return s.tokens.issue(digest(submit, call.Who, target), "")
 }
 
-// offer says what plan's token is for.
-func offer(token string) string {
+// tokenOffer says what plan's token is for.
+func tokenOffer(token string) string {
 	return "To run this, show your person the plan; if they agree, call submit within " +
 		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
 }
 
-// blanks are inputs in which nothing was given, by operation: what is the same
-// for each call is made once.
-var blanks sync.Map // string → reflect.Value
+// emptyInputs caches each operation's input without arguments, because it is the same
+// for each call.
+var emptyInputs sync.Map // string → reflect.Value
 
-// blank is the input of a call of o that gives no arguments.
-func blank(o ops.Op) any {
-	made, ok := blanks.Load(o.Name)
+// emptyInput returns a new input of o as a call without arguments has it, or nil if o
+// requires an argument.
+func emptyInput(o ops.Op) any {
+	made, ok := emptyInputs.Load(o.Name)
 	if !ok {
 		in := o.NewIn()
 		if ops.Decode([]byte("{}"), in, nil) != nil {
 			return nil
 		}
-		made, _ = blanks.LoadOrStore(o.Name, reflect.ValueOf(in).Elem())
+		made, _ = emptyInputs.LoadOrStore(o.Name, reflect.ValueOf(in).Elem())
 	}
 	in := o.NewIn()
 	reflect.ValueOf(in).Elem().Set(made.(reflect.Value))
 	return in
 }
 
-// An asked is how a client can ask its person.
-type asked struct{ form, url bool }
+// elicitation says in which ways a client can ask its person.
+type elicitation struct{ form, url bool }
 
-// asksBy is how ctx's client can ask its person. One that does not say how shows forms.
-func asksBy(ctx context.Context) asked {
+// elicitationIn returns how ctx's client can ask its person. A client that declares
+// elicitation without saying how shows forms.
+func elicitationIn(ctx context.Context) elicitation {
 	e := capabilitiesIn(ctx).Elicitation
 	if e == nil {
-		return asked{}
+		return elicitation{}
 	}
-	return asked{form: e.Form != nil || e.URL == nil, url: e.URL != nil}
+	return elicitation{form: e.Form != nil || e.URL == nil, url: e.URL != nil}
 }
 
 // canAsk reports whether ctx's client can ask its person.
 func canAsk(ctx context.Context) bool {
-	a := asksBy(ctx)
+	a := elicitationIn(ctx)
 	return a.form || a.url && baseIn(ctx) != ""
 }
 
-// digest names one call: who, what and every argument that decides what is
-// done. An idempotency key does not, so that a plan's token fits a submit that
-// brings one.
+// digest identifies one call: the caller, the operation, and every argument that
+// decides what is done. The idempotency key is not part of it, so that a plan's token
+// fits a submit that brings a key.
 func digest(o ops.Op, who ops.Caller, in any) []byte {
-	text := make([]byte, 0, 1024) // each part after its length, so that no two calls read alike
+	text := make([]byte, 0, 1024) // each part follows its length, so that no two calls have the same text
 	write := func(part []byte) {
 		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
 		text = append(text, part...)
@@ -312,24 +315,24 @@ func digest(o ops.Op, who ops.Caller, in any) []byte {
 	return sum[:]
 }
 
-// tokens makes and spends confirmations. They are signed rather than kept, so
-// that asking costs no memory; only spent ones are, until they expire.
+// tokens issues and spends confirmations. They are signed rather than stored, so that
+// asking costs no memory; only spent ones are stored, until they expire.
 type tokens struct {
-	macs sync.Pool // of HMACs under the key, which nobody else holds
+	macs sync.Pool // HMACs with the secret key
 	now  func() time.Time
 
 	mu    sync.Mutex
-	spent map[string]time.Time // by signature, until when
+	spent map[string]time.Time // when each expires, by token bytes
 }
 
 func newTokens() *tokens {
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails: it would end the program
+	_, _ = rand.Read(key) // never fails: the program would end
 	return &tokens{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now, spent: map[string]time.Time{}}
 }
 
-// issue makes the token of one call, which carries the digest of the script that
-// was shown with the question; empty where none was.
+// issue returns the token of one call. The token carries the digest of the script that
+// the question showed, if it showed one.
 func (t *tokens) issue(digest []byte, script string) string {
 	head := make([]byte, 16) // expiry, then a nonce
 	binary.BigEndian.PutUint64(head, uint64(t.now().Add(tokenLife).Unix()))
@@ -351,8 +354,8 @@ func (t *tokens) sign(head, digest []byte, script string) []byte {
 	return m.Sum(nil)[:16]
 }
 
-// spend accepts a token once, in time, and for the call that it was made for. It
-// returns the digest of the script that was shown.
+// spend accepts a token once, before it expires, and for the call that it was issued
+// for. It returns the digest of the script that was shown.
 func (t *tokens) spend(token string, digest []byte) (script string, err error) {
 	token, script, _ = strings.Cut(token, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(token)

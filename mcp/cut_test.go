@@ -42,10 +42,10 @@ func TestWhatIsCutIsStillMarkdown(t *testing.T) {
 
 // The audit holds a client's name as one short line of whole characters.
 func TestAClientsNameIsShort(t *testing.T) {
-	require.Equal(t, "claude-code", word("claude-code"))
-	require.Equal(t, "two lines", word("two\nlines"))
-	require.Equal(t, strings.Repeat("x", 64), word(strings.Repeat("x", 65)))
-	cut := word(strings.Repeat("界", 30))
+	require.Equal(t, "claude-code", auditName("claude-code"))
+	require.Equal(t, "two lines", auditName("two\nlines"))
+	require.Equal(t, strings.Repeat("x", 64), auditName(strings.Repeat("x", 65)))
+	cut := auditName(strings.Repeat("界", 30))
 	require.True(t, utf8.ValidString(cut), "a database may refuse half a character")
 	require.Equal(t, strings.Repeat("界", 21), cut)
 }

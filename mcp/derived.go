@@ -2,8 +2,8 @@ package mcp
 
 import "github.com/megatron-ops/megatron-ops/internal/ops"
 
-// derivedTypes are the values that follow from a specification's arguments, in
-// Megatron's names, by their JSON types.
+// derivedTypes are the values that follow from a specification's arguments, under
+// Megatron's names and grouped by JSON type.
 var derivedTypes = map[string][]string{
 	"integer": {
 		"data_parallel_size", "expert_data_parallel_size", "expert_tensor_parallel_size", "ffn_hidden_size", "global_batch_size", "kv_channels",
@@ -13,8 +13,9 @@ var derivedTypes = map[string][]string{
 	"string":  {"ckpt_format", "cuda_device_max_connections", "params_dtype", "recompute_granularity"},
 }
 
-// derivedSchema is the schema of plan's derived: those values and no others, null
-// where an argument was not given, and none where the program is not Megatron's.
+// derivedSchema is the schema of plan's field derived. It allows these values and no
+// others. A value is null if its argument was not given; the object is empty if the
+// program is not Megatron's.
 func derivedSchema() *ops.Schema {
 	s := &ops.Schema{Type: "object", Closed: true}
 	for _, kind := range []string{"integer", "boolean", "string"} {

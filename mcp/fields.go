@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An operation's input is a struct of its own; these read the few fields that
-// mean the same in all of them, by their JSON names.
+// Each operation's input is a struct of its own. These functions access, by JSON name,
+// the few fields that mean the same in all of them.
 
 func fieldOf(in any, name string) (reflect.Value, bool) {
 	v := reflect.ValueOf(in).Elem()
@@ -37,7 +37,7 @@ func indexesOf(t reflect.Type) map[string][]int {
 	return byName
 }
 
-// An argument is one top field of an input struct.
+// An argument is one top-level field of an input struct.
 type argument struct {
 	index int
 	name  string
@@ -45,8 +45,8 @@ type argument struct {
 
 var arguments sync.Map // reflect.Type → []argument
 
-// argumentsOf are the fields that decide what a call does. An idempotency key
-// does not.
+// argumentsOf returns the fields that decide what a call does: all except the
+// idempotency key.
 func argumentsOf(t reflect.Type) []argument {
 	if known, ok := arguments.Load(t); ok {
 		return known.([]argument)
@@ -62,13 +62,14 @@ func argumentsOf(t reflect.Type) []argument {
 	return all
 }
 
-// isSet reports whether in has a switch of that name, and it is on.
+// isSet reports whether in has a boolean field of that name which is true.
 func isSet(in any, name string) bool {
 	f, ok := fieldOf(in, name)
 	return ok && f.Kind() == reflect.Bool && f.Bool()
 }
 
-// copyField sets to's field of that name from from's, where both are of a type.
+// copyField copies the field of that name from from into to, and reports whether both
+// have it with the same type.
 func copyField(to, from any, name string) bool {
 	t, ok := fieldOf(to, name)
 	if !ok {

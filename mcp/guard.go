@@ -11,14 +11,14 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
-// A guard stands around every handler.
+// A guard wraps every handler.
 type guard struct{ log *slog.Logger }
 
-// errInternal is all that a client hears of a mistake of ours.
+// errInternal is all that a client learns of a bug of ours.
 var errInternal = fmt.Errorf("internal error: the server's log has the details")
 
-// recovered turns a panic into errInternal; the text and the stack, which may
-// hold a user's data, go to the log only.
+// recovered turns a panic into errInternal. The panic's text and stack, which may
+// contain a user's data, go to the log only.
 func (g guard) recovered(what string, err *error) {
 	if r := recover(); r != nil {
 		if g.log != nil {
@@ -32,10 +32,10 @@ func (g guard) tool(next sdkserver.ToolHandlerFunc) sdkserver.ToolHandlerFunc {
 	return func(ctx context.Context, req sdk.CallToolRequest) (res *sdk.CallToolResult, err error) {
 		defer g.recovered("tool "+req.Params.Name, &err)
 		res, err = next(ctx, req)
-		settled(ctx)
+		awaitNotifications(ctx)
 		noteMissingCapability(ctx, err)
 		if req.Params.Task == nil {
-			err = settledError(ctx, err)
+			err = finalError(ctx, err)
 		}
 		return res, err
 	}
@@ -45,7 +45,7 @@ func (g guard) resource(next sdkserver.ResourceHandlerFunc) sdkserver.ResourceHa
 	return func(ctx context.Context, req sdk.ReadResourceRequest) (res []sdk.ResourceContents, err error) {
 		defer g.recovered("resource", &err)
 		res, err = next(ctx, req)
-		return res, settledError(ctx, err)
+		return res, finalError(ctx, err)
 	}
 }
 
@@ -53,11 +53,12 @@ func (g guard) prompt(next sdkserver.PromptHandlerFunc) sdkserver.PromptHandlerF
 	return func(ctx context.Context, req sdk.GetPromptRequest) (res *sdk.GetPromptResult, err error) {
 		defer g.recovered("prompt "+req.Params.Name, &err)
 		res, err = next(ctx, req)
-		return res, settledError(ctx, err)
+		return res, finalError(ctx, err)
 	}
 }
 
-// progress sends progress notifications where the request asked for them.
+// progress returns a function that sends progress notifications, or nil if the request
+// did not ask for them.
 func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int, what string) {
 	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
 		return nil
@@ -69,7 +70,7 @@ func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int
 		mu.Lock()
 		defer mu.Unlock()
 		at := float64(done)
-		if at <= last { // each must be more than the one before
+		if at <= last { // each value must be greater than the one before
 			at = last + 0.001
 		}
 		last = at
@@ -80,14 +81,15 @@ func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int
 		if what != "" {
 			params["message"] = plain(what)
 		}
-		// A client that went away or reads too slowly misses its progress, nothing else.
+		// A client that went away or reads too slowly misses its progress and nothing
+		// else.
 		if server.SendNotificationToClient(ctx, "notifications/progress", params) == nil {
 			Notified(ctx)
 		}
 	}
 }
 
-// atLeast passes on what is of a level or above.
+// atLeast is a log handler that drops records below a level.
 type atLeast struct {
 	slog.Handler
 	level slog.Level

@@ -22,11 +22,11 @@ type hint struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// commandLine is the argument for what stands behind two dashes in the shell.
+// commandLine is the argument that holds what stands behind "--" in the shell.
 const commandLine = "command_line"
 
-// hints are commands of the shell as calls of tools; what is no operation, or
-// cannot be said as arguments, is left out.
+// hints translates shell commands into tool calls. It leaves out commands that are no
+// operation or that arguments cannot express.
 func hints(commands []string) []hint {
 	all := []hint{}
 	for _, command := range commands {
@@ -37,7 +37,7 @@ func hints(commands []string) []hint {
 	return all
 }
 
-// hintOf is a command of the shell, without the program's name, as a call of a tool.
+// hintOf translates a shell command, without the program's name, into a tool call.
 func hintOf(command string) (hint, bool) {
 	argv, err := megatron.SplitWords(command)
 	if err != nil || len(argv) == 0 {
@@ -49,7 +49,7 @@ func hintOf(command string) (hint, bool) {
 	}
 	in := o.NewIn()
 	given := map[string]any{}
-	if _, ok := fieldOf(in, commandLine); ok { // the program's arguments, behind two dashes
+	if _, ok := fieldOf(in, commandLine); ok { // the program's arguments, behind "--"
 		if i := slices.Index(argv, "--"); i >= 0 {
 			quoted := make([]string, 0, len(argv))
 			for _, w := range argv[i+1:] {
@@ -68,7 +68,7 @@ func hintOf(command string) (hint, bool) {
 			continue
 		}
 		value := v.FieldByIndex(f.Index)
-		_, text := f.Tag.Lookup("text") // words of the shell that are one text to an agent
+		_, text := f.Tag.Lookup("text") // the shell's words are one text to an agent
 		words, many := value.Interface().([]string)
 		switch {
 		case value.IsZero() || f.Tag.Get("default") != "" && fmt.Sprint(value.Interface()) == f.Tag.Get("default"):
@@ -82,13 +82,13 @@ func hintOf(command string) (hint, bool) {
 	return hint{o.Name, json.RawMessage(line)}, err == nil
 }
 
-// shellCommand is a command of the shell where a text names one: between
-// backticks, with the program's name or Slack's in front or without.
+// shellCommand matches a shell command between backticks, with or without the program's
+// name or Slack's in front.
 var shellCommand = regexp.MustCompile("`(megatron-ops |/megatron )?([a-z-]+)( [^`\n]*)?`")
 
-// asCalls says the shell's commands in a text as calls of tools: an agent has no
-// shell here. Where a tool has none of the arguments, such as a file to read, it is
-// the tool's own example, or its name.
+// asCalls replaces shell commands in a text by tool calls, because an agent has no
+// shell here. If the tool lacks one of the command's arguments, such as a file to read,
+// the replacement is the tool's example, or its name.
 func asCalls(text string) string {
 	if !strings.Contains(text, "`") {
 		return text
@@ -109,11 +109,11 @@ func asCalls(text string) string {
 	})
 }
 
-// shellOption is an option of the shell outside of a quoted command.
+// shellOption matches a shell option outside of a quoted command.
 var shellOption = regexp.MustCompile(`(^|[\s(])--([a-z][a-z-]*)`)
 
-// ownOptions are the options that operations have and neither Megatron nor sbatch
-// has, by their names as arguments.
+// ownOptions maps the options that operations have, and that neither Megatron nor
+// sbatch has, to their names as arguments.
 var ownOptions = sync.OnceValue(func() map[string]string {
 	own := map[string]string{}
 	for _, o := range operations.All() {
@@ -133,7 +133,7 @@ var ownOptions = sync.OnceValue(func() map[string]string {
 	return own
 })
 
-// asArguments says options of the shell in a sentence of ours as arguments.
+// asArguments replaces shell options in a sentence of ours by argument names.
 func asArguments(text string) string {
 	if !strings.Contains(text, "--") {
 		return text
@@ -162,10 +162,10 @@ func takes(o ops.Op, h hint) bool {
 	return true
 }
 
-// backticked is what stands between backticks within a JSON string.
+// backticked matches text between backticks within a JSON string.
 var backticked = regexp.MustCompile("`[^`]*`")
 
-// asCallsIn is asCalls for the strings of a JSON document.
+// asCallsIn applies asCalls to the strings of a JSON document.
 func asCallsIn(object []byte) []byte {
 	return backticked.ReplaceAllFunc(object, func(quoted []byte) []byte {
 		var said string
@@ -184,7 +184,7 @@ func asCallsIn(object []byte) []byte {
 	})
 }
 
-// plainJSON is v in one line, without the escapes that only HTML needs.
+// plainJSON encodes v on one line, without the escapes that only HTML needs.
 func plainJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -24,44 +24,45 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
 
-// sessionIdle is how long a session that says nothing is kept.
+// sessionIdle is how long an idle session is kept.
 const sessionIdle = 30 * time.Minute
 
-// HTTP says who may speak to a server over Streamable HTTP, and from where.
+// HTTP says who may connect to a server over Streamable HTTP, and from where.
 type HTTP struct {
-	// Hosts and Origins are further names that the Host and Origin headers may
-	// carry; this machine's loopback names always may.
+	// Hosts and Origins are names that the Host and Origin headers may carry besides
+	// this machine's loopback names, which are always accepted.
 	Hosts   []string
 	Origins []string
-	// Tokens are bearer tokens and whom each stands for.
+	// Tokens maps each bearer token to the caller that it stands for.
 	Tokens map[string]ops.Caller
-	// OAuth accepts tokens of an external issuer; nil: none.
+	// OAuth accepts tokens of an external issuer; nil: it accepts none.
 	OAuth *OAuth
 	// BodyWithin is how long a request's body may take; 0: half a minute.
 	BodyWithin time.Duration
-	// Log hears of the transport's troubles; nil: the server's own.
+	// Log gets the transport's problems; nil: the server's own log.
 	Log *slog.Logger
 
-	// choose reads which tools a request chooses; nil where there is no choice.
+	// choose reads which tools a request's headers choose; nil: requests have no
+	// choice.
 	choose func(http.Header) ([]string, error)
-	// aside hands a call's arguments to its operation past the library; whose
-	// tools are the library's own finds them in the request.
-	aside bool
-	// pages are the questions that clients' persons are asked; nil: there are none.
+	// takeArguments passes a call's arguments to the operation without letting the
+	// library decode them. Tools that read their arguments from the library's request
+	// need it off.
+	takeArguments bool
+	// pages are the open consent pages; nil: there are none.
 	pages *pages
-	// digests are the Tokens', to be compared with.
+	// digests are those of Tokens, for comparing.
 	digests map[[sha256.Size]byte]ops.Caller
 }
 
-// HTTPHandler serves s at /mcp. Stop frees what it keeps for its sessions.
+// HTTPHandler serves s at /mcp. stop frees the sessions.
 func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 	h.init(s)
-	lib, stop := NewHTTPWiring(s.sdk, h)
-	return lib, stop
+	return NewHTTPWiring(s.sdk, h)
 }
 
-// Known tells requests that carry a token which is accepted at /mcp, for what else
-// is served beside it.
+// Known returns a function that reports whether a request carries a token that /mcp
+// accepts, for whatever else is served beside it.
 func (h HTTP) Known() func(*http.Request) bool {
 	h.digests = digestsOf(h.Tokens)
 	return func(r *http.Request) bool {
@@ -78,14 +79,14 @@ func (h *HTTP) init(s *Server) {
 		h.OAuth.init()
 	}
 	if err := s.offerAll(); err != nil {
-		h.Log.Error("tools", "err", err) // never: the names are the table's own
+		h.Log.Error("tools", "err", err) // cannot happen: "all" is always a toolset
 	}
-	h.choose, h.aside, h.pages = s.choice, true, s.pages
+	h.choose, h.takeArguments, h.pages = s.headerChoice, true, s.pages
 }
 
-// NewHTTPWiring puts lib behind everything that every HTTP server of ours
-// stands behind: Host, Origin, size and depth of the body, who asks, sessions
-// that belong to whom they were given, streams that resume.
+// NewHTTPWiring wraps lib in the checks that all our HTTP servers share: Host, Origin,
+// size and depth of the body, the caller's token, sessions that only their owner may
+// use, and streams that resume.
 func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 	if h.Log == nil {
 		h.Log = slog.New(slog.DiscardHandler)
@@ -95,14 +96,14 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithSessionIdManagerResolver(newSessions()),
 		sdkserver.WithSessionIdleTTL(sessionIdle),
 		sdkserver.WithEventStore(replay.New()),
-		// The library tells of each answer by its session's id, which is a secret.
+		// At lower levels the library logs session ids, which are secrets.
 		sdkserver.WithStreamableHTTPLogger(slog.New(atLeast{h.Log.Handler(), slog.LevelWarn})),
 		sdkserver.WithHeartbeatInterval(30*time.Second),
-		// Ours checks the Host of every request, not only on loopback sockets.
+		// checkOrigin checks the Host of every request, not only on loopback sockets.
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
 	h.digests = digestsOf(h.Tokens)
-	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(corrected(capabilities(streamable))))}
+	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(rewriteAnswers(answerMissingCapabilities(streamable))))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
 		at[sdkserver.WellKnownProtectedResourcePath] = meta
@@ -123,18 +124,18 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		}
 		http.NotFound(w, r)
 	})
-	return h.fromHere(paths), func() {
+	return h.checkOrigin(paths), func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		streamable.CloseSessions(ctx)
-		_ = streamable.Shutdown(ctx) // it listens on nothing: only its sweeper stops
+		_ = streamable.Shutdown(ctx) // the server listens on nothing: this stops only its sweeper
 	}
 }
 
-// fromHere refuses, on every request, a Host or an Origin that is not this
-// server's. A web page that makes the browser believe that its name is this
-// machine's could otherwise use the server with its visitor's rights.
-func (h HTTP) fromHere(next http.Handler) http.Handler {
+// checkOrigin refuses every request whose Host or Origin is not this server's.
+// Otherwise a web page that makes the browser resolve its name to this machine (DNS
+// rebinding) could use the server with its visitor's rights.
+func (h HTTP) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopbackName(r.Host) && !h.knownHost(r.Host) {
 			http.Error(w, "host "+printableHeader(r.Host)+" is not served here", http.StatusForbidden)
@@ -162,8 +163,8 @@ func (h HTTP) knownOrigin(origin string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopbackName(u.Host)
 }
 
-// loopbackName reports whether host, with or without a port, is this machine's
-// name for itself.
+// loopbackName reports whether host, with or without a port, is a loopback name or
+// address.
 func loopbackName(host string) bool {
 	host = hostOf(host)
 	if strings.EqualFold(host, "localhost") {
@@ -182,17 +183,15 @@ func hostOf(hostport string) string {
 
 func printableHeader(s string) string {
 	s = plain(s)
-	if len(s) > 100 {
-		s = s[:100]
-	}
-	return s
+	return s[:min(len(s), 100)]
 }
 
-// bodyWithin is how long a request's body may take: 4 MiB at the speed of a slow line.
+// bodyWithin is how long a request's body may take: enough for 4 MiB over a slow line.
 const bodyWithin = 30 * time.Second
 
-// bounded reads a request's body up to maxMessage and in bounded time, and refuses what is
-// longer or nests too deep, before the library reads it whole.
+// bounded reads a request's body, at most maxMessage bytes and within a time limit. It
+// refuses a body that is longer, slower or nested too deeply before the library sees
+// it.
 func (h HTTP) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -205,7 +204,7 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			return
 		}
 		connection := http.NewResponseController(w)
-		_ = connection.SetReadDeadline(time.Now().Add(cmp.Or(h.BodyWithin, bodyWithin))) // what has no deadlines is no connection
+		_ = connection.SetReadDeadline(time.Now().Add(cmp.Or(h.BodyWithin, bodyWithin))) // a ResponseWriter without deadlines is no network connection
 		body, err := readBody(http.MaxBytesReader(w, r.Body, maxMessage), r.ContentLength)
 		_ = connection.SetReadDeadline(time.Time{})
 		var tooBig *http.MaxBytesError
@@ -224,20 +223,19 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			http.Error(w, "message nests too deep", http.StatusBadRequest)
 			return
 		}
-		if h.aside {
-			rest, arguments := message.Aside(body)
-			if arguments != nil {
-				r = r.WithContext(withAside(r.Context(), arguments))
+		if h.takeArguments {
+			var arguments []byte
+			if body, arguments = message.TakeArguments(body); arguments != nil {
+				r = r.WithContext(withArguments(r.Context(), arguments))
 			}
-			body = rest
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
 }
 
-// readBody reads all of body, which says that it is length bytes long; -1: it
-// does not say.
+// readBody reads all of body. length is its announced length, or -1 if none was
+// announced.
 func readBody(body io.Reader, length int64) ([]byte, error) {
 	if length < 0 {
 		return io.ReadAll(body)
@@ -247,7 +245,7 @@ func readBody(body io.Reader, length int64) ([]byte, error) {
 	return message, err
 }
 
-// authorised finds out who asks and hands it on in the request's context.
+// authorised identifies the caller and passes the grant on in the request's context.
 func (h HTTP) authorised(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g, problem := h.who(r)
@@ -273,8 +271,8 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 	})
 }
 
-// who is the caller of r, or what is wrong with its token. Loopback is no proof:
-// every account of a login node reaches it.
+// who returns the caller of r, or what is wrong with its token. A loopback address
+// proves nothing: every account of a login node can connect to it.
 func (h HTTP) who(r *http.Request) (g Grant, problem string) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)

@@ -16,8 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// How long an issuer's keys are believed, and how soon an unknown key's name may
-// make the server ask again: anybody can make one up.
+// How long an issuer's keys are trusted, and how long an unknown key id waits before
+// the server fetches again: anybody can make up a key id.
 const (
 	keysFresh = time.Hour
 	keysRetry = 30 * time.Second
@@ -25,30 +25,30 @@ const (
 
 var errNoKey = errors.New("the issuer has no such signing key")
 
-// A keySet is an issuer's public keys, fetched when one is asked for.
+// A keySet holds an issuer's public keys and fetches them on demand.
 type keySet struct {
 	issuer, url string
 	client      *http.Client
 	now         func() time.Time
 
-	mu    sync.Mutex
-	keys  map[string]publicKey
-	asked time.Time
+	mu        sync.Mutex
+	keys      map[string]publicKey
+	fetchedAt time.Time
 }
 
 type publicKey struct {
-	alg string // empty: any that fits the key
+	alg string // empty: any algorithm that fits the key
 	key any
 }
 
-// find returns the key named kid for signatures of the form alg.
+// find returns the key with the id kid for signatures of the algorithm alg.
 func (s *keySet) find(ctx context.Context, kid, alg string) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, ok := s.lookup(kid)
-	age := s.now().Sub(s.asked)
-	if s.asked.IsZero() || age > keysFresh || !ok && age > keysRetry {
-		s.asked = s.now()
+	age := s.now().Sub(s.fetchedAt)
+	if s.fetchedAt.IsZero() || age > keysFresh || !ok && age > keysRetry {
+		s.fetchedAt = s.now()
 		keys, err := s.fetch(ctx)
 		if err != nil && !ok {
 			return nil, fmt.Errorf("%w: %w", errNoKey, err)
@@ -64,7 +64,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string) (any, error) {
 	return k.key, nil
 }
 
-// lookup finds a key by name; a token without a name means the only key.
+// lookup finds a key by its id; without an id it returns the only key.
 func (s *keySet) lookup(kid string) (publicKey, bool) {
 	if kid == "" && len(s.keys) == 1 {
 		for _, k := range s.keys {
@@ -91,7 +91,8 @@ func (s *keySet) fetch(ctx context.Context) (map[string]publicKey, error) {
 	}
 	keys := map[string]publicKey{}
 	for _, raw := range doc.Keys {
-		// Each by itself: one of a kind that is not known here hides no other.
+		// Decode each key by itself, so that a key of an unknown kind hides no other
+		// key.
 		var k jose.JSONWebKey
 		if json.Unmarshal(raw, &k) != nil {
 			continue
@@ -104,13 +105,14 @@ func (s *keySet) fetch(ctx context.Context) (map[string]publicKey, error) {
 	return keys, nil
 }
 
-// weak reports an RSA key that is too short for signatures to be believed.
+// weak reports an RSA key that is too short to trust its signatures.
 func weak(key any) bool {
 	rsaKey, ok := key.(*rsa.PublicKey)
 	return ok && rsaKey.N.BitLen() < 2048
 }
 
-// discover reads the issuer's metadata: RFC 8414, else OpenID Connect's.
+// discover returns the address of the issuer's keys from its metadata: RFC 8414, else
+// OpenID Connect's.
 func (s *keySet) discover(ctx context.Context) (string, error) {
 	u, err := url.Parse(s.issuer)
 	if err != nil {
@@ -137,7 +139,7 @@ func (s *keySet) discover(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the issuer's metadata names no keys: %w", last)
 }
 
-// get fetches a small JSON document, over TLS or from this machine itself.
+// get fetches a JSON document of at most 1 MiB over TLS, or from this machine itself.
 func (s *keySet) get(ctx context.Context, at string, into any) error {
 	u, err := url.Parse(at)
 	if err != nil {

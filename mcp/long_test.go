@@ -33,10 +33,11 @@ func (localSite) Kind() string { return "local" }
 
 func (localSite) AskEvery() time.Duration { return 5 * time.Millisecond }
 
-func waiting(t *testing.T) (*site, *conversation) {
+func waiting(t *testing.T) (*site, *conversation, callLog) {
 	t.Helper()
 	s := newSite()
 	cfg, _ := config(t, s)
+	calls := logCalls(&cfg)
 	svc, err := cfg.Service()
 	require.NoError(t, err)
 	svc.Clusters["test"] = localSite{s}
@@ -44,11 +45,11 @@ func waiting(t *testing.T) (*site, *conversation) {
 	conv.send(hello)
 	conv.read()
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	return s, conv
+	return s, conv, calls
 }
 
 func TestAWaitTellsItsProgress(t *testing.T) {
-	s, conv := waiting(t)
+	s, conv, _ := waiting(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
 	for _, state := range []slurm.State{slurm.Running, slurm.State("SUSPENDED")} {
 		s.set("4711", func(j *slurm.Job) { j.State = state })
@@ -67,7 +68,7 @@ func TestAWaitTellsItsProgress(t *testing.T) {
 }
 
 func TestAWaitCanBeCancelled(t *testing.T) {
-	_, conv := waiting(t)
+	_, conv, _ := waiting(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
 	conv.read() // it waits
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"test"}}`)
@@ -81,7 +82,7 @@ func TestAWaitCanBeCancelled(t *testing.T) {
 }
 
 func TestAWaitCanBeATask(t *testing.T) {
-	s, conv := waiting(t)
+	s, conv, _ := waiting(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{"ttl":60000}}}`)
 	created := conv.read()
 	task := created["result"].(map[string]any)["task"].(map[string]any)
@@ -99,7 +100,7 @@ func TestAWaitCanBeATask(t *testing.T) {
 }
 
 func TestATaskCanBeCancelled(t *testing.T) {
-	s, conv := waiting(t)
+	s, conv, calls := waiting(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{}}}`)
 	task := conv.read()["result"].(map[string]any)["task"].(map[string]any)
 	require.Eventually(t, func() bool { return s.asked() > 2 }, 5*time.Second, 10*time.Millisecond, "it waits on, its request answered")
@@ -108,10 +109,7 @@ func TestATaskCanBeCancelled(t *testing.T) {
 	for fmt.Sprint(last["id"]) != "3" {
 		last = conv.read()
 	}
-	time.Sleep(20 * time.Millisecond)
-	asked := s.asked()
-	time.Sleep(50 * time.Millisecond)
-	require.Equal(t, asked, s.asked(), "it asks no more")
+	calls.awaitEnd(t, "wait")
 	conv.close()
 }
 

@@ -32,18 +32,19 @@ var scopeOf = map[ops.Effect]string{
 	ops.Destructive: scopeCancel,
 }
 
-// OAuth makes the server a resource server of an external issuer: it verifies
-// access tokens and never asks for, passes on or stores one.
+// OAuth makes the server a resource server of an external issuer: it verifies access
+// tokens and never requests, forwards or stores one.
 type OAuth struct {
-	// Issuer is the authorization server's identifier, Resource this server's own
+	// Issuer is the authorization server's identifier. Resource is this server's own
 	// URL, which must be among a token's audiences.
 	Issuer   string
 	Resource string
-	// JWKS is where the issuer's keys are; empty: as its metadata says.
+	// JWKS is the address of the issuer's keys; empty: the issuer's metadata names it.
 	JWKS string
-	// User maps a token's subject to a cluster user; empty: may only read.
+	// User maps a token's subject to a cluster user, or to "" for a subject that may
+	// only read.
 	User func(subject string) string
-	// Client fetches the keys; nil: one with short time limits.
+	// Client fetches the keys; nil: a client with short time limits.
 	Client *http.Client
 
 	keys *keySet
@@ -86,32 +87,32 @@ func (o *OAuth) metadata() sdkserver.ProtectedResourceMetadataConfig {
 	}
 }
 
-// accessClaims are the parts of an access token that matter here. Issuers write
-// scopes as one string or as a list.
+// accessClaims are the claims of an access token that the server uses. Some issuers
+// write scopes as one string, some as a list.
 type accessClaims struct {
 	Scope  string   `json:"scope"`
 	Scopes []string `json:"scp"`
 	jwt.Claims
 }
 
-// signatures are the forms that are taken: of public keys alone, as with an HMAC a
-// public key would be a secret.
+// signatures are the accepted algorithms, all of them asymmetric: with an HMAC
+// algorithm, an attacker could sign with the public key.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// What may be wrong with a token before its claims are looked at.
+// Errors of a token that precede the check of its claims.
 var (
 	errMalformed = errors.New("token is malformed")
 	errNoExpiry  = errors.New("token is missing required claim: exp claim is required")
 	errSignature = errors.New("token signature is invalid")
 )
 
-// clocksDiffer is how far the issuer's clock may be off.
-const clocksDiffer = 30 * time.Second
+// clockLeeway is by how much the issuer's clock may differ.
+const clockLeeway = 30 * time.Second
 
-// Verify returns whom an access token stands for and what its scopes allow.
-// The error is for its bearer.
+// Verify returns the caller that an access token stands for and what its scopes allow.
+// The error is written for the token's bearer.
 func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 	o.init()
 	claims, err := o.claims(ctx, token)
@@ -138,8 +139,8 @@ func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 	return g, nil
 }
 
-// claims are what a token says that this issuer signed for this server, and that
-// holds now.
+// claims returns the claims of a token that this issuer signed for this server and that
+// is valid now.
 func (o *OAuth) claims(ctx context.Context, token string) (c accessClaims, err error) {
 	t, err := jwt.ParseSigned(token, signatures)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
@@ -160,7 +161,7 @@ func (o *OAuth) claims(ctx context.Context, token string) (c accessClaims, err e
 	case c.Expiry == nil:
 		return c, errNoExpiry
 	}
-	return c, c.ValidateWithLeeway(jwt.Expected{Issuer: o.Issuer, AnyAudience: jwt.Audience{o.Resource}, Time: time.Now()}, clocksDiffer)
+	return c, c.ValidateWithLeeway(jwt.Expected{Issuer: o.Issuer, AnyAudience: jwt.Audience{o.Resource}, Time: time.Now()}, clockLeeway)
 }
 
 // tokenProblem says what is wrong with a token without quoting it.
@@ -176,8 +177,8 @@ func tokenProblem(err error) error {
 	return errors.New("the token could not be verified")
 }
 
-// staticToken looks a token up without telling by its timing how much of it was
-// right.
+// staticToken looks up a token. Its timing does not reveal how much of a wrong token
+// was right.
 func staticToken(digests map[[sha256.Size]byte]ops.Caller, token string) (who ops.Caller, ok bool) {
 	given := sha256.Sum256([]byte(token))
 	for known, c := range digests {

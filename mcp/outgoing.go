@@ -18,37 +18,38 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// The library answers every error of a resource's, a prompt's or a completion's
-// handler with −32603, refuses requests with −32600 at most, and answers calls that were cancelled. So a handler's
-// error begins with the code that it means, or with the word that nobody waits
-// for it any more, between two null characters, and what writes messages out puts
-// that right. No text from outside holds a null character: redact.Clean and the
-// decoder of JSON arguments see to that, and a quoted one is escaped once more.
+// The library answers every error of a resource's, prompt's or completion's handler
+// with −32603, refuses requests with −32600 at most, and answers calls that were
+// cancelled. So a handler's error begins with the code that it means, or with a mark
+// that nobody waits for the answer, between two null characters, and rewriteOutgoing
+// corrects the message as it is written. No text from outside can contain a null
+// character: redact.Clean and the decoder of JSON arguments remove them, and encoding
+// escapes a quoted one once more.
 
-// A coded is an error with a code of the protocol.
-type coded struct {
+// A codedError is an error with a JSON-RPC error code.
+type codedError struct {
 	code int
 	err  error
 }
 
-func (e coded) Error() string { return codeMark(e.code) + e.err.Error() }
-func (e coded) Unwrap() error { return e.err }
+func (e codedError) Error() string { return codeMark(e.code) + e.err.Error() }
+func (e codedError) Unwrap() error { return e.err }
 
-// codeMark is what an error of that code begins with.
+// codeMark is the prefix of an error with that code.
 func codeMark(code int) string { return "\x00" + strconv.Itoa(code) + "\x00" }
 
-// An unanswered is the error of a call that its client cancelled.
-type unanswered struct{ err error }
+// An unansweredError is the error of a call that its client cancelled.
+type unansweredError struct{ err error }
 
-func (e unanswered) Error() string { return "\x00unanswered\x00" + e.err.Error() }
-func (e unanswered) Unwrap() error { return e.err }
+func (e unansweredError) Error() string { return "\x00unanswered\x00" + e.err.Error() }
+func (e unansweredError) Unwrap() error { return e.err }
 
 var (
 	codedMessage      = regexp.MustCompile(`"code":-326(?:00|03),"message":"\\u0000(-\d+)\\u0000`)
 	unansweredMessage = []byte(`"code":-32603,"message":"\u0000unanswered\u0000`)
 )
 
-// codeOf is the code of a refusal in ctx's version of the protocol.
+// codeOf returns the error code of a refusal in ctx's version of the protocol.
 func codeOf(ctx context.Context, e *ops.Error) int {
 	switch e.Code {
 	case ops.NotFound:
@@ -62,8 +63,8 @@ func codeOf(ctx context.Context, e *ops.Error) int {
 	return sdk.INTERNAL_ERROR
 }
 
-// protocolError is e as the error of something that is no tool: its code, what is
-// wrong, and what would work.
+// protocolError returns e as the error of a request that is not a tool call: its code,
+// what is wrong, and what would work.
 func protocolError(ctx context.Context, e *ops.Error) error {
 	e = cleanError(e)
 	var err error = e
@@ -71,27 +72,34 @@ func protocolError(ctx context.Context, e *ops.Error) error {
 		err = fmt.Errorf("%w; %s", e, e.Fix.EN)
 	}
 	if code := codeOf(ctx, e); code != sdk.INTERNAL_ERROR {
-		return coded{code, err}
+		return codedError{code, err}
 	}
 	return err
 }
 
-// settledError is the error that a handler ends with: none of what it found where
-// its client cancelled the request, and the protocol's code where err is about the
-// request itself. A task goes on after its request, and tells by itself.
-func settledError(ctx context.Context, err error) error {
-	var has coded
+// isProtocolError reports whether err is about the protocol, so that its text
+// is for the client.
+func isProtocolError(err error) bool {
+	return errors.Is(err, sdk.ErrInvalidParams) || errors.Is(err, context.Canceled)
+}
+
+// finalError returns the error that a handler ends with: an unansweredError if the
+// client cancelled the request, an error with the protocol's code if err is about the
+// request itself, else err. It is not for tasks: a task outlives its request and
+// reports its own result.
+func finalError(ctx context.Context, err error) error {
+	var has codedError
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return unanswered{context.Canceled}
+		return unansweredError{context.Canceled}
 	case errors.Is(err, sdk.ErrInvalidParams) && !errors.As(err, &has):
-		return coded{sdk.INVALID_PARAMS, err}
+		return codedError{sdk.INVALID_PARAMS, err}
 	}
 	return err
 }
 
-// outgoing is a message as it is to be sent; nil: it is not.
-func outgoing(message []byte) []byte {
+// rewriteOutgoing returns a message as it is to be sent, or nil if it must not be sent.
+func rewriteOutgoing(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"message":"\u0000`)) {
 		return message
 	}
@@ -101,46 +109,45 @@ func outgoing(message []byte) []byte {
 	return codedMessage.ReplaceAll(message, []byte(`"code":$1,"message":"`))
 }
 
-// A delivery counts the notifications of one connection, so that an answer can
-// wait for those before it: the library writes both from different goroutines,
-// over HTTP on whichever of a session's streams comes first, and the official
-// TypeScript client forgets a call's progress handler as soon as its answer is
-// in.
+// A delivery counts the notifications of one connection, so that an answer can wait for
+// the notifications before it. The library writes both from different goroutines, and
+// over HTTP on whichever stream of the session comes first; the official TypeScript
+// client forgets a call's progress handler as soon as the call is answered.
 type delivery struct {
 	mu      sync.Mutex
 	sent    int
 	written int
-	by      *correctedWriter // who wrote the newest
-	changed chan struct{}    // closed, and made anew, when written grows
+	by      *messageWriter // the writer of the newest notification
+	changed chan struct{}  // closed and replaced when written grows
 }
 
 type (
-	deliveryKey struct{}
-	writerKey   struct{}
-	endsKey     struct{} // the writer of a request that ends a session
+	deliveryKey   struct{}
+	writerKey     struct{}
+	sessionEndKey struct{} // the writer of a request that ends a session
 )
 
 func newDelivery() *delivery { return &delivery{changed: make(chan struct{})} }
 
-// Notified records that a notification was just sent within ctx's call.
+// Notified records that ctx's call has just sent a notification.
 func Notified(ctx context.Context) {
 	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok {
 		d.mu.Lock()
 		d.sent++
 		d.mu.Unlock()
-		if w, ok := ctx.Value(writerKey{}).(*correctedWriter); ok {
-			w.told.Store(true)
+		if w, ok := ctx.Value(writerKey{}).(*messageWriter); ok {
+			w.notified.Store(true)
 		}
 	}
 }
 
-// notifications counts those of a message that are counted.
+// notifications counts the notifications in a message that a delivery counts.
 func notifications(message []byte) int {
 	return bytes.Count(message, []byte(`"method":"notifications/progress"`)) + bytes.Count(message, []byte(`"method":"notifications/message"`))
 }
 
-// wrote notes that by has written so many.
-func (d *delivery) wrote(n int, by *correctedWriter) {
+// wrote records that by has written n notifications.
+func (d *delivery) wrote(n int, by *messageWriter) {
 	if n == 0 {
 		return
 	}
@@ -152,22 +159,22 @@ func (d *delivery) wrote(n int, by *correctedWriter) {
 	d.changed = make(chan struct{})
 }
 
-// mostSettle is how long an answer waits for the notifications before it at
-// most: one that has no reader is never written.
-const mostSettle = time.Second
+// maxNotificationWait bounds how long an answer waits for the notifications before it:
+// a notification without a reader is never written.
+const maxNotificationWait = time.Second
 
-// otherStream is how long an answer waits for notifications that the library has
-// written to another stream of the session: what two connections carry is not in
-// order.
-const otherStream = 50 * time.Millisecond
+// otherStreamDelay is how long an answer waits if the library has written the
+// notifications before it to another stream of the session: two connections have no
+// common order.
+const otherStreamDelay = 50 * time.Millisecond
 
-// settled waits until what was sent so far is written.
-func settled(ctx context.Context) {
+// awaitNotifications waits until the notifications that were sent so far are written.
+func awaitNotifications(ctx context.Context) {
 	d, ok := ctx.Value(deliveryKey{}).(*delivery)
 	if !ok {
-		return // the library keeps the order by itself
+		return // without a delivery the library keeps the order itself
 	}
-	late := time.NewTimer(mostSettle)
+	late := time.NewTimer(maxNotificationWait)
 	defer late.Stop()
 	d.mu.Lock()
 	sent := d.sent
@@ -183,18 +190,18 @@ func settled(ctx context.Context) {
 		}
 		d.mu.Lock()
 	}
-	own, _ := ctx.Value(writerKey{}).(*correctedWriter)
-	elsewhere := own != nil && own.told.Load() && d.by != own
+	own, _ := ctx.Value(writerKey{}).(*messageWriter)
+	elsewhere := own != nil && own.notified.Load() && d.by != own
 	d.mu.Unlock()
 	if elsewhere {
 		select {
-		case <-time.After(otherStream):
+		case <-time.After(otherStreamDelay):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// deliveries are those of the sessions that have a request open.
+// deliveries holds the delivery of each session that has an open request.
 type deliveries struct {
 	mu   sync.Mutex
 	open map[string]*openDelivery
@@ -205,7 +212,7 @@ type openDelivery struct {
 	requests int
 }
 
-// join is the delivery of a session while one of its requests is open.
+// join returns the delivery of a session. The caller calls leave when its request ends.
 func (ds *deliveries) join(session string) (d *delivery, leave func()) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -224,15 +231,15 @@ func (ds *deliveries) join(session string) (d *delivery, leave func()) {
 	}
 }
 
-// corrected puts an outgoing filter around next's answers, and counts the
-// notifications: of each request in the newest version of the protocol, which
-// has a stream for each, and before it of each session.
-func corrected(next http.Handler) http.Handler {
+// rewriteAnswers rewrites next's messages and counts their notifications: for each
+// request in the newest version of the protocol, which has a stream for each request,
+// and for each session in older versions.
+func rewriteAnswers(next http.Handler) http.Handler {
 	sessions := deliveries{open: map[string]*openDelivery{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cw := &correctedWriter{ResponseWriter: w}
+		cw := &messageWriter{ResponseWriter: w}
 		if r.Method == http.MethodDelete {
-			r = r.WithContext(context.WithValue(r.Context(), endsKey{}, cw))
+			r = r.WithContext(context.WithValue(r.Context(), sessionEndKey{}, cw))
 		}
 		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
 			cw.delivery = newDelivery()
@@ -249,22 +256,22 @@ func corrected(next http.Handler) http.Handler {
 	})
 }
 
-// A correctedWriter passes on each message as it is to be sent. The status is
-// held back until the first one, since a request without an answer has another.
-type correctedWriter struct {
+// A messageWriter rewrites each message before it is sent. It holds the status back
+// until the first message, because a request without an answer needs another status.
+type messageWriter struct {
 	http.ResponseWriter
-	delivery *delivery
-	unknown  bool        // its request would end a session that the caller has not
-	told     atomic.Bool // its request has sent notifications
-	// unflushed are the notifications that were written and may not be on their way.
+	delivery      *delivery
+	noSuchSession bool        // the request would end a session that the caller does not have
+	notified      atomic.Bool // the request has sent notifications
+	// unflushed counts the notifications that were written but may not be sent yet.
 	unflushed int
-	status    int // as the library said it; 0: nothing yet
+	status    int // the library's status; 0: none yet
 	began     bool
 }
 
 // WriteHeader keeps the status; a stream begins at once.
-func (w *correctedWriter) WriteHeader(status int) {
-	if w.unknown { // for which the library has no status of its own
+func (w *messageWriter) WriteHeader(status int) {
+	if w.noSuchSession { // the library has no status for this
 		status = http.StatusNotFound
 	}
 	w.status = cmp.Or(w.status, status)
@@ -273,8 +280,9 @@ func (w *correctedWriter) WriteHeader(status int) {
 	}
 }
 
-// begin sends the status, or instead where there is none other.
-func (w *correctedWriter) begin(instead int) {
+// begin sends the library's status, or fallback if the library has set none. A fallback
+// other than 200 takes precedence; a fallback of 0 stands for none.
+func (w *messageWriter) begin(instead int) {
 	if w.began || w.status == 0 && instead == 0 {
 		return
 	}
@@ -285,9 +293,9 @@ func (w *correctedWriter) begin(instead int) {
 	w.ResponseWriter.WriteHeader(instead)
 }
 
-// Write passes on a message. Each of the library's writes is a whole one.
-func (w *correctedWriter) Write(p []byte) (int, error) {
-	message := outgoing(p)
+// Write passes on a message. The library writes each message in one call.
+func (w *messageWriter) Write(p []byte) (int, error) {
+	message := rewriteOutgoing(p)
 	if message == nil {
 		if !w.began {
 			w.Header().Del("Content-Type")
@@ -304,7 +312,7 @@ func (w *correctedWriter) Write(p []byte) (int, error) {
 }
 
 // Flush passes on what a stream has written so far.
-func (w *correctedWriter) Flush() {
+func (w *messageWriter) Flush() {
 	w.begin(0)
 	if f, ok := w.ResponseWriter.(http.Flusher); ok && w.began {
 		f.Flush()
@@ -315,5 +323,5 @@ func (w *correctedWriter) Flush() {
 	}
 }
 
-// Unwrap lets the server set deadlines.
-func (w *correctedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap lets http.ResponseController set deadlines.
+func (w *messageWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -24,23 +24,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A call that takes more to say than a form shows is asked about on a page, whole:
-// the client is given a link to it, which its person opens. A page belongs to the
-// person whose call it is. The link is secret, and the yes takes a code besides,
-// which stands in the client's question alone and not in the link, so that nobody
-// who comes by the link can answer in that person's place.
+// A question that is too long for a form is asked on a web page: the client gets a
+// link, which its person opens. A page belongs to the person whose call it is. The link
+// is secret. A yes also needs a code, which appears in the client's question but not in
+// the link, so that nobody who gets hold of the link can answer in that person's place.
 
 const (
-	// pagesAt is the path below which the pages are.
+	// pagesAt is the path below which the pages are served.
 	pagesAt = "/mcp/consent/"
-	// mostPages and mostOwnPages bound how many are open, of all and of one person.
+	// mostPages and mostOwnPages bound how many pages are open, in all and of one
+	// person.
 	mostPages, mostOwnPages = 256, 16
-	// mostGuesses is how many wrong codes end a page.
+	// mostGuesses is the number of wrong codes that closes a page.
 	mostGuesses = 3
-	// pageStep is how often a call that waits for its page says so: some clients
-	// give a call up that says nothing for a minute.
+	// pageStep is how often a call that waits for its page reports progress: some
+	// clients give up a call that is silent for a minute.
 	pageStep = 10 * time.Second
-	// longestPage is how long a question may be that a page asks.
+	// longestPage is the longest question, in bytes, that a page asks.
 	longestPage = 1 << 20
 )
 
@@ -53,8 +53,8 @@ var (
 // A page is one question and its answer.
 type page struct {
 	id, code string
-	asked    string // by which name the client was asked
-	state    string // of the call that waits
+	asked    string // the elicitation id that the client knows
+	state    string // the request state of the waiting call
 	owner    string
 	account  string
 	request  consent.Request
@@ -64,10 +64,10 @@ type page struct {
 	guesses int
 	said    bool
 	yes     bool
-	settled chan struct{} // closed once it takes no answer any more
+	settled chan struct{} // closed once the page takes no more answers
 }
 
-// pages are the open questions of one server, the oldest first.
+// pages are the open questions of one server, oldest first.
 type pages struct {
 	now  func() time.Time
 	mu   sync.Mutex
@@ -76,10 +76,10 @@ type pages struct {
 
 func newPages() *pages { return &pages{now: time.Now} }
 
-// ask opens a page for the call that state names. The oldest ends where there are
-// too many.
+// ask opens a page for the call with the given request state. If too many pages are
+// open, it closes the oldest ones.
 func (ps *pages) ask(state string, who ops.Caller, r consent.Request) *page {
-	n, _ := rand.Int(rand.Reader, big.NewInt(1_000_000)) // never fails: it would end the program
+	n, _ := rand.Int(rand.Reader, big.NewInt(1_000_000)) // never fails: the program would end
 	p := &page{
 		id: rand.Text(), code: fmt.Sprintf("%06d", n), asked: rand.Text(), state: state,
 		owner: ownerOf(who), account: who.User, request: r, until: ps.now().Add(tokenLife), settled: make(chan struct{}),
@@ -107,7 +107,7 @@ func (ps *pages) ask(state string, who ops.Caller, r consent.Request) *page {
 	return p
 }
 
-// find is the page that is so; nil: there is none.
+// find returns the first open page for which is returns true, or nil.
 func (ps *pages) find(is func(*page) bool) *page {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -117,13 +117,14 @@ func (ps *pages) find(is func(*page) bool) *page {
 	return nil
 }
 
-// of is the page of the call that state names; nil: it was asked in a form.
-func (ps *pages) of(state string) *page {
+// byState returns the page of the call with the given request state, or nil if a form
+// asked the question.
+func (ps *pages) byState(state string) *page {
 	return ps.find(func(p *page) bool { return p.state == state })
 }
 
-// wait returns the person's answer once there is one; no answer in time is no.
-// Until then it says now and then that it waits.
+// wait blocks until the person answers and returns the answer. No answer in time means
+// no. Until then it calls step every pageStep.
 func (ps *pages) wait(ctx context.Context, p *page, step func()) bool {
 	late := time.NewTimer(p.until.Sub(ps.now()))
 	defer late.Stop()
@@ -147,18 +148,23 @@ func (ps *pages) wait(ctx context.Context, p *page, step func()) bool {
 	}
 }
 
-// settle returns the answer that there is; where there is none yet it is no from now on.
+// settle returns the answer. If there is none yet, the answer is no from now on.
 func (p *page) settle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.said {
-		p.said = true
-		close(p.settled)
+		p.end(false)
 	}
 	return p.yes
 }
 
-// answer takes a person's answer, once.
+// end closes the page with an answer. The caller holds p.mu.
+func (p *page) end(yes bool) {
+	p.said, p.yes = true, yes
+	close(p.settled)
+}
+
+// answer records a person's answer, once.
 func (p *page) answer(now time.Time, code string, yes bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,12 +176,10 @@ func (p *page) answer(now time.Time, code string, yes bool) error {
 		p.guesses++
 		return errPageCode
 	default:
-		p.said = true
-		close(p.settled)
+		p.end(false)
 		return errPageOver
 	}
-	p.said, p.yes = true, yes
-	close(p.settled)
+	p.end(yes)
 	return nil
 }
 
@@ -189,11 +193,11 @@ func (p *page) waits(now time.Time) bool {
 //go:embed page.html
 var pageText string
 
-// pageTemplate is read at the first page: most processes show none.
+// pageTemplate is parsed on first use: most processes show no page.
 var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
-// pagePolicy lets a page load and run nothing, be framed by nobody, and post to
-// where it came from alone; its one style is named by its digest.
+// pagePolicy forbids a page to load or run anything, to be framed, and to post
+// elsewhere than to its own site. It allows the one style by its digest.
 var pagePolicy = sync.OnceValue(func() string {
 	_, rest, _ := strings.Cut(pageText, "<style>")
 	style, _, _ := strings.Cut(rest, "</style>")
@@ -201,28 +205,28 @@ var pagePolicy = sync.OnceValue(func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 })
 
-// A shownPage is what the template draws.
+// A shownPage is what the template renders.
 type shownPage struct {
 	Lang     lang.Lang
 	Title    string
-	Note     string // in place of the question, or above it
+	Note     string // replaces the question, or stands above it
 	Sections []view.Section
-	Code     string // the label of the code's field; empty: there is nothing to answer
+	Code     string // label of the code's field; empty: there is nothing to answer
 	Yes, No  string
 }
 
-// handler shows the pages and takes their answers. The Host has been looked at; a
-// form of another site is refused by what the browser says of it.
+// handler shows the pages and takes their answers. The caller has checked the Host; the
+// cross-origin protection refuses forms of other sites.
 func (ps *pages) handler(h HTTP) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pagesAt+"{id}", func(w http.ResponseWriter, r *http.Request) { ps.show(w, r, h, "") })
-	mux.HandleFunc("POST "+pagesAt+"{id}", func(w http.ResponseWriter, r *http.Request) { ps.take(w, r, h) })
+	mux.HandleFunc("POST "+pagesAt+"{id}", func(w http.ResponseWriter, r *http.Request) { ps.takeAnswer(w, r, h) })
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// named is the page that r names, where it may be shown to who asks: a request that
-// brings a token must bring its owner's. A browser brings none.
-func (ps *pages) named(r *http.Request, h HTTP) (*page, error) {
+// requested returns the page that r names if the caller may see it: a request with a
+// token must bring the owner's token. A browser sends no token.
+func (ps *pages) requested(r *http.Request, h HTTP) (*page, error) {
 	p := ps.find(func(p *page) bool { return p.id == r.PathValue("id") })
 	if p == nil || !p.waits(ps.now()) {
 		return nil, errPageOver
@@ -236,7 +240,7 @@ func (ps *pages) named(r *http.Request, h HTTP) (*page, error) {
 }
 
 func (ps *pages) show(w http.ResponseWriter, r *http.Request, h HTTP, note string) {
-	p, err := ps.named(r, h)
+	p, err := ps.requested(r, h)
 	if err != nil {
 		ps.draw(w, r, statusOf(err), shownPage{Note: wordsOf(err).In(langOf(r))})
 		return
@@ -258,8 +262,8 @@ func (ps *pages) show(w http.ResponseWriter, r *http.Request, h HTTP, note strin
 	})
 }
 
-func (ps *pages) take(w http.ResponseWriter, r *http.Request, h HTTP) {
-	p, err := ps.named(r, h)
+func (ps *pages) takeAnswer(w http.ResponseWriter, r *http.Request, h HTTP) {
+	p, err := ps.requested(r, h)
 	said := ""
 	if err == nil {
 		r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
@@ -293,7 +297,7 @@ func (ps *pages) draw(w http.ResponseWriter, r *http.Request, status int, s show
 		w.Header().Set(name, value)
 	}
 	w.WriteHeader(status)
-	_ = pageTemplate().Execute(w, s) // a browser that is gone reads no page
+	_ = pageTemplate().Execute(w, s) // a failed write means that the browser is gone
 }
 
 func statusOf(err error) int {
@@ -316,7 +320,7 @@ func wordsOf(err error) lang.Text {
 	}
 }
 
-// langOf is the language that a browser asks for first.
+// langOf returns the language that a browser prefers.
 func langOf(r *http.Request) lang.Lang {
 	l, _ := lang.Parse(r.Header.Get("Accept-Language"))
 	return l
@@ -324,8 +328,8 @@ func langOf(r *http.Request) lang.Lang {
 
 type baseKey struct{}
 
-// withBase notes under which address the client reached this server: its person's
-// browser reaches the pages there too.
+// withBase records the address under which the client reached this server: its person's
+// browser can open the pages there.
 func withBase(r *http.Request) *http.Request {
 	scheme := "http"
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
@@ -334,7 +338,7 @@ func withBase(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), baseKey{}, scheme+"://"+r.Host))
 }
 
-// baseIn is that address; empty where there is none, as on standard input.
+// baseIn returns that address, or "" if there is none, as on standard input.
 func baseIn(ctx context.Context) string {
 	base, _ := ctx.Value(baseKey{}).(string)
 	return base

@@ -19,9 +19,9 @@ import (
 // mostPlans is how many accepted plans are kept.
 const mostPlans = 256
 
-// plans keeps the specifications that plan has accepted, each under a handle, so
-// that an agent need not write a specification twice. A handle is a digest of
-// what was planned and of who planned it, and serves that caller alone.
+// plans keeps the specifications that plan has accepted, each under a handle, so that
+// an agent need not write a specification twice. A handle is a digest of the
+// specification and of the caller who planned it; it works for that caller alone.
 type plans struct {
 	mu    sync.Mutex
 	specs map[string]launch.SpecIn
@@ -30,8 +30,8 @@ type plans struct {
 
 func newPlans() *plans { return &plans{specs: map[string]launch.SpecIn{}} }
 
-// offer keeps an accepted plan's specification and adds its handle to the answer.
-func (p *plans) offer(res *sdk.CallToolResult, in any, who ops.Caller) {
+// keep stores an accepted plan's specification and adds its handle to the answer.
+func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
 	spec, ok := consent.SpecOf(in)
 	object, isObject := res.StructuredContent.(json.RawMessage)
 	raw, err := json.Marshal(spec)
@@ -49,17 +49,18 @@ func (p *plans) offer(res *sdk.CallToolResult, in any, who ops.Caller) {
 		delete(p.specs, p.order[0])
 		p.order = slices.Delete(p.order, 0, 1)
 	}
-	res.StructuredContent = json.RawMessage(headed([]said{{planField, handle}}, object))
+	res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{planField, handle}}, object))
 	res.Content = append(res.Content, sdk.NewTextContent("plan: "+handle+" (submit takes it in place of spec)\n"))
 }
 
-// handleOf names one caller's specification.
+// handleOf returns the handle of one caller's specification.
 func handleOf(spec []byte, who ops.Caller) string {
 	sum := sha256.Sum256(append([]byte(ownerOf(who)+"\x00"), spec...))
 	return "p" + hex.EncodeToString(sum[:8])
 }
 
-// fill puts the specification of the caller's own plan into in.
+// fill puts the specification that handle names into in. The handle must be the
+// caller's own.
 func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 	v := reflect.ValueOf(in).Elem()
 	for _, field := range v.Fields() {

@@ -121,7 +121,7 @@ func TestAWaitForAFileTellsItsProgressAndEnds(t *testing.T) {
 }
 
 func waitForAFile(t *testing.T, dir string, cancel bool) {
-	s, conv := waiting(t)
+	s, conv, _ := waiting(t)
 	limit := int64(7200)
 	s.set("4711", func(j *slurm.Job) { j.WorkDir, j.TimeLimitS, j.ElapsedS = dir, &limit, 60 })
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711","artifact":"done.json"},` +

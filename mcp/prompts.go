@@ -8,12 +8,12 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 )
 
-// A promptRow is one prompt: a task that people give agents, said in the terms
-// of this server's tools.
+// A promptRow is one prompt: a task that people give agents, described in terms of this
+// server's tools.
 type promptRow struct {
 	name, description string
 	args              []promptArg
-	// text is the task; NAME of an argument stands as {NAME}.
+	// text is the task; {NAME} stands for the argument NAME.
 	text string
 }
 
@@ -94,11 +94,11 @@ func (s *Server) addPrompts() {
 	}
 }
 
-// left is what stands for an optional argument that was left out.
-var left = map[string]string{"partition": "your choice", "skill": "run-on-slurm", "rank": "as the diagnosis suggests"}
+// defaults are the texts for optional arguments that were left out.
+var defaults = map[string]string{"partition": "your choice", "skill": "run-on-slurm", "rank": "as the diagnosis suggests"}
 
-// fill puts the arguments into the text. The library hands over an empty string
-// for a required argument that is missing, so that is checked here.
+// fill puts the arguments into the text. For a missing required argument the library
+// passes an empty string, so fill has to check.
 func (p promptRow) fill(given map[string]string) (string, error) {
 	var pairs []string
 	for _, a := range p.args {
@@ -107,7 +107,7 @@ func (p promptRow) fill(given map[string]string) (string, error) {
 		case v == "" && a.required:
 			return "", fmt.Errorf("%s: argument %s is missing: give %s: %w", p.name, a.name, a.description, sdk.ErrInvalidParams)
 		case v == "":
-			v = left[a.name]
+			v = defaults[a.name]
 		case a.name == "script" || a.name == "config":
 			v = fence(clip(v, 32<<10, "the rest was left out"))
 		default:

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// longestDecisive is how long the part of a question may be that decides. It
-	// is never cut: a call that needs more is too long to be judged in a form.
+	// longestDecisive is the longest decisive part of a question, in bytes, that a form
+	// shows. The decisive part is never cut; a call that needs more is too long to
+	// judge in a form.
 	longestDecisive = 16 << 10
-	// shownScript is how much of a script follows it.
+	// shownScript is how many bytes of a script follow the decisive part.
 	shownScript = 6 << 10
 )
 
-// A question is what a person is asked, whether it is about a job that is not
-// the caller's, and the digest of the script that it shows.
+// A question is what a person is asked about one call.
 type question struct {
 	text     string // what a form shows
 	decisive string // the part that decides, which is never cut
@@ -35,13 +35,13 @@ type question struct {
 	request  consent.Request
 }
 
-// question says what the call would do: what starts, ends or changes, in one
-// line, then every argument in full, then the script. What can be refused now is
-// refused now, before a person is bothered.
-func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, r shorten.Room) (question, *sdk.CallToolResult) {
+// question says what the call would do: a line that says what starts, ends or changes,
+// then every argument in full, then the script. If the call can already be refused, it
+// returns the refusal, so that no person is asked in vain.
+func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, limit shorten.Limit) (question, *sdk.CallToolResult) {
 	asked, out, err := consent.Of(ctx, call, o, in)
 	if err != nil || out != nil {
-		return question{}, s.stopped(o, out, err, r)
+		return question{}, s.stopped(o, out, err, limit)
 	}
 	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: agreement(asked), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
@@ -53,7 +53,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any,
 	return q, nil
 }
 
-// tooLong refuses a call that nobody could judge in a form.
+// tooLong refuses a call that is too long to judge in a form.
 func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 	return refusal(&ops.Error{
 		Code: ops.NotAllowed,
@@ -69,13 +69,13 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 	})
 }
 
-// askOnPage asks the client's person on a page that shows all of the request.
+// askOnPage asks the client's person on a page that shows the whole request.
 func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest []byte, q question) *sdk.CallToolResult {
 	state := s.tokens.issue(digest, q.digest)
 	p := s.pages.ask(state, call.Who, q.request)
 	if !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
-		// The call waits for the answer, and takes its page along; in the newest version
-		// the answer comes with another request.
+		// The call waits for the answer, and when it ends its page closes. In the
+		// newest version the answer comes with another request.
 		context.AfterFunc(ctx, func() { p.settle() })
 	}
 	return sdkserver.NewInputRequestBuilder(state).Elicit("confirm", sdk.ElicitationParams{
@@ -85,8 +85,8 @@ func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest []byte, q
 	}).ToolResult()
 }
 
-// answeredOnPage is the person's answer on p, once the client has agreed to open
-// it: to agree to that is no yes.
+// answeredOnPage waits for the person's answer on p. opened says that the client agreed
+// to open the page, which alone is not a yes.
 func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, opened bool) bool {
 	if !opened {
 		p.settle()
@@ -98,19 +98,18 @@ func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, op
 		}
 	})
 	if session := sdkserver.ClientSessionFromContext(ctx); session != nil && !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
-		_ = s.sdk.SendElicitationComplete(ctx, session, p.asked) // a client that does not hear it knows by the answer
+		_ = s.sdk.SendElicitationComplete(ctx, session, p.asked) // a client that misses this learns of the answer from the call's result
 	}
 	return yes
 }
 
-// stopped is the answer to a call that would come to nothing: what is wrong with
-// it, or that there is nothing to do.
-func (s *Server) stopped(o ops.Op, out any, err error, r shorten.Room) *sdk.CallToolResult {
+// stopped answers a call that would fail, or that has nothing to do.
+func (s *Server) stopped(o ops.Op, out any, err error, limit shorten.Limit) *sdk.CallToolResult {
 	var stop *sdk.CallToolResult
 	if err != nil {
 		stop, err = s.failed(o, out, err)
 	} else {
-		stop, err = answer(o, withoutScript(out), r, "")
+		stop, err = answer(o, withoutScript(out), limit, "")
 	}
 	if err != nil {
 		stop = refusal(ops.AsError(err))

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// The addresses of what can be read.
+// The URIs of the resources.
 const (
 	constantsURI = "megatron-ops://constants"
 	rulesURI     = "megatron-ops://rules"
@@ -40,7 +41,7 @@ const (
 	cardTemplate  = knowledge.CardScheme + "{card}"
 )
 
-// templates are the addresses with variables, which can be completed.
+// templates are the URIs with variables, which can be completed.
 var templates = []string{ruleTemplate, jobTemplate, logsTemplate, specTemplate, skillTemplate, cardTemplate}
 
 // pageLines is how many log lines a page has; page 0 is the newest.
@@ -103,7 +104,7 @@ func (s *Server) template(uri, name, description, mime string, read func(context
 	s.sdk.AddResourceTemplate(sdk.NewResourceTemplate(uri, name, sdk.WithTemplateDescription(description), sdk.WithTemplateMIMEType(mime)), handler)
 }
 
-// contents reads, and gives an error in the form that a client shows.
+// contents calls read and turns an error into one that a client shows.
 func (s *Server) contents(ctx context.Context, uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
 	text, err := read()
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *Server) contents(ctx context.Context, uri, mime string, read func() (st
 	return []sdk.ResourceContents{sdk.TextResourceContents{URI: uri, MIMEType: mime, Text: text}}, nil
 }
 
-// run carries out a reading operation for a resource, a prompt or a completion.
+// run runs a reading operation for a resource or a completion.
 func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op, any, error) {
 	o, ok := operations.Lookup(name)
 	if !ok || o.Effect != ops.Read {
@@ -139,11 +140,11 @@ func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op
 	return o, out, err
 }
 
-// readSpec is the specification that a job was submitted with.
+// readSpec returns the specification that a job was submitted with.
 func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
 	g := s.grant(ctx)
 	if submit, ok := operations.Lookup("submit"); ok && g.scope(submit) != nil {
-		return "", g.scope(submit) // what a token may not submit it may not copy
+		return "", g.scope(submit) // a token that may not submit a specification may not copy it
 	}
 	svc, err := s.service()
 	if err != nil {
@@ -157,7 +158,7 @@ func (s *Server) readSpec(ctx context.Context, a args) (string, error) {
 	return redact.Text(string(raw)), err
 }
 
-// readCard is a passage of the knowledge base.
+// readCard returns a passage of the knowledge base.
 func (s *Server) readCard(_ context.Context, a args) (string, error) {
 	svc, err := s.service()
 	if err != nil {
@@ -177,24 +178,24 @@ func (s *Server) readCard(_ context.Context, a args) (string, error) {
 	return b.String() + c.URL + "\n", nil
 }
 
-// read is a reading operation's answer as text.
+// read returns a reading operation's answer as text.
 func (s *Server) read(ctx context.Context, name string, a map[string]any) (string, error) {
 	o, out, err := s.run(ctx, name, a)
 	if err != nil {
 		return "", err
 	}
-	v, ok := shorten.Tidy(out, strangers(o)).(view.Viewer)
+	v, ok := shorten.Tidy(out, hasForeignText(o)).(view.Viewer)
 	if !ok {
 		return "", errInternal
 	}
 	doc := v.View(lang.EN)
 	doc.Next = nil
-	return words(o, doc, "", 16<<10), nil
+	return renderText(o, doc, "", 16<<10), nil
 }
 
-// readLogs is one page of a job's log, counted from the newest line back.
+// readLogs returns one page of a job's log; page 0 ends with the newest line.
 func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
-	page, err := strconv.Atoi(orZero(a["page"]))
+	page, err := strconv.Atoi(cmp.Or(a["page"], "0"))
 	if err != nil || page < 0 || page > 1000 {
 		return "", &ops.Error{
 			Code:    ops.BadInput,
@@ -237,7 +238,7 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	return fence(body) + more, nil
 }
 
-// logLines are the lines of the logs operation's output, each with its rank.
+// logLines returns the lines of the logs operation's output, each with its rank.
 func logLines(out any) ([]string, error) {
 	raw, err := json.Marshal(out)
 	if err != nil {
@@ -260,13 +261,6 @@ func logLines(out any) ([]string, error) {
 		}
 	}
 	return lines, nil
-}
-
-func orZero(s string) string {
-	if s == "" {
-		return "0"
-	}
-	return s
 }
 
 func readSkill(_ context.Context, a args) (string, error) {

@@ -139,7 +139,7 @@ func TestSubscribersHearOfAChangedJob(t *testing.T) {
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"megatron-ops://jobs/4711"}}`)
 	conv.read()
-	time.Sleep(100 * time.Millisecond)
+	s.awaitPolls(t, 2)
 	s.set("4711", func(j *slurm.Job) { j.State = slurm.Completed })
 	news := conv.read()
 	require.Equal(t, "notifications/resources/updated", news["method"])

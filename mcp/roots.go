@@ -11,9 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// mayRead refuses a path that an agent named and that does not lie below the
-// server's roots, symbolic links resolved. A job's own logs are read by its id,
-// wherever they are; paths are for what the agent's person works on.
+// mayRead refuses a path that an agent named and that, with symbolic links resolved, is
+// not below one of the server's roots. A job's own logs are read by the job's id,
+// wherever they are; paths are for the files that the agent's person works on.
 func (s *Server) mayRead(path string) error {
 	refused := &ops.Error{
 		Code: ops.NotAllowed, Message: lang.Text{EN: "%s does not lie in a folder that this server may read", ZH: "%s 不在本服务允许读取的目录中"}.With(path),
@@ -36,8 +36,8 @@ func (s *Server) mayRead(path string) error {
 	return nil
 }
 
-// resolved is path without symbolic links; the end of it that is not there yet
-// stays as it is.
+// resolved returns path without symbolic links. A last part that does not exist yet is
+// kept.
 func resolved(path string) (string, error) {
 	path = filepath.Clean(path)
 	at, err := filepath.EvalSymlinks(path)
@@ -45,13 +45,13 @@ func resolved(path string) (string, error) {
 		return at, err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", fs.ErrNotExist // a link to nowhere: where it leads can change
+		return "", fs.ErrNotExist // a dangling link: its target can change
 	}
 	at, err = resolved(filepath.Dir(path))
 	return filepath.Join(at, filepath.Base(path)), err
 }
 
-// within reports whether a path without symbolic links lies below a root.
+// within reports whether a path without symbolic links is below a root.
 func (s *Server) within(path string) bool {
 	for _, root := range s.cfg.Roots {
 		if at, err := filepath.EvalSymlinks(root); err == nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
-// besidesCore are the operations that agents are offered besides the core ones:
-// what people ask them for.
-var besidesCore = []string{"lint", "metrics", "recommend", "import", "search"}
+// extraDefaults are the operations that agents get by default besides the core ones,
+// because people often ask for them.
+var extraDefaults = []string{"lint", "metrics", "recommend", "import", "search"}
 
-// selectFrom returns the operations that a server offers, in the table's order.
-// Without toolsets and tools these are the default ones. A toolset is one of
-// the table's own, "default" for those or "all" for every operation; tools
-// adds single operations by name. readOnly then takes away whatever is not
-// read, whether or not it was asked for by name.
+// selectFrom returns the operations that a server offers, in the table's order. Without
+// toolsets and tools it returns the default ones. A toolset is one of the table's own,
+// "default" for the default operations, or "all"; tools adds single operations by name.
+// readOnly then removes all operations that write, even ones named in tools.
 func selectFrom(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.Op, error) {
 	var known []string
 	for _, o := range table {
@@ -51,7 +50,7 @@ func selectFrom(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.
 	}
 	var chosen []ops.Op
 	for _, o := range table {
-		byDefault := o.Core || slices.Contains(besidesCore, o.Name)
+		byDefault := o.Core || slices.Contains(extraDefaults, o.Name)
 		asked := slices.Contains(tools, o.Name) || slices.Contains(toolsets, "all") ||
 			slices.Contains(toolsets, string(o.Toolset)) || byDefault && slices.Contains(toolsets, "default")
 		if asked && (!readOnly || o.Effect == ops.Read) {
@@ -69,18 +68,19 @@ func names(table []ops.Op) []string {
 	return ns
 }
 
-// The headers with which an HTTP client chooses among the tools that a server
-// may offer, under the names that GitHub's MCP server gave them: lists with
-// commas, and "true".
+// The headers with which an HTTP client chooses among the tools that a server may
+// offer. Their names are those of GitHub's MCP server; their values are lists separated
+// by commas, and "true".
 const (
 	headerToolsets = "X-MCP-Toolsets"
 	headerTools    = "X-MCP-Tools"
 	headerReadOnly = "X-MCP-Readonly"
 )
 
-// choice is what a request's headers choose; nil: nothing. They choose among
-// what the configuration allows, which without toolsets and tools is everything.
-func (s *Server) choice(h http.Header) ([]string, error) {
+// headerChoice returns the tools that a request's headers choose; nil: the headers
+// choose none. They choose among what the configuration allows, which is every
+// operation unless it names toolsets or tools.
+func (s *Server) headerChoice(h http.Header) ([]string, error) {
 	toolsets, tools := split(h.Get(headerToolsets)), split(h.Get(headerTools))
 	readOnly := strings.EqualFold(h.Get(headerReadOnly), "true")
 	if len(toolsets) == 0 && len(tools) == 0 {
@@ -89,28 +89,29 @@ func (s *Server) choice(h http.Header) ([]string, error) {
 		}
 		tools = names(s.offered)
 	}
-	chosen, err := selectFrom(s.most, toolsets, tools, readOnly)
+	chosen, err := selectFrom(s.selectable, toolsets, tools, readOnly)
 	if err != nil {
 		return nil, err
 	}
 	return append([]string{}, names(chosen)...), nil
 }
 
-// split reads a list with commas.
+// split splits a list at commas and spaces.
 func split(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// chose reports whether a tool is among those of g's connection.
-func (s *Server) chose(g Grant, tool string) bool {
+// offers reports whether a tool is among those of g's connection.
+func (s *Server) offers(g Grant, tool string) bool {
 	if g.Tools != nil {
 		return slices.Contains(g.Tools, tool)
 	}
 	return slices.ContainsFunc(s.offered, func(o ops.Op) bool { return o.Name == tool })
 }
 
-// notOffered is the error of calling an operation that is not among this server's
-// tools: how it is had. The library only says that there is no such tool.
+// notOffered returns the error for calling an operation that is not among this server's
+// tools: it says how to get the tool. The library would only say that there is no such
+// tool.
 func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
 	raw, _ := message.(json.RawMessage)
 	if !bytes.Contains(raw, []byte(sdk.MethodToolsCall)) {
@@ -121,10 +122,10 @@ func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
 		Params struct{ Name string }
 	}
 	if json.Unmarshal(raw, &m) != nil || m.Method != sdk.MethodToolsCall {
-		return nil // the library says what is wrong with it
+		return nil // the library reports what is wrong with the message
 	}
 	o, known := operations.Lookup(m.Params.Name)
-	if !known || slices.ContainsFunc(s.most, func(most ops.Op) bool { return most.Name == o.Name }) {
+	if !known || slices.ContainsFunc(s.selectable, func(most ops.Op) bool { return most.Name == o.Name }) {
 		return nil
 	}
 	e := &ops.Error{
@@ -146,7 +147,7 @@ func (s *Server) offerAll() error {
 	if err != nil {
 		return err
 	}
-	s.most = most
-	s.addTools(slices.DeleteFunc(slices.Clone(most), func(o ops.Op) bool { return s.chose(Grant{}, o.Name) }))
+	s.selectable = most
+	s.addTools(slices.DeleteFunc(slices.Clone(most), func(o ops.Op) bool { return s.offers(Grant{}, o.Name) }))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,6 +36,51 @@ func (s *site) listed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lists
+}
+
+// awaitPolls waits until all jobs were queried n times more: with two, the first
+// query's answer was surely taken in.
+func (s *site) awaitPolls(t *testing.T, n int) {
+	t.Helper()
+	before := s.listed()
+	require.Eventually(t, func() bool { return s.listed() >= before+n }, 10*time.Second, time.Millisecond)
+}
+
+// A callLog receives the name of each tool whose call has ended.
+type callLog chan string
+
+// logCalls makes a server of cfg report the ends of its calls.
+func logCalls(cfg *mcp.Config) callLog {
+	calls := make(callLog, 100)
+	cfg.Log = slog.New(calls)
+	return calls
+}
+
+// awaitEnd waits until a call of tool has ended.
+func (l callLog) awaitEnd(t *testing.T, tool string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		select {
+		case ended := <-l:
+			return ended == tool
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond, "no call of "+tool+" has ended")
+}
+
+func (l callLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l callLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l callLog) WithGroup(string) slog.Handler            { return l }
+
+func (l callLog) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if r.Message == "call" && a.Key == "tool" {
+			l <- a.Value.String()
+		}
+		return true
+	})
+	return nil
 }
 
 func (s *site) asked() int {

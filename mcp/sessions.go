@@ -11,32 +11,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// sessions are the HTTP sessions that were given out, each with whom it belongs
-// to: a session id is no proof of identity, so it serves nobody else, and one
-// that was made up or has ended serves nobody.
+// sessions maps the id of each open HTTP session to its owner. A session id does not
+// prove who the caller is, so a session serves only its owner; an id that was made up
+// or has ended serves nobody.
 type sessions struct {
-	mu   sync.Mutex
-	byID map[string]session
+	mu     sync.Mutex
+	owners map[string]string // session id → ownerOf its caller
 }
 
-type session struct {
-	owner string
-}
+func newSessions() *sessions { return &sessions{owners: map[string]string{}} }
 
-func newSessions() *sessions { return &sessions{byID: map[string]session{}} }
-
-// ResolveSessionIdManager returns the sessions as r's caller may use them; a
-// nil r is the library's own housekeeping.
+// ResolveSessionIdManager returns the sessions as r's caller may use them. For the
+// library's own housekeeping, r is nil.
 func (s *sessions) ResolveSessionIdManager(r *http.Request) sdkserver.SessionIdManager {
 	if r == nil {
 		return sessionsOf{sessions: s, all: true}
 	}
 	g, _ := r.Context().Value(grantKey{}).(Grant)
-	ends, _ := r.Context().Value(endsKey{}).(*correctedWriter)
-	return sessionsOf{sessions: s, owner: ownerOf(g.Caller), ends: ends}
+	ends, _ := r.Context().Value(sessionEndKey{}).(*messageWriter)
+	return sessionsOf{sessions: s, owner: ownerOf(g.Caller), endWriter: ends}
 }
 
-// ownerOf names a caller; one without a token and one with are never the same.
+// ownerOf identifies a caller. Callers with and without write access are never the
+// same.
 func ownerOf(who ops.Caller) string {
 	access := "write"
 	if who.ReadOnly {
@@ -47,44 +44,48 @@ func ownerOf(who ops.Caller) string {
 
 type sessionsOf struct {
 	*sessions
-	owner string
-	all   bool
-	ends  *correctedWriter // of a request that ends a session; else nil
+	owner     string
+	all       bool
+	endWriter *messageWriter // the writer of a request that ends a session; else nil
 }
 
-// Generate makes a new session of the caller's.
+// Generate makes a new session for the caller.
 func (s sessionsOf) Generate() string {
 	id := "mcp-" + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.byID[id] = session{owner: s.owner}
+	s.owners[id] = s.owner
 	return id
 }
 
 var errNoSession = errors.New("no such session")
 
-// Validate reports an error for a session that is not the caller's.
+// Validate returns an error for a session that is not the caller's.
 func (s sessionsOf) Validate(id string) (ended bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.byID[id]
-	if !ok || !s.all && known.owner != s.owner {
+	if !s.serves(id) {
 		return false, errNoSession
 	}
 	return false, nil
 }
 
-// Terminate ends a session of the caller's.
+// serves reports whether the caller may use a session. The caller of serves holds s.mu.
+func (s sessionsOf) serves(id string) bool {
+	owner, ok := s.owners[id]
+	return ok && (s.all || owner == s.owner)
+}
+
+// Terminate ends a session of the caller.
 func (s sessionsOf) Terminate(id string) (notAllowed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.byID[id]
-	if !ok || !s.all && known.owner != s.owner {
-		if s.ends != nil {
-			s.ends.unknown = true
+	if !s.serves(id) {
+		if s.endWriter != nil {
+			s.endWriter.noSuchSession = true
 		}
 		return false, errNoSession
 	}
-	delete(s.byID, id)
+	delete(s.owners, id)
 	return false, nil
 }

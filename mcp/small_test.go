@@ -56,25 +56,25 @@ func TestAnAnswerComesAfterItsNotifications(t *testing.T) {
 		want            time.Duration
 	}{
 		"by the answer's own stream": {told: true},
-		"by another stream":          {told: true, elsewhere: true, want: otherStream},
+		"by another stream":          {told: true, elsewhere: true, want: otherStreamDelay},
 		"those of another call":      {elsewhere: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, own, other := newDelivery(), &correctedWriter{}, &correctedWriter{}
-				by := func(is bool) *correctedWriter {
+				d, own, other := newDelivery(), &messageWriter{}, &messageWriter{}
+				by := func(is bool) *messageWriter {
 					if is {
 						return own
 					}
 					return other
 				}
-				answering := func(w *correctedWriter) context.Context {
+				answering := func(w *messageWriter) context.Context {
 					return context.WithValue(context.WithValue(t.Context(), deliveryKey{}, d), writerKey{}, w)
 				}
 				Notified(answering(by(c.told)))
 				d.wrote(1, by(!c.elsewhere))
 				start := time.Now()
-				settled(answering(own))
+				awaitNotifications(answering(own))
 				require.Equal(t, c.want, time.Since(start))
 			})
 		})
@@ -98,7 +98,7 @@ func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
 // deleted is the status of a request that ends a session, as the library answers one.
 func deleted(known *sessions, session string, fails bool) int {
 	answer := httptest.NewRecorder()
-	corrected(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	rewriteAnswers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := known.ResolveSessionIdManager(r).Terminate(session); err != nil || fails {
 			w.WriteHeader(http.StatusInternalServerError)
 			return

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// maxMessage is the longest message that is read.
+	// maxMessage is the longest message that is read, in bytes.
 	maxMessage = 4 << 20
-	// drain is how long answers may still take after the client closed its end.
-	drain = 10 * time.Second
-	// atOnce is how many tool calls of one client run at a time.
-	atOnce = 32
+	// drainTimeout is how long answers may still take after the client closed its end.
+	drainTimeout = 10 * time.Second
+	// maxConcurrentCalls is how many tool calls of one client run at a time.
+	maxConcurrentCalls = 32
 )
 
-// ServeStdio speaks the protocol on in and out, one message a line, until in
-// ends or ctx is done. Nothing else may write to out. Without roots in its
-// configuration, the agent may name files below the working directory, which is
-// the project that it was started in.
+// ServeStdio speaks the protocol on in and out, one message per line, until in ends or
+// ctx is done. Nothing else may write to out. If the configuration has no roots, the
+// agent may name files below the working directory, which is the project that it was
+// started in.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if wd, err := os.Getwd(); s.cfg.Roots == nil && err == nil && wd != "/" {
 		s.cfg.Roots = []string{wd}
@@ -39,22 +39,22 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return ServeStdio(ctx, s.sdk, s.cfg.Log, in, out)
 }
 
-// ServeStdio serves lib on in and out. The library's own loop reads lines of any
-// length and, when in ends, drops the answers that are still due: a client that
-// pipes its requests in and closes would never see them. The reader in between
-// bounds the lines and holds back the end until all is answered.
+// ServeStdio serves lib on in and out. The library's own loop reads lines of any length
+// and, when in ends, drops answers that are not written yet: a client that pipes its
+// requests in and closes would never see them. The lineReader in between bounds the
+// lines and reports the end only when all requests are answered.
 func ServeStdio(ctx context.Context, lib *sdkserver.MCPServer, log *slog.Logger, in io.Reader, out io.Writer) error {
 	due := &pending{ids: map[string]bool{}, changed: make(chan struct{}, 1)}
 	std := sdkserver.NewStdioServer(lib)
 	std.SetErrorLogger(slog.NewLogLogger(log.Handler(), slog.LevelWarn))
-	sdkserver.WithWorkerPoolSize(atOnce)(std)
+	sdkserver.WithWorkerPoolSize(maxConcurrentCalls)(std)
 	w := &answerWriter{out: out, due: due, delivery: newDelivery()}
 	ctx = context.WithValue(ctx, deliveryKey{}, w.delivery)
 	r := &lineReader{in: bufio.NewReaderSize(in, 64<<10), due: due, refuse: w.refuse}
 	return std.Listen(ctx, r, w)
 }
 
-// pending counts the requests that have no answer yet.
+// pending tracks the requests that have no answer yet.
 type pending struct {
 	mu      sync.Mutex
 	ids     map[string]bool
@@ -94,7 +94,7 @@ func (p *pending) wait(limit time.Duration) {
 	}
 }
 
-// envelope is the part of a message that tells requests from the rest.
+// envelope holds the parts of a message that distinguish a request from other messages.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -103,30 +103,30 @@ type envelope struct {
 	} `json:"params"`
 }
 
-// A lineReader hands lines to the library, noting each request as due.
+// A lineReader passes lines to the library and records each request as pending.
 type lineReader struct {
 	in     *bufio.Reader
 	due    *pending
 	refuse func(message string)
-	rest   []byte
+	unread []byte
 	ended  error
 }
 
 func (r *lineReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
+	for len(r.unread) == 0 {
 		if r.ended != nil {
-			r.due.wait(drain)
+			r.due.wait(drainTimeout)
 			return 0, r.ended
 		}
 		r.next()
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
+	n := copy(p, r.unread)
+	r.unread = r.unread[n:]
 	return n, nil
 }
 
-// next reads one line; one that is too long or nests too deep is refused here
-// and never seen by the library.
+// next reads one line. It refuses a line that is too long or nested too deeply; the
+// library never sees such a line.
 func (r *lineReader) next() {
 	line, tooLong, err := ops.ReadLine(r.in, maxMessage)
 	r.ended = err
@@ -142,20 +142,21 @@ func (r *lineReader) next() {
 		if json.Unmarshal(line, &m) == nil {
 			switch {
 			case m.Method == "notifications/cancelled":
-				// A cancelled request may have no answer: nobody waits for it.
+				// A cancelled request may get no answer, so do not wait for one.
 				r.due.done(string(m.Params.RequestID))
 			case m.Method == string(sdk.MethodSubscriptionsListen):
-				// It is answered when it ends, and ends with the connection.
+				// The answer comes when the subscription ends, which is when the
+				// connection ends.
 			case m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null":
 				r.due.add(string(m.ID))
 			}
 		}
 		line = append(line, '\n')
-		r.rest = line
+		r.unread = line
 	}
 }
 
-// An answerWriter writes whole lines and notes which requests they answer.
+// An answerWriter writes whole lines and records which requests they answer.
 type answerWriter struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -165,7 +166,7 @@ type answerWriter struct {
 
 func (w *answerWriter) Write(line []byte) (int, error) {
 	var err error
-	if message := outgoing(line); message != nil {
+	if message := rewriteOutgoing(line); message != nil {
 		w.mu.Lock()
 		_, err = w.out.Write(message)
 		w.mu.Unlock()
@@ -177,10 +178,10 @@ func (w *answerWriter) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// refuse answers a message that could not be read, and so has no id.
+// refuse answers a message that could not be read and therefore has no id.
 func (w *answerWriter) refuse(message string) {
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32700, "message": message}})
 	if err == nil {
-		_, _ = w.Write(append(line, '\n')) // a client that is gone reads no refusals
+		_, _ = w.Write(append(line, '\n')) // a failed write means that the client is gone
 	}
 }

@@ -151,6 +151,7 @@ func TestStandardOutputIsOnlyProtocol(t *testing.T) {
 func TestAWaitCanBeATaskOverHTTP(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
+	calls := logCalls(&cfg)
 	svc, err := cfg.Service()
 	require.NoError(t, err)
 	svc.Clusters["test"] = localSite{s}
@@ -177,17 +178,14 @@ func TestAWaitCanBeATaskOverHTTP(t *testing.T) {
 	done, problem := c.ask("tasks/get", task)
 	require.Empty(t, problem)
 	require.Equal(t, "completed", done["status"])
+	calls.awaitEnd(t, "wait")
 
 	s.set("4711", func(j *slurm.Job) { j.State = slurm.Running })
 	task = begin()
 	cancelled, problem := c.ask("tasks/cancel", task)
 	require.Empty(t, problem)
 	require.Equal(t, "cancelled", cancelled["status"])
-	require.Eventually(t, func() bool {
-		before := s.asked()
-		time.Sleep(50 * time.Millisecond)
-		return s.asked() == before
-	}, time.Minute, 10*time.Millisecond, "it asks no more")
+	calls.awaitEnd(t, "wait")
 }
 
 // Over HTTP too a job's change reaches whoever subscribed, a long call tells its
@@ -196,6 +194,7 @@ func TestLongThingsOverHTTP(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
 	cfg.PollEvery = 20 * time.Millisecond
+	calls := logCalls(&cfg)
 	svc, err := cfg.Service()
 	require.NoError(t, err)
 	svc.Clusters["test"] = localSite{s}
@@ -219,7 +218,7 @@ func TestLongThingsOverHTTP(t *testing.T) {
 	defer news.Body.Close()
 	_, problem := c.ask("resources/subscribe", `{"uri":"megatron-ops://jobs/4712"}`)
 	require.Empty(t, problem)
-	time.Sleep(150 * time.Millisecond)
+	s.awaitPolls(t, 2)
 	s.set("4712", func(j *slurm.Job) { j.State = slurm.Failed })
 	seen, _ := events(t, news, 1)
 	require.Contains(t, seen[0], "notifications/resources/updated")
@@ -236,9 +235,5 @@ func TestLongThingsOverHTTP(t *testing.T) {
 	require.Contains(t, seen[0], `"progressToken":"p"`)
 	res, _ := c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":41}}`)
 	require.Equal(t, http.StatusAccepted, res.StatusCode)
-	require.Eventually(t, func() bool {
-		before := s.asked()
-		time.Sleep(50 * time.Millisecond)
-		return s.asked() == before
-	}, 10*time.Second, 10*time.Millisecond, "it asks no more")
+	calls.awaitEnd(t, "wait")
 }

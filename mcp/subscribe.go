@@ -17,23 +17,23 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
-// pollEvery is how often subscribed jobs are looked at, all in one question.
+// pollEvery is how often subscribed jobs are polled, all in one query.
 const pollEvery = 30 * time.Second
 
-// subscriptions tell clients when a job that they watch has changed. While
-// nobody watches, nothing is asked.
+// subscriptions tell clients that a job which they watch has changed. While nobody
+// watches, nothing is polled.
 type subscriptions struct {
 	s     *Server
 	every time.Duration
 
 	mu sync.Mutex
-	// watchers are by URI, and by what ends with them: a session, or a stream.
+	// watchers are keyed by URI, then by the session or stream with which they end.
 	watchers map[string]map[string]watcher
-	seen     map[string]string // a job's state by id
+	seen     map[string]string // job id → state
 	stop     chan struct{}
 }
 
-// A watcher is who asked to be told, and how it is.
+// A watcher is who subscribed, and how to notify them.
 type watcher struct {
 	who  Grant
 	tell func(params map[string]any) error
@@ -43,7 +43,7 @@ func newSubscriptions(s *Server) *subscriptions {
 	return &subscriptions{s: s, every: cmp.Or(s.cfg.PollEvery, pollEvery), watchers: map[string]map[string]watcher{}, seen: map[string]string{}}
 }
 
-// hooks are where the library tells of subscriptions; it keeps none itself.
+// hooks register subscriptions with the library, which keeps none itself.
 func (u *subscriptions) hooks() *sdkserver.Hooks {
 	h := &sdkserver.Hooks{}
 	h.AddOnRequestInitialization(u.refuse)
@@ -54,11 +54,11 @@ func (u *subscriptions) hooks() *sdkserver.Hooks {
 			}})
 		}
 	})
-	// The newest version has a stream of its own for what is subscribed to.
+	// The newest version has a stream of its own for subscriptions.
 	h.AddBeforeSubscriptionsListen(func(ctx context.Context, id any, m *sdk.SubscriptionsListenRequest) {
 		session := sdkserver.ClientSessionFromContext(ctx)
 		if session == nil {
-			return // the library refuses it
+			return // the library refuses the request
 		}
 		stream := fmt.Sprintf("listen %p %v", session, id)
 		for _, uri := range m.Params.Notifications.ResourceSubscriptions {
@@ -69,7 +69,7 @@ func (u *subscriptions) hooks() *sdkserver.Hooks {
 				}}
 				select {
 				case session.NotificationChannel() <- news:
-				default: // a client that does not read misses it
+				default: // a client that does not read misses the notification
 				}
 				return nil
 			}})
@@ -92,8 +92,8 @@ func (u *subscriptions) hooks() *sdkserver.Hooks {
 	return h
 }
 
-// refuse is the error of subscribing to what cannot be read: the one that reading
-// it has. The library accepts every address.
+// refuse returns the error for subscribing to something that cannot be read: the same
+// error as for reading it. The library accepts every URI.
 func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
 	raw, ok := message.(json.RawMessage)
 	if !ok || !bytes.Contains(raw, []byte("subscri")) {
@@ -107,7 +107,7 @@ func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
 		}
 	}
 	if json.Unmarshal(raw, &m) != nil {
-		return nil // the library says what is wrong with it
+		return nil // the library reports what is wrong with the message
 	}
 	uris := m.Params.Notifications.ResourceSubscriptions
 	switch m.Method {
@@ -119,10 +119,10 @@ func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
 	}
 	for _, uri := range uris {
 		if uri == "" {
-			continue // the library says that it is missing
+			continue // the library reports the missing URI
 		}
 		if id, ok := jobOf(uri); ok && strings.HasPrefix(uri, jobsURI+id+"/logs") {
-			uri = jobsURI + id // a job that has no log yet will have one
+			uri = jobsURI + id // a job without a log yet will have one
 		}
 		read, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "subscribe", "method": sdk.MethodResourcesRead, "params": map[string]any{"uri": uri}})
 		if err != nil {
@@ -133,19 +133,19 @@ func (u *subscriptions) refuse(ctx context.Context, _ any, message any) error {
 			continue
 		}
 		code, text := no.Error.Code, no.Error.Message
-		if m.Method == sdk.MethodSubscriptionsListen { // of the version that has one code for both
+		if m.Method == sdk.MethodSubscriptionsListen { // this protocol version has one code for both
 			text = strings.Replace(text, codeMark(sdk.RESOURCE_NOT_FOUND), codeMark(sdk.INVALID_PARAMS), 1)
 			code = sdk.INVALID_PARAMS
 		}
 		if !strings.HasPrefix(text, "\x00") {
 			text = codeMark(code) + text
 		}
-		return errors.New(text) //nolint:err113 // what reading it says
+		return errors.New(text) //nolint:err113 // the text of the read error
 	}
 	return nil
 }
 
-// jobOf is the job whose change a URI's readers want to know.
+// jobOf returns the id of the job whose changes a URI's subscribers want to know.
 func jobOf(uri string) (string, bool) {
 	rest, ok := strings.CutPrefix(uri, jobsURI)
 	id, _, _ := strings.Cut(rest, "/")
@@ -153,13 +153,13 @@ func jobOf(uri string) (string, bool) {
 	return id, ok && id != ""
 }
 
-// mostWatched is how many URIs are watched at most: a client must not be able
-// to grow the table without end.
+// mostWatched is how many URIs are watched at most, so that a client cannot grow the
+// table without end.
 const mostWatched = 1000
 
 func (u *subscriptions) add(uri, session string, w watcher) {
 	if _, ok := jobOf(uri); !ok {
-		return // what never changes needs no watching
+		return // resources that never change need no watching
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -191,7 +191,7 @@ func (u *subscriptions) remove(uri, session string) {
 }
 
 func (u *subscriptions) poll(stop <-chan struct{}) {
-	u.look() // what the job is now, so that the next look can tell a change
+	u.pollOnce() // the state now, so that later polls can tell a change
 	tick := time.NewTicker(u.every)
 	defer tick.Stop()
 	for {
@@ -199,13 +199,13 @@ func (u *subscriptions) poll(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-tick.C:
-			u.look()
+			u.pollOnce()
 		}
 	}
 }
 
-// look asks for all jobs once and tells those who watch one that changed.
-func (u *subscriptions) look() {
+// pollOnce queries all jobs once and notifies the watchers of those that changed.
+func (u *subscriptions) pollOnce() {
 	u.mu.Lock()
 	var who Grant
 	for _, sessions := range u.watchers {
@@ -239,12 +239,14 @@ func (u *subscriptions) look() {
 	maps.Copy(u.seen, now)
 	u.mu.Unlock()
 	for _, n := range tell {
-		// A session without an open stream misses the news; it reads when it asks.
+		// A session without an open stream misses the notification; its client reads
+		// when it asks.
 		_ = n.tell(map[string]any{"uri": n.uri})
 	}
 }
 
-// states are everybody's jobs, each with what a reader would see change.
+// states returns the state of everybody's jobs by job id: a text of everything whose
+// change a subscriber wants to know.
 func (u *subscriptions) states(ctx context.Context) (map[string]string, error) {
 	_, out, err := u.s.run(ctx, "list", map[string]any{"all": true, "user": "all"})
 	if err != nil {

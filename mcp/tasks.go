@@ -11,15 +11,15 @@ import (
 const (
 	// mostTasks is how many tasks run at a time, over all clients.
 	mostTasks = 256
-	// taskLife is how long one may run.
+	// taskLife is how long a task may run.
 	taskLife = 24 * time.Hour
 )
 
-// tasks let a call go on after its request was answered. The library hands a
-// task's handler the context of the request that made it, which ends with that
-// request; so the handler is given one of its own, which ends when the task is
-// cancelled. What connects the two is the value that the library keeps for each
-// request.
+// tasks lets a call continue after its request was answered. The library passes a
+// task's handler the context of the request that created the task, and that context
+// ends with the request. So the handler gets a context of its own, which ends when the
+// task is cancelled. The library's RequestProtocolInfo, one per request, connects a
+// task's id with its handler.
 type tasks struct {
 	mu      sync.Mutex
 	ids     map[*sdkserver.RequestProtocolInfo]string
@@ -46,7 +46,7 @@ func (t *tasks) hooks() *sdkserver.TaskHooks {
 			cancel()
 			return
 		}
-		for info, id := range t.ids { // before its handler began
+		for info, id := range t.ids { // cancelled before its handler began
 			if id == m.TaskID {
 				t.ids[info] = ""
 			}
@@ -55,7 +55,7 @@ func (t *tasks) hooks() *sdkserver.TaskHooks {
 	return h
 }
 
-// detach returns the context that a task's handler runs under.
+// detach returns the context for a task's handler.
 func (t *tasks) detach(ctx context.Context) (own context.Context, done func()) {
 	info := sdkserver.RequestProtocolInfoFromContext(ctx)
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), taskLife)

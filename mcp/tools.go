@@ -36,9 +36,9 @@ func (s *Server) addTools(offered []ops.Op) {
 	s.sdk.AddTools(tools...)
 }
 
-// listed is o as a listing shows it. It is made when somebody lists: a server starts
-// in half the time without its schemas.
-func (s *Server) listed(o ops.Op) sdk.Tool {
+// listedTool returns o as a listing shows it. It is built on first use: a server
+// without schemas starts in half the time.
+func (s *Server) listedTool(o ops.Op) sdk.Tool {
 	if t, ok := s.shown.Load(o.Name); ok {
 		return t.(sdk.Tool)
 	}
@@ -46,9 +46,10 @@ func (s *Server) listed(o ops.Op) sdk.Tool {
 	return t.(sdk.Tool)
 }
 
-// execution says how o may be run, where that is not as any other.
+// execution returns how o may run, or nil for an operation that runs as an ordinary
+// call.
 func execution(o ops.Op) *sdk.ToolExecution {
-	if !long[o.Name] {
+	if !longRunning[o.Name] {
 		return nil
 	}
 	return &sdk.ToolExecution{TaskSupport: sdk.TaskSupportOptional}
@@ -56,13 +57,6 @@ func execution(o ops.Op) *sdk.ToolExecution {
 
 // tool describes o to a model.
 func (s *Server) tool(o ops.Op) sdk.Tool {
-	yes, no := true, false
-	is := func(b bool) *bool {
-		if b {
-			return &yes
-		}
-		return &no
-	}
 	return sdk.Tool{
 		Execution:       execution(o),
 		Name:            o.Name,
@@ -72,20 +66,21 @@ func (s *Server) tool(o ops.Op) sdk.Tool {
 		Meta:            appMeta(o.Name),
 		Annotations: sdk.ToolAnnotation{
 			Title:           o.Summary.In(lang.EN),
-			ReadOnlyHint:    is(o.Effect == ops.Read),
-			DestructiveHint: is(o.Effect == ops.Destructive),
-			IdempotentHint:  is(o.Idempotent || o.Effect == ops.Read),
-			OpenWorldHint:   is(!o.Closed),
+			ReadOnlyHint:    new(o.Effect == ops.Read),
+			DestructiveHint: new(o.Effect == ops.Destructive),
+			IdempotentHint:  new(o.Idempotent || o.Effect == ops.Read),
+			OpenWorldHint:   new(!o.Closed),
 		},
 	}
 }
 
-// long are the operations that may take minutes: a client that knows tasks may
+// longRunning are the operations that may take minutes: a client that knows tasks may
 // run them as one and ask for the result later.
-var long = map[string]bool{"wait": true, "smoke": true}
+var longRunning = map[string]bool{"wait": true, "smoke": true}
 
-// description is what a model chooses by: what it does, when to use it and when
-// not. Agents read English, whatever their person speaks.
+// description is the text from which a model chooses a tool: what it does, when to use
+// it and when not. It is in English, which agents read whatever language their person
+// speaks.
 func description(o ops.Op) string {
 	d := strings.TrimRight(o.Summary.In(lang.EN), ".") + ". " + o.Help.In(lang.EN)
 	d = strings.ToUpper(d[:1]) + d[1:]
@@ -95,7 +90,7 @@ func description(o ops.Op) string {
 	return d
 }
 
-// examples are arguments of operations whose schema does not show enough.
+// examples are arguments of operations whose schema alone does not show enough.
 var examples = map[string]string{
 	"plan":       `{"spec":{"nodes":2,"gpu":"h100","worktree":"/lustre/me/Megatron-LM","args":["--tensor-model-parallel-size","4"]}}`,
 	"lint":       `{"script":"#!/bin/bash\n…"}`,
@@ -111,27 +106,28 @@ var examples = map[string]string{
 	"knowledge":  `{"what":"gaps"}`,
 }
 
-// specFields are the fields of a job specification that plan's listing shows; the
+// specFields are the fields of a job specification that plan's schema lists; the
 // resource megatron-ops://schema/job has all of them.
 var specFields = []string{"name", "nodes", "gpus_per_node", "gpu", "partition", "account", "time", "worktree", "script", "args", "env", "container"}
 
-// planField is plan's handle of the specification that it judged, and submit's
-// argument that takes it.
+// planField is the field in which plan returns the handle of its specification, and the
+// argument with which submit takes it.
 const planField = "plan"
 
-// tokenField is the argument that repeats a call once its person has seen it.
+// tokenField is the argument that confirms a repeated call once its person has seen it.
 const tokenField = "confirm_token"
 
-// yesField is the shell's "do not ask". An agent writes its own arguments, so
-// here it is none of them.
+// yesField is the shell's "do not ask". Agents do not get it: an agent writes its own
+// arguments.
 const yesField = "yes"
 
-// saidOnce are arguments that many tools share and that the instructions, or the
-// tools' own descriptions, explain: their names stand in each schema, their words do not.
-var saidOnce = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, shorten.CursorField, "idempotency_key", "dry_run"}
+// describedElsewhere are arguments that many tools share and that the instructions or
+// the tools' own descriptions explain: the schemas list their names without
+// descriptions.
+var describedElsewhere = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, shorten.CursorField, "idempotency_key", "dry_run"}
 
-// inputSchema is o's input as an agent is shown it: the specification in short,
-// and the confirmation where o changes something.
+// inputSchema is o's input schema for agents: with a shortened specification, and with
+// a confirmation token if o changes something.
 func inputSchema(o ops.Op) json.RawMessage {
 	in := o.InputSchema()
 	in.Properties = slices.DeleteFunc(in.Properties, func(p ops.Property) bool { return p.Name == yesField })
@@ -139,7 +135,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 		switch {
 		case p.Name == "job" && o.Name == "diagnose": // an agent has no standard input
 			p.Schema.Description = "job id, or absolute path of a log file or folder"
-		case p.Name == "fix" && o.Name == "lint": // and sends the script, not a file
+		case p.Name == "fix" && o.Name == "lint": // an agent sends the script, not a file
 			p.Schema.Description = "mend what can be mended"
 		case p.Name == "spec" && len(p.Schema.Properties) > len(specFields):
 			in.Properties[i].Schema = shortSpec(o, p.Schema)
@@ -152,7 +148,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 	}
 	hasSpec := slices.ContainsFunc(in.Properties, func(p ops.Property) bool { return p.Name == "spec" })
 	for i, p := range in.Properties {
-		if slices.Contains(saidOnce, p.Name) || hasSpec && p.Name == "from" {
+		if slices.Contains(describedElsewhere, p.Name) || hasSpec && p.Name == "from" {
 			in.Properties[i].Schema = &ops.Schema{Type: p.Schema.Type, Items: p.Schema.Items}
 		} else if !saysMore(p.Name, p.Schema.Description) {
 			p.Schema.Description = ""
@@ -163,7 +159,7 @@ func inputSchema(o ops.Op) json.RawMessage {
 	}
 	raw, err := in.MarshalJSON()
 	if err != nil {
-		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, found by its test
+		panic("mcp: schema of " + o.Name + ": " + err.Error()) // a mistake in the table, which its test finds
 	}
 	return raw
 }
@@ -171,7 +167,8 @@ func inputSchema(o ops.Op) json.RawMessage {
 // neverLong are tools whose lists always fit into an answer.
 var neverLong = []string{"constants", "ask", "import"}
 
-// saysMore reports whether words tell more of an argument than its name does.
+// saysMore reports whether a description says more about an argument than its name
+// does.
 func saysMore(name, words string) bool {
 	known := append(strings.Split(name, "_"), "only", "this", "these", "the", "of", "a", "each", "on", "id", "number")
 	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return r == ' ' || r == '\'' }), func(w string) bool {
@@ -179,30 +176,30 @@ func saysMore(name, words string) bool {
 	})
 }
 
-// shortSpec is the job specification as a listing shows it: its usual fields
-// where plan takes it, and its name elsewhere.
+// shortSpec is the schema of a job specification in a listing: the usual fields for
+// plan, and a reference to plan elsewhere.
 func shortSpec(o ops.Op, spec *ops.Schema) *ops.Schema {
 	if o.Name != "plan" {
 		return &ops.Schema{Type: "object", Description: "as for plan"}
 	}
 	short := spec.Only(specFields...)
 	for j, f := range short.Properties {
-		short.Properties[j].Schema = brief(f.Name, f.Schema)
+		short.Properties[j].Schema = shortField(f.Name, f.Schema)
 	}
 	short.Description = "job specification; args are Megatron's flags; more fields: resource " + jobSchemaURI
 	return short
 }
 
-// hasList reports whether an output has a list of its own that may be long.
+// hasList reports whether an output has a list of objects, which may be long.
 func hasList(out *ops.Schema) bool {
 	return slices.ContainsFunc(out.Properties, func(p ops.Property) bool {
 		return p.Schema.Type == "array" && p.Schema.Items != nil && p.Schema.Items.Type == "object"
 	})
 }
 
-// brief is one field of a shortened specification: its type, and words only
-// where the name does not say enough.
-func brief(name string, s *ops.Schema) *ops.Schema {
+// shortField is the schema of one field of a shortened specification: its type, and a
+// description only where the name does not say enough.
+func shortField(name string, s *ops.Schema) *ops.Schema {
 	words := map[string]string{
 		"time":      "such as 24:00:00",
 		"gpu":       "such as h100",
@@ -219,8 +216,8 @@ func brief(name string, s *ops.Schema) *ops.Schema {
 	return short
 }
 
-// outputSchema is o's output. Nothing in it is required at the top, because a
-// refusal answers with the field error in its place.
+// outputSchema is o's output schema. No top-level field is required, because a refusal
+// has only the field error.
 func outputSchema(o ops.Op) json.RawMessage {
 	out := o.OutputSchema()
 	if out.Type != "object" {
@@ -262,7 +259,8 @@ func outputSchema(o ops.Op) json.RawMessage {
 	return raw
 }
 
-// oneLanguage makes a string of every text in two languages, as answers do.
+// oneLanguage turns the schema of every text in two languages into that of a string, as
+// answers have it.
 func oneLanguage(s *ops.Schema) {
 	if s == nil {
 		return
@@ -278,7 +276,7 @@ func oneLanguage(s *ops.Schema) {
 	}
 }
 
-// handler carries out o for one request.
+// handler runs o for one request.
 func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 	return func(ctx context.Context, req sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
 		ctx, span := tracing.Start(withinMeta(ctx, req.Params.Meta), "tools/call "+o.Name, trace.SpanKindServer, attribute.String("mcp.method.name", "tools/call"))
@@ -313,8 +311,8 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 	}
 }
 
-// withinMeta is ctx inside of the span that a message's _meta names: standard input
-// has no headers.
+// withinMeta returns ctx within the trace span that a message's _meta names: standard
+// input has no headers.
 func withinMeta(ctx context.Context, meta *sdk.Meta) context.Context {
 	if meta == nil {
 		return ctx
@@ -340,7 +338,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if e := grant.scope(o); e != nil {
 		return refusal(e), nil
 	}
-	if !s.chose(grant, o.Name) {
+	if !s.offers(grant, o.Name) {
 		return refusal(&ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "%s is not among the tools of this connection", ZH: "此连接的工具中没有 %s"}.With(o.Name),
 			Fix: lang.Text{
@@ -366,16 +364,16 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if !isSet(in, "dry_run") {
 		out = withoutScript(out)
 	}
-	res, err := answer(o, out, given.room, s.tokenFor(ctx, grant, call, o, in, out))
+	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out))
 	if plan, ok := out.(launch.PlanOut); err == nil && ok && plan.Ready {
-		s.plans.offer(res, in, grant.Caller)
+		s.plans.keep(res, in, grant.Caller)
 	}
 	return res, err
 }
 
-// withoutScript is what a submission answers to who did not ask for its script, by
-// render or dry_run: it would be most of the answer, and leave no room for what is
-// wrong.
+// withoutScript removes the script from a submission's answer for a caller that did not
+// ask for it by render or dry_run. The script would take up most of the answer and
+// leave no room for the problems.
 func withoutScript(out any) any {
 	if done, ok := out.(launch.SubmitOut); ok {
 		done.Script, done.DryRun = "", false
@@ -384,7 +382,7 @@ func withoutScript(out any) any {
 	return out
 }
 
-// service makes the service at the first call that needs it.
+// service calls cfg.Service, or returns a service without clusters if there is none.
 func (s *Server) service() (*ops.Service, error) {
 	if s.cfg.Service == nil {
 		return &ops.Service{Now: time.Now}, nil
@@ -392,48 +390,50 @@ func (s *Server) service() (*ops.Service, error) {
 	return s.cfg.Service()
 }
 
-// failed tells what an operation's error means to the caller. A partial answer
-// is shown along with it.
+// failed turns an operation's error into an answer, together with the partial output of
+// an operation that failed halfway.
 func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, error) {
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
 	res := refusal(ops.AsError(err))
-	// What was refused did nothing: only what failed on its way has got somewhere.
+	// An operation that was refused has done nothing; only one that failed on the way
+	// has partial output.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
-		part, perr := answer(o, out, shorten.Room{Bytes: defaultBudget}, "")
+		part, perr := answer(o, out, shorten.Limit{Bytes: defaultBudget}, "")
 		if perr == nil {
 			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)
-			res.StructuredContent = json.RawMessage(headed([]said{{"error", cleanError(ops.AsError(err))}}, object))
+			res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{"error", cleanError(ops.AsError(err))}}, object))
 		}
 	}
 	return res, nil
 }
 
-// given are the arguments of a call that are this package's own: how much the
-// answer may hold, the confirmation token, and the handle of a plan.
-type given struct {
-	room        shorten.Room
+// ownArguments are the arguments of a call that this package handles itself: the
+// cursor, the confirmation token, and a plan's handle. limit also holds the size of the
+// answer.
+type ownArguments struct {
+	limit       shorten.Limit
 	token, plan string
 }
 
-// decode reads the request's arguments into in, and apart from them its own. An
-// answer holds more where the caller says how much it wants.
-func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g given, err error) {
+// decode reads the request's arguments into in and returns those that are this
+// package's own. An answer may be longer if the caller says how many lines it wants.
+func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g ownArguments, err error) {
 	raw, err := argumentsIn(ctx, req)
 	if err != nil {
 		return g, err
 	}
-	g.room.Bytes = defaultBudget
+	g.limit.Bytes = defaultBudget
 	message.Members(raw, 0, func(m message.Member) bool {
 		switch string(m.Name) {
 		case "tail", "limit", "head", "lines":
-			g.room.Bytes = askedBudget
+			g.limit.Bytes = askedBudget
 		}
 		return true
 	})
-	own := map[string]*string{shorten.CursorField: &g.room.Cursor}
+	own := map[string]*string{shorten.CursorField: &g.limit.Cursor}
 	if o.Effect != ops.Read {
 		own = map[string]*string{tokenField: &g.token, yesField: nil}
 	}
@@ -449,12 +449,13 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g g
 
 type argumentsKey struct{}
 
-// withAside is the context of a call whose arguments were taken out of it.
-func withAside(ctx context.Context, arguments []byte) context.Context {
+// withArguments returns the context of a call whose arguments were taken out of its
+// message.
+func withArguments(ctx context.Context, arguments []byte) context.Context {
 	return context.WithValue(ctx, argumentsKey{}, arguments)
 }
 
-// argumentsIn are a call's arguments, where ctx has them or as the library read them.
+// argumentsIn returns a call's arguments, from ctx or as the library decoded them.
 func argumentsIn(ctx context.Context, req sdk.CallToolRequest) ([]byte, error) {
 	if raw, ok := ctx.Value(argumentsKey{}).([]byte); ok {
 		return raw, nil

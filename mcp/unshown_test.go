@@ -29,6 +29,6 @@ func TestWhatTheTextWouldLackIsAdded(t *testing.T) {
 		Inside  string `json:"-"`
 	}
 	said := unshown(out{Job: "job 7", Script: "#!/bin/bash\ntrue", Derived: map[string]int{"dp": 8}, Empty: map[string]int{}, hidden: "h", Inside: "i"}, doc)
-	require.Equal(t, verbatim("script", "#!/bin/bash\ntrue")+"derived: {\"dp\":8}\n", said)
+	require.Equal(t, namedText("script", "#!/bin/bash\ntrue")+"derived: {\"dp\":8}\n", said)
 	require.Empty(t, unshown("text", doc))
 }

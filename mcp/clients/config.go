@@ -1,5 +1,5 @@
-// Package clients says how coding agents reach the MCP server, and examines what
-// they will see there.
+// Package clients knows how coding agents are configured to reach the MCP server, and
+// examines what they will see there.
 package clients
 
 import (
@@ -17,61 +17,62 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// A Start is how a client reaches this server: by the program that it starts, or
-// by the address of one that runs.
+// A Start is how a client reaches this server: it starts the program Binary, or it
+// connects to the running server at URL.
 type Start struct {
 	Binary string
 	Args   []string // after "mcp"
 	// Env are variables that the program needs and that a client does not pass on.
 	Env map[string]string
-	// URL and Token are a running server's.
+	// URL and Token belong to a running server.
 	URL, Token string
 }
 
-// A Setup is how one agent is told of this server.
+// A Setup is the configuration with which one agent reaches this server.
 type Setup struct {
-	// Client is its short name, Title its own.
+	// Client is the agent's short name, Title the name that it gives itself.
 	Client, Title string
-	// File is where the snippet goes; the client's command does the same.
+	// File is where the snippet belongs; Command does the same from a shell.
 	File    string
 	Snippet string
 	Command string
 }
 
-// A row is one agent's way of keeping servers: entry is what it writes
-// down, format how the entry stands in its file, and command what does the same.
-type row struct {
+// A clientRow is how one agent stores its servers: entry returns the settings, format
+// renders the entry as its file wants it, and command returns a shell command that does
+// the same.
+type clientRow struct {
 	name, title, file string
 	entry             func(Start) any
 	format            func(entry any) (string, error)
 	command           func(Start) string
-	node              int // the oldest Node that it runs on, where it is a script of Node's; 0: any
+	node              int // the oldest major version of Node that it runs on; 0: it needs no Node
 }
 
-var table = []row{
-	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, under("mcpServers"), claudeCommand, 22},
+var clientTable = []clientRow{
+	{"claude", "Claude Code", ".mcp.json (project) or ~/.claude.json", typedEntry, jsonUnder("mcpServers"), claudeCommand, 22},
 	{"codex", "Codex", "~/.codex/config.toml", nil, nil, codexCommand, 16},
-	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, under("mcpServers"), geminiCommand, 20},
-	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", plainEntry, under("mcpServers"), nil, 0},
-	{"vscode", "VS Code", ".vscode/mcp.json", typedEntry, under("servers"), vscodeCommand, 0},
-	{"opencode", "OpenCode", "opencode.json or ~/.config/opencode/opencode.json", opencodeEntry, under("mcp"), nil, 0},
+	{"gemini", "Gemini CLI", ".gemini/settings.json or ~/.gemini/settings.json", geminiEntry, jsonUnder("mcpServers"), geminiCommand, 20},
+	{"cursor", "Cursor", ".cursor/mcp.json or ~/.cursor/mcp.json", plainEntry, jsonUnder("mcpServers"), nil, 0},
+	{"vscode", "VS Code", ".vscode/mcp.json", typedEntry, jsonUnder("servers"), vscodeCommand, 0},
+	{"opencode", "OpenCode", "opencode.json or ~/.config/opencode/opencode.json", opencodeEntry, jsonUnder("mcp"), nil, 0},
 	{"goose", "Goose", "~/.config/goose/config.yaml", gooseEntry, yamlUnder("extensions"), nil, 0},
 }
 
-// Names are the clients that Config knows.
+// Names returns the names of the clients that Config knows.
 func Names() []string {
-	ns := make([]string, len(table))
-	for i, c := range table {
+	ns := make([]string, len(clientTable))
+	for i, c := range clientTable {
 		ns[i] = c.name
 	}
 	return ns
 }
 
-// Config says how client reaches the server.
-// The error names the clients that are known.
+// Config returns the configuration with which client reaches the server. The error for
+// an unknown client names the known ones.
 func Config(client string, start Start) (Setup, error) {
 	start.Args = append([]string{"mcp"}, start.Args...)
-	for _, c := range table {
+	for _, c := range clientTable {
 		if c.name != client {
 			continue
 		}
@@ -150,7 +151,7 @@ func bearer(s Start) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + cmp.Or(s.Token, "TOKEN")}
 }
 
-func under(key string) func(any) (string, error) {
+func jsonUnder(key string) func(any) (string, error) {
 	return func(entry any) (string, error) {
 		return jsonDoc(map[string]any{key: map[string]any{"megatron-ops": entry}})
 	}
@@ -194,19 +195,19 @@ func vscodeCommand(s Start) string {
 	return "code --add-mcp " + shellword.POSIX(line)
 }
 
-// tokenVariable is where Codex looks for a running server's token: it keeps none
-// in its file.
+// tokenVariable is the environment variable from which Codex reads a running server's
+// token: Codex stores no token in its file.
 const tokenVariable = "MEGATRON_OPS_MCP_TOKEN"
 
-// passedOn are the variables that decide what the program finds, where it is
-// started with an empty environment: which Slurm, which state, which language.
+// passedOn are the variables that decide which Slurm, state and language the program
+// uses. A client that starts it with an empty environment has to pass them on.
 var passedOn = []string{
 	"PATH", "SLURM_CONF", "MEGATRON_OPS_CONFIG", "MEGATRON_OPS_STATE_DIR", "MEGATRON_OPS_CLUSTER",
 	"MEGATRON_OPS_STORE", "MEGATRON_OPS_LANG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "KRB5CCNAME",
 }
 
-// PassedOn are the variables among those that getenv has, but PATH, which is
-// every client's own.
+// PassedOn returns those of the variables that getenv has, except PATH, which every
+// client passes on itself.
 func PassedOn(getenv func(string) string) map[string]string {
 	env := map[string]string{}
 	for _, name := range passedOn[1:] {
@@ -217,8 +218,8 @@ func PassedOn(getenv func(string) string) map[string]string {
 	return env
 }
 
-// codexTable is Codex's form. Codex starts servers with an environment of a few
-// names; env_vars adds those that it is to take from its own.
+// codexTable is Codex's form. Codex starts servers with only a few environment
+// variables; env_vars lists the ones to add from its own environment.
 func codexTable(s Start) string {
 	var b strings.Builder
 	b.WriteString("[mcp_servers.megatron-ops]\n")
@@ -237,7 +238,7 @@ func codexTable(s Start) string {
 	return b.String()
 }
 
-// tomlString quotes as JSON does, whose strings are TOML's basic strings.
+// tomlString quotes s as JSON does: JSON's strings are TOML's basic strings.
 func tomlString(s string) string {
 	line, err := jsonLine(s)
 	if err != nil {
@@ -271,7 +272,7 @@ func jsonLine(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// envFlags are s's variables as a client's flags, each with a space behind it.
+// envFlags renders s's variables as flags of a client, each followed by a space.
 func envFlags(flag string, s Start) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {

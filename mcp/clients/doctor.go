@@ -22,8 +22,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// A Finding is one thing that the doctor looked at: what is so, or what is wrong
-// and what would mend it.
+// A Finding is one thing that the doctor examined. Wrong is nil if it is all right;
+// otherwise Fix says how to correct it.
 type Finding struct {
 	What  lang.Text
 	Note  lang.Text
@@ -31,33 +31,34 @@ type Finding struct {
 	Fix   lang.Text
 }
 
-// examineWithin bounds each start of a server.
-const examineWithin = 20 * time.Second
+// examineTimeout bounds each start of a server.
+const examineTimeout = 20 * time.Second
 
-// Examine tells what clients will see: it starts the server, or reaches the one
-// that runs, as they do, and looks for the clients on the PATH.
+// Examine reports what clients will see: it starts the server, or connects to the
+// running one, as clients do, and looks for the clients on the PATH.
 func Examine(ctx context.Context, start Start, lookPath func(string) (string, error)) []Finding {
 	var all []Finding
 	if start.URL != "" {
-		all = append(all, see(ctx, lang.Text{EN: "over HTTP: %s", ZH: "经 HTTP：%s"}.With(start.URL), overHTTP(start))...)
+		all = append(all, examineServer(ctx, lang.Text{EN: "over HTTP: %s", ZH: "经 HTTP：%s"}.With(start.URL), overHTTP(start))...)
 	} else {
-		all = append(all, see(ctx, lang.Text{EN: "started with this environment", ZH: "以当前环境启动"}, started(start, os.Environ()))...)
-		all = append(all, see(ctx, lang.Text{
+		all = append(all, examineServer(ctx, lang.Text{EN: "started with this environment", ZH: "以当前环境启动"}, overStdio(start, os.Environ()))...)
+		all = append(all, examineServer(ctx, lang.Text{
 			EN: "started as Codex does, with only the variables of its configuration", ZH: "像 Codex 那样启动，只带其配置中的变量",
-		}, started(start, bare(start)))...)
+		}, overStdio(start, cleanEnv(start)))...)
 	}
 	return append(all, installed(ctx, lookPath)...)
 }
 
-// overHTTP is a client of the server that runs.
+// overHTTP returns a constructor of clients of the running server.
 func overHTTP(s Start) func() (*client.Client, error) {
 	return func() (*client.Client, error) {
 		return client.NewStreamableHttpClient(s.URL, transport.WithHTTPHeaders(bearer(s)))
 	}
 }
 
-// started is a client that starts the server with exactly that environment.
-func started(s Start, env []string) func() (*client.Client, error) {
+// overStdio returns a constructor of clients that start the server with exactly the
+// environment env.
+func overStdio(s Start, env []string) func() (*client.Client, error) {
 	return func() (*client.Client, error) {
 		return client.NewStdioMCPClientWithOptions(s.Binary, nil, append([]string{"mcp"}, s.Args...),
 			transport.WithCommandFunc(func(ctx context.Context, command string, _, args []string) (*exec.Cmd, error) {
@@ -68,8 +69,8 @@ func started(s Start, env []string) func() (*client.Client, error) {
 	}
 }
 
-// bare is what a client with a clean environment gives its servers.
-func bare(s Start) []string {
+// cleanEnv is the environment that a client like Codex gives its servers.
+func cleanEnv(s Start) []string {
 	env := []string{"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "USER=" + os.Getenv("USER")}
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
@@ -77,16 +78,16 @@ func bare(s Start) []string {
 	return env
 }
 
-// see connects, lists the tools, and asks for the jobs, which shows whether the
+// examineServer connects, lists the tools, and calls list, which shows whether the
 // cluster answers.
-func see(ctx context.Context, what lang.Text, connect func() (*client.Client, error)) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, examineWithin)
+func examineServer(ctx context.Context, what lang.Text, connect func() (*client.Client, error)) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
 	f := Finding{What: what}
 	began := time.Now()
 	c, err := connect()
 	if err == nil {
-		defer func() { _ = c.Close() }() // what it was asked is answered
+		defer func() { _ = c.Close() }() // a failure to close is no finding
 		err = c.Start(ctx)
 	}
 	if err != nil {
@@ -113,7 +114,7 @@ func see(ctx context.Context, what lang.Text, connect func() (*client.Client, er
 	}
 	size := 0
 	for _, t := range tools.Tools {
-		var schema map[string]any // as it was sent: the library escapes characters and adds an empty list
+		var schema map[string]any // the schema as it was sent: the library escapes characters and adds an empty list
 		raw, err := json.Marshal(t.InputSchema)
 		if err == nil {
 			err = json.Unmarshal(raw, &schema)
@@ -133,14 +134,14 @@ func see(ctx context.Context, what lang.Text, connect func() (*client.Client, er
 		EN: "%s %s, protocol %s, after %d ms; %d tools, about %d tokens",
 		ZH: "%s %s，协议 %s，耗时 %d 毫秒；%d 个工具，约 %d 个 token",
 	}.With(hello.ServerInfo.Name, hello.ServerInfo.Version, hello.ProtocolVersion, took.Milliseconds(), len(tools.Tools), size/bytesPerToken)
-	return []Finding{f, ofCluster(ctx, c, tools.Tools)}
+	return []Finding{f, examineCluster(ctx, c, tools.Tools)}
 }
 
-// bytesPerToken is about what a token of English and JSON has.
+// bytesPerToken is roughly how many bytes of English and JSON make a token.
 const bytesPerToken = 4
 
-// ofCluster asks for the jobs and tells what the answer says is wrong.
-func ofCluster(ctx context.Context, c *client.Client, tools []sdk.Tool) Finding {
+// examineCluster calls list and reports the error in its answer.
+func examineCluster(ctx context.Context, c *client.Client, tools []sdk.Tool) Finding {
 	f := Finding{What: lang.Text{EN: "and its cluster", ZH: "及其集群"}}
 	if !slices.ContainsFunc(tools, func(t sdk.Tool) bool { return t.Name == "list" }) {
 		return f
@@ -168,14 +169,13 @@ func ofCluster(ctx context.Context, c *client.Client, tools []sdk.Tool) Finding 
 	return f
 }
 
-// programs are the clients whose programs have other names.
+// programs are the program names of clients whose program is named differently.
 var programs = map[string]string{"vscode": "code"}
 
-// installed tells which clients are on the PATH, and which of them the Node here
-// is too old for.
+// installed reports which clients are on the PATH, and which of them need a newer Node.
 func installed(ctx context.Context, lookPath func(string) (string, error)) []Finding {
 	var all []Finding
-	for _, c := range table {
+	for _, c := range clientTable {
 		path, err := lookPath(cmp.Or(programs[c.name], c.name))
 		if err != nil {
 			continue
@@ -184,7 +184,7 @@ func installed(ctx context.Context, lookPath func(string) (string, error)) []Fin
 			EN: "%s; `megatron-ops mcp config --client %s`",
 			ZH: "%s；`megatron-ops mcp config --client %s`",
 		}.With(path, c.name)}
-		if c.node > 0 && isScript(path) {
+		if c.node > 0 && isNodeScript(path) {
 			if has := nodeVersion(ctx, lookPath); has < c.node {
 				f.Wrong = lang.Text{EN: "it runs on Node %d or newer, and here is %s", ZH: "它需要 Node %d 或更新版本，而这里是 %s"}.Err(c.node, orNone(has))
 				f.Fix = lang.Text{
@@ -211,7 +211,7 @@ func orNone(version int) string {
 	return fmt.Sprintf("Node %d", version)
 }
 
-// nodeVersion is the main number of the Node on the PATH; 0: there is none.
+// nodeVersion returns the major version of the Node on the PATH, or 0 if there is none.
 func nodeVersion(ctx context.Context, lookPath func(string) (string, error)) int {
 	node, err := lookPath("node")
 	if err != nil {
@@ -229,9 +229,9 @@ func nodeVersion(ctx context.Context, lookPath func(string) (string, error)) int
 	return n
 }
 
-// isScript reports whether a program is a script of Node's rather than a binary
-// that carries its own.
-func isScript(path string) bool {
+// isNodeScript reports whether the program at path is a script for Node rather than a
+// binary that includes its own Node.
+func isNodeScript(path string) bool {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return false
@@ -242,10 +242,10 @@ func isScript(path string) bool {
 	}
 	defer f.Close()
 	line := make([]byte, 64)
-	n, _ := f.Read(line) // what cannot be read is no script
+	n, _ := f.Read(line) // a file that cannot be read counts as no script
 	first, _, _ := strings.Cut(string(line[:n]), "\n")
 	return strings.HasPrefix(first, "#!") && strings.Contains(first, "node")
 }
 
-// oneLine is what a server said, fit for a terminal.
+// oneLine cleans what a server said for a terminal.
 func oneLine(s string) string { return strings.Join(strings.Fields(redact.Text(redact.Clean(s))), " ") }

@@ -13,7 +13,7 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
-// form is a question with a schema of the given properties.
+// form returns a question whose schema has the given properties.
 func form(message string, required []string, properties map[string]any) sdk.ElicitationParams {
 	schema := map[string]any{"type": "object", "properties": properties}
 	if required != nil {
@@ -22,7 +22,7 @@ func form(message string, required []string, properties map[string]any) sdk.Elic
 	return sdk.ElicitationParams{Mode: sdk.ElicitationModeForm, Message: message, RequestedSchema: schema}
 }
 
-// ask is a question for one value.
+// ask returns a question for one value.
 func ask(message, field, typ string) sdk.ElicitationParams {
 	return form(message, []string{field}, map[string]any{field: map[string]any{"type": typ}})
 }
@@ -34,7 +34,7 @@ func sample(prompt string) sdk.CreateMessageParams {
 	}
 }
 
-// said is the answer to a question for one value.
+// said returns the answer to a question for one value.
 func said(r sdk.InputResponses, id, field string) (string, bool) {
 	answer := sdkserver.ElicitationResponse(r, id)
 	if answer == nil {
@@ -45,8 +45,8 @@ func said(r sdk.InputResponses, id, field string) (string, bool) {
 	return fmt.Sprint(v), ok
 }
 
-// addAsking adds the tools that ask their client for something, in the way of
-// protocol versions up to 2025-11-25.
+// addAsking adds the tools that ask their client for something in the way of protocol
+// versions up to 2025-11-25.
 func (t Toolset) addAsking() {
 	t.tool("test_sampling", "asks the client's model", func(_ context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if r := sdkserver.SamplingResponse(req.Params.InputResponses, "model"); r != nil {
@@ -102,8 +102,8 @@ func (t Toolset) elicit(name string, question func(sdk.CallToolRequest) sdk.Elic
 	}, opts...)
 }
 
-// addInputRequired adds the tools and the prompt that answer with a request for
-// input, as protocol version 2026-07-28 has it.
+// addInputRequired adds the tools and the prompt that answer with a request for input,
+// as protocol version 2026-07-28 does.
 func (t Toolset) addInputRequired() {
 	const prefix = "test_input_required_result_"
 	const capital = "What is the capital of France?"
@@ -196,8 +196,8 @@ func sign(key []byte, state string) string {
 	return state + "." + hex.EncodeToString(m.Sum(nil))
 }
 
-// addStateless adds the tools that protocol version 2026-07-28's rules for
-// servers without sessions are tested by.
+// addStateless adds the tools with which the suite tests the rules of protocol version
+// 2026-07-28 for servers without sessions.
 func (t Toolset) addStateless() {
 	t.tool("test_missing_capability", "needs the client's model", func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		if sdkserver.SamplingResponse(req.Params.InputResponses, "s") != nil {
@@ -220,7 +220,7 @@ func (t Toolset) addStateless() {
 			return nil, err
 		}
 		if i := sdkserver.RequestProtocolInfoFromContext(ctx); i == nil || !i.Modern || i.LogLevel != "" {
-			t.Notified(ctx) // else the library has sent nothing
+			t.Notified(ctx) // otherwise the library has sent nothing
 		}
 		return sdk.NewToolResultText("ok"), nil
 	})

@@ -1,6 +1,6 @@
-// Package mcptest holds the tools, resources and prompts by whose names the
-// official conformance suite tests a server. They run on the wiring of the real
-// server, and in tests only.
+// Package mcptest holds the tools, resources and prompts that the official conformance
+// suite expects of a server, under the suite's names. They run on the wiring of the
+// real server, in tests only.
 package mcptest
 
 import (
@@ -14,14 +14,15 @@ import (
 
 type handler = sdkserver.ToolHandlerFunc
 
-// A Toolset adds the suite's names to a server.
+// A Toolset adds the suite's tools, resources and prompts to Server.
 type Toolset struct {
 	Server *sdkserver.MCPServer
-	// Notified is told after each notification, as the real server's handlers do.
+	// Notified is called after each notification, as the real server's handlers call
+	// mcp.Notified.
 	Notified func(context.Context)
 }
 
-// Completer answers the suite's only completion.
+// Completer answers the only completion that the suite asks for.
 type Completer struct {
 	sdkserver.DefaultPromptCompletionProvider
 }
@@ -57,7 +58,7 @@ func content(c ...sdk.Content) handler {
 	}
 }
 
-// A red pixel, and a wave of no samples.
+// A red pixel, and a WAV file without samples.
 const (
 	pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 	wave  = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
@@ -131,7 +132,7 @@ func (t Toolset) addNotifying() {
 	})
 }
 
-// pause waits before all but the first step, as a tool that works does.
+// pause waits 50 ms before all but the first step, as a tool that does work would.
 func pause(ctx context.Context, step int) {
 	if step == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package message reads the protocol's messages as texts, without decoding them:
-// what is asked of every message is asked in one look.
+// Package message reads the protocol's JSON messages without decoding them, in one pass
+// over the text.
 package message
 
 import (
@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// A Member is one name and value of a JSON object: parts of a text.
+// A Member is the position of one name and value within a JSON object's text.
 type Member struct {
-	Name       []byte // as it is written, without its quotes
-	Start, End int    // of the value
+	Name       []byte // as it is written, without the quotes
+	Start, End int    // offsets of the value
 }
 
-// Members calls each for the members of the object that begins at text[at],
-// until each returns false. It reports whether it came to the object's end. The
-// text need not be valid: what is skipped is not judged.
+// Members calls each for the members of the object that begins at text[at], until each
+// returns false. It reports whether it reached the object's end. The text need not be
+// valid JSON: Members does not check what it skips.
 func Members(text []byte, at int, each func(Member) bool) bool {
 	at = skipBlank(text, at)
 	if at >= len(text) || text[at] != '{' {
@@ -47,7 +47,7 @@ func skipBlank(text []byte, at int) int {
 	return at
 }
 
-// skipString returns where the string that begins at text[at] ends.
+// skipString returns the end of the string that begins at text[at].
 func skipString(text []byte, at int) int {
 	for i := at + 1; i < len(text); i++ {
 		switch text[i] {
@@ -60,7 +60,7 @@ func skipString(text []byte, at int) int {
 	return len(text)
 }
 
-// skipValue returns where the value that begins at text[at] ends.
+// skipValue returns the end of the value that begins at text[at].
 func skipValue(text []byte, at int) int {
 	depth := 0
 	for i := at; i < len(text); i++ {
@@ -87,8 +87,8 @@ func skipValue(text []byte, at int) int {
 	return len(text)
 }
 
-// IDOf is the id of an answer, or "" where text is none. The library writes it
-// in front of the result, which is then not read.
+// IDOf returns the id of an answer, or "" if text is not an answer. It does not read
+// the result: the library writes the id first.
 func IDOf(text []byte) (id string) {
 	Members(text, 0, func(m Member) bool {
 		switch string(m.Name) {
@@ -105,15 +105,15 @@ func IDOf(text []byte) (id string) {
 	return id
 }
 
-// Aside takes a tool call's arguments out of its message. The library reads a
+// TakeArguments takes the arguments out of a tool call's message. The library reads a
 // message from end to end six times before the tool's handler runs, for its id,
-// its version, its method and so on, and makes a map of the arguments besides;
-// only the operation wants them, and reads them once. Whatever is
-// not plainly a call of a tool with one object of arguments stays as it is.
-func Aside(message []byte) (rest, arguments []byte) {
+// version, method and so on, and decodes the arguments into a map that nobody needs;
+// only the operation needs the arguments, and it reads them once. A message that is not
+// clearly a tool call with one object of arguments is returned unchanged.
+func TakeArguments(message []byte) (rest, arguments []byte) {
 	var params Member
 	call := false
-	whole := once(message, 0, func(m Member) {
+	whole := uniqueMembers(message, 0, func(m Member) {
 		switch string(m.Name) {
 		case "method":
 			call = string(message[m.Start:m.End]) == `"tools/call"`
@@ -125,7 +125,7 @@ func Aside(message []byte) (rest, arguments []byte) {
 		return message, nil
 	}
 	var found Member
-	whole = once(message, params.Start, func(m Member) {
+	whole = uniqueMembers(message, params.Start, func(m Member) {
 		if string(m.Name) == "arguments" {
 			found = m
 		}
@@ -135,14 +135,15 @@ func Aside(message []byte) (rest, arguments []byte) {
 	}
 	arguments = message[found.Start:found.End:found.End]
 	if !json.Valid(arguments) {
-		return message, nil // the library says so
+		return message, nil // the library reports the error
 	}
 	return slices.Concat(message[:found.Start], []byte("{}"), message[found.End:]), arguments
 }
 
-// once is Members of an object in which no name stands twice, in the eyes of a
-// reader that takes "Params" for "params" and knows escapes.
-func once(text []byte, at int, each func(Member)) bool {
+// uniqueMembers is like Members but stops, and returns false, if a name occurs twice or
+// could be a second spelling of another to a decoder that ignores case and resolves
+// escapes.
+func uniqueMembers(text []byte, at int, each func(Member)) bool {
 	var seen [8][]byte // more than any message has
 	n := 0
 	return Members(text, at, func(m Member) bool {
@@ -158,8 +159,8 @@ func once(text []byte, at int, each func(Member)) bool {
 	})
 }
 
-// TooDeep reports whether a JSON text nests deeper than any message of the
-// protocol does.
+// TooDeep reports whether a JSON text nests deeper than 64 levels, which no message of
+// the protocol does.
 func TooDeep(text []byte) bool {
 	const most = 64
 	depth, quoted := 0, false

@@ -44,7 +44,7 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 		{message: `{"a":`},
 		{message: `"`},
 	} {
-		rest, arguments := message.Aside([]byte(c.message))
+		rest, arguments := message.TakeArguments([]byte(c.message))
 		if c.rest == "" {
 			c.rest = c.message
 		}
@@ -60,7 +60,7 @@ func FuzzAside(f *testing.F) {
 	f.Add(`{"method":"tools/call","params":{"arguments":{"a":[1,{"b":null}]} x}}`)
 	f.Add(`{"x":]}{,"method":"tools/call","params":{"arguments":{}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		rest, arguments := message.Aside([]byte(text))
+		rest, arguments := message.TakeArguments([]byte(text))
 		if arguments == nil {
 			require.Equal(t, text, string(rest))
 			return

@@ -1,4 +1,4 @@
-// Package replay keeps what clients over HTTP may have missed.
+// Package replay keeps the latest messages that HTTP clients may have missed.
 package replay
 
 import (
@@ -12,15 +12,15 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 )
 
-// How much of a session's streams is kept for a client that comes back.
+// How much of a session's streams is kept for a client that reconnects.
 const (
 	keptEvents = 256
 	keptBytes  = 1 << 20
 )
 
-// Events keeps the latest messages of each session, so that a client whose
-// connection broke is sent what it missed. The library's own store keeps all
-// of them until the session ends, which for an agent may be a day.
+// Events keeps the latest messages of each session, so that a client whose connection
+// broke gets what it missed. The library's own store keeps all messages until the
+// session ends, which for an agent may be a day.
 type Events struct {
 	mu       sync.Mutex
 	last     int64
@@ -37,7 +37,7 @@ type event struct {
 	message    json.RawMessage
 }
 
-// New keeps nothing yet.
+// New returns an empty store.
 func New() *Events { return &Events{sessions: map[string]*eventLog{}} }
 
 // StoreEvent keeps message and returns its id.
@@ -64,7 +64,7 @@ func (e *Events) StoreEvent(_ context.Context, session, stream string, message j
 	return id, nil
 }
 
-// ReplayEventsAfter sends what came after an event on the same stream.
+// ReplayEventsAfter sends the messages that followed an event on the same stream.
 func (e *Events) ReplayEventsAfter(_ context.Context, session, lastID string, send func(string, json.RawMessage) error) (string, error) {
 	e.mu.Lock()
 	var after []event

@@ -1,5 +1,5 @@
-// Package shorten makes of an operation's output what a client may be sent: every
-// list that its schema promises, no secrets, and no more than there is room for.
+// Package shorten prepares an operation's output for a client: it fills in every list
+// that the schema promises, removes secrets, and cuts the output to a size.
 package shorten
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// Tidy returns a copy of an output in which every list that is missing is an
-// empty one, as the schema promises, and, where clean is set, every string is
-// without secrets and control characters. What needs no change is shared with
-// the original, which is never written to.
+// Tidy returns a copy of an output in which every missing list is an empty one, as the
+// schema promises, and, if clean is set, no string contains secrets or control
+// characters. The copy shares with the original whatever needs no change; Tidy never
+// writes to the original.
 func Tidy(out any, clean bool) any {
 	v := reflect.ValueOf(out)
 	if !v.IsValid() {
@@ -98,9 +98,9 @@ func tidyValue(v reflect.Value, clean bool) reflect.Value {
 	return v
 }
 
-// flat reports whether a value of type t, one that is not cleaned, is right as
-// it is: there is no list or map in it that could be missing. What an interface
-// holds has no schema, so it may hold null.
+// flat reports whether a value of type t needs no tidying as long as it is not cleaned:
+// it contains no list or map that could be missing. What an interface holds has no
+// schema, so it may hold null.
 func flat(t reflect.Type) bool {
 	if known, ok := flatTypes.Load(t); ok {
 		return known.(bool)
@@ -110,7 +110,7 @@ func flat(t reflect.Type) bool {
 	case reflect.Slice, reflect.Map:
 		is = false
 	case reflect.Pointer:
-		flatTypes.Store(t, false) // a type that holds itself ends here
+		flatTypes.Store(t, false) // ends the recursion for a type that contains itself
 		is = flat(t.Elem())
 	case reflect.Struct:
 		for field := range t.Fields() {
@@ -123,16 +123,16 @@ func flat(t reflect.Type) bool {
 
 var flatTypes sync.Map // reflect.Type → bool
 
-// SmallPiece is a list's JSON that is not worth cutting: it is not what makes an
-// answer long.
+// SmallPiece is the size of a list's JSON, in bytes, up to which cutting it would not
+// help.
 const SmallPiece = 1500
 
-// MaxString is how long a string may make an answer: half a script is worth
-// nothing, so strings are cut only where they are no script any more.
+// MaxString is how many bytes of an answer a string may take. Half a script is useless,
+// so only strings that are too long to be a script are cut.
 const MaxString = 16 << 10
 
-// A Cut is a shortened output: its JSON, what was left out in words, and the
-// cursor with which the longest list goes on.
+// A Cut is a shortened output: its value, its JSON, notes on what was left out, and the
+// cursor at which the longest list continues.
 type Cut struct {
 	Out    any
 	Raw    []byte
@@ -140,13 +140,14 @@ type Cut struct {
 	Cursor string
 }
 
-// Shorten lets the list that r's cursor names begin there, cuts out's longest
-// lists until its JSON fits into r, and its longest strings where they alone are
-// too long. out is a tidied copy, whose lists are its own.
-func Shorten(out any, r Room, keepTail bool) (Cut, error) {
+// Shorten starts the list that limit's cursor names at the cursor's position, then cuts
+// out's longest lists until its JSON fits the limit, and its longest strings where
+// lists alone do not suffice. out must be a tidied copy, whose lists Shorten may
+// replace.
+func Shorten(out any, limit Limit, keepTail bool) (Cut, error) {
 	v := reflect.New(reflect.TypeOf(out)).Elem()
 	v.Set(reflect.ValueOf(out))
-	begins, err := skip(v, r.Cursor)
+	starts, err := skip(v, limit.Cursor)
 	if err != nil {
 		return Cut{}, err
 	}
@@ -155,15 +156,16 @@ func Shorten(out any, r Room, keepTail bool) (Cut, error) {
 	var order []string
 	c := Cut{}
 	raw, err := JSON(v.Interface())
-	if err == nil && len(raw) > r.Bytes {
-		// Rather all jobs with some nodes each than some jobs with all their nodes.
+	if err == nil && len(raw) > limit.Bytes {
+		// All jobs with some of their nodes are better than some jobs with all their
+		// nodes.
 		if n := shortenRows(v); n != "" {
 			c.Notes = append(c.Notes, n)
 			raw, err = JSON(v.Interface())
 		}
 	}
 	for range 24 {
-		if err != nil || len(raw) <= r.Bytes {
+		if err != nil || len(raw) <= limit.Bytes {
 			break
 		}
 		p, ok := heaviest(v)
@@ -171,29 +173,29 @@ func Shorten(out any, r Room, keepTail bool) (Cut, error) {
 			break
 		}
 		if _, seen := whole[p.path]; !seen {
-			whole[p.path] = p.length()
+			whole[p.path] = p.v.Len()
 			order = append(order, p.path)
 		}
-		p.cut(max(SmallPiece/2, p.size-(len(raw)-r.Bytes)), keepTail)
-		left[p.path] = p.length()
+		p.cut(max(SmallPiece/2, p.size-(len(raw)-limit.Bytes)), keepTail)
+		left[p.path] = p.v.Len()
 		if c.Cursor == "" && p.v.Kind() == reflect.Slice && !keepTail {
 			c.Cursor = p.path
 		}
 		raw, err = JSON(v.Interface())
 	}
 	for _, p := range order {
-		from := begins[p]
+		from := starts[p]
 		c.Notes = append(c.Notes, fmt.Sprintf("%s shortened: %d to %d of %d shown", p, from+1, from+left[p], from+whole[p]))
 	}
 	if c.Cursor != "" {
-		c.Cursor += "@" + strconv.Itoa(begins[c.Cursor]+left[c.Cursor])
+		c.Cursor += "@" + strconv.Itoa(starts[c.Cursor]+left[c.Cursor])
 	}
 	c.Out, c.Raw = v.Interface(), raw
 	return c, err
 }
 
-// skip lets the list that a cursor names begin where the cursor says, and
-// returns where each list begins.
+// skip makes the list that a cursor names start at the cursor's position, and returns
+// where each list starts.
 func skip(v reflect.Value, cursor string) (map[string]int, error) {
 	if cursor == "" {
 		return nil, nil
@@ -218,12 +220,12 @@ func skip(v reflect.Value, cursor string) (map[string]int, error) {
 	return map[string]int{path: n}, nil
 }
 
-// longRow is how many elements a list within a row of another may have where
-// the answer is too long.
+// longRow is how many elements a list within a row of another list keeps if the answer
+// is too long.
 const longRow = 4
 
-// shortenRows cuts the long lists within the rows of v's lists, and says so. The
-// rows are copied: they may be the original's.
+// shortenRows cuts the node lists within the rows of v's lists and returns a note on
+// it. It copies the rows, because they may be the original's.
 func shortenRows(v reflect.Value) (said string) {
 	if v.Kind() != reflect.Struct {
 		return ""
@@ -239,7 +241,8 @@ func shortenRows(v reflect.Value) (said string) {
 		for r := range rows.Len() {
 			row := rows.Index(r)
 			for _, at := range reflect.VisibleFields(row.Type()) {
-				// Names of nodes may be fewer; a command that lacks words is none.
+				// A list of node names may be cut; a command that lacks words is
+				// useless.
 				name, _, _ := strings.Cut(at.Tag.Get("json"), ",")
 				if !at.IsExported() || name != "nodes" || at.Type.Kind() != reflect.Slice {
 					continue
@@ -263,10 +266,10 @@ func shortenRows(v reflect.Value) (said string) {
 type piece struct {
 	path string
 	v    reflect.Value
-	size int // of its JSON
+	size int // of its JSON, in bytes
 }
 
-// heaviest finds the piece with the longest JSON among v's.
+// heaviest finds the piece of v with the longest JSON.
 func heaviest(v reflect.Value) (best piece, ok bool) {
 	pieces(v, func(p piece) {
 		p.size = p.v.Len()
@@ -286,8 +289,8 @@ func heaviest(v reflect.Value) (best piece, ok bool) {
 	return best, ok && best.size > SmallPiece
 }
 
-// pieces calls each for the lists and strings among v's fields and those of the
-// structs in it that are not empty.
+// pieces calls each for the non-empty lists and strings among the fields of v and of
+// the structs within it.
 func pieces(v reflect.Value, each func(piece)) {
 	var walk func(path string, v reflect.Value)
 	walk = func(path string, v reflect.Value) {
@@ -320,16 +323,14 @@ func pieces(v reflect.Value, each func(piece)) {
 	walk("", v)
 }
 
-func (p piece) length() int { return p.v.Len() }
-
-// cut keeps at most room bytes of the piece's JSON, which has more.
-func (p piece) cut(room int, tail bool) {
+// cut keeps at most maxBytes bytes of the piece's JSON, which is longer.
+func (p piece) cut(maxBytes int, tail bool) {
 	n := p.v.Len()
 	if p.v.Kind() == reflect.String {
-		p.v.SetString(strings.ToValidUTF8(p.v.String()[:room], ""))
+		p.v.SetString(strings.ToValidUTF8(p.v.String()[:maxBytes], ""))
 		return
 	}
-	// Elements differ in length: those that fit are counted one by one.
+	// Elements differ in length, so count those that fit one by one.
 	keep := 0
 	for size := 2; keep < n-1; keep++ {
 		i := keep
@@ -337,7 +338,7 @@ func (p piece) cut(room int, tail bool) {
 			i = n - 1 - keep
 		}
 		raw, err := JSON(p.v.Index(i).Interface())
-		if size += len(raw) + 1; err != nil || size > room {
+		if size += len(raw) + 1; err != nil || size > maxBytes {
 			break
 		}
 	}
@@ -348,20 +349,20 @@ func (p piece) cut(room int, tail bool) {
 	p.v.Set(p.v.Slice(0, keep))
 }
 
-// CursorField is the argument and the field of an answer by which a long list
-// goes on where the answer before ended.
+// CursorField is the name of the argument, and of an answer's field, with which a list
+// continues where the answer before ended.
 const CursorField = "cursor"
 
-// A Room is what an answer may take, and from where it goes on.
-type Room struct {
+// A Limit is how many bytes an answer may take, and where it continues.
+type Limit struct {
 	Bytes  int
-	Cursor string // of the answer before; empty: from the beginning
+	Cursor string // from the answer before; empty: from the beginning
 }
 
-// bothLanguages is a text in two languages as package lang writes it.
+// bothLanguages matches a text in two languages as package lang encodes it.
 var bothLanguages = regexp.MustCompile(`\{"en":("(?:[^"\\]|\\.)*"),"zh":"(?:[^"\\]|\\.)*"\}`)
 
-// JSON is v as JSON, its texts in one language.
+// JSON encodes v, with its texts in English only.
 func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(2048) // most answers

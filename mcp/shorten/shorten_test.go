@@ -30,19 +30,19 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 		}
 		return out
 	}
-	cutTo := func(out shownRows, r Room, tail bool) (shownRows, Cut) {
+	cutTo := func(out shownRows, r Limit, tail bool) (shownRows, Cut) {
 		c, err := Shorten(Tidy(out, false), r, tail)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(c.Raw), max(r.Bytes, SmallPiece))
 		return c.Out.(shownRows), c
 	}
 	few := rows(3, 9)
-	got, c := cutTo(few, Room{Bytes: 4000}, false)
+	got, c := cutTo(few, Limit{Bytes: 4000}, false)
 	require.Equal(t, few, got)
 	require.Empty(t, c.Notes)
 	require.Empty(t, c.Cursor)
 
-	got, c = cutTo(rows(60, 50), Room{Bytes: 4000}, false)
+	got, c = cutTo(rows(60, 50), Limit{Bytes: 4000}, false)
 	require.Len(t, got.Jobs, 60)
 	require.Len(t, got.Jobs[0].Nodes, longRow)
 	require.Equal(t, []string{"nodes of each of jobs shortened: 4 shown"}, c.Notes)
@@ -51,45 +51,45 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	all := rows(500, 1)
 	raw, err := JSON(all)
 	require.NoError(t, err)
-	_, c = cutTo(all, Room{Bytes: len(raw)}, false)
+	_, c = cutTo(all, Limit{Bytes: len(raw)}, false)
 	require.Empty(t, c.Notes, "what fits to the byte fits")
-	_, c = cutTo(all, Room{Bytes: len(raw) - 1}, false)
+	_, c = cutTo(all, Limit{Bytes: len(raw) - 1}, false)
 	require.Len(t, c.Notes, 1)
 	small := shownRows{Jobs: []shownRow{{Nodes: []string{strings.Repeat("x", SmallPiece-len(`[{"id":0,"nodes":[""]}]`))}}}}
-	c, err = Shorten(Tidy(small, false), Room{Bytes: 1000}, false)
+	c, err = Shorten(Tidy(small, false), Limit{Bytes: 1000}, false)
 	require.NoError(t, err)
 	require.Empty(t, c.Notes, "a list of that many bytes is not worth cutting")
-	got, c = cutTo(all, Room{Bytes: 4000}, false)
+	got, c = cutTo(all, Limit{Bytes: 4000}, false)
 	n := len(got.Jobs)
 	require.Greater(t, n, 50)
 	require.Equal(t, []string{fmt.Sprintf("jobs shortened: 1 to %d of 500 shown", n)}, c.Notes)
 	require.Equal(t, fmt.Sprintf("jobs@%d", n), c.Cursor)
-	next, c := cutTo(all, Room{Bytes: 4000, Cursor: c.Cursor}, false)
+	next, c := cutTo(all, Limit{Bytes: 4000, Cursor: c.Cursor}, false)
 	require.Equal(t, n, next.Jobs[0].ID, "nothing is passed over")
 	require.Equal(t, []string{fmt.Sprintf("jobs shortened: %d to %d of 500 shown", n+1, n+len(next.Jobs))}, c.Notes)
-	end, c := cutTo(all, Room{Bytes: 4000, Cursor: "jobs@490"}, false)
+	end, c := cutTo(all, Limit{Bytes: 4000, Cursor: "jobs@490"}, false)
 	require.Len(t, end.Jobs, 10)
 	require.Empty(t, c.Cursor)
-	last, c := cutTo(all, Room{Bytes: 4000}, true)
+	last, c := cutTo(all, Limit{Bytes: 4000}, true)
 	require.Equal(t, 499, last.Jobs[len(last.Jobs)-1].ID, "of lines the newest stay")
 	require.Empty(t, c.Cursor)
 	for _, cursor := range []string{"jobs@501", "jobs@-1", "jobs@x", "jobs", "note@1", "nodes@1"} {
-		_, err := Shorten(Tidy(all, false), Room{Bytes: 4000, Cursor: cursor}, false)
+		_, err := Shorten(Tidy(all, false), Limit{Bytes: 4000, Cursor: cursor}, false)
 		require.ErrorContains(t, err, "is no place in this answer", cursor)
 	}
 
 	script := rows(1, 1)
 	script.Note = strings.Repeat("x", MaxString-1)
-	c, err = Shorten(Tidy(script, false), Room{Bytes: 4000}, false)
+	c, err = Shorten(Tidy(script, false), Limit{Bytes: 4000}, false)
 	require.NoError(t, err)
 	require.Equal(t, script, c.Out, "half a script is worth nothing")
 	script.Note += "xx"
-	got, c = cutTo(script, Room{Bytes: 4000}, false)
+	got, c = cutTo(script, Limit{Bytes: 4000}, false)
 	require.Less(t, len(got.Note), 4000)
 	require.Equal(t, []string{fmt.Sprintf("note shortened: 1 to %d of %d shown", len(got.Note), MaxString+1)}, c.Notes)
 	require.Greater(t, len(got.Note), 3800, "and no more is cut than must be")
 	require.Empty(t, c.Cursor, "a text does not go on")
-	end, c = cutTo(all, Room{Bytes: 4000, Cursor: "jobs@500"}, false)
+	end, c = cutTo(all, Limit{Bytes: 4000, Cursor: "jobs@500"}, false)
 	require.Empty(t, end.Jobs, "nothing is left")
 	require.Empty(t, c.Notes)
 }
@@ -129,7 +129,7 @@ func TestTheLongestPieceIsCut(t *testing.T) {
 		{60, 50, 0, 0, 4000, []string{"few shortened: 1 to 7 of 60 shown", "deep.lines shortened: 1 to 31 of 50 shown"}, "few@7"},
 	} {
 		given := of(c.few, c.deep, c.plain, c.embedded)
-		got, err := Shorten(Tidy(given, false), Room{Bytes: c.room}, false)
+		got, err := Shorten(Tidy(given, false), Limit{Bytes: c.room}, false)
 		require.NoError(t, err)
 		require.Equal(t, c.notes, got.Notes)
 		require.Equal(t, c.cursor, got.Cursor)
@@ -180,16 +180,16 @@ func TestWhichListsOfRowsAreCut(t *testing.T) {
 	}
 	words := slices.Repeat([]string{"word"}, longRow+1)
 	given := out{Rows: slices.Repeat([]row{{Nodes: words[:longRow], Command: words}}, 300), hid: []row{{}, {}}}
-	got, err := Shorten(Tidy(given, false), Room{Bytes: 4000}, false)
+	got, err := Shorten(Tidy(given, false), Limit{Bytes: 4000}, false)
 	require.NoError(t, err)
 	require.Len(t, got.Notes, 1, "no nodes were left out")
 	require.Equal(t, given.Rows[0], got.Out.(out).Rows[0])
 	given.Rows[1].Nodes = words
-	got, err = Shorten(Tidy(given, false), Room{Bytes: 4000}, false)
+	got, err = Shorten(Tidy(given, false), Limit{Bytes: 4000}, false)
 	require.NoError(t, err)
 	require.Equal(t, "nodes of each of rows shortened: 4 shown", got.Notes[0])
 	require.Len(t, given.Rows[1].Nodes, longRow+1)
-	got, err = Shorten(Tidy(out{Rows: []row{{Nodes: slices.Repeat(words, 200)}}}, false), Room{Bytes: 4000}, false)
+	got, err = Shorten(Tidy(out{Rows: []row{{Nodes: slices.Repeat(words, 200)}}}, false), Limit{Bytes: 4000}, false)
 	require.NoError(t, err)
 	require.Equal(t, []string{"nodes of each of rows shortened: 4 shown"}, got.Notes, "a job alone is shown with some of its nodes, and not left out")
 }
