@@ -15,16 +15,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// allowRoot lets serve run as root, in a container of its own or a test.
+// allowRoot is the variable that lets serve run as root, in a container of its own or
+// in a test.
 const allowRoot = "MEGATRON_OPS_ALLOW_ROOT"
 
-// slurmUser finds SlurmUser in what `scontrol show config` says.
+// slurmUser matches SlurmUser in the output of `scontrol show config`.
 var slurmUser = lazy.New(`(?m)^SlurmUser\s*=\s*\S+\((\d+)\)`)
 
-// notAdministrator refuses to serve as root, or as the account that Slurm's
-// controller runs as: both may do anything to everybody's jobs, and a mistake
-// here must not.
-func notAdministrator(ctx context.Context, cfg config.Config) error {
+// refuseAdministrator returns an error if serve runs as root or as the account of
+// Slurm's controller. Both may change everybody's jobs, and a bug here must not be able
+// to.
+func refuseAdministrator(ctx context.Context, cfg config.Config) error {
 	if os.Getenv(allowRoot) == "1" {
 		return nil
 	}
@@ -44,15 +45,15 @@ func notAdministrator(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// slurmUsers are the numbers of the accounts that the controllers run as, by the
-// clusters whose commands are on this machine. One that is away has none: it
-// refuses nobody's start.
+// slurmUsers returns, by cluster, the uid of the account that the controller runs as,
+// for the clusters whose commands are on this machine. A cluster that does not answer
+// is left out, so that it cannot prevent a start.
 func slurmUsers(ctx context.Context, cfg config.Config) map[string]string {
 	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
 	clusters := map[string]config.Cluster{}
 	if _, err := exec.LookPath("sbatch"); err == nil {
-		clusters[slurmCluster] = config.Cluster{Kind: "cli"} // there without being named
+		clusters[slurmCluster] = config.Cluster{Kind: "cli"} // built in, so no configuration names it
 	}
 	maps.Copy(clusters, cfg.Clusters)
 	users := map[string]string{}

@@ -12,9 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// needsApproval says why a call must be approved; empty: it need not. A wrong
-// specification, or a job that nobody knows, the operation itself refuses; what
-// cannot be judged for another reason needs approval.
+// needsApproval returns why a call must be approved, or an empty text if it need not
+// be. The operation itself refuses a wrong specification or an unknown job; a call
+// whose use cannot be computed for another reason needs approval.
 func needsApproval(svc *ops.Service, a config.Approval, in any) lang.Text {
 	if a.Limits.None() {
 		return lang.Text{}
@@ -33,11 +33,11 @@ func needsApproval(svc *ops.Service, a config.Approval, in any) lang.Text {
 	if !takes {
 		return lang.Text{}
 	}
-	return both(a.Over(use))
+	return joinReasons(a.Over(use))
 }
 
-// both joins reasons into one sentence.
-func both(why []lang.Text) (all lang.Text) {
+// joinReasons joins reasons into one sentence.
+func joinReasons(why []lang.Text) (all lang.Text) {
 	var en, zh []string
 	for _, w := range why {
 		en, zh = append(en, w.EN), append(zh, w.ZH)

@@ -3,23 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// backupCommand writes the store, as it is at one moment, to a new file, while
-// servers go on.
+// backupCommand writes a consistent copy of the store to a new file while servers keep
+// running.
 func backupCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) != 1 {
 		return ops.InputError("file", lang.Text{EN: "backup FILE: the new file to write", ZH: "backup 文件：要写入的新文件"}, lang.Text{EN: "backup state-2026-11-21.db", ZH: "例如 backup state-2026-11-21.db"})
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	svc, err := sh.service(dir)
+	svc, err := sh.service()
 	if err != nil {
 		return err
 	}

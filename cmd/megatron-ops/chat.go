@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// chatCommand is the Slack bot at this terminal.
+// chatCommand runs the Slack bot at this terminal.
 func chatCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 {
 		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "chat takes no words: it asks for them", ZH: "chat 不带参数：进入后再输入"}}
@@ -20,7 +20,7 @@ func chatCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	svc, err := sh.service(dir)
+	svc, err := sh.service()
 	if err != nil {
 		return err
 	}

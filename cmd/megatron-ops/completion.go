@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
-// completionCommand prints what makes a shell complete this program's words:
+// completionCommand prints the script that makes a shell complete this program's words:
 // `source <(megatron-ops completion bash)`.
 func completionCommand(_ context.Context, sh *shell, words []string) error {
 	if len(words) != 1 || completionScripts[words[0]] == "" {
@@ -29,8 +29,9 @@ func completionCommand(_ context.Context, sh *shell, words []string) error {
 	return err
 }
 
-// completionScripts ask the program itself for candidates: one a line, with a
-// tab before what it means. No candidate means a file's name.
+// completionScripts ask the program itself for candidates. It prints one candidate per
+// line, then a tab and a description; without candidates the shell completes file
+// names.
 var completionScripts = map[string]string{
 	"bash": `# bash completion for megatron-ops
 _megatron_ops() {
@@ -66,16 +67,16 @@ end)'
 `,
 }
 
-// A candidate is a word that may come next, with what it means.
+// A candidate is a possible next word and its description.
 type candidate struct{ word, means string }
 
-// longestLook bounds what a person waits for when pressing Tab.
-const longestLook = 2 * time.Second
+// completionTimeout bounds how long a person waits after pressing Tab.
+const completionTimeout = 2 * time.Second
 
-// completeCommand prints the candidates for the last of words, the command line
-// so far without the program's name.
+// completeCommand prints the candidates for the last of words, the command line so far
+// without the program's name.
 func completeCommand(ctx context.Context, sh *shell, words []string) error {
-	ctx, stop := context.WithTimeout(ctx, longestLook)
+	ctx, stop := context.WithTimeout(ctx, completionTimeout)
 	defer stop()
 	if len(words) == 0 {
 		words = []string{""}
@@ -90,7 +91,8 @@ func completeCommand(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// candidates are the words that may follow before; last is what is typed of it.
+// candidates returns the words that may follow before. last is what is typed of the
+// next word.
 func (sh *shell) candidates(ctx context.Context, before []string, last string) []candidate {
 	if len(before) == 0 {
 		return sh.commandNames()
@@ -113,17 +115,17 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 		case len(p.Enum) > 0:
 			return enumerated(p)
 		case p.Job || p.JobOrPath:
-			return append(sh.asked(ctx, "list", "jobs", "job_id", "name", "state"),
+			return append(sh.rowCandidates(ctx, "list", "jobs", "job_id", "name", "state"),
 				candidate{"last", lang.Text{EN: "the job submitted last", ZH: "最近提交的作业"}.In(sh.lang)},
 				candidate{"failed", lang.Text{EN: "the job that failed last", ZH: "最近失败的作业"}.In(sh.lang)})
 		case strings.HasPrefix(p.Name, "partition"):
-			return sh.asked(ctx, "partitions", "partitions", "partition", "state")
+			return sh.rowCandidates(ctx, "partitions", "partitions", "partition", "state")
 		}
 	}
 	return nil
 }
 
-// longFlag is the name of a flag that a word is, in either of its forms.
+// longFlag returns the long name of the flag that word is, in its long or short form.
 func longFlag(command, word string) (name string, ok bool) {
 	if strings.Contains(word, "=") {
 		return "", false
@@ -155,7 +157,7 @@ func (sh *shell) commandNames() (all []candidate) {
 	return all
 }
 
-// wordsAfter are the second words of a command that is no operation.
+// wordsAfter returns the second words of a command that is not an operation.
 func (sh *shell) wordsAfter(before []string) (all []candidate) {
 	if before[0] == "help" && len(before) == 1 {
 		return sh.commandNames()
@@ -182,8 +184,8 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 		candidate{"--help", lang.Text{EN: "this command's flags", ZH: "该命令的参数"}.In(sh.lang)})
 }
 
-// flagValues are the values of a flag that has few, or that the cluster knows;
-// nil where it takes none, or any.
+// flagValues returns the values of a flag that has few, or that the cluster knows. It
+// returns nil if the flag takes no value or any value.
 func (sh *shell) flagValues(ctx context.Context, command, flag string) (values []candidate) {
 	switch flag {
 	case "output":
@@ -191,7 +193,7 @@ func (sh *shell) flagValues(ctx context.Context, command, flag string) (values [
 	case "lang":
 		return []candidate{{word: "en"}, {word: "zh"}}
 	case "partition":
-		return sh.asked(ctx, "partitions", "partitions", "partition", "state")
+		return sh.rowCandidates(ctx, "partitions", "partitions", "partition", "state")
 	case "cluster":
 		return sh.clusterNames()
 	case "columns":
@@ -220,7 +222,7 @@ func enumerated(p ops.Param) (all []candidate) {
 }
 
 func (sh *shell) clusterNames() (all []candidate) {
-	svc, err := sh.service(".")
+	svc, err := sh.service()
 	if err != nil {
 		return nil
 	}
@@ -231,10 +233,10 @@ func (sh *shell) clusterNames() (all []candidate) {
 	return all
 }
 
-// asked are the rows of an operation's JSON answer: the list under key, of each
-// row the field id, told with the fields means. A cluster that does not answer
-// gives none.
-func (sh *shell) asked(ctx context.Context, operation, key, id string, means ...string) (all []candidate) {
+// rowCandidates runs an operation and returns a candidate for each row of the list
+// under key in its JSON output: the field id, described by the fields means. It returns
+// nil if the cluster does not answer.
+func (sh *shell) rowCandidates(ctx context.Context, operation, key, id string, means ...string) (all []candidate) {
 	op, ok := operations.Lookup(operation)
 	if !ok {
 		return nil

@@ -12,9 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// demoCommand walks through the main job in a folder of its own, which is
-// removed afterwards; with --furnish it makes such a folder and leaves the walk to
-// whoever asks.
+// demoCommand demonstrates the main job in a temporary folder. With --furnish it
+// creates such a folder and leaves the steps to the person.
 func demoCommand(ctx context.Context, sh *shell, words []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,8 +51,8 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// furnish makes the demo's folder: a specification with two mistakes, and what
-// stands in for uv and Megatron-LM.
+// furnish creates the demo's folder: a specification with two mistakes, and stand-ins
+// for uv and Megatron-LM.
 func furnish(sh *shell, words, self []string) error {
 	if len(words) != 1 {
 		return ops.InputError("--furnish", lang.Text{EN: "demo --furnish FOLDER: a new folder", ZH: "demo --furnish 目录：新目录的名字"}, lang.Text{EN: "for example: megatron-ops demo --furnish try", ZH: "例如 megatron-ops demo --furnish try"})

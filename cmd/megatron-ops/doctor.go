@@ -19,54 +19,47 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// A check is one line of the doctor's.
+// A check is one line of the doctor's output.
 type check struct {
 	what string
 	err  error
 	fix  string
-	// note is what there is to say of a check that passed.
+	// note is what to say about a check that passed.
 	note string
 }
 
-// Whether a check passed, in words as wide as one another.
+// The results of a check, padded to the same width.
 var (
 	passed = lang.Text{EN: "ok    ", ZH: "正常  "}
 	failed = lang.Text{EN: "wrong ", ZH: "有误  "}
 )
 
-// doctor checks what the product stands on, and says what to mend; --report prints
-// all of it as one text, without secrets.
+// doctor checks what the program depends on and says how to correct it. With --report
+// it prints everything as one text without secrets.
 func doctor(ctx context.Context, sh *shell, words []string) error {
 	report := false
 	if _, err := flags("doctor", words, func(f *flag.FlagSet) { f.BoolVar(&report, "report", false, "") }); err != nil {
 		return err
 	}
-	cfg, svc, checks, err := sh.examine(ctx)
-	switch {
-	case err != nil:
-		return err
-	case report:
+	cfg, svc, checks := sh.examine(ctx)
+	if report {
 		return sh.report(ctx, cfg, svc, checks)
 	}
-	return sh.checked(checks)
+	return sh.drawChecks(checks)
 }
 
-// examine makes the checks. What could not be set up is one of them, and the
-// service is nil then.
-func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Service, checks []check, err error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return cfg, nil, nil, err
-	}
-	cfg, err = config.Load(dir, os.Getenv)
+// examine runs the checks. If the service cannot be set up, that is one of the checks
+// and svc is nil.
+func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Service, checks []check) {
+	cfg, err := loadConfig()
 	word := func(en, zh string) string { return lang.Text{EN: en, ZH: zh}.In(sh.lang) }
 	read := cfg.Path
 	if read == "" {
 		read = word("no file, so what is built in holds; `megatron-ops init` writes one", "没有配置文件，采用内置设置；`megatron-ops init` 可生成")
 	}
 	checks = append(checks, check{what: word("configuration", "配置文件"), err: err, note: read})
-	if svc, err = sh.service(dir); err != nil {
-		return cfg, nil, append(checks, check{what: word("set-up", "初始化"), err: err}), nil
+	if svc, err = sh.service(); err != nil {
+		return cfg, nil, append(checks, check{what: word("set-up", "初始化"), err: err})
 	}
 	state, err := config.StateDir(os.Getenv)
 	checks = append(checks, check{what: word("state directory", "状态目录"), err: err, note: state})
@@ -123,7 +116,7 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 		}
 		checks = append(checks, c)
 	}
-	if slackAsked() && st != nil {
+	if slackConfigured() && st != nil {
 		var b *bot.Bot
 		slackConfig, err := sh.slackConfig(cfg, svc, st)
 		if err == nil {
@@ -141,11 +134,12 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 			}
 		}
 	}
-	return cfg, svc, checks, nil
+	return cfg, svc, checks
 }
 
-// checked draws the checks; one that failed makes the command find something.
-func (sh *shell) checked(checks []check) error {
+// drawChecks prints the checks. If one failed, the command ends with the exit code for
+// something found.
+func (sh *shell) drawChecks(checks []check) error {
 	var s view.Section
 	bad := false
 	for _, c := range checks {

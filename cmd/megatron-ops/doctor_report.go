@@ -24,12 +24,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// lastErrors bounds the failed changes that a report tells of.
-const lastErrors = 20
+// maxFailedChanges bounds the failed changes in a report.
+const maxFailedChanges = 20
 
-// report prints what one attaches to a ticket: what runs here, how it is
-// configured, what the checks say and what went wrong lately. Secrets are taken out
-// of the text as a whole, whichever part they came by.
+// report prints a text to attach to a ticket: what runs here, how it is configured,
+// what the checks say, and which changes failed last. Secrets are removed from the
+// finished text, whichever part contains them.
 func (sh *shell) report(ctx context.Context, cfg config.Config, svc *ops.Service, checks []check) error {
 	var b strings.Builder
 	part := func(title lang.Text) { fmt.Fprintf(&b, "\n## %s\n\n", title.In(sh.lang)) }
@@ -46,13 +46,13 @@ func (sh *shell) report(ctx context.Context, cfg config.Config, svc *ops.Service
 	}
 	part(lang.Text{EN: "Configuration", ZH: "配置"})
 	fmt.Fprintf(&b, "%s\n\n", cfg.Path)
-	if text, err := yaml.Marshal(withoutSecrets(plainly(cfg), "")); err == nil {
+	if text, err := yaml.Marshal(withoutSecrets(asData(cfg), "")); err == nil {
 		b.Write(text)
 	}
 	part(lang.Text{EN: "Variables that are set", ZH: "已设置的变量"})
 	for _, e := range slices.Sorted(slices.Values(os.Environ())) {
 		name, _, _ := strings.Cut(e, "=")
-		if ours.MatchString(name) {
+		if ourVariables.MatchString(name) {
 			fmt.Fprintf(&b, "- %s\n", name)
 		}
 	}
@@ -70,15 +70,15 @@ func (sh *shell) report(ctx context.Context, cfg config.Config, svc *ops.Service
 			fmt.Fprintf(&b, "%v\n", lang.Said(err).In(sh.lang))
 		}
 	}
-	_, err := fmt.Fprint(sh.out, unsecret(b.String(), knownSecrets(cfg)))
+	_, err := fmt.Fprint(sh.out, removeSecrets(b.String(), knownSecrets(cfg)))
 	return err
 }
 
-// ours are the names of variables that steer this program.
-var ours = lazy.New(`^(?:MEGATRON_OPS|SLACK|OPENAI|OTEL|SLURM|XDG|LC|LANG|CREDENTIALS_DIRECTORY)`)
+// ourVariables matches the names of variables that configure this program.
+var ourVariables = lazy.New(`^(?:MEGATRON_OPS|SLACK|OPENAI|OTEL|SLURM|XDG|LC|LANG|CREDENTIALS_DIRECTORY)`)
 
-// plainly is cfg as its file would have it.
-func plainly(cfg config.Config) any {
+// asData returns cfg as its file would contain it.
+func asData(cfg config.Config) any {
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		return nil
@@ -88,7 +88,7 @@ func plainly(cfg config.Config) any {
 	return all
 }
 
-// withoutSecrets masks what stands below a name that means a secret.
+// withoutSecrets masks the values whose name means a secret.
 func withoutSecrets(v any, name string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -107,7 +107,7 @@ func withoutSecrets(v any, name string) any {
 	return v
 }
 
-// knownSecrets are the values that must not be told, whatever text they came into.
+// knownSecrets returns the values that must not appear in any text.
 func knownSecrets(cfg config.Config) []string {
 	var all []string
 	add := func(text string) {
@@ -141,18 +141,18 @@ func knownSecrets(cfg config.Config) []string {
 }
 
 var (
-	// address is a URL: of one only the scheme and the host are told, as webhooks
-	// have their secret in the path, databases theirs before the host.
-	address = lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`)
-	// setting is a word of a DSN that is no URL.
-	setting = lazy.New(`(?i)\b(?:password|passwd|pwd|sslpassword|user)\s*=\s*(?:'(?:[^'\\]|\\.)*'|\S+)`)
+	// urlPattern matches a URL. Only its scheme and host may be shown: a webhook's
+	// secret is in the path, a database's before the host.
+	urlPattern = lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`)
+	// dsnSecret matches a setting of a DSN that is not a URL.
+	dsnSecret = lazy.New(`(?i)\b(?:password|passwd|pwd|sslpassword|user)\s*=\s*(?:'(?:[^'\\]|\\.)*'|\S+)`)
 )
 
-// unsecret is a text without the values that are known to be secret, without
-// whatever looks like one, and with of each address its host alone.
-func unsecret(text string, known []string) string {
+// removeSecrets removes known secrets and whatever looks like a secret from a text, and
+// shortens each URL to its host.
+func removeSecrets(text string, known []string) string {
 	text = redact.Values(known...)(text)
-	text = address.ReplaceAllStringFunc(text, func(u string) string {
+	text = urlPattern.ReplaceAllStringFunc(text, func(u string) string {
 		scheme, rest, _ := strings.Cut(u, "://")
 		host, _, more := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
 		host, _, query := strings.Cut(host, "?")
@@ -161,7 +161,7 @@ func unsecret(text string, known []string) string {
 		}
 		return scheme + "://" + host
 	})
-	text = setting.ReplaceAllStringFunc(text, func(s string) string {
+	text = dsnSecret.ReplaceAllStringFunc(text, func(s string) string {
 		name, _, _ := strings.Cut(s, "=")
 		return name + "=" + redact.Mask
 	})
@@ -173,7 +173,7 @@ func unsecret(text string, known []string) string {
 	return strings.Join(all, "\n")
 }
 
-// slurmVersion is what the commands of a cluster on this machine say of themselves.
+// slurmVersion returns the version that a cluster's commands on this machine report.
 func slurmVersion(ctx context.Context, cl ops.Cluster) string {
 	cli, ok := cl.(*cluster.CLI)
 	if !ok || cl.Kind() != "cli" {
@@ -186,7 +186,7 @@ func slurmVersion(ctx context.Context, cl ops.Cluster) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "sinfo"), "--version")
-	cmd.Env = cli.Environ() // newer ones say nothing without their configuration
+	cmd.Env = cli.Environ() // newer versions print nothing without their configuration
 	out, err := cmd.Output()
 	if err != nil {
 		return lang.Said(err).EN
@@ -194,8 +194,8 @@ func slurmVersion(ctx context.Context, cl ops.Cluster) string {
 	return strings.TrimSpace(string(out))
 }
 
-// reportStore tells what the store holds, and which changes failed last, without
-// what was asked for.
+// reportStore describes what the store holds and which changes failed last, without the
+// changes' inputs.
 func reportStore(ctx context.Context, b *strings.Builder, st *store.Store, l lang.Lang) error {
 	z, err := st.Sizes(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func reportStore(ctx context.Context, b *strings.Builder, st *store.Store, l lan
 	}
 	told := 0
 	for _, e := range entries {
-		if e.Result == "done" || told == lastErrors {
+		if e.Result == "done" || told == maxFailedChanges {
 			continue
 		}
 		told++

@@ -11,11 +11,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// surfaces are the commands that are not operations, with their words.
-var surfaces = []struct {
+// A surface is a command that is not an operation, with its description.
+type surface struct {
 	name string
 	text lang.Text
-}{
+}
+
+var surfaces = []surface{
 	{"demo", lang.Text{EN: "the main job, end to end, on this machine", ZH: "在本机完整演示一次主要流程"}},
 	{"mcp", lang.Text{EN: "serve coding agents on standard input and output", ZH: "通过标准输入输出为编码智能体提供 MCP 服务"}},
 	{"serve", lang.Text{EN: "serve Slack and MCP over HTTP", ZH: "通过 HTTP 提供 Slack 与 MCP 服务"}},
@@ -47,7 +49,7 @@ var exitCodes = lang.Text{
 	ZH: "0 完成  1 失败或等待超时  2 用法或输入有误，什么也没做  3 发现问题  4 不允许  5 未找到",
 }
 
-// help shows every command, or one.
+// help describes every command, or one.
 func (sh *shell) help(words []string) error {
 	if len(words) > 0 {
 		if op, ok := operations.Lookup(words[0]); ok {
@@ -56,13 +58,7 @@ func (sh *shell) help(words []string) error {
 		if words[0] == "watch" {
 			return sh.draw(opHelp(watchOp(), sh.lang))
 		}
-		if i := slices.IndexFunc(surfaces, func(s struct {
-			name string
-			text lang.Text
-		},
-		) bool {
-			return s.name == words[0]
-		}); i >= 0 {
+		if i := slices.IndexFunc(surfaces, func(s surface) bool { return s.name == words[0] }); i >= 0 {
 			return sh.draw(view.Doc{Title: "megatron-ops " + words[0], Sections: []view.Section{{Text: surfaces[i].text.In(sh.lang)}}})
 		}
 		return sh.dispatch(nil, []string{words[0]}) //nolint:staticcheck // an unknown word never uses its context
@@ -99,7 +95,7 @@ func (sh *shell) draw(d view.Doc) error {
 	return view.Text(sh.out, d, view.Style{Color: sh.color, Program: "megatron-ops", Width: sh.width(), Next: lang.Text{EN: "try:", ZH: "试试："}.In(sh.lang)})
 }
 
-// opHelp is an operation's words and flags.
+// opHelp describes an operation's arguments and flags.
 func opHelp(op ops.Op, l lang.Lang) view.Doc {
 	var args, flags []view.Fact
 	usage := "megatron-ops " + op.Name
@@ -126,7 +122,7 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 	if op.Batch != nil {
 		flags = append(flags, view.Fact{Name: "--batch", Value: lang.Text{EN: "JSON Lines in a file, - for standard input: one answer a line", ZH: "从文件读取 JSON Lines（- 表示标准输入），每行一个回答"}.In(l)})
 	}
-	d := view.Doc{
+	return view.Doc{
 		Title: usage,
 		Sections: []view.Section{
 			{Text: op.Summary.In(l) + "\n\n" + op.Help.In(l)},
@@ -136,5 +132,4 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 		},
 		Next: append([]string{op.Example}, op.Examples...),
 	}
-	return d
 }

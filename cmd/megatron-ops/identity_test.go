@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,27 +176,43 @@ func (o office) stops(id, name, by string) {
 	owner, err := exec.Command("stat", "-c", "%U", stop).Output()
 	require.NoError(o.t, err)
 	require.Equal(o.t, by+"\n", string(owner))
+	o.ownerCalled("kill switch")
+	audit := o.audited("killswitch by T1/U2 as bob", "submit by T1/U1 as alice", "cancel by T1/U2 as bob")
+	require.NotContains(o.t, audit, "by T1/U3 as b")
+}
+
+// ownerCalled waits until a message in a card's thread mentions the job's owner, U1,
+// and contains all of words.
+func (o office) ownerCalled(words ...string) {
+	o.t.Helper()
 	o.slack.Wait("the owner called in the thread of the job's card", func(s slacktest.State) bool {
-		for _, m := range s.Messages {
-			if text := fmt.Sprint(m.Text, m.Blocks); m.Thread != "" && strings.Contains(text, "kill switch") && strings.Contains(text, "U1") {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.Messages, func(m *slacktest.Message) bool {
+			return m.Thread != "" && containsAll(fmt.Sprint(m.Text, m.Blocks), append(words, "U1"))
+		})
 	})
+}
+
+// audited waits until the newest entries of the audit trail contain all of want, and
+// returns them, one line each.
+func (o office) audited(want ...string) (audit string) {
+	o.t.Helper()
 	st, err := store.Open(o.t.Context(), filepath.Join(o.state, "state.db"))
 	require.NoError(o.t, err)
 	defer st.Close()
 	require.Eventually(o.t, func() bool {
 		entries, err := st.Audit(o.t.Context(), 20)
 		require.NoError(o.t, err)
-		told := ""
+		audit = ""
 		for _, e := range entries {
-			told += e.Op + " by " + e.Who + " as " + e.Owner + "\n"
+			audit += fmt.Sprintf("%s by %s as %s: %s\n", e.Op, e.Who, e.Owner, e.Result)
 		}
-		return strings.Contains(told, "killswitch by T1/U2 as bob") && !strings.Contains(told, "by T1/U3 as b") &&
-			strings.Contains(told, "submit by T1/U1 as alice") && strings.Contains(told, "cancel by T1/U2 as bob")
+		return containsAll(audit, want)
 	}, 10*time.Second, 200*time.Millisecond)
+	return audit
+}
+
+func containsAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
 
 // shares lets bob throw the switch of a job of alice's that has no team, where
@@ -227,26 +244,8 @@ func (o office) shares(name string) {
 	owner, err := exec.Command("stat", "-c", "%U", stop).Output()
 	require.NoError(o.t, err)
 	require.Equal(o.t, "alice\n", string(owner))
-	o.slack.Wait("the owner called in the thread of the job's card", func(s slacktest.State) bool {
-		for _, m := range s.Messages {
-			if text := fmt.Sprint(m.Text, m.Blocks); m.Thread != "" && strings.Contains(text, "bob") && strings.Contains(text, "kill switch") && strings.Contains(text, "U1") {
-				return true
-			}
-		}
-		return false
-	})
-	st, err := store.Open(o.t.Context(), filepath.Join(o.state, "state.db"))
-	require.NoError(o.t, err)
-	defer st.Close()
-	require.Eventually(o.t, func() bool {
-		entries, err := st.Audit(o.t.Context(), 20)
-		require.NoError(o.t, err)
-		told := ""
-		for _, e := range entries {
-			told += fmt.Sprintf("%s by %s as %s: %s\n", e.Op, e.Who, e.Owner, e.Result)
-		}
-		return strings.Contains(told, "killswitch by T1/U2 as bob: done") && strings.Contains(told, "killswitch by T1/U2 as bob: job: the switch belongs to alice")
-	}, 10*time.Second, 200*time.Millisecond)
+	o.ownerCalled("bob", "kill switch")
+	o.audited("killswitch by T1/U2 as bob: done", "killswitch by T1/U2 as bob: job: the switch belongs to alice")
 	for _, id := range ids {
 		o.says("U1", "cancel "+id+" --yes")
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
-// initCommand looks the site over, asks at a terminal what it cannot tell, and
-// writes the site's profile.
+// initCommand examines the site, asks at a terminal what it cannot detect, and writes
+// the site's profile.
 func initCommand(ctx context.Context, sh *shell, words []string) error {
 	out, name := "megatron-ops.yaml", ""
 	force, yes := false, false
@@ -58,13 +58,13 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 		_, err := exec.LookPath(p.Argv[0])
 		return err != nil
 	})
-	sh.note("", lang.Text{EN: "asking %s, at most %s …", ZH: "正在询问 %s，最多 %s……"}.With(programs(probes), probePatience).In(sh.lang))
-	printed, silent := lookOver(ctx, probes, runProbe)
+	sh.note("", lang.Text{EN: "asking %s, at most %s …", ZH: "正在询问 %s，最多 %s……"}.With(programs(probes), probeTimeout).In(sh.lang))
+	printed, silent := runProbes(ctx, probes, runProbe)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	for _, s := range silent {
-		sh.note(programs(s.probes)+": ", s.says().In(sh.lang))
+		sh.note(programs(s.probes)+": ", s.message().In(sh.lang))
 	}
 	said := map[string]string{}
 	if !yes && isTerminal(sh.in) {
@@ -103,13 +103,13 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// note writes a line behind lead to standard error, as wide as the terminal.
+// note writes text after lead to standard error, wrapped to the terminal's width.
 func (sh *shell) note(lead, text string) {
 	fmt.Fprint(sh.err, view.Behind(lead, text, widthOf(sh.err)))
 }
 
-// askAboutSite asks for what detection leaves open, the next question after the
-// answers before it: the partition decides which GPUs are asked about.
+// askAboutSite asks what detection leaves open. Each question takes the answers before
+// it into account: the partition decides which GPUs to ask about.
 func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]string) error {
 	lines := make(chan string)
 	go func() {
@@ -157,12 +157,12 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 	}
 }
 
-// clusterName is what a cluster may be called.
+// clusterName matches valid names of clusters.
 var clusterName = lazy.New(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 
-// profile is a configuration file with the site: as the site of all clusters, or
-// under a name of its own, added to the file that is there. Where Slurm's commands
-// are on no PATH, bin is their folder.
+// profile returns a configuration file that describes the site. Without name, the site
+// applies to all clusters; otherwise it belongs to the cluster name, which profile adds
+// to the file have. bin is the folder of Slurm's commands if they are not on the PATH.
 func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 	const head = "# The site's profile: what a job specification may leave out. docs/configuration.md lists every key.\n"
 	if name == "" {
@@ -182,7 +182,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 	entry := bytes.TrimPrefix(text, []byte("clusters:\n"))
 	var all []byte
 	switch at := clustersLine.FindStringIndex(string(have)); {
-	case at != nil: // what stands in the file, comments too, stays as it is
+	case at != nil: // keep the file's content, including its comments
 		all = slices.Concat(have[:at[1]], entry, have[at[1]:])
 	case len(have) > 0:
 		all = slices.Concat(bytes.TrimRight(have, "\n"), []byte("\n"), text)

@@ -20,23 +20,24 @@ import (
 )
 
 const (
-	// mostJobMetrics bounds the jobs that have figures of their own: each is a dozen
-	// series, and a series that nobody needs is what fills a Prometheus.
+	// mostJobMetrics bounds the jobs with metrics of their own: each has a dozen
+	// series, and series that nobody needs fill a Prometheus.
 	mostJobMetrics = 200
-	// progressAge is how old a job's progress may be: it is read from its logs.
+	// progressAge is how old a job's progress may be. Reading it from logs is
+	// expensive.
 	progressAge = 30 * time.Second
 )
 
-// jobMetrics shows the jobs that are followed here: their states, and how far the
-// running ones are.
+// jobMetrics exports the followed jobs: their states, and the progress of the running
+// ones.
 type jobMetrics struct {
 	service  *ops.Service
 	watchers map[string]*watch.Watcher
 	mu       sync.Mutex
-	progress map[string]seenProgress
+	progress map[string]cachedProgress
 }
 
-type seenProgress struct {
+type cachedProgress struct {
 	metrics.Summary
 	last *time.Time // when the last iteration was logged
 	at   time.Time
@@ -61,10 +62,10 @@ var (
 	jobsLeftOut   = prometheus.NewDesc("megatron_ops_jobs_without_metrics", "Jobs that are followed and have no figures of their own, as they are too many.", []string{"cluster"}, nil)
 )
 
-// Describe names nothing beforehand: the jobs come and go.
+// Describe announces nothing, because jobs come and go.
 func (m *jobMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the figures of the jobs that are followed, the running ones first.
+// Collect exports the metrics of the followed jobs, running jobs first.
 func (m *jobMetrics) Collect(out chan<- prometheus.Metric) {
 	known := map[string]bool{}
 	for cluster, w := range m.watchers {
@@ -131,9 +132,9 @@ func (m *jobMetrics) job(out chan<- prometheus.Metric, cluster string, j slurm.J
 	}
 }
 
-// progressOf is how far a job is, read from the ends of its logs once in a while.
-// The zero summary: nothing is known.
-func (m *jobMetrics) progressOf(cluster string, j slurm.Job) seenProgress {
+// progressOf returns how far a job is. It reads the ends of the job's logs at most once
+// per progressAge. A zero summary means that nothing is known.
+func (m *jobMetrics) progressOf(cluster string, j slurm.Job) cachedProgress {
 	key := cluster + "/" + string(j.ID)
 	m.mu.Lock()
 	seen, ok := m.progress[key]
@@ -144,7 +145,7 @@ func (m *jobMetrics) progressOf(cluster string, j slurm.Job) seenProgress {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	j.Cluster = cluster
-	seen = seenProgress{at: time.Now()}
+	seen = cachedProgress{at: time.Now()}
 	call := &ops.Call{Service: m.service, Who: ops.Caller{Surface: ops.Watcher, ID: "metrics"}}
 	run, err := joblogs.RecentRun(ctx, call, j)
 	if n := len(run.Iterations); err == nil && n > 0 {
@@ -153,15 +154,15 @@ func (m *jobMetrics) progressOf(cluster string, j slurm.Job) seenProgress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.progress == nil {
-		m.progress = map[string]seenProgress{}
+		m.progress = map[string]cachedProgress{}
 	}
 	m.progress[key] = seen
 	return seen
 }
 
-// metricsHandler gives everybody the server's own figures. Those of jobs are their
-// people's, some from logs that nobody else may read, and every user of a login
-// node reaches loopback: they are for whoever has a token.
+// metricsHandler serves the server's own metrics to everybody, and the metrics of jobs
+// only to callers with a token: some come from logs that only the job's owner may read,
+// and every user of a login node can connect to loopback.
 func metricsHandler(own, jobs prometheus.Gatherer, known func(*http.Request) bool) http.Handler {
 	public := promhttp.HandlerFor(own, promhttp.HandlerOpts{})
 	all := promhttp.HandlerFor(prometheus.Gatherers{own, jobs}, promhttp.HandlerOpts{})
@@ -174,7 +175,7 @@ func metricsHandler(own, jobs prometheus.Gatherer, known func(*http.Request) boo
 	})
 }
 
-// storeMetrics shows what is still owed to Slack.
+// storeMetrics exports the backlog of messages to Slack.
 type storeMetrics struct {
 	store *store.Store
 	log   *slog.Logger
@@ -185,13 +186,13 @@ var (
 	outboxAge      = prometheus.NewDesc("megatron_ops_outbox_oldest_age_seconds", "How long the oldest message that is still owed to Slack has waited.", nil, nil)
 )
 
-// Describe tells the two figures.
+// Describe announces both metrics.
 func (m storeMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- outboxMessages
 	out <- outboxAge
 }
 
-// Collect asks the store.
+// Collect reads the metrics from the store.
 func (m storeMetrics) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

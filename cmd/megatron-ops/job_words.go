@@ -17,19 +17,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// People name jobs as they have them: by several ids, a range of an array's tasks,
-// a name, the words last and failed, or - for ids on standard input.
+// People name jobs by several ids, by a range of an array's tasks, by name, by the
+// words last and failed, or by - for ids on standard input.
 
-// perJob is words once for each job that they name, with its id in place of how it
-// was named.
+// perJob returns words once for each job that they name, with the job's id in place of
+// the name.
 func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []string) ([][]string, error) {
 	params := op.Params()
-	if misspelt(params, words) { // the reading of the flags says so; what stands behind one is no job
+	if hasUnknownFlag(params, words) { // reading the flags reports this; an unknown flag's value must not be taken for a job
 		return [][]string{words}, nil
 	}
-	f := finder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read}
-	at, args := positions(params, words), slices.DeleteFunc(slices.Clone(params), func(p ops.Param) bool { return !p.Arg })
-	for i, w := range words { // such as --from last
+	f := jobFinder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read}
+	at, args := argPositions(params, words), slices.DeleteFunc(slices.Clone(params), func(p ops.Param) bool { return !p.Arg })
+	for i, w := range words { // flags with a job as value, such as --from last
 		if i > 0 && slices.ContainsFunc(params, func(p ops.Param) bool { return p.Job && !p.Arg && words[i-1] == "--"+p.Name }) {
 			ids, err := f.find(ctx, w)
 			if err != nil {
@@ -52,7 +52,7 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 			ids = append(ids, found...)
 		}
 		var each [][]string
-		for _, id := range unrepeated(ids) {
+		for _, id := range unique(ids) {
 			own := slices.Clone(words)
 			own[at[0]] = id
 			for n := len(at) - 1; n > 0; n-- {
@@ -63,7 +63,7 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 		return each, nil
 	}
 	words = slices.Clone(words)
-	for n, i := range slices.Backward(at) { // of several, a range becomes more words
+	for n, i := range slices.Backward(at) { // several jobs: a range becomes several words
 		p := args[min(n, len(args)-1)]
 		switch {
 		case p.Job:
@@ -84,7 +84,7 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 	return [][]string{words}, nil
 }
 
-func unrepeated(ids []string) []string {
+func unique(ids []string) []string {
 	var out []string
 	for _, id := range ids {
 		if !slices.Contains(out, id) {
@@ -94,7 +94,7 @@ func unrepeated(ids []string) []string {
 	return out
 }
 
-// isNoPath reports whether a word that may be a path is none.
+// isNoPath reports whether a word that may be a path names no file.
 func isNoPath(dir, word string) bool {
 	if word == "-" || strings.ContainsRune(word, filepath.Separator) {
 		return false
@@ -103,8 +103,8 @@ func isNoPath(dir, word string) bool {
 	return err != nil
 }
 
-// misspelt reports whether words hold a long flag that params have not.
-func misspelt(params []ops.Param, words []string) bool {
+// hasUnknownFlag reports whether words contain a long flag that params lack.
+func hasUnknownFlag(params []ops.Param, words []string) bool {
 	for _, w := range words {
 		if w == "--" {
 			return false
@@ -121,8 +121,9 @@ func misspelt(params []ops.Param, words []string) bool {
 	return false
 }
 
-// positions are where words has arguments rather than flags and their values.
-func positions(params []ops.Param, words []string) (at []int) {
+// argPositions returns the indexes of the words that are arguments rather than flags or
+// their values.
+func argPositions(params []ops.Param, words []string) (at []int) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if w == "--" {
@@ -143,19 +144,19 @@ func positions(params []ops.Param, words []string) (at []int) {
 	return at
 }
 
-// A finder finds jobs by the words that people have for them.
-type finder struct {
+// A jobFinder finds jobs by the words that people use for them.
+type jobFinder struct {
 	call    *ops.Call
 	cluster string
-	change  bool // something would be done to the job
+	change  bool // the operation would change the job
 	mine    []slurm.Job
 	looked  bool
 }
 
 var taskRange = lazy.New(`^[0-9]+_\[[0-9,-]+\]$`)
 
-// find is the ids that a word means: at least one.
-func (f *finder) find(ctx context.Context, word string) ([]string, error) {
+// find returns the ids that a word means, at least one.
+func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 	switch {
 	case slurm.IsJobID(word), slurm.IsStepID(word):
 		return []string{word}, nil
@@ -164,9 +165,9 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 			return tasks, nil
 		}
 	case word == "-":
-		return f.listed()
+		return f.fromStdin()
 	case ops.FileName.MatchString(word):
-		return nil, noJob(word)
+		return nil, notAJob(word)
 	}
 	if !f.looked {
 		cl, err := f.call.Cluster(f.cluster)
@@ -177,23 +178,24 @@ func (f *finder) find(ctx context.Context, word string) ([]string, error) {
 		if err != nil {
 			return nil, f.call.SlurmError(err, "")
 		}
-		slices.SortStableFunc(f.mine, newer)
+		slices.SortStableFunc(f.mine, newestFirst)
 		f.looked = true
 	}
-	if id := f.among(word); id != "" {
+	if id := f.byKeyword(word); id != "" {
 		return []string{id}, nil
 	}
-	ids, err := f.named(word)
+	ids, err := f.byName(word)
 	if m := namedTask.FindStringSubmatch(word); err != nil && m != nil && f.isArray(m[1]) {
-		if ids, err = f.named(m[1]); err == nil {
+		if ids, err = f.byName(m[1]); err == nil {
 			return f.find(ctx, ids[0]+m[2])
 		}
 	}
 	return ids, err
 }
 
-// noJob says of a file's name that a job is wanted, and what reads files.
-func noJob(word string) error {
+// notAJob is the error for a file's name in place of a job. It says which command reads
+// files.
+func notAJob(word string) error {
 	what := lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}
 	if _, err := os.Stat(word); err == nil {
 		what = lang.Text{EN: "%s is a file, and a job is wanted here", ZH: "%s 是文件，而这里需要的是作业"}
@@ -204,24 +206,24 @@ func noJob(word string) error {
 	})
 }
 
-// namedTask is a task of an array, or a range of them, by the array's name.
+// namedTask matches a task of an array, or a range of tasks, by the array's name.
 var namedTask = lazy.New(`^(.+)(_(?:[0-9]+|\[[0-9,-]+\]))$`)
 
 // isArray reports whether a job of that name is an array.
-func (f *finder) isArray(name string) bool {
+func (f *jobFinder) isArray(name string) bool {
 	return slices.ContainsFunc(f.mine, func(j slurm.Job) bool { return j.Name == name && (j.ID.Array() != j.ID || len(j.Tasks) > 0) })
 }
 
-// newer puts the job that was submitted last first.
-func newer(a, b slurm.Job) int {
+// newestFirst orders jobs by their submission, newest first.
+func newestFirst(a, b slurm.Job) int {
 	if a.SubmittedAt == nil || b.SubmittedAt == nil {
 		return cmp.Compare(len(b.ID), len(a.ID))
 	}
 	return b.SubmittedAt.Compare(*a.SubmittedAt)
 }
 
-// among is the job that one of the two words means; "" where there is none.
-func (f *finder) among(word string) string {
+// byKeyword returns the job that "last" or "failed" means, or "" if there is none.
+func (f *jobFinder) byKeyword(word string) string {
 	for _, j := range f.mine {
 		switch word {
 		case "last":
@@ -235,9 +237,9 @@ func (f *finder) among(word string) string {
 	return ""
 }
 
-// named is the newest job of that name; of several that wait or run a change must
-// say which it means.
-func (f *finder) named(word string) ([]string, error) {
+// byName returns the newest job of that name. If several jobs of the name are pending
+// or running, a change needs an id.
+func (f *jobFinder) byName(word string) ([]string, error) {
 	var active, ended []string
 	for _, j := range f.mine {
 		id := string(j.ID.Array())
@@ -270,9 +272,9 @@ func (f *finder) named(word string) ([]string, error) {
 	})
 }
 
-// listed are the ids on standard input: words, or JSON with job_id in it, as list
-// and submit write it.
-func (f *finder) listed() ([]string, error) {
+// fromStdin returns the ids on standard input: words, or JSON with job_id in it, as
+// list and submit print it.
+func (f *jobFinder) fromStdin() ([]string, error) {
 	text, err := io.ReadAll(io.LimitReader(f.call.Stdin, 16<<20))
 	if err != nil {
 		return nil, err
@@ -301,7 +303,7 @@ func (f *finder) listed() ([]string, error) {
 	return ids, nil
 }
 
-// idsIn are the job ids anywhere in a document, in its order as far as it has one.
+// idsIn returns the job ids anywhere in a document, in the order of its arrays.
 func idsIn(doc any) (ids []string) {
 	switch v := doc.(type) {
 	case []any:

@@ -22,15 +22,15 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		s := <-signals
-		signal.Stop(signals) // a second signal ends it at once
-		cancel(broken(s))
+		signal.Stop(signals) // so that a second signal ends the program at once
+		cancel(signalExit(s))
 	}()
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	os.Exit(code)
 }
 
-// broken is the end that a signal makes: 128 and its number, as shells have it.
-func broken(s os.Signal) exitCode {
+// signalExit is the exit code after a signal: 128 plus its number, as in shells.
+func signalExit(s os.Signal) exitCode {
 	number, _ := s.(syscall.Signal)
 	return exitCode(128 + int(number))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
-// manCommand prints the manual page, in the roff that man(1) reads.
+// manCommand prints the manual page in the roff format that man(1) reads.
 func manCommand(_ context.Context, sh *shell, _ []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH MEGATRON-OPS 1 \"\" \"megatron-ops %s\"\n.SH NAME\nmegatron\\-ops \\- %s\n", roff(version()),
@@ -38,7 +38,7 @@ func manCommand(_ context.Context, sh *shell, _ []string) error {
 	return err
 }
 
-// roff writes text so that nothing in it is a request or an escape.
+// roff escapes text so that it contains no roff requests or escapes.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// notifier tells the services that the configuration names.
+// notifier returns a notifier for the services that the configuration names.
 func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Notifier, error) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Notify)) {
 		if err := cfg.Notify[name].Check("notify." + name); err != nil {
@@ -27,17 +27,17 @@ func notifier(cfg config.Config, st *store.Store, log *slog.Logger) (*notify.Not
 	return &notify.Notifier{Targets: cfg.Notify, Docs: st.Slack(), Log: log, Now: time.Now}, nil
 }
 
-// alsoNotify tells news to the services too, with a link to the page where one is
-// served to others.
+// alsoNotify makes tell report news to the services too. The notification links to the
+// job's page if the page is served beyond this machine.
 func alsoNotify(tell func(context.Context, follow.News) error, n *notify.Notifier, svc *ops.Service) func(context.Context, follow.News) error {
 	return func(ctx context.Context, news follow.News) error {
 		return errors.Join(tell(ctx, news), n.Tell(ctx, notify.Of(news, svc.JobPage, time.Now())...))
 	}
 }
 
-// tellApprovals tells the services of requests that wait for an operator, until ctx
-// ends.
-func tellApprovals(ctx context.Context, n *notify.Notifier, svc *ops.Service) {
+// notifyApprovals notifies the services of requests that wait for an operator, until
+// ctx ends.
+func notifyApprovals(ctx context.Context, n *notify.Notifier, svc *ops.Service) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
@@ -56,7 +56,7 @@ func tellApprovals(ctx context.Context, n *notify.Notifier, svc *ops.Service) {
 	}
 }
 
-// notifyMetrics shows what is still owed to the services outside of Slack.
+// notifyMetrics exports the backlog of notifications to services other than Slack.
 type notifyMetrics struct{ *notify.Notifier }
 
 var (
@@ -65,13 +65,13 @@ var (
 		[]string{"target", "kind"}, nil)
 )
 
-// Describe tells the two figures.
+// Describe announces both metrics.
 func (m notifyMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- notifyMessages
 	out <- notifyAge
 }
 
-// Collect asks the store.
+// Collect reads the metrics from the store.
 func (m notifyMetrics) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

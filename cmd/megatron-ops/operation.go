@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// operation runs one row of the table for the person at this shell.
+// operation runs one operation of the table for the person at this shell.
 func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error {
 	if file, rest, ok := takeFlag(words, "--batch"); ok {
 		return sh.batch(op, file, rest)
@@ -32,7 +32,7 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	if err != nil {
 		return err
 	}
-	if sh.watches(ins) {
+	if sh.wantsLiveTable(ins) {
 		return sh.watch(ctx, call, op, ins[0])
 	}
 	var left []func() error
@@ -46,9 +46,9 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	return err
 }
 
-// inputs are what the operation is to be done with, once for each job that words
-// name, or for each document on standard input; lines says that these are answered
-// line by line.
+// inputs returns the operation's inputs: one for each job that words name, or one for
+// each document on standard input. lines reports that the answers are printed as JSON
+// Lines.
 func (sh *shell) inputs(ctx context.Context, call *ops.Call, op ops.Op, words []string) (ins []any, lines bool, err error) {
 	if file, rest, ok := takeFlag(words, "--input"); ok {
 		ins, err = sh.documents(op, file, rest)
@@ -63,15 +63,20 @@ func (sh *shell) inputs(ctx context.Context, call *ops.Call, op ops.Op, words []
 		if err := op.Words(in, own); err != nil {
 			return nil, false, err
 		}
-		if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
-			w.On(sh.cluster)
-		}
+		sh.setCluster(in)
 		ins = append(ins, in)
 	}
 	return ins, false, nil
 }
 
-// documents reads JSON objects with the names that agents use, one after another.
+// setCluster passes --cluster on to an input that has a cluster of its own.
+func (sh *shell) setCluster(in any) {
+	if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
+		w.On(sh.cluster)
+	}
+}
+
+// documents reads a sequence of JSON objects with the field names that agents use.
 func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, err error) {
 	from, err := sh.open("input", file)
 	if err != nil {
@@ -93,23 +98,21 @@ func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, er
 		if err := ops.Decode(raw, in, nil); err != nil {
 			return nil, err
 		}
-		if w, ok := in.(interface{ On(cluster string) }); ok && sh.cluster != "" {
-			w.On(sh.cluster)
-		}
+		sh.setCluster(in)
 		ins = append(ins, in)
 	}
 }
 
-// An answer is what came of one of several inputs.
-type answer struct {
+// A result is the outcome for one of several inputs.
+type result struct {
 	out any
 	err error
 }
 
-// answers carries the operation out for each input, after one question for all that
-// ask one, and shows what came of it. The first that fails gives the exit code.
+// answers runs the operation for each input and shows the results. Inputs that need a
+// confirmation share one question. The first failure gives the exit code.
 func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []any, lines bool) error {
-	all, open := make([]answer, len(ins)), []int{}
+	all, open := make([]result, len(ins)), []int{}
 	for i, in := range ins {
 		all[i].out, all[i].err = op.Run(ctx, call, in)
 		open = append(open, i)
@@ -128,10 +131,10 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 			question = append(question, e.Message.In(sh.lang))
 			return false
 		})
-		if asked = len(open) > 0; !asked || !sh.asks(question...) {
+		if asked = len(open) > 0; !asked || !sh.confirms(question...) {
 			break
 		}
-		for _, i := range open { // what is not as it was shown is asked about again
+		for _, i := range open { // if the situation has changed since the question, ask again
 			call.Confirmed, call.Shown = true, ops.AsError(all[i].err).Shown
 			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
 		}
@@ -148,8 +151,8 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 	return sh.showAll(ctx, ins, all, lines)
 }
 
-// showAll prints the answers to several inputs.
-func (sh *shell) showAll(ctx context.Context, ins []any, all []answer, lines bool) error {
+// showAll prints the results for several inputs.
+func (sh *shell) showAll(ctx context.Context, ins []any, all []result, lines bool) error {
 	code := 0
 	docs := make([]any, len(all))
 	for i, a := range all {
@@ -163,7 +166,7 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []answer, lines boo
 			}
 		case sh.json:
 			docs[i] = a.out
-			code = cmp.Or(code, int(endOf(a.out)))
+			code = cmp.Or(code, int(exitCodeOf(a.out)))
 		default:
 			if i > 0 {
 				fmt.Fprintln(sh.out)
@@ -176,7 +179,7 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []answer, lines boo
 	case sh.json && lines:
 		enc := json.NewEncoder(sh.out)
 		for _, d := range docs {
-			_ = enc.Encode(d) // a reader that is gone needs no answer
+			_ = enc.Encode(d) // a failed write means that the reader is gone
 		}
 	case sh.json:
 		sh.printJSON(map[string]any{"jobs": docs})
@@ -187,19 +190,20 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []answer, lines boo
 	return exitCode(code)
 }
 
-// jobOf is the job that an input names; null where it names none.
+// jobOf returns the job that an input names, or null if it names none.
 func jobOf(in any) any {
 	var named struct {
 		Job *string `json:"job"`
 	}
 	if raw, err := json.Marshal(in); err == nil {
-		_ = json.Unmarshal(raw, &named) // what names no job has none
+		_ = json.Unmarshal(raw, &named) // an input without a job leaves it null
 	}
 	return named.Job
 }
 
-// asks puts a question to the person, where there is one to answer.
-func (sh *shell) asks(question ...string) bool {
+// confirms asks the person a question and reports whether the answer is yes. Without a
+// terminal it returns false.
+func (sh *shell) confirms(question ...string) bool {
 	if !isTerminal(sh.in) || sh.json {
 		return false
 	}
@@ -221,18 +225,18 @@ func (sh *shell) asks(question ...string) bool {
 	return false
 }
 
-// call is the person at this shell: the OS user of this process.
+// call returns a call for the person at this shell: the OS user of this process.
 func (sh *shell) call() (*ops.Call, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	svc, err := sh.service(dir)
+	svc, err := sh.service()
 	if err != nil {
 		return nil, err
 	}
 	call := &ops.Call{Service: svc, Who: osUser(ops.Shell), Lang: sh.lang, Dir: dir, Stdin: sh.in, Progress: sh.progress()}
-	if sh.json { // a document comes as a whole, and what has no end in lines
+	if sh.json { // JSON is printed as one document, and an endless output as JSON Lines
 		call.Emit = func(v any) { _ = json.NewEncoder(sh.out).Encode(v) }
 	} else {
 		call.Stream, call.Width = func(text string) { fmt.Fprint(sh.out, text) }, sh.width
@@ -240,17 +244,17 @@ func (sh *shell) call() (*ops.Call, error) {
 	return call, nil
 }
 
-// osUser is the caller that one person on one machine is.
+// osUser is the caller of the OS user of this process.
 func osUser(s ops.Surface) ops.Caller {
-	name := fmt.Sprintf("uid %d", os.Getuid()) // whom no name service knows owns nothing under a name
+	name := fmt.Sprintf("uid %d", os.Getuid()) // a user whom no name service knows must not own anything under a name
 	if u, err := account.Current(context.Background()); err == nil {
 		name = u.Name
 	}
 	return ops.Caller{Surface: s, ID: name, User: name}
 }
 
-// progress tells of long work on standard error, when it does take long and
-// somebody watches.
+// progress reports long work on standard error if it takes more than a second and
+// standard error is a terminal.
 func (sh *shell) progress() func(int, int, string) {
 	if !isTerminal(sh.err) {
 		return nil
@@ -259,7 +263,7 @@ func (sh *shell) progress() func(int, int, string) {
 	return func(done, total int, what string) {
 		switch {
 		case time.Since(start) <= time.Second:
-		case total == 0: // nobody knows how much there is
+		case total == 0: // the total is unknown
 			fmt.Fprintln(sh.err, view.Plainly(what))
 		default:
 			fmt.Fprintf(sh.err, "[%d/%d] %s\n", done, total, view.Plainly(what))
@@ -267,7 +271,7 @@ func (sh *shell) progress() func(int, int, string) {
 	}
 }
 
-// open is the file that a flag names; - is standard input.
+// open opens the file that a flag names; - is standard input.
 func (sh *shell) open(flag, file string) (io.ReadCloser, error) {
 	if file == "-" {
 		return io.NopCloser(sh.in), nil
@@ -283,8 +287,8 @@ func (sh *shell) open(flag, file string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// takeFlag takes "name value" or "name=value" out of words; the value is empty
-// where nothing follows.
+// takeFlag takes "name value" or "name=value" out of words. The value is empty if
+// nothing follows.
 func takeFlag(words []string, name string) (value string, rest []string, ok bool) {
 	for i, w := range words {
 		if w == "--" {
@@ -304,8 +308,8 @@ func takeFlag(words []string, name string) (value string, rest []string, ok bool
 	return "", words, false
 }
 
-// batch answers JSON Lines, one line for each, in order, whatever the lines
-// hold. It ends with 0 once every line has its answer.
+// batch answers JSON Lines with one line each, in order, whatever the lines contain. It
+// succeeds once every line has its answer.
 func (sh *shell) batch(op ops.Op, file string, rest []string) error {
 	if op.Batch == nil {
 		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Text{EN: "%s has no --batch", ZH: "%s 没有 --batch"}.With(op.Name), Fix: lang.Text{EN: "plan, render, lint, diagnose and ask have one", ZH: "plan、render、lint、diagnose、ask 支持 --batch"}}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// pager is the command that long text is shown with, as PAGER says it, and
-// MEGATRON_OPS_PAGER for this program alone; empty: none.
+// pager returns the command that shows long text: MEGATRON_OPS_PAGER, else PAGER. It is
+// empty for no pager.
 func pager() string {
 	for _, name := range []string{"MEGATRON_OPS_PAGER", "PAGER"} {
 		if p, set := os.LookupEnv(name); set {
@@ -22,13 +22,13 @@ func pager() string {
 	return ""
 }
 
-// page shows text through the pager, where there is one and a terminal. A pager that
-// does not start leaves the text to the terminal.
+// page shows text through the pager if there is one and standard output is a terminal.
+// If the pager fails, page prints the text.
 func (sh *shell) page(ctx context.Context, text string) error {
 	if p := pager(); p != "" && isTerminal(sh.out) {
 		c := exec.CommandContext(ctx, "sh", "-c", p)
 		c.Stdin, c.Stdout, c.Stderr, c.Env = strings.NewReader(text), sh.out, sh.err, os.Environ()
-		for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // end where all fits, and keep colours
+		for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // quit if the text fits on one screen, and keep colours
 			if os.Getenv(name) == "" {
 				c.Env = append(c.Env, name+"="+value)
 			}

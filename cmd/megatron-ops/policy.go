@@ -23,7 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
-// slackPolicy turns what the configuration says of Slack into the bot's terms.
+// slackPolicy converts the configuration of Slack into the bot's policy.
 func slackPolicy(svc *ops.Service, cfg config.Config) bot.Policy {
 	c := cfg.Slack
 	p := bot.Policy{
@@ -42,7 +42,7 @@ func slackPolicy(svc *ops.Service, cfg config.Config) bot.Policy {
 	return p
 }
 
-// linkFolder is where people prove who they are, and by what.
+// linkFolder is the folder in which people prove who they are, and the kind of proof.
 func linkFolder(c config.Slack) linkproof.Folder {
 	f := linkproof.Folder{Dir: c.LinkDir}
 	if c.LinkProof == "munge" || c.LinkProof == "" && munge.Here() {
@@ -51,26 +51,23 @@ func linkFolder(c config.Slack) linkproof.Folder {
 	return f
 }
 
-// slackInstall is how workspaces install the app; nil where one token serves one
+// slackInstall returns how workspaces install the app, or nil if one token serves one
 // workspace.
 func slackInstall(c config.Slack) (*install.OAuth, error) {
 	id, secret := os.Getenv("SLACK_CLIENT_ID"), os.Getenv("SLACK_CLIENT_SECRET")
-	bad := func(field string, message, fix lang.Text) error {
-		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
-	}
 	switch {
 	case id == "" && secret == "":
 		return nil, nil
 	case id == "" || secret == "":
-		return nil, bad("SLACK_CLIENT_ID",
+		return nil, ops.InputError("SLACK_CLIENT_ID",
 			lang.Text{EN: "SLACK_CLIENT_ID and SLACK_CLIENT_SECRET belong together", ZH: "SLACK_CLIENT_ID 与 SLACK_CLIENT_SECRET 须同时设置"},
 			lang.Text{EN: "both are on the app's page Basic Information", ZH: "两者都在应用的 Basic Information 页面"})
 	case os.Getenv("SLACK_BOT_TOKEN") != "":
-		return nil, bad("SLACK_CLIENT_ID",
+		return nil, ops.InputError("SLACK_CLIENT_ID",
 			lang.Text{EN: "SLACK_BOT_TOKEN serves one workspace, SLACK_CLIENT_ID lets several install the app", ZH: "SLACK_BOT_TOKEN 只服务一个工作区，SLACK_CLIENT_ID 则供多个工作区安装应用"},
 			lang.Text{EN: "unset one of the two", ZH: "请取消其中之一"})
 	case !strings.HasPrefix(c.Install.URL, "https://") && !strings.HasPrefix(c.Install.URL, "http://127.0.0.1"):
-		return nil, bad("slack.install.url",
+		return nil, ops.InputError("slack.install.url",
 			lang.Text{EN: "%q is no https address: Slack sends browsers back there", ZH: "%q 不是 https 地址：Slack 会把浏览器带回该地址"}.With(c.Install.URL),
 			lang.Same("slack: {install: {url: https://ops.example.org, key_file: /etc/megatron-ops/slack.key}}"))
 	}
@@ -78,24 +75,24 @@ func slackInstall(c config.Slack) (*install.OAuth, error) {
 	if text == "" {
 		field = "slack.install.key_file"
 		if c.Install.KeyFile == "" {
-			return nil, bad(field,
+			return nil, ops.InputError(field,
 				lang.Text{EN: "there is no key to encrypt the workspaces' tokens with", ZH: "没有用于加密各工作区令牌的密钥"},
 				lang.Same("openssl rand -base64 32 > FILE; chmod 600 FILE"))
 		}
 		var err error
-		if text, err = readPrivate(c.Install.KeyFile, field); err != nil {
+		if text, err = readSecretFile(c.Install.KeyFile, field); err != nil {
 			return nil, err
 		}
 	}
 	key, err := install.ParseKey(text)
 	if err != nil {
-		return nil, bad(field, lang.Said(err), lang.Same("openssl rand -base64 32"))
+		return nil, ops.InputError(field, lang.Said(err), lang.Same("openssl rand -base64 32"))
 	}
 	return &install.OAuth{ClientID: id, ClientSecret: secret, Key: key, RedirectURL: strings.TrimSuffix(c.Install.URL, "/") + "/slack/oauth"}, nil
 }
 
-// readPrivate is a secret from the file that field names.
-func readPrivate(file, field string) (string, error) {
+// readSecretFile reads a secret from a file. field names the setting in errors.
+func readSecretFile(file, field string) (string, error) {
 	text, err := secretfile.Read(file)
 	if err != nil {
 		return "", &ops.Error{
@@ -106,8 +103,8 @@ func readPrivate(file, field string) (string, error) {
 	return text, nil
 }
 
-// askOperators lets operators decide, in Slack or on the page, about what an agent
-// may not do by itself.
+// askOperators lets operators decide, in Slack or on the page, about what an agent may
+// not do by itself.
 func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
 	p.ApproveAll = a.Agents
 	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
@@ -116,10 +113,10 @@ func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy 
 	return p
 }
 
-// beyondAgents says why a call is more than an agent may have confirmed by a
-// token. Where approvals are required for agents, every one is: if no operator can be
-// asked, the agent's own person has to be.
-func beyondAgents(svc *ops.Service, a config.Approval, in any) string {
+// beyondToken returns why an agent's call needs more than a token. If agents require
+// approval, every call does: if no operator can be asked, the agent's own person has to
+// be.
+func beyondToken(svc *ops.Service, a config.Approval, in any) string {
 	why := needsApproval(svc, a, in).EN
 	if why == "" && a.Agents {
 		why = "approvals are required for agents here"
@@ -127,17 +124,16 @@ func beyondAgents(svc *ops.Service, a config.Approval, in any) string {
 	return why
 }
 
-// ownAgentPolicy is that of an agent which a person runs on standard input: the
-// limits are the same, and where a server shares the store, its operators decide
-// there.
+// ownAgentPolicy is the policy for an agent that a person runs on standard input. The
+// limits are the same, and if a server shares the store, its operators decide there.
 func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
 	a := cfg.Slack.Approval
 	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(_ string, in any) string {
 		svc, err := service()
 		if err != nil {
-			return "" // the call itself is refused for it
+			return "" // the call itself fails with this error
 		}
-		return beyondAgents(svc, a, in)
+		return beyondToken(svc, a, in)
 	}}
 	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 && len(cfg.Web.Operators) == 0 {
 		return p
@@ -153,13 +149,13 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 	return p
 }
 
-// mcpAccess says who may use /mcp. Where neither tokens nor an issuer are
-// configured, one token for reading is made and kept in the state folder: what
-// this account alone can read proves more than an address on this machine.
+// mcpAccess returns who may use /mcp. If neither tokens nor an issuer are configured,
+// it creates one token for reading in the state folder: a file that only this account
+// can read proves more than a loopback address.
 func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	h := mcp.HTTP{Hosts: c.Hosts, Origins: c.Origins, Tokens: map[string]ops.Caller{}}
 	for i, t := range c.Tokens {
-		token, err := tokenIn(t.File, fmt.Sprintf("mcp.tokens[%d].file", i))
+		token, err := readToken(t.File, fmt.Sprintf("mcp.tokens[%d].file", i))
 		if err != nil {
 			return h, err
 		}
@@ -178,7 +174,7 @@ func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	if err := makeToken(file); err != nil {
 		return h, &ops.Error{Code: ops.Failed, Field: "mcp.tokens", Message: lang.Said(err), Fix: lang.Text{EN: "MEGATRON_OPS_STATE_DIR names a directory that you may write", ZH: "MEGATRON_OPS_STATE_DIR 指定一个可写的目录"}}
 	}
-	token, err := tokenIn(file, "mcp.tokens")
+	token, err := readToken(file, "mcp.tokens")
 	if err != nil {
 		return h, err
 	}
@@ -186,10 +182,10 @@ func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 	return h, nil
 }
 
-// ownTokenFile is where serve keeps the token that it made.
+// ownTokenFile is the file of the token that serve creates.
 func ownTokenFile(state string) string { return filepath.Join(state, "mcp.token") }
 
-// makeToken writes a new token to a file of mode 600, unless there is one.
+// makeToken writes a new token to a file of mode 600, unless the file exists.
 func makeToken(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -205,9 +201,9 @@ func makeToken(file string) error {
 	return errors.Join(err, f.Close())
 }
 
-// tokenIn reads a bearer token from a file that nobody else may read.
-func tokenIn(file, field string) (string, error) {
-	token, err := readPrivate(file, field)
+// readToken reads a bearer token from a file that nobody else may read.
+func readToken(file, field string) (string, error) {
+	token, err := readSecretFile(file, field)
 	if err != nil {
 		return "", err
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A policyAnswer is what the site's limits say of one specification.
+// A policyAnswer is the judgement of one specification by the site's limits.
 type policyAnswer struct {
 	File string     `json:"file"`
 	Use  policy.Use `json:"use"`
-	// Held says why an operator must approve it; empty: nobody need.
+	// Held are the reasons for which an operator must approve it; empty: nobody need.
 	Held []string `json:"held"`
 }
 
@@ -27,8 +27,8 @@ var (
 	textMost = lang.Text{EN: "at most %d GPUs at once, %s GPU hours", ZH: "最多同时 %d 张 GPU，%s GPU 小时"}
 )
 
-// policyCommand is `policy test FILE…`: which specifications would be held for
-// an operator's approval, and why. It exits with 3 where any would.
+// policyCommand implements `policy test FILE…`: it reports which specifications need an
+// operator's approval, and why. It exits with 3 if any does.
 func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) < 2 || words[0] != "test" {
 		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{
@@ -39,11 +39,7 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	svc, err := sh.service(dir)
+	svc, err := sh.service()
 	if err != nil {
 		return err
 	}
@@ -86,7 +82,7 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 }
 
 func hoursOf(v float64) string {
-	raw, err := json.Marshal(v) // infinity is no number there
+	raw, err := json.Marshal(v) // JSON has no infinity
 	if err != nil {
 		return "∞"
 	}

@@ -16,18 +16,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
-// probePatience is how long a probe may take: Slurm's commands wait long for a
-// controller that does not answer.
-const probePatience = 15 * time.Second
+// probeTimeout bounds a probe: Slurm's commands wait long for a controller that does
+// not answer.
+const probeTimeout = 15 * time.Second
 
-// A silence is why some probes told nothing.
-type silence struct {
+// A probeFailure is a reason for which some probes returned nothing.
+type probeFailure struct {
 	why    lang.Text
 	probes []detect.Probe
 }
 
-// says is the reason, then what stays unknown for it.
-func (s silence) says() lang.Text {
+// message says the reason, then what stays unknown because of it.
+func (s probeFailure) message() lang.Text {
 	var en, zh []string
 	for _, p := range s.probes {
 		en, zh = append(en, p.Tells.EN), append(zh, p.Tells.ZH)
@@ -35,7 +35,7 @@ func (s silence) says() lang.Text {
 	return lang.Text{EN: s.why.EN + "; not known: " + strings.Join(en, ", "), ZH: s.why.ZH + "；无法得知：" + strings.Join(zh, "、")}
 }
 
-// programs names what the probes run, each once.
+// programs lists the programs that the probes run, each once.
 func programs(probes []detect.Probe) string {
 	var names []string
 	for _, p := range probes {
@@ -46,11 +46,11 @@ func programs(probes []detect.Probe) string {
 	return strings.Join(names, ", ")
 }
 
-// lookOver runs all probes at once, so that several that hang cost the patience of
-// one, and returns what each printed and why others told nothing.
-func lookOver(
+// runProbes runs all probes at once, so that several that hang cost one timeout. It
+// returns what each probe printed and why others returned nothing.
+func runProbes(
 	ctx context.Context, probes []detect.Probe, run func(context.Context, []string) (string, lang.Text),
-) (printed map[string]string, silent []silence) {
+) (printed map[string]string, silent []probeFailure) {
 	type answer struct {
 		text string
 		why  lang.Text
@@ -68,19 +68,19 @@ func lookOver(
 		if a.why == (lang.Text{}) {
 			continue
 		}
-		at := slices.IndexFunc(silent, func(s silence) bool { return s.why == a.why })
+		at := slices.IndexFunc(silent, func(s probeFailure) bool { return s.why == a.why })
 		if at < 0 {
-			at, silent = len(silent), append(silent, silence{why: a.why})
+			at, silent = len(silent), append(silent, probeFailure{why: a.why})
 		}
 		silent[at].probes = append(silent[at].probes, p)
 	}
 	return printed, silent
 }
 
-// runProbe runs one command and returns what it printed, or why it told nothing. One
-// that fails without a word has nothing to tell.
+// runProbe runs one command and returns what it printed, or why it printed nothing. A
+// command that fails silently has no reason.
 func runProbe(ctx context.Context, argv []string) (string, lang.Text) {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = cluster.JobEnviron(os.Environ())
@@ -92,7 +92,7 @@ func runProbe(ctx context.Context, argv []string) (string, lang.Text) {
 	case err == nil || out.Len() > 0:
 		return out.String(), lang.Text{}
 	case ctx.Err() != nil:
-		return "", lang.Text{EN: "no answer in %s", ZH: "%s 内没有回答"}.With(probePatience)
+		return "", lang.Text{EN: "no answer in %s", ZH: "%s 内没有回答"}.With(probeTimeout)
 	case words.Len() > 0:
 		return "", slurm.FromStderr(argv[0], words.String()).Msg
 	}

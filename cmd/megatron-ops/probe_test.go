@@ -20,18 +20,18 @@ func TestProbesThatHangAreWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		why := lang.Text{EN: "no answer", ZH: "没有回答"}
-		printed, silent := lookOver(t.Context(), detect.Probes("alice"), func(ctx context.Context, argv []string) (string, lang.Text) {
+		printed, silent := runProbes(t.Context(), detect.Probes("alice"), func(ctx context.Context, argv []string) (string, lang.Text) {
 			if argv[0] == "findmnt" {
 				return "/lustre lustre", lang.Text{}
 			}
-			time.Sleep(probePatience)
+			time.Sleep(probeTimeout)
 			return "", why
 		})
-		require.Equal(t, probePatience, time.Since(began))
+		require.Equal(t, probeTimeout, time.Since(began))
 		require.Equal(t, "/lustre lustre", printed["mounts"])
 		require.Len(t, silent, 1, "one reason is said once")
 		require.Equal(t, "sinfo, scontrol, sacctmgr, srun, which", programs(silent[0].probes))
-		says := silent[0].says()
+		says := silent[0].message()
 		require.Contains(t, says.EN, "no answer; not known: the partitions and their GPUs, the default partition")
 		require.Contains(t, says.ZH, "没有回答；无法得知：分区及其 GPU、默认分区")
 		require.NotContains(t, says.EN, "shared folders")

@@ -14,8 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/recording"
 )
 
-// recordCommand writes a site's own answers, disguised, into a folder that can
-// be attached to a report.
+// recordCommand writes a site's own Slurm output, disguised, to a folder that can be
+// attached to a report.
 func recordCommand(ctx context.Context, sh *shell, words []string) error {
 	dir := "megatron-ops-recording"
 	rest, err := flags("record", words, func(f *flag.FlagSet) { f.StringVar(&dir, "dir", dir, "") })
@@ -35,7 +35,7 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 	if !ok {
 		return &ops.Error{Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "%s is no Slurm: there is nothing to record", ZH: "%s 不是 Slurm：没有可记录的内容"}.With(call.Default), Fix: lang.Text{EN: "--cluster slurm, or another that is one", ZH: "请用 --cluster slurm，或其他 Slurm 集群"}}
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // it is there to be shown
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // meant to be shared
 		return &ops.Error{Code: ops.BadInput, Field: "dir", Message: lang.Said(err), Fix: lang.Text{EN: "--dir with a folder that is not there yet", ZH: "--dir 须是尚不存在的目录"}}
 	}
 	all := recorder.Record(ctx)

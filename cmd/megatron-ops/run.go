@@ -31,69 +31,52 @@ type streams struct {
 	err io.Writer
 }
 
-// A shell is one run of the program: its streams and what the flags that every
-// command takes have said.
+// A shell is one run of the program: its streams and the values of the flags that every
+// command takes.
 type shell struct {
 	streams
 	lang lang.Lang
-	// langGiven reports that --lang was said.
+	// langGiven reports that --lang was given.
 	langGiven bool
 	json      bool
-	yaml      bool // what is JSON otherwise
-	verbose   bool // what is folded is shown
+	yaml      bool // print YAML where json would print JSON
+	verbose   bool // show the sections that are folded by default
 	cluster   string
 	color     bool
-	telemetry *telemetry // nil: none is sent
+	telemetry *telemetry // nil: nothing is sent
 }
 
-// A command is a word that is not an operation: a surface, or what wires one.
-// It takes the words after its name.
+// A command implements a word that is not an operation. It gets the words after its
+// name.
 type command func(ctx context.Context, sh *shell, words []string) error
 
 func lookupCommand(name string) (command, bool) {
-	switch name {
-	case "mcp":
-		return mcpCommand, true
-	case "serve":
-		return serve, true
-	case "demo":
-		return demoCommand, true
-	case "chat":
-		return chatCommand, true
-	case "doctor":
-		return doctor, true
-	case "init":
-		return initCommand, true
-	case "skills":
-		return skillsCommand, true
-	case "slack":
-		return slackCommand, true
-	case "record":
-		return recordCommand, true
-	case "sudoers":
-		return sudoersCommand, true
-	case "web":
-		return webCommand, true
-	case "link":
-		return linkCommand, true
-	case "policy":
-		return policyCommand, true
-	case "backup":
-		return backupCommand, true
-	case "watch":
-		return watchCommand, true
-	case "completion":
-		return completionCommand, true
-	case "man":
-		return manCommand, true
-	}
-	return nil, false
+	c, ok := map[string]command{
+		"mcp":        mcpCommand,
+		"serve":      serve,
+		"demo":       demoCommand,
+		"chat":       chatCommand,
+		"doctor":     doctor,
+		"init":       initCommand,
+		"skills":     skillsCommand,
+		"slack":      slackCommand,
+		"record":     recordCommand,
+		"sudoers":    sudoersCommand,
+		"web":        webCommand,
+		"link":       linkCommand,
+		"policy":     policyCommand,
+		"backup":     backupCommand,
+		"watch":      watchCommand,
+		"completion": completionCommand,
+		"man":        manCommand,
+	}[name]
+	return c, ok
 }
 
-// run carries out one command line and returns the exit code. A panic is told
-// as a bug, with the place, and never as a bare stack.
+// run executes one command line and returns the exit code. It reports a panic as a bug,
+// and its stack only for debugging.
 func run(ctx context.Context, args []string, st streams) (code int) {
-	st.in = &input{ctx: ctx, from: st.in}
+	st.in = &interruptibleReader{ctx: ctx, from: st.in}
 	sh := &shell{streams: st, lang: envLang(), color: isTerminal(st.out) && os.Getenv("NO_COLOR") == ""}
 	defer func() {
 		if r := recover(); r != nil {
@@ -104,21 +87,22 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 			code = 1
 		}
 	}()
-	if len(args) > 0 && args[0] == "__complete" { // what follows is not yet a command line
+	if len(args) > 0 && args[0] == "__complete" { // the words after it are an unfinished command line
 		return sh.exit(ctx, completeCommand(ctx, sh, args[1:]))
 	}
 	sh.telemetry = startTelemetry(ctx, sh.logger())
 	defer sh.telemetry.end()
-	words, err := sh.globals(args)
+	words, err := sh.globalFlags(args)
 	if err == nil {
 		err = sh.dispatch(ctx, words)
 	}
 	return sh.exit(ctx, err)
 }
 
-// globals takes the flags that every command has out of args. What is wrong with one is
-// told when all are read: another may name the language.
-func (sh *shell) globals(args []string) (words []string, err error) {
+// globalFlags takes the flags that every command has out of args. It returns the first
+// error only after reading all flags, because a later one may set the language of the
+// message.
+func (sh *shell) globalFlags(args []string) (words []string, err error) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
@@ -138,7 +122,7 @@ func (sh *shell) globals(args []string) (words []string, err error) {
 			words = append(words, a)
 			continue
 		}
-		// `ask --lang zh` is the same wish as `--lang zh ask`.
+		// `ask --lang zh` means the same as `--lang zh ask`.
 		if !inline {
 			if i+1 == len(args) {
 				return nil, &ops.Error{Code: ops.BadInput, Field: strings.TrimLeft(name, "-"), Message: lang.Text{EN: "%s needs a value", ZH: "%s 需要一个值"}.With(name)}
@@ -195,7 +179,7 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return c(ctx, sh, rest)
 	}
 	if op, ok := operations.Lookup(name); ok {
-		return sh.traced(ctx, op, rest)
+		return sh.runTraced(ctx, op, rest)
 	}
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "%q is no command", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
 	if all := ops.OnceMore(words); len(all) == 2 {
@@ -207,19 +191,19 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	return e
 }
 
-// An exitCode ends the program without a word: what there is to say was said.
+// An exitCode ends the program without printing anything.
 type exitCode int
 
 func (c exitCode) Error() string { return "exit code " + strconv.Itoa(int(c)) }
 
-// The ends of answers that are no errors.
+// The exit codes of answers that are not errors.
 const (
-	outOfTime exitCode = 1 // what was waited for has not come
+	outOfTime exitCode = 1 // the awaited state has not come in time
 	found     exitCode = 3
 )
 
-// exit tells err, in the form that was asked for, and returns the exit code. Who
-// broke it off is told only what became of a change.
+// exit prints err in the requested form and returns the exit code. After an interrupt
+// it prints only what became of a change.
 func (sh *shell) exit(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
@@ -231,14 +215,14 @@ func (sh *shell) exit(ctx context.Context, err error) int {
 	if signalled != 0 && errors.Is(err, context.Canceled) {
 		return int(signalled)
 	}
-	if code := sh.tell(ops.AsError(err)); signalled == 0 {
+	if code := sh.printError(ops.AsError(err)); signalled == 0 {
 		return code
 	}
 	return int(signalled)
 }
 
-// tell says what is wrong and returns its exit code.
-func (sh *shell) tell(e *ops.Error) int {
+// printError prints what is wrong and returns its exit code.
+func (sh *shell) printError(e *ops.Error) int {
 	if sh.json {
 		sh.printJSON(map[string]any{"error": e.In(sh.lang)})
 		return e.Code.ExitCode()
@@ -261,9 +245,9 @@ func (sh *shell) printJSON(v any) {
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
-	// What is too long for anybody's eye is not set in lines: that takes as long as
-	// making it.
-	if out := doc.Bytes(); err == nil && len(out) < mostIndented {
+	// A document that is too long to read is printed on one line: indenting takes as
+	// long as encoding it.
+	if out := doc.Bytes(); err == nil && len(out) < maxIndentedBytes {
 		var lines bytes.Buffer
 		if err = json.Indent(&lines, out, "", "  "); err == nil {
 			doc = lines
@@ -283,18 +267,18 @@ func (sh *shell) printJSON(v any) {
 	}
 }
 
-// mostIndented is how long a document is, in bytes, that is still set in lines.
-const mostIndented = 256 << 10
+// maxIndentedBytes is the longest document that is indented.
+const maxIndentedBytes = 256 << 10
 
 // show prints an operation's answer.
 func (sh *shell) show(out any) error {
 	if s, ok := out.(interface{ Streamed() bool }); ok && s.Streamed() {
-		return nil // all of it is out
+		return nil // it is already printed
 	}
 	if sh.json {
 		sh.printJSON(out)
 	} else if v, ok := out.(interface{ Verbatim() string }); ok && v.Verbatim() != "" {
-		// A script is for a file as much as for the eye: not one byte more.
+		// A script may be redirected to a file, so it is printed without additions.
 		if _, err := io.WriteString(sh.out, v.Verbatim()); err != nil {
 			return err
 		}
@@ -312,14 +296,14 @@ func (sh *shell) show(out any) error {
 			return err
 		}
 	}
-	if code := endOf(out); code != 0 {
+	if code := exitCodeOf(out); code != 0 {
 		return code
 	}
 	return nil
 }
 
-// endOf is how an answer ends that is no error.
-func endOf(out any) exitCode {
+// exitCodeOf returns the exit code of an answer that is not an error.
+func exitCodeOf(out any) exitCode {
 	if w, ok := out.(jobcontrol.WaitOut); ok && w.TimedOut {
 		return outOfTime
 	}
@@ -329,11 +313,11 @@ func endOf(out any) exitCode {
 	return 0
 }
 
-// release is the version of a released build, set by its linker flags.
+// release is the version of a released build, set by linker flags.
 var release string
 
-// version is what the build knows of itself: the release, or what the module
-// system says, with the commit where the build saw one.
+// version returns the version of this build: the release, or the module's version, with
+// the commit if the build recorded one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -364,11 +348,11 @@ func envLang() lang.Lang {
 	return lang.EN
 }
 
-// width is how many columns answers have.
+// width is how many columns an answer may use.
 func (sh *shell) width() int { return widthOf(sh.out) }
 
-// widthOf is how many columns the terminal w has; 0 where it is none. COLUMNS, which
-// people set for a while, wins.
+// widthOf returns the width of the terminal w in columns, or 0 if w is not a terminal.
+// COLUMNS takes precedence.
 func widthOf(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && isTerminal(w) {
 		return n
@@ -382,22 +366,22 @@ func widthOf(w io.Writer) int {
 }
 
 func isTerminal(w any) bool {
-	if in, ok := w.(*input); ok {
+	if in, ok := w.(*interruptibleReader); ok {
 		w = in.from
 	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// An input ends when the program is broken off: a read from a terminal cannot be
-// taken back.
-type input struct {
-	ctx  context.Context //nolint:containedctx // a reader has no other way to learn of it
+// An interruptibleReader stops waiting when its context ends: a read from a terminal
+// cannot be cancelled.
+type interruptibleReader struct {
+	ctx  context.Context //nolint:containedctx // io.Reader has no context
 	from io.Reader
 }
 
-// Read reads from what it stands for.
-func (in *input) Read(p []byte) (int, error) {
+// Read reads from the wrapped reader.
+func (in *interruptibleReader) Read(p []byte) (int, error) {
 	type answer struct {
 		n   int
 		err error

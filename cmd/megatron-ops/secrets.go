@@ -12,13 +12,14 @@ var secretNames = []string{
 	"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET_OLD", "SLACK_CLIENT_SECRET", "MEGATRON_OPS_SLACK_KEY", "OPENAI_API_KEY",
 }
 
-// secretsFromFiles are the variables that files have set.
+// secretsFromFiles are the variables that were set from files.
 var secretsFromFiles = map[string]bool{}
 
-// readSecrets sets the variables of secrets that are not set from files: the one
-// that NAME_FILE names, else the credential of that name that systemd passes
-// (LoadCredential=SLACK_BOT_TOKEN:…). A file that others may read is refused. What
-// files have set before is read again, and undo sets it back.
+// readSecrets sets variables of secrets from files: from the file that NAME_FILE names,
+// else from the credential of that name that systemd passes
+// (LoadCredential=SLACK_BOT_TOKEN:…). A variable that was set otherwise is left alone.
+// A file that others may read is refused. A second call reads the files again; undo
+// restores the values before.
 func readSecrets() (undo func(), err error) {
 	credentials := os.Getenv("CREDENTIALS_DIRECTORY")
 	read := map[string]string{}
@@ -37,7 +38,7 @@ func readSecrets() (undo func(), err error) {
 		if file == "" {
 			continue
 		}
-		text, err := readPrivate(file, field)
+		text, err := readSecretFile(file, field)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func readSecrets() (undo func(), err error) {
 	}
 	return func() {
 		for name, text := range before {
-			_ = os.Setenv(name, text) // it was set to it before
+			_ = os.Setenv(name, text) // cannot fail: the value was set before
 		}
 	}, nil
 }

@@ -40,8 +40,8 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 && words[0] == "doctor" {
 		return mcpDoctor(ctx, sh, words[1:])
 	}
-	// A file that cannot be read is told by the first call that needs the service:
-	// an agent shows that, and not what a process says as it ends.
+	// The first call that needs the service reports a file that cannot be read: an
+	// agent shows that error, but not what a process prints as it ends.
 	cfg, _ := loadConfig()
 	offer := agentFlags{cfg.MCP}
 	rest, err := flags("mcp", words, offer.define)
@@ -54,11 +54,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 			Fix: lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"},
 		}
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	service := sync.OnceValues(func() (*ops.Service, error) { return sh.service(dir) })
+	service := sync.OnceValues(sh.service)
 	srv, err := mcp.NewServer(mcp.Config{
 		Service: service, Caller: osUser(ops.MCP),
 		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
@@ -70,8 +66,8 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	return srv.ServeStdio(ctx, sh.in, sh.out)
 }
 
-// agentFlags are what the configuration offers to agents, and flags that say
-// otherwise.
+// agentFlags are what the configuration offers to agents, and the flags that override
+// it.
 type agentFlags struct{ config.MCP }
 
 func (a *agentFlags) define(f *flag.FlagSet) {
@@ -91,7 +87,7 @@ func (a *agentFlags) define(f *flag.FlagSet) {
 	})
 }
 
-// listFlag reads words with commas between, in place of what was there.
+// listFlag returns a flag function that replaces a list by words separated by commas.
 func listFlag(into *[]string) func(string) error {
 	return func(list string) error {
 		*into = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
@@ -99,16 +95,16 @@ func listFlag(into *[]string) func(string) error {
 	}
 }
 
-// logger writes to standard error: standard output is an answer's.
+// logger writes to standard error: standard output belongs to answers.
 func (sh *shell) logger() *slog.Logger {
 	level := slog.LevelWarn
 	if os.Getenv("MEGATRON_OPS_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
-	return slog.New(sh.telemetry.also(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level})))
+	return slog.New(sh.telemetry.withExport(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level})))
 }
 
-// serveFlags are serve's own words.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	listen, pprof string
 	offer         agentFlags
@@ -124,13 +120,13 @@ func readServeFlags(words []string, cfg config.Config) (serveFlags, error) {
 	return said, err
 }
 
-// serve answers Slack, agents and browsers over HTTP until ctx ends.
+// serve serves Slack, agents and browsers over HTTP until ctx ends.
 func serve(ctx context.Context, sh *shell, words []string) error {
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
 	}
-	if err := notAdministrator(ctx, cfg); err != nil {
+	if err := refuseAdministrator(ctx, cfg); err != nil {
 		return err
 	}
 	if _, err := readSecrets(); err != nil {
@@ -151,7 +147,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
-	defer func() { _ = ln.Close() }() // Shutdown has closed it where it served
+	defer func() { _ = ln.Close() }() // Shutdown has closed it already after serving
 	if said.pprof != "" {
 		stop, err := serveProfiles(said.pprof, d.log)
 		if err != nil {
@@ -159,12 +155,12 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		}
 		defer stop()
 	}
-	d.at = ln.Addr()
+	d.addr = ln.Addr()
 	first, err := d.build(cfg)
 	if err != nil {
 		return err
 	}
-	if err := d.take(first); err != nil {
+	if err := d.activate(first); err != nil {
 		return err
 	}
 	var running sync.WaitGroup
@@ -174,7 +170,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}
-	fmt.Fprintf(sh.err, "megatron-ops: serving on http://%s (Slack: %s)\n", ln.Addr(), onOff(slackAsked()))
+	fmt.Fprintf(sh.err, "megatron-ops: serving on http://%s (Slack: %s)\n", ln.Addr(), onOff(slackConfigured()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ln) }()
 	terminal := isTerminal(sh.err)
@@ -183,14 +179,14 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 		case err := <-failed:
 			return err
 		case <-reload:
-			if ended = terminal && !isTerminal(sh.err); !ended { // a terminal that is closed says so by the same signal
+			if ended = terminal && !isTerminal(sh.err); !ended { // a closing terminal sends SIGHUP too
 				d.reload(ctx)
 			}
 		case <-ctx.Done():
 			ended = true
 		}
 	}
-	// What was accepted is carried on with or is in the store: ten seconds are for
+	// Requests that were accepted continue or are in the store; ten seconds are for
 	// answers that are being written.
 	shut, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -201,14 +197,14 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// slackAsked reports whether any of Slack's variables is set.
-func slackAsked() bool {
+// slackConfigured reports whether any of Slack's variables is set.
+func slackConfigured() bool {
 	return slices.ContainsFunc([]string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET"}, func(name string) bool {
 		return os.Getenv(name) != ""
 	})
 }
 
-// slackConfig is Slack's variables and what the configuration says of it.
+// slackConfig combines Slack's variables with the configuration.
 func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Store) (bot.Config, error) {
 	install, err := slackInstall(cfg.Slack)
 	if err != nil {
@@ -221,7 +217,7 @@ func (sh *shell) slackConfig(cfg config.Config, svc *ops.Service, st *store.Stor
 	}, nil
 }
 
-// siteValues are what a site's profile puts into the submit form.
+// siteValues returns the values that a cluster's site profile gives the submit form.
 func siteValues(svc *ops.Service) func(cluster string) map[string]string {
 	return func(cluster string) map[string]string {
 		site := svc.Sites(cluster)
@@ -234,9 +230,9 @@ func siteValues(svc *ops.Service) func(cluster string) map[string]string {
 	}
 }
 
-// newWatchers makes one watcher for each cluster that can be watched: whoever
-// wants to know of jobs subscribes, and the cluster is asked once. Operations that
-// read are answered by the same questions.
+// newWatchers makes one watcher for each cluster that can be watched. Everything that
+// follows jobs subscribes to it, so the cluster is polled once. Reading operations are
+// answered from the same polls.
 func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 	all, views := map[string]*watch.Watcher{}, map[string]ops.View{}
 	for name, cl := range svc.Clusters {
@@ -246,7 +242,7 @@ func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
 		}); ok {
 			view := watch.NewShared(c, watch.Options{})
-			if cl.Kind() != "local" { // which costs nobody anything to ask
+			if cl.Kind() != "local" { // polling it is free
 				views[name] = view
 			}
 			all[name] = watch.New(view, watch.Options{})
@@ -256,10 +252,10 @@ func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 	return all
 }
 
-// keepLastSeen writes down what the clusters show, for a time when they do not
-// answer: other processes are told of it too, and this one after a restart.
+// keepLastSeen stores what the clusters show, for a time when they do not answer. Other
+// processes read it too, and so does this one after a restart.
 func keepLastSeen(ctx context.Context, svc *ops.Service, log *slog.Logger) {
-	// The server that led before may have seen more than this one.
+	// The previous leader may have seen more than this server.
 	seen, err := svc.RecallLastSeen(ctx)
 	if err != nil && ctx.Err() == nil {
 		log.Warn("what the clusters showed last is not known", "error", err)
@@ -286,8 +282,8 @@ func keepLastSeen(ctx context.Context, svc *ops.Service, log *slog.Logger) {
 	}
 }
 
-// runWatchers watches until ctx ends. What is watched begins anew with each term:
-// another server has told of what happened meanwhile.
+// runWatchers watches until ctx ends. Each term as leader starts with an empty state:
+// another server has reported what happened meanwhile.
 func runWatchers(ctx context.Context, watchers map[string]*watch.Watcher) {
 	var wg sync.WaitGroup
 	for _, w := range watchers {
@@ -299,8 +295,8 @@ func runWatchers(ctx context.Context, watchers map[string]*watch.Watcher) {
 	}
 }
 
-// together does all of work until each has ended.
-func together(work []func(context.Context)) func(context.Context) {
+// runAll runs all of work at once and returns when each has ended.
+func runAll(work []func(context.Context)) func(context.Context) {
 	return func(ctx context.Context) {
 		var wg sync.WaitGroup
 		for _, f := range work {
@@ -310,7 +306,7 @@ func together(work []func(context.Context)) func(context.Context) {
 	}
 }
 
-// serverName tells this process from every other that shares the database.
+// serverName identifies this process among all that share the database.
 func serverName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -319,8 +315,7 @@ func serverName() string {
 	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text())
 }
 
-// logNews is where there is no Slack: the server's own terminal hears of what
-// goes wrong with running jobs.
+// logNews logs problems of running jobs. It is for servers without Slack.
 func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) error {
 	return func(_ context.Context, n follow.News) error {
 		for _, a := range n.Alarms {
@@ -333,9 +328,9 @@ func logNews(log *slog.Logger, l lang.Lang) func(context.Context, follow.News) e
 	}
 }
 
-// cardNews tells in the thread of a job's card what was done beyond watching,
-// and what goes wrong while the job runs; the states themselves the bot has
-// from the watchers. Each has its key, so that it may be told again.
+// cardNews posts to the thread of a job's card what was done beyond watching, and what
+// goes wrong while the job runs. The bot gets the job's states from the watchers. Each
+// post has a key, so that it may be repeated.
 func cardNews(b *bot.Bot) func(context.Context, follow.News) error {
 	return func(ctx context.Context, n follow.News) error {
 		var failed []error

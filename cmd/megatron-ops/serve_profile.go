@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// serveProfiles serves Go's profiles at an address of this machine's loopback
-// alone: they show what the program does, and each costs it something.
+// serveProfiles serves Go's profiles, only on a loopback address: profiles reveal what
+// the program does, and each costs it time.
 func serveProfiles(addr string, log *slog.Logger) (stop func(), err error) {
 	refuse := func(message lang.Text) error {
 		return &ops.Error{Code: ops.BadInput, Field: "pprof", Message: message, Fix: lang.Same("--pprof 127.0.0.1:6060")}
@@ -32,7 +32,8 @@ func serveProfiles(addr string, log *slog.Logger) (stop func(), err error) {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A page that makes a browser take its name for this machine's is told nothing.
+		// Refuse a page that made a browser resolve its name to this machine (DNS
+		// rebinding).
 		if host, err := netip.ParseAddrPort(r.Host); err != nil || !host.Addr().IsLoopback() {
 			http.Error(w, "profiles are served at "+ln.Addr().String(), http.StatusForbidden)
 			return
@@ -40,6 +41,6 @@ func serveProfiles(addr string, log *slog.Logger) (stop func(), err error) {
 		mux.ServeHTTP(w, r)
 	})}
 	log.Info("profiles are served", "at", "http://"+ln.Addr().String()+"/debug/pprof/")
-	go func() { _ = server.Serve(ln) }() // it ends with the program
+	go func() { _ = server.Serve(ln) }() // ends with the program
 	return func() { _ = server.Close() }, nil
 }

@@ -33,43 +33,44 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// A daemon is what serve keeps while it runs, however often its configuration is
-// read again.
+// A daemon is the state that serve keeps while it runs, across reloads of its
+// configuration.
 type daemon struct {
-	sh       shell    // in the language that no file has changed yet
-	words    []string // serve's own, which win over the file
+	sh       shell    // in the language before any file changed it
+	words    []string // serve's own flags, which override the file
 	state    string
 	store    *store.Store
-	at       net.Addr
+	addr     net.Addr
 	log      *slog.Logger
 	leader   *lead.Leader
 	own      *prometheus.Registry
 	requests *prometheus.HistogramVec
-	now      atomic.Pointer[configured]
-	replaced chan struct{} // hears that now is another
+	current  atomic.Pointer[generation]
+	replaced chan struct{} // receives after current was replaced
 }
 
-// A configured is what serve has built from one reading of its configuration. It
-// is whole before it is taken.
-type configured struct {
+// A generation is everything that serve builds from one reading of its configuration.
+// It is complete before it is activated.
+type generation struct {
 	cfg      config.Config
 	svc      *ops.Service
 	watchers map[string]*watch.Watcher
 	policy   mcp.Policy
-	agents   *agentDoor
+	agents   *mcpEndpoint
 	handler  http.Handler
-	page     string // the page's address; empty where none is served
-	// receive has Slack's requests by Socket Mode; led is what one of several servers does.
-	receive func(context.Context)
-	led     []func(context.Context)
-	// over ends when another is taken.
-	over context.Context //nolint:containedctx // it is this value's own life
-	end  context.CancelFunc
+	page     string // URL of the page; empty: no page is served
+	// receive gets Slack's requests by Socket Mode. leaderWork is what only the leading
+	// server does.
+	receive    func(context.Context)
+	leaderWork []func(context.Context)
+	// ctx ends when another generation is activated.
+	ctx    context.Context //nolint:containedctx // it is this value's own life
+	cancel context.CancelFunc
 }
 
-// An agentDoor is /mcp with the sessions that agents have begun there: they go on
-// as long as what they stand on is configured alike.
-type agentDoor struct {
+// An mcpEndpoint is /mcp with its open sessions. It survives a reload that does not
+// change the settings it depends on.
+type mcpEndpoint struct {
 	offer   agentFlags
 	access  mcp.HTTP
 	lang    lang.Lang
@@ -77,11 +78,11 @@ type agentDoor struct {
 	stop    func()
 }
 
-// newDaemon opens what lasts.
+// newDaemon opens what outlives reloads.
 func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
 	text := slog.NewTextHandler(sh.err, nil)
-	tellTelemetry(slog.New(text), slog.LevelWarn)
-	d := &daemon{sh: *sh, words: words, log: slog.New(sh.telemetry.also(text)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
+	logTelemetryErrors(slog.New(text), slog.LevelWarn)
+	d := &daemon{sh: *sh, words: words, log: slog.New(sh.telemetry.withExport(text)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
 	svc, err := sh.serviceOf(cfg)
 	if err != nil {
 		return nil, err
@@ -111,34 +112,34 @@ func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
 	return d, nil
 }
 
-// ServeHTTP answers by the configuration of the moment.
+// ServeHTTP serves a request by the current generation.
 func (d *daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.now.Load().handler.ServeHTTP(w, r)
+	d.current.Load().handler.ServeHTTP(w, r)
 }
 
-// work receives from Slack, and does what one of several servers does while this
-// one leads, each by the configuration of the moment.
+// work receives from Slack, and does the leader's work while this server leads, each by
+// the current generation.
 func (d *daemon) work(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		d.leader.Run(ctx, func(ctx context.Context) {
 			for ctx.Err() == nil {
-				c := d.now.Load()
-				held, stop := endingWith(ctx, c.over)
-				together(c.led)(held)
+				c := d.current.Load()
+				held, stop := cancelledByEither(ctx, c.ctx)
+				runAll(c.leaderWork)(held)
 				<-held.Done()
 				stop()
 			}
 		})
 	})
 	for ctx.Err() == nil {
-		c := d.now.Load()
+		c := d.current.Load()
 		held, stop := context.WithCancel(ctx)
 		running.Go(func() { c.receive(held) })
 		select {
 		case <-d.replaced:
-			// Slack sends to whichever connection there is: the old ones go once the new
-			// ones are there.
+			// Slack sends to any open connection: close the old ones once the new ones
+			// are open.
 			time.AfterFunc(5*time.Second, stop)
 		case <-ctx.Done():
 			stop()
@@ -147,46 +148,46 @@ func (d *daemon) work(ctx context.Context) {
 	running.Wait()
 }
 
-// endingWith is ctx that ends with other too.
-func endingWith(ctx, other context.Context) (context.Context, context.CancelFunc) {
+// cancelledByEither returns a context that ends with ctx or with other.
+func cancelledByEither(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	held, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(other, cancel)
 	return held, func() { stop(); cancel() }
 }
 
-// take makes c what is served by.
-func (d *daemon) take(c *configured) error {
-	if c.page != "" {
+// activate makes next the current generation.
+func (d *daemon) activate(next *generation) error {
+	if next.page != "" {
 		if err := os.MkdirAll(d.state, 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(d.state, addressFile), []byte(c.page+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(d.state, addressFile), []byte(next.page+"\n"), 0o600); err != nil {
 			return err
 		}
 	}
-	go c.svc.Answerer().Warm() // the first question should not wait
-	old := d.now.Swap(c)
+	go next.svc.Answerer().Warm() // so that the first question need not wait
+	old := d.current.Swap(next)
 	if old == nil {
 		return nil
 	}
-	old.end()
+	old.cancel()
 	select {
 	case d.replaced <- struct{}{}:
-	default: // whoever has yet to hear of the one before hears of this one
+	default: // the pending signal covers this generation too
 	}
-	if old.agents != c.agents {
+	if old.agents != next.agents {
 		old.agents.stop()
 	}
 	return nil
 }
 
-// reload reads the configuration again, and the files of secrets. What is wrong with
-// it is told, and the one before goes on.
+// reload reads the configuration and the files of secrets again. If they are wrong, it
+// logs the errors and the current generation continues.
 func (d *daemon) reload(ctx context.Context) {
-	old := d.now.Load()
-	next, err := d.again(ctx, old)
+	old := d.current.Load()
+	next, err := d.rebuild(ctx, old)
 	if err == nil {
-		err = d.take(next)
+		err = d.activate(next)
 	}
 	if err != nil {
 		e := ops.AsError(err)
@@ -200,7 +201,7 @@ func (d *daemon) reload(ctx context.Context) {
 		"agents", map[bool]string{true: "their sessions go on", false: "they begin new sessions"}[old.agents == next.agents])
 }
 
-func (d *daemon) again(ctx context.Context, old *configured) (next *configured, err error) {
+func (d *daemon) rebuild(ctx context.Context, old *generation) (next *generation, err error) {
 	undo, err := readSecrets()
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (d *daemon) again(ctx context.Context, old *configured) (next *configured, 
 	if err != nil {
 		return nil, err
 	}
-	if err := notAdministrator(ctx, cfg); err != nil {
+	if err := refuseAdministrator(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Store != old.cfg.Store {
@@ -224,17 +225,17 @@ func (d *daemon) again(ctx context.Context, old *configured) (next *configured, 
 	return d.build(cfg)
 }
 
-// build makes all that cfg asks for, or says what is wrong with it. Nothing of it
+// build makes everything that cfg asks for, or returns what is wrong with it. Nothing
 // runs yet.
-func (d *daemon) build(cfg config.Config) (*configured, error) {
-	old := d.now.Load()
+func (d *daemon) build(cfg config.Config) (*generation, error) {
+	old := d.current.Load()
 	sh := d.sh
 	svc, err := sh.serviceOf(cfg)
 	if err != nil {
 		return nil, err
 	}
 	svc.Store = func() (*store.Store, error) { return d.store, nil }
-	if old != nil { // a cluster keeps its connection, and the count of what it was asked
+	if old != nil { // an unchanged cluster keeps its connection and its request counts
 		for name, cl := range old.svc.Clusters {
 			before, now := old.cfg.Clusters[name], cfg.Clusters[name]
 			before.Site, now.Site = job.Site{}, job.Site{}
@@ -243,28 +244,28 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 			}
 		}
 	}
-	c := &configured{cfg: cfg, svc: svc, watchers: newWatchers(svc), receive: func(context.Context) {}}
-	c.over, c.end = context.WithCancel(context.Background())
-	if _, err := svc.RecallLastSeen(c.over); err != nil {
+	gen := &generation{cfg: cfg, svc: svc, watchers: newWatchers(svc), receive: func(context.Context) {}}
+	gen.ctx, gen.cancel = context.WithCancel(context.Background())
+	if _, err := svc.RecallLastSeen(gen.ctx); err != nil {
 		d.log.Warn("what the clusters showed last is not known", "error", err)
 	}
-	c.policy = mcp.Policy{
+	gen.policy = mcp.Policy{
 		Tokens: cfg.MCP.Confirm == config.FallbackToken,
-		Beyond: func(_ string, in any) string { return beyondAgents(svc, cfg.Slack.Approval, in) },
+		Beyond: func(_ string, in any) string { return beyondToken(svc, cfg.Slack.Approval, in) },
 	}
 	mux := http.NewServeMux()
 	tell := logNews(d.log, sh.lang)
-	registry := prometheus.NewRegistry() // of what c names
-	c.led = append(c.led, func(ctx context.Context) { runWatchers(ctx, c.watchers) })
+	registry := prometheus.NewRegistry() // metrics of this generation
+	gen.leaderWork = append(gen.leaderWork, func(ctx context.Context) { runWatchers(ctx, gen.watchers) })
 	var b *bot.Bot
-	if slackAsked() {
-		if b, err = d.slack(&sh, c); err != nil {
+	if slackConfigured() {
+		if b, err = d.slack(&sh, gen); err != nil {
 			return nil, err
 		}
 		tell = cardNews(b)
 		mux.Handle("/slack/", b.Handler())
-		c.receive = b.Receive
-		c.led = append(c.led, b.Work)
+		gen.receive = b.Receive
+		gen.leaderWork = append(gen.leaderWork, b.Work)
 	}
 	if len(cfg.Notify) > 0 {
 		n, err := notifier(cfg, d.store, d.log)
@@ -272,32 +273,32 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 			return nil, err
 		}
 		tell = alsoNotify(tell, n, svc)
-		c.led = append(c.led, n.Run, func(ctx context.Context) { tellApprovals(ctx, n, svc) })
+		gen.leaderWork = append(gen.leaderWork, n.Run, func(ctx context.Context) { notifyApprovals(ctx, n, svc) })
 		registry.MustRegister(notifyMetrics{n})
 	}
-	c.led = append(c.led, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
-	c.led = append(c.led, func(ctx context.Context) {
-		follower := follow.Follower{Service: svc, Watchers: c.watchers, Tell: tell, Log: d.log}
+	gen.leaderWork = append(gen.leaderWork, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
+	gen.leaderWork = append(gen.leaderWork, func(ctx context.Context) {
+		follower := follow.Follower{Service: svc, Watchers: gen.watchers, Tell: tell, Log: d.log}
 		if err := follower.Run(ctx); err != nil {
 			d.log.Error("jobs are not followed", "error", err)
 		}
 	})
-	if c.agents, err = d.agents(cfg, sh.lang); err != nil {
+	if gen.agents, err = d.agents(cfg, sh.lang); err != nil {
 		return nil, err
 	}
 	for _, path := range []string{"/mcp", "/mcp/consent/", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
-		mux.Handle(path, c.agents.handler)
+		mux.Handle(path, gen.agents.handler)
 	}
-	if err := d.pages(mux, c, b); err != nil {
+	if err := d.pages(mux, gen, b); err != nil {
 		return nil, err
 	}
-	if b != nil && b.Decides() || c.page != "" && len(cfg.Web.Operators) > 0 {
-		c.policy = askOperators(c.policy, svc, cfg.Slack.Approval)
+	if b != nil && b.Decides() || gen.page != "" && len(cfg.Web.Operators) > 0 {
+		gen.policy = askOperators(gen.policy, svc, cfg.Slack.Approval)
 	}
 	jobs := prometheus.NewRegistry()
 	registry.MustRegister(&slurmMetrics{clusters: svc.Clusters})
-	jobs.MustRegister(&jobMetrics{service: svc, watchers: c.watchers})
-	mux.Handle("/metrics", metricsHandler(prometheus.Gatherers{d.own, registry}, jobs, c.agents.access.Known()))
+	jobs.MustRegister(&jobMetrics{service: svc, watchers: gen.watchers})
+	mux.Handle("/metrics", metricsHandler(prometheus.Gatherers{d.own, registry}, jobs, gen.agents.access.Known()))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := d.store.Ping(r.Context()); err != nil {
@@ -306,21 +307,21 @@ func (d *daemon) build(cfg config.Config) (*configured, error) {
 		}
 		fmt.Fprintln(w, "ready")
 	})
-	c.handler = counted(mux, d.requests)
-	return c, nil
+	gen.handler = instrument(mux, d.requests)
+	return gen, nil
 }
 
-// slack is the bot as c has it configured.
-func (d *daemon) slack(sh *shell, c *configured) (*bot.Bot, error) {
-	s, err := sh.slackConfig(c.cfg, c.svc, d.store)
+// slack returns the bot as gen configures it.
+func (d *daemon) slack(sh *shell, gen *generation) (*bot.Bot, error) {
+	s, err := sh.slackConfig(gen.cfg, gen.svc, d.store)
 	if err != nil {
 		return nil, err
 	}
-	s.Log, s.Watchers = d.log, c.watchers
-	if c.cfg.Web.URL != "" {
+	s.Log, s.Watchers = d.log, gen.watchers
+	if gen.cfg.Web.URL != "" {
 		s.Page = func(ctx context.Context, who ops.Caller) (string, error) {
-			link, err := web.Link(ctx, c.svc, who, "")
-			return strings.TrimSuffix(c.cfg.Web.URL, "/") + link, err
+			link, err := web.Link(ctx, gen.svc, who, "")
+			return strings.TrimSuffix(gen.cfg.Web.URL, "/") + link, err
 		}
 	}
 	b, err := bot.New(s)
@@ -330,24 +331,25 @@ func (d *daemon) slack(sh *shell, c *configured) (*bot.Bot, error) {
 	return b, nil
 }
 
-// agents is the door for agents, the one there is where nothing of it has changed.
-func (d *daemon) agents(cfg config.Config, l lang.Lang) (*agentDoor, error) {
+// agents returns the endpoint for agents: the current one if none of its settings has
+// changed.
+func (d *daemon) agents(cfg config.Config, l lang.Lang) (*mcpEndpoint, error) {
 	said, err := readServeFlags(d.words, cfg)
 	if err != nil {
 		return nil, err
 	}
-	door := &agentDoor{offer: said.offer, lang: l}
+	door := &mcpEndpoint{offer: said.offer, lang: l}
 	if door.access, err = mcpAccess(cfg.MCP, d.state); err != nil {
 		return nil, err
 	}
-	if old := d.now.Load(); old != nil && old.agents.lang == l && reflect.DeepEqual(old.agents.offer, door.offer) &&
+	if old := d.current.Load(); old != nil && old.agents.lang == l && reflect.DeepEqual(old.agents.offer, door.offer) &&
 		reflect.DeepEqual(old.agents.access.Tokens, door.access.Tokens) {
 		return old.agents, nil
 	}
 	server, err := mcp.NewServer(mcp.Config{
-		Service:  func() (*ops.Service, error) { return d.now.Load().svc, nil },
+		Service:  func() (*ops.Service, error) { return d.current.Load().svc, nil },
 		Toolsets: door.offer.Toolsets, Tools: door.offer.Tools, ReadOnly: door.offer.ReadOnly, Roots: door.offer.Roots,
-		Version: version(), Log: d.log, Policy: func() mcp.Policy { return d.now.Load().policy },
+		Version: version(), Log: d.log, Policy: func() mcp.Policy { return d.current.Load().policy },
 	})
 	if err != nil {
 		return nil, err
@@ -356,10 +358,10 @@ func (d *daemon) agents(cfg config.Config, l lang.Lang) (*agentDoor, error) {
 	return door, nil
 }
 
-// pages are the page for browsers, where it may be served. Its streams end with c:
-// browsers open them again, and are who they are by then.
-func (d *daemon) pages(mux *http.ServeMux, c *configured, b *bot.Bot) error {
-	page, err := webPage(c.cfg, c.svc, b, d.at, d.log)
+// pages adds the page for browsers if it may be served. Its streams end with gen:
+// browsers open them again and are authorised anew.
+func (d *daemon) pages(mux *http.ServeMux, gen *generation, b *bot.Bot) error {
+	page, err := webPage(gen.cfg, gen.svc, b, d.addr, d.log)
 	if err != nil || page == nil {
 		return err
 	}
@@ -367,7 +369,7 @@ func (d *daemon) pages(mux *http.ServeMux, c *configured, b *bot.Bot) error {
 	for _, path := range web.Paths {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/stream") {
-				held, stop := endingWith(r.Context(), c.over)
+				held, stop := cancelledByEither(r.Context(), gen.ctx)
 				defer stop()
 				r = r.WithContext(held)
 			}
@@ -375,6 +377,6 @@ func (d *daemon) pages(mux *http.ServeMux, c *configured, b *bot.Bot) error {
 		})
 	}
 	mux.Handle("/{$}", http.RedirectHandler("/web/jobs", http.StatusSeeOther))
-	c.page = cmp.Or(strings.TrimSuffix(c.cfg.Web.URL, "/"), "http://"+d.at.String())
+	gen.page = cmp.Or(strings.TrimSuffix(gen.cfg.Web.URL, "/"), "http://"+d.addr.String())
 	return nil
 }

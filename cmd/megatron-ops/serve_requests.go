@@ -14,14 +14,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
-// counted times requests, each in a span of its own; the path's label is one of few, whatever is asked.
-func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
+// instrument measures requests, each in a trace span. The label of the path is the
+// route's pattern, so that requests cannot create labels without end.
+func instrument(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, pattern := mux.Handler(r)
 		pattern = cmp.Or(pattern, "other")
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		began := time.Now()
-		// The address itself is not told: it may hold a one-time link.
+		// The span must not contain the URL, which may hold a one-time link.
 		method := r.Method
 		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}, method) {
 			method = "_OTHER"
@@ -37,7 +38,7 @@ func counted(mux *http.ServeMux, requests *prometheus.HistogramVec) http.Handler
 			tracing.End(span, code)
 		}()
 		mux.ServeHTTP(rec, r.WithContext(ctx))
-		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as somebody looks
+		if rec.Header().Get("Content-Type") != "text/event-stream" { // a stream lasts as long as somebody watches it
 			requests.WithLabelValues(pattern, fmt.Sprintf("%dxx", rec.status/100)).Observe(time.Since(began).Seconds())
 		}
 	})
@@ -60,5 +61,5 @@ func (s *statusRecorder) Flush() {
 	}
 }
 
-// Unwrap lets streams be flushed through the recorder.
+// Unwrap lets http.ResponseController reach the connection.
 func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

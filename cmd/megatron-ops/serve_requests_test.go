@@ -26,7 +26,7 @@ func TestRequestsAreCountedByRouteAndAnswer(t *testing.T) {
 	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "requests"}, []string{"path", "status"})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(requests)
-	handler := counted(mux, requests)
+	handler := instrument(mux, requests)
 	for _, path := range []string{"/jobs/1", "/jobs/2", "/jobs/0", "/live", "/secret-link"} {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

@@ -29,7 +29,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// flags parses the words of a command that is not an operation.
+// flags parses the flags of a command that is not an operation.
 func flags(name string, words []string, define func(*flag.FlagSet)) (rest []string, err error) {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -38,7 +38,8 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 	if err == nil {
 		return fs.Args(), nil
 	}
-	// The package has no types for its errors: the word where it stopped tells.
+	// Package flag has no error types: the word at which it stopped tells which error
+	// it is.
 	stopped := words[len(words)-fs.NArg()-1]
 	given, value, valued := strings.Cut(strings.TrimLeft(stopped, "-"), "=")
 	e := &ops.Error{Code: ops.BadInput, Field: given, Message: lang.Said(err)}
@@ -56,7 +57,7 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 	return nil, e
 }
 
-// skillsCommand lists, shows and exports the built-in skills.
+// skillsCommand lists, shows, exports or evaluates the built-in skills.
 func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) == 0 {
 		words = []string{"list"}
@@ -93,7 +94,7 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]", ZH: "用法：skills list、skills show NAME、skills export NAME|all FOLDER 或 skills eval [NAME]"}}
 }
 
-// skillList names the skills for a machine.
+// skillList returns the skills for JSON output.
 func skillList() []map[string]string {
 	var list []map[string]string
 	for _, k := range skills.All() {
@@ -102,9 +103,9 @@ func skillList() []map[string]string {
 	return list
 }
 
-// evalSkills asks the skills' own questions and scores the answers: those of
-// the built-in answerer, and where a model is configured its own, without the
-// skills and with them.
+// evalSkills asks the skills' own questions and scores the answers of the built-in
+// answerer. If a model is configured, it also scores the model's answers without and
+// with the skills.
 func evalSkills(ctx context.Context, sh *shell, names []string) error {
 	all, err := eval.Load(eval.Questions)
 	if err != nil {
@@ -241,10 +242,10 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	return err
 }
 
-// unixName is what useradd and groupadd accept.
+// unixName matches names that useradd and groupadd accept.
 var unixName = lazy.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 
-// linkCommand writes a code's file on the cluster, as the person who runs it.
+// linkCommand writes a code's file on the cluster as the person who runs it.
 func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) != 1 {
 		return &ops.Error{Code: ops.BadInput, Field: "code", Message: lang.Text{EN: "link CODE: the code that /megatron link shows", ZH: "用法：link CODE，CODE 是 /megatron link 显示的代码"}}
@@ -267,8 +268,8 @@ func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
-// mcpConfig prints how a client starts this program, or reaches one that runs:
-// with the token that serve made, where this account may read it.
+// mcpConfig prints how a client starts this program, or connects to a running server
+// with the token that serve created, if this account may read it.
 func mcpConfig(sh *shell, words []string) error {
 	client := ""
 	start, err := mcpStart("mcp config", words, func(f *flag.FlagSet) { f.StringVar(&client, "client", "", "") })
@@ -296,8 +297,8 @@ func mcpConfig(sh *shell, words []string) error {
 	return nil
 }
 
-// mcpStart is how a client starts this program, or reaches one that runs, as the
-// flags of a subcommand say.
+// mcpStart returns how a client starts this program, or connects to a running server,
+// as the flags of a subcommand say.
 func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Start, error) {
 	start := clients.Start{Env: clients.PassedOn(os.Getenv)}
 	rest, err := flags(name, words, func(f *flag.FlagSet) {
@@ -318,15 +319,15 @@ func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Sta
 	}
 	if start.URL != "" {
 		if state, err := config.StateDir(os.Getenv); err == nil {
-			start.Token, _ = tokenIn(ownTokenFile(state), "mcp.tokens") // without one its place stays open
+			start.Token, _ = readToken(ownTokenFile(state), "mcp.tokens") // without a token its place stays open
 		}
 	}
 	start.Binary, err = os.Executable()
 	return start, err
 }
 
-// mcpDoctor tells what coding agents will see: the server as they start or reach
-// it, and which of them are here.
+// mcpDoctor reports what coding agents will see: the server as they start or reach it,
+// and which clients are installed here.
 func mcpDoctor(ctx context.Context, sh *shell, words []string) error {
 	start, err := mcpStart("mcp doctor", words, func(*flag.FlagSet) {})
 	if err != nil {
@@ -336,7 +337,7 @@ func mcpDoctor(ctx context.Context, sh *shell, words []string) error {
 	for _, f := range clients.Examine(ctx, start, exec.LookPath) {
 		checks = append(checks, check{what: f.What.In(sh.lang), err: f.Wrong, fix: f.Fix.In(sh.lang), note: f.Note.In(sh.lang)})
 	}
-	return sh.checked(checks)
+	return sh.drawChecks(checks)
 }
 
 func loadConfig() (config.Config, error) {

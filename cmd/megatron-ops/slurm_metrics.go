@@ -12,42 +12,43 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// loadAge is how old a controller's figures may be: each costs it a request.
+// loadAge is how old a controller's metrics may be: each query costs it a request.
 const loadAge = time.Minute
 
-// slurmMetrics shows what is asked of each cluster, whether questions are kept
-// back because its controller is too busy, and the controller's own figures.
+// slurmMetrics exports the requests to each cluster, the delay while its controller is
+// too busy, and the controller's own metrics.
 type slurmMetrics struct {
 	clusters map[string]ops.Cluster
 	mu       sync.Mutex
-	loads    map[string]seenLoad
+	loads    map[string]cachedLoad
 }
 
-type seenLoad struct {
+type cachedLoad struct {
 	slurm.ControllerLoad
 	at time.Time
 	ok bool
 }
 
-func gauge(name, help string, labels ...string) *prometheus.Desc {
+func slurmGauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("megatron_ops_slurm_"+name, help, append([]string{"cluster"}, labels...), nil)
 }
 
 var (
-	slurmRequests = gauge("requests_total", "Requests to a cluster, by command or resource and outcome.", "request", "outcome")
-	slurmSeconds  = gauge("request_seconds_total", "Time that requests to a cluster took.", "request")
-	slurmDelay    = gauge("backoff_seconds", "How long questions are kept back because the controller is too busy; 0: they are not.")
-	slurmThreads  = gauge("controller_threads", "Threads of slurmctld that serve requests (sdiag).")
-	slurmAgent    = gauge("controller_agent_queue", "Messages that slurmctld has yet to send (sdiag).")
-	slurmDBD      = gauge("controller_dbd_queue", "Records that slurmctld has yet to give to slurmdbd (sdiag).")
-	slurmPending  = gauge("jobs_pending", "Jobs that wait (sdiag).")
-	slurmRunning  = gauge("jobs_running", "Jobs that run (sdiag).")
+	slurmRequests = slurmGauge("requests_total", "Requests to a cluster, by command or resource and outcome.", "request", "outcome")
+	slurmSeconds  = slurmGauge("request_seconds_total", "Time that requests to a cluster took.", "request")
+	slurmDelay    = slurmGauge("backoff_seconds", "How long questions are kept back because the controller is too busy; 0: they are not.")
+	slurmThreads  = slurmGauge("controller_threads", "Threads of slurmctld that serve requests (sdiag).")
+	slurmAgent    = slurmGauge("controller_agent_queue", "Messages that slurmctld has yet to send (sdiag).")
+	slurmDBD      = slurmGauge("controller_dbd_queue", "Records that slurmctld has yet to give to slurmdbd (sdiag).")
+	slurmPending  = slurmGauge("jobs_pending", "Jobs that wait (sdiag).")
+	slurmRunning  = slurmGauge("jobs_running", "Jobs that run (sdiag).")
 )
 
-// Describe names nothing beforehand: the clusters are the configuration's.
+// Describe announces nothing, because the configuration decides which clusters there
+// are.
 func (m *slurmMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the figures of every cluster that has a meter.
+// Collect exports the metrics of every cluster that has a meter.
 func (m *slurmMetrics) Collect(out chan<- prometheus.Metric) {
 	for name, cl := range m.clusters {
 		c, ok := cl.(interface{ Meter() *cluster.Meter })
@@ -64,7 +65,7 @@ func (m *slurmMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(slurmDelay, prometheus.GaugeValue, meter.Delay().Seconds(), name)
 		if len(counts) == 0 {
-			continue // nobody uses it: nor do we ask it anything
+			continue // an unused cluster is not queried either
 		}
 		if l, ok := m.load(name, cl, meter); ok {
 			for desc, n := range map[*prometheus.Desc]int{
@@ -76,7 +77,7 @@ func (m *slurmMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// load asks a controller for its figures, once in a while.
+// load queries a controller at most once per loadAge.
 func (m *slurmMetrics) load(name string, cl ops.Cluster, meter *cluster.Meter) (slurm.ControllerLoad, bool) {
 	c, ok := cl.(interface {
 		Load(ctx context.Context) (slurm.ControllerLoad, error)
@@ -93,9 +94,9 @@ func (m *slurmMetrics) load(name string, cl ops.Cluster, meter *cluster.Meter) (
 	defer cancel()
 	l, err := c.Load(ctx)
 	if m.loads == nil {
-		m.loads = map[string]seenLoad{}
+		m.loads = map[string]cachedLoad{}
 	}
-	m.loads[name] = seenLoad{l, time.Now(), err == nil}
+	m.loads[name] = cachedLoad{l, time.Now(), err == nil}
 	if err == nil {
 		meter.Busy(l)
 	}

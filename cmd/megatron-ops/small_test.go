@@ -44,7 +44,7 @@ func TestAnAdministratorDoesNotServe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for allowed, refused := range map[string]bool{"1": false, "": os.Geteuid() == 0, "yes": os.Geteuid() == 0} {
 		t.Setenv(allowRoot, allowed)
-		err := notAdministrator(t.Context(), config.Config{})
+		err := refuseAdministrator(t.Context(), config.Config{})
 		require.Equal(t, refused, err != nil, allowed)
 		if refused {
 			require.ErrorContains(t, err, "serve does not run as root")

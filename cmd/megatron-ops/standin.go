@@ -12,16 +12,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
 
-// Words that make this program play another: never typed by a person.
+// Words that make this program act as another program. People never type them.
 const (
-	// demoLaunchWord and demoRankWord play torch.distributed.run and a rank.
+	// demoLaunchWord and demoRankWord stand for torch.distributed.run and one of its
+	// ranks.
 	demoLaunchWord = "__demo-launch"
 	demoRankWord   = "__demo-rank"
 )
 
-// standIn plays the program that this process was started as, if any.
+// standIn runs the program that this process stands in for, if any.
 func standIn() (code int, ok bool) {
-	// The embedded back end's srun and its kin, and the supervisor of a job.
+	// The embedded back end's srun and related commands, and the supervisor of a job.
 	if code, ok := local.Standin(os.Args); ok {
 		return code, true
 	}

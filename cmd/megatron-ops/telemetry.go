@@ -26,8 +26,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
-// telemetryEnds bounds what a command waits at its end for the collector.
-const telemetryEnds = 2 * time.Second
+// telemetryFlushTimeout bounds how long a command waits for the collector at its end.
+const telemetryFlushTimeout = 2 * time.Second
 
 // A telemetry sends spans and log lines to a collector.
 type telemetry struct {
@@ -35,9 +35,9 @@ type telemetry struct {
 	logs   *sdklog.LoggerProvider
 }
 
-// exported reports whether OpenTelemetry's own variables ask for a signal, TRACES
-// or LOGS, and what of them is not done here.
-func exported(signal string) (on bool, err error) {
+// exportEnabled reports whether OpenTelemetry's own variables ask for a signal, TRACES
+// or LOGS. The error says what is not supported.
+func exportEnabled(signal string) (on bool, err error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false, nil
 	}
@@ -62,22 +62,22 @@ func exported(signal string) (on bool, err error) {
 	return true, nil
 }
 
-// startTelemetry begins to send what the variables ask for. What cannot be sent is
-// told to log: nothing fails for it.
+// startTelemetry starts to send what the variables ask for. It logs what cannot be
+// sent; no command fails because of it.
 func startTelemetry(ctx context.Context, log *slog.Logger) *telemetry {
-	traces, err1 := exported("TRACES")
-	logs, err2 := exported("LOGS")
+	traces, err1 := exportEnabled("TRACES")
+	logs, err2 := exportEnabled("LOGS")
 	if err := errors.Join(err1, err2); err != nil {
 		log.Warn("OpenTelemetry", "error", err)
 	}
 	if !traces && !logs {
 		return nil
 	}
-	otel.SetLogger(logr.Discard()) // the library's own writes to standard error
-	tellTelemetry(log, slog.LevelInfo)
+	otel.SetLogger(logr.Discard()) // the library's own logger writes to standard error
+	logTelemetryErrors(log, slog.LevelInfo)
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "megatron-ops"), attribute.String("service.version", version())),
-		resource.WithFromEnv()) // last: OTEL_SERVICE_NAME wins
+		resource.WithFromEnv()) // last, so that OTEL_SERVICE_NAME overrides the name
 	if err != nil {
 		otel.Handle(err)
 	}
@@ -102,22 +102,22 @@ func startTelemetry(ctx context.Context, log *slog.Logger) *telemetry {
 	return t
 }
 
-// tellTelemetry tells log what could not be sent: of a command, only who asks for
-// more.
-func tellTelemetry(log *slog.Logger, level slog.Level) {
+// logTelemetryErrors logs what could not be sent. For a command, the level is one that
+// only a debugging person sees.
+func logTelemetryErrors(log *slog.Logger, level slog.Level) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Log(context.Background(), level, "OpenTelemetry", "error", err) }))
 }
 
-// also sends what h writes to the collector too.
-func (t *telemetry) also(h slog.Handler) slog.Handler {
+// withExport returns a handler that also sends h's lines to the collector.
+func (t *telemetry) withExport(h slog.Handler) slog.Handler {
 	if t == nil || t.logs == nil {
 		return h
 	}
 	return slog.NewMultiHandler(h, otelslog.NewHandler("github.com/megatron-ops/megatron-ops", otelslog.WithLoggerProvider(t.logs)))
 }
 
-// traced runs an operation in a span, inside of the one that TRACEPARENT names.
-func (sh *shell) traced(ctx context.Context, op ops.Op, words []string) error {
+// runTraced runs an operation in a span, within the span that TRACEPARENT names.
+func (sh *shell) runTraced(ctx context.Context, op ops.Op, words []string) error {
 	ctx = tracing.Within(ctx, func(name string) string { return os.Getenv(strings.ToUpper(name)) })
 	ctx, span := tracing.Start(ctx, "shell "+op.Name, trace.SpanKindInternal)
 	err := sh.operation(ctx, op, words)
@@ -136,7 +136,7 @@ func (t *telemetry) end() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), telemetryEnds)
+	ctx, cancel := context.WithTimeout(context.Background(), telemetryFlushTimeout)
 	defer cancel()
 	if t.traces != nil {
 		if err := t.traces.Shutdown(ctx); err != nil {

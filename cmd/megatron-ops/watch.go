@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// watchCommand is list --watch under a word of its own.
+// watchCommand is an alias of list --watch.
 func watchCommand(ctx context.Context, sh *shell, words []string) error {
 	return sh.operation(ctx, watchOp(), append([]string{"--watch"}, words...))
 }
@@ -27,23 +27,24 @@ var watchSummary = lang.Text{
 	ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）",
 }
 
-// watchOp is list by the name that was typed, for what is said of its flags.
+// watchOp is the operation list under the name watch, for its help text.
 func watchOp() ops.Op {
 	op, _ := operations.Lookup("list")
 	op.Name, op.Summary, op.Example, op.Examples = "watch", watchSummary, "watch", []string{"watch 4711"}
 	return op
 }
 
-// watchPause is between two looks at the jobs, at least; lookShare is how much longer
-// than a look it is, so that many jobs' logs do not keep a login node busy.
+// minPollPause is the shortest pause between two polls of the jobs. The pause is at
+// least pollPauseFactor times as long as a poll, so that reading many jobs' logs does
+// not keep a login node busy.
 const (
-	watchPause = 5 * time.Second
-	lookShare  = 4
+	minPollPause    = 5 * time.Second
+	pollPauseFactor = 4
 )
 
-// watches reports whether an input asks for a table that is drawn anew, where there
-// is a terminal to draw it on.
-func (sh *shell) watches(ins []any) bool {
+// wantsLiveTable reports whether an input asks for a live table and there is a terminal
+// to draw it on.
+func (sh *shell) wantsLiveTable(ins []any) bool {
 	if len(ins) != 1 || sh.json || !isTerminal(sh.out) || !isTerminal(sh.in) {
 		return false
 	}
@@ -51,19 +52,19 @@ func (sh *shell) watches(ins []any) bool {
 	return ok && in.Watch
 }
 
-// watch draws the table until q is pressed, or all of the jobs that were named have
-// ended, and leaves the last one on the terminal.
+// watch draws the table until q is pressed or all named jobs have ended. It leaves the
+// last table on the terminal.
 func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) error {
-	t := &liveTable{sh: sh, look: func() looked {
+	t := &liveTable{sh: sh, poll: func() jobsPoll {
 		began := time.Now()
 		out, err := op.Run(ctx, call, in)
 		list, _ := out.(jobcontrol.ListOut)
-		return looked{list: list, err: err, at: call.Now(), took: time.Since(began)}
+		return jobsPoll{list: list, err: err, at: call.Now(), took: time.Since(began)}
 	}}
 	if named, ok := in.(*jobcontrol.ListIn); ok {
 		t.named = len(named.Jobs) > 0
 	}
-	if input, ok := sh.in.(*input); ok {
+	if input, ok := sh.in.(*interruptibleReader); ok {
 		_, err := tea.NewProgram(t, tea.WithContext(ctx), tea.WithInput(input.from), tea.WithOutput(sh.out), tea.WithoutSignalHandler()).Run()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -81,35 +82,35 @@ func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) e
 	return sh.show(t.last.list)
 }
 
-// A looked is one look at the jobs.
-type looked struct {
+// A jobsPoll is the result of one poll of the jobs.
+type jobsPoll struct {
 	list jobcontrol.ListOut
 	err  error
 	at   time.Time
 	took time.Duration
 }
 
-// pause is how long the next look waits.
-func (l looked) pause() time.Duration {
-	return max(watchPause, (lookShare * l.took).Round(time.Second))
+// pause is how long the next poll waits.
+func (l jobsPoll) pause() time.Duration {
+	return max(minPollPause, (pollPauseFactor * l.took).Round(time.Second))
 }
 
-// A liveTable is the table as Bubble Tea runs it.
+// A liveTable is the table as a Bubble Tea model.
 type liveTable struct {
 	sh            *shell
-	look          func() looked
-	last          looked
-	named         bool // jobs were: it ends with them
+	poll          func() jobsPoll
+	last          jobsPoll
+	named         bool // jobs were named: the table ends with them
 	interrupted   bool
 	width, height int
 }
 
-type again struct{}
+type pollMsg struct{}
 
-// Init takes the first look.
-func (t *liveTable) Init() tea.Cmd { return func() tea.Msg { return t.look() } }
+// Init starts the first poll.
+func (t *liveTable) Init() tea.Cmd { return func() tea.Msg { return t.poll() } }
 
-// Update takes what has come: a look, a key, a new size.
+// Update handles a poll, a key or a new size.
 func (t *liveTable) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -124,26 +125,26 @@ func (t *liveTable) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case "r":
 			return t, t.Init()
 		}
-	case again:
+	case pollMsg:
 		return t, t.Init()
-	case looked:
+	case jobsPoll:
 		if m.err != nil && t.last.at.IsZero() {
 			t.last = m
 			return t, tea.Quit
 		}
-		if m.err == nil { // else the old table stays, with its time
+		if m.err == nil { // otherwise the old table stays, with its time
 			t.last = m
 		}
-		if t.over() {
+		if t.allEnded() {
 			return t, tea.Quit
 		}
-		return t, tea.Tick(m.pause(), func(time.Time) tea.Msg { return again{} })
+		return t, tea.Tick(m.pause(), func(time.Time) tea.Msg { return pollMsg{} })
 	}
 	return t, nil
 }
 
-// over reports whether every job that was named has ended.
-func (t *liveTable) over() bool {
+// allEnded reports whether every named job has ended.
+func (t *liveTable) allEnded() bool {
 	waits := func(j slurm.State) bool { return !j.Ended() }
 	var states []slurm.State
 	for _, j := range t.last.list.Jobs {
@@ -152,11 +153,11 @@ func (t *liveTable) over() bool {
 	return t.named && len(states) > 0 && !slices.ContainsFunc(states, waits)
 }
 
-// View is the table, as much of it as the terminal holds, above the keys.
+// View is as much of the table as the terminal holds, above the keys.
 func (t *liveTable) View() tea.View {
 	var b strings.Builder
 	if !t.last.at.IsZero() && t.last.err == nil {
-		_ = view.Text(&b, t.last.list.View(t.sh.lang), view.Style{Color: t.sh.color, Width: t.width}) // a Builder takes all
+		_ = view.Text(&b, t.last.list.View(t.sh.lang), view.Style{Color: t.sh.color, Width: t.width}) // a strings.Builder never fails
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	const foot = 2

@@ -20,8 +20,8 @@ import (
 )
 
 func TestALiveTableEndsWithItsJobsOrAKey(t *testing.T) {
-	seen := func(states ...slurm.State) looked {
-		l := looked{at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.Local)}
+	seen := func(states ...slurm.State) jobsPoll {
+		l := jobsPoll{at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.Local)}
 		for i, s := range states {
 			l.list.Jobs = append(l.list.Jobs, slurm.Job{ID: slurm.JobID("1" + string(rune('0'+i))), Name: "gpt", State: s})
 		}
@@ -51,8 +51,8 @@ func TestALiveTableEndsWithItsJobsOrAKey(t *testing.T) {
 		"named ones run":                   {true, []tea.Msg{seen(slurm.Completed, slurm.Running)}, false},
 		"named ones have ended":            {true, []tea.Msg{seen(slurm.Running), seen(slurm.Completed)}, true},
 		"none of the name is there yet":    {true, []tea.Msg{seen()}, false},
-		"the first look fails":             {false, []tea.Msg{looked{err: errors.New("no answer")}}, true},
-		"a later look fails":               {false, []tea.Msg{seen(slurm.Running), looked{err: errors.New("no answer")}}, false},
+		"the first look fails":             {false, []tea.Msg{jobsPoll{err: errors.New("no answer")}}, true},
+		"a later look fails":               {false, []tea.Msg{seen(slurm.Running), jobsPoll{err: errors.New("no answer")}}, false},
 		"q":                                {false, []tea.Msg{seen(slurm.Running), key('q', 0)}, true},
 		"another key":                      {false, []tea.Msg{seen(slurm.Running), key('x', 0)}, false},
 		"Ctrl-C":                           {false, []tea.Msg{seen(slurm.Running), key('c', tea.ModCtrl)}, true},
@@ -73,7 +73,7 @@ func TestALiveTableFitsItsTerminal(t *testing.T) {
 		list.Jobs = append(list.Jobs, slurm.Job{ID: "4711", Name: "a-name-of-some-length-for-a-job", User: "alice", Partition: "production", State: slurm.Running, Nodes: []string{"gpu1"}})
 	}
 	for _, width := range []int{60, 100, 200} {
-		table := &liveTable{sh: &shell{lang: lang.ZH}, width: width, height: 12, last: looked{list: list, at: time.Now()}}
+		table := &liveTable{sh: &shell{lang: lang.ZH}, width: width, height: 12, last: jobsPoll{list: list, at: time.Now()}}
 		lines := strings.Split(table.View().Content, "\n")
 		require.LessOrEqual(t, len(lines), 12)
 		for _, l := range lines {
@@ -99,7 +99,7 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 			return jobcontrol.ListOut{Jobs: []slurm.Job{{ID: "4711", Name: "gpt", State: slurm.Completed}}}, look
 		})
 		var out strings.Builder
-		sh := &shell{streams: streams{in: &input{ctx: t.Context(), from: r}, out: &out, err: io.Discard}, lang: lang.EN}
+		sh := &shell{streams: streams{in: &interruptibleReader{ctx: t.Context(), from: r}, out: &out, err: io.Discard}, lang: lang.EN}
 		in := op.NewIn()
 		in.(*jobcontrol.ListIn).Jobs = []slurm.JobID{"4711"}
 		err = sh.watch(t.Context(), &ops.Call{Service: &ops.Service{Now: time.Now}, Lang: lang.EN}, op, in)
@@ -112,7 +112,7 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 // that it says so.
 func TestALookThatTakesLongIsTakenLessOften(t *testing.T) {
 	for took, pause := range map[time.Duration]string{0: "5s", time.Second: "5s", 15 * time.Second: "1m0s"} {
-		table := &liveTable{sh: &shell{lang: lang.EN}, width: 80, height: 12, last: looked{at: time.Now(), took: took}}
+		table := &liveTable{sh: &shell{lang: lang.EN}, width: 80, height: 12, last: jobsPoll{at: time.Now(), took: took}}
 		require.Contains(t, table.View().Content, "every "+pause+" ", "after a look of %s", took)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// webPage is the page for browsers, or nil where the server listens beyond this
+// webPage returns the page for browsers, or nil if the server listens beyond this
 // machine and the configuration does not say how browsers reach it.
 func webPage(cfg config.Config, svc *ops.Service, slack *bot.Bot, at net.Addr, log *slog.Logger) (*web.Server, error) {
 	local, err := netip.ParseAddrPort(at.String())
@@ -47,28 +47,25 @@ func webPage(cfg config.Config, svc *ops.Service, slack *bot.Bot, at net.Addr, l
 	return web.New(c)
 }
 
-// slackIssuer is Slack as an OpenID provider.
+// slackIssuer is Slack's issuer as an OpenID provider.
 const slackIssuer = "https://slack.com"
 
-// providers are those at which people sign in to the page.
+// providers returns the OpenID providers with which people sign in to the page.
 func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 	all := map[string]web.OpenID{}
-	bad := func(field string, message, fix lang.Text) error {
-		return &ops.Error{Code: ops.BadInput, Field: field, Message: message, Fix: fix}
-	}
 	add := func(by string, o web.OpenID, secretFile string) error {
 		field := "web." + by
 		switch u, err := url.Parse(o.Issuer); {
 		case o.ClientID == "":
-			return bad(field+".client_id", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "the id under which the provider knows this page", ZH: "身份提供方为本网页登记的客户端 ID"})
+			return ops.InputError(field+".client_id", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "the id under which the provider knows this page", ZH: "身份提供方为本网页登记的客户端 ID"})
 		case err != nil, u.Host == "", u.Scheme != "https" && u.Hostname() != "127.0.0.1":
-			return bad(field+".issuer", lang.Text{EN: "%q is no https address", ZH: "%q 不是 https 地址"}.With(o.Issuer), lang.Text{EN: "the provider's issuer, such as https://login.example.org", ZH: "身份提供方的 issuer，例如 https://login.example.org"})
+			return ops.InputError(field+".issuer", lang.Text{EN: "%q is no https address", ZH: "%q 不是 https 地址"}.With(o.Issuer), lang.Text{EN: "the provider's issuer, such as https://login.example.org", ZH: "身份提供方的 issuer，例如 https://login.example.org"})
 		case c.URL == "":
-			return bad("web.url", lang.Text{EN: "the provider must know where to send browsers back", ZH: "身份提供方须知道浏览器返回的地址"}, lang.Text{EN: "web: {url: https://ops.example.org}, and %s there", ZH: "web: {url: https://ops.example.org}，并在提供方登记 %s"}.With("/web/login/"+by+"/done"))
+			return ops.InputError("web.url", lang.Text{EN: "the provider must know where to send browsers back", ZH: "身份提供方须知道浏览器返回的地址"}, lang.Text{EN: "web: {url: https://ops.example.org}, and %s there", ZH: "web: {url: https://ops.example.org}，并在提供方登记 %s"}.With("/web/login/"+by+"/done"))
 		}
 		if secretFile != "" {
 			var err error
-			if o.ClientSecret, err = readPrivate(secretFile, field+".client_secret_file"); err != nil {
+			if o.ClientSecret, err = readSecretFile(secretFile, field+".client_secret_file"); err != nil {
 				return err
 			}
 		}
@@ -86,7 +83,7 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 	}
 	if o := c.Slack; o.ClientID != "" || o.ClientSecretFile != "" {
 		if slack == nil {
-			return nil, bad("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or take web.slack away", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
+			return nil, ops.InputError("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or take web.slack away", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
 		}
 		if err := add("slack", web.OpenID{
 			Label: lang.Text{EN: "Sign in with Slack", ZH: "使用 Slack 登录"}, Issuer: slackIssuer, ClientID: o.ClientID, Who: web.SlackClaims(slack.Person),
@@ -97,21 +94,17 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 	return all, nil
 }
 
-// addressFile holds where the page is, for the account that serves it.
+// addressFile holds the page's URL, for the account that serves it.
 const addressFile = "web.url"
 
-// webCommand prints a one-time link that signs the account in which serves the
-// page, at a job's page where one is named.
+// webCommand prints a one-time link that signs in the account which serves the page, on
+// a job's page if one is named.
 func webCommand(ctx context.Context, sh *shell, words []string) error {
 	to := ""
 	if len(words) > 1 || len(words) == 1 && !slurm.IsJobID(words[0]) {
 		return ops.InputError("job", lang.Text{EN: "web takes one job's id, or nothing", ZH: "web 只接受一个作业号，或不带参数"}, lang.Text{EN: "web 4711", ZH: "例如：web 4711"})
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	svc, err := sh.service(dir)
+	svc, err := sh.service()
 	if err != nil {
 		return err
 	}

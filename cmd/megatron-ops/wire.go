@@ -35,17 +35,17 @@ const (
 	slurmCluster = "slurm"
 )
 
-// service wires the operations to what the configuration names. Nothing is
-// opened or asked yet.
-func (sh *shell) service(dir string) (*ops.Service, error) {
-	cfg, err := config.Load(dir, os.Getenv)
+// service wires the operations to what the configuration names. It opens and queries
+// nothing yet.
+func (sh *shell) service() (*ops.Service, error) {
+	cfg, err := loadConfig()
 	if err != nil {
 		return nil, err
 	}
 	return sh.serviceOf(cfg)
 }
 
-// serviceOf wires what cfg names.
+// serviceOf wires the operations to what cfg names.
 func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	if l, ok := lang.Parse(cfg.Lang); ok && os.Getenv("MEGATRON_OPS_LANG") == "" && !sh.langGiven {
 		sh.lang = l
@@ -98,9 +98,9 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	return svc, nil
 }
 
-// defaultCluster is what a command without --cluster means. The embedded back
-// end is there for reading where nothing is chosen: a job for the cluster must
-// not be trained on the login node because Slurm's module is not loaded.
+// defaultCluster returns the cluster that a command without --cluster means. If nothing
+// is chosen, the embedded back end is only for reading: a job for the cluster must not
+// be trained on the login node because Slurm's module is not loaded.
 func defaultCluster(cfg config.Config, asked string) (name string, chosen bool) {
 	if name := cmp.Or(asked, cfg.Cluster); name != "" {
 		return name, true
@@ -127,8 +127,8 @@ func clusters(cfg config.Config, state string) (map[string]ops.Cluster, error) {
 }
 
 // ownSlurm reports whether a configured cluster is the Slurm that this machine's
-// commands reach, under a name of the site's: as two clusters each of its jobs
-// would be told of twice.
+// commands reach, under a name of the site's. As two clusters, its jobs would be
+// reported twice.
 func ownSlurm(c config.Cluster) bool {
 	return c.Kind == "cli" && c.SlurmBin == "" && (c.SlurmConf == "" || c.SlurmConf == os.Getenv("SLURM_CONF"))
 }
@@ -163,7 +163,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 	return local.New(name, filepath.Join(state, name)), nil
 }
 
-// environOf is what a cluster's commands on this machine inherit.
+// environOf returns the environment of a cluster's commands on this machine.
 func environOf(c config.Cluster) func() []string {
 	return func() []string {
 		env := cluster.WithFolder(os.Environ(), c.SlurmBin)
@@ -174,8 +174,8 @@ func environOf(c config.Cluster) func() []string {
 	}
 }
 
-// tokenOf reads a user's JWT; %u in the file's name stands for the user, so that
-// a helper that has the key can keep one for each.
+// tokenOf returns a function that reads a user's JWT. %u in the file's name stands for
+// the user, so that a helper that has the key can keep one file per user.
 func tokenOf(file, user string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		b, err := os.ReadFile(strings.ReplaceAll(file, "%u", user))
@@ -183,9 +183,9 @@ func tokenOf(file, user string) func(context.Context) (string, error) {
 	}
 }
 
-// actAs gives the back end that acts as another person, where the cluster's
-// configuration allows it: by sudo here, by that person's own login over ssh, or
-// by that person's own token.
+// actAs returns a function that gives the back end for acting as another person, if the
+// cluster's configuration allows it: by sudo here, by that person's own login over ssh,
+// or by that person's own token.
 func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 	return func(cl ops.Cluster, user string) (ops.Cluster, error) {
 		c, ok := cfg.Clusters[cl.Name()]
@@ -214,8 +214,8 @@ func actAs(cfg config.Config) func(ops.Cluster, string) (ops.Cluster, error) {
 	}
 }
 
-// helperOf is how the server runs Slurm's commands as another user. The rule that
-// sudo has was printed with these very words.
+// helperOf is how the server runs Slurm's commands as another user. The sudo rule
+// contains exactly these words.
 func helperOf(c config.Cluster) cluster.Helper {
 	h := cluster.Helper{SlurmConf: cmp.Or(c.SlurmConf, os.Getenv("SLURM_CONF"))}
 	if program, err := os.Executable(); err == nil {
@@ -225,8 +225,8 @@ func helperOf(c config.Cluster) cluster.Helper {
 	return h
 }
 
-// commandsOf is the folder of a cluster's Slurm: as configured, else where this
-// machine has it.
+// commandsOf is the folder of a cluster's Slurm commands: as configured, else as found
+// on this machine.
 func commandsOf(c config.Cluster) string {
 	if c.SlurmBin != "" {
 		return c.SlurmBin
@@ -244,10 +244,10 @@ func sites(cfg config.Config) func(string) job.Site {
 	}
 }
 
-// modelPerDay bounds the answers that one person has worded by a model in a day.
+// modelPerDay bounds how many answers per day the model words for one person.
 const modelPerDay = 200
 
-// model is the language model that words answers, where one is switched on.
+// model returns the language model that words answers, or nil if none is switched on.
 func model(c config.Knowledge) *knowledge.Model {
 	key, name := os.Getenv("OPENAI_API_KEY"), os.Getenv("OPENAI_MODEL")
 	if key == "" || name == "" {
@@ -256,12 +256,12 @@ func model(c config.Knowledge) *knowledge.Model {
 	return &knowledge.Model{BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name, PerDay: max(cmp.Or(c.ModelPerDay, modelPerDay), 0)}
 }
 
-// storeTimeout bounds what a question waits for the store: without it the answer
-// stands all the same.
+// storeTimeout bounds how long a question waits for the store: the answer works without
+// it.
 const storeTimeout = 2 * time.Second
 
-// siteCards reads the answers that operators have added, each time anew. A
-// question makes no database where there is none.
+// siteCards returns a function that reads the answers which operators have added, each
+// time anew. A question creates no database.
 func siteCards(svc *ops.Service, database string) func() []cards.Card {
 	return func() []cards.Card {
 		if _, err := os.Stat(database); err != nil && !strings.Contains(database, "://") {
@@ -271,7 +271,7 @@ func siteCards(svc *ops.Service, database string) func() []cards.Card {
 		defer done()
 		all, err := answers.SiteCards(ctx, svc)
 		if err != nil {
-			return nil // doctor tells what is wrong with the store
+			return nil // doctor reports what is wrong with the store
 		}
 		list := make([]cards.Card, len(all))
 		for i, k := range all {
@@ -284,8 +284,8 @@ func siteCards(svc *ops.Service, database string) func() []cards.Card {
 // docVectors is the kind of document that holds the cards' vectors.
 const docVectors = "card-vectors"
 
-// embedder is the embedding model that ranks together with the index, where
-// OPENAI_EMBED_MODEL names one.
+// embedder returns the embedding model that ranks together with the index, or nil if
+// OPENAI_EMBED_MODEL names none.
 func embedder(svc *ops.Service) *knowledge.Embedder {
 	key, name := os.Getenv("OPENAI_API_KEY"), os.Getenv("OPENAI_EMBED_MODEL")
 	if key == "" || name == "" {
@@ -311,8 +311,8 @@ func embedder(svc *ops.Service) *knowledge.Embedder {
 	}
 }
 
-// aboutJob is the job that a change made or was about, and the digest of the
-// script that made it.
+// aboutJob returns the job that a change created or affected, and the digest of the
+// script that it submitted.
 func aboutJob(e ops.AuditEntry) (job, script string) {
 	var made struct {
 		JobID  *string `json:"job_id"`
@@ -322,7 +322,7 @@ func aboutJob(e ops.AuditEntry) (job, script string) {
 		Job string `json:"job"`
 	}
 	if raw, err := json.Marshal(e.Out); err == nil {
-		_ = json.Unmarshal(raw, &made) // what has no job has none
+		_ = json.Unmarshal(raw, &made) // an output without a job id leaves it nil
 	}
 	if raw, err := json.Marshal(e.In); err == nil {
 		_ = json.Unmarshal(raw, &named)
@@ -336,12 +336,12 @@ func aboutJob(e ops.AuditEntry) (job, script string) {
 	return named.Job, ""
 }
 
-// auditor writes every change to the store, secrets masked.
+// auditor writes every change to the store, with secrets masked.
 func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.AuditEntry) {
 	return func(ctx context.Context, e ops.AuditEntry) {
 		st, err := svc.Store()
 		if err != nil {
-			return // the operation itself has told, or needed no store
+			return // the operation itself has reported this, or needed no store
 		}
 		input, _ := json.Marshal(e.In)
 		result := "done"
