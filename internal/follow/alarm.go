@@ -11,21 +11,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// alarms is where is kept what a job's followers have heard of, so that a
-// restart does not tell it again.
-const alarms = "alarms"
+// alarmDocs is the kind of document that records which alarms of a job were reported,
+// so that a restart does not report them again.
+const alarmDocs = "alarms"
 
-// quietLooks is for how many looks in a row an alarm must be gone before it is
-// told anew when it comes back.
-const quietLooks = 10
+// quietPolls is for how many polls in a row an alarm must be absent before it is
+// reported again when it comes back.
+const quietPolls = 10
 
-// heard is what was told of one job: the alarms that go on, with the looks in a
-// row that did not see them.
-type heard map[string]int
+// reportedAlarms counts, for each alarm of a job that was reported, the polls in a row
+// that did not see it.
+type reportedAlarms map[string]int
 
-// note takes what a look has seen, and returns what is new. It reports whether
-// there is something to keep.
-func (h heard) note(seen []joblogs.Alarm) (fresh []joblogs.Alarm, changed bool) {
+// update takes the alarms that a poll has seen and returns the new ones. changed
+// reports whether there is something to store.
+func (h reportedAlarms) update(seen []joblogs.Alarm) (fresh []joblogs.Alarm, changed bool) {
 	now := map[string]bool{}
 	for _, a := range seen {
 		now[a.ID] = true
@@ -40,7 +40,7 @@ func (h heard) note(seen []joblogs.Alarm) (fresh []joblogs.Alarm, changed bool) 
 		switch {
 		case now[id]:
 			continue
-		case missed+1 >= quietLooks:
+		case missed+1 >= quietPolls:
 			delete(h, id)
 		default:
 			h[id] = missed + 1
@@ -50,10 +50,10 @@ func (h heard) note(seen []joblogs.Alarm) (fresh []joblogs.Alarm, changed bool) 
 	return fresh, changed
 }
 
-// patrol looks at the numbers of every running job that is followed, and tells
-// of what goes wrong while it can still be mended; of one job that waits it
-// tells what would start it sooner.
-func (f *Follower) patrol(ctx context.Context, st *store.Store) {
+// checkLoop regularly reads the numbers of every running job that is followed, and
+// reports what goes wrong while it can still be corrected. For one waiting job per
+// round it asks what would start the job sooner.
+func (f *Follower) checkLoop(ctx context.Context, st *store.Store) {
 	for sleep(ctx, f.Interval) {
 		f.mu.Lock()
 		jobs := slices.Collect(maps.Values(f.live))
@@ -63,7 +63,7 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 			if w := f.Watchers[j.Cluster]; w != nil {
 				now, ok := w.Job(j.ID)
 				if !ok {
-					f.letGo(j)
+					f.untrack(j)
 					continue
 				}
 				if now.State != "" {
@@ -71,11 +71,11 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 					j = now
 				}
 			}
-			f.follow(j)
+			f.track(j)
 			switch j.State {
 			case slurm.Running:
-				f.adopt(ctx, st, j)
-				f.sound(ctx, st, j)
+				f.adoptNext(ctx, st, j)
+				f.reportAlarms(ctx, st, j)
 			case slurm.Pending:
 				asked = asked || f.hint(ctx, st, j)
 			}
@@ -83,8 +83,8 @@ func (f *Follower) patrol(ctx context.Context, st *store.Store) {
 	}
 }
 
-// follow keeps a job that runs or waits for the patrol, and lets go of others.
-func (f *Follower) follow(j slurm.Job) {
+// track keeps a running or pending job for checkLoop, and drops a job in another state.
+func (f *Follower) track(j slurm.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := key(j.Cluster, j.ID)
@@ -99,16 +99,16 @@ func (f *Follower) follow(j slurm.Job) {
 	}
 }
 
-// letGo takes from the patrol a job that is not watched any more.
-func (f *Follower) letGo(j slurm.Job) {
+// untrack drops a job that no watcher follows any more.
+func (f *Follower) untrack(j slurm.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.live, key(j.Cluster, j.ID))
 	delete(f.asked, key(j.Cluster, j.ID))
 }
 
-// sound tells of what is new about a running job.
-func (f *Follower) sound(ctx context.Context, st *store.Store, j slurm.Job) {
+// reportAlarms reports the new alarms of a running job.
+func (f *Follower) reportAlarms(ctx context.Context, st *store.Store, j slurm.Job) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	seen, err := joblogs.Alarms(ctx, f.reader(), j)
@@ -116,9 +116,9 @@ func (f *Follower) sound(ctx context.Context, st *store.Store, j slurm.Job) {
 		f.Log.Warn("a running job's numbers could not be read", "job", j.ID, "error", err)
 		return
 	}
-	told := heard{}
+	told := reportedAlarms{}
 	k := key(j.Cluster, j.ID)
-	had, err := st.Slack().Get(ctx, alarms, k, time.Now(), &told)
+	had, err := st.Slack().Get(ctx, alarmDocs, k, time.Now(), &told)
 	if err != nil {
 		f.Log.Error("a job's alarms could not be read", "job", j.ID, "error", err)
 		return
@@ -126,11 +126,11 @@ func (f *Follower) sound(ctx context.Context, st *store.Store, j slurm.Job) {
 	if !had && len(seen) == 0 {
 		return
 	}
-	fresh, changed := told.note(seen)
-	// Written down first: an alarm that a crash swallows is better than one that
-	// rings again and again.
+	fresh, changed := told.update(seen)
+	// Store first: an alarm that a crash swallows is better than one that is reported
+	// again and again.
 	if changed {
-		if err := st.Slack().Put(ctx, alarms, k, told, time.Now().Add(memory)); err != nil {
+		if err := st.Slack().Put(ctx, alarmDocs, k, told, time.Now().Add(lookback)); err != nil {
 			f.Log.Error("a job's alarms could not be written", "job", j.ID, "error", err)
 			return
 		}

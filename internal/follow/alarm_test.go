@@ -105,7 +105,7 @@ func (l *life) look(silent time.Duration) {
 	require.NoError(l.t, os.WriteFile(l.job.Stdout, []byte(l.log.String()), 0o600))
 	at := time.Now().Add(-silent)
 	require.NoError(l.t, os.Chtimes(l.job.Stdout, at, at))
-	l.f.sound(l.t.Context(), l.st, l.job)
+	l.f.reportAlarms(l.t.Context(), l.st, l.job)
 }
 
 // pause lets time pass in silence, with a look each minute of the first ten and
@@ -316,7 +316,7 @@ exec sleep 60
 	require.Equal(t, "not_finite", n.Alarms[0].ID)
 	require.NotEmpty(t, n.Alarms[0].Node)
 	for range 10 {
-		y.f.sound(t.Context(), y.st, n.Job)
+		y.f.reportAlarms(t.Context(), y.st, n.Job)
 	}
 	y.mu.Lock()
 	defer y.mu.Unlock()

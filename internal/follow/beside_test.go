@@ -90,7 +90,7 @@ func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 	require.False(t, hint("Priority"), "asked a moment ago")
 	require.Equal(t, asked, q.asked)
 
-	l.f.asked[key("bench", "78")] = time.Now().Add(-hintAgain)
+	l.f.asked[key("bench", "78")] = time.Now().Add(-hintInterval)
 	require.True(t, hint("Resources"))
 	require.Len(t, *told, 1)
 	require.Contains(t, (*told)[0].Why.EN, "`update 78 --time 02:00")
@@ -121,7 +121,7 @@ func TestThePatrolAsksAboutEachWaitingJob(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan bool)
-	go func() { l.f.patrol(ctx, l.st); close(done) }()
+	go func() { l.f.checkLoop(ctx, l.st); close(done) }()
 	got := []slurm.JobID{<-turns, <-turns}
 	stop()
 	<-done
@@ -135,7 +135,7 @@ func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
 	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
 	told := make(chan News, 10)
 	l.f.Tell = func(_ context.Context, n News) error { told <- n; return nil }
-	l.f.follow(l.job)
+	l.f.track(l.job)
 	w.Watch(l.job)
 	ctx, stop := context.WithCancel(t.Context())
 	var under sync.WaitGroup
@@ -146,7 +146,7 @@ func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
 	n := <-told
 	require.Contains(t, n.Why.EN, "how it ended is not known")
 	require.Contains(t, n.Why.ZH, "结局未知")
-	under.Go(func() { l.f.patrol(ctx, l.st) })
+	under.Go(func() { l.f.checkLoop(ctx, l.st) })
 	require.Eventually(t, func() bool { l.f.mu.Lock(); defer l.f.mu.Unlock(); return len(l.f.live) == 0 }, time.Minute, time.Millisecond)
 	stop()
 	under.Wait()
@@ -160,13 +160,13 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	l, q, told := newQueue(t, `{"name":"gpt","chain":2}`)
 	l.job.StartedAt = &at
 	next := slurm.Job{ID: "80", Cluster: "bench", Name: "gpt", User: "ada", WorkDir: l.job.WorkDir, SubmittedAt: &soon, Reason: "Dependency"}
-	l.f.adopt(t.Context(), l.st, l.job)
+	l.f.adoptNext(t.Context(), l.st, l.job)
 	require.Empty(t, *told, "it has queued none")
 	stranger := next
 	stranger.ID, stranger.User = "79", "ben"
 	q.jobs = []slurm.Job{stranger, next}
 	for range 2 {
-		l.f.adopt(t.Context(), l.st, l.job)
+		l.f.adoptNext(t.Context(), l.st, l.job)
 	}
 	require.Len(t, *told, 1)
 	require.Equal(t, slurm.JobID("80"), (*told)[0].Next)
@@ -179,7 +179,7 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	later := next
 	later.ID = "81"
 	q.jobs, next.StartedAt = []slurm.Job{later}, &at
-	l.f.adopt(t.Context(), l.st, next)
+	l.f.adoptNext(t.Context(), l.st, next)
 	require.Len(t, *told, 1)
 }
 
@@ -206,15 +206,15 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 			if !end.IsZero() {
 				last.Job.EndedAt = &end
 			}
-			l.f.incident(t.Context(), l.st, &last)
+			l.f.reportIncident(t.Context(), l.st, &last)
 		}
 		require.Equal(t, tt.want, last.Incident != nil, name)
 		other := News{Job: last.Job, Report: &report.Report{Class: outcome.HostOOM, RootLine: "Killed"}}
 		other.Job.ID = "93"
-		l.f.incident(t.Context(), l.st, &other)
+		l.f.reportIncident(t.Context(), l.st, &other)
 		require.Nil(t, other.Incident, "what others have in common is not this one's")
 		unexplained := News{Job: last.Job}
-		l.f.incident(t.Context(), l.st, &unexplained)
+		l.f.reportIncident(t.Context(), l.st, &unexplained)
 		require.Nil(t, unexplained.Incident)
 	}
 }
@@ -225,7 +225,7 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	end := l.job
 	end.State = slurm.Completed
 	for range 2 {
-		l.f.seen(t.Context(), l.st, end)
+		l.f.handle(t.Context(), l.st, end)
 		require.Len(t, *told, 1)
 	}
 }
@@ -235,7 +235,7 @@ func TestAResultEndsNoJobUnasked(t *testing.T) {
 	for _, spec := range []string{`{}`, `{"artifact":{"path":"out"}}`, `{"artifact":{"path":"out","cancel":false}}`, `{"artifact":{"cancel":true}}`} {
 		l, _, _ := newQueue(t, spec)
 		l.f.awaited = map[string]bool{}
-		l.f.await(t.Context(), l.st, l.job)
+		l.f.awaitArtifact(t.Context(), l.st, l.job)
 		require.Empty(t, l.f.awaited, spec)
 	}
 }
@@ -282,7 +282,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		{watch.Unreachable, "bench does not answer since 10:30:00; jobs are looked after again as soon as it does", "集群 bench 自 10:30:00 起无响应；恢复后会继续跟踪作业"},
 		{watch.Reachable, "bench answers again", "集群 bench 已恢复响应"},
 	} {
-		l.f.outage(t.Context(), watch.Event{Kind: tt.kind, Cluster: "bench", At: at})
+		l.f.reportOutage(t.Context(), watch.Event{Kind: tt.kind, Cluster: "bench", At: at})
 		told, err := l.f.Service.Notices(t.Context())
 		require.NoError(t, err)
 		var titles []lang.Text
@@ -305,7 +305,7 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 		{Key: "elsewhere", Cluster: "gone", JobID: "71"},
 		{Key: "running", Cluster: "bench", JobID: "72"},
 		{Key: "new", Cluster: "bench", JobID: "73"},
-		{Key: "old", Cluster: "bench", JobID: "74", CreatedAt: time.Now().Add(-memory - time.Hour)},
+		{Key: "old", Cluster: "bench", JobID: "74", CreatedAt: time.Now().Add(-lookback - time.Hour)},
 	} {
 		s.Owner, s.Token, s.Spec = "ada", s.Key, []byte(`{}`)
 		if s.CreatedAt.IsZero() {
@@ -314,11 +314,11 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 		require.NoError(t, l.st.Adopt(t.Context(), s))
 	}
 	for id, state := range map[slurm.JobID]slurm.State{"70": slurm.Completed, "72": slurm.Running} {
-		require.NoError(t, l.st.Slack().Put(t.Context(), last, key("bench", id), slurm.Job{ID: id, State: state}, time.Now().Add(memory)))
+		require.NoError(t, l.st.Slack().Put(t.Context(), followedDocs, key("bench", id), slurm.Job{ID: id, State: state}, time.Now().Add(lookback)))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan bool)
-	go func() { l.f.takeUp(ctx, l.st); close(done) }()
+	go func() { l.f.watchSubmissions(ctx, l.st); close(done) }()
 	require.Eventually(t, func() bool { return len(w.Watched()) >= 2 }, time.Minute, time.Millisecond)
 	stop()
 	<-done

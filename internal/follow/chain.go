@@ -15,17 +15,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// linkMark stands between the key of a chain's first job and a link's number.
-const linkMark = "/link-"
+// chainMark separates the key of a chain's first job from the number of a later one.
+const chainMark = "/link-"
 
-// promptly is how soon after its start a job of a chain queues the next one: it
-// does so before anything else.
-const promptly = 2 * time.Minute
+// queueDelay is how soon after its start a job of a chain queues the next one: it does
+// so before anything else.
+const queueDelay = 2 * time.Minute
 
-// adopt takes up the job that a chain's job has queued after itself, so that it
-// is followed and told of like the first, in the same thread. It is looked for in
-// what is known of the queue, where it waits for the end of this one.
-func (f *Follower) adopt(ctx context.Context, st *store.Store, j slurm.Job) {
+// adoptNext finds the job that a chain's job has queued after itself, so that it is
+// followed and reported like the first, in the same thread. It looks in the known
+// queue, where the next job waits for the end of this one.
+func (f *Follower) adoptNext(ctx context.Context, st *store.Store, j slurm.Job) {
 	sub, s, ok := specOf(ctx, st, j)
 	if !ok || s.Chain == nil {
 		return
@@ -36,19 +36,20 @@ func (f *Follower) adopt(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	f.adopting.Lock()
 	defer f.adopting.Unlock()
-	key := first + linkMark + strconv.Itoa(n+1)
+	key := first + chainMark + strconv.Itoa(n+1)
 	if _, err := st.Submission(ctx, key); !errors.Is(err, store.ErrNotFound) {
 		return
 	}
 	for _, next := range f.queueOf(ctx, j) {
-		if !follows(next, j, s) {
+		if !isQueuedBy(next, j, s) {
 			continue
 		}
 		if _, err := st.ByJob(ctx, j.Cluster, next.ID); !errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		// Told first: what a crash lets be told again shows once.
-		f.tell(ctx, News{Job: j, Next: next.ID, Why: linked(next.ID, n+1, *s.Chain, s)})
+		// Report first: the report has a key, so that after a crash a repeated one
+		// appears only once.
+		f.tell(ctx, News{Job: j, Next: next.ID, Why: chainText(next.ID, n+1, *s.Chain, s)})
 		link := sub
 		link.Key, link.Token, link.JobID, link.CreatedAt = key, sub.Token+"-"+strconv.Itoa(n+1), next.ID, f.Service.Now()
 		if err := st.Adopt(ctx, link); err != nil {
@@ -58,8 +59,8 @@ func (f *Follower) adopt(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 }
 
-// linked says that the next job of a chain waits, and how to end the chain.
-func linked(id slurm.JobID, n, of int, s job.Spec) lang.Text {
+// chainText says that the next job of a chain is queued, and how to end the chain.
+func chainText(id slurm.JobID, n, of int, s job.Spec) lang.Text {
 	s = s.WithDefaults()
 	stop := path.Join(s.LogDir, s.Name+".stop")
 	return lang.Text{
@@ -68,9 +69,9 @@ func linked(id slurm.JobID, n, of int, s job.Spec) lang.Text {
 	}
 }
 
-// linkOf is the key of a chain's first job, and which job of the chain sub is.
+// linkOf returns the key of a chain's first job, and sub's number in the chain.
 func linkOf(sub store.Submission) (first string, n int) {
-	first, number, ok := strings.Cut(sub.Key, linkMark)
+	first, number, ok := strings.Cut(sub.Key, chainMark)
 	if !ok {
 		return sub.Key, 1
 	}
@@ -78,8 +79,8 @@ func linkOf(sub store.Submission) (first string, n int) {
 	return first, n
 }
 
-// queueOf is what is known of the jobs of j's user, which asks the cluster
-// nothing more where many readers share its answers.
+// queueOf returns the known jobs of j's user. It queries the cluster only if there is
+// no view whose answers readers share.
 func (f *Follower) queueOf(ctx context.Context, j slurm.Job) []slurm.Job {
 	mine := slurm.Filter{User: j.User, All: true}
 	if v := f.Service.Views[j.Cluster]; v != nil {
@@ -93,19 +94,19 @@ func (f *Follower) queueOf(ctx context.Context, j slurm.Job) []slurm.Job {
 	return rows
 }
 
-// follows reports whether next is the job that j's script queued: of the same
-// name, person and folder, with none of our tokens, and either waiting for another
-// job's end or queued as j started.
-func follows(next, j slurm.Job, s job.Spec) bool {
-	if next.User != j.User || next.Name != s.WithDefaults().Name || next.WorkDir != j.WorkDir || !later(next.ID, j.ID) ||
+// isQueuedBy reports whether next is the job that j's script queued: it has the same
+// name, user and folder, none of our tokens, and either waits for another job's end or
+// was queued as j started.
+func isQueuedBy(next, j slurm.Job, s job.Spec) bool {
+	if next.User != j.User || next.Name != s.WithDefaults().Name || next.WorkDir != j.WorkDir || !submittedAfter(next.ID, j.ID) ||
 		slurm.UserComment(next.Comment) != next.Comment || next.SubmittedAt == nil || j.StartedAt == nil || next.SubmittedAt.Before(*j.StartedAt) {
 		return false
 	}
-	return next.Reason == "Dependency" || next.SubmittedAt.Sub(*j.StartedAt) < promptly
+	return next.Reason == "Dependency" || next.SubmittedAt.Sub(*j.StartedAt) < queueDelay
 }
 
-// later reports whether a job was submitted after another, by their numbers.
-func later(a, b slurm.JobID) bool {
+// submittedAfter reports whether job a was submitted after job b, judged by their ids.
+func submittedAfter(a, b slurm.JobID) bool {
 	m, err1 := strconv.Atoi(string(a))
 	n, err2 := strconv.Atoi(string(b))
 	return err1 == nil && err2 == nil && m > n

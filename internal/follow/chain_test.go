@@ -159,7 +159,7 @@ func TestTheNextJobOfAChainIsKnown(t *testing.T) {
 	j := slurm.Job{ID: "10", User: "alice", WorkDir: "/w", Name: "long-token", StartedAt: &at}
 	next := slurm.Job{ID: "11", User: "alice", WorkDir: "/w", Name: "long", SubmittedAt: after(2 * time.Second), Reason: "Priority"}
 	s := job.Spec{Name: "long"}
-	require.True(t, follows(next, j, s))
+	require.True(t, isQueuedBy(next, j, s))
 	for name, change := range map[string]func(*slurm.Job){
 		"another's":                    func(n *slurm.Job) { n.User = "bob" },
 		"another name":                 func(n *slurm.Job) { n.Name = "longer" },
@@ -173,9 +173,9 @@ func TestTheNextJobOfAChainIsKnown(t *testing.T) {
 	} {
 		n := next
 		change(&n)
-		require.False(t, follows(n, j, s), name)
+		require.False(t, isQueuedBy(n, j, s), name)
 	}
 	waits := next
 	waits.SubmittedAt, waits.Reason = after(time.Hour), "Dependency"
-	require.True(t, follows(waits, j, s), "it waits for a job's end")
+	require.True(t, isQueuedBy(waits, j, s), "it waits for a job's end")
 }

@@ -47,7 +47,7 @@ func TestWhetherAJobIsTriedAgain(t *testing.T) {
 	}
 	require.Equal(t, []int{1, 2, 4, 8, 16, 32, 60, 60}, waits)
 	for class, on := range map[string]bool{outcome.SlurmTimeLimit: true, outcome.SlurmPreempted: true, "oom": false} {
-		require.Equal(t, on, goesOn(class), class)
+		require.Equal(t, on, interrupted(class), class)
 	}
 }
 
@@ -64,12 +64,12 @@ func TestWhatASubmissionComesFrom(t *testing.T) {
 		require.Equal(t, tt.lineage, lineage)
 		require.Equal(t, tt.attempt, attempt)
 	}
-	for key, want := range map[string]int{"a": 1, "a" + linkMark + "3": 3} {
+	for key, want := range map[string]int{"a": 1, "a" + chainMark + "3": 3} {
 		first, n := linkOf(store.Submission{Key: key})
 		require.Equal(t, "a", first)
 		require.Equal(t, want, n)
 	}
-	says := linked("12", 2, 5, job.Spec{Name: "gpt", LogDir: "out"})
+	says := chainText("12", 2, 5, job.Spec{Name: "gpt", LogDir: "out"})
 	require.Equal(t, "job 2 of the chain's 5 is queued as 12; `touch out/gpt.stop` ends the chain", says.EN)
 	require.Contains(t, says.ZH, "第 2 个作业（共 5 个）已排队为 12")
 }
@@ -91,8 +91,8 @@ func TestWhichNodesARetryHas(t *testing.T) {
 		{"", "gpu[5,7]", []string{"gpu6", "gpu5"}, nil, "", "gpu[5-7]", nil},
 		{"gpu[1", "gpu[", []string{"gpu1"}, []string{"gpu9"}, "gpu[1", "gpu1", nil},
 	} {
-		s, taken := replaced(job.Spec{Nodelist: tt.nodelist, Exclude: tt.exclude}, tt.bad, tt.spares)
-		s = without(s, tt.bad)
+		s, taken := withSpares(job.Spec{Nodelist: tt.nodelist, Exclude: tt.exclude}, tt.bad, tt.spares)
+		s = excluding(s, tt.bad)
 		require.Equal(t, tt.wantList, s.Nodelist)
 		require.Equal(t, tt.wantExcept, s.Exclude)
 		require.Equal(t, tt.taken, taken)
@@ -120,10 +120,10 @@ func TestWhichEndsAreTheSame(t *testing.T) {
 	}
 	running := slurm.Job{State: slurm.Running}
 	require.False(t, sameEnd(running, running))
-	why := requeued(slurm.Job{Restarts: 2, Requeues: []slurm.State{slurm.Failed, slurm.NodeFail}})
+	why := requeuedText(slurm.Job{Restarts: 2, Requeues: []slurm.State{slurm.Failed, slurm.NodeFail}})
 	require.Contains(t, why.EN, "NODE_FAIL: it ")
 	require.Contains(t, why.EN, "(restart 2)")
 	require.Contains(t, why.ZH, "第 2 次")
-	require.Equal(t, shape("rank 12: out at 0x7f"), shape("rank 3: out at 0x9f"))
-	require.NotEqual(t, shape("rank 1: out"), shape("rank 1: in"))
+	require.Equal(t, withoutDigits("rank 12: out at 0x7f"), withoutDigits("rank 3: out at 0x9f"))
+	require.NotEqual(t, withoutDigits("rank 1: out"), withoutDigits("rank 1: in"))
 }

@@ -1,7 +1,7 @@
-// Package follow is the life of a job after its submission: it watches every
-// job that was submitted here, diagnoses one that fails, gives nodes back once
-// the result is there, and submits again where the specification allows it.
-// What it sees it tells; where that is shown is not its business.
+// Package follow handles a job's life after its submission. It watches every job that
+// was submitted here, diagnoses one that fails, releases the nodes once the result
+// exists, and submits again where the specification allows it. It reports what it sees;
+// others decide where to show it.
 package follow
 
 import (
@@ -25,53 +25,55 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// News is what was seen of a job. Zero values are not known.
+// News is an observation of a job. Zero values are unknown.
 type News struct {
 	Job slurm.Job
-	// Report is the diagnosis of a job that ended badly.
+	// Report is the diagnosis of a job that failed.
 	Report *report.Report
 	// Next is the job that was submitted in place of this one.
 	Next slurm.JobID
-	// Why says what was done beyond watching, or why it was not.
+	// Why says what was done beyond watching, or why nothing was done.
 	Why lang.Text
-	// Alarms are what goes wrong with a job that runs, each told once.
+	// Alarms are problems of a running job, each reported once.
 	Alarms []joblogs.Alarm
-	// Incident is what this failure has in common with those of other jobs, told
+	// Incident is what this failure has in common with failures of other jobs, reported
 	// once.
 	Incident *report.Incident
 }
 
-// A Follower follows the jobs of a service. Tell is called for each piece of
-// news, one at a time for one job and for several jobs at once, and again where it
-// could not be written down.
+// A Follower follows the jobs of a service. It calls Tell for each piece of news: one
+// at a time for one job, but concurrently for several jobs. If Tell fails, it calls
+// Tell again.
 type Follower struct {
 	Service *ops.Service
 	Tell    func(context.Context, News) error
 	Log     *slog.Logger
-	// Watchers are the running watchers of the clusters.
+	// Watchers are the running watchers, by cluster.
 	Watchers map[string]*watch.Watcher
-	// Interval is between two looks at the store and at artifacts. Zero: 30 s.
+	// Interval is the pause between two polls of the store and of artifacts. Zero: 30
+	// s.
 	Interval time.Duration
 
-	// rest is how long a result file must not have changed. Zero: what watch takes.
-	rest time.Duration
+	// stable is how long a result file must be unchanged. Zero: the default of package
+	// watch.
+	stable time.Duration
 
-	adopting sync.Mutex // one at a time takes up the next job of a chain
-	deciding sync.Mutex // one failure at a time
+	adopting sync.Mutex // held while the next job of a chain is adopted
+	deciding sync.Mutex // held while one failure is handled
 
 	mu      sync.Mutex
-	awaited map[string]bool      // jobs whose artifact is being awaited
-	live    map[string]slurm.Job // jobs that run or wait
-	asked   map[string]time.Time // when the scheduler was last asked what would start a waiting job sooner
+	awaited map[string]bool      // jobs whose artifact is awaited
+	live    map[string]slurm.Job // running and pending jobs
+	asked   map[string]time.Time // when the scheduler was last asked what would start a pending job sooner
 }
 
-// memory is how far back submissions are taken up at a start.
-const memory = 14 * 24 * time.Hour
+// lookback is how old submissions may be that are followed after a start.
+const lookback = 14 * 24 * time.Hour
 
-// clocksDiffer is how far the clocks of servers that share a store may be apart.
-const clocksDiffer = 10 * time.Minute
+// clockSkew is by how much the clocks of servers that share a store may differ.
+const clockSkew = 10 * time.Minute
 
-// Run follows until ctx ends.
+// Run follows jobs until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
 	st, err := f.Service.Store()
 	if err != nil {
@@ -84,30 +86,30 @@ func (f *Follower) Run(ctx context.Context) error {
 		sub := w.Subscribe()
 		wg.Go(func() { f.listen(ctx, st, sub) })
 	}
-	wg.Go(func() { f.takeUp(ctx, st) })
-	wg.Go(func() { f.patrol(ctx, st) })
+	wg.Go(func() { f.watchSubmissions(ctx, st) })
+	wg.Go(func() { f.checkLoop(ctx, st) })
 	wg.Wait()
 	return nil
 }
 
-// last is the state in which a job was last told of; it outlives the process,
-// so that a restart tells no old news.
-const last = "followed"
+// followedDocs is the kind of document that records the state in which a job was last
+// reported, so that a restart does not report old news.
+const followedDocs = "followed"
 
 func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
 
-// takeUp starts to follow what was submitted since the last look.
-func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
+// watchSubmissions starts to follow what was submitted since the last poll.
+func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 	seen := map[string]bool{}
 	if err := f.Service.Recall(ctx); err != nil && ctx.Err() == nil {
 		f.Log.Warn("what was begun and not answered could not be looked for", "error", err)
 	}
-	since := time.Now().Add(-memory)
+	since := time.Now().Add(-lookback)
 	for {
 		asked := time.Now()
 		subs, err := st.SubmittedSince(ctx, since)
 		if err == nil {
-			since = asked.Add(-clocksDiffer)
+			since = asked.Add(-clockSkew)
 		} else if ctx.Err() == nil {
 			f.Log.Error("submissions could not be read", "error", err)
 		}
@@ -118,13 +120,13 @@ func (f *Follower) takeUp(ctx context.Context, st *store.Store) {
 			}
 			seen[k] = true
 			known := slurm.Job{ID: sub.JobID}
-			if _, err := st.Slack().Get(ctx, last, k, time.Now(), &known); err != nil {
+			if _, err := st.Slack().Get(ctx, followedDocs, k, time.Now(), &known); err != nil {
 				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
 			}
 			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
 				w.Watch(known)
 				known.Cluster = sub.Cluster
-				f.follow(known)
+				f.track(known)
 			}
 		}
 		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
@@ -142,86 +144,86 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// listen carries out what each event asks for.
+// listen handles each event.
 func (f *Follower) listen(ctx context.Context, st *store.Store, sub *watch.Subscription) {
 	defer sub.Close()
 	sub.Each(ctx, func(ev watch.Event) {
 		switch ev.Kind {
 		case watch.Changed, watch.Ended:
 			ev.Job.Cluster = ev.Cluster
-			f.seen(ctx, st, ev.Job)
+			f.handle(ctx, st, ev.Job)
 		case watch.Idle:
 			ev.Job.Cluster = ev.Cluster
 			f.tell(ctx, News{Job: ev.Job, Alarms: []joblogs.Alarm{joblogs.IdleAlarm(ev.Idle)}})
 		case watch.Lost:
 			ev.Job.Cluster = ev.Cluster
-			f.tell(ctx, News{Job: ev.Job, Why: lost(ev.Job.ID)})
+			f.tell(ctx, News{Job: ev.Job, Why: lostText(ev.Job.ID)})
 		case watch.Unreachable:
 			f.Log.Warn("cluster does not answer", "cluster", ev.Cluster, "error", ev.Err)
-			f.outage(ctx, ev)
+			f.reportOutage(ctx, ev)
 		case watch.Reachable:
 			f.Log.Info("cluster answers again", "cluster", ev.Cluster)
-			f.outage(ctx, ev)
+			f.reportOutage(ctx, ev)
 		}
 	})
 }
 
-// lost says that a job is followed no more, and that nobody knows how it ended.
-func lost(id slurm.JobID) lang.Text {
+// lostText says that a job is no longer followed and that nobody knows how it ended.
+func lostText(id slurm.JobID) lang.Text {
 	return lang.Text{
 		EN: fmt.Sprintf("neither the queue nor the accounts have known this job for a long time: how it ended is not known, and it is not followed any more; `diagnose %s` reads what it left", id),
 		ZH: fmt.Sprintf("队列和记账数据库都已很久没有这个作业：结局未知，不再跟踪；`diagnose %s` 可读取它留下的日志", id),
 	}
 }
 
-// seen tells of a job as it is now, and does what its end asks for. It is
-// written down after it was told: a crash in between tells again, and the
-// telling is by job and state, so that it shows once.
-func (f *Follower) seen(ctx context.Context, st *store.Store, j slurm.Job) {
+// handle reports a job's present state and does what its end demands. It stores the
+// state after reporting: after a crash in between it reports again, but reports have
+// keys of job and state, so that each appears once.
+func (f *Follower) handle(ctx context.Context, st *store.Store, j slurm.Job) {
 	n := News{Job: j}
-	f.follow(j)
+	f.track(j)
 	var known slurm.Job
-	if had, err := st.Slack().Get(ctx, last, key(j.Cluster, j.ID), time.Now(), &known); err == nil && had && sameEnd(known, j) {
-		return // somebody else who follows it was told by this watcher
+	if had, err := st.Slack().Get(ctx, followedDocs, key(j.Cluster, j.ID), time.Now(), &known); err == nil && had && sameEnd(known, j) {
+		return // another follower of the job was notified by this watcher
 	}
 	if j.State == slurm.Running {
-		f.await(ctx, st, j)
+		f.awaitArtifact(ctx, st, j)
 	}
 	if j.State.Ended() && j.State != slurm.Completed && j.State != slurm.Cancelled {
 		n.Report = f.diagnosis(ctx, j)
-		f.decide(ctx, st, &n)
+		f.handleFailure(ctx, st, &n)
 	}
 	if j.State == slurm.Pending && len(j.Requeues) > 0 {
-		n.Why = requeued(j)
+		n.Why = requeuedText(j)
 	}
 	if j.State == slurm.Running || j.State.Ended() {
-		f.adopt(ctx, st, j)
+		f.adoptNext(ctx, st, j)
 	}
 	if !f.tell(ctx, n) {
-		return // the next start tells
+		return // the next start reports it
 	}
-	if err := st.Slack().Put(ctx, last, key(j.Cluster, j.ID), j, time.Now().Add(2*memory)); err != nil && ctx.Err() == nil {
+	if err := st.Slack().Put(ctx, followedDocs, key(j.Cluster, j.ID), j, time.Now().Add(2*lookback)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
 	}
 }
 
-// decide does what a failure asks for. It looks at what other jobs have failed of, so
-// that one is decided on at a time.
-func (f *Follower) decide(ctx context.Context, st *store.Store, n *News) {
+// handleFailure does what a failure demands. It considers the failures of other jobs,
+// so failures are handled one at a time.
+func (f *Follower) handleFailure(ctx context.Context, st *store.Store, n *News) {
 	f.deciding.Lock()
 	defer f.deciding.Unlock()
-	f.blame(ctx, st, n)
+	f.blameNodes(ctx, st, n)
 	f.recover(ctx, st, n)
-	f.incident(ctx, st, n)
+	f.reportIncident(ctx, st, n)
 }
 
-// tries bounds how often news is told that cannot be written down: four minutes, in
-// which a database is started again.
-const tries = 12
+// maxTellAttempts bounds how often news is retried that cannot be stored: for four
+// minutes, in which a database restarts.
+const maxTellAttempts = 12
 
-// tell tells of news, as often as it takes, and reports whether it was told.
+// tell reports news, with retries, and returns whether it succeeded.
 func (f *Follower) tell(ctx context.Context, n News) bool {
-	for i := range tries {
+	for i := range maxTellAttempts {
 		err := f.Tell(ctx, n)
 		if err == nil || ctx.Err() != nil {
 			return err == nil
@@ -234,8 +236,8 @@ func (f *Follower) tell(ctx context.Context, n News) bool {
 	return false
 }
 
-// requeued says how the run before ended, and that another comes by itself.
-func requeued(j slurm.Job) lang.Text {
+// requeuedText says how the run before ended, and that another follows by itself.
+func requeuedText(j slurm.Job) lang.Text {
 	how := j.Requeues[len(j.Requeues)-1].Explain()
 	return lang.Text{
 		EN: fmt.Sprintf("%s: it %s. It waits in the queue again and starts by itself (restart %d).", how.Word, how.Says.EN, j.Restarts),
@@ -243,19 +245,19 @@ func requeued(j slurm.Job) lang.Text {
 	}
 }
 
-// sameEnd reports whether both are the one end of a job's one run.
+// sameEnd reports whether a and b are the same end of the same run.
 func sameEnd(a, b slurm.Job) bool {
 	return a.State.Ended() && a.State == b.State && a.Restarts == b.Restarts &&
 		(a.SubmittedAt == nil || b.SubmittedAt == nil || a.SubmittedAt.Equal(*b.SubmittedAt))
 }
 
-// reader is who reads logs here: this process, which changes nothing by it.
+// reader is the caller that reads logs here: this process, read-only.
 func (f *Follower) reader() *ops.Call {
 	return &ops.Call{Service: f.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "follow", ReadOnly: true}}
 }
 
 func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
-	out, err := do[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := runOp[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err != nil {
 		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)
 		return nil
@@ -263,8 +265,8 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
 	return &out.Report
 }
 
-// do runs an operation of the table.
-func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
+// runOp runs an operation of the table.
+func runOp[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
 	var none Out
 	op, _ := operations.Lookup(name)
 	out, err := op.Run(ctx, c, in)
@@ -274,9 +276,9 @@ func do[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, er
 	return out.(Out), nil
 }
 
-// await gives a job's nodes back once its artifact is there, where its
-// specification asks for that.
-func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
+// awaitArtifact cancels a job once its artifact exists, if its specification asks for
+// that, so that its nodes are free.
+func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.Job) {
 	sub, s, ok := specOf(ctx, st, j)
 	if !ok || s.Artifact.Path == "" || s.Artifact.Cancel == nil || !*s.Artifact.Cancel {
 		return
@@ -289,7 +291,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	}
 	f.awaited[k] = true
 	go func() {
-		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON, Stable: f.rest}
+		a := watch.Artifact{Path: s.Artifact.Path, JSON: s.Artifact.JSON, Stable: f.stable}
 		now := func() slurm.Job {
 			if w, ok := f.Watchers[j.Cluster].Job(j.ID); ok {
 				return w
@@ -297,11 +299,11 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 			return slurm.Job{ID: j.ID, State: slurm.Cancelled, WorkDir: j.WorkDir}
 		}
 		if _, err := a.Await(ctx, now, min(f.Interval, 10*time.Second)); err != nil {
-			return // it ended, and the watcher tells how
+			return // the job ended, which the watcher reports
 		}
 		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 		saved := watch.Saved(now())
-		if _, err := do[jobcontrol.CancelOut](ctx, call, "cancel", &jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
+		if _, err := runOp[jobcontrol.CancelOut](ctx, call, "cancel", &jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}
@@ -312,7 +314,7 @@ func (f *Follower) await(ctx context.Context, st *store.Store, j slurm.Job) {
 	}()
 }
 
-// owner is who a job's recovery acts as: the person whose job it is.
+// owner is the caller of a job's recovery: the person whose job it is.
 func owner(sub store.Submission) ops.Caller {
 	return ops.Caller{Surface: ops.Watcher, ID: sub.AskedBy, User: sub.Owner}
 }
@@ -326,9 +328,9 @@ func specOf(ctx context.Context, st *store.Store, j slurm.Job) (store.Submission
 	return sub, s, json.Unmarshal(sub.Spec, &s) == nil
 }
 
-// outage tells the operators once that a cluster does not answer, and once that
-// it does again.
-func (f *Follower) outage(ctx context.Context, ev watch.Event) {
+// reportOutage notifies the operators once that a cluster does not answer, and once
+// that it answers again.
+func (f *Follower) reportOutage(ctx context.Context, ev watch.Event) {
 	n := ops.Notice{
 		Key: fmt.Sprintf("outage/%s/%s/%d", ev.Cluster, ev.Kind, ev.At.Unix()), Cluster: ev.Cluster, Operators: true,
 		Title: lang.Text{

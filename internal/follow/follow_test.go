@@ -69,7 +69,7 @@ func newYard(t *testing.T, uv string) *yard {
 	}
 	w := watch.New(yard, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
 	f := &Follower{
-		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, rest: 500 * time.Millisecond,
+		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, stable: 500 * time.Millisecond,
 		Watchers: map[string]*watch.Watcher{"local": w},
 		Tell: func(_ context.Context, n News) error {
 			y.mu.Lock()
@@ -165,13 +165,13 @@ func TestNodesAreGivenBackOnceTheResultIsThere(t *testing.T) {
 
 func TestRetriesEnd(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4, 60}, []int{delayMinutes(0), delayMinutes(1), delayMinutes(2), delayMinutes(30)})
-	require.Equal(t, shape("rank 3 at 10.1.2.3: lost"), shape("rank 17 at 10.1.2.44: lost"))
+	require.Equal(t, withoutDigits("rank 3 at 10.1.2.3: lost"), withoutDigits("rank 17 at 10.1.2.44: lost"))
 	lineage, attempt := lineageOf(store.Submission{Key: "me/local/abc/retry-2", Owner: "me", Cluster: "local"})
 	require.Equal(t, "abc", lineage)
 	require.Equal(t, 2, attempt)
 	require.Equal(t, 3, retriesOf(job.Retry{On: []string{"hang"}}))
 	require.Zero(t, retriesOf(job.Retry{}), "nobody asked for any")
-	require.Equal(t, "gpu[1-3]", without(job.Spec{Exclude: "gpu[1-2]"}, []string{"gpu3", "gpu1"}).Exclude)
+	require.Equal(t, "gpu[1-3]", excluding(job.Spec{Exclude: "gpu[1-2]"}, []string{"gpu3", "gpu1"}).Exclude)
 }
 
 func TestARetryGoesOnFromTheLastCheckpoint(t *testing.T) {
@@ -216,7 +216,7 @@ exit 1
 			Job:    slurm.Job{ID: id, Cluster: "local", Name: "gpt", User: "ada", State: slurm.Failed, EndedAt: &ended},
 			Report: &report.Report{Class: outcome.GPUHardware, ExcludeNodes: []string{"gpu07"}, RootLine: "Xid 79", RootFile: "rank3.log"},
 		}
-		f.blame(t.Context(), st, &n)
+		f.blameNodes(t.Context(), st, &n)
 		told, err := y.call.Notices(t.Context())
 		require.NoError(t, err)
 		require.Len(t, told, 1, "once in a window, at failure %d", i)
@@ -238,7 +238,7 @@ exit 1
 		t,
 		fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}),
 	)
-	s, left, taken := f.leaveOut(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
+	s, left, taken := f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
 	require.Equal(t, "gpu[08-09]", s.Nodelist)
 	require.Equal(t, "gpu07", s.Exclude)
 	require.Equal(t, []string{"gpu07"}, left)

@@ -11,15 +11,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
-// Kinds of what is kept to see failures of several jobs as one incident.
+// Kinds of documents that combine failures of several jobs into one incident.
 const (
-	failures  = "failures"  // the failures of the last hours
-	incidents = "incidents" // those that were told
+	failureDocs  = "failures"  // the failures of the last hours
+	incidentDocs = "incidents" // the incidents that were reported
 )
 
-// incident sees whether a failure is one of several with the same cause, and
-// says so with the job that makes it so: once for each incident.
-func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
+// reportIncident checks whether a failure is one of several with the same cause, and
+// adds the incident to the news of the job that completes it: once for each incident.
+func (f *Follower) reportIncident(ctx context.Context, st *store.Store, n *News) {
 	if n.Report == nil {
 		return
 	}
@@ -31,11 +31,11 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 	r := *n.Report
 	this := report.Failure{JobID: string(n.Job.ID), At: at, Report: report.Report{Class: r.Class, RootNode: r.RootNode, RootLine: r.RootLine}}
 	docs := st.Slack()
-	if err := docs.Put(ctx, failures, key(n.Job.Cluster, n.Job.ID), this, now.Add(3*jobcontrol.IncidentWindow)); err != nil {
+	if err := docs.Put(ctx, failureDocs, key(n.Job.Cluster, n.Job.ID), this, now.Add(3*jobcontrol.IncidentWindow)); err != nil {
 		f.Log.Error("a failure could not be kept", "job", n.Job.ID, "error", err)
 		return
 	}
-	keys, err := docs.Keys(ctx, failures, now)
+	keys, err := docs.Keys(ctx, failureDocs, now)
 	if err != nil {
 		f.Log.Error("failures could not be read", "error", err)
 		return
@@ -43,7 +43,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 	var all []report.Failure
 	for _, k := range keys {
 		var one report.Failure
-		if ok, err := docs.Get(ctx, failures, k, now, &one); err == nil && ok && k == key(n.Job.Cluster, slurm.JobID(one.JobID)) {
+		if ok, err := docs.Get(ctx, failureDocs, k, now, &one); err == nil && ok && k == key(n.Job.Cluster, slurm.JobID(one.JobID)) {
 			all = append(all, one)
 		}
 	}
@@ -52,7 +52,7 @@ func (f *Follower) incident(ctx context.Context, st *store.Store, n *News) {
 			continue
 		}
 		first := n.Job.Cluster + "/" + i.Class + "/" + i.Where + "/" + i.Jobs[0]
-		if by, err := docs.Claim(ctx, incidents, first, this.JobID, now.Add(memory)); err == nil && by == this.JobID {
+		if by, err := docs.Claim(ctx, incidentDocs, first, this.JobID, now.Add(lookback)); err == nil && by == this.JobID {
 			n.Incident = &i
 			return
 		}

@@ -8,17 +8,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// reported is when the operators were last told of a node.
-const reported = "node-report"
+// nodeReportDocs is the kind of document that records when the operators were last
+// notified of a node.
+const nodeReportDocs = "node-report"
 
-// window is for how long a node that the operators were told of is not told of
-// again, and for how long one that was blamed is left out of retries.
-const window = 24 * time.Hour
+// blameWindow is how long the operators are not notified of the same node again, and
+// how long retries avoid a blamed node.
+const blameWindow = 24 * time.Hour
 
-// blame writes down against each node that the diagnosis blames what happened,
-// leaves it out of retries for a while, and reports it to the operators once in a
-// window.
-func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
+// blameNodes records the failure against each node that the diagnosis blames, keeps the
+// node out of retries for a while, and reports it to the operators once per
+// blameWindow.
+func (f *Follower) blameNodes(ctx context.Context, st *store.Store, n *News) {
 	if n.Report == nil {
 		return
 	}
@@ -37,13 +38,13 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 			ctx,
 			f.Service,
 			n.Job.Cluster,
-			fleet.Avoided{Node: node, Until: now.Add(window), Reason: n.Report.Class, Job: n.Job.ID},
+			fleet.Avoided{Node: node, Until: now.Add(blameWindow), Reason: n.Report.Class, Job: n.Job.ID},
 		); err != nil {
 			f.Log.Error("a node could not be put on the list to avoid", "node", node, "error", err)
 		}
 		k := n.Job.Cluster + "/" + node
 		var before time.Time
-		if told, err := st.Slack().Get(ctx, reported, k, now, &before); err != nil || told {
+		if told, err := st.Slack().Get(ctx, nodeReportDocs, k, now, &before); err != nil || told {
 			continue
 		}
 		report := fleet.NodeReport(ctx, f.reader(), n.Job.Cluster, node, all)
@@ -52,7 +53,7 @@ func (f *Follower) blame(ctx context.Context, st *store.Store, n *News) {
 			f.Log.Error("a node could not be reported", "node", node, "error", err)
 			continue
 		}
-		if err := st.Slack().Put(ctx, reported, k, now, now.Add(window)); err != nil {
+		if err := st.Slack().Put(ctx, nodeReportDocs, k, now, now.Add(blameWindow)); err != nil {
 			f.Log.Error("a node's report could not be noted", "node", node, "error", err)
 		}
 	}

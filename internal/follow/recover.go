@@ -21,31 +21,32 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// usualRetries are made where a specification says what to retry on and not how
-// often; mostRetries bounds what it may say.
+// defaultRetries applies if a specification says on which failures to retry but not how
+// often; maxRetries bounds what it may say.
 const (
-	usualRetries = 3
-	mostRetries  = 20
+	defaultRetries = 3
+	maxRetries     = 20
 )
 
-// cause is what is kept of a failed attempt, to see the same one come back.
-const cause = "cause"
+// causeDocs is the kind of document that records why an attempt failed, to recognise
+// the same cause.
+const causeDocs = "cause"
 
-// goesOn reports whether a class ends a run that has done nothing wrong: the next
-// one simply goes on.
-func goesOn(class string) bool {
+// interrupted reports whether a class ends a run that has done nothing wrong, so that
+// the next run simply continues.
+func interrupted(class string) bool {
 	return class == outcome.SlurmTimeLimit || class == outcome.SlurmPreempted
 }
 
-// recover submits a failed job again where its specification allows it: for a
-// class of failure that is worth it, at most so often, without the nodes that
-// diagnoses blame, from the last checkpoint, and not when the same cause came
-// twice. The new job waits in Slurm's own queue, by --begin or behind the old
-// one, where it can be seen and cancelled.
+// recover submits a failed job again if its specification allows it: for a class of
+// failure that is worth it, up to the allowed number of retries, without the nodes that
+// diagnoses blame, from the last checkpoint, and not if the same cause came twice. The
+// new job waits in Slurm's own queue, by --begin or behind the old job, where it can be
+// seen and cancelled.
 func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	sub, s, ok := specOf(ctx, st, n.Job)
 	if !ok || n.Report == nil || retriesOf(s.Retry) < 1 || s.Chain != nil && *s.Chain > 1 {
-		return // the links of a chain queue one another
+		return // the jobs of a chain queue one another
 	}
 	r := *n.Report
 	call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
@@ -67,15 +68,15 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		n.Why = why
 		return
 	}
-	s, left, taken := f.leaveOut(ctx, call, s, r.ExcludeNodes)
+	s, left, taken := f.avoidNodes(ctx, call, s, r.ExcludeNodes)
 	delay := 0
-	if goesOn(r.Class) {
+	if interrupted(r.Class) {
 		s.Dependency = "afterany:" + string(n.Job.ID.Array())
 	} else {
 		delay = delayMinutes(attempt)
 		s.Begin = "now+" + strconv.Itoa(delay) + "minutes"
 	}
-	out, err := do[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
+	out, err := runOp[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
 		SpecIn: launch.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
 	})
 	if err != nil {
@@ -107,20 +108,21 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	add("; `cancel %s` stops that", "；`cancel %s` 可终止", n.Next)
 }
 
-// retriesOf is how often at most a policy tries again.
+// retriesOf returns the maximum number of retries of a policy.
 func retriesOf(p job.Retry) int {
 	switch {
 	case p.Max != nil:
-		return min(*p.Max, mostRetries)
+		return min(*p.Max, maxRetries)
 	case len(p.On) > 0:
-		return usualRetries
+		return defaultRetries
 	}
 	return 0
 }
 
-// lineageOf is the key of the first submission, and how many retries sub is.
+// lineageOf returns the key of the first submission, and the number of retries before
+// sub.
 func lineageOf(sub store.Submission) (lineage string, attempt int) {
-	// The store's key has the owner and the cluster before the caller's.
+	// The store's key starts with the owner and the cluster.
 	k := strings.TrimPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/")
 	first, n, ok := strings.Cut(k, joblogs.RetryMark)
 	if !ok {
@@ -130,7 +132,8 @@ func lineageOf(sub store.Submission) (lineage string, attempt int) {
 	return first, attempt
 }
 
-// mayRetry says whether the class of failure and the count allow another try.
+// mayRetry reports whether the class of failure and the count allow another attempt,
+// and if not, why.
 func mayRetry(p job.Retry, r report.Report, attempt int) (bool, lang.Text) {
 	most := retriesOf(p)
 	switch {
@@ -144,13 +147,13 @@ func mayRetry(p job.Retry, r report.Report, attempt int) (bool, lang.Text) {
 	return true, lang.Text{}
 }
 
-// delayMinutes doubles from one minute, and ends at an hour.
+// delayMinutes doubles from one minute up to an hour.
 func delayMinutes(attempt int) int { return min(1<<min(attempt, 6), 60) }
 
-// sameCause reports whether the attempt before failed of the same, and keeps
-// this one's cause. A time limit or a preemption is the same only where the run
-// has come no further since. Asked again for the same job, after a crash, it says
-// the same.
+// sameCause reports whether the previous attempt failed for the same cause, and stores
+// this attempt's cause. A time limit or a preemption counts as the same cause only if
+// the run has made no progress since. Called again for the same job after a crash, it
+// returns the same.
 func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage string, id slurm.JobID, r report.Report, iteration string) (bool, error) {
 	type kept struct {
 		Class, Line, Iteration string
@@ -159,21 +162,21 @@ func (f *Follower) sameCause(ctx context.Context, st *store.Store, lineage strin
 	}
 	var before kept
 	now := time.Now()
-	had, err := st.Slack().Get(ctx, cause, lineage, now, &before)
+	had, err := st.Slack().Get(ctx, causeDocs, lineage, now, &before)
 	if err != nil || had && before.Job == id {
 		return before.Again, err
 	}
-	this := kept{Class: r.Class, Line: shape(r.RootLine), Job: id}
-	if goesOn(r.Class) {
+	this := kept{Class: r.Class, Line: withoutDigits(r.RootLine), Job: id}
+	if interrupted(r.Class) {
 		this.Iteration = iteration
 	}
 	this.Again = had && before.Class == this.Class && before.Line == this.Line && before.Iteration == this.Iteration
-	return this.Again, st.Slack().Put(ctx, cause, lineage, this, now.Add(memory))
+	return this.Again, st.Slack().Put(ctx, causeDocs, lineage, this, now.Add(lookback))
 }
 
-// shape is a line without its numbers: times, ranks and addresses differ from
+// withoutDigits removes the digits of a line: times, ranks and addresses differ from
 // run to run.
-func shape(line string) string {
+func withoutDigits(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return -1
@@ -182,10 +185,10 @@ func shape(line string) string {
 	}, line)
 }
 
-// leaveOut makes s avoid the nodes that are blamed now, and those on the list.
-// Where s names its nodes, spares take the place of bad ones. It returns the
-// nodes left out and the spares taken.
-func (f *Follower) leaveOut(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
+// avoidNodes makes s avoid the nodes that are blamed now and those on the list. If s
+// names its nodes, spares replace the bad ones. It returns the nodes to avoid and the
+// spares used.
+func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
 	list, err := fleet.AvoidedNodes(ctx, f.Service, s.Cluster, c.Who.User)
 	if err != nil {
 		f.Log.Error("the list of nodes to avoid could not be read", "error", err)
@@ -201,12 +204,12 @@ func (f *Follower) leaveOut(ctx context.Context, c *ops.Call, s job.Spec, blamed
 		}
 	}
 	slices.Sort(left)
-	s, taken = replaced(s, left, spares)
-	return without(s, left), left, taken
+	s, taken = withSpares(s, left, spares)
+	return excluding(s, left), left, taken
 }
 
-// replaced puts spares where s must have nodes that are bad.
-func replaced(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
+// withSpares replaces the bad nodes in s's node list by spares.
+func withSpares(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
 	must, err := hostlist.Expand(s.Nodelist)
 	if s.Nodelist == "" || err != nil {
 		return s, nil
@@ -226,8 +229,8 @@ func replaced(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
 	return s, taken
 }
 
-// without adds nodes to those that the job avoids.
-func without(s job.Spec, nodes []string) job.Spec {
+// excluding adds nodes to those that s excludes.
+func excluding(s job.Spec, nodes []string) job.Spec {
 	if len(nodes) == 0 {
 		return s
 	}

@@ -11,28 +11,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// sooner is of which jobs it was told that less would start earlier.
-const sooner = "sooner"
+// hintDocs is the kind of document that records for which jobs a smaller request was
+// suggested.
+const hintDocs = "sooner"
 
-// hintAgain is how long after the scheduler was asked about a job it is asked
-// again: each question makes it try five times.
-const hintAgain = time.Hour
+// hintInterval is the pause before the scheduler is asked about the same job again:
+// each question makes it try five times.
+const hintInterval = time.Hour
 
-// hint tells, once, what a waiting job could ask for to start sooner. It reports
-// whether the scheduler was asked.
+// hint suggests, once, what a pending job could ask for to start sooner. It reports
+// whether it asked the scheduler.
 func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool {
 	if j.Reason != "Priority" && j.Reason != "Resources" {
 		return false
 	}
 	k := key(j.Cluster, j.ID)
 	f.mu.Lock()
-	early := time.Since(f.asked[k]) < hintAgain
+	early := time.Since(f.asked[k]) < hintInterval
 	f.mu.Unlock()
 	var told bool
 	if early {
 		return false
 	}
-	if had, err := st.Slack().Get(ctx, sooner, k, time.Now(), &told); had || err != nil {
+	if had, err := st.Slack().Get(ctx, hintDocs, k, time.Now(), &told); had || err != nil {
 		return false
 	}
 	sub, err := st.ByJob(ctx, j.Cluster, j.ID)
@@ -43,7 +44,7 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 	f.asked[k] = time.Now()
 	f.mu.Unlock()
 	call := &ops.Call{Service: f.Service, Who: owner(sub)}
-	out, err := do[jobcontrol.StatusOut](ctx, call, "status", &jobcontrol.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := runOp[jobcontrol.StatusOut](ctx, call, "status", &jobcontrol.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err != nil {
 		f.Log.Debug("not known what would start sooner", "job", j.ID, "error", err)
 		return true
@@ -52,8 +53,8 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 	if says == (lang.Text{}) {
 		return true
 	}
-	// Written down first, as alarms are: not told is better than told again and again.
-	if err := st.Slack().Put(ctx, sooner, k, true, time.Now().Add(memory)); err != nil {
+	// Store first, as for alarms: no hint is better than the same hint again and again.
+	if err := st.Slack().Put(ctx, hintDocs, k, true, time.Now().Add(lookback)); err != nil {
 		f.Log.Error("a hint could not be noted", "job", j.ID, "error", err)
 		return true
 	}

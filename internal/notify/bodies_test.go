@@ -74,9 +74,9 @@ func TestAMessageIsTriedForADay(t *testing.T) {
 	}
 	second := time.Second
 	require.Equal(t, []time.Duration{0, 5 * second, 10 * second, 20 * second, 40 * second, 80 * second, 160 * second, 320 * second, 640 * second, 1280 * second}, pauses[:10])
-	require.Equal(t, longestAgain, pauses[12])
-	require.Greater(t, last.Sub(began), giveUp)
-	require.LessOrEqual(t, last.Sub(began), giveUp+longestAgain)
+	require.Equal(t, maxRetryDelay, pauses[12])
+	require.Greater(t, last.Sub(began), retryFor)
+	require.LessOrEqual(t, last.Sub(began), retryFor+maxRetryDelay)
 	all, err := n.Backlogs(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, all[0].Messages, "it is given up")
@@ -89,7 +89,7 @@ func TestWhatNobodyIsToldIsDropped(t *testing.T) {
 	require.NoError(t, n.Tell(t.Context(), failed(t)))
 	n.Targets = map[string]Target{}
 	n.Work(t.Context())
-	keys, err := n.Docs.Keys(t.Context(), docOwed, n.Now())
+	keys, err := n.Docs.Keys(t.Context(), docQueued, n.Now())
 	require.NoError(t, err)
 	require.Empty(t, keys)
 }
@@ -104,7 +104,7 @@ func TestATargetHearsOnceOfWhatItAskedFor(t *testing.T) {
 	m := failed(t)
 	require.NoError(t, n.Tell(t.Context(), m, m))
 	require.NoError(t, n.Tell(t.Context(), m))
-	keys, err := n.Docs.Keys(t.Context(), docOwed, n.Now())
+	keys, err := n.Docs.Keys(t.Context(), docQueued, n.Now())
 	require.NoError(t, err)
 	require.Equal(t, []string{"failures/" + m.Key}, keys)
 }

@@ -1,7 +1,6 @@
-// Package notify tells people of their jobs outside of Slack: by a webhook of
-// one's own, by mail, and in Feishu, DingTalk, WeCom, Teams, Discord and
-// Mattermost. What is to be told lies in the store until the service has taken
-// it.
+// Package notify tells people about their jobs outside of Slack: by a webhook of their
+// own, by mail, and in Feishu, DingTalk, WeCom, Teams, Discord and Mattermost. A
+// message stays in the store until the service has accepted it.
 package notify
 
 import (
@@ -21,21 +20,21 @@ import (
 
 // The events that a target may choose.
 const (
-	Start = "start" // a job began
+	Start = "start" // a job started
 	End   = "end"   // it ended, well or badly, with the cause
-	Fail  = "fail"  // it ended badly
-	Alarm = "alarm" // something goes wrong with a job that runs
+	Fail  = "fail"  // it failed
+	Alarm = "alarm" // a running job has a problem
 	Ask   = "ask"   // a call waits for an operator's approval
 )
 
-// Events are all of them.
+// Events lists all events.
 var Events = []string{Start, End, Fail, Alarm, Ask}
 
 // A Message is one piece of news.
 type Message struct {
-	// Key names the message for good: the same one is told once.
+	// Key identifies the message permanently: a message with the same key is sent once.
 	Key string `json:"key"`
-	// Events are those that it is one of.
+	// Events are those that the message belongs to.
 	Events   []string    `json:"events"`
 	Tone     view.Tone   `json:"tone,omitempty"`
 	Headline lang.Text   `json:"headline"`
@@ -45,7 +44,7 @@ type Message struct {
 	Name     string      `json:"name"`
 	User     string      `json:"user"`
 	State    slurm.State `json:"state"`
-	// Facts are the few that matter, in both languages.
+	// Facts are the few important values, with names in both languages.
 	Facts []Fact    `json:"facts,omitempty"`
 	Link  string    `json:"link,omitempty"`
 	At    time.Time `json:"at"`
@@ -57,8 +56,8 @@ type Fact struct {
 	Value string    `json:"value"`
 }
 
-// Of are the messages that a piece of news makes; none where nobody needs to
-// hear of it. link makes a job's address on the page; nil: there is none.
+// Of returns the messages for a piece of news, or none if nobody needs to know it. link
+// returns the address of a job's page; nil: there is no page.
 func Of(n follow.News, link func(cluster string, id slurm.JobID) string, now time.Time) []Message {
 	j := n.Job
 	base := Message{Cluster: j.Cluster, Job: j.ID, Name: clean(j.Name), User: j.User, State: j.State, At: now}
@@ -107,8 +106,8 @@ func Of(n follow.News, link func(cluster string, id slurm.JobID) string, now tim
 	return all
 }
 
-// Asked is the message of a request that waits for an approval; link is where it is
-// decided, if anywhere.
+// Asked returns the message about a request that waits for an approval. link is where
+// operators decide it, or "".
 func Asked(a ops.Approval, link string) Message {
 	m := Message{Key: "approval/" + a.ID, Events: []string{Ask}, Tone: view.Warn, User: a.Who.User, Link: link, At: a.At, Text: lang.Same(clean(a.Why))}
 	m.Headline = lang.Text{EN: "🔏 %s asks for approval: %s", ZH: "🔏 %s 申请审批：%s"}.With(clean(cmp.Or(a.Who.User, a.Who.ID)), a.Op)
@@ -139,7 +138,7 @@ func facts(j slurm.Job) []Fact {
 	return fs
 }
 
-// first is the first text of a document.
+// first returns the first text of a document.
 func first(d view.Doc) string {
 	for _, s := range d.Sections {
 		if s.Text != "" {
@@ -149,5 +148,5 @@ func first(d view.Doc) string {
 	return ""
 }
 
-// clean returns text of a job as it may be sent out: no secret and no control character.
+// clean returns text of a job without secrets and control characters.
 func clean(s string) string { return redact.Text(redact.Clean(s)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A Notifier tells its targets.
+// A Notifier sends messages to its targets.
 type Notifier struct {
 	// Targets by the names that the configuration gives them.
 	Targets map[string]Target
@@ -23,29 +23,30 @@ type Notifier struct {
 	Log     *slog.Logger
 	Client  *http.Client
 	Now     func() time.Time
-	// Pause is between two looks at what is owed. Zero: 2 s.
+	// Pause is the time between two checks for due messages. Zero: 2 s.
 	Pause time.Duration
 }
 
-// The kinds of documents: what is still to be told, and what was.
+// The kinds of documents: messages to send, and keys of messages that were queued
+// before.
 const (
-	docOwed = "notify"
-	docTold = "notify_told"
+	docQueued = "notify"
+	docSeen   = "notify_told"
 )
 
 const (
-	// giveUp is how long a service is tried; kept is how long after it was owed a
-	// message is forgotten.
-	giveUp = 24 * time.Hour
-	kept   = 2 * giveUp
-	// remembered is how long a message counts as told.
-	remembered = 30 * 24 * time.Hour
-	// firstAgain and longestAgain bound the pause before a message is tried again.
-	firstAgain, longestAgain = 5 * time.Second, 30 * time.Minute
+	// retryFor is how long a message is retried; keepFor is how long after queueing a
+	// message is dropped from the store.
+	retryFor = 24 * time.Hour
+	keepFor  = 2 * retryFor
+	// dedupeFor is how long a message's key is remembered.
+	dedupeFor = 30 * 24 * time.Hour
+	// minRetryDelay and maxRetryDelay bound the pause before a message is retried.
+	minRetryDelay, maxRetryDelay = 5 * time.Second, 30 * time.Minute
 )
 
-// owed is one message to one target.
-type owed struct {
+// A queuedMessage is one message to one target.
+type queuedMessage struct {
 	Target  string    `json:"target"`
 	Message Message   `json:"message"`
 	Since   time.Time `json:"since"`
@@ -53,7 +54,7 @@ type owed struct {
 	Next    time.Time `json:"next"`
 }
 
-// Tell writes down what the targets are to hear of, once.
+// Tell queues messages for the targets that want them, each once.
 func (n *Notifier) Tell(ctx context.Context, ms ...Message) error {
 	for _, m := range ms {
 		for name, t := range n.Targets {
@@ -62,16 +63,16 @@ func (n *Notifier) Tell(ctx context.Context, ms ...Message) error {
 			}
 			key := name + "/" + m.Key
 			var told bool
-			if had, err := n.Docs.Get(ctx, docTold, key, n.Now(), &told); err != nil || had {
+			if had, err := n.Docs.Get(ctx, docSeen, key, n.Now(), &told); err != nil || had {
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			if err := n.Docs.Put(ctx, docOwed, key, owed{Target: name, Message: m, Since: n.Now()}, n.Now().Add(kept)); err != nil {
+			if err := n.Docs.Put(ctx, docQueued, key, queuedMessage{Target: name, Message: m, Since: n.Now()}, n.Now().Add(keepFor)); err != nil {
 				return err
 			}
-			if err := n.Docs.Put(ctx, docTold, key, true, n.Now().Add(remembered)); err != nil {
+			if err := n.Docs.Put(ctx, docSeen, key, true, n.Now().Add(dedupeFor)); err != nil {
 				return err
 			}
 		}
@@ -79,8 +80,8 @@ func (n *Notifier) Tell(ctx context.Context, ms ...Message) error {
 	return nil
 }
 
-// Run tells what is owed until ctx ends. One server does, the one that leads. A
-// service that does not answer holds up no other.
+// Run sends queued messages until ctx ends. Only the leading server runs it. A service
+// that does not answer delays no other.
 func (n *Notifier) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, target := range n.names() {
@@ -88,7 +89,7 @@ func (n *Notifier) Run(ctx context.Context) {
 			tick := time.NewTicker(cmp.Or(n.Pause, 2*time.Second))
 			defer tick.Stop()
 			for {
-				n.work(ctx, target)
+				n.sendDue(ctx, target)
 				select {
 				case <-ctx.Done():
 					return
@@ -100,18 +101,19 @@ func (n *Notifier) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// names are the targets, and "": those that the configuration has no more.
+// names returns the targets' names, and "" for targets that the configuration no longer
+// has.
 func (n *Notifier) names() []string { return append(slices.Collect(maps.Keys(n.Targets)), "") }
 
-// Work tells once what is due.
+// Work sends what is due, once.
 func (n *Notifier) Work(ctx context.Context) {
 	for _, target := range n.names() {
-		n.work(ctx, target)
+		n.sendDue(ctx, target)
 	}
 }
 
-// targetOf is the target that an owed message's key names; empty where there is
-// none of that name any more.
+// targetOf returns the target that a queued message's key names, or "" if the target no
+// longer exists.
 func (n *Notifier) targetOf(key string) (found string) {
 	for name := range n.Targets {
 		if strings.HasPrefix(key, name+"/") && len(name) > len(found) {
@@ -121,9 +123,9 @@ func (n *Notifier) targetOf(key string) (found string) {
 	return found
 }
 
-// work tells one target what is due.
-func (n *Notifier) work(ctx context.Context, target string) {
-	keys, err := n.Docs.Keys(ctx, docOwed, n.Now())
+// sendDue sends one target what is due.
+func (n *Notifier) sendDue(ctx context.Context, target string) {
+	keys, err := n.Docs.Keys(ctx, docQueued, n.Now())
 	if err != nil {
 		if ctx.Err() == nil {
 			n.Log.Warn("notify: what is owed is not known", "error", err)
@@ -134,51 +136,52 @@ func (n *Notifier) work(ctx context.Context, target string) {
 		if n.targetOf(key) != target {
 			continue
 		}
-		var o owed
-		if ok, err := n.Docs.Get(ctx, docOwed, key, n.Now(), &o); err != nil || !ok || n.Now().Before(o.Next) || ctx.Err() != nil {
+		var o queuedMessage
+		if ok, err := n.Docs.Get(ctx, docQueued, key, n.Now(), &o); err != nil || !ok || n.Now().Before(o.Next) || ctx.Err() != nil {
 			continue
 		}
-		var err error = errGone
+		var err error = errRejected
 		if to, known := n.Targets[target]; known {
 			err = n.send(ctx, to, o.Message)
 		}
 		if err != nil && ctx.Err() != nil {
-			return // stopped in the middle: the next server tells
+			return // stopped in the middle: the next server sends it
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, errGone) || n.Now().Sub(o.Since) > giveUp:
+		case errors.Is(err, errRejected) || n.Now().Sub(o.Since) > retryFor:
 			n.Log.Error("notify: given up", "target", o.Target, "message", o.Message.Key, "error", err)
 		default:
 			o.Tries++
-			wait := min(firstAgain<<min(o.Tries-1, 12), longestAgain)
-			if late := new(laterError); errors.As(err, &late) {
+			wait := min(minRetryDelay<<min(o.Tries-1, 12), maxRetryDelay)
+			if late := new(retryAfterError); errors.As(err, &late) {
 				wait = max(wait, late.after)
 			}
 			o.Next = n.Now().Add(wait)
 			n.Log.Warn("notify: not taken, tried again", "target", o.Target, "message", o.Message.Key, "in", wait, "error", err)
-			if err := n.Docs.Put(ctx, docOwed, key, o, o.Since.Add(kept)); err != nil {
+			if err := n.Docs.Put(ctx, docQueued, key, o, o.Since.Add(keepFor)); err != nil {
 				n.Log.Warn("notify: not written down", "error", err)
 			}
 			continue
 		}
-		// What was taken is not told again by the next server, where this one is just stopping.
-		if err := n.Docs.Delete(context.WithoutCancel(ctx), docOwed, key); err != nil {
+		// Delete even while this server stops, so that the next one does not send it
+		// again.
+		if err := n.Docs.Delete(context.WithoutCancel(ctx), docQueued, key); err != nil {
 			n.Log.Warn("notify: not written down", "error", err)
 		}
 	}
 }
 
-// A Backlog is what a target is still to be told.
+// A Backlog counts a target's queued messages.
 type Backlog struct {
 	Target, Kind string
 	Messages     int
-	Oldest       time.Time // since when the oldest is owed; zero: nothing is
+	Oldest       time.Time // when the oldest was queued; zero: none is queued
 }
 
-// Backlogs are those of all targets.
+// Backlogs returns the backlog of each target.
 func (n *Notifier) Backlogs(ctx context.Context) ([]Backlog, error) {
-	owed, err := n.Docs.Expiries(ctx, docOwed, n.Now())
+	owed, err := n.Docs.Expiries(ctx, docQueued, n.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +190,7 @@ func (n *Notifier) Backlogs(ctx context.Context) ([]Backlog, error) {
 		target := n.targetOf(key)
 		b := by[target]
 		b.Messages++
-		if since := expires.Add(-kept); b.Oldest.IsZero() || since.Before(b.Oldest) {
+		if since := expires.Add(-keepFor); b.Oldest.IsZero() || since.Before(b.Oldest) {
 			b.Oldest = since
 		}
 		by[target] = b

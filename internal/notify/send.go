@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,20 +23,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/secretfile"
 )
 
-// A Target is one place that is told.
+// A Target is one place that gets messages.
 type Target struct {
 	// Kind is webhook, mail, feishu, dingtalk, wecom, teams, discord or mattermost.
 	Kind string `json:"kind" enum:"webhook,mail,feishu,dingtalk,wecom,teams,discord,mattermost"`
-	// URL is the service's incoming webhook, which is a secret by itself: URLFile
-	// holds it in a file with mode 600. For mail: smtp://user@host:587.
+	// URL is the service's incoming webhook, which is a secret by itself; URLFile is a
+	// file with mode 600 that holds it. For mail: smtp://user@host:587.
 	URL     string `json:"url,omitempty"`
 	URLFile string `json:"url_file,omitempty"`
-	// SecretFile holds what signs a message (webhook, feishu, dingtalk), or mail's
-	// password.
+	// SecretFile holds the secret that signs a message (webhook, feishu, dingtalk), or
+	// mail's password.
 	SecretFile string `json:"secret_file,omitempty"`
-	// Events are start, end, fail, alarm and ask; fail and alarm where left out.
+	// Events are start, end, fail, alarm and ask; without events: fail and alarm.
 	Events []string `json:"events,omitempty"`
-	// Users are the cluster users whose jobs are told of; everybody's where empty.
+	// Users are the cluster users whose jobs are reported; empty: everybody's.
 	Users []string `json:"users,omitempty"`
 	// Lang is en or zh.
 	Lang string `json:"lang,omitempty"`
@@ -44,18 +45,10 @@ type Target struct {
 	To   []string `json:"to,omitempty"`
 }
 
-// Check refuses a target that could not be told.
+// Check refuses a target that could not be reached.
 func (t Target) Check(field string) error {
-	bad := func(name string, message, fix lang.Text) error {
-		return &ops.Error{Code: ops.BadInput, Field: field + "." + name, Message: message, Fix: fix}
-	}
-	kinds := append(slices.Sorted(func(yield func(string) bool) {
-		for k := range formats {
-			if !yield(k) {
-				return
-			}
-		}
-	}), "mail")
+	bad := func(name string, message, fix lang.Text) error { return ops.InputError(field+"."+name, message, fix) }
+	kinds := append(slices.Sorted(maps.Keys(formats)), "mail")
 	if !slices.Contains(kinds, t.Kind) {
 		return bad("kind", lang.Text{EN: "%q is no service that can be told", ZH: "不支持的通知服务 %q"}.With(t.Kind), lang.Same(strings.Join(kinds, ", ")))
 	}
@@ -85,7 +78,7 @@ func (t Target) address() (string, error) {
 	return secretOf(t.URLFile)
 }
 
-// secretOf is what a file holds; empty where none is named.
+// secretOf returns the content of a secret file, or "" if file is empty.
 func secretOf(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -93,7 +86,7 @@ func secretOf(file string) (string, error) {
 	return secretfile.Read(file)
 }
 
-// wants reports whether the target is to hear of m.
+// wants reports whether the target wants m.
 func (t Target) wants(m Message) bool {
 	events := t.Events
 	if len(events) == 0 {
@@ -108,13 +101,13 @@ func (t Target) lang() lang.Lang {
 	return l
 }
 
-// errGone is of what no repetition helps.
-var errGone = lang.Text{EN: "the service will never take it", ZH: "该服务不会接受此消息"}.Err()
+// errRejected is the error of a message that no retry helps.
+var errRejected = lang.Text{EN: "the service will never take it", ZH: "该服务不会接受此消息"}.Err()
 
-// A laterError says when a service may be asked again.
-type laterError struct{ after time.Duration }
+// A retryAfterError says when a service may be tried again.
+type retryAfterError struct{ after time.Duration }
 
-func (e *laterError) Error() string { return fmt.Sprintf("asked to wait %s", e.after) }
+func (e *retryAfterError) Error() string { return fmt.Sprintf("asked to wait %s", e.after) }
 
 // send posts a message, or mails it.
 func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
@@ -128,12 +121,12 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	}
 	to, err := url.Parse(address)
 	if err != nil {
-		return errGone // its text would hold the address, which is secret
+		return errRejected // the error's text would contain the address, which is secret
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if t.Kind == "mail" {
-		return mailed(ctx, t, to, secret, m)
+		return sendMail(ctx, t, to, secret, m)
 	}
 	f := formats[t.Kind]
 	body := f.body(m, t.lang())
@@ -147,17 +140,17 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	}
 	if secret != "" && f.sign != nil {
 		fields, _ := body.(map[string]any)
-		f.sign(secret, posted{key: m.Key, at: n.Now(), to: to, head: h, body: fields, raw: marshal})
+		f.sign(secret, delivery{key: m.Key, at: n.Now(), to: to, head: h, body: fields, raw: marshal})
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(marshal()))
 	if err != nil {
-		return errGone
+		return errRejected
 	}
 	req.Header = h
 	res, err := cmp.Or(n.Client, http.DefaultClient).Do(req)
 	if err != nil {
 		if wrapped := new(url.Error); errors.As(err, &wrapped) {
-			err = wrapped.Err // without the address
+			err = wrapped.Err // the inner error does not contain the address
 		}
 		return err
 	}
@@ -169,12 +162,12 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 		if err != nil {
 			wait = 30 * time.Second
 		}
-		return &laterError{min(wait, longestAgain)}
+		return &retryAfterError{min(wait, maxRetryDelay)}
 	case res.StatusCode >= 500:
 		return lang.Text{EN: "status %d", ZH: "状态码 %d"}.Err(res.StatusCode)
 	case res.StatusCode >= 300:
-		n.Log.Error("notify: refused", "target", t.Kind, "message", m.Key, "status", res.StatusCode, "answer", bounded(string(answer), 200))
-		return errGone
+		n.Log.Error("notify: refused", "target", t.Kind, "message", m.Key, "status", res.StatusCode, "answer", truncate(string(answer), 200))
+		return errRejected
 	}
 	if f.refused != nil {
 		if why := f.refused(answer); why != "" {
@@ -184,8 +177,8 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	return nil
 }
 
-// mailed sends a message by mail.
-func mailed(ctx context.Context, t Target, to *url.URL, password string, m Message) error {
+// sendMail sends a message by mail.
+func sendMail(ctx context.Context, t Target, to *url.URL, password string, m Message) error {
 	l := t.lang()
 	letter := mail.NewMsg()
 	if err := letter.From(t.From); err != nil {

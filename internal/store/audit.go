@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// An Entry is one line of the audit trail. Digest chains it to the line before,
-// so that a line cannot be changed or dropped unseen.
+// An Entry is one entry of the audit trail. Digest covers the digest of the entry
+// before, so that changing or removing an entry is detectable.
 type Entry struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
@@ -22,23 +22,24 @@ type Entry struct {
 	Op      string    `json:"op"`
 	Input   string    `json:"input"`
 	Result  string    `json:"result"`
-	// Job is the job that was made or changed, Script the SHA-256 in hex of what was
-	// submitted, and Agreed who said yes: "self", or an approver's name.
+	// Job is the job that was created or changed, Script the SHA-256 in hex of the
+	// submitted script, and Agreed who agreed: "self", or an approver's name.
 	Job    string `json:"job,omitempty"`
 	Script string `json:"script_sha256,omitempty"`
 	Agreed string `json:"agreed,omitempty"`
 	Digest string `json:"digest"`
 
-	form int // over which columns the digest goes
+	form int // which columns the digest covers
 }
 
-// The forms of an entry: until 0.1, and with the job, the script and who agreed.
+// The forms of an entry: until release 0.1, and since then with the job, the script and
+// who agreed.
 const (
-	firstForm = 1
-	form      = 2
+	firstForm   = 1
+	currentForm = 2
 )
 
-// digest is the chain's next link.
+// digest returns the entry's digest, given the digest of the entry before.
 func (e Entry) digest(prev string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s|%d|%q|%q|%q|%q|%q|%q|%q", prev, millis(e.At), e.Surface, e.Who, e.Owner, e.Agent, e.Op, e.Input, e.Result)
@@ -48,34 +49,28 @@ func (e Entry) digest(prev string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// AddAudit appends e to the trail, and notes in the head that it is the last.
+// AddAudit appends e to the trail, and records it in the head as the last entry.
 func (s *Store) AddAudit(ctx context.Context, e Entry) error {
-	s.head.turn.Lock() // the head is that of the last entry
-	defer s.head.turn.Unlock()
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // a committed transaction cannot be rolled back
-	if s.postgres {
-		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(7220432)`); err != nil {
+	s.head.mu.Lock() // so that the head is written in the order of the entries
+	defer s.head.mu.Unlock()
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		if s.postgres {
+			if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(7220432)`); err != nil {
+				return err
+			}
+		}
+		var prev string
+		err := tx.QueryRowContext(ctx, `SELECT digest FROM audit ORDER BY id DESC LIMIT 1`).Scan(&prev)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-	}
-	var prev string
-	err = tx.QueryRowContext(ctx, `SELECT digest FROM audit ORDER BY id DESC LIMIT 1`).Scan(&prev)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	e.form = form
-	e.Digest = e.digest(prev)
-	err = tx.QueryRowContext(ctx, s.rebind(`INSERT INTO audit (at, surface, who, owner, agent, op, input, result, job, script, agreed, form, digest)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`),
-		millis(e.At), e.Surface, e.Who, e.Owner, e.Agent, e.Op, e.Input, e.Result, e.Job, e.Script, e.Agreed, e.form, e.Digest).Scan(&e.ID)
+		e.form = currentForm
+		e.Digest = e.digest(prev)
+		return tx.QueryRowContext(ctx, s.rebind(`INSERT INTO audit (at, surface, who, owner, agent, op, input, result, job, script, agreed, form, digest)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`),
+			millis(e.At), e.Surface, e.Who, e.Owner, e.Agent, e.Op, e.Input, e.Result, e.Job, e.Script, e.Agreed, e.form, e.Digest).Scan(&e.ID)
+	})
 	if err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
 		return err
 	}
 	return s.head.write(e)
@@ -91,9 +86,9 @@ func (s *Store) Audit(ctx context.Context, limit int) ([]Entry, error) {
 	return es, err
 }
 
-// VerifyAudit walks the whole trail and returns the id of the first entry that
-// does not follow from the one before, and then whether entries at its end are
-// gone: those which the head knows. 0 and false where all is well.
+// VerifyAudit checks the whole trail. broken is the id of the first entry that does not
+// follow from the one before, or 0. cut reports whether entries at the end are missing
+// that the head knows.
 func (s *Store) VerifyAudit(ctx context.Context) (broken int64, cut bool, err error) {
 	head, err := s.head.read()
 	if err != nil {
@@ -112,8 +107,8 @@ func (s *Store) VerifyAudit(ctx context.Context) (broken int64, cut bool, err er
 	return broken, err == nil && broken == 0 && !seen, err
 }
 
-// entries gives each row to see, until it says false.
-func (s *Store) entries(ctx context.Context, see func(Entry) bool, query string, args ...any) error {
+// entries passes each row to visit until visit returns false.
+func (s *Store) entries(ctx context.Context, visit func(Entry) bool, query string, args ...any) error {
 	rows, err := s.query(ctx, query, args...)
 	if err != nil {
 		return err
@@ -122,26 +117,13 @@ func (s *Store) entries(ctx context.Context, see func(Entry) bool, query string,
 	for rows.Next() {
 		var e Entry
 		var at int64
-		if err := rows.Scan(
-			&e.ID,
-			&at,
-			&e.Surface,
-			&e.Who,
-			&e.Owner,
-			&e.Agent,
-			&e.Op,
-			&e.Input,
-			&e.Result,
-			&e.Job,
-			&e.Script,
-			&e.Agreed,
-			&e.form,
-			&e.Digest,
-		); err != nil {
+		err := rows.Scan(&e.ID, &at, &e.Surface, &e.Who, &e.Owner, &e.Agent, &e.Op, &e.Input, &e.Result,
+			&e.Job, &e.Script, &e.Agreed, &e.form, &e.Digest)
+		if err != nil {
 			return err
 		}
 		e.At = fromMillis(at)
-		if !see(e) {
+		if !visit(e) {
 			return nil
 		}
 	}

@@ -16,32 +16,31 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A head is the last entry of the audit trail that this process's state folder
-// knows, kept and signed outside of the database: whoever cuts entries off the
-// end of the trail must also have written here.
+// A head is the last entry of the audit trail that this process's state folder knows.
+// It is stored and signed outside of the database: whoever removes entries from the end
+// of the trail must also change this file.
 type head struct {
-	turn sync.Mutex
-	dir  string // empty: none is kept
+	mu  sync.Mutex
+	dir string // empty: no head is kept
 }
 
-// A headLine is what the file holds.
+// A headLine is the content of the file.
 type headLine struct {
 	ID     int64  `json:"id"`
 	Digest string `json:"digest"`
 	MAC    string `json:"mac"`
 }
 
-// errHead says that the file with the head of the audit trail is not as it was
-// written.
+// errHead says that the file with the head of the audit trail was tampered with.
 var errHead = lang.Text{EN: "the signed head of the audit trail was changed", ZH: "审计记录的签名头已被改动"}.Err()
 
-// KeepHead keeps the head of the audit trail in a folder that only this account
-// writes, as audit.head and the key audit.key, both mode 0600.
+// KeepHead keeps the head of the audit trail in a folder that only this account can
+// write, as audit.head and the key audit.key, both with mode 0600.
 func (s *Store) KeepHead(dir string) { s.head.dir = dir }
 
 func (h *head) file() string { return filepath.Join(h.dir, "audit.head") }
 
-// key is the key that signs heads; it is made at the first one.
+// key returns the key that signs heads. It is created when the first head is signed.
 func (h *head) key() ([]byte, error) {
 	file := filepath.Join(h.dir, "audit.key")
 	key, err := os.ReadFile(file)
@@ -52,7 +51,7 @@ func (h *head) key() ([]byte, error) {
 		return nil, err
 	}
 	key = make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails: it would end the program
+	_, _ = rand.Read(key) // never fails: the program would end
 	return key, replaceFile(file, key)
 }
 
@@ -62,7 +61,7 @@ func (l headLine) mac(key []byte) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// write notes that e is the last entry.
+// write records e as the last entry.
 func (h *head) write(e Entry) error {
 	if h.dir == "" {
 		return nil
@@ -84,7 +83,7 @@ func (h *head) write(e Entry) error {
 	return replaceFile(h.file(), append(raw, '\n'))
 }
 
-// read is the head as it was noted; zero where none was.
+// read returns the recorded head, or a zero line if none was recorded.
 func (h *head) read() (l headLine, err error) {
 	if h.dir == "" {
 		return l, nil
@@ -106,7 +105,7 @@ func (h *head) read() (l headLine, err error) {
 	return l, nil
 }
 
-// replaceFile writes a file of mode 0600 in one step.
+// replaceFile writes a file of mode 0600 atomically.
 func replaceFile(file string, body []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // mode 0600
 	if err != nil {

@@ -2,11 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 )
 
-// A Feedback is what was made of an answer: a person's verdict, or that there
-// was none to give.
+// A Feedback is a reaction to an answer: a person's verdict, or that there was no
+// answer.
 type Feedback struct {
 	ID       int64     `json:"id"`
 	At       time.Time `json:"at"`
@@ -17,7 +18,7 @@ type Feedback struct {
 	Answer   string    `json:"answer,omitempty"`
 }
 
-// feedbackSchema is the migration that holds the verdicts.
+// feedbackSchema is the migration that creates the table of verdicts.
 const feedbackSchema = `CREATE TABLE feedback (
 		id       SERIAL,
 		at       BIGINT NOT NULL,
@@ -29,40 +30,25 @@ const feedbackSchema = `CREATE TABLE feedback (
 	);
 	CREATE INDEX feedback_verdict ON feedback (verdict, at)`
 
-// AddFeedback writes a verdict down. Somebody's later verdict on the same
-// question replaces the earlier one.
+// AddFeedback stores a verdict. A person's later verdict on the same question replaces
+// the earlier one.
 func (s *Store) AddFeedback(ctx context.Context, f Feedback) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, s.rebind(`DELETE FROM feedback WHERE who = ? AND question = ?`), f.Who, f.Question); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO feedback (at, surface, who, verdict, question, answer) VALUES (?, ?, ?, ?, ?, ?)`),
+			millis(f.At), f.Surface, f.Who, f.Verdict, f.Question, f.Answer)
 		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // a committed transaction cannot be rolled back
-	if _, err := tx.ExecContext(ctx, s.rebind(`DELETE FROM feedback WHERE who = ? AND question = ?`), f.Who, f.Question); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO feedback (at, surface, who, verdict, question, answer) VALUES (?, ?, ?, ?, ?, ?)`),
-		millis(f.At), f.Surface, f.Who, f.Verdict, f.Question, f.Answer); err != nil {
-		return err
-	}
-	return tx.Commit()
+	})
 }
 
 // Feedback returns the newest verdicts, at most limit, newest first.
 func (s *Store) Feedback(ctx context.Context, limit int) ([]Feedback, error) {
-	rows, err := s.query(ctx, `SELECT id, at, surface, who, verdict, question, answer FROM feedback ORDER BY at DESC, id DESC LIMIT ?`, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []Feedback
-	for rows.Next() {
-		var f Feedback
+	return collect(ctx, s, func(row scanner) (f Feedback, err error) {
 		var at int64
-		if err := rows.Scan(&f.ID, &at, &f.Surface, &f.Who, &f.Verdict, &f.Question, &f.Answer); err != nil {
-			return nil, err
-		}
+		err = row.Scan(&f.ID, &at, &f.Surface, &f.Who, &f.Verdict, &f.Question, &f.Answer)
 		f.At = fromMillis(at)
-		list = append(list, f)
-	}
-	return list, rows.Err()
+		return f, err
+	}, `SELECT id, at, surface, who, verdict, question, answer FROM feedback ORDER BY at DESC, id DESC LIMIT ?`, limit)
 }

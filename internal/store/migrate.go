@@ -7,8 +7,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// migrations bring an empty database to the present one, in order; a released
-// one never changes. "SERIAL" stands for the key that counts by itself.
+// migrations bring an empty database to the current schema, in order. A released
+// migration never changes. "SERIAL" stands for an auto-increment key.
 var migrations = []string{
 	`CREATE TABLE submissions (
 		key        TEXT PRIMARY KEY,
@@ -43,19 +43,19 @@ var migrations = []string{
 	);`,
 	slackSchema,
 	feedbackSchema,
-	// Where and when a submission was handed over last.
+	// Where and when a submission was last handed over.
 	`ALTER TABLE submissions ADD COLUMN place TEXT NOT NULL DEFAULT '';
 	ALTER TABLE submissions ADD COLUMN attempted_at BIGINT NOT NULL DEFAULT 0;`,
 	leaseSchema,
-	// What a change was about, and who agreed to it. form says over which columns
-	// an entry's digest goes.
+	// What a change was about, and who agreed to it. form says which columns an entry's
+	// digest covers.
 	`ALTER TABLE audit ADD COLUMN job TEXT NOT NULL DEFAULT '';
 	ALTER TABLE audit ADD COLUMN script TEXT NOT NULL DEFAULT '';
 	ALTER TABLE audit ADD COLUMN agreed TEXT NOT NULL DEFAULT '';
 	ALTER TABLE audit ADD COLUMN form BIGINT NOT NULL DEFAULT 1;`,
 }
 
-// migrate applies what is missing, each step in a transaction of its own.
+// migrate applies the missing migrations in one transaction.
 func (s *Store) migrate(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
 		return err

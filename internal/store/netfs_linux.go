@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkFS are the magic numbers of file systems that several hosts mount
-// (statfs(2), and Lustre's and GPFS's own headers).
+// networkFS are the magic numbers of file systems that several hosts mount (statfs(2),
+// and Lustre's and GPFS's own headers).
 var networkFS = []int64{
 	0x6969,     // NFS
 	0xff534d42, // CIFS
@@ -20,8 +20,8 @@ var networkFS = []int64{
 	0x01021997, // 9p
 }
 
-// OnNetworkFS reports whether dir lies on a file system that several hosts
-// mount, where SQLite cannot keep its write-ahead log.
+// OnNetworkFS reports whether dir is on a file system that several hosts mount, where
+// SQLite cannot keep its write-ahead log.
 func OnNetworkFS(dir string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {

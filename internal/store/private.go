@@ -8,10 +8,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// keepPrivate makes the folder and the file of a SQLite database, and takes
-// everybody else's rights to the file: it holds scripts, the audit trail and
-// Slack's encrypted tokens. A folder that others may write is refused, for
-// whoever can replace the file decides what this program believes.
+// keepPrivate creates the folder and the file of a SQLite database, and removes
+// everybody else's rights to the file: it holds scripts, the audit trail and Slack's
+// encrypted tokens. It refuses a folder that others can write: whoever can replace the
+// file decides what this program believes.
 func keepPrivate(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

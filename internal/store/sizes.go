@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Sizes are what a database holds: its kind, the schema that it is at, how large
-// its file is (0 of PostgreSQL), and the rows of each table.
+// Sizes describes a database: its kind, its schema version, the size of its file in
+// bytes (0 for PostgreSQL), and the number of rows of each table.
 type Sizes struct {
 	Kind   string
 	Schema int
@@ -14,7 +14,7 @@ type Sizes struct {
 	Rows   map[string]int64
 }
 
-// Sizes counts what is kept.
+// Sizes counts the rows of each table.
 func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	z := Sizes{Kind: "PostgreSQL", Rows: map[string]int64{}}
 	if !s.postgres {

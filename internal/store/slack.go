@@ -3,42 +3,42 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strconv"
 	"time"
 )
 
-// A SlackRequest is one thing that Slack delivered, written down before it is
+// A SlackRequest is a request that Slack delivered. It is stored before it is
 // acknowledged.
 type SlackRequest struct {
-	Key  string // equal for every delivery of the same request
+	Key  string // the same for every delivery of one request
 	Body string
 	At   time.Time
 }
 
-// A SlackMessage is something owed to Slack.
+// A SlackMessage is a message to be sent to Slack.
 type SlackMessage struct {
 	ID int64
-	// Key names the message for good: a second message with the same key is not
-	// taken.
+	// Key identifies the message permanently: a second message with the same key is
+	// dropped.
 	Key string
-	// Messages of one lane go out one after the other, oldest first.
+	// Messages of one lane are sent one after the other, oldest first.
 	Lane string
-	// An unsent message with the same Collapse is replaced instead of followed.
-	// Empty: never.
+	// A message replaces an unsent message with the same Collapse. Empty: it never
+	// does.
 	Collapse string
 	Body     string
-	// NotBefore holds the message back; the zero time does not.
+	// NotBefore delays the message; the zero time does not.
 	NotBefore time.Time
-	// Attempts counts the sends that began. One that began and was not settled has
-	// an unknown result.
+	// Attempts counts the attempts to send it. An attempt without a recorded result may
+	// or may not have reached Slack.
 	Attempts int
-	Tried    time.Time // when the first send began
-	Error    string    // the last one
+	Tried    time.Time // when the first attempt started
+	Error    string    // the last error
 	Queued   time.Time
 }
 
-// A SlackRef is where a sent message is: other messages name it by its key.
+// A SlackRef is where Slack shows a sent message. Other messages refer to it by the
+// message's key.
 type SlackRef struct{ Channel, TS string }
 
 // slackSchema is the bot's migration. Times are Unix milliseconds, 0 for none.
@@ -77,51 +77,28 @@ const slackSchema = `CREATE TABLE slack_inbox (
 		PRIMARY KEY (kind, key)
 	);`
 
-// Slack is the bot's part of the database: the requests it has accepted, the
-// messages it still owes, and small documents such as job cards, identity links
-// and settings.
+// Slack is the bot's part of the database: the requests that it has accepted, the
+// messages still to be sent, and small documents such as job cards, identity links and
+// settings.
 type Slack struct {
 	*Store
-	accepts *accepts
+	accepts *acceptQueue
 }
 
 // Slack returns the bot's part of s.
 func (s *Store) Slack() *Slack { return &Slack{s, &s.accepts} }
 
-// tx runs f in one transaction.
-func (s *Slack) tx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
-}
-
-// Unfinished lists the accepted requests whose work has no result yet, oldest
-// first.
-func (s *Slack) Unfinished(ctx context.Context, limit int) (list []SlackRequest, err error) {
-	rows, err := s.query(ctx,
-		`SELECT key, body, at FROM slack_inbox WHERE done = 0 ORDER BY at LIMIT ?`, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r SlackRequest
+// Unfinished lists the accepted requests without a result, oldest first.
+func (s *Slack) Unfinished(ctx context.Context, limit int) ([]SlackRequest, error) {
+	return collect(ctx, s.Store, func(row scanner) (r SlackRequest, err error) {
 		var at int64
-		if err := rows.Scan(&r.Key, &r.Body, &at); err != nil {
-			return nil, err
-		}
+		err = row.Scan(&r.Key, &r.Body, &at)
 		r.At = fromMillis(at)
-		list = append(list, r)
-	}
-	return list, rows.Err()
+		return r, err
+	}, `SELECT key, body, at FROM slack_inbox WHERE done = 0 ORDER BY at LIMIT ?`, limit)
 }
 
-// Finish ends the request of that key and queues what it owes, both or neither.
+// Finish marks the request of that key as done and queues its answers, both or neither.
 func (s *Slack) Finish(ctx context.Context, key string, at time.Time, owed ...SlackMessage) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, m := range owed {
@@ -129,21 +106,21 @@ func (s *Slack) Finish(ctx context.Context, key string, at time.Time, owed ...Sl
 				return err
 			}
 		}
-		// The body may hold what a person typed; only the key is needed from here on.
+		// The body may contain what a person typed; from now on only the key is needed.
 		_, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_inbox SET done = ?, body = '' WHERE key = ?`), millis(at), key)
 		return err
 	})
 }
 
-// How long is kept what somebody may still ask for: why Slack refused a message, and
-// where a message stands, which a job that runs or is repeated for long edits.
+// Retention of what somebody may still ask for: why Slack refused a message, and where
+// a message is, which a long-running or repeated job may still edit.
 const (
 	refusedKept = 30 * 24 * time.Hour
 	refsKept    = 400 * 24 * time.Hour
 )
 
-// Sweep forgets requests and messages that were settled before the given time,
-// documents that have expired, and what is older than anybody asks for.
+// Sweep deletes requests and messages that were done before the given time, expired
+// documents, and what is past its retention.
 func (s *Slack) Sweep(ctx context.Context, before, now time.Time) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct {
@@ -154,7 +131,8 @@ func (s *Slack) Sweep(ctx context.Context, before, now time.Time) error {
 			{`DELETE FROM slack_outbox WHERE state = 'sent' AND queued < ?`, millis(before)},
 			{`DELETE FROM slack_outbox WHERE state = 'dead' AND queued < ?`, millis(now.Add(-refusedKept))},
 			{`DELETE FROM slack_docs WHERE expires > 0 AND expires < ?`, millis(now)},
-			// A message's ts is the second in which it was posted, and more behind a dot.
+			// A message's ts is the second of its posting, with a fraction after the
+			// dot.
 			{`DELETE FROM slack_refs WHERE ts < ?`, strconv.FormatInt(now.Add(-refsKept).Unix(), 10)},
 		} {
 			if _, err := tx.ExecContext(ctx, s.rebind(q.sql), q.arg); err != nil {

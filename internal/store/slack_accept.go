@@ -6,28 +6,29 @@ import (
 	"sync"
 )
 
-// Requests that come at the same time are written in one transaction: each waits
-// for one turn on the disk, not for one turn of everybody before it.
+// Requests that arrive at the same time are stored in one transaction, so that each
+// waits for one disk write and not for those of all requests before it.
 
-// An accepting is a request that waits to be written down.
-type accepting struct {
+// A pendingRequest waits to be stored.
+type pendingRequest struct {
 	r     SlackRequest
 	fresh bool
 	err   error
 	done  chan struct{}
 }
 
-// accepts are those that wait, and whether somebody writes.
-type accepts struct {
+// An acceptQueue holds the pending requests. writing reports whether a goroutine is
+// storing them.
+type acceptQueue struct {
 	mu      sync.Mutex
-	waiting []*accepting
+	waiting []*pendingRequest
 	writing bool
 }
 
-// Accept writes r down and reports whether it is new: a request whose key was
-// seen before is not taken again.
+// Accept stores r and reports whether it is new: a request with a known key is not
+// stored again.
 func (s *Slack) Accept(ctx context.Context, r SlackRequest) (fresh bool, err error) {
-	a := &accepting{r: r, done: make(chan struct{})}
+	a := &pendingRequest{r: r, done: make(chan struct{})}
 	q := s.accepts
 	q.mu.Lock()
 	q.waiting = append(q.waiting, a)
@@ -40,12 +41,11 @@ func (s *Slack) Accept(ctx context.Context, r SlackRequest) (fresh bool, err err
 	case <-a.done:
 		return a.fresh, a.err
 	case <-ctx.Done():
-		return false, ctx.Err() // it may be written all the same: its key tells
+		return false, ctx.Err() // it may still be stored; its key prevents a duplicate
 	}
 }
 
-// writeAccepted writes all that wait, and those that came meanwhile, until none
-// does.
+// writeAccepted stores the pending requests until there are none.
 func (s *Slack) writeAccepted() {
 	q := s.accepts
 	for {
@@ -60,7 +60,7 @@ func (s *Slack) writeAccepted() {
 		err := s.acceptAll(list)
 		for _, a := range list {
 			if err != nil && len(list) > 1 {
-				a.err = s.acceptAll([]*accepting{a}) // one that cannot be stored is nobody else's fault
+				a.err = s.acceptAll([]*pendingRequest{a}) // a request that cannot be stored must not fail the others
 			} else {
 				a.err = err
 			}
@@ -70,9 +70,9 @@ func (s *Slack) writeAccepted() {
 	}
 }
 
-// acceptAll writes all of list, or nothing. Whoever gives up waiting does not
-// take the others along.
-func (s *Slack) acceptAll(list []*accepting) error {
+// acceptAll stores all of list, or nothing. It uses a context of its own, so that a
+// caller that stops waiting does not cancel the other requests.
+func (s *Slack) acceptAll(list []*pendingRequest) error {
 	ctx := context.Background()
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		for _, a := range list {

@@ -10,7 +10,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Put keeps value as the document kind/key. A zero expires keeps it for good.
+// Put stores value as the document kind/key. With a zero expires the document does not
+// expire.
 func (s *Slack) Put(ctx context.Context, kind, key string, value any, expires time.Time) error {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -22,14 +23,14 @@ func (s *Slack) Put(ctx context.Context, kind, key string, value any, expires ti
 	return err
 }
 
-// Get reads the document kind/key into value; ok is false where there is none
-// that is still valid.
+// Get reads the document kind/key into value. ok is false if there is none or it has
+// expired.
 func (s *Slack) Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error) {
 	return s.read(ctx, now, kind, key, value,
 		`SELECT value, expires FROM slack_docs WHERE kind = ? AND key = ?`)
 }
 
-// Take is Get and forgets the document: of several takers exactly one gets it.
+// Take reads and deletes the document: of several takers exactly one gets it.
 func (s *Slack) Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error) {
 	return s.read(ctx, now, kind, key, value,
 		`DELETE FROM slack_docs WHERE kind = ? AND key = ? RETURNING value, expires`)
@@ -54,9 +55,8 @@ func (s *Slack) read(ctx context.Context, now time.Time, kind, key string, value
 	return true, nil
 }
 
-// Claim notes that by owns the document kind/key, unless somebody owned it
-// before, and returns the owner. The owner may claim again: after a crash it is
-// still theirs.
+// Claim makes by the owner of the document kind/key, unless it has an owner, and
+// returns the owner. The owner may claim it again, for example after a crash.
 func (s *Slack) Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error) {
 	raw, err := json.Marshal(by)
 	if err != nil {
@@ -70,13 +70,13 @@ func (s *Slack) Claim(ctx context.Context, kind, key, by string, expires time.Ti
 	return owner, err
 }
 
-// Delete forgets the document kind/key.
+// Delete deletes the document kind/key.
 func (s *Slack) Delete(ctx context.Context, kind, key string) error {
 	_, err := s.exec(ctx, `DELETE FROM slack_docs WHERE kind = ? AND key = ?`, kind, key)
 	return err
 }
 
-// Expiries tells of each key of a kind that is still valid when it expires.
+// Expiries returns when each valid document of a kind expires, by key.
 func (s *Slack) Expiries(ctx context.Context, kind string, now time.Time) (all map[string]time.Time, err error) {
 	rows, err := s.query(ctx, `SELECT key, expires FROM slack_docs WHERE kind = ? AND (expires = 0 OR expires > ?)`, kind, millis(now))
 	if err != nil {
@@ -95,20 +95,8 @@ func (s *Slack) Expiries(ctx context.Context, kind string, now time.Time) (all m
 	return all, rows.Err()
 }
 
-// Keys lists the keys of a kind that are still valid, in order.
-func (s *Slack) Keys(ctx context.Context, kind string, now time.Time) (keys []string, err error) {
-	rows, err := s.query(ctx,
+// Keys returns the keys of a kind's valid documents in ascending order.
+func (s *Slack) Keys(ctx context.Context, kind string, now time.Time) ([]string, error) {
+	return collect(ctx, s.Store, func(row scanner) (key string, err error) { return key, row.Scan(&key) },
 		`SELECT key FROM slack_docs WHERE kind = ? AND (expires = 0 OR expires > ?) ORDER BY key`, kind, millis(now))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var k string
-		if err := rows.Scan(&k); err != nil {
-			return nil, err
-		}
-		keys = append(keys, k)
-	}
-	return keys, rows.Err()
 }

@@ -22,8 +22,8 @@ func (s *Slack) Enqueue(ctx context.Context, owed ...SlackMessage) error {
 
 func (s *Slack) enqueue(ctx context.Context, tx *sql.Tx, m SlackMessage) error {
 	if m.Collapse != "" {
-		// Never replace a message whose send has begun: its result is not known. The
-		// earlier of both times holds, so that an urgent change is not kept waiting.
+		// Never replace a message with an attempt: its result is unknown. Keep the
+		// earlier of both times, so that an urgent change is not delayed.
 		res, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox
 			SET body = ?, not_before = CASE WHEN not_before < ? THEN not_before ELSE ? END
 			WHERE collapse = ? AND state = 'due' AND tried = 0`),
@@ -41,30 +41,22 @@ func (s *Slack) enqueue(ctx context.Context, tx *sql.Tx, m SlackMessage) error {
 	return err
 }
 
-// messages reads rows of the outbox; body is what stands for their body.
-func (s *Slack) messages(ctx context.Context, body, query string, args ...any) (list []SlackMessage, err error) {
-	rows, err := s.query(ctx, `SELECT id, key, lane, collapse, `+body+`, not_before, attempts, tried, error, queued FROM slack_outbox o `+query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var m SlackMessage
+// messages reads rows of the outbox. body is the SQL expression for their body.
+func (s *Slack) messages(ctx context.Context, body, query string, args ...any) ([]SlackMessage, error) {
+	return collect(ctx, s.Store, func(row scanner) (m SlackMessage, err error) {
 		var notBefore, tried, queued int64
-		if err := rows.Scan(&m.ID, &m.Key, &m.Lane, &m.Collapse, &m.Body, &notBefore, &m.Attempts, &tried, &m.Error, &queued); err != nil {
-			return nil, err
-		}
+		err = row.Scan(&m.ID, &m.Key, &m.Lane, &m.Collapse, &m.Body, &notBefore, &m.Attempts, &tried, &m.Error, &queued)
 		m.NotBefore, m.Tried, m.Queued = fromMillis(notBefore), fromMillis(tried), fromMillis(queued)
-		list = append(list, m)
-	}
-	return list, rows.Err()
+		return m, err
+	}, `SELECT id, key, lane, collapse, `+body+`, not_before, attempts, tried, error, queued FROM slack_outbox o `+query, args...)
 }
 
-// largeBody is what Due does not read: the body of a file is for whoever sends it.
+// largeBody is the size from which Due does not read a body, such as a file's; the
+// sender reads it.
 const largeBody = 64 << 10
 
-// Due lists the messages that may be sent now: the oldest of each lane, where
-// its time has come. The body of a large one is empty here: Body reads it.
+// Due lists the messages that may be sent now: the oldest of each lane, if its time has
+// come. The body of a large message is empty: Body reads it.
 func (s *Slack) Due(ctx context.Context, now time.Time, limit int) ([]SlackMessage, error) {
 	small := fmt.Sprintf("CASE WHEN octet_length(body) > %d THEN '' ELSE body END", largeBody)
 	return s.messages(ctx, small, `WHERE state = 'due' AND not_before <= ?
@@ -72,7 +64,7 @@ func (s *Slack) Due(ctx context.Context, now time.Time, limit int) ([]SlackMessa
 		ORDER BY id LIMIT ?`, millis(now), limit)
 }
 
-// Body reads the body of a message; empty where it is gone.
+// Body returns the body of a message, or "" if the message is gone.
 func (s *Slack) Body(ctx context.Context, id int64) (body string, err error) {
 	list, err := s.messages(ctx, "body", `WHERE id = ?`, id)
 	if err != nil || len(list) == 0 {
@@ -81,19 +73,14 @@ func (s *Slack) Body(ctx context.Context, id int64) (body string, err error) {
 	return list[0].Body, nil
 }
 
-// Trying notes that a send of m begins. It reports false where m has been
-// replaced since it was read: what stands there now is to be sent instead.
+// Trying records that an attempt to send m starts. It returns false if m was replaced
+// since it was read: then send the new one instead.
 func (s *Slack) Trying(ctx context.Context, m SlackMessage, now time.Time) (ok bool, err error) {
-	res, err := s.exec(ctx, `UPDATE slack_outbox
+	return s.changed(ctx, `UPDATE slack_outbox
 		SET attempts = attempts + 1, tried = CASE tried WHEN 0 THEN ? ELSE tried END WHERE id = ? AND body = ?`, millis(now), m.ID, m.Body)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
 }
 
-// Sent notes that the message reached Slack, and where it is.
+// Sent records that the message reached Slack, and where it is.
 func (s *Slack) Sent(ctx context.Context, m SlackMessage, at SlackRef) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if at.TS != "" {
@@ -102,21 +89,21 @@ func (s *Slack) Sent(ctx context.Context, m SlackMessage, at SlackRef) error {
 				return err
 			}
 		}
-		// The row stays, without its text, so that its key is not taken again.
+		// Keep the row without its text, so that its key is not accepted again.
 		_, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox SET state = 'sent', body = '', error = '' WHERE id = ?`), m.ID)
 		return err
 	})
 }
 
-// Later puts the message off. settled says that Slack surely did not take it,
-// so that it may still be replaced.
+// Later delays the message. settled says that Slack surely did not accept it, so that
+// it may still be replaced.
 func (s *Slack) Later(ctx context.Context, id int64, until time.Time, why string, settled bool) error {
 	_, err := s.exec(ctx, `UPDATE slack_outbox SET not_before = ?, error = ?,
 		tried = CASE WHEN ? THEN 0 ELSE tried END WHERE id = ?`, millis(until), why, settled, id)
 	return err
 }
 
-// Bury gives the message up: Slack will never take it. Buried lists such.
+// Bury gives up the message: Slack will never accept it. Buried lists such messages.
 func (s *Slack) Bury(ctx context.Context, id int64, why string) error {
 	_, err := s.exec(ctx, `UPDATE slack_outbox SET state = 'dead', error = ? WHERE id = ?`, why, id)
 	return err
@@ -127,8 +114,8 @@ func (s *Slack) Buried(ctx context.Context, limit int) ([]SlackMessage, error) {
 	return s.messages(ctx, "body", `WHERE state = 'dead' ORDER BY id DESC LIMIT ?`, limit)
 }
 
-// Backlog counts the messages that are still owed, and tells since when the
-// oldest of them is; the zero time: none is.
+// Backlog returns the number of messages to be sent and when the oldest was queued; the
+// zero time: there are none.
 func (s *Slack) Backlog(ctx context.Context) (n int, oldest time.Time, err error) {
 	var queued int64
 	err = s.row(ctx, `SELECT COUNT(*), COALESCE(MIN(queued), 0) FROM slack_outbox WHERE state = 'due'`).Scan(&n, &queued)
@@ -138,8 +125,7 @@ func (s *Slack) Backlog(ctx context.Context) (n int, oldest time.Time, err error
 	return n, oldest, err
 }
 
-// Ref returns where the message of that key is; ok is false while it is not
-// sent.
+// Ref returns where the message of that key is. ok is false while it is not sent.
 func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err error) {
 	err = s.row(ctx, `SELECT channel, ts FROM slack_refs WHERE key = ?`, key).Scan(&r.Channel, &r.TS)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -148,8 +134,8 @@ func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err e
 	return r, err == nil, err
 }
 
-// Gone reports whether no message of the given keys is sent, or will be: all
-// were given up, or are not known.
+// Gone reports whether none of the keys belongs to a message that was or will be sent:
+// each was given up or is unknown.
 func (s *Slack) Gone(ctx context.Context, keys ...string) (bool, error) {
 	for _, key := range keys {
 		var state string
@@ -162,7 +148,7 @@ func (s *Slack) Gone(ctx context.Context, keys ...string) (bool, error) {
 	return true, nil
 }
 
-// Find returns the key of the message that is at that place.
+// Find returns the key of the message at that place.
 func (s *Slack) Find(ctx context.Context, at SlackRef) (key string, ok bool, err error) {
 	err = s.row(ctx, `SELECT key FROM slack_refs WHERE channel = ? AND ts = ?`, at.Channel, at.TS).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {

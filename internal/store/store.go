@@ -1,11 +1,12 @@
-// Package store keeps what must survive the process: submissions with their
-// idempotency keys, the audit trail, and what the surfaces persist. SQLite is
-// the default, PostgreSQL by one URL; the SQL is the same for both.
+// Package store keeps what must survive the process: submissions with their idempotency
+// keys, the audit trail, and the state of the surfaces. SQLite is the default; a URL
+// selects PostgreSQL. The SQL is the same for both.
 package store
 
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,21 +15,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// ErrNotFound says that no row has that key.
+// ErrNotFound says that no row has the key.
 var ErrNotFound = lang.Text{EN: "not in the store", ZH: "数据库中没有记录"}.Err()
 
-// A Store is an open database, safe for several goroutines.
+// A Store is an open database, safe for concurrent use.
 type Store struct {
 	db       *sql.DB
 	postgres bool
 	path     string // of the SQLite file
-	accepts  accepts
+	accepts  acceptQueue
 	head     head
 }
 
-// Open opens the database that url names: a postgres:// URL, or the path of a
-// SQLite file, which is made with its folder when absent. It brings the schema
-// up to date, and refuses one that is newer than this program.
+// Open opens the database that url names: a postgres:// URL, or the path of a SQLite
+// file, which it creates with its folder if needed. It migrates the schema, and refuses
+// a schema that is newer than this program.
 func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{postgres: strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")}
 	driver, dsn := "pgx", url
@@ -44,7 +45,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	}
 	if !s.postgres {
 		// One writer: SQLite serialises writes anyway, and a second connection would
-		// only wait inside of the busy handler.
+		// only wait in the busy handler.
 		db.SetMaxOpenConns(1)
 	}
 	s.db = db
@@ -58,9 +59,8 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
-// sqliteDSN asks for a write-ahead log that loses no acknowledged commit, or a
-// rollback journal on a network file system, where WAL's shared memory does
-// not work.
+// sqliteDSN asks for a write-ahead log that loses no acknowledged commit, or for a
+// rollback journal on a network file system, where WAL's shared memory does not work.
 func sqliteDSN(path string) string {
 	journal := "WAL"
 	if OnNetworkFS(filepath.Dir(path)) {
@@ -71,7 +71,7 @@ func sqliteDSN(path string) string {
 		"&_pragma=synchronous(FULL)&_pragma=journal_mode(" + journal + ")"
 }
 
-// redactURL drops the password of a database URL before it is shown.
+// redactURL removes the password from a database URL before it is shown.
 func redactURL(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -84,7 +84,7 @@ func redactURL(url string) string {
 	return scheme + "://" + rest
 }
 
-// rebind writes the placeholders of query as the database wants them.
+// rebind writes the query's placeholders in the database's syntax.
 func (s *Store) rebind(query string) string {
 	if !s.postgres {
 		return query
@@ -114,7 +114,49 @@ func (s *Store) row(ctx context.Context, query string, args ...any) *sql.Row {
 	return s.db.QueryRowContext(ctx, s.rebind(query), args...)
 }
 
-// millis is how times are kept: milliseconds since 1970, 0 for the zero time.
+// changed runs a statement and reports whether it changed exactly one row.
+func (s *Store) changed(ctx context.Context, query string, args ...any) (bool, error) {
+	res, err := s.exec(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// tx runs f in one transaction.
+func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// collect returns the rows of a query, each read by scan.
+func collect[T any](ctx context.Context, s *Store, scan func(scanner) (T, error), query string, args ...any) (list []T, err error) {
+	rows, err := s.query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, rows.Err()
+}
+
+// A scanner is a row of a query's result.
+type scanner interface{ Scan(into ...any) error }
+
+// millis is the stored form of a time: milliseconds since 1970, 0 for the zero time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -129,5 +171,5 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// Ping reports whether the database answers.
+// Ping returns an error if the database does not answer.
 func (s *Store) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }

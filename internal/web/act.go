@@ -13,11 +13,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// acts are the operations that the page offers, all of which are asked about
-// first. What takes a specification begins with that of a job.
-var acts = []string{"cancel", "hold", "release", "requeue", "submit"}
+// actions are the operations that the page offers. Each needs a confirmation. The ones
+// with a specification start from that of a job.
+var actions = []string{"cancel", "hold", "release", "requeue", "submit"}
 
-// A confirmPage asks for a yes.
+// A confirmPage asks for a confirmation.
 type confirmPage struct {
 	Op, Cluster string
 	Words       []string
@@ -28,24 +28,24 @@ type confirmPage struct {
 	Back        string
 }
 
-// asked is the call that a form names.
-func (v *visit) asked() (op ops.Op, in any, words []string, cluster string, err error) {
+// requestedCall reads the call that a form names.
+func (v *visit) requestedCall() (op ops.Op, in any, words []string, cluster string, err error) {
 	if err := v.r.ParseForm(); err != nil {
 		return op, nil, nil, "", ops.InputError("form", lang.Same(err.Error()), lang.Text{EN: "go back, and press the button again", ZH: "请返回后重新点击按钮"})
 	}
 	name := v.r.Form.Get("op")
 	op, ok := operations.Lookup(name)
-	if !ok || !slices.Contains(acts, name) {
-		return op, nil, nil, "", ops.NotFoundError("op", textNoSuchAct.With(name), lang.Same(strings.Join(acts, ", ")))
+	if !ok || !slices.Contains(actions, name) {
+		return op, nil, nil, "", ops.NotFoundError("op", textNoSuchAct.With(name), lang.Same(strings.Join(actions, ", ")))
 	}
 	in, words, cluster = op.NewIn(), v.r.Form["word"], v.r.Form.Get("cluster")
-	err = v.filled(op, in, cluster, words)
+	err = v.readInput(op, in, cluster, words)
 	return op, in, words, cluster, err
 }
 
-// confirm shows all of what a call would do, with one button.
+// confirm shows everything that a call would do, with one button.
 func (v *visit) confirm() error {
-	op, in, words, cluster, err := v.asked()
+	op, in, words, cluster, err := v.requestedCall()
 	if err != nil {
 		return err
 	}
@@ -53,37 +53,38 @@ func (v *visit) confirm() error {
 	if err != nil {
 		return err
 	}
-	p := confirmPage{Op: op.Name, Cluster: cluster, Words: words, Back: within(v.r.Referer())}
+	p := confirmPage{Op: op.Name, Cluster: cluster, Words: words, Back: localPath(v.r.Referer())}
 	if i := strings.Index(v.r.Referer(), "/web/"); i >= 0 {
-		p.Back = within(v.r.Referer()[i:])
+		p.Back = localPath(v.r.Referer()[i:])
 	}
-	if shown, ok := stop.(view.Viewer); ok { // it would come to nothing
+	if shown, ok := stop.(view.Viewer); ok { // the call would do nothing
 		doc := shown.View(v.lang)
 		p.Result = &doc
 	} else {
-		p.Sections, p.Digest, p.Held = r.Sections(v.lang), r.Digest, v.held(op, in)
+		p.Sections, p.Digest, p.Held = r.Sections(v.lang), r.Digest, v.approvalReason(op, in)
 	}
-	v.page(http.StatusOK, "confirm", pageOf{Title: lang.Capital(op.Name), Here: "jobs", Body: p})
+	v.page(http.StatusOK, "confirm", pageData{Title: lang.Capital(op.Name), Here: "jobs", Body: p})
 	return nil
 }
 
-// held is why an operator must decide about a call; empty: nobody must.
-func (v *visit) held(op ops.Op, in any) string {
+// approvalReason returns why an operator must decide about a call, or "" if nobody
+// must.
+func (v *visit) approvalReason(op ops.Op, in any) string {
 	if v.s.cfg.Held == nil || v.who.Operator {
 		return ""
 	}
 	return v.s.cfg.Held(op.Name, in).In(v.lang)
 }
 
-// do carries out what was agreed to, with the script that was shown.
-func (v *visit) do() error {
-	op, in, words, cluster, err := v.asked()
+// execute runs what was agreed to, with the script that was shown.
+func (v *visit) execute() error {
+	op, in, words, cluster, err := v.requestedCall()
 	if err != nil {
 		return err
 	}
 	call := v.call()
 	call.Confirmed, call.Agreed = true, v.r.PostForm.Get("digest")
-	if why := v.held(op, in); why != "" {
+	if why := v.approvalReason(op, in); why != "" {
 		r, _, err := consent.Of(v.r.Context(), v.call(), op, in)
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ func (v *visit) do() error {
 			v.page(
 				http.StatusAccepted,
 				"held",
-				pageOf{Title: textAskedOperators.In(v.lang), Here: "jobs", Body: confirmPage{Op: op.Name, Cluster: cluster, Words: words, Held: why}},
+				pageData{Title: textAskedOperators.In(v.lang), Here: "jobs", Body: confirmPage{Op: op.Name, Cluster: cluster, Words: words, Held: why}},
 			)
 			return nil
 		}
@@ -111,11 +112,11 @@ func (v *visit) do() error {
 		return textNoAnswer.Err(op.Name)
 	}
 	doc := shown.View(v.lang)
-	v.page(http.StatusOK, "confirm", pageOf{Title: doc.Title, Here: "jobs", Body: confirmPage{Op: op.Name, Result: &doc, Back: "/web/jobs"}})
+	v.page(http.StatusOK, "confirm", pageData{Title: doc.Title, Here: "jobs", Body: confirmPage{Op: op.Name, Result: &doc, Back: "/web/jobs"}})
 	return nil
 }
 
-// approvals are the agents' and people's requests that wait for an operator.
+// approvals shows the requests of agents and people that wait for an operator.
 func (v *visit) approvals() error {
 	if !v.who.Operator {
 		return &ops.Error{Code: ops.NotAllowed, Message: textOperatorsOnly, Fix: textOperatorsOnlyFix}
@@ -124,11 +125,11 @@ func (v *visit) approvals() error {
 	if err != nil {
 		return err
 	}
-	v.page(http.StatusOK, "approvals", pageOf{Title: textApprovals.In(v.lang), Here: "approvals", Body: waiting})
+	v.page(http.StatusOK, "approvals", pageData{Title: textApprovals.In(v.lang), Here: "approvals", Body: waiting})
 	return nil
 }
 
-// decide writes an operator's decision down.
+// decide records an operator's decision.
 func (v *visit) decide() error {
 	if !v.who.Operator {
 		return &ops.Error{Code: ops.NotAllowed, Message: textOperatorsOnly, Fix: textOperatorsOnlyFix}
@@ -141,12 +142,12 @@ func (v *visit) decide() error {
 	return nil
 }
 
-// nodes are two operations' answers.
+// nodes shows the answers of two operations.
 func (v *visit) nodes() error {
 	return v.documents("nodes", textNodes, [][]string{{"nodes"}, {"partitions"}})
 }
 
-// A usagePage is what was used, and what was chosen.
+// A usagePage is the usage, and the choices that led to it.
 type usagePage struct {
 	Docs           []view.Doc
 	Of, By, Days   string
@@ -156,8 +157,7 @@ type usagePage struct {
 	Clusters       []string
 }
 
-// usage is what somebody, an account or everybody used, by what the hours are asked
-// for.
+// usage shows what the visitor, an account or everybody used, grouped as chosen.
 func (v *visit) usage() error {
 	q := v.r.URL.Query()
 	p := usagePage{
@@ -166,14 +166,14 @@ func (v *visit) usage() error {
 		AllBy: []string{"user", "account", "partition", "qos", "name", "state", "day", "week", "month"}, AllDays: []string{"1", "7", "30", "90"},
 	}
 	p.Accounts = v.accounts(p.Cluster)
-	out, err := v.runOn(p.Cluster, "history", append(whose(p.Of), "--days="+p.Days, "--by="+p.By)...)
+	out, err := v.runOn(p.Cluster, "history", append(userWords(p.Of), "--days="+p.Days, "--by="+p.By)...)
 	if err != nil {
 		return err
 	}
 	if shown, ok := out.(view.Viewer); ok {
 		p.Docs = append(p.Docs, shown.View(v.lang))
 	}
-	v.page(http.StatusOK, "usage", pageOf{Title: textUsage.In(v.lang), Here: "usage", Body: p})
+	v.page(http.StatusOK, "usage", pageData{Title: textUsage.In(v.lang), Here: "usage", Body: p})
 	return nil
 }
 
@@ -189,6 +189,6 @@ func (v *visit) documents(here string, title lang.Text, commands [][]string) err
 			docs = append(docs, shown.View(v.lang))
 		}
 	}
-	v.page(http.StatusOK, "documents", pageOf{Title: title.In(v.lang), Here: here, Body: docs})
+	v.page(http.StatusOK, "documents", pageData{Title: title.In(v.lang), Here: here, Body: docs})
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 // mostAttempts is how many runs of one name a timeline shows.
 const mostAttempts = 12
 
-// An attempt is one job of a run's name: when it waited and ran, in thousandths of
-// the time that the timeline covers.
+// An attempt is one job of a run's name: when it waited and ran, in thousandths of the
+// timeline's span.
 type attempt struct {
 	Job                       slurm.Job
 	Here                      bool
@@ -27,17 +27,17 @@ type attempt struct {
 	Submitted, Started, Ended *time.Time
 }
 
-// A timeline is the attempts at a run, the oldest first.
+// A timeline is the attempts at a run, oldest first.
 type timeline struct {
 	On       string
 	From, To time.Time
 	Attempts []attempt
 }
 
-// attempts are the jobs of the page's job's name and user, in the last week or
-// still to end.
+// attempts shows the jobs with the name and user of the page's job, of the last week or
+// unfinished.
 func (v *visit) attempts() error {
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	_, j, err := v.call().Reading().Job(v.r.Context(), cluster, id)
 	if err != nil {
 		return err
@@ -50,10 +50,10 @@ func (v *visit) attempts() error {
 	if !ok {
 		return textNoAnswer.Err("list")
 	}
-	return v.partly("attempts", timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now()))
+	return v.drawPart("attempts", timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now()))
 }
 
-// timelineOf draws the jobs of one name; here is among them, however old it is.
+// timelineOf arranges the jobs of one name. It includes here, however old it is.
 func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time) timeline {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j slurm.Job) bool { return j.ID == here.ID || j.SubmittedAt == nil })
 	if here.SubmittedAt != nil {
@@ -97,10 +97,10 @@ func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time)
 	return t
 }
 
-// specification is what the job was submitted with, and its script: for whoever may
-// change the job, since an environment may hold what others may not read.
+// specification shows what the job was submitted with, and its script. Only who may
+// change the job may see it, because an environment may contain secrets.
 func (v *visit) specification() error {
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	c := v.call().Reading()
 	_, j, err := c.Job(v.r.Context(), cluster, id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (v *visit) specification() error {
 	if err != nil {
 		return err
 	}
-	return v.partly("document", view.Doc{Sections: []view.Section{
+	return v.drawPart("document", view.Doc{Sections: []view.Section{
 		{Heading: textSpec.In(v.lang), Code: redact.Text(string(text)), Lang: "yaml"},
 		{Heading: textScript.In(v.lang), Code: redact.Text(sub.Script), Lang: "bash"},
 	}})

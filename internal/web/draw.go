@@ -60,14 +60,14 @@ var functions = template.FuncMap{
 	"size": size,
 }
 
-// inLang is something to draw in a language, with headings of that level.
+// inLang is something to draw in a language, with headings of the given level.
 type inLang struct {
 	Lang  lang.Lang
 	Doc   any
 	Level int
 }
 
-// stateIn is a state in words.
+// stateIn returns a state in words.
 func stateIn(l lang.Lang, s slurm.State) string {
 	if word, ok := statesZH[s]; ok && l == lang.ZH {
 		return word
@@ -75,7 +75,7 @@ func stateIn(l lang.Lang, s slurm.State) string {
 	return strings.ToLower(strings.ReplaceAll(string(s), "_", " "))
 }
 
-// markOf is the sign and the colour of a state: colour never stands alone.
+// markOf returns a state's sign and colour: colour is never the only difference.
 func markOf(s slurm.State) struct{ Sign, Class string } {
 	switch {
 	case s == slurm.Pending:
@@ -87,7 +87,7 @@ func markOf(s slurm.State) struct{ Sign, Class string } {
 	return struct{ Sign, Class string }{map[view.Tone]string{view.Good: "✓", view.Warn: "■", view.Bad: "✕"}[tone], string(tone)}
 }
 
-// size is nodes and GPUs of a job: 2 × 8 GPU.
+// size returns a job's nodes and GPUs: 2 × 8 GPU.
 func size(j slurm.Job) string {
 	nodes := max(j.NumNodes, len(j.Nodes))
 	switch {

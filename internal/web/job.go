@@ -33,11 +33,12 @@ type jobPage struct {
 	Events   []event
 	GPUHours float64
 	Logs     []logFile
-	Diagnose bool // at once
+	Diagnose bool // diagnose as soon as the page is open
 	Mine     bool // the visitor may change it
-	// Tracked is the run's address at its tracker of experiments, TrackedBy whose that is.
+	// Tracked is the run's address at its experiment tracker, TrackedBy the tracker's
+	// host.
 	Tracked, TrackedBy string
-	// Pipeline is the one that submitted it, and PipelineOf whose that is.
+	// Pipeline is the pipeline that submitted it, and PipelineOf its owner.
 	Pipeline, PipelineOf string
 }
 
@@ -55,13 +56,13 @@ type logFile struct {
 	Stdout bool // the job's own output
 }
 
-// named is the job that the page's path names.
-func (v *visit) named() (cluster string, id slurm.JobID) {
+// jobInPath returns the job that the page's path names.
+func (v *visit) jobInPath() (cluster string, id slurm.JobID) {
 	return v.r.PathValue("cluster"), slurm.JobID(v.r.PathValue("id"))
 }
 
-func (v *visit) jobNow() (jobPage, error) {
-	cluster, id := v.named()
+func (v *visit) loadJob() (jobPage, error) {
+	cluster, id := v.jobInPath()
 	out, err := v.runOn(cluster, "status", string(id))
 	if err != nil {
 		return jobPage{}, err
@@ -90,7 +91,7 @@ func (v *visit) jobNow() (jobPage, error) {
 	return p, nil
 }
 
-// events are what is known of a job's life, the oldest first.
+// events returns the known events of a job's life, oldest first.
 func events(j slurm.Job, v *visit) []event {
 	var es []event
 	add := func(at *time.Time, what string, tone view.Tone) {
@@ -117,40 +118,36 @@ func events(j slurm.Job, v *visit) []event {
 }
 
 func (v *visit) job() error {
-	p, err := v.jobNow()
+	p, err := v.loadJob()
 	if err != nil {
 		return err
 	}
-	if v.r.Header.Get("X-Part") != "" {
-		return v.partly("jobhead", p)
-	}
-	v.page(http.StatusOK, "job", pageOf{Title: fmt.Sprintf("%s %s", p.Job.ID, p.Job.Name), Here: "jobs", Body: p})
-	return nil
+	return v.pageOrPart("job", "jobhead", pageData{Title: fmt.Sprintf("%s %s", p.Job.ID, p.Job.Name), Here: "jobs", Body: p})
 }
 
 // A shownDiagnosis is a diagnosis with the places of its lines in the logs.
 type shownDiagnosis struct {
 	Doc   view.Doc
 	Lines []shownLine
-	Fix   []string // what a plan has accepted, in words
-	Apply []string // the words of submit that make it
+	Fix   []string // the changes that a plan has accepted, in words
+	Apply []string // the words of submit that apply them
 	Job   slurm.JobID
 	On    string
 }
 
-// A shownLine is a line of evidence; File is its log's index, below 0 where it is
-// none of the job's.
+// A shownLine is a line of evidence. File is the index of its log, or negative if the
+// log is none of the job's.
 type shownLine struct {
 	File, Line int
 	Name       string
 	Why, Text  string
-	Says       string // why, in the reader's language
+	Says       string // Why in the reader's language
 	Rank       *int
 	Node       string
 }
 
 func (v *visit) diagnosis() error {
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	out, err := v.runOn(cluster, "diagnose", string(id))
 	if err != nil {
 		return err
@@ -170,7 +167,7 @@ func (v *visit) diagnosis() error {
 			shown.Apply = append(shown.Apply, "--without="+name)
 		}
 	}
-	if len(d.Evidence) > 0 { // drawn below, with links into the logs
+	if len(d.Evidence) > 0 { // they are drawn below, with links into the logs
 		shown.Doc.Sections = slices.DeleteFunc(shown.Doc.Sections, func(s view.Section) bool { return s.Table != nil })
 	}
 	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
@@ -184,19 +181,18 @@ func (v *visit) diagnosis() error {
 			shownLine{File: at, Line: e.LineNo, Name: filepath.Base(e.File), Why: e.Why, Says: e.WhyIn(v.lang), Text: e.Text, Rank: e.Rank, Node: e.Node},
 		)
 	}
-	return v.partly("diagnosis", shown)
+	return v.drawPart("diagnosis", shown)
 }
 
-// parts are the further things that a job's page shows on demand, each by an
-// operation.
-var parts = map[string][]string{
+// jobParts are the parts that a job's page shows on demand, each by an operation.
+var jobParts = map[string][]string{
 	"metrics": {"metrics"}, "changes": {"diff"}, "compare": {"compare"}, "priority": {"priority"}, "steps": {"status", "--steps"},
 	"plan": {"plan", "--from"},
 }
 
 func (v *visit) part() error {
-	cluster, id := v.named()
-	words, ok := parts[v.r.PathValue("what")]
+	cluster, id := v.jobInPath()
+	words, ok := jobParts[v.r.PathValue("what")]
 	if !ok {
 		http.NotFound(v.w, v.r)
 		return nil
@@ -210,14 +206,14 @@ func (v *visit) part() error {
 		return textNoAnswer.Err(words[0])
 	}
 	doc := shown.View(v.lang)
-	// A picture in dots is for terminals: the page has the curves.
+	// The page has curves in place of charts for terminals.
 	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, dotted) })
-	return v.partly("document", doc)
+	return v.drawPart("document", doc)
 }
 
 func dotted(r rune) bool { return r >= 0x2800 && r <= 0x28ff }
 
-// mostPoints is how many points of a curve a browser is given: what it can draw.
+// mostPoints is how many points of a curve a browser gets: what it can draw.
 const mostPoints = 2000
 
 // A curve is one series of a run, thinned out.
@@ -228,22 +224,22 @@ type curve struct {
 	Y    []*float64 `json:"y"`
 }
 
-// plotted are the curves of a page, in their order.
-var plotted = []struct {
+// plots are the curves of a page, in order.
+var plots = []struct {
 	title  lang.Text
 	unit   string
 	points func(metrics.Run) []metrics.Point
 }{
-	{lang.Text{EN: "Loss", ZH: "损失"}, "", of(metrics.Loss, 1)},
-	{lang.Text{EN: "Time of an iteration", ZH: "每次迭代用时"}, "s", of(metrics.Elapsed, 1e-3)},
-	{lang.Text{EN: "Throughput", ZH: "吞吐"}, "TFLOP/s/GPU", of(metrics.Throughput, 1)},
+	{lang.Text{EN: "Loss", ZH: "损失"}, "", scaled(metrics.Loss, 1)},
+	{lang.Text{EN: "Time of an iteration", ZH: "每次迭代用时"}, "s", scaled(metrics.Elapsed, 1e-3)},
+	{lang.Text{EN: "Throughput", ZH: "吞吐"}, "TFLOP/s/GPU", scaled(metrics.Throughput, 1)},
 	{lang.Text{EN: "Peak GPU memory", ZH: "GPU 显存峰值"}, "GiB", metrics.Run.PeakMemory},
-	{lang.Text{EN: "Gradient norm", ZH: "梯度范数"}, "", of(metrics.GradNorm, 1)},
-	{lang.Text{EN: "Learning rate", ZH: "学习率"}, "", of(metrics.LearningRate, 1)},
-	{lang.Text{EN: "Tokens", ZH: "Token"}, "tokens/s/GPU", of(metrics.Tokens, 1)},
+	{lang.Text{EN: "Gradient norm", ZH: "梯度范数"}, "", scaled(metrics.GradNorm, 1)},
+	{lang.Text{EN: "Learning rate", ZH: "学习率"}, "", scaled(metrics.LearningRate, 1)},
+	{lang.Text{EN: "Tokens", ZH: "Token"}, "tokens/s/GPU", scaled(metrics.Tokens, 1)},
 }
 
-func of(s metrics.Series, scale float64) func(metrics.Run) []metrics.Point {
+func scaled(s metrics.Series, scale float64) func(metrics.Run) []metrics.Point {
 	return func(r metrics.Run) []metrics.Point {
 		points := r.Points(s)
 		for i := range points {
@@ -254,13 +250,13 @@ func of(s metrics.Series, scale float64) func(metrics.Run) []metrics.Point {
 }
 
 func (v *visit) curves() error {
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	run, err := joblogs.Numbers(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
 	}
 	cs := []curve{}
-	for _, p := range plotted {
+	for _, p := range plots {
 		points := p.points(run)
 		if len(points) == 0 {
 			continue
@@ -268,7 +264,8 @@ func (v *visit) curves() error {
 		c := curve{Name: p.title.In(v.lang), Unit: p.unit}
 		step := (len(points) + mostPoints - 1) / mostPoints
 		for i := 0; i < len(points); i += step {
-			// The point that lies farthest from its bin's middle: a spike stays seen.
+			// Keep the point farthest from its bin's mean, so that a spike stays
+			// visible.
 			bin := points[i:min(i+step, len(points))]
 			mean := 0.0
 			for _, p := range bin {
@@ -285,13 +282,13 @@ func (v *visit) curves() error {
 
 func abs(x float64) float64 { return max(x, -x) }
 
-// log answers a part of one of the job's logs.
+// log returns a window of one of the job's logs.
 func (v *visit) log() error {
 	q := v.r.URL.Query()
 	if q.Get("file") == "all" {
 		return v.allLogs(q)
 	}
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	j, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err != nil {
 		return err
@@ -320,18 +317,18 @@ func (v *visit) log() error {
 }
 
 const (
-	// mergedLines is how many of the newest lines of all files are shown, and
-	// mergedTime how long they are looked for.
+	// mergedLines is how many of the newest lines of all files are shown; mergedTime
+	// bounds the search for them.
 	mergedLines = 2000
 	mergedTime  = 10 * time.Second
 )
 
-// allLogs answers the newest lines of all of the job's files, merged by time.
+// allLogs returns the newest lines of all of the job's files, merged by time.
 func (v *visit) allLogs(q url.Values) error {
 	ctx, stop := context.WithTimeout(v.r.Context(), mergedTime)
 	defer stop()
 	v.r = v.r.WithContext(ctx)
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	words := []string{string(id), fmt.Sprintf("--tail=%d", mergedLines)}
 	for _, name := range []string{"rank", "node", "level"} {
 		if q.Get(name) != "" {

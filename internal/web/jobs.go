@@ -17,23 +17,23 @@ import (
 // perPage is how many jobs a page shows.
 const perPage = 50
 
-// A jobsPage is a page of jobs, and what was chosen.
+// A jobsPage is a page of jobs, and the choices that led to it.
 type jobsPage struct {
 	Clusters []string
 	Cluster  string
 	Of       string   // mine, all, account:NAME, or a user
-	Accounts []string // the visitor's: what their team runs
+	Accounts []string // the visitor's accounts
 	State    string   // running, waiting, ended, or empty
 	Find     string
 	Jobs     []slurm.Job
-	All      int // that fit
+	All      int // number of matching jobs
 	Page     int
 	Last     int
 	Query    url.Values
 	Counts   map[string]int
 }
 
-// Before and After are the addresses of the pages beside this one.
+// Before is the previous page's address.
 func (p jobsPage) Before() string { return p.at(p.Page - 1) }
 
 // After is the next page's address.
@@ -50,7 +50,7 @@ func (v *visit) toJobs() error {
 	return nil
 }
 
-// chosenJobs are the jobs that the page's address asks for.
+// chosenJobs returns the jobs that the page's address asks for.
 func (v *visit) chosenJobs() (p jobsPage, err error) {
 	q := v.r.URL.Query()
 	p = jobsPage{
@@ -61,7 +61,7 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 		p.Page = n
 	}
 	p.Accounts = v.accounts(p.Cluster)
-	words := whose(p.Of)
+	words := userWords(p.Of)
 	if p.State == "ended" || p.State == "" {
 		words = append(words, "--all")
 	}
@@ -77,13 +77,13 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	for _, j := range list.Jobs {
 		group := groupOf(j)
 		p.Counts[group]++
-		if p.State != "" && p.State != group || find != "" && !holds(j, find) {
+		if p.State != "" && p.State != group || find != "" && !matches(j, find) {
 			continue
 		}
 		p.Jobs = append(p.Jobs, j)
 	}
-	// What runs, then what waits, then what ended; each newest first.
-	slices.SortStableFunc(p.Jobs, func(a, b slurm.Job) int { return order[groupOf(a)] - order[groupOf(b)] })
+	// Running jobs, then waiting, then ended ones; each newest first.
+	slices.SortStableFunc(p.Jobs, func(a, b slurm.Job) int { return groupOrder[groupOf(a)] - groupOrder[groupOf(b)] })
 	p.All = len(p.Jobs)
 	p.Last = max(1, (p.All+perPage-1)/perPage)
 	p.Page = min(p.Page, p.Last)
@@ -91,8 +91,8 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	return p, nil
 }
 
-// whose are the words of list and history that choose whose jobs are meant.
-func whose(of string) []string {
+// userWords returns the words of list and history that choose whose jobs to show.
+func userWords(of string) []string {
 	account, is := strings.CutPrefix(of, "account:")
 	switch {
 	case is:
@@ -103,16 +103,17 @@ func whose(of string) []string {
 	return []string{"--user=" + of} // all, or a user's name
 }
 
-// accountsKept is how long the accounts of a user are taken to stay.
+// accountsKept is how long a user's accounts are cached.
 const accountsKept = 5 * time.Minute
 
-// A userAccounts is what a cluster has said of a user's accounts.
+// A userAccounts is a cached answer about a user's accounts.
 type userAccounts struct {
 	names []string
 	until time.Time
 }
 
-// accounts are the visitor's on a cluster; none where it keeps none.
+// accounts returns the visitor's accounts on a cluster, or none if the cluster has no
+// accounting.
 func (v *visit) accounts(cluster string) []string {
 	key, now := cluster+"/"+v.who.User, v.s.cfg.Service.Now()
 	v.s.accountsMu.Lock()
@@ -137,9 +138,9 @@ func (v *visit) accounts(cluster string) []string {
 	return known.names
 }
 
-var order = map[string]int{"running": 0, "waiting": 1, "ended": 2}
+var groupOrder = map[string]int{"running": 0, "waiting": 1, "ended": 2}
 
-// groupOf is which of the three kinds of jobs j is of.
+// groupOf returns the group of jobs that j belongs to.
 func groupOf(j slurm.Job) string {
 	switch {
 	case j.State.Ended():
@@ -150,8 +151,9 @@ func groupOf(j slurm.Job) string {
 	return "running"
 }
 
-// holds reports whether a job is named by text, in small letters.
-func holds(j slurm.Job, text string) bool {
+// matches reports whether a job's id, name or other words contain text, which is in
+// lower case.
+func matches(j slurm.Job, text string) bool {
 	return slices.ContainsFunc([]string{string(j.ID), j.Name, j.User, j.Partition, string(j.State), strings.Join(j.Nodes, " ")}, func(of string) bool {
 		return strings.Contains(strings.ToLower(of), text)
 	})
@@ -164,9 +166,5 @@ func (v *visit) jobs() error {
 	if err != nil {
 		return err
 	}
-	if v.r.Header.Get("X-Part") != "" {
-		return v.partly("jobrows", p)
-	}
-	v.page(http.StatusOK, "jobs", pageOf{Title: textJobs.In(v.lang), Here: "jobs", Body: p})
-	return nil
+	return v.pageOrPart("jobs", "jobrows", pageData{Title: textJobs.In(v.lang), Here: "jobs", Body: p})
 }

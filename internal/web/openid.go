@@ -22,23 +22,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// An OpenID is a provider at which people sign in, by the authorization code flow
-// with PKCE.
+// An OpenID is a provider at which people sign in, by the authorization code flow with
+// PKCE.
 type OpenID struct {
 	// Label is the link's text on the sign-in page.
 	Label lang.Text
-	// Issuer is the provider's identifier, below which its metadata lies. The secret
-	// is empty for a public client.
+	// Issuer is the provider's identifier, from which the address of its metadata
+	// follows. ClientSecret is empty for a public client.
 	Issuer, ClientID, ClientSecret string
-	// Scopes are asked for besides openid.
+	// Scopes are requested besides openid.
 	Scopes []string
-	// Who is the cluster user that the claims of a verified ID token stand for; an error
-	// says that they stand for nobody.
+	// Who returns the cluster user that the claims of a verified ID token stand for, or
+	// an error if they stand for nobody.
 	Who func(ctx context.Context, claims map[string]any) (ops.Caller, error)
 }
 
-// A provider is an OpenID whose metadata is read when somebody first needs it: the
-// page is served while the provider is away.
+// A provider is an OpenID whose metadata is read when first needed, so that the page
+// works while the provider is down.
 type provider struct {
 	OpenID
 	callback string
@@ -46,21 +46,21 @@ type provider struct {
 	mu       sync.Mutex
 	oauth    *oauth2.Config
 	verifier *oidc.IDTokenVerifier
-	away     error // why it could not be read at the last try, until again
-	again    time.Time
+	lastErr  error // the error of the last attempt to read it, valid until retryAt
+	retryAt  time.Time
 }
 
 const (
 	flowCookie = cookieName + "_openid"
-	// awayFor is how long a provider that did not answer is not asked again: strangers
-	// must not wait for it in a row.
-	awayFor = 5 * time.Second
-	// flowLife is how long somebody may take at the provider.
+	// providerRetryAfter is how long a provider that did not answer is not tried again:
+	// otherwise strangers could make every visitor wait for it.
+	providerRetryAfter = 5 * time.Second
+	// flowLife is how long a person may take at the provider.
 	flowLife = 10 * time.Minute
 )
 
-// A flow is a sign-in that is under way at a provider. The browser that began it
-// keeps it: another's answer is not taken.
+// A flow is a sign-in in progress at a provider. It is stored in the browser that began
+// it, so that an answer in another browser is refused.
 type flow struct {
 	By       string `json:"by"`
 	State    string `json:"state"`
@@ -69,7 +69,8 @@ type flow struct {
 	To       string `json:"to"`
 }
 
-// client asks providers, with patience that a person at a browser has.
+// client sends requests to providers. Its timeout is what a person at a browser would
+// wait.
 var client = &http.Client{Timeout: 10 * time.Second}
 
 // ready reads the provider's metadata, once.
@@ -79,13 +80,14 @@ func (p *provider) ready(now func() time.Time) (*oauth2.Config, *oidc.IDTokenVer
 	if p.oauth != nil {
 		return p.oauth, p.verifier, nil
 	}
-	if now().Before(p.again) {
-		return nil, nil, p.away
+	if now().Before(p.retryAt) {
+		return nil, nil, p.lastErr
 	}
-	// The keys are fetched for later sign-ins too: not with the request's context.
+	// The verifier fetches keys for later sign-ins too, so it must not use the
+	// request's context.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.Background(), client), p.Issuer)
 	if err != nil {
-		p.away, p.again = err, now().Add(awayFor)
+		p.lastErr, p.retryAt = err, now().Add(providerRetryAfter)
 		return nil, nil, err
 	}
 	var says struct {
@@ -106,7 +108,7 @@ func (p *provider) ready(now func() time.Time) (*oauth2.Config, *oidc.IDTokenVer
 	return p.oauth, p.verifier, nil
 }
 
-// toProvider sends a browser to a provider.
+// toProvider redirects a browser to a provider.
 func (s *Server) toProvider(w http.ResponseWriter, r *http.Request) {
 	by := r.PathValue("by")
 	p, ok := s.providers[by]
@@ -117,20 +119,20 @@ func (s *Server) toProvider(w http.ResponseWriter, r *http.Request) {
 	oauth, _, err := p.ready(s.cfg.Service.Now)
 	if err != nil {
 		s.cfg.Log.Warn("web: an OpenID provider does not answer", "issuer", p.Issuer, "error", err)
-		s.refused(w, r, &ops.Error{Code: ops.Failed, Message: textProviderAway.With(p.Issuer), Fix: textProviderAwayFix})
+		s.refuse(w, r, &ops.Error{Code: ops.Failed, Message: textProviderAway.With(p.Issuer), Fix: textProviderAwayFix})
 		return
 	}
-	f := flow{By: by, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: within(r.FormValue("to"))}
+	f := flow{By: by, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: localPath(r.FormValue("to"))}
 	raw, err := json.Marshal(f)
 	if err != nil {
-		s.refused(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.cookie(w, flowCookie, base64.RawURLEncoding.EncodeToString(raw), flowLife)
 	http.Redirect(w, r, oauth.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusSeeOther)
 }
 
-// fromProvider takes a provider's answer, and begins a session.
+// fromProvider takes a provider's answer and starts a session.
 func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) {
 	var f flow
 	c, err := r.Cookie(flowCookie)
@@ -138,27 +140,26 @@ func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) {
 		raw, _ := base64.RawURLEncoding.DecodeString(c.Value)
 		err = json.Unmarshal(raw, &f)
 	}
-	s.cookie(w, flowCookie, "", -time.Second) // an answer is taken once
+	s.cookie(w, flowCookie, "", -time.Second) // an answer is accepted once
 	p, ok := s.providers[f.By]
 	if err != nil || !ok || f.By != r.PathValue("by") || f.State == "" ||
 		subtle.ConstantTimeCompare([]byte(f.State), []byte(r.URL.Query().Get("state"))) != 1 {
-		s.refused(w, r, &ops.Error{Code: ops.NotAllowed, Message: textOtherSignIn, Fix: textOtherSignInFix})
+		s.refuse(w, r, &ops.Error{Code: ops.NotAllowed, Message: textOtherSignIn, Fix: textOtherSignInFix})
 		return
 	}
 	who, err := p.person(r.Context(), r.URL.Query(), f, s.cfg.Service.Now)
 	if err == nil {
-		err = s.begin(w, r, who)
+		err = s.startSession(w, r, who)
 	}
 	if err != nil {
 		s.cfg.Log.Warn("web: a sign-in was refused", "issuer", p.Issuer, "error", err)
-		s.refused(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, within(f.To), http.StatusSeeOther)
+	http.Redirect(w, r, localPath(f.To), http.StatusSeeOther)
 }
 
-// person is whom a provider's answer signs in. What a provider says wrongly is told
-// to the log alone.
+// person returns whom a provider's answer signs in.
 func (p *provider) person(ctx context.Context, q url.Values, f flow, now func() time.Time) (ops.Caller, error) {
 	wrong := func(err error) error {
 		return &ops.Error{Code: ops.NotAllowed, Message: textProviderWrong.With(p.Issuer, lang.Said(err)), Fix: textOtherSignInFix}
@@ -203,22 +204,22 @@ func (p *provider) person(ctx context.Context, q url.Values, f flow, now func() 
 
 func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
 
-// A way is a link of the sign-in page.
-type way struct{ By, Label string }
+// A loginLink is a link of the sign-in page.
+type loginLink struct{ By, Label string }
 
-func (s *Server) ways(l lang.Lang) (all []way) {
+func (s *Server) loginLinks(l lang.Lang) (all []loginLink) {
 	for by, p := range s.providers {
-		all = append(all, way{by, p.Label.In(l)})
+		all = append(all, loginLink{by, p.Label.In(l)})
 	}
-	slices.SortFunc(all, func(a, b way) int { return cmp.Compare(a.By, b.By) })
+	slices.SortFunc(all, func(a, b loginLink) int { return cmp.Compare(a.By, b.By) })
 	return all
 }
 
-// Claim finds the cluster user of whom an issuer's claim names, by the operator's
-// table: the rule of those who come to /mcp with a token.
+// Claim returns a function that finds the cluster user for the value of an issuer's
+// claim in the operator's table. Callers of /mcp with a token are mapped the same way.
 func Claim(issuer, name string, users map[string]string) func(context.Context, map[string]any) (ops.Caller, error) {
 	return func(_ context.Context, claims map[string]any) (ops.Caller, error) {
-		said, err := claimed(claims, name)
+		said, err := stringClaim(claims, name)
 		if err != nil {
 			return ops.Caller{}, err
 		}
@@ -234,14 +235,15 @@ func Claim(issuer, name string, users map[string]string) func(context.Context, m
 	}
 }
 
-// SlackClaims finds the cluster user to whom a person in Slack is linked.
+// SlackClaims returns a function that finds the cluster user to whom a person in Slack
+// is linked.
 func SlackClaims(person func(ctx context.Context, team, user string) (ops.Caller, error)) func(context.Context, map[string]any) (ops.Caller, error) {
 	return func(ctx context.Context, claims map[string]any) (ops.Caller, error) {
-		team, err := claimed(claims, "https://slack.com/team_id")
+		team, err := stringClaim(claims, "https://slack.com/team_id")
 		if err != nil {
 			return ops.Caller{}, err
 		}
-		user, err := claimed(claims, "https://slack.com/user_id")
+		user, err := stringClaim(claims, "https://slack.com/user_id")
 		if err != nil {
 			return ops.Caller{}, err
 		}
@@ -254,8 +256,8 @@ func SlackClaims(person func(ctx context.Context, team, user string) (ops.Caller
 	}
 }
 
-// claimed is what an ID token says by a claim of one text.
-func claimed(claims map[string]any, name string) (string, error) {
+// stringClaim returns the value of an ID token's claim that must be a non-empty string.
+func stringClaim(claims map[string]any, name string) (string, error) {
 	said, _ := claims[name].(string)
 	if said == "" {
 		return "", &ops.Error{Code: ops.NotAllowed, Message: textNoClaim.With(name)}

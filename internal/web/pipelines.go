@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -10,15 +9,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A pipelinePage is a pipeline with its steps in columns: each behind those that it
-// needs.
+// A pipelinePage is a pipeline with its steps in columns: each step to the right of
+// those that it needs.
 type pipelinePage struct {
 	jobcontrol.PipelineRecord
 	Shown []pipelineStep
 }
 
-// A pipelineStep is a step and its column, from 0 on; those behind the last column of
-// the page's form stand in it.
+// A pipelineStep is a step and its column, from 0. Steps beyond the last column of the
+// page's layout are in the last one.
 type pipelineStep struct {
 	jobcontrol.RecordedStep
 	Column int
@@ -26,20 +25,20 @@ type pipelineStep struct {
 	Waits string
 }
 
-// Earlier are the jobs of the step before its newest, the newest of them first.
+// Earlier returns the step's jobs before its newest, newest first.
 func (s pipelineStep) Earlier() []slurm.JobID {
 	before := slices.Clone(s.Jobs[:len(s.Jobs)-1])
 	slices.Reverse(before)
 	return before
 }
 
-// mostColumns is how many columns page.css knows.
+// mostColumns is how many columns page.css has.
 const mostColumns = 6
 
-func (v *visit) pipelineNow() (p pipelinePage, err error) {
+func (v *visit) loadPipeline() (p pipelinePage, err error) {
 	p.PipelineRecord, err = jobcontrol.ShowPipeline(v.r.Context(), v.call(), v.r.PathValue("owner"), v.r.PathValue("name"))
 	column := map[string]int{}
-	for _, s := range p.Steps { // each stands behind what it needs
+	for _, s := range p.Steps { // each step is to the right of what it needs
 		at := 0
 		for _, n := range s.Needs {
 			at = max(at, column[n]+1)
@@ -47,14 +46,14 @@ func (v *visit) pipelineNow() (p pipelinePage, err error) {
 		column[s.Name] = at
 		shown := pipelineStep{RecordedStep: s, Column: min(at, mostColumns-1)}
 		if s.Job == nil {
-			shown.Waits = waits(s).In(v.lang)
+			shown.Waits = noJobReason(s).In(v.lang)
 		}
 		p.Shown = append(p.Shown, shown)
 	}
 	return p, err
 }
 
-func waits(s jobcontrol.RecordedStep) lang.Text {
+func noJobReason(s jobcontrol.RecordedStep) lang.Text {
 	if len(s.Jobs) > 0 {
 		return textForgotten.With(s.Jobs[len(s.Jobs)-1])
 	}
@@ -62,21 +61,17 @@ func waits(s jobcontrol.RecordedStep) lang.Text {
 }
 
 func (v *visit) pipeline() error {
-	p, err := v.pipelineNow()
+	p, err := v.loadPipeline()
 	if err != nil {
 		return err
 	}
-	if v.r.Header.Get("X-Part") != "" {
-		return v.partly("pipelinehead", p)
-	}
-	v.page(http.StatusOK, "pipeline", pageOf{Title: p.Name, Here: "jobs", Body: p})
-	return nil
+	return v.pageOrPart("pipeline", "pipelinehead", pageData{Title: p.Name, Here: "jobs", Body: p})
 }
 
-// pipelineStream tells when a step's job is another, or in another state.
+// pipelineStream reports when a step gets another job, or its job another state.
 func (v *visit) pipelineStream() error {
 	return v.stream(func() (any, error) {
-		p, err := v.pipelineNow()
+		p, err := v.loadPipeline()
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
-// Package web is the page for browsers: jobs with their live state, one job with
-// its curves, diagnosis and logs, nodes, usage and what waits for a decision. It
-// is a door like the others: every answer is an operation's, and every change
-// is asked about in the words of package consent.
+// Package web is the page for browsers: jobs with their live state, one job with its
+// curves, diagnosis and logs, nodes, usage, and requests that wait for a decision. It
+// is a surface like the others: every answer is an operation's, and every change is
+// confirmed in the words of package consent.
 package web
 
 import (
@@ -22,21 +22,21 @@ import (
 //go:embed static templates
 var files embed.FS
 
-// A Config is what the page is served from.
+// A Config says what the page is served from.
 type Config struct {
 	Service *ops.Service
-	// URL is the page's address as browsers reach it, such as
-	// https://ops.example.org; empty on loopback.
+	// URL is the page's address as browsers reach it, such as https://ops.example.org;
+	// empty on loopback.
 	URL string
-	// Proof says which user of the cluster has proved a sign-in's code; nil where the
+	// Proof tells which user of the cluster has proved a sign-in's code; nil if the
 	// site has no folder for codes.
 	Proof Proof
-	// OpenID are the providers at which people sign in, by the word that stands in
-	// their addresses.
+	// OpenID are the providers at which people sign in, by the word in their addresses.
 	OpenID map[string]OpenID
-	// Operators are the cluster users who may act on others' jobs and decide.
+	// Operators are the cluster users who may act on others' jobs and decide about
+	// requests.
 	Operators []string
-	// Held says why an operator must approve a call; empty: none must.
+	// Held returns why an operator must approve a call; empty: none must.
 	Held func(op string, in any) lang.Text
 	Log  *slog.Logger
 }
@@ -45,19 +45,19 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	pages   *template.Template
-	streams chan struct{} // one for each stream that is open
+	streams chan struct{} // holds one element for each open stream
 
 	providers map[string]*provider
 
 	accountsMu sync.Mutex
 	accounts   map[string]userAccounts // by cluster and user
 
-	givenMu sync.Mutex
-	given   []time.Time // when strangers were given codes, in the last hour
+	codesMu    sync.Mutex
+	codesGiven []time.Time // when strangers got codes, within the last hour
 }
 
-// mostStreams bounds how many browsers are told of changes at a time; the others
-// see them when they load a page.
+// mostStreams bounds how many browsers get live updates at a time; the others see
+// changes when they load a page.
 const mostStreams = 500
 
 // New returns the page's server.
@@ -74,11 +74,10 @@ func New(cfg Config) (*Server, error) {
 	return s, err
 }
 
-// Paths are those below which the page lies.
+// Paths are the paths below which the page is served.
 var Paths = []string{"/web/", "/web"}
 
-// Handler serves the page. A form that another site sends is refused by what the
-// browser says of it.
+// Handler serves the page. The cross-origin protection refuses forms of other sites.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	static, _ := fs.Sub(files, "static") // the folder is embedded
@@ -88,7 +87,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /web/login/{by}", s.toProvider)
 	mux.HandleFunc("GET /web/login/{by}/done", s.fromProvider)
 	mux.HandleFunc("POST /web/logout", s.logout)
-	page := func(pattern string, show func(*visit) error) { mux.HandleFunc(pattern, s.signedIn(show)) }
+	page := func(pattern string, show func(*visit) error) { mux.HandleFunc(pattern, s.requireSignIn(show)) }
 	page("GET /web", (*visit).toJobs)
 	page("GET /web/{$}", (*visit).toJobs)
 	page("GET /web/jobs", (*visit).jobs)
@@ -108,11 +107,11 @@ func (s *Server) Handler() http.Handler {
 	page("GET /web/approvals", (*visit).approvals)
 	page("POST /web/approvals/{id}", (*visit).decide)
 	page("GET /web/confirm", (*visit).confirm)
-	page("POST /web/do", (*visit).do)
+	page("POST /web/do", (*visit).execute)
 	return headers(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// headers lets a page load what comes from here and run nothing inline.
+// headers forbids pages to load anything from elsewhere or to run inline scripts.
 func headers(next http.Handler) http.Handler {
 	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -127,7 +126,7 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// cached lets browsers keep what changes with the program alone.
+// cached lets browsers cache files that change only with the program.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "private, max-age=3600")
@@ -135,7 +134,7 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// A visit is one request of somebody who is signed in.
+// A visit is one request of a person who is signed in.
 type visit struct {
 	s    *Server
 	w    http.ResponseWriter
@@ -144,8 +143,9 @@ type visit struct {
 	lang lang.Lang
 }
 
-// signedIn shows a page to who is signed in, and the others where to do so.
-func (s *Server) signedIn(show func(*visit) error) http.HandlerFunc {
+// requireSignIn shows a page to a person who is signed in, and sends others to the
+// sign-in page.
+func (s *Server) requireSignIn(show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := s.caller(r)
 		if !ok {
@@ -181,16 +181,16 @@ func (v *visit) failed(err error) {
 		_ = v.s.pages.ExecuteTemplate(v.w, "problem", said)
 		return
 	}
-	v.page(status, "error", pageOf{Title: textProblem.In(v.lang), Body: said})
+	v.page(status, "error", pageData{Title: textProblem.In(v.lang), Body: said})
 }
 
-// call is an operation's call by the visitor.
+// call returns an operation's call by the visitor.
 func (v *visit) call() *ops.Call {
 	return &ops.Call{Service: v.s.cfg.Service, Who: v.who, Lang: v.lang}
 }
 
-// filled reads an operation's input of its words.
-func (v *visit) filled(op ops.Op, in any, cluster string, words []string) error {
+// readInput reads an operation's input from its words.
+func (v *visit) readInput(op ops.Op, in any, cluster string, words []string) error {
 	if err := op.Words(in, words); err != nil {
 		return err
 	}
@@ -200,34 +200,34 @@ func (v *visit) filled(op ops.Op, in any, cluster string, words []string) error 
 	return nil
 }
 
-// runOn carries an operation out on a cluster, by its words.
+// runOn runs an operation on a cluster, given by its words.
 func (v *visit) runOn(cluster, name string, words ...string) (any, error) {
 	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, textNoAnswer.Err(name)
 	}
 	in := op.NewIn()
-	if err := v.filled(op, in, cluster, words); err != nil {
+	if err := v.readInput(op, in, cluster, words); err != nil {
 		return nil, err
 	}
 	return op.Run(v.r.Context(), v.call(), in)
 }
 
-// A pageOf is what the frame of every page draws.
-type pageOf struct {
+// A pageData is what the frame of every page draws.
+type pageData struct {
 	Title string
 	// Here is the part of the program that the page belongs to.
 	Here    string
 	Lang    lang.Lang
 	Who     ops.Caller
-	Waiting int // approvals
+	Waiting int // number of requests for approval
 	Path    string
 	Now     time.Time
 	Body    any
 }
 
 // page draws a template within the frame.
-func (v *visit) page(status int, name string, p pageOf) {
+func (v *visit) page(status int, name string, p pageData) {
 	p.Lang, p.Who, p.Now, p.Path = v.lang, v.who, v.s.cfg.Service.Now(), v.r.URL.RequestURI()
 	if v.who.Operator {
 		waiting, err := v.s.cfg.Service.Approvals(v.r.Context())
@@ -238,8 +238,8 @@ func (v *visit) page(status int, name string, p pageOf) {
 	v.s.draw(v.w, status, name, p)
 }
 
-// draw writes a whole page, or says that it could not.
-func (s *Server) draw(w http.ResponseWriter, status int, name string, p pageOf) {
+// draw writes a whole page, or an error if the template fails.
+func (s *Server) draw(w http.ResponseWriter, status int, name string, p pageData) {
 	var out strings.Builder
 	if err := s.pages.ExecuteTemplate(&out, name, p); err != nil {
 		s.cfg.Log.Error("web: a page was not drawn", "page", name, "error", err)
@@ -248,13 +248,23 @@ func (s *Server) draw(w http.ResponseWriter, status int, name string, p pageOf) 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(out.String())) // a browser that is gone reads nothing
+	_, _ = w.Write([]byte(out.String())) // a failed write means that the browser is gone
 }
 
-// partly draws a template alone, for the page that asked for it.
-func (v *visit) partly(name string, body any) error {
+// pageOrPart draws a whole page, or only its template part if the page itself asks for
+// an update.
+func (v *visit) pageOrPart(name, part string, p pageData) error {
+	if v.r.Header.Get("X-Part") != "" {
+		return v.drawPart(part, p.Body)
+	}
+	v.page(http.StatusOK, name, p)
+	return nil
+}
+
+// drawPart draws a template without the frame, for the page that requested it.
+func (v *visit) drawPart(name string, body any) error {
 	var out strings.Builder
-	if err := v.s.pages.ExecuteTemplate(&out, name, pageOf{Lang: v.lang, Who: v.who, Now: v.s.cfg.Service.Now(), Body: body}); err != nil {
+	if err := v.s.pages.ExecuteTemplate(&out, name, pageData{Lang: v.lang, Who: v.who, Now: v.s.cfg.Service.Now(), Body: body}); err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -262,8 +272,8 @@ func (v *visit) partly(name string, body any) error {
 	return err
 }
 
-// langOf is the language that a browser has chosen, by the switch or by its own
-// setting.
+// langOf returns the language that a browser has chosen, by the page's switch or by its
+// own setting.
 func langOf(r *http.Request) lang.Lang {
 	if c, err := r.Cookie("lang"); err == nil {
 		if l, ok := lang.Parse(c.Value); ok {

@@ -20,36 +20,36 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// A Proof says which cluster user has proved the code that was given at since. It
+// A Proof tells which cluster user has proved the code that was given at since. It
 // returns fs.ErrNotExist while there is no proof.
 type Proof func(ctx context.Context, code string, since time.Time) (account.User, error)
 
-// The kinds of documents that sign-ins are kept as.
+// The kinds of documents that hold sign-ins.
 const (
-	docTicket  = "web_ticket"  // a one-time link → who it is for
-	docSession = "web_session" // the digest of a cookie → who is signed in
-	docCode    = "web_code"    // the digest of a cookie → the code to be proved
+	docTicket  = "web_ticket"  // digest of a one-time link → whom it signs in
+	docSession = "web_session" // digest of a cookie → who is signed in
+	docCode    = "web_code"    // digest of a cookie → the code to be proved
 )
 
 const (
-	// ticketLife is how long a one-time link may be used.
+	// ticketLife is how long a one-time link is valid.
 	ticketLife = 10 * time.Minute
 	// sessionLife is how long a sign-in lasts.
 	sessionLife = 12 * time.Hour
 	cookieName  = "megatron_ops"
-	// codesPerHour bounds the codes that strangers are given, all together: each is a
-	// row in the store.
+	// codesPerHour bounds the codes given to strangers, all together: each is a row in
+	// the store.
 	codesPerHour = 600
 )
 
-// A waitingCode is shown to a browser that wants to sign in.
+// A waitingCode is the code shown to a browser that wants to sign in.
 type waitingCode struct {
 	Code string    `json:"code"`
 	At   time.Time `json:"at"`
 }
 
-// Link makes a one-time link that signs in who it is for: a path and a query,
-// behind URL.
+// Link returns a one-time link that signs in who: a path and a query, to append to the
+// page's URL.
 func Link(ctx context.Context, svc *ops.Service, who ops.Caller, to string) (string, error) {
 	docs, err := svc.Docs()
 	if err != nil {
@@ -69,8 +69,8 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caller is who is signed in. Whether they are an operator, the configuration says
-// at each request, not the day they signed in.
+// caller returns who is signed in. The configuration at the time of the request, not of
+// the sign-in, decides whether they are an operator.
 func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -86,20 +86,20 @@ func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	return who, ok && err == nil
 }
 
-// A loginPage is how to sign in.
+// A loginPage shows how to sign in.
 type loginPage struct {
 	Ticket, To string
-	User       string // whom the one-time link signs in
-	Code       string // to be proved on the cluster
-	Ways       []way  // providers
+	User       string      // whom the one-time link signs in
+	Code       string      // to be proved on the cluster
+	Ways       []loginLink // the providers
 	Problem    string
 	Fix        string
 }
 
-// login shows how to sign in. A one-time link is used up by its button alone: what
-// looks at links before people do presses none.
+// login shows how to sign in. Only its button uses up a one-time link: programs that
+// preview links press no buttons.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	p := loginPage{Ticket: r.FormValue("ticket"), To: within(r.FormValue("to"))}
+	p := loginPage{Ticket: r.FormValue("ticket"), To: localPath(r.FormValue("to"))}
 	l := langOf(r)
 	docs, err := s.cfg.Service.Docs()
 	switch {
@@ -113,42 +113,39 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if p.Ticket == "" {
-		p.Ways = s.ways(l)
+		p.Ways = s.loginLinks(l)
 	}
 	if p.Ticket == "" && s.cfg.Proof != nil && err == nil {
-		if p.Code, err = s.code(w, r); err != nil {
+		if p.Code, err = s.codeFor(w, r); err != nil {
 			p.Problem = ops.AsError(err).In(l).Message
 		}
 	}
-	s.draw(w, http.StatusOK, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: p})
+	s.draw(w, http.StatusOK, "login", pageData{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: p})
 }
 
-// code is the one that this browser is to prove; a browser keeps its code until it
-// is over.
-func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
+// codeFor returns the code that this browser has to prove. A browser keeps its code
+// until the code expires.
+func (s *Server) codeFor(w http.ResponseWriter, r *http.Request) (string, error) {
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
 		return "", err
 	}
+	if k, _, err := s.pendingCode(r); err == nil {
+		return k.Code, nil
+	}
 	now := s.cfg.Service.Now()
-	var k waitingCode
-	if c, err := r.Cookie(cookieName + "_code"); err == nil {
-		if ok, err := docs.Get(r.Context(), docCode, digest(c.Value), now, &k); ok && err == nil {
-			return k.Code, nil
-		}
-	}
-	s.givenMu.Lock()
-	s.given = slices.DeleteFunc(s.given, func(at time.Time) bool { return now.Sub(at) > time.Hour })
-	full := len(s.given) >= codesPerHour
+	s.codesMu.Lock()
+	s.codesGiven = slices.DeleteFunc(s.codesGiven, func(at time.Time) bool { return now.Sub(at) > time.Hour })
+	full := len(s.codesGiven) >= codesPerHour
 	if !full {
-		s.given = append(s.given, now)
+		s.codesGiven = append(s.codesGiven, now)
 	}
-	s.givenMu.Unlock()
+	s.codesMu.Unlock()
 	if full {
 		return "", &ops.Error{Code: ops.NotAllowed, Message: textTooMany, Fix: textTooManyFix}
 	}
 	browser := rand.Text()
-	k = waitingCode{Code: rand.Text(), At: now}
+	k := waitingCode{Code: rand.Text(), At: now}
 	if err := docs.Put(r.Context(), docCode, digest(browser), k, now.Add(linkproof.Life)); err != nil {
 		return "", err
 	}
@@ -156,30 +153,30 @@ func (s *Server) code(w http.ResponseWriter, r *http.Request) (string, error) {
 	return k.Code, nil
 }
 
-// signIn takes a one-time link or a proof, and begins a session.
+// signIn accepts a one-time link or a proof, and starts a session.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	who, err := s.signer(r)
+	who, err := s.authenticate(r)
 	if err == nil {
-		err = s.begin(w, r, who)
+		err = s.startSession(w, r, who)
 	}
 	if err != nil {
-		s.refused(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, within(r.FormValue("to")), http.StatusSeeOther)
+	http.Redirect(w, r, localPath(r.FormValue("to")), http.StatusSeeOther)
 }
 
-// refused shows why somebody is not signed in, and the ways in.
-func (s *Server) refused(w http.ResponseWriter, r *http.Request, err error) {
+// refuse shows why somebody is not signed in, and how to sign in.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	l := langOf(r)
 	said := ops.AsError(err).In(l)
-	s.draw(w, http.StatusForbidden, "login", pageOf{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
-		To: within(r.FormValue("to")), Problem: said.Message, Fix: said.Fix, Code: s.shownCode(r), Ways: s.ways(l),
+	s.draw(w, http.StatusForbidden, "login", pageData{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
+		To: localPath(r.FormValue("to")), Problem: said.Message, Fix: said.Fix, Code: s.shownCode(r), Ways: s.loginLinks(l),
 	}})
 }
 
-// begin makes the browser who's, and writes that down.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, who ops.Caller) error {
+// startSession signs who in at the browser, and audits it.
+func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who ops.Caller) error {
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
 		return err
@@ -195,17 +192,18 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, who ops.Caller) e
 	return nil
 }
 
-// shownCode is the code that this browser was given before.
+// shownCode returns the code that this browser was given before, or "".
 func (s *Server) shownCode(r *http.Request) string {
-	k, _, err := s.waiting(r)
+	k, _, err := s.pendingCode(r)
 	if err != nil {
 		return ""
 	}
 	return k.Code
 }
 
-// waiting is the code that the browser is to prove, and its key in the store.
-func (s *Server) waiting(r *http.Request) (k waitingCode, key string, err error) {
+// pendingCode returns the code that the browser has to prove, and the code's key in the
+// store.
+func (s *Server) pendingCode(r *http.Request) (k waitingCode, key string, err error) {
 	c, err := r.Cookie(cookieName + "_code")
 	if err != nil {
 		return k, "", &ops.Error{Code: ops.NotAllowed, Message: textNoCode, Fix: textNoCodeFix}
@@ -222,8 +220,8 @@ func (s *Server) waiting(r *http.Request) (k waitingCode, key string, err error)
 	return k, key, err
 }
 
-// signer is who proves to be somebody by this request.
-func (s *Server) signer(r *http.Request) (ops.Caller, error) {
+// authenticate returns who proves their identity by this request.
+func (s *Server) authenticate(r *http.Request) (ops.Caller, error) {
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
 		return ops.Caller{}, err
@@ -239,7 +237,7 @@ func (s *Server) signer(r *http.Request) (ops.Caller, error) {
 	if s.cfg.Proof == nil {
 		return who, errNoProof
 	}
-	k, key, err := s.waiting(r)
+	k, key, err := s.pendingCode(r)
 	if err != nil {
 		return who, err
 	}
@@ -247,7 +245,7 @@ func (s *Server) signer(r *http.Request) (ops.Caller, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return who, &ops.Error{Code: ops.NotFound, Message: textNotYet, Fix: lang.Same("megatron-ops link " + k.Code)}
-	case err != nil: // whoever tried something has one try
+	case err != nil: // a failed proof uses up the code
 		_ = docs.Delete(r.Context(), docCode, key)
 		return who, err
 	}
@@ -261,14 +259,14 @@ func (s *Server) signer(r *http.Request) (ops.Caller, error) {
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		if docs, err := s.cfg.Service.Docs(); err == nil {
-			_ = docs.Delete(r.Context(), docSession, digest(c.Value)) // it ends by itself too
+			_ = docs.Delete(r.Context(), docSession, digest(c.Value)) // it expires by itself too
 		}
 	}
 	s.cookie(w, cookieName, "", -time.Second)
 	http.Redirect(w, r, "/web/login", http.StatusSeeOther)
 }
 
-// cookie sets one that scripts and other sites do not see.
+// cookie sets a cookie that scripts and other sites cannot read.
 func (s *Server) cookie(w http.ResponseWriter, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: name, Value: value, Path: "/web", MaxAge: int(life.Seconds()), HttpOnly: true,
@@ -276,8 +274,9 @@ func (s *Server) cookie(w http.ResponseWriter, name, value string, life time.Dur
 	})
 }
 
-// within is a path of this page's: nobody is sent elsewhere by a link.
-func within(to string) string {
+// localPath returns to if it is a path of this page, else the list of jobs: no link may
+// redirect elsewhere.
+func localPath(to string) string {
 	if !strings.HasPrefix(to, "/web/") || strings.Contains(to, "\\") || strings.HasPrefix(to, "/web/login") {
 		return "/web/jobs"
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// streamPause is between two looks of a stream: the views behind it answer all
-	// readers by few questions.
+	// streamPause is the time between two polls of a stream. The views behind it answer
+	// all readers with few queries.
 	streamPause = 3 * time.Second
-	// streamLife ends a stream, after which a browser opens another: nobody who has
-	// left is looked for longer.
+	// streamLife ends a stream, after which a browser opens another, so that nothing is
+	// polled longer for a visitor who has left.
 	streamLife = 10 * time.Minute
 )
 
-// stream tells the browser the state of something whenever it changed.
+// stream sends the browser a state whenever it changes.
 func (v *visit) stream(state func() (any, error)) error {
 	select {
 	case v.s.streams <- struct{}{}:
@@ -42,7 +42,7 @@ func (v *visit) stream(state func() (any, error)) error {
 		if err != nil {
 			return err
 		}
-		line := ": \n\n" // keeps the connection open, and shows when it is not
+		line := ": \n\n" // keeps the connection open, and detects a closed one
 		if string(raw) != last {
 			last = string(raw)
 			line = fmt.Sprintf("data: %s\n\n", raw)
@@ -63,7 +63,7 @@ func (v *visit) stream(state func() (any, error)) error {
 	}
 }
 
-// jobsStream tells when the list has changed.
+// jobsStream reports when the list has changed.
 func (v *visit) jobsStream() error {
 	return v.stream(func() (any, error) {
 		p, err := v.chosenJobs()
@@ -78,9 +78,9 @@ func (v *visit) jobsStream() error {
 	})
 }
 
-// jobStream tells when a job's state has changed, or its logs have grown.
+// jobStream reports when a job's state has changed, or its logs have grown.
 func (v *visit) jobStream() error {
-	cluster, id := v.named()
+	cluster, id := v.jobInPath()
 	return v.stream(func() (any, error) {
 		j, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 		if err != nil {
@@ -90,9 +90,9 @@ func (v *visit) jobStream() error {
 	})
 }
 
-// json answers a program of the page's own.
+// json answers a script of the page.
 func (v *visit) json(status int, body any) {
 	v.w.Header().Set("Content-Type", "application/json")
 	v.w.WriteHeader(status)
-	_ = json.NewEncoder(v.w).Encode(body) // a browser that is gone reads nothing
+	_ = json.NewEncoder(v.w).Encode(body) // a failed write means that the browser is gone
 }

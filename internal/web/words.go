@@ -66,7 +66,7 @@ var statesZH = map[slurm.State]string{
 	"COMPLETING": "收尾中", "CONFIGURING": "准备节点中", "SUSPENDED": "已挂起", "REQUEUED": "重新排队", "STOPPED": "已停止",
 }
 
-// labels are the words of the templates, by their keys.
+// labels are the words of the templates, by key.
 var labels = map[string]lang.Text{
 	"skip":        {EN: "Skip to the content", ZH: "跳到正文"},
 	"signout":     {EN: "Sign out", ZH: "退出"},

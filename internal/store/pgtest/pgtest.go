@@ -1,4 +1,4 @@
-// Package pgtest starts a real PostgreSQL of its own for tests.
+// Package pgtest starts a private PostgreSQL server for tests.
 package pgtest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Start returns the URL of a server that ends with the test. Without PostgreSQL
-// the test is skipped, and fails where CI promises one.
+// Start returns the URL of a server that ends with the test. Without PostgreSQL the
+// test is skipped, except in CI, where it fails.
 func Start(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
@@ -29,14 +29,14 @@ func Start(t testing.TB) string {
 	return url
 }
 
-// A Server is a private PostgreSQL on a socket in a folder of its own. It runs
-// as the user postgres where we are root: the server refuses to run as root.
+// A Server is a private PostgreSQL on a socket in a folder of its own. If we are root,
+// it runs as the user postgres: the server refuses to run as root.
 type Server struct {
 	URL      string
 	bin, dir string
 }
 
-// Up starts a Server, and returns its URL and what ends it.
+// Up starts a Server, and returns its URL and a function that ends it.
 func Up() (url string, stop func(), err error) {
 	s, err := New()
 	if err != nil {
@@ -65,7 +65,7 @@ func New() (*Server, error) {
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	if err := s.begin(); err != nil {
+	if err := s.start(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -74,20 +74,20 @@ func New() (*Server, error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-func (s *Server) begin() error {
+func (s *Server) start() error {
 	return s.run("pg_ctl", "-D", s.data(), "-w", "-l", filepath.Join(s.dir, "log"), "-o", "-c listen_addresses='' -c fsync=off -k "+s.dir, "start")
 }
 
-// Restart ends the server, at once ("immediate", as a crash would) or by hanging
-// up on everybody ("fast"), and starts it again.
+// Restart ends the server and starts it again. how is "immediate", as a crash would, or
+// "fast", which disconnects everybody.
 func (s *Server) Restart(how string) error {
 	if err := s.run("pg_ctl", "-D", s.data(), "-w", "-m", how, "stop"); err != nil {
 		return err
 	}
-	return s.begin()
+	return s.start()
 }
 
-// Stop ends the server and removes what it kept.
+// Stop ends the server and removes its folder.
 func (s *Server) Stop() {
 	_ = s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "stop")
 	os.RemoveAll(s.dir)
