@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +59,7 @@ func answer(o ops.Op, out any, limit shorten.Limit, token string) (*sdk.CallTool
 	next := []hint{}
 	text := string(object) + "\n"
 	if v, ok := out.(view.Viewer); ok {
-		doc := v.View(lang.EN)
+		doc := v.View(lang.EN).WithoutCharts() // the output has their numbers
 		next = hints(doc.Next)
 		for i, h := range next {
 			if o.Name == "submit" && h.Tool == "status" { // a person looks again later; an agent waits
@@ -69,7 +68,6 @@ func answer(o ops.Op, out any, limit shorten.Limit, token string) (*sdk.CallTool
 		}
 		doc.Next = nil
 		doc.Title = asArguments(doc.Title)
-		doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, isBraille) })
 		extra := unshown(out, doc)
 		text = renderText(o, doc, extra, max(limit.Bytes-len(extra), shorten.SmallPiece))
 	}
@@ -92,10 +90,6 @@ func answer(o ops.Op, out any, limit shorten.Limit, token string) (*sdk.CallTool
 		Content:           []sdk.Content{sdk.NewTextContent(text)},
 	}, nil
 }
-
-// isBraille reports whether r belongs to a chart drawn in Braille dots. A model cannot
-// read such a chart; the structured output has its numbers.
-func isBraille(r rune) bool { return r >= 0x2800 && r <= 0x28ff }
 
 // unshown renders the values that the document leaves to the structured content and
 // that a client which shows only text would miss, such as a corrected script or derived

@@ -11,8 +11,8 @@ type axis struct {
 	from, to  int
 }
 
-// sound makes an axis without extent, or without values, one that can be drawn.
-func (a axis) sound() axis {
+// drawable returns an axis that can be drawn, even if the range is empty or not finite.
+func (a axis) drawable() axis {
 	if math.IsInf(a.low, 0) || math.IsNaN(a.low) || math.IsInf(a.high, 0) || math.IsNaN(a.high) {
 		a.low, a.high = 0, 1
 	}
@@ -30,7 +30,7 @@ func (a axis) position(v float64) float64 {
 
 func (a axis) at(v float64) int { return int(math.Round(a.position(v))) }
 
-// ticks are about five round values within the axis: steps of 1, 2 or 5 times a
+// ticks returns about five round values within the axis, in steps of 1, 2 or 5 times a
 // power of ten.
 func (a axis) ticks() []float64 {
 	step := math.Pow(10, math.Floor(math.Log10((a.high-a.low)/4)))
@@ -47,7 +47,7 @@ func (a axis) ticks() []float64 {
 	return at
 }
 
-// number writes a tick's value as short as it can be read: 20000 is 20k.
+// number formats a tick's value briefly: 20000 is 20k.
 func number(v float64) string {
 	size := math.Abs(v)
 	switch {

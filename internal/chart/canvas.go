@@ -20,7 +20,7 @@ type canvas struct {
 	faces map[float64]font.Face
 }
 
-// regular is the font, read when the first picture is drawn.
+// regular is the font. It is parsed when the first picture is drawn.
 var regular = sync.OnceValue(func() *opentype.Font {
 	f, err := opentype.Parse(goregular.TTF)
 	if err != nil {
@@ -42,34 +42,33 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 func (c *canvas) face(size float64) font.Face {
 	f, ok := c.faces[size]
 	if !ok {
-		// A parsed font gives a face of every size above 0.
+		// cannot fail: a parsed font has faces of every size above 0
 		f, _ = opentype.NewFace(regular(), &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingFull})
 		c.faces[size] = f
 	}
 	return f
 }
 
-// width is how many pixels a text takes.
+// width returns how many pixels a text takes.
 func (c *canvas) width(text string, size float64) int {
 	return font.MeasureString(c.face(size), text).Ceil()
 }
 
-// Where a text stands beside the point that it is given.
+// The share of a text that lies left of its point.
 const (
 	middle = 0.5
 	right  = 1.0
 )
 
-// text writes words on the base line y; side says which part of them lies left
-// of x.
+// text writes words on the base line y. side is the share of them left of x.
 func (c *canvas) text(words string, x, y int, size float64, ink color.Color, side float64) {
 	from := x - int(math.Round(float64(c.width(words, size))*side))
 	d := font.Drawer{Dst: c.img, Src: image.NewUniform(ink), Face: c.face(size), Dot: fixed.P(from, y)}
 	d.DrawString(words)
 }
 
-// stroke draws a line through the points, as far as it lies within dst. A value
-// that is not finite breaks the line.
+// stroke draws a line through the points, as far as it lies within dst. A value that is
+// not finite interrupts the line.
 func stroke(dst draw.Image, x, y axis, points []Point, width float64, ink color.Color) {
 	area := dst.Bounds()
 	z := vector.NewRasterizer(area.Dx(), area.Dy())
@@ -81,18 +80,19 @@ func stroke(dst draw.Image, x, y axis, points []Point, width float64, ink color.
 			continue
 		}
 		at := Point{x.position(p.X) - float64(area.Min.X), y.position(p.Y) - float64(area.Min.Y)}
-		// A value far outside is drawn just outside: the rasterizer's numbers are small.
+		// Draw a value far outside just outside: the rasterizer works with small
+		// numbers.
 		at.Y = min(max(at.Y, -1e4), 1e4)
 		if joined {
 			segment(z, before, at, width/2)
 		}
-		dot(z, at, width/2)
+		joint(z, at, width/2)
 		before, joined = at, true
 	}
 	z.Draw(dst, area, image.NewUniform(ink), image.Point{})
 }
 
-// segment adds a straight piece of a line, half as wide as twice half.
+// segment adds a straight piece of a line; half is half its width.
 func segment(z *vector.Rasterizer, a, b Point, half float64) {
 	dx, dy := b.X-a.X, b.Y-a.Y
 	length := math.Hypot(dx, dy)
@@ -107,9 +107,9 @@ func segment(z *vector.Rasterizer, a, b Point, half float64) {
 	z.ClosePath()
 }
 
-// dot adds a round joint, in the same sense of rotation as a segment, so that
-// both together stay filled.
-func dot(z *vector.Rasterizer, at Point, r float64) {
+// joint adds a round joint with the same winding direction as a segment, so that the
+// two together stay filled.
+func joint(z *vector.Rasterizer, at Point, r float64) {
 	const corners = 8
 	for i := range corners {
 		angle := 2 * math.Pi * float64(i) / corners

@@ -1,4 +1,4 @@
-// Package chart draws line charts and bars as PNG pictures, for people who read
+// Package chart draws line charts and bar charts as PNG pictures, for people who read
 // them in a chat or a mail. It knows nothing of what the numbers mean.
 package chart
 
@@ -17,23 +17,23 @@ import (
 // A Point is one value of a line.
 type Point struct{ X, Y float64 }
 
-// A Line is a named series of points, in the order of X. Behind holds the same
-// values unsmoothed; where it is given it is drawn as a shade behind the line.
+// A Line is a named series of points, in the order of X. If Behind is set, it holds the
+// same values unsmoothed, which are drawn as a shade behind the line.
 type Line struct {
 	Name   string
 	Points []Point
 	Behind []Point
 }
 
-// A Panel is one set of axes. Low and High bound the vertical axis; where they
-// are equal, the points do.
+// A Panel is one set of axes. Low and High bound the vertical axis; if they are equal,
+// the points bound it.
 type Panel struct {
 	Title, XLabel string
 	Lines         []Line
 	Low, High     float64
 }
 
-// palette are colours that stay apart in print and for colour-blind readers
+// palette are colours that are distinguishable in print and for colour-blind readers
 // (Okabe and Ito, 2008).
 var palette = []color.RGBA{
 	{0, 114, 178, 255},
@@ -57,8 +57,7 @@ const (
 	lineWidth, shadeWidth   = 3.0, 1.4
 )
 
-// WriteLines draws the panels, two in a row. It is an error where there are
-// none.
+// WriteLines draws the panels, two in a row. Without panels it returns an error.
 func WriteLines(w io.Writer, panels []Panel) error {
 	if len(panels) == 0 {
 		return lang.Text{EN: "chart: there is nothing to draw", ZH: "图表：没有可绘制的内容"}.Err()
@@ -79,9 +78,9 @@ type Bar struct {
 	Value float64
 }
 
-// WriteBars draws amounts as horizontal bars with their values, the first at
-// the top, and a line at limit where it is above 0. The font has no Chinese:
-// labels are English.
+// WriteBars draws amounts as horizontal bars with their values, the first at the top,
+// and a line at limit if it is above 0. The font has no Chinese characters: labels must
+// be English.
 func WriteBars(w io.Writer, title, unit string, bars []Bar, limit float64, limitName string) error {
 	if len(bars) == 0 {
 		return lang.Text{EN: "chart: bars of %q: there are none", ZH: "图表：%q 没有数据"}.Err(title)
@@ -157,7 +156,7 @@ func (c *canvas) legend(lines []Line, area image.Rectangle) {
 	}
 }
 
-// span is the range of both axes.
+// span returns the range of both axes.
 func (p Panel) span() (x, y axis) {
 	x.low, x.high, y.low, y.high = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, l := range p.Lines {
@@ -169,5 +168,5 @@ func (p Panel) span() (x, y axis) {
 	if p.Low < p.High {
 		y.low, y.high = p.Low, p.High
 	}
-	return x.sound(), y.sound()
+	return x.drawable(), y.drawable()
 }

@@ -1,6 +1,5 @@
-// Package checkout finds out which release of Megatron-LM a job runs: from what
-// the job says, from the worktree's own files, from the image's tag, or from
-// the site's configuration.
+// Package checkout finds out which release of Megatron-LM a job runs: from the job's
+// specification, the worktree's files, the image's tag, or the site's configuration.
 package checkout
 
 import (
@@ -12,12 +11,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
-// Sources are what may tell the release, in the order in which they are asked.
+// Sources are the places that may name the release, in order of precedence.
 type Sources struct {
 	// Spec is the version that the job's specification names.
 	Spec string
-	// Worktree is the checkout's folder, and Read reads a small file there; a nil
-	// Read means that the folder cannot be seen from here.
+	// Worktree is the checkout's folder. Read reads a small file there; nil if the
+	// folder is not accessible.
 	Worktree string
 	Read     func(path string) ([]byte, error)
 	// Image is the container image.
@@ -28,19 +27,19 @@ type Sources struct {
 
 // Found is the release, and how it was found.
 type Found struct {
-	// Release is what the arguments are judged by.
+	// Release is the release by which arguments are judged.
 	Release string `json:"release"`
 	// From is specification, worktree, image, configuration or newest.
 	From string `json:"from"`
-	// Version is the version as it stands there.
+	// Version is the version as the source states it.
 	Version string `json:"version,omitempty"`
-	// Exact reports that the rules were read from that very version.
+	// Exact reports that the rules were read from exactly this version.
 	Exact bool `json:"exact"`
-	// Why says all of it in a sentence.
+	// Why explains all of this in a sentence.
 	Why lang.Text `json:"-"`
 }
 
-// Find asks the sources in their order; the first that tells wins.
+// Find returns the release that the first source with an answer names.
 func Find(s Sources) Found {
 	var unread lang.Text
 	if s.Spec != "" {
@@ -49,14 +48,14 @@ func Find(s Sources) Found {
 		}
 		unread = lang.Text{EN: "%s is no commit of a release; ", ZH: "%s 不是已知发布版的提交；"}.With(s.Spec)
 	}
-	f := s.without()
+	f := s.findElsewhere()
 	f.Why = lang.Text{EN: "%s%s", ZH: "%s%s"}.With(unread, f.Why)
 	return f
 }
 
-// without asks what is left where the specification does not tell.
-func (s Sources) without() Found {
-	if version, file, m, ok := s.worktree(); ok {
+// findElsewhere asks the sources other than the specification.
+func (s Sources) findElsewhere() Found {
+	if version, file, m, ok := s.fromWorktree(); ok {
 		return found("worktree", version, m, lang.Text{EN: "the worktree's %s says %s", ZH: "工作树的 %s 表明是 %s"}.With(file, version))
 	}
 	if row, ok := megatron.LookupImage(s.Image); ok && row.Megatron != "" {
@@ -83,9 +82,9 @@ func found(from, version string, m megatron.Match, why lang.Text) Found {
 
 var versionParts = regexp.MustCompile(`(?m)^(MAJOR|MINOR|PATCH|PRE_RELEASE)\s*=\s*['"]?([0-9A-Za-z.]*)['"]?`)
 
-// worktree reads the commit that is checked out, which is a release's own or
-// says nothing, and then the number in the checkout's own package.
-func (s Sources) worktree() (version, file string, m megatron.Match, ok bool) {
+// fromWorktree reads the checked-out commit, if it is a release's, and else the version
+// in the checkout's own package.
+func (s Sources) fromWorktree() (version, file string, m megatron.Match, ok bool) {
 	if s.Read == nil || s.Worktree == "" {
 		return "", "", m, false
 	}
@@ -108,8 +107,8 @@ func (s Sources) worktree() (version, file string, m megatron.Match, ok bool) {
 	return version, file, m, ok
 }
 
-// head is the commit that is checked out, read as git lays it down: in a work
-// tree of its own, .git is a file that names the folder. Empty where unknown.
+// head returns the checked-out commit from git's files, or "" if it is unknown. In a
+// linked work tree, .git is a file that names the folder.
 func (s Sources) head() string {
 	line := func(name string) string {
 		text, err := s.Read(name)

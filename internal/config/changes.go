@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Changes are the fields in which b differs from a, by their names in the file.
+// Changes returns the fields in which b differs from a, by their names in the file.
 func Changes(a, b Config) []string {
 	var names []string
 	var compare func(path string, a, b reflect.Value)

@@ -1,5 +1,5 @@
-// Package config reads megatron-ops.yaml and the MEGATRON_OPS_ variables: which
-// clusters there are, what a site wants by default, and where state lives.
+// Package config reads megatron-ops.yaml and the MEGATRON_OPS_ variables: the clusters,
+// the site's defaults, and where state is kept.
 package config
 
 import (
@@ -22,35 +22,36 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Config is everything that the file may say. The zero Config is what one
-// has without a file.
+// A Config is the content of the configuration file. The zero Config applies without a
+// file.
 type Config struct {
 	// Cluster is the default cluster's name.
 	Cluster string `json:"cluster,omitempty"`
 	// Lang is en or zh.
 	Lang string `json:"lang,omitempty" enum:"en,zh"`
-	// Store is a postgres:// URL, or the path of a SQLite file; by default a file
-	// in the state directory.
+	// Store is a postgres:// URL, or the path of a SQLite file; by default a file in
+	// the state directory.
 	Store string `json:"store,omitempty"`
-	// Site fills what a specification leaves out, on every cluster.
+	// Site fills in what a specification omits, on every cluster.
 	Site      job.Site           `json:"site,omitzero"`
 	Clusters  map[string]Cluster `json:"clusters,omitempty"`
 	Slack     Slack              `json:"slack,omitzero"`
 	MCP       MCP                `json:"mcp,omitzero"`
 	Knowledge Knowledge          `json:"knowledge,omitzero"`
 	Web       Web                `json:"web,omitzero"`
-	// Notify tells of jobs outside of Slack, by names of one's own: docs/notify.md.
+	// Notify names services outside of Slack that are notified of jobs: docs/notify.md.
 	Notify map[string]notify.Target `json:"notify,omitempty"`
-	// Path is the file that was read; empty where there is none.
+	// Path is the file that was read; empty if there is none.
 	Path string `json:"-"`
-	// named is who says what the default cluster is: the file's line, or a variable.
-	named job.FieldError
+	// clusterSource is what names the default cluster: a line of the file, or a
+	// variable.
+	clusterSource job.FieldError
 }
 
-// NoCluster is the error of a default cluster that is none of known, with who named
-// it: a flag, a variable or a line of the file.
+// NoCluster returns the error for a default cluster that is not among known. It says
+// what named the cluster: a flag, a variable or a line of the file.
 func (c Config) NoCluster(name string, known []string) error {
-	e := c.named
+	e := c.clusterSource
 	if e.Field == "" || name != c.Cluster {
 		e = job.FieldError{Field: "cluster"}
 	}
@@ -62,69 +63,70 @@ func (c Config) NoCluster(name string, known []string) error {
 	return ops.FieldErrors(&e)
 }
 
-// A Cluster is one place that jobs can go.
+// A Cluster is one place where jobs can run.
 type Cluster struct {
 	// Kind is local, cli, ssh or rest.
 	Kind string `json:"kind" enum:"local,cli,ssh,rest"`
 	// SlurmConf is the SLURM_CONF of kind cli.
 	SlurmConf string `json:"slurm_conf,omitempty"`
-	// SlurmBin is the folder of Slurm's commands where they are on no PATH, as in a
-	// prefix of their own: here (cli), on the host (ssh), on the nodes (rest).
+	// SlurmBin is the folder of Slurm's commands if they are not on the PATH: on this
+	// machine (cli), on the host (ssh), or on the nodes (rest).
 	SlurmBin string `json:"slurm_bin,omitempty"`
-	// Host is what kind ssh connects to: a name of ssh_config; SSHConfig is a file
-	// to read in place of the person's own.
+	// Host is the name in ssh_config to which kind ssh connects. SSHConfig is a file to
+	// read instead of the person's own.
 	Host      string `json:"host,omitempty"`
 	SSHConfig string `json:"ssh_config,omitempty"`
-	// SyncTo is the folder of kind ssh that `sync` brings trees into, and SyncExclude
-	// what stays here beside what .gitignore and .megatronopsignore name.
+	// SyncTo is the folder of kind ssh into which `sync` copies trees. SyncExclude is
+	// what to exclude in addition to .gitignore and .megatronopsignore.
 	SyncTo      string   `json:"sync_to,omitempty"`
 	SyncExclude []string `json:"sync_exclude,omitempty"`
-	// TokenInName puts what finds a submission again behind the job's name, where a
-	// site's own plugin rewrites comments (kinds cli and ssh).
+	// TokenInName appends the token that finds a submission again to the job's name,
+	// for sites whose own plugin rewrites comments (kinds cli and ssh).
 	TokenInName bool `json:"token_in_name,omitempty"`
-	// URL and TokenFile are slurmrestd's address and the file with the JWT, for
-	// kind rest.
+	// URL and TokenFile are slurmrestd's address and the file with the JWT, for kind
+	// rest.
 	URL       string `json:"url,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
 	// DefaultPartition is the partition of jobs that name none, for kind rest: most
-	// versions of slurmrestd do not tell.
+	// versions of slurmrestd do not report it.
 	DefaultPartition string `json:"default_partition,omitempty"`
-	// ActAs lets the server act as the person who asks through Slack or HTTP: by
-	// sudo (cli; `megatron-ops sudoers` prints the rule), by that person's login
-	// (ssh), or by that person's token (rest, %u in token_file).
+	// ActAs lets the server act as the person who asks through Slack or HTTP: by sudo
+	// (cli; `megatron-ops sudoers` prints the rule), by that person's login (ssh), or
+	// by that person's token (rest, %u in token_file).
 	ActAs bool     `json:"act_as,omitempty"`
 	Site  job.Site `json:"site,omitzero"`
 }
 
-// Slack says who may do what there, in Slack's ids. The tokens themselves are
-// variables: SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET.
+// Slack says who may do what in Slack, by Slack's ids. The tokens are variables:
+// SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET.
 type Slack struct {
-	// Operators may act on everybody's jobs and approve, Viewers only read: users
+	// Operators may act on everybody's jobs and approve, Viewers may only read: users
 	// (U…), groups (S…) or channels (C…).
 	Operators []string `json:"operators,omitempty"`
 	Viewers   []string `json:"viewers,omitempty"`
-	// Channels, where not empty, are the only ones in which jobs may be changed.
+	// Channels, if not empty, are the only ones in which jobs may be changed.
 	Channels []string `json:"channels,omitempty"`
-	// Read says who is shown jobs, logs and nodes: linked, people who are linked to a
-	// cluster user (the default), or everyone; ReadIn says it for single channels.
+	// Read says who may see jobs, logs and nodes: linked, which means people who are
+	// linked to a cluster user (the default), or everyone. ReadIn overrides it for
+	// single channels.
 	Read   string            `json:"read,omitempty" enum:"linked,everyone"`
 	ReadIn map[string]string `json:"read_in,omitempty"`
 	// Links maps a Slack user, as U… or T…/U…, to a cluster user.
 	Links map[string]string `json:"links,omitempty"`
-	// LinkDir is the folder, mode 1777, that `megatron-ops link` writes codes to.
+	// LinkDir is the folder, mode 1777, to which `megatron-ops link` writes codes.
 	LinkDir string `json:"link_dir,omitempty"`
-	// LinkProof is what such a file must hold: munge, a MUNGE credential over the
-	// code (the default where munge is installed), or file, the code itself in a
-	// file of the person's own.
+	// LinkProof is what such a file must contain: munge, a MUNGE credential over the
+	// code (the default if munge is installed), or file, the code itself in a file that
+	// the person owns.
 	LinkProof   string `json:"link_proof,omitempty" enum:"munge,file"`
 	MungeSocket string `json:"munge_socket,omitempty"`
 	// LinkDomain is the host of pages that show jobs.
 	LinkDomain string `json:"link_domain,omitempty"`
 	PerMinute  int    `json:"per_minute,omitempty"`
-	// Install lets workspaces install the app by themselves, where SLACK_CLIENT_ID
-	// and SLACK_CLIENT_SECRET are set instead of SLACK_BOT_TOKEN.
+	// Install lets workspaces install the app themselves, if SLACK_CLIENT_ID and
+	// SLACK_CLIENT_SECRET are set instead of SLACK_BOT_TOKEN.
 	Install Install `json:"install,omitzero"`
-	// Approval asks an operator before larger submissions.
+	// Approval makes an operator approve larger submissions.
 	Approval Approval `json:"approval,omitzero"`
 }
 
@@ -132,26 +134,25 @@ type Slack struct {
 type Install struct {
 	// URL is this server's address as browsers and Slack reach it.
 	URL string `json:"url,omitempty"`
-	// KeyFile holds the key that the workspaces' tokens are encrypted with: 32 bytes
-	// in base64, mode 600. MEGATRON_OPS_SLACK_KEY holds the key itself, and wins.
+	// KeyFile is the file of the key that encrypts the workspaces' tokens: 32 bytes in
+	// base64, mode 600. MEGATRON_OPS_SLACK_KEY is the key itself and takes precedence.
 	KeyFile string `json:"key_file,omitempty"`
 }
 
-// An Approval says which submissions an operator must approve. Zero and empty
-// ask for none.
+// An Approval says which submissions an operator must approve. The zero value requires
+// no approval.
 type Approval struct {
 	Channel string `json:"channel,omitempty"`
-	// Limits are what needs no approval: gpu_hours, gpus, hours, and which
-	// partitions, QOS and accounts always need one.
+	// Limits bound what needs no approval: gpu_hours, gpus and hours. They also name
+	// the partitions, QOS and accounts that always need one.
 	policy.Limits
-	// Agents asks for every write of an agent, within the limits too.
+	// Agents requires approval for every write of an agent, even within the limits.
 	Agents bool `json:"agents,omitempty"`
-	// Expires is how long a request waits for its decision, such as 24h, which it is
-	// where nothing is said.
+	// Expires is how long a request waits for a decision, such as 24h, the default.
 	Expires string `json:"expires,omitempty"`
 }
 
-// Life is how long a request waits for its decision; 0 where nothing is said.
+// Life returns how long a request waits for a decision, or 0 for the default.
 func (a Approval) Life() (time.Duration, error) {
 	if a.Expires == "" {
 		return 0, nil
@@ -165,31 +166,32 @@ func (a Approval) Life() (time.Duration, error) {
 	return d, nil
 }
 
-// Knowledge is what answers come from besides what is built in. A model is
-// switched on by OPENAI_API_KEY and OPENAI_MODEL.
+// Knowledge says what answers are based on besides the built-in cards. OPENAI_API_KEY
+// and OPENAI_MODEL switch a model on.
 type Knowledge struct {
-	// Folders hold Markdown pages of the site: a wiki, runbooks. They win.
+	// Folders hold Markdown pages of the site, such as a wiki or runbooks. They take
+	// precedence.
 	Folders []string `json:"folders,omitempty"`
-	// ModelPerDay bounds how many answers one person has worded in a day; 0 means
-	// 200, below 0 none.
+	// ModelPerDay bounds how many answers a day a model words for one person; 0 means
+	// 200, a negative number none.
 	ModelPerDay int `json:"model_per_day,omitempty"`
 }
 
-// Web says how browsers reach the page. On loopback it is served without.
+// Web says how browsers reach the page. On loopback the page needs no configuration.
 type Web struct {
 	// URL is this server's address as browsers reach it, such as
 	// https://ops.example.org.
 	URL string `json:"url,omitempty"`
-	// Operators are the cluster users who may act on others' jobs there and decide
-	// about requests.
+	// Operators are the cluster users who may act on others' jobs on the page and
+	// decide about requests.
 	Operators []string `json:"operators,omitempty"`
-	// OIDC lets people sign in at the site's own provider, Slack by Slack, as whom
-	// they are linked to there.
+	// OIDC lets people sign in at the site's own provider. Slack lets them sign in with
+	// Slack, as the cluster user to whom they are linked.
 	OIDC  OIDC      `json:"oidc,omitzero"`
 	Slack WebClient `json:"slack,omitzero"`
 }
 
-// A WebClient is the page as an OpenID provider knows it. The file holds its secret,
+// A WebClient is the page as a client of an OpenID provider. The file holds its secret,
 // with mode 600; a public client has none.
 type WebClient struct {
 	ClientID         string `json:"client_id,omitempty"`
@@ -201,36 +203,38 @@ type OIDC struct {
 	Issuer           string `json:"issuer,omitempty"`
 	ClientID         string `json:"client_id,omitempty"`
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
-	// Scopes are asked for besides openid.
+	// Scopes are requested besides openid.
 	Scopes []string `json:"scopes,omitempty"`
-	// Claim is what names a person: sub where left out.
+	// Claim is the claim that identifies a person; by default sub.
 	Claim string `json:"claim,omitempty"`
-	// Users map that claim's values to cluster users.
+	// Users maps values of that claim to cluster users.
 	Users map[string]string `json:"users,omitempty"`
 }
 
-// MCP says who may use /mcp, and what agents are offered. Without tokens and an
-// issuer, serve makes one token for reading and keeps it in the state folder.
+// MCP says who may use /mcp, and what agents are offered. Without tokens and an issuer,
+// serve creates one token for reading in the state folder.
 type MCP struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Origins []string `json:"origins,omitempty"`
 	Tokens  []Token  `json:"tokens,omitempty"`
 	OAuth   OAuth    `json:"oauth,omitzero"`
-	// Toolsets and Tools are what agents are offered, on standard input too;
-	// without them the core operations, and over HTTP whatever a client's headers
-	// choose. ReadOnly takes away what changes something.
+	// Toolsets and Tools are what agents are offered, on standard input too. Without
+	// them agents get the core operations, and over HTTP whatever a client's headers
+	// choose. ReadOnly removes what changes something.
 	Toolsets []string `json:"toolsets,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	ReadOnly bool     `json:"read_only,omitempty"`
 	// Confirm says who confirms what an agent changes: "person", the default, or
-	// "fallback-token", which takes a token from clients that cannot ask theirs.
+	// "fallback-token", which accepts a token from clients that cannot ask their
+	// person.
 	Confirm string `json:"confirm,omitempty" enum:"person,fallback-token"`
-	// Roots are the absolute folders below which an agent may name logs to read
-	// and files to look at.
+	// Roots are the absolute folders below which an agent may name logs to read and
+	// files to examine.
 	Roots []string `json:"roots,omitempty"`
 }
 
-// A Token is a bearer token, in a file with mode 600, and whom it stands for.
+// A Token is the file of a bearer token, with mode 600, and the caller that it stands
+// for.
 type Token struct {
 	File     string `json:"file"`
 	ID       string `json:"id"`
@@ -246,12 +250,12 @@ type OAuth struct {
 	Users    map[string]string `json:"users,omitempty"` // subject → cluster user
 }
 
-// FallbackToken is the value of mcp.confirm that lets a token stand in for the
-// person whom an agent's client cannot ask.
+// FallbackToken is the value of mcp.confirm that lets a token stand in for a person
+// whom the agent's client cannot ask.
 const FallbackToken = "fallback-token"
 
-// Load reads the first of the files that there is: in dir, in the user's
-// configuration directory, in /etc/megatron-ops; then the variables of getenv.
+// Load reads the first existing file: in dir, in the user's configuration directory, or
+// in /etc/megatron-ops. Then it reads the variables of getenv.
 func Load(dir string, getenv func(string) string) (Config, error) {
 	var c Config
 	files := []string{filepath.Join(dir, "megatron-ops.yaml")}
@@ -262,35 +266,35 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	if f := getenv("MEGATRON_OPS_CONFIG"); f != "" {
 		files = []string{f}
 	}
-	read := &text{}
+	read := &document{}
 	for i, f := range files {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) && (i < len(files)-1 || len(files) > 1) {
 			continue
 		}
 		if err != nil {
-			return c, unreadable(err, f, getenv)
+			return c, unreadableError(err, f, getenv)
 		}
 		if read, err = decode(b, f, &c); err != nil {
 			return c, ops.FieldErrors(err)
 		}
 		c.Path = f
-		c.named = job.FieldError{Field: "cluster", File: f, Line: read.lineOf("cluster")}
+		c.clusterSource = job.FieldError{Field: "cluster", File: f, Line: read.lineOf("cluster")}
 		break
 	}
 	for name, cl := range c.Clusters {
 		if cl.Kind == "" {
-			read.fault("clusters."+name+".kind", "", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "one of local, cli, ssh, rest", ZH: "可用值：local、cli、ssh、rest"})
+			read.addFault("clusters."+name+".kind", "", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "one of local, cli, ssh, rest", ZH: "可用值：local、cli、ssh、rest"})
 		}
 	}
 	if _, err := c.Slack.Approval.Life(); err != nil {
-		read.fault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is no time of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a time such as 24h", ZH: "时长，例如 24h"})
+		read.addFault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is no time of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a time such as 24h", ZH: "时长，例如 24h"})
 	}
 	if len(read.errs) > 0 {
 		return c, ops.FieldErrors(read.errs)
 	}
 	if getenv("MEGATRON_OPS_CLUSTER") != "" {
-		c.named = job.FieldError{Field: "MEGATRON_OPS_CLUSTER"}
+		c.clusterSource = job.FieldError{Field: "MEGATRON_OPS_CLUSTER"}
 	}
 	for env, field := range map[string]*string{
 		"MEGATRON_OPS_CLUSTER": &c.Cluster, "MEGATRON_OPS_LANG": &c.Lang, "MEGATRON_OPS_STORE": &c.Store,
@@ -302,11 +306,11 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// unreadable is the error of a file that is there and cannot be read, or that a
-// variable names and is not there.
-func unreadable(err error, file string, getenv func(string) string) error {
+// unreadableError is the error for a file that cannot be read, or that a variable names
+// and that does not exist.
+func unreadableError(err error, file string, getenv func(string) string) error {
 	e := &job.FieldError{
-		Field: "configuration", File: file, Msg: lang.Same(cause(err)),
+		Field: "configuration", File: file, Msg: lang.Same(fileErrorText(err)),
 		Fix: lang.Text{EN: "give yourself the right to read it, or move it away", ZH: "请赋予读取权限，或移走该文件"},
 	}
 	if getenv("MEGATRON_OPS_CONFIG") != "" {
@@ -315,29 +319,29 @@ func unreadable(err error, file string, getenv func(string) string) error {
 	return ops.FieldErrors(e)
 }
 
-// cause is what the system says of a file, without its name.
-func cause(err error) string {
+// fileErrorText is the system's error text for a file, without the file's name.
+func fileErrorText(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}
 	return err.Error()
 }
 
-// Check reports what is wrong with the text of a configuration file.
+// Check returns what is wrong with the text of a configuration file.
 func Check(text []byte) error {
 	var c Config
 	_, err := decode(text, "", &c)
 	return err
 }
 
-// decode reads YAML into the names that JSON has, so that a site's profile has
-// one set of names everywhere. What does not fit is an error, each with its line.
-func decode(b []byte, file string, c *Config) (*text, error) {
+// decode reads YAML by the JSON names of the fields, so that a site's profile has the
+// same names everywhere. Each key or value that does not fit is an error with its line.
+func decode(b []byte, file string, c *Config) (*document, error) {
 	t, err := parse(b, file)
 	if err != nil {
 		return t, err
 	}
-	if err := t.faults(*c); err != nil {
+	if err := t.check(*c); err != nil {
 		return t, err
 	}
 	asJSON, err := yaml.YAMLToJSON(b)
@@ -360,7 +364,7 @@ func userConfigDir(getenv func(string) string) string {
 	return ""
 }
 
-// StateDir is where state lives: MEGATRON_OPS_STATE_DIR, else
+// StateDir returns the folder of the state: MEGATRON_OPS_STATE_DIR, else
 // $XDG_STATE_HOME/megatron-ops, else ~/.local/state/megatron-ops.
 func StateDir(getenv func(string) string) (string, error) {
 	if d := getenv("MEGATRON_OPS_STATE_DIR"); d != "" {

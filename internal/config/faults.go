@@ -18,16 +18,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A text is a configuration file as it was read: what is told of its keys names
-// the file and the line.
-type text struct {
+// A document is a parsed configuration file. Its errors name the file and the line.
+type document struct {
 	file string
 	body ast.Node
 	errs job.FieldErrors
 }
 
-func parse(b []byte, file string) (*text, error) {
-	t := &text{file: file}
+func parse(b []byte, file string) (*document, error) {
+	t := &document{file: file}
 	parsed, err := parser.ParseBytes(b, 0)
 	if err != nil {
 		e := &job.FieldError{
@@ -51,8 +50,9 @@ func firstLine(err error) string {
 	return line
 }
 
-// faults are the keys and values of the text that do not fit v, each with its line.
-func (t *text) faults(v any) error {
+// check returns the keys and values of the document that do not fit v, each with its
+// line.
+func (t *document) check(v any) error {
 	t.compare(t.body, reflect.TypeOf(v), "", "")
 	if len(t.errs) == 0 {
 		return nil
@@ -60,18 +60,18 @@ func (t *text) faults(v any) error {
 	return t.errs
 }
 
-func (t *text) add(n ast.Node, path, value string, msg, fix lang.Text) {
+func (t *document) add(n ast.Node, path, value string, msg, fix lang.Text) {
 	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: n.GetToken().Position.Line, Msg: msg, Fix: fix})
 }
 
-// fault adds one that only the values together show.
-func (t *text) fault(path, value string, msg, fix lang.Text) {
+// addFault adds an error that only several values together show.
+func (t *document) addFault(path, value string, msg, fix lang.Text) {
 	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: t.lineOf(path), Msg: msg, Fix: fix})
 }
 
-// compare holds a value of the text against the type that it is for, and against
-// the words that it may be, where only some are taken.
-func (t *text) compare(n ast.Node, want reflect.Type, path, enum string) {
+// compare checks a value against the type of its field, and against the allowed words
+// if there are any.
+func (t *document) compare(n ast.Node, want reflect.Type, path, enum string) {
 	if n == nil || n.Type() == ast.NullType {
 		return
 	}
@@ -79,7 +79,7 @@ func (t *text) compare(n ast.Node, want reflect.Type, path, enum string) {
 		n = anchor.Value
 	}
 	if n.Type() == ast.AliasType || n.Type() == ast.TagType {
-		return // read where the value is
+		return // checked where the value is defined
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
@@ -91,7 +91,7 @@ func (t *text) compare(n ast.Node, want reflect.Type, path, enum string) {
 			return
 		}
 		for _, p := range pairs {
-			t.pair(p, want, path)
+			t.checkPair(p, want, path)
 		}
 	case reflect.Slice:
 		list, ok := n.(*ast.SequenceNode)
@@ -103,7 +103,7 @@ func (t *text) compare(n ast.Node, want reflect.Type, path, enum string) {
 			t.compare(e, want.Elem(), path, enum)
 		}
 	default:
-		t.scalar(n, want, path, enum)
+		t.checkScalar(n, want, path, enum)
 	}
 }
 
@@ -117,7 +117,7 @@ func pairsOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	return nil, false
 }
 
-func (t *text) pair(p *ast.MappingValueNode, want reflect.Type, path string) {
+func (t *document) checkPair(p *ast.MappingValueNode, want reflect.Type, path string) {
 	key := p.Key.GetToken().Value
 	if key == "<<" {
 		return
@@ -140,7 +140,7 @@ func (t *text) pair(p *ast.MappingValueNode, want reflect.Type, path string) {
 	t.add(p.Key, at, "", lang.Text{EN: "is no key of the configuration", ZH: "不是配置项"}, fix)
 }
 
-// keysOf are the names that a struct has in the file, with their fields.
+// keysOf returns the names that a struct's fields have in the file.
 func keysOf(of reflect.Type) map[string]reflect.StructField {
 	names := map[string]reflect.StructField{}
 	for f := range of.Fields() {
@@ -155,12 +155,13 @@ func keysOf(of reflect.Type) map[string]reflect.StructField {
 	return names
 }
 
-// notText are the values that YAML takes for something else where they have no quotes.
-var notText = []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
+// needQuotes are the kinds of values that YAML does not take for text unless they are
+// quoted.
+var needQuotes = []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
+func (t *document) checkScalar(n ast.Node, want reflect.Type, path, enum string) {
 	value := n.GetToken().Value
 	var err error
 	example := lang.Text{}
@@ -179,7 +180,7 @@ func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, without brackets", ZH: "单个值，不带括号"}
 		} else if _, isMap := pairsOf(n); isMap {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "one value, in quotes where it holds a colon", ZH: "单个值；含冒号时请加引号"}
-		} else if want.Kind() == reflect.String && slices.Contains(notText, n.Type()) && !reflect.PointerTo(want).Implements(unmarshaler) {
+		} else if want.Kind() == reflect.String && slices.Contains(needQuotes, n.Type()) && !reflect.PointerTo(want).Implements(unmarshaler) {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "text, in quotes: \"%s\"", ZH: "文本，请加引号：\"%s\""}.With(value)
 		}
 	}
@@ -194,8 +195,9 @@ func (t *text) scalar(n ast.Node, want reflect.Type, path, enum string) {
 	}
 }
 
-// lineOf is the line of a key by its path, or 0 where the text does not have it.
-func (t *text) lineOf(path string) int {
+// lineOf returns the line of a key by its path. If the document lacks the key, it
+// returns the line of its nearest parent, or 0.
+func (t *document) lineOf(path string) int {
 	n, line := t.body, 0
 	for key := range strings.SplitSeq(path, ".") {
 		pairs, _ := pairsOf(n)

@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// SpecOf is the job specification of an input that has one.
+// SpecOf returns the job specification of an input that has one.
 func SpecOf(in any) (launch.SpecIn, bool) {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
@@ -29,8 +29,8 @@ func SpecOf(in any) (launch.SpecIn, bool) {
 	return launch.SpecIn{}, false
 }
 
-// size says what a specification asks for.
-func size(s job.Spec) lang.Text {
+// sizeText says how much a specification asks for.
+func sizeText(s job.Spec) lang.Text {
 	name, nodes, gpus := strconv.Quote(s.Name), ops.Counted(*s.Nodes, "node"), ops.Counted(*s.GPUsPerNode, "GPU")
 	limit, known := slurm.ParseDuration(s.Time)
 	var said lang.Text
@@ -45,7 +45,7 @@ func size(s job.Spec) lang.Text {
 		}.With(name, nodes, gpus, ops.Duration(int64(limit.Seconds())), ops.Hours(float64(*s.Nodes**s.GPUsPerNode)*limit.Hours()))
 	}
 	if s.Array != "" {
-		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, exact(s.Array))
+		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, printable(s.Array))
 	}
 	if s.Chain != nil {
 		said = lang.Text{EN: "%s, %d jobs one after another", ZH: "%s，%d 个作业依次运行"}.With(said, *s.Chain)
@@ -53,12 +53,12 @@ func size(s job.Spec) lang.Text {
 	return said
 }
 
-// changes are a call's arguments other than the specification, each in full,
-// with the old value where the job has one.
-func changes(in any, now *slurm.Job) []string {
+// argumentLines returns a call's arguments other than the specification, each in full,
+// and with the old value if the job has one.
+func argumentLines(in any, now *slurm.Job) []string {
 	old := map[string]string{}
 	if now != nil {
-		old = map[string]string{"nodes": strconv.Itoa(now.NumNodes), "partition": exact(now.Partition), "qos": exact(now.QOS), "time": "no limit"}
+		old = map[string]string{"nodes": strconv.Itoa(now.NumNodes), "partition": printable(now.Partition), "qos": printable(now.QOS), "time": "no limit"}
 		if now.TimeLimitS != nil {
 			old["time"] = ops.Duration(*now.TimeLimitS)
 		}
@@ -84,8 +84,8 @@ func changes(in any, now *slurm.Job) []string {
 	return lines
 }
 
-// written are the fields of a struct that are set, one a line and in full.
-func written(prefix string, v reflect.Value) []string {
+// fieldLines returns the fields of a struct that are set, one per line and in full.
+func fieldLines(prefix string, v reflect.Value) []string {
 	var lines []string
 	for i := range v.NumField() {
 		lines = append(lines, field(prefix, v.Type().Field(i), v.Field(i))...)
@@ -105,55 +105,56 @@ func field(prefix string, f reflect.StructField, v reflect.Value) []string {
 		if name != "" {
 			prefix += name + "."
 		}
-		return written(prefix, v)
+		return fieldLines(prefix, v)
 	}
-	return []string{prefix + name + ": " + inFull(v)}
+	return []string{prefix + name + ": " + fullValue(v)}
 }
 
-// inFull writes a value so that nothing of it can hide: lists and maps as words
-// of a shell, and what does not print as its escape.
-func inFull(v reflect.Value) string {
+// fullValue formats a value so that no part of it can hide: lists and maps as shell
+// words, and unprintable characters as escapes.
+func fullValue(v reflect.Value) string {
 	var words []string
 	switch value := v.Interface().(type) {
 	case []string:
 		for _, w := range value {
-			words = append(words, quoted(w))
+			words = append(words, shellWord(w))
 		}
 		return strings.Join(words, " ")
 	case map[string]string:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			words = append(words, exact(name)+"="+quoted(value[name]))
+			words = append(words, printable(name)+"="+shellWord(value[name]))
 		}
 		return strings.Join(words, " ")
 	}
 	if v.Kind() == reflect.String {
-		return exact(v.String())
+		return printable(v.String())
 	}
-	raw, _ := json.Marshal(v.Interface()) // a number, a truth or a list of them
+	raw, _ := json.Marshal(v.Interface()) // a number, a boolean or a list of them
 	return string(raw)
 }
 
-// quoted is a word as a shell would be given it.
-func quoted(w string) string {
-	if e := exact(w); e != w {
+// shellWord returns w as a word for a shell, or with escapes if parts of it do not
+// print.
+func shellWord(w string) string {
+	if e := printable(w); e != w {
 		return e
 	}
 	return shellword.POSIX(w)
 }
 
-// exact is s where all of it prints, else s with escapes.
-func exact(s string) string {
+// printable returns s if all of it prints, else s with escapes.
+func printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
 	}
 	return s
 }
 
-// withBool is a copy of in with that field set; nil where in has none.
+// withBool returns a copy of in with that field set, or nil if in has no such field.
 func withBool(in any, name string, value bool) any {
 	c := reflect.New(reflect.TypeOf(in).Elem())
 	c.Elem().Set(reflect.ValueOf(in).Elem())
-	f := named(c.Elem(), name)
+	f := fieldByName(c.Elem(), name)
 	if f.Kind() != reflect.Bool {
 		return nil
 	}
@@ -161,21 +162,21 @@ func withBool(in any, name string, value bool) any {
 	return c.Interface()
 }
 
-func isTrue(in any, name string) bool {
-	f := named(reflect.ValueOf(in).Elem(), name)
+func boolField(in any, name string) bool {
+	f := fieldByName(reflect.ValueOf(in).Elem(), name)
 	return f.Kind() == reflect.Bool && f.Bool()
 }
 
-func text(in any, name string) string {
-	f := named(reflect.ValueOf(in).Elem(), name)
+func stringField(in any, name string) string {
+	f := fieldByName(reflect.ValueOf(in).Elem(), name)
 	if f.Kind() != reflect.String {
 		return ""
 	}
 	return f.String()
 }
 
-// named is the field of v, or of a struct within it, that has that name in JSON.
-func named(v reflect.Value, name string) reflect.Value {
+// fieldByName returns the field with that JSON name of v or of a struct embedded in it.
+func fieldByName(v reflect.Value, name string) reflect.Value {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
 			return v.FieldByIndex(f.Index)

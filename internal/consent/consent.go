@@ -1,7 +1,6 @@
-// Package consent says, completely, what a call would do: what an approver or
-// the caller themselves is asked to agree to. Every door asks with the same
-// words, and what was agreed to is named by a digest, so that nothing else is
-// carried out.
+// Package consent describes completely what a call would do, for an approver or for the
+// caller to agree to. Every surface asks with the same words. A digest identifies what
+// was agreed to, so that nothing else is executed.
 package consent
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Request is one call as somebody is asked about it.
+// A Request is one call as it is put to a person.
 type Request struct {
 	// Op is the operation's name.
 	Op string
@@ -35,41 +34,41 @@ type Request struct {
 	Headline lang.Text
 	// Foreign reports that the call is about a job that is not the caller's.
 	Foreign bool
-	// Use is the most that it can come to; Takes is false for a call that takes
-	// nothing from the cluster.
+	// Use is the most that the call can use; Takes is false for a call that uses
+	// nothing of the cluster.
 	Use   policy.Use
 	Takes bool
-	// Asked is every argument and every field of the specification, in full, one a
-	// line, with the old value where a job has one.
+	// Asked lists every argument and every field of the specification, in full, one per
+	// line, with the old value if a job has one.
 	Asked []string
-	// Warnings are what the plan says against it.
+	// Warnings are the plan's warnings.
 	Warnings []string
-	// Changes are what differs from the same person's last run of this name that
-	// completed, Since; both are empty where there is none.
+	// Changes are the differences from the same person's last completed run of this
+	// name, the job Since. Both are empty if there is none.
 	Changes []job.Change
 	Since   slurm.JobID
 	// Script is what would be submitted; empty for a call that submits none.
 	Script string
 	// Digest is the SHA-256 of the script in hex; empty without one.
 	Digest string
-	// Shown names what else is shown, as ops.Error.Shown does.
+	// Shown identifies what else is shown, as ops.Error.Shown does.
 	Shown string
 }
 
-// Of says what the call would do. Nothing is done. stop is the operation's own
-// answer where the call would come to nothing, such as a plan with errors.
+// Of describes what the call would do, without doing it. If the call would do nothing,
+// stop is the operation's own answer, such as a plan with errors.
 func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop any, err error) {
 	r.Op, r.Headline = o.Name, lang.Same(o.Name)
-	now := jobNow(ctx, call, in)
+	now := currentJob(ctx, call, in)
 	if dry := withBool(in, "dry_run", true); dry != nil {
 		out, err := o.Run(ctx, Preview(call), dry)
 		if err != nil {
 			return r, nil, err
 		}
-		if f, ok := out.(ops.Finder); ok && f.Found() && !isTrue(in, "force") {
+		if f, ok := out.(ops.Finder); ok && f.Found() && !boolField(in, "force") {
 			return r, out, nil
 		}
-		r.planned(out)
+		r.addPlan(out)
 	}
 	if unasked := withBool(in, "yes", false); unasked != nil {
 		out, err := o.Run(ctx, Preview(call), unasked)
@@ -87,34 +86,35 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		state := lang.Text{
 			EN: "%[1]s job %[2]s %[3]s of %[4]s: %[5]s, %[6]s, %[7]s%[8]s",
 			ZH: "%[1]s：%[4]s 的作业 %[2]s %[3]s，状态 %[5]s，%[6]s、%[7]s%[8]s",
-		}.With(o.Name, now.ID, strconv.Quote(now.Name), exact(now.User), now.State,
-			ops.Counted(max(now.NumNodes, len(now.Nodes)), "node"), ops.Counted(now.GPUs, "GPU"), ran(*now))
+		}.With(o.Name, now.ID, strconv.Quote(now.Name), printable(now.User), now.State,
+			ops.Counted(max(now.NumNodes, len(now.Nodes)), "node"), ops.Counted(now.GPUs, "GPU"), runTime(*now))
 		if r.Headline.EN == o.Name {
 			r.Headline = state
 		} else {
 			r.Asked = append(r.Asked, state.EN)
 		}
 	}
-	if isTrue(in, "sync") { // what is brought before the job is submitted
+	if boolField(in, "sync") { // describe what is copied before the job is submitted
 		r.Asked = append(r.Asked, r.Headline.EN)
 	}
 	if spec, ok := SpecOf(in); ok {
 		if full, err := launch.Resolve(call, spec); err == nil {
 			full = full.WithDefaults()
-			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, size(full))
-			r.Asked = append(r.Asked, written("", reflect.ValueOf(full))...)
-			r.compare(ctx, call, full)
+			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, sizeText(full))
+			r.Asked = append(r.Asked, fieldLines("", reflect.ValueOf(full))...)
+			r.compareWithLast(ctx, call, full)
 		}
 	}
-	r.Asked = append(r.Asked, changes(in, now)...)
+	r.Asked = append(r.Asked, argumentLines(in, now)...)
 	if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
 		r.Use, r.Takes = use, takes
 	}
 	return r, nil, nil
 }
 
-// ran is for how long a job runs or ran, behind other words; one that waits does not.
-func ran(j slurm.Job) lang.Text {
+// runTime says how long a job has run, to be appended to a sentence. It is empty for a
+// job that has not run.
+func runTime(j slurm.Job) lang.Text {
 	age := ops.Span(time.Duration(j.ElapsedS) * time.Second)
 	switch {
 	case j.State == slurm.Pending, j.State.Ended() && j.ElapsedS == 0:
@@ -125,8 +125,8 @@ func ran(j slurm.Job) lang.Text {
 	return lang.Text{EN: ", running for %s", ZH: "，已运行 %s"}.With(age)
 }
 
-// Preview is call while a person is being asked: nothing has been decided, so
-// nothing is written down.
+// Preview returns a copy of call for the time in which a person is asked: nothing is
+// decided yet, so nothing is audited.
 func Preview(call *ops.Call) *ops.Call {
 	p, svc := *call, *call.Service
 	svc.Audit = nil
@@ -135,8 +135,8 @@ func Preview(call *ops.Call) *ops.Call {
 	return &p
 }
 
-// planned takes the script and the warnings of a dry run.
-func (r *Request) planned(out any) {
+// addPlan adds the script and the warnings of a dry run.
+func (r *Request) addPlan(out any) {
 	if plan, ok := out.(launch.SubmitOut); ok {
 		r.Script, r.Digest = plan.Script, Digest(plan.Script)
 		for _, p := range plan.Problems {
@@ -147,15 +147,15 @@ func (r *Request) planned(out any) {
 	}
 }
 
-// Digest names a script.
+// Digest identifies a script.
 func Digest(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return hex.EncodeToString(sum[:])
 }
 
-// compare finds what differs from the person's last run of this name that
-// completed.
-func (r *Request) compare(ctx context.Context, call *ops.Call, full job.Spec) {
+// compareWithLast finds the differences from the person's last completed run of this
+// name.
+func (r *Request) compareWithLast(ctx context.Context, call *ops.Call, full job.Spec) {
 	if call.Who.User == "" {
 		return
 	}
@@ -178,15 +178,15 @@ func (r *Request) compare(ctx context.Context, call *ops.Call, full job.Spec) {
 	}
 }
 
-// jobNow is the job that a call is about, or nil where the operation itself
-// will say what is wrong with it.
-func jobNow(ctx context.Context, call *ops.Call, in any) *slurm.Job {
-	id := text(in, "job")
+// currentJob returns the job that a call is about, or nil if the operation itself will
+// report what is wrong with it.
+func currentJob(ctx context.Context, call *ops.Call, in any) *slurm.Job {
+	id := stringField(in, "job")
 	if !slurm.IsJobID(id) {
 		return nil
 	}
 	cluster := call.Clusters[call.Default]
-	if name := text(in, "cluster"); name != "" {
+	if name := stringField(in, "cluster"); name != "" {
 		cluster = call.Clusters[name]
 	}
 	if cluster == nil {
@@ -199,28 +199,28 @@ func jobNow(ctx context.Context, call *ops.Call, in any) *slurm.Job {
 	return &j
 }
 
-// Text is the request in English: the headline, every argument in full, what
-// the plan warns of and what changed. A key or password is masked.
+// Text returns the request in English: the headline, every argument in full, the plan's
+// warnings and the changes. Keys and passwords are masked.
 func (r Request) Text() string {
 	lines := append([]string{r.Headline.EN + "?"}, r.Asked...)
 	for _, w := range r.Warnings {
 		lines = append(lines, "warning: "+w)
 	}
 	for _, c := range r.Changes {
-		lines = append(lines, "since job "+string(r.Since)+": "+changed(c))
+		lines = append(lines, "since job "+string(r.Since)+": "+changeText(c))
 	}
 	return redact.Text(strings.Join(lines, "\n"))
 }
 
-func changed(c job.Change) string {
-	return c.Field + ": " + or(c.Old, "–") + " → " + or(c.New, "–")
+func changeText(c job.Change) string {
+	return c.Field + ": " + orElse(c.Old, "–") + " → " + orElse(c.New, "–")
 }
 
-func or(s, other string) string {
+func orElse(s, other string) string {
 	if s == "" {
 		return other
 	}
-	return exact(s)
+	return printable(s)
 }
 
 var (
@@ -250,10 +250,10 @@ func (r Request) facts(l lang.Lang) []view.Fact {
 		}
 	}
 	if r.Takes {
-		add(textMost, most(r.Use).In(l))
-		add(textPlace, exact(strings.Join(r.Use.Partitions, ",")))
-		add(textAccount, exact(r.Use.Account))
-		add(textQOS, exact(r.Use.QOS))
+		add(textMost, mostUse(r.Use).In(l))
+		add(textPlace, printable(strings.Join(r.Use.Partitions, ",")))
+		add(textAccount, printable(r.Use.Account))
+		add(textQOS, printable(r.Use.QOS))
 	}
 	if r.Script != "" && r.Since == "" {
 		add(textHistory, textFirst.In(l))
@@ -262,7 +262,7 @@ func (r Request) facts(l lang.Lang) []view.Fact {
 	return fs
 }
 
-func most(u policy.Use) lang.Text {
+func mostUse(u policy.Use) lang.Text {
 	said := textHours.With(u.GPUs, ops.Hours(u.Hours), ops.Hours(u.GPUHours))
 	if math.IsInf(u.Hours, 0) {
 		said = textNoEnd.With(u.GPUs)
@@ -278,7 +278,7 @@ func most(u policy.Use) lang.Text {
 	return said
 }
 
-// Sections show all of it, the decisive part first and the script last.
+// Sections show the whole request, the decisive part first and the script last.
 func (r Request) Sections(l lang.Lang) []view.Section {
 	ss := []view.Section{{Text: redact.Text(r.Headline.In(l)), Facts: r.facts(l)}}
 	if len(r.Warnings) > 0 {
@@ -290,7 +290,7 @@ func (r Request) Sections(l lang.Lang) []view.Section {
 			items = nil
 		}
 		for _, c := range r.Changes {
-			items = append(items, redact.Text(changed(c)))
+			items = append(items, redact.Text(changeText(c)))
 		}
 		ss = append(ss, view.Section{Heading: fmt.Sprintf(textSince.In(l), r.Since), Items: items})
 	}

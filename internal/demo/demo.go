@@ -15,12 +15,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// A Tour is one walk through the main job on the embedded back end.
+// A Tour demonstrates the main job on the embedded back end.
 type Tour struct {
-	// Do runs one command line of the program and returns its exit code; what it
-	// prints goes to out.
+	// Do runs one command line of the program, prints to out, and returns its exit
+	// code.
 	Do func(ctx context.Context, args []string, out io.Writer) int
-	// Self is this program's path, and the words that make it call Launch.
+	// Self is this program's path, and the arguments that make it call Launch.
 	Self []string
 	Out  io.Writer
 	// Dir is an empty folder that the tour may use.
@@ -60,12 +60,12 @@ args:
   - --save-interval=1000
 `
 
-// errStopped says that a step did not come out as it must.
+// errStopped says that a step did not have the expected result.
 var errStopped = errors.New("the demo stopped")
 
-// Run walks the whole way: plan, refused; mended; rendered; submitted; failed;
-// diagnosed; mended and submitted again; the result seen and the rest of the
-// job cancelled; the loss curve.
+// Run goes through all steps: a plan that is refused, corrected, rendered, submitted; a
+// failure, its diagnosis, the corrected job submitted again; its result, the rest of
+// the job cancelled, and the loss curve.
 func (t *Tour) Run(ctx context.Context) error {
 	worktree := filepath.Join(t.Dir, "Megatron-LM")
 	spec := filepath.Join(t.Dir, "gpt-8b.yaml")
@@ -139,9 +139,9 @@ process on that GPU. Times are shortened: a collective is given up after 1.5 s.`
 	return nil
 }
 
-// Furnish makes in dir what the tour begins with: the specification gpt-8b.yaml with
-// its two mistakes, the worktree Megatron-LM, and bin/uv, a stand-in that calls self:
-// a program and the words that make it call Launch.
+// Furnish creates in dir what the tour starts from: the specification gpt-8b.yaml with
+// its two mistakes, the worktree Megatron-LM, and bin/uv, a stand-in that calls self,
+// which is a program and the arguments that make it call Launch.
 func Furnish(dir string, self []string) error {
 	worktree := filepath.Join(dir, "Megatron-LM")
 	for _, d := range []string{filepath.Join(worktree, ".venv"), filepath.Join(dir, "bin")} {
@@ -168,7 +168,7 @@ func Furnish(dir string, self []string) error {
 
 func (t *Tour) say(text string) { fmt.Fprintf(t.Out, "\n%s\n", text) }
 
-// do shows a command line and runs it.
+// do prints a command line and runs it.
 func (t *Tour) do(ctx context.Context, args ...string) int {
 	fmt.Fprintf(t.Out, "\n$ megatron-ops %s\n", strings.Join(args, " "))
 	return t.Do(ctx, args, t.Out)
@@ -178,7 +178,7 @@ func (t *Tour) stopped(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errStopped, fmt.Sprintf(format, args...))
 }
 
-// edit replaces texts in the specification, pair by pair.
+// edit replaces texts in the specification, given as pairs of old and new.
 func (t *Tour) edit(file string, pairs ...string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -202,9 +202,9 @@ func (t *Tour) submit(ctx context.Context, spec string) (string, error) {
 	return m[1], nil
 }
 
-// wait asks for the job's state until it has ended.
-func (t *Tour) wait(ctx context.Context, id string, patience time.Duration) (state string, err error) {
-	err = t.until(ctx, patience, func() bool {
+// wait polls the job's state until the job has ended.
+func (t *Tour) wait(ctx context.Context, id string, timeout time.Duration) (state string, err error) {
+	err = t.until(ctx, timeout, func() bool {
 		var b strings.Builder
 		t.Do(ctx, []string{"status", id, "-o", "json"}, &b)
 		var job struct {
@@ -223,8 +223,8 @@ func (t *Tour) wait(ctx context.Context, id string, patience time.Duration) (sta
 	return state, err
 }
 
-func (t *Tour) until(ctx context.Context, patience time.Duration, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (t *Tour) until(ctx context.Context, timeout time.Duration, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()

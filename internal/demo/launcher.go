@@ -1,7 +1,6 @@
-// Package demo is the tour that `megatron-ops demo` gives, and the stand-in
-// for a GPU training that it runs: a launcher and ranks that rendezvous over
-// TCP, keep step with one another and write logs in Megatron-LM's form. Nothing
-// outside of the demo and the tests uses it.
+// Package demo is the tour of `megatron-ops demo`, and the stand-in for a GPU training
+// that the tour runs: a launcher and ranks that rendezvous over TCP, synchronise each
+// iteration and write logs in Megatron-LM's format. Only the demo and tests use it.
 package demo
 
 import (
@@ -20,8 +19,7 @@ import (
 	"time"
 )
 
-// A launch is what torch.distributed.run is asked for, as far as the stand-in
-// honours it.
+// A launch is the part of torch.distributed.run's arguments that the stand-in honours.
 type launch struct {
 	nnodes, nproc, nodeRank int
 	addr                    string
@@ -31,8 +29,8 @@ type launch struct {
 	args                    []string
 }
 
-// parseLaunch reads the command line of `uv run python -m
-// torch.distributed.run …` or `python -m torch.distributed.run …`.
+// parseLaunch reads the command line of `uv run python -m torch.distributed.run …` or
+// `python -m torch.distributed.run …`.
 func parseLaunch(argv []string) (launch, error) {
 	for len(argv) > 0 && argv[0] != "torch.distributed.run" {
 		argv = argv[1:]
@@ -64,10 +62,10 @@ func parseLaunch(argv []string) (launch, error) {
 	return l, nil
 }
 
-// Launch plays torch.distributed.run on one node: it starts a process for each
-// rank, waits for them, and tells of the first that failed as torchelastic
-// does. argv is the command line after "uv"; self is this program, with the
-// words that make it call Rank.
+// Launch acts as torch.distributed.run on one node: it starts a process for each rank,
+// waits for them, and reports the first that failed as torchelastic does. argv is the
+// command line after "uv"; self is this program, with the arguments that make it call
+// Rank.
 func Launch(ctx context.Context, argv, self []string, stdout, stderr io.Writer) int {
 	l, err := parseLaunch(argv)
 	if err != nil {
@@ -89,8 +87,8 @@ func Launch(ctx context.Context, argv, self []string, stdout, stderr io.Writer) 
 			defer mu.Unlock()
 			if first == nil {
 				first = &end
-				// torchelastic ends the other ranks once one has failed. The grace lets
-				// them notice the loss by themselves, as they do where their collectives
+				// torchelastic ends the other ranks once one has failed. The delay lets
+				// them notice the failure themselves, as they do if their collectives
 				// time out first.
 				time.AfterFunc(4*time.Second, kill)
 			}
@@ -163,10 +161,10 @@ func (l launch) runRank(ctx context.Context, self []string, local int, stdout, s
 	return end
 }
 
-// writeMu keeps the lines of several ranks whole on one stream.
+// writeMu keeps lines of several ranks from mixing on one stream.
 var writeMu sync.Mutex
 
-// A prefixWriter writes whole lines, each behind prefix.
+// A prefixWriter writes whole lines, each after a prefix.
 type prefixWriter struct {
 	w      io.Writer
 	prefix string

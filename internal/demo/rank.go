@@ -26,19 +26,19 @@ type trainer struct {
 	vocab              int
 	save               string
 	stdout, stderr     io.Writer
-	tick, patience     time.Duration
+	tick, timeout      time.Duration
 }
 
-// Rank plays one rank of a GPT pretraining. It stands in for the GPU: the memory
-// that it "allocates" is Megatron's activation formula, the loss is made up, and
-// one rank of the last node has less memory than the others, as when somebody
-// left a process on its GPU. Keeping step is real: every iteration is a barrier
-// over TCP at MASTER_ADDR:MASTER_PORT, and a rank that dies is missed there.
+// Rank acts as one rank of a GPT pretraining. It stands in for the GPU: the memory that
+// it "allocates" follows Megatron's activation formula, the loss is made up, and one
+// rank of the last node has less memory than the others, as if somebody had left a
+// process on its GPU. The synchronisation is real: every iteration is a barrier over
+// TCP at MASTER_ADDR:MASTER_PORT, where a dead rank is missed.
 func Rank(args []string, stdout, stderr io.Writer) int {
 	t := trainer{
 		rank: envInt("RANK"), local: envInt("LOCAL_RANK"), world: max(1, envInt("WORLD_SIZE")),
 		stdout: stdout, stderr: stderr,
-		tick: 60 * time.Millisecond, patience: 1500 * time.Millisecond,
+		tick: 60 * time.Millisecond, timeout: 1500 * time.Millisecond,
 	}
 	word := func(name string) (value string) {
 		for i, a := range args {
@@ -71,10 +71,10 @@ func envInt(name string) int {
 
 const gib = 1 << 30
 
-// activations are the bytes that one rank keeps for the backward pass, by the
+// activations returns the bytes that one rank keeps for the backward pass, by the
 // formula of Korthikanti et al., "Reducing Activation Recomputation in Large
-// Transformer Models" (arXiv 2205.05198, equation 2, attention recomputed as
-// flash attention does), plus the logits in fp32.
+// Transformer Models" (arXiv 2205.05198, equation 2, attention recomputed as flash
+// attention does), plus the logits in fp32.
 func (t trainer) activations() float64 {
 	s, b, h, tp := float64(t.seq), float64(t.micro), float64(t.hidden), float64(t.tp)
 	perLayer := s * b * h * (10 + 24/tp)
@@ -100,12 +100,12 @@ func (t trainer) train() int {
 	for it := 1; it <= t.iters; it++ {
 		start := time.Now()
 		time.Sleep(t.tick)
-		// The first iterations run while the allocator still finds room.
+		// In the first iterations the allocator still finds memory.
 		if it > 3 && t.activations()+18*gib > capacity {
 			t.outOfMemory(capacity)
 			return 1
 		}
-		if err := step.wait(it, t.patience); err != nil {
+		if err := step.wait(it, t.timeout); err != nil {
 			t.watchdog(it)
 			return 1
 		}
@@ -116,8 +116,8 @@ func (t trainer) train() int {
 	if t.rank == 0 {
 		fmt.Fprintln(t.stdout, "[after training is done] datetime:", time.Now().Format(time.DateTime))
 		t.result()
-		// What stays after the result is what an artifact watch saves: an evaluation
-		// that nobody waits for.
+		// An artifact watch saves the time after the result: here an evaluation that
+		// nobody waits for.
 		fmt.Fprintln(t.stdout, "evaluating on the validation set (the stand-in only sleeps)")
 	}
 	time.Sleep(30 * time.Second)
@@ -133,7 +133,7 @@ func (t trainer) logIteration(it int, took time.Duration, noise *rand.Rand) {
 		380+noise.Float64()*20, 1.5e-4*min(1, float64(it)/5), t.global, loss, 1+3*math.Exp(-float64(it)/6)+noise.Float64()*0.1)
 }
 
-// outOfMemory writes what PyTorch writes when the allocator finds no room
+// outOfMemory writes PyTorch's message for an allocation that fails
 // (c10/cuda/CUDACachingAllocator.cpp).
 func (t trainer) outOfMemory(capacity float64) {
 	asked := 4 * float64(t.seq) * float64(t.micro) * float64(t.vocab) / float64(t.tp)
@@ -150,17 +150,17 @@ func (t trainer) outOfMemory(capacity float64) {
 			p, asked/gib, t.local, capacity/gib, asked/3/gib, os.Getpid(), used/gib, used/gib-1.21))
 }
 
-// watchdog writes what a rank writes whose peer never comes
+// watchdog writes the message of a rank whose peer is gone
 // (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
 func (t trainer) watchdog(it int) {
 	now := time.Now().Format("0102 15:04:05.000000000")
 	seq := it*4 + 1
-	ms := t.patience.Milliseconds()
+	ms := t.timeout.Milliseconds()
 	fmt.Fprintf(t.stderr, "[rank%d]:[E%s ProcessGroupNCCL.cpp:685] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=%d) ran for %d milliseconds before timing out.\n", t.rank, now, t.rank, seq, ms, ms+12)
 	fmt.Fprintf(t.stderr, "[rank%d]:[E%s ProcessGroupNCCL.cpp:1933] [PG ID 0 PG GUID 0(default_pg) Rank %d] Process group watchdog thread terminated with exception: [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=%d, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=%d) ran for %d milliseconds before timing out.\n", t.rank, now, t.rank, t.rank, seq, ms, ms+12)
 }
 
-// result writes the artifact that a run leaves: a JSON summary by rank 0.
+// result writes the artifact of a run: a JSON summary by rank 0.
 func (t trainer) result() {
 	dir := t.save
 	if dir == "" {
@@ -179,15 +179,15 @@ func cwd() string {
 	return d
 }
 
-// A barrier keeps ranks in step: rank 0 serves, everybody says which iteration
-// it has reached and waits to be let go on.
+// A barrier synchronises ranks: rank 0 serves; every rank reports the iteration that it
+// has reached and waits for the others.
 type barrier struct {
 	conn net.Conn
 	r    *bufio.Reader
 	stop func()
 }
 
-func joinBarrier(rank, world int, addr string, patience time.Duration) (*barrier, error) {
+func joinBarrier(rank, world int, addr string, timeout time.Duration) (*barrier, error) {
 	b := &barrier{stop: func() {}}
 	if rank == 0 {
 		ln, err := net.Listen("tcp", addr)
@@ -197,7 +197,7 @@ func joinBarrier(rank, world int, addr string, patience time.Duration) (*barrier
 		b.stop = func() { _ = ln.Close() }
 		go serveBarrier(ln, world)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
@@ -212,7 +212,7 @@ func joinBarrier(rank, world int, addr string, patience time.Duration) (*barrier
 	}
 }
 
-// serveBarrier lets all go on once each of them has arrived.
+// serveBarrier releases all ranks once each of them has arrived.
 func serveBarrier(ln net.Listener, world int) {
 	var conns []net.Conn
 	for len(conns) < world {
@@ -253,22 +253,21 @@ func serveBarrier(ln net.Listener, world int) {
 	}
 }
 
-// What the barrier tells its ranks.
+// The barrier's answers to its ranks.
 const (
 	goOn     = "go on"
 	peerDied = "a peer died"
 )
 
-// wait is a collective: it takes as long as the slowest rank, and is given up after
-// patience once a rank is gone. A rank that is only slow, on a busy machine, is waited
-// for.
-func (b *barrier) wait(it int, patience time.Duration) error {
+// wait acts as a collective: it takes as long as the slowest rank. If a rank is dead,
+// it fails after timeout. A rank that is merely slow, on a busy machine, is waited for.
+func (b *barrier) wait(it int, timeout time.Duration) error {
 	if _, err := fmt.Fprintln(b.conn, it); err != nil {
 		return err
 	}
 	word, err := b.r.ReadString('\n')
 	if strings.TrimSpace(word) == peerDied {
-		time.Sleep(patience)
+		time.Sleep(timeout)
 		return errors.New(peerDied)
 	}
 	return err

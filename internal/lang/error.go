@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// An Error is an error that says the same in both languages. The errors among its
-// values are what it wraps.
+// An Error is an error with a text in both languages. It wraps the errors among its
+// values.
 type Error struct {
 	said  Text
 	wraps []error
 }
 
-// Err is t with values, as With sets them, as an error.
+// Err returns t as an error, with values inserted as With does.
 func (t Text) Err(values ...any) *Error {
 	e := &Error{said: t}
 	if len(values) > 0 {
@@ -31,28 +31,28 @@ func (t Text) Err(values ...any) *Error {
 	return e
 }
 
-// Error is the English: it is for logs.
+// Error returns the English text, for logs.
 func (e *Error) Error() string { return e.said.EN }
 
-// Said is e in both languages.
+// Said returns the text in both languages.
 func (e *Error) Said() Text { return e.said }
 
-// Unwrap is what e wraps.
+// Unwrap returns the wrapped errors.
 func (e *Error) Unwrap() []error { return e.wraps }
 
-// Said is what err says in both languages. What only the system or another program
-// has words for is quoted as it came.
+// Said returns err's text in both languages. Text that only the system or another
+// program provides is the same in both.
 func Said(err error) Text {
 	en := err.Error()
 	if e, ok := err.(interface{ Said() Text }); ok {
 		return e.Said()
 	}
-	for _, s := range system {
-		if s.err == err { //nolint:errorlint // each wrapper is looked at in its turn
+	for _, s := range systemErrors {
+		if s.err == err { //nolint:errorlint // each wrapper is examined by itself
 			return Text{EN: en, ZH: s.zh}
 		}
 	}
-	switch e := err.(type) { //nolint:errorlint // each wrapper is looked at in its turn
+	switch e := err.(type) { //nolint:errorlint // each wrapper is examined by itself
 	case *fs.PathError:
 		return Text{EN: "%s: %s", ZH: "%s：%s"}.With(e.Path, e.Err)
 	case *exec.Error:
@@ -74,8 +74,8 @@ func Said(err error) Text {
 	return Same(en)
 }
 
-// system is the Chinese of what the system says most.
-var system = []struct {
+// systemErrors are the system's most frequent errors in Chinese.
+var systemErrors = []struct {
 	err error
 	zh  string
 }{

@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// wide are the marks that Chinese sets full-width.
-var wide = map[rune]rune{',': '，', ';': '；', ':': '：', '!': '！', '?': '？'}
+// fullWidthMarks are the marks that Chinese writes full-width.
+var fullWidthMarks = map[rune]rune{',': '，', ';': '；', ':': '：', '!': '！', '?': '？'}
 
-// FullWidth sets the punctuation of Chinese sentences in text as Chinese
-// typography has it: marks and brackets that touch a Chinese character become
-// full-width. Code between backticks, fenced blocks, addresses and lines without
-// a Chinese character stay as they are.
+// FullWidth applies Chinese typography to the punctuation of Chinese sentences in text:
+// marks and brackets that touch a Chinese character become full-width. Code between
+// backticks, fenced blocks, addresses and lines without a Chinese character stay
+// unchanged.
 func FullWidth(text string) string {
 	if Of(text) != ZH {
 		return text
@@ -22,7 +22,7 @@ func FullWidth(text string) string {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 		} else if !fenced && Of(line) == ZH {
-			// A mark that became full-width is Chinese text to its own neighbours.
+			// A mark that became full-width counts as Chinese text for its neighbours.
 			for before := ""; before != line; {
 				before, line = line, fullWidth(line)
 			}
@@ -34,14 +34,14 @@ func FullWidth(text string) string {
 
 func fullWidth(line string) string {
 	rs := []rune(line)
-	kept := verbatim(rs)
-	brackets(rs, kept)
+	kept := literalRunes(rs)
+	widenBrackets(rs, kept)
 	out := make([]rune, 0, len(rs))
 	for i, r := range rs {
-		w, mark := wide[r]
+		w, mark := fullWidthMarks[r]
 		switch {
-		case r == ' ' && !kept[i] && i > 0 && i+1 < len(rs) && (full(rs[i-1]) || rs[i+1] == '（'):
-			continue // the mark brings its own space
+		case r == ' ' && !kept[i] && i > 0 && i+1 < len(rs) && (isFullWidthMark(rs[i-1]) || rs[i+1] == '（'):
+			continue // a full-width mark includes its own space
 		case !mark || kept[i]:
 			out = append(out, r)
 			continue
@@ -50,7 +50,7 @@ func fullWidth(line string) string {
 		if after == ' ' {
 			after = neighbour(rs, i+1, 1)
 		}
-		if chinese(before) || chinese(after) || before == '`' && after == '`' || r == ';' {
+		if isChinese(before) || isChinese(after) || before == '`' && after == '`' || r == ';' {
 			r = w
 			rs[i] = w
 		}
@@ -59,8 +59,8 @@ func fullWidth(line string) string {
 	return string(out)
 }
 
-// verbatim marks what lies between backticks, and addresses.
-func verbatim(rs []rune) []bool {
+// literalRunes marks what is between backticks, and addresses.
+func literalRunes(rs []rune) []bool {
 	kept := make([]bool, len(rs))
 	code := false
 	for i, r := range rs {
@@ -79,7 +79,7 @@ func verbatim(rs []rune) []bool {
 		for end < len(rs) && !strings.ContainsRune(" \t\r\n`<>\"()（），。；、", rs[end]) {
 			end++
 		}
-		for wide[rs[end-1]] != 0 { // the sentence's mark, not the address's
+		for fullWidthMarks[rs[end-1]] != 0 { // the sentence's mark, not the address's
 			end--
 		}
 		for j := i; j < end; j++ {
@@ -89,9 +89,9 @@ func verbatim(rs []rune) []bool {
 	return kept
 }
 
-// brackets widens each pair that holds a Chinese character or touches one, but
-// for the target of a Markdown link.
-func brackets(rs []rune, kept []bool) {
+// widenBrackets widens each pair of brackets that contains or touches a Chinese
+// character, except the target of a Markdown link.
+func widenBrackets(rs []rune, kept []bool) {
 	var open []int
 	for i, r := range rs {
 		switch {
@@ -104,14 +104,14 @@ func brackets(rs []rune, kept []bool) {
 			if neighbour(rs, from, -1) == ']' {
 				continue
 			}
-			if Of(string(rs[from:i])) == ZH || chinese(neighbour(rs, from, -1)) || chinese(neighbour(rs, i, 1)) {
+			if Of(string(rs[from:i])) == ZH || isChinese(neighbour(rs, from, -1)) || isChinese(neighbour(rs, i, 1)) {
 				rs[from], rs[i] = '（', '）'
 			}
 		}
 	}
 }
 
-// neighbour is the character next to i, or 0.
+// neighbour returns the character next to i, or 0.
 func neighbour(rs []rune, i, step int) rune {
 	if i += step; i >= 0 && i < len(rs) {
 		return rs[i]
@@ -119,9 +119,11 @@ func neighbour(rs []rune, i, step int) rune {
 	return 0
 }
 
-// chinese reports whether r belongs to Chinese text: a character, or a mark of
-// its typography.
-func chinese(r rune) bool { return unicode.Is(unicode.Han, r) || full(r) || r == '”' || r == '」' }
+// isChinese reports whether r belongs to Chinese text: a character, or a punctuation
+// mark.
+func isChinese(r rune) bool {
+	return unicode.Is(unicode.Han, r) || isFullWidthMark(r) || r == '”' || r == '」'
+}
 
-// full reports whether r is a full-width mark.
-func full(r rune) bool { return strings.ContainsRune("，；：！？。（）、", r) }
+// isFullWidthMark reports whether r is a full-width mark.
+func isFullWidthMark(r rune) bool { return strings.ContainsRune("，；：！？。（）、", r) }

@@ -1,5 +1,5 @@
-// Package lang holds text in the two languages that the product speaks. It
-// knows nothing of what the text is about.
+// Package lang holds texts in the two languages of the product. It knows nothing of
+// what a text is about.
 package lang
 
 import (
@@ -17,8 +17,8 @@ const (
 	ZH Lang = "zh"
 )
 
-// Parse reports the language that a word such as "zh", "zh_CN.UTF-8" or "EN"
-// names; ok is false for a language that the product does not speak.
+// Parse returns the language that a word such as "zh", "zh_CN.UTF-8" or "EN" names. ok
+// is false for a language that the product does not have.
 func Parse(word string) (l Lang, ok bool) {
 	if len(word) < 2 {
 		return EN, false
@@ -32,7 +32,7 @@ func Parse(word string) (l Lang, ok bool) {
 	return EN, false
 }
 
-// Of guesses the language of text: Chinese when any rune is Han, else English.
+// Of guesses the language of text: Chinese if any rune is Han, else English.
 func Of(text string) Lang {
 	for _, r := range text {
 		if unicode.Is(unicode.Han, r) {
@@ -42,8 +42,7 @@ func Of(text string) Lang {
 	return EN
 }
 
-// Capital begins text with a capital letter, where it begins with a letter that
-// has one.
+// Capital returns text with its first letter in upper case.
 func Capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if upper := unicode.ToUpper(first); upper != first {
@@ -52,13 +51,13 @@ func Capital(text string) string {
 	return text
 }
 
-// A Text says one thing in each language.
+// A Text says the same in each language.
 type Text struct {
 	EN string `json:"en"`
 	ZH string `json:"zh"`
 }
 
-// In returns the text in l, or in English where l has none.
+// In returns the text in l, or in English if there is none in l.
 func (t Text) In(l Lang) string {
 	if l == ZH && t.ZH != "" {
 		return t.ZH
@@ -66,15 +65,15 @@ func (t Text) In(l Lang) string {
 	return t.EN
 }
 
-// With returns t with values set into both languages, by the verbs of package
-// fmt; the Chinese may number them: %[2]s. A value that is a Text or an error is
-// set in each language's own words.
+// With inserts values into both languages, by the verbs of package fmt. The Chinese may
+// number them: %[2]s. A value that is a Text or an error is inserted in the respective
+// language.
 func (t Text) With(values ...any) Text {
 	return Text{EN: fmt.Sprintf(t.EN, valuesIn(EN, values)...), ZH: fmt.Sprintf(t.ZH, valuesIn(ZH, values)...)}
 }
 
-// Same is a text that both languages write alike, such as a command or what
-// Slurm said.
+// Same returns a text that is the same in both languages, such as a command or output
+// of Slurm.
 func Same(words string) Text { return Text{EN: words, ZH: words} }
 
 func valuesIn(l Lang, values []any) []any {

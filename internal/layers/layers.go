@@ -1,3 +1,3 @@
-// Package layers holds the direction of imports: a lower room never imports an
-// upper one. It is empty but for its test, which walks the import graph.
+// Package layers tests the direction of imports: a lower package never imports an upper
+// one. It contains only its test, which walks the import graph.
 package layers

@@ -1,25 +1,25 @@
 package lazy
 
-// A Words finds which of many words a text holds, without regard to the case of
-// ASCII letters, in one pass: at each place of the text the three bytes there
-// are looked up, and only words that begin with them, or hold them where they
-// are rarest, are compared.
+// A Words finds which of many words a text contains, ignoring the case of ASCII
+// letters, in one pass. At each position of the text it looks up the three bytes there,
+// and compares only the words that are indexed by this trigram. Each word is indexed by
+// its rarest trigram.
 type Words struct {
-	words []string
-	some  [1 << 13]uint64    // which trigrams any word has, a bit each
-	of    map[uint32][]place // trigram → words
+	words    []string
+	trigrams [1 << 13]uint64    // a bit for each trigram of an indexed word
+	places   map[uint32][]place // trigram → words
 }
 
-// A place is where a word holds the trigram that it is found by.
+// A place is a word and the position of the trigram that indexes it.
 type place struct{ word, at int32 }
 
-// ShortestWord is the length of a trigram, and of the ShortestWord word.
+// ShortestWord is the length of a trigram, and thus of the shortest word.
 const ShortestWord = 3
 
-// NewWords returns the set of words, which must be in lower case and have at
-// least ShortestWord bytes.
+// NewWords returns the set of words, which must be in lower case and have at least
+// ShortestWord bytes.
 func NewWords(words []string) *Words {
-	w := &Words{words: words, of: make(map[uint32][]place, len(words))}
+	w := &Words{words: words, places: make(map[uint32][]place, len(words))}
 	count := map[uint32]int{}
 	for _, s := range words {
 		for i := 0; i+ShortestWord <= len(s); i++ {
@@ -34,14 +34,14 @@ func NewWords(words []string) *Words {
 			}
 		}
 		t := trigram(s, best)
-		w.of[t] = append(w.of[t], place{int32(n), int32(best)})
+		w.places[t] = append(w.places[t], place{int32(n), int32(best)})
 		bit := t * 2654435761 >> 13
-		w.some[bit>>6] |= 1 << (bit & 63)
+		w.trigrams[bit>>6] |= 1 << (bit & 63)
 	}
 	return w
 }
 
-// fold brings ASCII letters to lower case.
+// fold maps ASCII letters to lower case.
 var fold = func() (f [256]byte) {
 	for i := range f {
 		f[i] = byte(i)
@@ -56,7 +56,7 @@ func trigram(s string, i int) uint32 {
 	return uint32(fold[s[i]])<<16 | uint32(fold[s[i+1]])<<8 | uint32(fold[s[i+2]])
 }
 
-// Each calls found with every word that the text holds, as often as it does.
+// Each calls found for every occurrence of a word in the text.
 func (w *Words) Each(text string, found func(word int)) {
 	if len(text) < ShortestWord {
 		return
@@ -65,20 +65,20 @@ func (w *Words) Each(text string, found func(word int)) {
 	for i := ShortestWord - 1; i < len(text); i++ {
 		t = (t<<8 | uint32(fold[text[i]])) & 0xffffff
 		bit := t * 2654435761 >> 13
-		if w.some[bit>>6]&(1<<(bit&63)) == 0 {
+		if w.trigrams[bit>>6]&(1<<(bit&63)) == 0 {
 			continue
 		}
-		for _, p := range w.of[t] {
+		for _, p := range w.places[t] {
 			from := i - (ShortestWord - 1) - int(p.at)
-			if s := w.words[p.word]; from >= 0 && from+len(s) <= len(text) && same(text[from:from+len(s)], s) {
+			if s := w.words[p.word]; from >= 0 && from+len(s) <= len(text) && equalFold(text[from:from+len(s)], s) {
 				found(int(p.word))
 			}
 		}
 	}
 }
 
-// same reports whether a text is a word in lower case, but for its case.
-func same(text, word string) bool {
+// equalFold reports whether a text equals a word in lower case, ignoring case.
+func equalFold(text, word string) bool {
 	for i := range len(word) {
 		if fold[text[i]] != word[i] {
 			return false

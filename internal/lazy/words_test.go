@@ -15,7 +15,7 @@ func TestAWordIsFoundByItsRarestPiece(t *testing.T) {
 		{"errorx", "errory", "errorz"},
 		{"an a1 error", "an b2 error", "an c3 error"},
 	} {
-		for _, places := range NewWords(words).of {
+		for _, places := range NewWords(words).places {
 			require.Len(t, places, 1, words)
 		}
 	}

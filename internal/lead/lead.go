@@ -1,6 +1,6 @@
-// Package lead lets several servers share one database: what must be done once,
-// such as asking a cluster for its jobs or sending what is owed, is done by the
-// one that leads. The others take over when it is gone.
+// Package lead elects a leader among several servers that share one database. Only the
+// leader does what must be done once, such as polling a cluster for its jobs or sending
+// queued messages. Another server takes over when the leader is gone.
 package lead
 
 import (
@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// lease is the right to lead; *store.Lease is one.
+// lease is the right to lead; *store.Lease implements it.
 type lease interface {
 	Renew(ctx context.Context, span time.Duration) (bool, error)
 	Resign(ctx context.Context) error
 }
 
-// A Leader is one server's part in it.
+// A Leader is one server's part in the election.
 type Leader struct {
 	Lease lease
 	Log   *slog.Logger
-	// Span is for how long the lease is taken; zero: ten seconds. It is renewed three
-	// times in a span, and given up a fifth of it before another could take it.
+	// Span is the duration of the lease; zero: ten seconds. The leader renews it three
+	// times per span, and stops leading a fifth of a span before another server could
+	// take it.
 	Span time.Duration
 
 	leads atomic.Bool
@@ -30,8 +31,8 @@ type Leader struct {
 // Leads reports whether this server leads now.
 func (l *Leader) Leads() bool { return l.leads.Load() }
 
-// Run does work while this server leads, until ctx ends. work's context ends
-// when it leads no more; work is begun again when it does once more.
+// Run calls work while this server leads, until ctx ends. work's context ends when the
+// server no longer leads; work is called again when it leads once more.
 func (l *Leader) Run(ctx context.Context, work func(context.Context)) {
 	if l.Span == 0 {
 		l.Span = 10 * time.Second
@@ -58,10 +59,10 @@ func (l *Leader) Run(ctx context.Context, work func(context.Context)) {
 	}
 }
 
-// term is the time from taking the lease to losing it or to ctx's end.
+// term lasts from taking the lease until it is lost or ctx ends.
 func (l *Leader) term(ctx context.Context, begin time.Time, work func(context.Context)) {
-	// The monotonic clock decides: a process that was stopped for a while gives up
-	// first thing when it goes on.
+	// The monotonic clock decides: a process that was suspended for a while stops
+	// leading as soon as it resumes.
 	held, lose := context.WithCancel(ctx)
 	last := time.AfterFunc(time.Until(begin.Add(l.Span*4/5)), lose)
 	done := make(chan struct{})
@@ -95,7 +96,7 @@ func (l *Leader) term(ctx context.Context, begin time.Time, work func(context.Co
 	}
 	<-done
 	lose()
-	// Whoever stands by need not wait for the end of the span.
+	// The next leader need not wait for the end of the span.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := l.Lease.Resign(end); err != nil {

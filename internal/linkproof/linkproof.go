@@ -1,8 +1,7 @@
-// Package linkproof is how a person proves to Slack's bot which user of the
-// cluster they are: by a file, named after a one-time code, that nobody else can
-// have made. What it proves is who made the content, not whose the file is: a
-// file can be renamed by others, a MUNGE credential over the code cannot be made
-// by them.
+// Package linkproof lets a person prove to Slack's bot which user of the cluster they
+// are: by a file, named after a one-time code, that nobody else can have made. The
+// proof is who made the content, not who owns the file: others can rename a file, but
+// they cannot make a MUNGE credential over the code.
 package linkproof
 
 import (
@@ -24,47 +23,47 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 )
 
-// Life is how long a code may be used after it was given.
+// Life is how long a code is valid.
 const Life = 10 * time.Minute
 
-// clockSkew is how far the clocks of a file server and of this machine may
-// differ.
+// clockSkew is by how much the clocks of a file server and of this machine may differ.
 const clockSkew = time.Minute
 
 var codeForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
-// A Folder is where proofs lie, on a file system that the person's login node
+// A Folder is where proofs are stored, on a file system that the person's login node
 // and the server share.
 type Folder struct {
 	Dir string
-	// Munge makes and opens the proofs; nil where the site has none. Then a proof is
-	// a file of the person's own that holds the code.
+	// Munge makes and opens the proofs; nil if the site has no munge. Then a proof is a
+	// file that the person owns and that contains the code.
 	Munge *munge.Service
 }
 
-// Refused says why a file that is there proves nothing.
+// Refused says why an existing file proves nothing.
 type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return "the proof is refused: " + e.Why }
 
-// path names the file of a code by the code's hash: who lists the folder does
-// not learn the code.
+// path returns the file of a code. It contains the code's hash, so that listing the
+// folder does not reveal the code.
 func (f Folder) path(code string) string {
 	sum := sha256.Sum256([]byte("megatron-ops link " + code))
 	return filepath.Join(f.Dir, "megatron-ops-link-"+base32.StdEncoding.EncodeToString(sum[:16])[:26])
 }
 
-// said is what a credential is made over: a code of another program's is none.
-func said(code string) string { return "megatron-ops link " + code }
+// proofText is the content of a credential. It names this program, so that a credential
+// for another program is no proof.
+func proofText(code string) string { return "megatron-ops link " + code }
 
-// Write proves that whoever runs this process was given the code. An earlier
-// proof of the same person's is replaced.
+// Write proves that the user of this process was given the code. It replaces an earlier
+// proof of the same person.
 func (f Folder) Write(ctx context.Context, code string) error {
 	code = strings.ToUpper(strings.TrimSpace(code))
 	if !codeForm.MatchString(code) {
 		return lang.Text{EN: "%q is not a code: copy the 26 letters that /megatron link shows", ZH: "%q 不是绑定代码：请复制 /megatron link 显示的 26 个字符"}.Err(code)
 	}
-	content := said(code)
+	content := proofText(code)
 	if f.Munge != nil {
 		credential, err := f.Munge.Seal(ctx, content)
 		if err != nil {
@@ -86,8 +85,8 @@ func (f Folder) Write(ctx context.Context, code string) error {
 	if err != nil {
 		return err
 	}
-	// The server reads it as another user, whatever this person's umask is; nobody
-	// else may write it.
+	// The server reads the file as another user, whatever this person's umask is;
+	// nobody else may write it.
 	err = file.Chmod(0o644)
 	if err == nil {
 		_, err = io.WriteString(file, content)
@@ -102,7 +101,7 @@ func (f Folder) Owner(ctx context.Context, code string, since time.Time) (accoun
 	if !codeForm.MatchString(code) {
 		return account.User{}, &Refused{"it is for no code"}
 	}
-	if err := ownFolder(f.Dir); err != nil {
+	if err := checkFolder(f.Dir); err != nil {
 		return account.User{}, err
 	}
 	file, err := os.OpenFile(f.path(code), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -131,7 +130,7 @@ func (f Folder) Owner(ctx context.Context, code string, since time.Time) (accoun
 	} else if uid, err = soleWriter(info, since); err != nil {
 		return account.User{}, err
 	}
-	if string(content) != said(code) {
+	if string(content) != proofText(code) {
 		return account.User{}, &Refused{"it is over another text than the code"}
 	}
 	u, err := account.ByID(ctx, uid)
@@ -144,8 +143,8 @@ func (f Folder) Owner(ctx context.Context, code string, since time.Time) (accoun
 	return u, nil
 }
 
-// soleWriter is whose file it is, where nobody else can have written it since
-// the code was given.
+// soleWriter returns the owner of a file if nobody else can have written it since the
+// code was given.
 func soleWriter(info fs.FileInfo, since time.Time) (uid int, err error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -161,10 +160,10 @@ func soleWriter(info fs.FileInfo, since time.Time) (uid int, err error) {
 	return int(st.Uid), nil
 }
 
-// ownFolder refuses a folder in which, or in one above which, others could put
-// a file in another's place: each belongs to root or to us, and nobody else may
-// write it, but in a sticky one.
-func ownFolder(dir string) error {
+// checkFolder refuses a folder if others could replace files in it or in one of its
+// parents: each must belong to root or to us, and nobody else may write it unless it is
+// sticky.
+func checkFolder(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

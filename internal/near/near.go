@@ -1,8 +1,8 @@
-// Package near tells how alike two words are, for "did you mean".
+// Package near measures how similar two words are, for "did you mean".
 package near
 
-// Distance is the number of letters to insert, delete, change or swap with a
-// neighbour to get from a to b (optimal string alignment).
+// Distance is the number of letters to insert, delete, change or swap with a neighbour
+// to get from a to b (optimal string alignment).
 func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
@@ -26,8 +26,8 @@ func Distance(a, b string) int {
 	return last[len(y)]
 }
 
-// Word is the first of the nearest names that differs from word by fewer than
-// limit letters, or "".
+// Word returns the first of the nearest names whose distance from word is below limit,
+// or "".
 func Word(word string, names []string, limit int) string {
 	best := ""
 	for _, n := range names {

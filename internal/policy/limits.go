@@ -9,8 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Limits are what a site lets people take without anybody else. A zero limit is
-// none.
+// Limits are what a site lets people use without approval. A zero limit is no limit.
 type Limits struct {
 	GPUHours   float64  `json:"gpu_hours,omitempty"` // of one request
 	GPUs       int      `json:"gpus,omitempty"`      // at one time
@@ -20,13 +19,13 @@ type Limits struct {
 	Accounts   []string `json:"accounts,omitempty"`
 }
 
-// None reports whether nothing is held to anything.
+// None reports whether there are no limits.
 func (l Limits) None() bool {
 	return l.GPUHours <= 0 && l.GPUs <= 0 && l.Hours <= 0 && len(l.Partitions)+len(l.QOS)+len(l.Accounts) == 0
 }
 
-// Over says every reason why a use needs approval; none: it needs none. What is
-// not known is over every limit that it touches.
+// Over returns every reason why a use needs approval, or nothing if it needs none. An
+// unknown part of a use exceeds every limit that concerns it.
 func (l Limits) Over(u Use) (why []lang.Text) {
 	add := func(en, zh string, values ...any) { why = append(why, lang.Text{EN: en, ZH: zh}.With(values...)) }
 	for _, p := range u.Partitions {

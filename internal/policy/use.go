@@ -1,6 +1,6 @@
-// Package policy says what a request can use at most, and whether that is within
-// what a site lets people take without somebody else's approval. One function
-// judges every operation that starts, restarts or enlarges something.
+// Package policy computes what a request can use at most, and judges whether a site
+// lets people use that without approval. One function judges every operation that
+// starts, restarts or enlarges something.
 package policy
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A Use is the most that a request can come to.
+// A Use is the most that a request can use.
 type Use struct {
 	Partitions []string `json:"partitions,omitempty"`
 	QOS        string   `json:"qos,omitempty"`
 	Account    string   `json:"account,omitempty"`
 	GPUs       int      `json:"gpus"`  // at one time
-	Hours      float64  `json:"hours"` // of one job; +Inf where no limit ends it
+	Hours      float64  `json:"hours"` // of one job; +Inf without a limit
 	GPUHours   float64  `json:"gpu_hours"`
-	// Unknown names what could not be told; the request may use anything of it.
+	// Unknown names what could not be determined; assume the worst of it.
 	Unknown []Unknown `json:"unknown,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (u Use) MarshalJSON() ([]byte, error) {
 	}{plain(u), finite(u.Hours), finite(u.GPUHours)})
 }
 
-// An Unknown is a part of a use that cannot be told.
+// An Unknown is a part of a use that cannot be determined.
 type Unknown string
 
 // The parts of a use.
@@ -62,10 +62,10 @@ const (
 	TasksUnknown     Unknown = "tasks" // of an array
 )
 
-// longestQuestion bounds what a judgement asks of a cluster.
-const longestQuestion = 10 * time.Second
+// queryTimeout bounds the cluster queries of one judgement.
+const queryTimeout = 10 * time.Second
 
-// unlimited are Slurm's words for no time limit, besides 0.
+// unlimited reports whether s is one of Slurm's words for no time limit, or 0.
 func unlimited(s string) bool {
 	switch strings.ToUpper(strings.TrimSpace(s)) {
 	case "UNLIMITED", "INFINITE", "-1":
@@ -75,52 +75,52 @@ func unlimited(s string) bool {
 	return ok && d == 0 // sbatch(1): "A time limit of zero requests that no time limit be imposed."
 }
 
-// Of is what the call of an operation can use at most; any is false for an
-// operation that takes nothing from the cluster.
+// Of returns what the call of an operation can use at most. any is false for an
+// operation that uses nothing of the cluster.
 func Of(ctx context.Context, svc *ops.Service, in any) (use Use, any bool, err error) {
-	ctx, stop := context.WithTimeout(ctx, longestQuestion)
+	ctx, stop := context.WithTimeout(ctx, queryTimeout)
 	defer stop()
 	switch in := in.(type) {
 	case *launch.SubmitIn:
 		if in.DryRun {
 			return use, false, nil
 		}
-		use, err = ofSpec(ctx, svc, in.SpecIn)
+		use, err = specUse(ctx, svc, in.SpecIn)
 	case *smoke.In:
 		if in.DryRun {
 			return use, false, nil
 		}
-		use, err = ofSpec(ctx, svc, in.SpecIn)
-		// The ladder's rungs are of the job's size at most and of ten minutes each.
+		use, err = specUse(ctx, svc, in.SpecIn)
+		// No trial run is larger than the job, and each takes at most ten minutes.
 		use.Hours, use.GPUHours = min(use.Hours, 1), min(use.GPUHours, float64(use.GPUs))
 	case *jobcontrol.UpdateIn:
-		use, err = ofChange(ctx, svc, in)
-	case *jobcontrol.RequeueIn: // hold and release let nobody have more than was approved
-		// Slurm starts over every element that it still knows, ended ones too.
+		use, err = updateUse(ctx, svc, in)
+	case *jobcontrol.RequeueIn: // hold and release give nobody more than was approved
+		// Slurm restarts every element that it still knows, ended ones too.
 		var parts []slurm.Job
 		if parts, err = partsOf(ctx, svc, in.Cluster, in.Job); err == nil {
-			use = ofParts(parts)
+			use = partsUse(parts)
 		}
 	case *fleet.RunIn:
 		var j slurm.Job
-		if j, err = look(ctx, svc, in.Cluster, in.Job); err == nil {
-			use = ofParts([]slurm.Job{j})
+		if j, err = lookUpJob(ctx, svc, in.Cluster, in.Job); err == nil {
+			use = partsUse([]slurm.Job{j})
 			use.Hours = float64(max(in.Limit, 60)) / 3600
 			use.GPUHours = float64(use.GPUs) * use.Hours
 		}
 	case *fleet.NodeCheckIn:
-		use, err = ofNodeCheck(ctx, svc, in)
+		use, err = nodeCheckUse(ctx, svc, in)
 	default:
 		return use, false, nil
 	}
 	return use, true, err
 }
 
-// ofSpec is the most that a specification can use: every job of its chain, every
+// specUse returns the most that a specification can use: every job of its chain, every
 // task of its array and every retry, each up to the time limit.
-func ofSpec(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error) {
-	// What would be submitted decides: the text, the fields beside it and the site's
-	// profile together.
+func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error) {
+	// Judge what would be submitted: the text, the fields beside it and the site's
+	// profile combined.
 	s, err := launch.Resolve((&ops.Call{Service: svc}), in)
 	if err != nil {
 		return Use{}, err
@@ -152,13 +152,13 @@ func ofSpec(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error
 	}
 
 	perNode := *s.GPUsPerNode
-	if s.Exclusive != nil && *s.Exclusive { // the whole node is taken, however much is asked of it
+	if s.Exclusive != nil && *s.Exclusive { // the whole node is used, however little of it the job asks for
 		perNode = max(perNode, gpusOfNode(svc, s.Cluster, parts, use.Partitions))
 		if perNode == 0 {
 			use.Unknown = append(use.Unknown, GPUsUnknown)
 		}
 	}
-	if asksElsewhere(s.Sbatch) {
+	if affectsGPUs(s.Sbatch) {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
 	tasks, atOnce, known := Tasks(s.Array)
@@ -174,7 +174,7 @@ func ofSpec(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error
 	return use, nil
 }
 
-// gpuHours is a product in which no GPUs for ever are none.
+// gpuHours multiplies, and returns 0 for no GPUs even if hours is infinite.
 func gpuHours(gpus, hours float64) float64 {
 	if gpus == 0 {
 		return 0
@@ -182,7 +182,7 @@ func gpuHours(gpus, hours float64) float64 {
 	return gpus * hours
 }
 
-// hours reads a time limit: +Inf for none, NaN for one that is not given or not
+// hours reads a time limit: +Inf for none, NaN for one that is missing or not
 // understood.
 func hours(limit string) float64 {
 	if strings.TrimSpace(limit) == "" {
@@ -198,8 +198,8 @@ func hours(limit string) float64 {
 	return d.Hours()
 }
 
-// partitionHours is the longest that a job without a time limit can run: what
-// its partitions allow.
+// partitionHours returns the longest that a job without a time limit can run in the
+// given partitions, or NaN if that is unknown.
 func partitionHours(parts []slurm.Partition, names []string, known bool) float64 {
 	if !known || len(names) == 0 {
 		return math.NaN()
@@ -223,7 +223,7 @@ func partitionHours(parts []slurm.Partition, names []string, known bool) float64
 	return longest
 }
 
-// partitions are the cluster's, where it tells of them.
+// partitions returns the cluster's partitions, if it reports them.
 func partitions(ctx context.Context, svc *ops.Service, cluster string) ([]slurm.Partition, bool) {
 	cl, ok := clusterOf(svc, cluster).(interface {
 		Partitions(context.Context) ([]slurm.Partition, error)
@@ -239,8 +239,8 @@ func clusterOf(svc *ops.Service, name string) ops.Cluster {
 	return svc.Clusters[cmp.Or(name, svc.Default)]
 }
 
-// gpusOfNode is how many GPUs a whole node has: what the partitions or the
-// site's profile say.
+// gpusOfNode returns how many GPUs a whole node has, by the partitions or the site's
+// profile.
 func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names []string) (n int) {
 	for _, p := range parts {
 		if slices.Contains(names, p.Name) {
@@ -254,11 +254,11 @@ func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names
 	return n
 }
 
-// defaultRetries is how often a job is tried again whose retry says for what, and
-// not how often.
+// defaultRetries applies if a specification says on which failures to retry but not how
+// often.
 const defaultRetries = 3
 
-// retries is how often a failed job is submitted again at most.
+// retries returns how often a failed job is submitted again at most.
 func retries(r job.Retry) int {
 	switch {
 	case r.Max != nil:
@@ -269,9 +269,9 @@ func retries(r job.Retry) int {
 	return 0
 }
 
-// asksElsewhere reports whether further options of sbatch ask for GPUs or for
-// something that decides how many there are.
-func asksElsewhere(options []string) bool {
+// affectsGPUs reports whether further options of sbatch ask for GPUs or change how many
+// there are.
+func affectsGPUs(options []string) bool {
 	for _, o := range options {
 		name, _, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(o), "-"), "=")
 		for _, asks := range []string{"gpus", "gres", "tres", "nodes", "time", "array", "exclusive", "gpu-"} {
@@ -283,9 +283,9 @@ func asksElsewhere(options []string) bool {
 	return false
 }
 
-// ofChange is what the job can use once it is changed, all of its elements that
-// have not ended together.
-func ofChange(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (Use, error) {
+// updateUse returns what the job can use after the change, with all its unfinished
+// elements together.
+func updateUse(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (Use, error) {
 	parts, err := partsOf(ctx, svc, in.Cluster, in.Job)
 	if err != nil {
 		return Use{}, err
@@ -313,17 +313,18 @@ func ofChange(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (U
 			}
 		}
 	}
-	use := ofParts(parts)
+	use := partsUse(parts)
 	if in.Time != "" && math.IsNaN(limit) {
 		use.Unknown = append(use.Unknown, TimeUnknown)
 	}
 	return use, nil
 }
 
-// partsOf are the elements of an array or the components of a heterogeneous job as
-// the cluster tells them, some elements in one row; one row for any other job.
+// partsOf returns the elements of an array or the components of a heterogeneous job as
+// the cluster reports them; one row may stand for several elements. Any other job is
+// one row.
 func partsOf(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) ([]slurm.Job, error) {
-	j, err := look(ctx, svc, cluster, id)
+	j, err := lookUpJob(ctx, svc, cluster, id)
 	if err != nil || id.Array() != id {
 		return []slurm.Job{j}, err
 	}
@@ -338,9 +339,10 @@ func partsOf(ctx context.Context, svc *ops.Service, cluster string, id slurm.Job
 	return parts, nil
 }
 
-// ofParts is what the parts of one job can use together. How many elements may run
-// at one time is counted where the row tells it, which is rare: else all of them.
-func ofParts(parts []slurm.Job) (use Use) {
+// partsUse returns what the parts of one job can use together. It respects a limit on
+// concurrent elements if the row reports one, which is rare; otherwise it counts all
+// elements.
+func partsUse(parts []slurm.Job) (use Use) {
 	use.QOS, use.Account = parts[0].QOS, parts[0].Account
 	for _, p := range parts {
 		_, index, _ := strings.Cut(string(p.ID), "_")
@@ -367,7 +369,7 @@ func ofParts(parts []slurm.Job) (use Use) {
 // nodeCheckHours is longer than a check of nodes may take.
 const nodeCheckHours = 0.5
 
-func ofNodeCheck(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) (Use, error) {
+func nodeCheckUse(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) (Use, error) {
 	nodes, err := hostlist.Expand(in.Nodes)
 	if err != nil {
 		return Use{}, err
@@ -378,7 +380,7 @@ func ofNodeCheck(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) (
 	case in.Partition != "":
 		use.Partitions = []string{in.Partition}
 	default:
-		// Through any partition that has the nodes.
+		// Any partition that has the nodes may be used.
 		if !known {
 			use.Unknown = append(use.Unknown, PartitionUnknown)
 		}
@@ -397,7 +399,7 @@ func ofNodeCheck(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) (
 	return use, nil
 }
 
-func look(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) (slurm.Job, error) {
+func lookUpJob(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) (slurm.Job, error) {
 	cl := clusterOf(svc, cluster)
 	if cl == nil {
 		return slurm.Job{}, slurm.JobNotFound(id)
@@ -405,9 +407,10 @@ func look(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID)
 	return cl.Job(ctx, id)
 }
 
-// Tasks counts an array's elements, and how many of them may run at once:
-// "0-31:4,40%2" has nine, of which two. No array is one element. known is false
-// where some cannot be counted: Slurm itself cuts a long list short with "...".
+// Tasks returns the number of an array's elements, and how many of them may run at
+// once: "0-31:4,40%2" has nine, of which two. No array counts as one element. known is
+// false if some elements cannot be counted: Slurm itself truncates a long list with
+// "...".
 func Tasks(array string) (all, atOnce int, known bool) {
 	ranges, most, limited := strings.Cut(array, "%")
 	if array == "" {

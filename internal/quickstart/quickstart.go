@@ -1,10 +1,10 @@
-// Package quickstart lets the program start without collecting garbage. What
-// packages make before main runs, such as tables and compiled schemas, stays:
-// going through it while it is made finds nothing and takes a seventh of the
-// time to an agent's first answer.
+// Package quickstart lets the program start without garbage collection. What packages
+// create before main runs, such as tables and compiled schemas, stays in use:
+// collecting meanwhile frees nothing and takes a seventh of the time to an agent's
+// first answer.
 //
-// It imports next to nothing, so that it is initialised before the packages
-// that make much.
+// It imports next to nothing, so that it is initialised before the packages that create
+// much.
 package quickstart
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// percent is high enough that the first collection comes at 16 MB, which no
-// start reaches.
+// percent is so high that the first collection happens at 16 MB, which no start
+// reaches.
 const percent = 400
 
 func init() {
@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// OverIn goes back to collecting as usual after a while. A command that ends
-// before then never collects.
+// OverIn restores normal collection after d. A command that ends before then never
+// collects.
 func OverIn(d time.Duration) {
 	if os.Getenv("GOGC") == "" {
 		time.AfterFunc(d, func() { debug.SetGCPercent(100) })

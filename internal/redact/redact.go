@@ -1,6 +1,6 @@
-// Package redact makes text from outside fit to show: Clean takes away what
-// could act on a terminal or a reader, Text takes away secrets. It knows
-// nothing of where the text goes.
+// Package redact makes text from outside fit to show: Clean removes what could affect a
+// terminal or mislead a reader, Text removes secrets. It knows nothing of where the
+// text goes.
 package redact
 
 import (
@@ -10,49 +10,49 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "[redacted]"
 
-// A form is one way in which secrets are written. group is the part to hide.
-type form struct {
+// A secretForm is one way in which secrets are written. group is the part to hide.
+type secretForm struct {
 	name  string
 	re    *lazy.Pattern
 	group int
-	hints string // words in small letters, one of which every match holds; none where empty
+	words string // words in lower case, one of which every match contains; empty: there are none
 }
 
-// keyNames are the names of settings that hold secrets.
+// keyNames matches names of settings that hold secrets.
 const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key` +
 	`|credential|auth[_-]?key|account[_-]?key|encryption[_-]?key|signing[_-]?key|webhook|SLURM_JWT)[A-Za-z0-9_.-]*`
 
-// keyWords are the words of keyNames, one of which every such name holds.
+// keyWords are the words of keyNames, one of which every such name contains.
 const keyWords = "secret|token|passwd|password|passphrase|api_key|api-key|apikey|access_key|access-key|accesskey|private_key|private-key|privatekey" +
 	"|credential|auth_key|auth-key|authkey|account_key|account-key|accountkey|encryption_key|encryption-key|encryptionkey" +
 	"|signing_key|signing-key|signingkey|webhook|slurm_jwt"
 
-// shoutedNames end the names of environment variables that hold secrets. In
-// small letters they are ordinary words: query_key, pass, sort_key.
-const shoutedNames = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?)`
+// upperSuffixes are the endings of environment variables that hold secrets. In lower
+// case they are parts of ordinary words: query_key, pass, sort_key.
+const upperSuffixes = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?)`
 
-// between is what stands between a name and its value: a sign of assignment and
-// quotes, which JSON within JSON escapes and an address writes in hexadecimal.
-const between = `(?:\\*["']|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
+// assignment matches what separates a name from its value: an assignment sign and
+// quotes, which JSON within JSON escapes and a URL encodes.
+const assignment = `(?:\\*["']|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
 
-// value is what is hidden behind a name.
-const value = `([^\s"'\\,;&)}\]]{4,})`
+// secretValue matches what is hidden after a name.
+const secretValue = `([^\s"'\\,;&)}\]]{4,})`
 
-// keyMaterial is the form that is told from a hash by its mixed letters.
+// keyMaterial is the form that its mixed letters distinguish from a hash.
 const keyMaterial = "key material"
 
-// The forms that are told from ordinary words by their names and values.
+// The forms that their names and values distinguish from ordinary words.
 const (
 	namedSetting = "named setting"
 	namedOption  = "named option"
 )
 
-var forms = []form{
+var forms = []secretForm{
 	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "private key"},
-	// A line of a key whose beginning is elsewhere: base64 and nothing else.
+	// A line of a key that begins elsewhere: base64 and nothing else.
 	{keyMaterial, lazy.New(`(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`), 1, ""},
 	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, "authorization"},
 	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, "bearer"},
@@ -74,19 +74,19 @@ var forms = []form{
 	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
 	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|` +
 		`token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
-	// A name that says it: WANDB_API_KEY=…, "password": "…", --token …
-	{namedSetting, lazy.New(`(?i)\b` + keyNames + between + value), 1, keyWords},
-	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + shoutedNames + between + value), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
-	// ~/.netrc, and what prints it: "machine HOST login NAME password SECRET".
+	// A name that says so: WANDB_API_KEY=…, "password": "…", --token …
+	{namedSetting, lazy.New(`(?i)\b` + keyNames + assignment + secretValue), 1, keyWords},
+	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + upperSuffixes + assignment + secretValue), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
+	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
 	{"password for curl", lazy.New(`(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`), 1, "curl"},
-	// A token in the place of a name: https://TOKEN@host. A short one is a login.
+	// A token in place of a name: https://TOKEN@host. A short one is a login.
 	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
 	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, keyWords},
 }
 
-// Ordinary words after a name such as tokenizer or tokens are not secrets:
-// "tokens per second: 412.3", "--tokenizer-type GPT2BPETokenizer".
+// Ordinary words after a name such as tokenizer or tokens are not secrets: "tokens per
+// second: 412.3", "--tokenizer-type GPT2BPETokenizer".
 var (
 	notSecretName = lazy.New(`(?i)tokeni[sz]|tokens|num_token|token_?(?:type|id|length|count|dispatcher|drop|s?_per)|moe-token|per_token|` +
 		`max_token|eod|secretary|key_?size|pad_token|special_token`)
@@ -94,13 +94,13 @@ var (
 		`[-+]?[0-9]+(?:\.[0-9]+)?)$`)
 )
 
-// Text returns s with every known form of secret masked. Known names decide
-// for plain hexadecimal words, so that a commit's hash is left alone.
+// Text returns s with every known form of secret masked. A plain hexadecimal word is
+// masked only after a known name, so that a commit's hash stays.
 func Text(s string) string {
-	known := wordsIn(s)
+	known := candidatesIn(s)
 	for i, f := range forms {
 		if known.form[i] {
-			s = hide(s, f)
+			s = maskForm(s, f)
 		}
 	}
 	for i, r := range scanners() {
@@ -111,15 +111,15 @@ func Text(s string) string {
 	return s
 }
 
-// SecretName reports whether a setting of that name, such as an environment
-// variable, holds a secret: its value is never kept or shown.
+// SecretName reports whether a setting of that name, such as an environment variable,
+// holds a secret: its value is never kept or shown.
 func SecretName(name string) bool {
 	return secretName.MatchString(name) && !notSecretName.MatchString(name)
 }
 
-var secretName = lazy.New(`(?i:^` + keyNames + `$)|^[A-Z0-9_]*` + shoutedNames + `$`)
+var secretName = lazy.New(`(?i:^` + keyNames + `$)|^[A-Z0-9_]*` + upperSuffixes + `$`)
 
-func hide(s string, f form) string {
+func maskForm(s string, f secretForm) string {
 	found := f.re.FindAllStringSubmatchIndex(s, -1)
 	if found == nil {
 		return s
@@ -131,7 +131,7 @@ func hide(s string, f form) string {
 		if from < last || strings.HasPrefix(s[from:to], Mask[:len(Mask)-1]) {
 			continue
 		}
-		if f.name == keyMaterial && !mixed(s[from:to]) {
+		if f.name == keyMaterial && !hasMixedCharacters(s[from:to]) {
 			continue
 		}
 		if f.name == namedSetting || f.name == namedOption {
@@ -147,25 +147,26 @@ func hide(s string, f form) string {
 	return b.String()
 }
 
-// aboutFile reports whether what looks like a setting is a message about a file of
-// that name: "/etc/passwd: image is read-only", "/run/secrets/token: permission
-// denied". The name ends a path, and a word in small letters follows the colon.
+// aboutFile reports whether an apparent setting is a message about a file of that name:
+// "/etc/passwd: image is read-only", "/run/secrets/token: permission denied". The name
+// ends a path, and a word in lower case follows the colon.
 func aboutFile(s string, name, from, to int) bool {
 	return name > 0 && s[name-1] == '/' && strings.HasSuffix(s[name:from], ": ") &&
 		!strings.ContainsFunc(s[from:to], func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
-// mixed reports whether a word has capitals, small letters and digits, as base64
-// has and a hexadecimal hash has not.
-func mixed(s string) bool {
+// hasMixedCharacters reports whether a word has capitals, small letters and digits,
+// which base64 has and a hexadecimal hash does not.
+func hasMixedCharacters(s string) bool {
 	return strings.ContainsAny(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && strings.ContainsAny(s, "ghijklmnopqrstuvwxyz") && strings.ContainsAny(s, "0123456789+/")
 }
 
-// A Stream masks secrets in text that comes line by line, where a private key
-// stretches over many of them. The zero value is ready.
+// A Stream masks secrets in text that comes line by line, in which a private key spans
+// many lines. The zero value is ready.
 type Stream struct{ key int }
 
-// longestKey is after how many lines a key without an end is taken to be over.
+// longestKey is the number of lines after which a key without an end is assumed to be
+// over.
 const longestKey = 200
 
 // Line returns the next line of the stream, masked.
@@ -182,8 +183,8 @@ func (k *Stream) Line(s string) string {
 	return Text(s)
 }
 
-// Values returns a function that masks the given values wherever they stand,
-// before all known forms: for secrets that the configuration itself names.
+// Values returns a function that masks the given values wherever they occur, before all
+// known forms. It is for secrets that the configuration itself names.
 func Values(values ...string) func(string) string {
 	var pairs []string
 	for _, v := range values {
@@ -195,16 +196,16 @@ func Values(values ...string) func(string) string {
 	return func(s string) string { return Text(known.Replace(s)) }
 }
 
-// escapes are terminal control sequences: CSI, OSC (titles, links, clipboard),
-// other string sequences, and the two-byte ones.
+// escapes are terminal control sequences: CSI, OSC (titles, links, clipboard), other
+// string sequences, and the two-byte ones.
 var escapes = lazy.New("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|\\z)|\x1b[ -/]*[0-~]|\x1b")
 
-// Clean returns s as text that is safe to print: terminal sequences and
-// control characters are gone, a carriage return keeps only what came last on
-// its line, bidirectional and invisible marks are gone, and bytes that are
-// not UTF-8 show as U+FFFD. Newlines and tabs stay.
+// Clean returns s as text that is safe to print. It removes terminal sequences, control
+// characters, and bidirectional and invisible marks. Of a line with carriage returns it
+// keeps what a terminal would show last. Bytes that are not UTF-8 become U+FFFD.
+// Newlines and tabs stay.
 func Clean(s string) string {
-	if plain(s) {
+	if isPlain(s) {
 		return s
 	}
 	s = escapes.ReplaceAllString(s, "")
@@ -229,8 +230,8 @@ func Clean(s string) string {
 	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
 }
 
-// lastOverwrite returns what a terminal would show last of a line that
-// carriage returns overwrite, as progress bars do.
+// lastOverwrite returns what a terminal would show last of a line that carriage returns
+// overwrite, as progress bars do.
 func lastOverwrite(line string) string {
 	line = strings.TrimRight(line, "\r")
 	if i := strings.LastIndexByte(line, '\r'); i >= 0 {
@@ -239,7 +240,7 @@ func lastOverwrite(line string) string {
 	return line
 }
 
-func plain(s string) bool {
+func isPlain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
 			return false

@@ -17,9 +17,9 @@ import (
 //go:embed gitleaks.jsonl
 var scannerRules []byte
 
-// A scannerRule finds one service's keys, in texts that hold one of its words.
+// A scannerRule finds one service's keys, in texts that contain one of its words.
 type scannerRule struct {
-	Words []string `json:"keywords"` // in small letters
+	Words []string `json:"keywords"` // in lower case
 	Expr  string   `json:"regex"`
 	Group int      `json:"group"`
 	re    *lazy.Pattern
@@ -37,7 +37,7 @@ var scanners = sync.OnceValue(func() (rules []scannerRule) {
 	return rules
 })
 
-// mask hides the first group from r.Group on that is not empty.
+// mask hides the first non-empty group from r.Group on.
 func (r scannerRule) mask(s string) string {
 	var b strings.Builder
 	last := 0

@@ -7,17 +7,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// A worth says which forms and which of the scanner's rules a text can match,
-// by the words that it holds.
-type worth struct{ form, rule []bool }
+// candidates are the forms and the scanner's rules that a text can match, judged by the
+// words that it contains.
+type candidates struct{ form, rule []bool }
 
 // An index finds the words of all forms and rules in one pass.
 type index struct {
 	words      *lazy.Words
 	short      []shortWord
-	form, rule [][]int // word → forms and rules that need it
-	always     worth   // those without a word
-	everything worth
+	form, rule [][]int    // word → forms and rules that need it
+	always     candidates // the ones without a word
+	everything candidates
 }
 
 // A shortWord is too short for lazy.Words.
@@ -27,7 +27,7 @@ type shortWord struct {
 }
 
 var loadIndex = sync.OnceValue(func() *index {
-	x := &index{always: newWorth(), everything: newWorth()}
+	x := &index{always: newCandidates(), everything: newCandidates()}
 	number := map[string]int{}
 	var words []string
 	add := func(list []string, to *[][]int, which int) {
@@ -43,8 +43,8 @@ var loadIndex = sync.OnceValue(func() *index {
 	}
 	for i, f := range forms {
 		x.everything.form[i] = true
-		if x.always.form[i] = f.hints == ""; !x.always.form[i] {
-			add(strings.Split(f.hints, "|"), &x.form, i)
+		if x.always.form[i] = f.words == ""; !x.always.form[i] {
+			add(strings.Split(f.words, "|"), &x.form, i)
 		}
 	}
 	for i, r := range scanners() {
@@ -61,16 +61,18 @@ var loadIndex = sync.OnceValue(func() *index {
 	return x
 })
 
-func newWorth() worth { return worth{make([]bool, len(forms)), make([]bool, len(scanners()))} }
+func newCandidates() candidates {
+	return candidates{make([]bool, len(forms)), make([]bool, len(scanners()))}
+}
 
-// wordsIn passes over a text once. The long s and the Kelvin sign equal letters
-// of ASCII where case is ignored: a text with one is held against everything.
-func wordsIn(s string) worth {
+// candidatesIn reads a text once. The long s and the Kelvin sign equal ASCII letters if
+// case is ignored, so a text with one of them is checked against everything.
+func candidatesIn(s string) candidates {
 	x := loadIndex()
 	if strings.ContainsAny(s, "\u017f\u212a") {
 		return x.everything
 	}
-	w := newWorth()
+	w := newCandidates()
 	copy(w.form, x.always.form)
 	x.words.Each(s, func(word int) {
 		for _, i := range x.form[word] {

@@ -1,5 +1,5 @@
-// Package secretfile reads files that hold a secret: nobody but their owner may
-// read them.
+// Package secretfile reads files that contain a secret, which only their owner may be
+// able to read.
 package secretfile
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Read returns what a file holds, without the white space around it. A file that
-// its group or others may read is refused, as is one that is not there.
+// Read returns a file's content without surrounding white space. It refuses a file that
+// its group or others can read, and a file that does not exist.
 func Read(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package shellword writes a value as one word of a shell's text, whatever
-// bytes it holds. Every script, command line and remote command of the program
-// quotes here and nowhere else.
+// Package shellword quotes a value as one word of a shell, whatever bytes it contains.
+// Every script, command line and remote command of the program is quoted here and
+// nowhere else.
 package shellword
 
 import (
@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// POSIX writes value as one word that any shell reads: bare where it means
-// nothing but itself, in single quotes otherwise. The value must not hold NUL,
-// which no argument can carry.
+// POSIX returns value as one word for any shell: bare if it has no special meaning, in
+// single quotes otherwise. The value must not contain NUL, which no argument can carry.
 func POSIX(value string) string {
 	if bare(value) {
 		return value
@@ -21,7 +20,7 @@ func POSIX(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// Line writes words as one line that any shell reads back as them.
+// Line returns words as one line that any shell splits into these words again.
 func Line(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -30,9 +29,9 @@ func Line(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Bash writes value as one word of bash, for a person to read: like POSIX, but
-// bytes that a terminal would hide are escapes of bash's $'…', byte by byte, so
-// that they show and do not depend on a locale.
+// Bash returns value as one word for bash, to be read by a person. It is like POSIX,
+// but writes bytes that a terminal would hide as escapes in bash's $'…', byte by byte,
+// so that they are visible and do not depend on a locale.
 func Bash(value string) string {
 	if !strings.ContainsFunc(value, Invisible) && utf8.ValidString(value) {
 		return POSIX(value)
@@ -64,11 +63,11 @@ func Bash(value string) string {
 	return b.String()
 }
 
-// Plain are the characters that mean nothing to a shell, and raise no reader's
-// eyebrow, wherever they stand in a word (= but at its start).
+// Plain are the characters without special meaning to a shell or a reader anywhere in a
+// word (= only after the first position).
 const Plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:./_-"
 
-// reserved are bash's own words; a reader, and a linter, takes them for syntax.
+// reserved are bash's reserved words, which readers and linters take for syntax.
 var reserved = strings.Fields("if then else elif fi for while until do done case esac in select function time coproc")
 
 // bare reports whether value needs no quotes.
@@ -76,9 +75,9 @@ func bare(value string) bool {
 	return value != "" && strings.Trim(value, Plain) == "" && value[0] != '=' && !slices.Contains(reserved, value)
 }
 
-// Invisible reports whether r would not show as itself: control and format
-// characters, such as those that turn the direction of text, and blanks that
-// are not a plain space.
+// Invisible reports whether r does not show as itself: control and format characters,
+// such as those that change the direction of text, and blanks other than the plain
+// space.
 func Invisible(r rune) bool {
 	return r != ' ' && !unicode.IsPrint(r)
 }

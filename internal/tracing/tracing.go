@@ -1,8 +1,8 @@
-// Package tracing tells OpenTelemetry what is done here: one span for each request
-// at a door, each operation and each request to Slurm. A span holds names, a
-// cluster, a job's id and how it ended; never an argument, a script, a log's text
-// or what an error says. Without a provider, which the program sets where
-// OpenTelemetry's variables ask for it, a span costs next to nothing.
+// Package tracing reports to OpenTelemetry what is done here: one span for each request
+// to a surface, each operation and each request to Slurm. A span contains names, a
+// cluster, a job's id and the result; never an argument, a script, log text or an error
+// message. Without a provider, which the program sets if OpenTelemetry's variables ask
+// for it, a span costs next to nothing.
 package tracing
 
 import (
@@ -17,13 +17,13 @@ import (
 
 var tracer = otel.Tracer("github.com/megatron-ops/megatron-ops")
 
-// Start begins a span inside of ctx's own.
+// Start begins a span within ctx's span.
 func Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
 	return tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 }
 
-// End ends a span with the code of its result: "ok", "found" where what was looked
-// at has faults, or that of an error.
+// End ends a span with the code of its result: "ok", "found" if an examination has
+// found faults, or an error's code.
 func End(span trace.Span, code string) {
 	span.SetAttributes(attribute.String("megatron_ops.code", code))
 	if code != "ok" && code != "found" {
@@ -32,8 +32,8 @@ func End(span trace.Span, code string) {
 	span.End()
 }
 
-// Within returns ctx inside of the span that the headers of a request name, as
-// W3C's Trace Context has them; where they name none, ctx as it is.
+// Within returns ctx within the span that a request's headers name, in the format of
+// W3C Trace Context, or ctx itself if they name none.
 func Within(ctx context.Context, header func(name string) string) context.Context {
 	parent := header("traceparent")
 	if parent == "" {

@@ -6,20 +6,21 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A Flow is text that comes bit by bit, in lines as Prose has them: what follows an item
-// of a list stands below its words. No more than the word that may go on is held back.
-// Code between ``` keeps its lines.
+// A Flow wraps text that arrives piece by piece, as Prose does: the continuation of a
+// list item is indented below the item's words. It holds back only the last word, which
+// may continue. Code between ``` keeps its lines.
 type Flow struct {
 	Out func(text string)
-	// Width is how many columns there are now; nil or 0: any number, and nothing is held.
+	// Width returns the present number of columns. nil or 0: unlimited; then nothing is
+	// held back.
 	Width func() int
 
-	held    string // the last word, which may go on
-	at, gap int    // columns that are written of this line, and blanks that wait for a word
-	in      int    // columns before the words of an item
-	begun   bool   // a word of this line is written
-	fence   bool   // this line begins or ends code
-	inCode  bool   // it stands within code
+	pending        string // the last word, which may continue
+	column, blanks int    // columns written of this line, and blanks before the next word
+	indent         int    // columns before the words of an item
+	wordWritten    bool   // a word of this line is written
+	fence          bool   // this line begins or ends code
+	inCode         bool   // the line is within code
 }
 
 // Add takes the next piece, which may end anywhere.
@@ -28,7 +29,7 @@ func (f *Flow) Add(text string) {
 	if f.Width != nil {
 		width = f.Width()
 	}
-	text, f.held = f.held+text, ""
+	text, f.pending = f.pending+text, ""
 	if width == 0 {
 		f.Out(text)
 		return
@@ -36,9 +37,9 @@ func (f *Flow) Add(text string) {
 	var b strings.Builder
 	for {
 		line, rest, ended := strings.Cut(text, "\n")
-		words := pieces(strings.ReplaceAll(line, " %", "\u00a0%"), "")
+		words := pieces(line, "")
 		if !ended {
-			f.held = strings.ReplaceAll(words[len(words)-1], "\u00a0%", " %")
+			f.pending = words[len(words)-1]
 			words = words[:len(words)-1]
 		}
 		for _, w := range words {
@@ -52,32 +53,32 @@ func (f *Flow) Add(text string) {
 		text = rest
 	}
 	if b.Len() > 0 {
-		f.Out(strings.ReplaceAll(b.String(), "\u00a0%", " %"))
+		f.Out(b.String())
 	}
 }
 
-// put writes a word with the blanks before it, in this line or the next.
+// put writes a word with the blanks before it, on this line or the next.
 func (f *Flow) put(b *strings.Builder, piece string, width int) {
 	word := strings.TrimRight(piece, " ")
 	blanks := len(piece) - len(word)
-	item := !f.begun && !f.inCode && (word == "" || blanks > 0 && isBullet(word))
-	if !f.begun && strings.HasPrefix(word, "```") {
+	item := !f.wordWritten && !f.inCode && (word == "" || blanks > 0 && isBullet(word))
+	if !f.wordWritten && strings.HasPrefix(word, "```") {
 		f.fence = true
 	}
 	code := f.inCode || f.fence
-	if f.begun && !code && f.at > f.in && f.at+f.gap+lipgloss.Width(word) > width {
-		b.WriteString("\n" + strings.Repeat(" ", f.in))
-		f.at, f.gap = f.in, 0
+	if f.wordWritten && !code && f.column > f.indent && f.column+f.blanks+lipgloss.Width(word) > width {
+		b.WriteString("\n" + strings.Repeat(" ", f.indent))
+		f.column, f.blanks = f.indent, 0
 	}
-	b.WriteString(strings.Repeat(" ", f.gap) + word)
-	f.at += f.gap + lipgloss.Width(word)
-	f.gap, f.begun = blanks, f.begun || !item
-	if item && width-f.at-f.gap >= narrowest {
-		f.in = f.at + f.gap
+	b.WriteString(strings.Repeat(" ", f.blanks) + word)
+	f.column += f.blanks + lipgloss.Width(word)
+	f.blanks, f.wordWritten = blanks, f.wordWritten || !item
+	if item && width-f.column-f.blanks >= narrowest {
+		f.indent = f.column + f.blanks
 	}
 }
 
-// isBullet reports whether a word at the beginning of a line begins an item of a list.
+// isBullet reports whether a word at the beginning of a line starts a list item.
 func isBullet(word string) bool {
 	switch word {
 	case "-", "*", "•":

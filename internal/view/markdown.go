@@ -6,9 +6,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 )
 
-// Markdown draws d as compact Markdown, for agents and other readers of text.
-// What is data stays data: no value can open a code fence, a table cell, a
-// link or a heading of its own.
+// Markdown renders d as compact Markdown, for agents and other readers of text. Data
+// stays data: no value can open a code fence, a table cell, a link or a heading of its
+// own.
 func Markdown(d Doc) string {
 	var b strings.Builder
 	b.Grow(2048) // most answers are one or two pages
@@ -79,9 +79,8 @@ func markdownRow(b *strings.Builder, cells []string) {
 	b.WriteString("\n")
 }
 
-// inline makes one line of plain words out of a value: control characters and
-// line breaks gone, and whatever would start a heading, a fence, a link or
-// HTML made literal.
+// inline turns a value into one line of plain words: it removes control characters and
+// line breaks, and escapes whatever would start a heading, a fence, a link or HTML.
 func inline(s string) string {
 	if harmless(s) {
 		return s
@@ -97,7 +96,7 @@ func inline(s string) string {
 	return s
 }
 
-// harmless reports whether s is a line of plain words as it stands: most are.
+// harmless reports whether s is a line of plain words already, as most values are.
 func harmless(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '`' || c == '(' && i > 0 && s[i-1] == ']' {
@@ -116,9 +115,9 @@ func codeSpan(s string) string {
 	return tick + s + tick
 }
 
-// printable drops what a reader cannot see: escape sequences, control
-// characters, and the invisible or direction-changing ones with which text
-// hides instructions. Line breaks stay where lines is set; else they are spaces.
+// printable removes what a reader cannot see: escape sequences, control characters, and
+// the invisible or direction-changing ones with which text hides instructions. Line
+// breaks stay if lines is set; otherwise they become spaces.
 func printable(s string, lines bool) string {
 	plain := true
 	for i := 0; i < len(s) && plain; i++ {
@@ -135,7 +134,7 @@ func printable(s string, lines bool) string {
 	return s
 }
 
-// longestRun is the length of the longest run of c in s.
+// longestRun returns the length of the longest run of c in s.
 func longestRun(s string, c byte) int {
 	best, run := 0, 0
 	for i := 0; i < len(s); i++ {

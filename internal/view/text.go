@@ -12,22 +12,22 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Unfold is a Style's Folded of the shell, where -v draws what is folded.
+// Unfold is the shell's Style.Folded: -v shows folded items.
 var Unfold = lang.Text{EN: "%s: %d (-v shows them)", ZH: "%s：%d 条（用 -v 显示）"}
 
-// Style says how Text draws. The zero Style is what a pipe gets: no colour.
+// Style says how Text renders. The zero Style is for a pipe: no colour.
 type Style struct {
 	Color bool
-	// Program is the name before a command worth running next, such as
-	// "megatron-ops" or "/megatron".
+	// Program is the name before a suggested command, such as "megatron-ops" or
+	// "/megatron".
 	Program string
 	// Next is the word before those commands, in the reader's language.
 	Next string
-	// Folded says how many items a section holds that is folded, behind its heading
-	// and their number; "" draws them.
+	// Folded is the format for a folded section, with its heading and its number of
+	// items; "" shows the items.
 	Folded string
-	// Width is how many columns there are; 0, as in a pipe: any number. Prose is
-	// wrapped, also in the cells of a table; code stays as it is.
+	// Width is the number of columns; 0, as in a pipe: unlimited. Prose is wrapped,
+	// also in the cells of a table; code is not.
 	Width int
 }
 
@@ -42,8 +42,8 @@ var (
 	}
 )
 
-// Text draws d for a terminal or a pipe. Control characters in d's strings are
-// shown, not obeyed.
+// Text renders d for a terminal or a pipe. Control characters in d's strings become
+// visible and have no effect.
 func Text(w io.Writer, d Doc, s Style) error {
 	t := textWriter{s: s}
 	if d.Title != "" {
@@ -82,7 +82,7 @@ func (t *textWriter) paint(st lipgloss.Style, text string) string {
 
 func (t *textWriter) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// wrapped writes a line behind lead, and what does not fit below, as far in.
+// wrapped writes a line after lead. Continuation lines are indented to lead's width.
 func (t *textWriter) wrapped(lead, s string) {
 	indent := lipgloss.Width(lead)
 	if room := t.s.Width - indent; t.s.Width > 0 && room >= narrowest {
@@ -94,8 +94,8 @@ func (t *textWriter) wrapped(lead, s string) {
 	}
 }
 
-// Behind is s behind lead in lines of at most width columns, each of those that follow
-// as far in; width 0: in one line.
+// Behind returns s after lead, wrapped to at most width columns, with continuation
+// lines indented to lead's width. Width 0: one line.
 func Behind(lead, s string, width int) string {
 	t := textWriter{s: Style{Width: width}}
 	t.wrapped(lead, Plainly(s))
@@ -145,7 +145,7 @@ func (t *textWriter) section(s Section) {
 		lines := strings.Split(item, "\n")
 		t.wrapped("  - ", Plainly(lines[0]))
 		for _, l := range lines[1:] {
-			inner := strings.TrimLeft(l, " ") // stays as far in where it is wrapped
+			inner := strings.TrimLeft(l, " ") // the indentation also applies to continuation lines
 			t.wrapped("    "+l[:len(l)-len(inner)], Plainly(inner))
 		}
 	}
@@ -167,11 +167,11 @@ func (t *textWriter) table(tab Table) {
 			width[i] = max(width[i], lipgloss.Width(Plainly(c)))
 		}
 	}
-	t.narrow(width, tab)
+	t.fitColumns(width, tab)
 	for n, r := range rows {
 		cells, height := make([][]string, len(r)), 0
 		for i, c := range r {
-			if i == 0 && n > 0 && breaksWord(Plainly(c), width[i]) { // a name stands whole, above its row
+			if i == 0 && n > 0 && breaksWord(Plainly(c), width[i]) { // a name stays whole, on a line above its row
 				t.line("  " + Plainly(c))
 				if c = ""; strings.Join(r[1:], "") == "" {
 					break
@@ -203,8 +203,8 @@ func (t *textWriter) table(tab Table) {
 	}
 }
 
-// bare are the columns in which no row has anything.
-func bare(rows [][]string, columns int) (all []int) {
+// emptyColumns returns the columns in which no row has anything.
+func emptyColumns(rows [][]string, columns int) (all []int) {
 	for i := range columns {
 		if len(rows) > 0 && !slices.ContainsFunc(rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
 			all = append(all, i)
@@ -213,7 +213,7 @@ func bare(rows [][]string, columns int) (all []int) {
 	return all
 }
 
-// longestWords is how wide the longest word of each column is.
+// longestWords returns the width of the longest word of each column.
 func longestWords(columns int, rows ...[]string) []int {
 	longest := make([]int, columns)
 	for _, r := range rows {
@@ -226,12 +226,12 @@ func longestWords(columns int, rows ...[]string) []int {
 	return longest
 }
 
-// narrow fits the columns into the terminal: it leaves out those that hold nothing and
-// the spare ones (their width becomes -1), and then makes the widest narrower until a
-// row fits. No word of a heading is broken as long as another column can give way, and
-// no word of a cell by a column narrower than narrowest, but of the first one: it holds
-// names, which get a line of their own.
-func (t *textWriter) narrow(width []int, tab Table) {
+// fitColumns fits the columns into the terminal. It leaves out the empty and the spare
+// ones (their width becomes -1), and then narrows the widest until a row fits. It
+// breaks no word of a heading as long as another column can be narrowed, and breaks a
+// cell's word only in columns as narrow as narrowest. The first column is different:
+// its names get a line of their own.
+func (t *textWriter) fitColumns(width []int, tab Table) {
 	total := 0
 	for _, w := range width {
 		total += w + 2
@@ -243,7 +243,7 @@ func (t *textWriter) narrow(width []int, tab Table) {
 		}
 		return max(min(narrowest, cells[i]), heads[i])
 	}
-	for _, i := range slices.Concat(bare(tab.Rows, len(width)), tab.Spare) {
+	for _, i := range slices.Concat(emptyColumns(tab.Rows, len(width)), tab.Spare) {
 		if t.s.Width > 0 && total > t.s.Width && i < len(width) && width[i] >= 0 {
 			total -= width[i] + 2
 			width[i] = -1
@@ -268,11 +268,11 @@ func (t *textWriter) narrow(width []int, tab Table) {
 	}
 }
 
-// pad fills s with blanks to width columns; a Chinese character takes two.
+// pad appends blanks to s up to width columns; a Chinese character takes two.
 func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s))) }
 
-// Plainly shows control and direction characters of s as visible escapes, so
-// that text from outside cannot drive a terminal. Tabs become blanks.
+// Plainly replaces control and direction characters of s by a visible sign, so that
+// text from outside cannot affect a terminal. Tabs become blanks.
 func Plainly(s string) string {
 	clean := true
 	for _, r := range s {
@@ -298,8 +298,8 @@ func Plainly(s string) string {
 	return b.String()
 }
 
-// hostile reports whether r drives a terminal or reorders text instead of
-// showing something: control characters, bidirectional and zero-width marks.
+// hostile reports whether r controls a terminal or reorders text instead of showing
+// something: control characters, bidirectional and zero-width marks.
 func hostile(r rune) bool {
 	switch {
 	case unicode.IsControl(r):

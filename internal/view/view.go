@@ -1,14 +1,15 @@
-// Package view is the neutral form of an answer: what an operation's output
-// says, before a surface draws it as terminal text, Slack blocks or Markdown.
+// Package view is the neutral form of an answer: what an operation's output says,
+// before a surface renders it as terminal text, Slack blocks or Markdown.
 package view
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// A Tone colours a document: how good the news is.
+// A Tone says how good a document's news is; surfaces show it as a colour.
 type Tone string
 
 // The tones.
@@ -19,7 +20,7 @@ const (
 	Bad   Tone = "bad"
 )
 
-// A Doc is one answer. Every string in it is data: a surface escapes it.
+// A Doc is one answer. Every string in it is data: a surface must escape it.
 type Doc struct {
 	Title    string
 	Tone     Tone
@@ -28,8 +29,17 @@ type Doc struct {
 	Next []string
 }
 
-// A Section is one part of a Doc; only the fields that are set are drawn, in
-// this order.
+// WithoutCharts returns d without the sections whose code is a chart drawn in Braille
+// dots, for readers that get the numbers in another form.
+func (d Doc) WithoutCharts() Doc {
+	d.Sections = slices.DeleteFunc(slices.Clone(d.Sections), func(s Section) bool {
+		return strings.ContainsFunc(s.Code, func(r rune) bool { return r >= 0x2800 && r <= 0x28ff })
+	})
+	return d
+}
+
+// A Section is one part of a Doc. Only the fields that are set are shown, in this
+// order.
 type Section struct {
 	Heading string
 	Text    string   // prose; blank lines separate paragraphs
@@ -37,7 +47,7 @@ type Section struct {
 	Table   *Table   // rows of equal length
 	Items   []string // a list
 	Code    string   // verbatim: a script, log lines
-	Lang    string   // of Code: bash, log, yaml; empty for plain
+	Lang    string   // of Code: bash, log, yaml; empty for plain text
 	Fold    bool     // detail that a chat folds away or uploads
 }
 
@@ -48,17 +58,17 @@ type Fact struct{ Name, Value string }
 type Table struct {
 	Header []string
 	Rows   [][]string
-	// Spare are columns that a narrow terminal goes without, in this order, before
-	// any cell is broken into lines.
+	// Spare are the columns that a narrow terminal leaves out, in this order, before
+	// any cell is wrapped.
 	Spare []int
 }
 
-// Columns are the words of a table's header in a language: "job|state", "作业|状态".
+// Columns returns the words of a table's header in a language: "job|state", "作业|状态".
 func Columns(l lang.Lang, en, zh string) []string {
 	return strings.Split(lang.Text{EN: en, ZH: zh}.In(l), "|")
 }
 
-// A Viewer is an output that can say itself.
+// A Viewer is an output that has a View.
 type Viewer interface {
 	View(l lang.Lang) Doc
 }

@@ -7,29 +7,30 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// narrowest is a column that words can still be read in.
+// narrowest is the narrowest column in which words are still readable.
 const narrowest = 10
 
-// What a line may be broken after, as in a path or a list, and what it neither begins
-// nor ends with.
+// After which characters a line may be broken, as in a path or a list, and which
+// characters a line must not begin or end with.
 const (
 	breaksAfter = "/,，。；：、"
-	inNames     = "-_." // where no line holds a name
+	inNames     = "-_." // only in names that are longer than a line
 	neverFirst  = "/,，。；：、！？）」》”"
 	neverLast   = "（「《“"
-	// What does not begin one behind Chinese either; elsewhere it may begin a name.
+	// A line must not begin with these after a Chinese character either; elsewhere they
+	// may begin a name.
 	neverBehindWide = ".:;!?)]"
 )
 
-// wrap breaks the lines of s so that each has at most width columns: at blanks, between
-// Chinese characters, and elsewhere only what is wider than a line by itself, at its
-// hyphens where it has some: no other word, such as a flag, is broken there, and no
-// percent sign off its number.
-func wrap(s string, width int) string { return fold(s, width, breaksAfter) }
+// wrap breaks the lines of s so that each has at most width columns. It breaks at
+// blanks and between Chinese characters, but never between a number and its percent
+// sign. Only a word that is longer than a line is broken elsewhere, at its hyphens if
+// it has any; all other words, such as flags, stay whole.
+func wrap(s string, width int) string { return wrapLines(s, width, breaksAfter) }
 
-// Prose is text behind lead in lines of at most width columns (0: any number), those that
-// follow as far in as what they go on with. A word that no line holds, such as a path,
-// stays whole: people copy it.
+// Prose returns text after lead, wrapped to at most width columns (0: unlimited), with
+// continuation lines indented like the text that they continue. A word longer than a
+// line, such as a path, stays whole: people copy it.
 func Prose(lead, text string, width int) string {
 	var all []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -37,7 +38,7 @@ func Prose(lead, text string, width int) string {
 		begin := lead + line[:len(line)-len(inner)]
 		in := lipgloss.Width(begin)
 		if room := width - in; width > 0 && room >= narrowest {
-			inner = fold(inner, room, "")
+			inner = wrapLines(inner, room, "")
 		}
 		all = append(all, strings.TrimRight(begin+strings.ReplaceAll(inner, "\n", "\n"+strings.Repeat(" ", in)), " "))
 		lead = strings.Repeat(" ", lipgloss.Width(lead))
@@ -45,17 +46,16 @@ func Prose(lead, text string, width int) string {
 	return strings.Join(all, "\n")
 }
 
-// fold breaks lines as wrap and Prose say: within words behind the signs of after, and
-// where no line holds a word, if there are any.
-func fold(s string, width int, after string) string {
-	s = strings.ReplaceAll(s, " %", "\u00a0%")
+// wrapLines implements wrap and Prose. It breaks words after the characters of after,
+// and words longer than a line wherever needed; with an empty after it breaks no words.
+func wrapLines(s string, width int, after string) string {
 	var out strings.Builder
 	for i, line := range strings.Split(s, "\n") {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
 		at, gap := 0, 0 // columns that are written, and blanks that wait for a word
-		for _, piece := range fitting(pieces(line, after), width, after) {
+		for _, piece := range splitLong(pieces(line, after), width, after) {
 			word := strings.TrimRight(piece, " ")
 			if at > 0 && at+gap+lipgloss.Width(word) > width {
 				out.WriteByte('\n')
@@ -79,11 +79,12 @@ func fold(s string, width int, after string) string {
 			gap = len(piece) - len(word)
 		}
 	}
-	return strings.ReplaceAll(out.String(), "\u00a0%", " %")
+	return out.String()
 }
 
-// fitting breaks what is wider than a line behind the signs that names have in them.
-func fitting(all []string, width int, after string) (parts []string) {
+// splitLong splits pieces that are longer than a line, after the characters that names
+// contain.
+func splitLong(all []string, width int, after string) (parts []string) {
 	for _, piece := range all {
 		if after != "" && lipgloss.Width(strings.TrimRight(piece, " ")) > width {
 			parts = append(parts, pieces(piece, after+inNames)...)
@@ -94,19 +95,20 @@ func fitting(all []string, width int, after string) (parts []string) {
 	return parts
 }
 
-// breaksWord reports whether a column of this width holds a word of s in parts only.
+// breaksWord reports whether a column of this width would break a word of s.
 func breaksWord(s string, width int) bool {
 	return width >= 0 && slices.ContainsFunc(pieces(s, breaksAfter), func(p string) bool { return lipgloss.Width(strings.TrimRight(p, " ")) > width })
 }
 
-// pieces are what a line may be broken between, each with the blanks that follow it: at
-// blanks, behind the signs of after, and beside Chinese characters.
+// pieces splits a line where it may be broken: at blanks, which belong to the piece
+// before, after the characters of after, and beside Chinese characters. A percent sign
+// stays with the number before it.
 func pieces(line, after string) (all []string) {
 	begin, before := 0, rune(0)
 	for at, r := range line {
 		signs := strings.ContainsRune(neverFirst, r) || strings.ContainsRune(neverLast, before) || wide(before) && strings.ContainsRune(neverBehindWide, r)
 		inside := !signs && (strings.ContainsRune(after, before) || wide(before) || wide(r))
-		if at > begin && r != ' ' && (before == ' ' || inside) {
+		if at > begin && r != ' ' && (before == ' ' && r != '%' || inside) {
 			all = append(all, line[begin:at])
 			begin = at
 		}

@@ -205,13 +205,8 @@ func (v *visit) part() error {
 	if !ok {
 		return textNoAnswer.Err(words[0])
 	}
-	doc := shown.View(v.lang)
-	// The page has curves in place of charts for terminals.
-	doc.Sections = slices.DeleteFunc(doc.Sections, func(s view.Section) bool { return strings.ContainsFunc(s.Code, dotted) })
-	return v.drawPart("document", doc)
+	return v.drawPart("document", shown.View(v.lang).WithoutCharts()) // the page has the curves
 }
-
-func dotted(r rune) bool { return r >= 0x2800 && r <= 0x28ff }
 
 // mostPoints is how many points of a curve a browser gets: what it can draw.
 const mostPoints = 2000

@@ -1,7 +1,7 @@
-// Package within opens files by way of the folders that hold them. A path that
-// is checked and then opened by name can be made to lead elsewhere in between,
-// by somebody who puts a link in its place; what is opened by way of an open
-// folder cannot lead out of it, whenever the link is put there.
+// Package within opens files through the folders that hold them. If a path is checked
+// and then opened by name, somebody can replace it by a link in between; a file that is
+// opened through an open folder cannot lead out of the folder, whenever a link is put
+// there.
 package within
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
-// Folders are open folders below which files may be opened. A nil *Folders is
-// the whole machine: names are opened as they are, links followed.
+// Folders are open folders below which files may be opened. A nil *Folders is the whole
+// machine: names are opened as they are, and links are followed.
 type Folders struct {
 	dirs []dir
-	// Owner is the user id whose files may be opened; below 0: everybody's. What
-	// belongs to nobody's own id, as on a file system that squashes them all, is
-	// opened too.
+	// Owner is the user id whose files may be opened; negative: everybody's. Files of
+	// the user nobody may be opened too, because some file systems map all owners to
+	// it.
 	Owner int
 }
 
 type dir struct {
-	given, real string // the folder's name, and without links
+	given, real string // the folder's name, and the same without links
 	root        *os.Root
 }
 
-// nobody is what squashed file systems make of every owner.
+// nobody is the uid to which squashing file systems map every owner.
 const nobody = 65534
 
-// Open opens the folders at those absolute paths. Those that are not there hold
-// nothing.
+// Open opens the folders at the given absolute paths. It skips folders that do not
+// exist.
 func Open(paths ...string) (*Folders, error) {
 	f := &Folders{Owner: -1}
 	for _, p := range paths {
@@ -60,7 +60,7 @@ func Open(paths ...string) (*Folders, error) {
 	return f, nil
 }
 
-// Holding opens the folders that hold those files.
+// Holding opens the folders that contain the given files.
 func Holding(files ...string) (*Folders, error) {
 	var dirs []string
 	for _, p := range files {
@@ -69,7 +69,7 @@ func Holding(files ...string) (*Folders, error) {
 	return Open(dirs...)
 }
 
-// Close closes the folders, not the files that were opened.
+// Close closes the folders, but not the files that were opened.
 func (f *Folders) Close() {
 	if f == nil {
 		return
@@ -79,7 +79,7 @@ func (f *Folders) Close() {
 	}
 }
 
-// find is the folder that holds path, and path's name in it.
+// find returns the folder that contains path, and path's name within it.
 func (f *Folders) find(path string) (dir, string, error) {
 	for _, d := range f.dirs {
 		for _, top := range []string{d.given, d.real} {
@@ -91,7 +91,7 @@ func (f *Folders) find(path string) (dir, string, error) {
 	return dir{}, "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission}
 }
 
-// Open opens a regular file for reading, and nothing that could block.
+// Open opens a regular file for reading. It opens nothing that could block.
 func (f *Folders) Open(path string) (*os.File, error) {
 	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 	var file *os.File
@@ -131,7 +131,7 @@ func (f *Folders) owns(info fs.FileInfo) bool {
 	return ok && (int(st.Uid) == f.Owner || st.Uid == nobody)
 }
 
-// Stat describes what is at path.
+// Stat describes the file at path.
 func (f *Folders) Stat(path string) (fs.FileInfo, error) {
 	if f == nil {
 		return os.Stat(path)

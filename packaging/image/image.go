@@ -1,6 +1,6 @@
-// Command image writes a container image of a static binary, for `docker load`,
-// podman or skopeo, without a registry or a container engine: the binary, the
-// certificates of this machine, and the licences.
+// Command image writes a container image of a static binary, for `docker load`, podman
+// or skopeo, without a registry or a container engine. The image contains the binary,
+// the certificates of this machine, and the licences.
 //
 //	go run ./packaging/image BINARY OUT.tar [VERSION]
 package main
@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// nobody is the user that the server runs as: no name is needed for a number.
+// nobody is the uid that the server runs as; a number needs no entry in /etc/passwd.
 const nobody = 65532
 
 func main() {
@@ -76,14 +76,14 @@ func write(binary, out, version string) error {
 	return tarball.WriteToFile(out, tag, img)
 }
 
-// A file is where a file of the layer comes from, and its mode.
+// A file is the source of a file of the layer, and its mode.
 type file struct {
 	from string
 	mode int64
 }
 
-// layer is the tar of the files and of the state's folder. It has no times: the
-// same binary gives the same layer.
+// layer returns the tar of the files and of the state's folder. It contains no times,
+// so that the same binary gives the same layer.
 func layer(files map[string]file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -1,11 +1,11 @@
-// Command mcpb makes MCP bundles of a release's archives, for clients that install
-// a server by one file, and the registry's document about them:
+// Command mcpb makes MCP bundles of a release's archives, for clients that install a
+// server from one file, and the registry's document about them:
 //
 //	go run ./packaging/mcpb dist
 //
-// writes dist/megatron-ops_VERSION_OS_ARCH.mcpb beside each archive, and
-// dist/server.json, which is server.json with the version, and a package for each
-// bundle by its address and digest.
+// It writes dist/megatron-ops_VERSION_OS_ARCH.mcpb beside each archive, and
+// dist/server.json, which is server.json with the version and a package for each
+// bundle, given by its address and digest.
 package main
 
 import (
@@ -40,11 +40,11 @@ func main() {
 // program is the file of an archive that a bundle starts.
 const program = "megatron-ops"
 
-// archive is the name of one of a release's archives.
+// archive matches the name of one of a release's archives.
 var archive = regexp.MustCompile(`^megatron-ops_(.+)_(linux|darwin)_(amd64|arm64)\.tar\.gz$`)
 
-// bundleAll makes a bundle of each archive in dist, and the registry's document
-// from the one at template.
+// bundleAll makes a bundle of each archive in dist, and the registry's document from
+// the one at template.
 func bundleAll(dist, template string) error {
 	raw, err := os.ReadFile(template)
 	if err != nil {
@@ -92,8 +92,8 @@ func bundleAll(dist, template string) error {
 	return os.WriteFile(filepath.Join(dist, "server.json"), append(out, '\n'), 0o644) //nolint:gosec // it is published
 }
 
-// bundled is the bundle of the archive at file: its program, its licences, and the
-// manifest by which a client starts it. The same archive gives the same bytes.
+// bundled returns the bundle of the archive at file: its program, its licences, and the
+// manifest that tells a client how to start it. The same archive gives the same bytes.
 func bundled(file, version, system string, document map[string]any) ([]byte, error) {
 	manifest, err := json.MarshalIndent(map[string]any{
 		"manifest_version": "0.3", "name": program, "display_name": document["title"], "version": version, "description": document["description"],
@@ -159,7 +159,7 @@ func addArchived(z *zip.Writer, file string) error {
 	return nil
 }
 
-// add writes one file with a time that is always the same.
+// add writes one file, always with the same time.
 func add(z *zip.Writer, name string, mode os.FileMode, content io.Reader) error {
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	h.SetMode(mode)

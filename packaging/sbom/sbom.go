@@ -1,5 +1,5 @@
-// Command sbom writes the bill of materials of a Go binary: the modules that it
-// links, as the binary itself tells them, in CycloneDX 1.5 JSON.
+// Command sbom writes the software bill of materials of a Go binary in CycloneDX 1.5
+// JSON: the linked modules, as the binary itself lists them.
 //
 //	go run ./packaging/sbom BINARY OUT.json
 package main
@@ -27,7 +27,7 @@ type component struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
-	// PURL is the package URL, by which scanners look vulnerabilities up.
+	// PURL is the package URL, by which scanners look up vulnerabilities.
 	PURL string `json:"purl,omitempty"`
 }
 

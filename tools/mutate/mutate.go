@@ -1,15 +1,15 @@
-// Command mutate changes one place of the code at a time and asks whether a
-// test of the same package notices.
+// Command mutate changes one place of the code at a time and checks whether a test of
+// the same package notices.
 //
 //	go run ./tools/mutate [-n 100] [-seed 1] [-timeout 3m] [-v] FOLDER...
 //
-// The places are drawn at random, by seed, from the folders' files that are
-// neither tests nor generated nor another system's: comparisons turned round or moved by one, && for
-// ||, a negation dropped, + for -, true for false, an early return, continue or
-// break dropped. A mutant is killed where the -short tests of its package fail
-// or do not end in time; one that does not compile does not count. The changed
-// file is laid over the tree (go's -overlay), which stays as it is. The last
-// line is "killed K of N (share)", the survivors are listed before it.
+// The places are drawn at random, by seed, from the folders' files, except for tests,
+// generated files and files for other systems. The changes are: a comparison reversed
+// or shifted by one, && for ||, a negation dropped, + for -, true for false, an early
+// return, continue or break dropped. A mutant is killed if the -short tests of its
+// package fail or do not end in time; a mutant that does not compile does not count.
+// The changed file is passed by go's -overlay, so that the tree stays unchanged. The
+// last line is "killed K of N (share)"; the survivors are listed before it.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 	"time"
 )
 
-// A mutant is one change: the bytes from..to of file become text.
+// A mutant is one change: text replaces the bytes from..to of file.
 type mutant struct {
 	file, folder string
 	line         int
@@ -43,7 +43,7 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s:%d: %q for %q", m.file, m.line, m.text, m.was)
 }
 
-// changes are what each operator is exchanged for.
+// changes are the replacements of each operator.
 var changes = map[token.Token][]string{
 	token.EQL:  {"!="},
 	token.NEQ:  {"=="},
@@ -133,7 +133,7 @@ func run(folders []string, n int, seed uint64, limit time.Duration, verbose bool
 	return nil
 }
 
-// mutants are all changes that the folders offer, in a fixed order.
+// mutants returns all possible changes in the folders, in a fixed order.
 func mutants(folders []string) (all []mutant, err error) {
 	for _, folder := range folders {
 		folder = filepath.Clean(folder)
@@ -150,7 +150,7 @@ func mutants(folders []string) (all []mutant, err error) {
 				continue
 			}
 			if built, err := build.Default.MatchFile(folder, filepath.Base(f)); err != nil || !built {
-				continue // another system's: no test here could notice
+				continue // for another system: no test here could notice
 			}
 			found, err := mutantsOf(folder, f, src)
 			if err != nil {
@@ -201,7 +201,7 @@ func mutantsOf(folder, file string, src []byte) (all []mutant, err error) {
 	return all, nil
 }
 
-// early is the one statement of an if that only leaves, without a result.
+// early returns the only statement of an if that just leaves, without a result, or nil.
 func early(x *ast.IfStmt) ast.Stmt {
 	if x.Init != nil || x.Else != nil || len(x.Body.List) != 1 {
 		return nil
@@ -217,7 +217,8 @@ func early(x *ast.IfStmt) ast.Stmt {
 	return nil
 }
 
-// overlay writes the changed file into dir, and the file that tells go of it.
+// overlay writes the changed file into dir, and the overlay file that tells go about
+// it. It returns the latter's path.
 func (m mutant) overlay(dir string) (string, error) {
 	src, err := os.ReadFile(m.file)
 	if err != nil {
@@ -239,8 +240,8 @@ func (m mutant) overlay(dir string) (string, error) {
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-// compiles builds the folder's tests into the file binary, with the overlay where
-// one is given.
+// compiles builds the folder's tests into the file binary, with the overlay if one is
+// given.
 func compiles(folder, overlay, binary string) bool {
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
 	if overlay != "" {
@@ -249,8 +250,8 @@ func compiles(folder, overlay, binary string) bool {
 	return exec.Command("go", append(args, "./"+folder)...).Run() == nil
 }
 
-// passes reports whether the short tests in binary pass where go test would run
-// them.
+// passes reports whether the short tests in binary pass in the folder in which go test
+// would run them.
 func passes(folder, binary string, limit time.Duration) bool {
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()

@@ -1,4 +1,4 @@
-// Command secretrules writes the rules of gitleaks, a kept secret scanner (MIT),
+// Command secretrules writes the rules of gitleaks, a maintained secret scanner (MIT),
 // as the JSON Lines that internal/redact embeds.
 //
 //	go run ./tools/secretrules v8.30.1 > internal/redact/gitleaks.jsonl
@@ -16,8 +16,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// leftOut are rules that say nothing of a secret's own form: our forms for named
-// settings and JSON web tokens are held to what stands in training logs.
+// leftOut are rules about names rather than a secret's own form: our forms for named
+// settings and JSON web tokens are tested against training logs.
 var leftOut = []string{"generic-api-key", "jwt", "jwt-base64", "hashicorp-tf-password", "curl-auth-user"}
 
 func main() {
@@ -61,8 +61,9 @@ func write(version string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.ID, err)
 		}
-		// As gitleaks has it: without a group of its own, the first one is the secret.
-		// But one that repeats is only its last round, and all of the match is hidden.
+		// As in gitleaks: without a group of its own, the first group is the secret.
+		// But a group that repeats holds only its last repetition, so the whole match
+		// is hidden.
 		group := r.SecretGroup
 		if group == 0 && re.MaxCap() > 0 && !repeatsGroup(re) {
 			group = 1
@@ -74,7 +75,7 @@ func write(version string) error {
 	return nil
 }
 
-// repeatsGroup reports whether a group of re stands under a repetition.
+// repeatsGroup reports whether a group of re is repeated.
 func repeatsGroup(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpRepeat, syntax.OpStar, syntax.OpPlus:

@@ -1,6 +1,6 @@
-// Command slurmwords writes the table of the words by which Slurm names a job's
-// reason, a job's state and a node's state, with the releases that have each, from
-// a clone of Slurm's own repository:
+// Command slurmwords writes the table of Slurm's words for a job's reason, a job's
+// state and a node's state, with the releases that have each word, from a clone of
+// Slurm's own repository:
 //
 //	go run ./tools/slurmwords FOLDER >slurm/testdata/words.tsv
 package main
@@ -14,13 +14,12 @@ import (
 	"strings"
 )
 
-// tags are the last patch release, as far as known here, of each release whose
-// words are wanted.
+// tags are the last known patch release of each release whose words are wanted.
 var tags = []string{
 	"slurm-22-05-8-1", "slurm-23-02-8-1", "slurm-23-11-11-1", "slurm-24-05-8-1", "slurm-24-11-7-1", "slurm-25-05-8-1", "slurm-25-11-7-1", "slurm-26-05-3-1",
 }
 
-// A source is where one kind of words stands: in a function, or in a table.
+// A source is where one kind of words is: in a function, or in a table.
 type source struct {
 	kind, file string
 	begin      *regexp.Regexp
@@ -42,13 +41,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: slurmwords FOLDER, a clone of https://github.com/SchedMD/slurm")
 		os.Exit(2)
 	}
-	releases := map[string][]string{} // of "kind\tword"
+	releases := map[string][]string{} // by "kind\tword"
 	for _, tag := range tags {
 		release := strings.ReplaceAll(tag[len("slurm-"):len("slurm-22-05")], "-", ".")
 		for _, s := range sources {
 			text, err := exec.Command("git", "-C", os.Args[1], "show", tag+":"+s.file).Output()
 			if err != nil {
-				continue // the file came later
+				continue // the file was added later
 			}
 			inside := false
 			for line := range strings.Lines(string(text)) {

@@ -1,8 +1,8 @@
-// Command testverdicts reads the events that gotestsum kept of a run of all tests
-// (`go test -json`, each run after the other) and tells what its summary leaves out:
-// which tests failed and then passed when they were run once more, and why others
-// were skipped. It ends with 1 where a test failed at last, where none passed, and,
-// with CI=true in its environment, where one was skipped.
+// Command testverdicts reads the events that gotestsum recorded of a run of all tests
+// (`go test -json`, one run after the other) and reports what its summary omits: which
+// tests failed and then passed when they were run again, and why others were skipped.
+// It exits with 1 if the last run of a test failed, if no test passed, or, with CI=true
+// in its environment, if a test was skipped.
 package main
 
 import (
@@ -21,7 +21,7 @@ type event struct{ Action, Package, Test, Output string }
 func main() { os.Exit(verdicts(os.Stdin, os.Stdout, os.Getenv("CI") == "true")) }
 
 func verdicts(in io.Reader, out io.Writer, ci bool) int {
-	last := map[string]string{} // the verdict of each test, by package and test
+	last := map[string]string{} // the last verdict, by package and test
 	why := map[string]string{}
 	var flaky []string
 	lines := bufio.NewScanner(in)
@@ -34,7 +34,7 @@ func verdicts(in io.Reader, out io.Writer, ci bool) int {
 		test := e.Package + " " + e.Test
 		switch e.Action {
 		case "output":
-			// What a test says as it is skipped: `    a_test.go:7: no Node: run make setup`.
+			// The text of a skipped test: `    a_test.go:7: no Node: run make setup`.
 			if _, text, ok := strings.Cut(e.Output, ".go:"); ok {
 				_, text, _ = strings.Cut(text, ": ")
 				why[test] = strings.TrimSpace(text)
