@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,10 +9,12 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 	"github.com/megatron-ops/megatron-ops/skills"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // maxCompletions is how many values the protocol allows in one answer.
@@ -44,13 +45,14 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	var all []string
 	switch arg.Name {
 	case "job":
-		all = c.jobs(ctx, func(j completionJob) string { return j.ID })
+		all = c.jobs(ctx, func(j slurm.Job) string { return string(j.ID) })
 	case "partition":
-		all = c.jobs(ctx, func(j completionJob) string { return j.Partition })
+		all = c.jobs(ctx, func(j slurm.Job) string { return j.Partition })
 	case "node":
 		all = c.job(ctx, with).Nodes
 	case "rank":
-		for i := range c.job(ctx, with).ranks() {
+		j := c.job(ctx, with)
+		for i := range max(j.GPUs, len(j.Nodes)) {
 			all = append(all, strconv.Itoa(i))
 		}
 	case "skill", "name":
@@ -80,44 +82,31 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	return &sdk.Completion{Values: values[:min(total, maxCompletions)], Total: total, HasMore: total > maxCompletions}, nil
 }
 
-// A completionJob is what completions need to know of a job.
-type completionJob struct {
-	ID        string   `json:"job_id"`
-	Partition string   `json:"partition"`
-	Nodes     []string `json:"nodes"`
-	GPUs      int      `json:"gpus"`
-}
-
-func (j completionJob) ranks() int { return max(j.GPUs, len(j.Nodes)) }
-
 // jobs returns a value of each job that list shows, ended jobs too. If list fails, it
 // returns nothing: a completion is a help, not an answer.
-func (c completer) jobs(ctx context.Context, of func(completionJob) string) []string {
-	var doc struct {
-		Jobs []completionJob `json:"jobs"`
-	}
-	c.fetch(ctx, "list", map[string]any{"all": true}, &doc)
-	var values []string
-	for _, j := range doc.Jobs {
+func (c completer) jobs(ctx context.Context, of func(slurm.Job) string) (values []string) {
+	list, _ := c.fetch(ctx, "list", map[string]any{"all": true}).(jobcontrol.ListOut)
+	for _, j := range list.Jobs {
 		values = append(values, of(j))
 	}
 	return values
 }
 
 // job returns the job that was chosen before in the same prompt or template.
-func (c completer) job(ctx context.Context, with sdk.CompleteContext) (j completionJob) {
-	if id := with.Arguments["job"]; id != "" {
-		c.fetch(ctx, "status", map[string]any{"job": id}, &j)
+func (c completer) job(ctx context.Context, with sdk.CompleteContext) slurm.Job {
+	id := with.Arguments["job"]
+	if id == "" {
+		return slurm.Job{}
 	}
-	return j
+	status, _ := c.fetch(ctx, "status", map[string]any{"job": id}).(jobcontrol.StatusOut)
+	return status.Job
 }
 
-func (c completer) fetch(ctx context.Context, op string, a map[string]any, into any) {
+// fetch returns an operation's cleaned output, or nil if the operation fails.
+func (c completer) fetch(ctx context.Context, op string, a map[string]any) any {
 	_, out, err := c.s.run(ctx, op, a)
 	if err != nil {
-		return
+		return nil
 	}
-	if raw, err := json.Marshal(shorten.Tidy(out, true)); err == nil {
-		_ = json.Unmarshal(raw, into) // an output of another form completes nothing
-	}
+	return shorten.Tidy(out, true)
 }

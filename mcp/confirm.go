@@ -71,7 +71,7 @@ const tokenLife = 10 * time.Minute
 // confirm decides whether a call that changes something may go on. A nil result and a
 // nil error mean yes; otherwise the result is the question or the refusal.
 func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op, call *ops.Call, in any, said ownArguments) (*sdk.CallToolResult, error) {
-	if isSet(in, "dry_run") {
+	if consent.IsSet(in, "dry_run") {
 		return nil, nil
 	}
 	if call.Who.ReadOnly || call.Who.User == "" {
@@ -247,24 +247,29 @@ func tokenOffer(token string) string {
 		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
 }
 
-// emptyInputs caches each operation's input without arguments, because it is the same
-// for each call.
-var emptyInputs sync.Map // string → reflect.Value
-
-// emptyInput returns a new input of o as a call without arguments has it, or nil if o
+// emptyInput returns an input of o as a call without arguments has it, or nil if o
 // requires an argument.
 func emptyInput(o ops.Op) any {
-	made, ok := emptyInputs.Load(o.Name)
-	if !ok {
-		in := o.NewIn()
-		if ops.Decode([]byte("{}"), in, nil) != nil {
-			return nil
-		}
-		made, _ = emptyInputs.LoadOrStore(o.Name, reflect.ValueOf(in).Elem())
-	}
 	in := o.NewIn()
-	reflect.ValueOf(in).Elem().Set(made.(reflect.Value))
+	if ops.Decode([]byte("{}"), in, nil) != nil {
+		return nil
+	}
 	return in
+}
+
+// copyField copies the field of that name from from into to, and reports whether both
+// have it with the same type.
+func copyField(to, from any, name string) bool {
+	t, ok := consent.Field(to, name)
+	if !ok {
+		return false
+	}
+	f, ok := consent.Field(from, name)
+	if !ok || f.Type() != t.Type() {
+		return false
+	}
+	t.Set(f)
+	return true
 }
 
 // elicitation says in which ways a client can ask its person.
@@ -299,16 +304,16 @@ func digest(o ops.Op, who ops.Caller, in any) []byte {
 		write([]byte(word))
 	}
 	v := reflect.ValueOf(in).Elem()
-	for _, f := range argumentsOf(v.Type()) {
-		a := v.Field(f.index)
-		if a.IsZero() {
+	for f, a := range v.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "idempotency_key" || a.IsZero() {
 			continue
 		}
 		raw, err := json.Marshal(a.Addr().Interface())
 		if err != nil {
 			raw = fmt.Appendf(nil, "%#v", a.Interface())
 		}
-		write([]byte(f.name))
+		write([]byte(name))
 		write(raw)
 	}
 	sum := sha256.Sum256(text)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
@@ -49,13 +50,9 @@ func hintOf(command string) (hint, bool) {
 	}
 	in := o.NewIn()
 	given := map[string]any{}
-	if _, ok := fieldOf(in, commandLine); ok { // the program's arguments, behind "--"
+	if _, ok := consent.Field(in, commandLine); ok { // the program's arguments, behind "--"
 		if i := slices.Index(argv, "--"); i >= 0 {
-			quoted := make([]string, 0, len(argv))
-			for _, w := range argv[i+1:] {
-				quoted = append(quoted, shellword.POSIX(w))
-			}
-			given[commandLine], argv = strings.Join(quoted, " "), argv[:i]
+			given[commandLine], argv = shellword.Line(argv[i+1:]), argv[:i]
 		}
 	}
 	if o.Words(in, argv[1:]) != nil {

@@ -69,24 +69,18 @@ func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 			continue
 		}
 		if !reflect.ValueOf(given).IsZero() {
-			return &ops.Error{
-				Code:    ops.BadInput,
-				Field:   planField,
-				Message: lang.Text{EN: "a specification stands beside the handle of a plan", ZH: "plan 的句柄之外又给出了规格"},
-				Fix:     lang.Text{EN: "give one of the two", ZH: "请二选一"},
-			}
+			return ops.InputError(planField,
+				lang.Text{EN: "a specification stands beside the handle of a plan", ZH: "plan 的句柄之外又给出了规格"},
+				lang.Text{EN: "give one of the two", ZH: "请二选一"})
 		}
 		p.mu.Lock()
 		spec, known := p.specs[handle]
 		p.mu.Unlock()
 		raw, err := json.Marshal(spec)
 		if !known || err != nil || handleOf(raw, who) != handle {
-			return &ops.Error{
-				Code:    ops.BadInput,
-				Field:   planField,
-				Message: lang.Text{EN: "there is no accepted plan of that handle", ZH: "没有该句柄对应的已通过的 plan"},
-				Fix:     lang.Text{EN: "call plan with the specification, and give the handle that it answers", ZH: "请以规格调用 plan，并使用它返回的句柄"},
-			}
+			return ops.InputError(planField,
+				lang.Text{EN: "there is no accepted plan of that handle", ZH: "没有该句柄对应的已通过的 plan"},
+				lang.Text{EN: "call plan with the specification, and give the handle that it answers", ZH: "请以规格调用 plan，并使用它返回的句柄"})
 		}
 		field.Set(reflect.ValueOf(spec))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
@@ -57,7 +58,7 @@ func (s *Server) addResources() {
 		return s.read(ctx, "constants", nil)
 	})
 	s.fixed(rulesURI, "rules", "every launch rule by id: what must hold, and where Megatron checks it", markdown, func(context.Context) (string, error) {
-		return rulesIndex(lang.EN), nil
+		return rulesIndex(), nil
 	})
 	s.fixed(jobSchemaURI, "job specification", "JSON schema of the job specification, every field", jsonType, func(context.Context) (string, error) {
 		raw, err := json.MarshalIndent(job.Schema(), "", " ")
@@ -166,10 +167,9 @@ func (s *Server) readCard(_ context.Context, a args) (string, error) {
 	}
 	c, ok := svc.Answerer().Card(a["card"])
 	if !ok {
-		return "", &ops.Error{
-			Code: ops.NotFound, Field: "card", Message: lang.Text{EN: "there is no card %q", ZH: "没有卡片 %q"}.With(a["card"]),
-			Fix: lang.Text{EN: "search returns passages with the address of each card", ZH: "search 返回的段落带有各卡片的地址"},
-		}
+		return "", ops.NotFoundError("card",
+			lang.Text{EN: "there is no card %q", ZH: "没有卡片 %q"}.With(a["card"]),
+			lang.Text{EN: "search returns passages with the address of each card", ZH: "search 返回的段落带有各卡片的地址"})
 	}
 	var b strings.Builder
 	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
@@ -197,23 +197,17 @@ func (s *Server) read(ctx context.Context, name string, a map[string]any) (strin
 func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	page, err := strconv.Atoi(cmp.Or(a["page"], "0"))
 	if err != nil || page < 0 || page > 1000 {
-		return "", &ops.Error{
-			Code:    ops.BadInput,
-			Field:   "page",
-			Message: lang.Text{EN: "%q is not a page", ZH: "%q 不是页号"}.With(a["page"]),
-			Fix:     lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"},
-		}
+		return "", ops.InputError("page",
+			lang.Text{EN: "%q is not a page", ZH: "%q 不是页号"}.With(a["page"]),
+			lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"})
 	}
 	in := map[string]any{"job": a["job"], "tail": (page + 1) * pageLines}
 	if a["rank"] != "" {
 		rank, err := strconv.Atoi(a["rank"])
 		if err != nil {
-			return "", &ops.Error{
-				Code:    ops.BadInput,
-				Field:   "rank",
-				Message: lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]),
-				Fix:     lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"},
-			}
+			return "", ops.InputError("rank",
+				lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]),
+				lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"})
 		}
 		in["rank"] = rank
 	}
@@ -224,10 +218,7 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines, err := logLines(shorten.Tidy(out, true))
-	if err != nil {
-		return "", err
-	}
+	lines := logLines(shorten.Tidy(out, true))
 	end := max(0, len(lines)-page*pageLines)
 	start := max(0, end-pageLines)
 	body := clip(strings.Join(lines[start:end], "\n"), 16<<10, "rank and node choose fewer lines")
@@ -239,48 +230,34 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 }
 
 // logLines returns the lines of the logs operation's output, each with its rank.
-func logLines(out any) ([]string, error) {
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return nil, err
-	}
-	var doc struct {
-		Lines []struct {
-			Rank *int   `json:"rank"`
-			Text string `json:"text"`
-		} `json:"lines"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, err
-	}
-	lines := make([]string, len(doc.Lines))
-	for i, l := range doc.Lines {
+func logLines(out any) []string {
+	logs, _ := out.(joblogs.LogsOut)
+	lines := make([]string, len(logs.Lines))
+	for i, l := range logs.Lines {
 		lines[i] = l.Text
 		if l.Rank != nil {
 			lines[i] = fmt.Sprintf("[rank %d] %s", *l.Rank, l.Text)
 		}
 	}
-	return lines, nil
+	return lines
 }
 
 func readSkill(_ context.Context, a args) (string, error) {
 	file := path.Clean(a["file"])
 	raw, err := skills.File(a["name"], file)
 	if err != nil {
-		return "", &ops.Error{
-			Code:    ops.NotFound,
-			Message: lang.Text{EN: "there is no such file of a skill", ZH: "技能中没有这个文件"},
-			Fix:     lang.Text{EN: "resources/list names the skills; each SKILL.md names its files", ZH: "resources/list 列出各技能；每个 SKILL.md 列出其文件"},
-		}
+		return "", ops.NotFoundError("",
+			lang.Text{EN: "there is no such file of a skill", ZH: "技能中没有这个文件"},
+			lang.Text{EN: "resources/list names the skills; each SKILL.md names its files", ZH: "resources/list 列出各技能；每个 SKILL.md 列出其文件"})
 	}
 	return string(raw), nil
 }
 
-func rulesIndex(l lang.Lang) string {
+func rulesIndex() string {
 	d := view.Doc{Title: "launch rules"}
 	t := &view.Table{Header: []string{"id", "must hold", "source"}}
 	for _, r := range rules.Table() {
-		t.Rows = append(t.Rows, []string{r.ID, r.Requirement.In(l), r.Source})
+		t.Rows = append(t.Rows, []string{r.ID, r.Requirement.EN, r.Source})
 	}
 	d.Sections = []view.Section{{Text: "More of one: " + ruleTemplate, Table: t}}
 	return view.Markdown(d)
@@ -289,12 +266,9 @@ func rulesIndex(l lang.Lang) string {
 func (s *Server) readRule(_ context.Context, a args) (string, error) {
 	r, ok := rules.Explain(a["id"])
 	if !ok {
-		return "", &ops.Error{
-			Code:    ops.NotFound,
-			Field:   "id",
-			Message: lang.Text{EN: "there is no rule %q", ZH: "没有规则 %q"}.With(a["id"]),
-			Fix:     lang.Text{EN: "%s lists them", ZH: "%s 可列出全部"}.With(rulesURI),
-		}
+		return "", ops.NotFoundError("id",
+			lang.Text{EN: "there is no rule %q", ZH: "没有规则 %q"}.With(a["id"]),
+			lang.Text{EN: "%s lists them", ZH: "%s 可列出全部"}.With(rulesURI))
 	}
 	l := lang.EN
 	d := view.Doc{Title: r.ID, Sections: []view.Section{{Facts: []view.Fact{

@@ -31,18 +31,16 @@ func selectFrom(table []ops.Op, toolsets, tools []string, readOnly bool) ([]ops.
 	}
 	for _, t := range toolsets {
 		if t != "all" && t != "default" && !slices.Contains(known, t) {
-			return nil, &ops.Error{
-				Code: ops.BadInput, Field: "toolsets", Message: lang.Text{EN: "there is no toolset %s", ZH: "没有工具集 %s"}.With(t),
-				Fix: lang.Text{EN: "use some of all, default, %s", ZH: "可用：all、default、%s"}.With(strings.Join(known, ", ")),
-			}
+			return nil, ops.InputError("toolsets",
+				lang.Text{EN: "there is no toolset %s", ZH: "没有工具集 %s"}.With(t),
+				lang.Text{EN: "use some of all, default, %s", ZH: "可用：all、default、%s"}.With(strings.Join(known, ", ")))
 		}
 	}
 	for _, t := range tools {
 		if !slices.ContainsFunc(table, func(o ops.Op) bool { return o.Name == t }) {
-			return nil, &ops.Error{
-				Code: ops.BadInput, Field: "tools", Message: lang.Text{EN: "there is no tool %s", ZH: "没有工具 %s"}.With(t),
-				Fix: lang.Text{EN: "use some of %s", ZH: "可用：%s"}.With(strings.Join(names(table), ", ")),
-			}
+			return nil, ops.InputError("tools",
+				lang.Text{EN: "there is no tool %s", ZH: "没有工具 %s"}.With(t),
+				lang.Text{EN: "use some of %s", ZH: "可用：%s"}.With(strings.Join(names(table), ", ")))
 		}
 	}
 	if len(toolsets) == 0 && len(tools) == 0 {

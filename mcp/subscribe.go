@@ -15,6 +15,8 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 )
 
 // pollEvery is how often subscribed jobs are polled, all in one query.
@@ -252,24 +254,10 @@ func (u *subscriptions) states(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return nil, err
-	}
-	var doc struct {
-		Jobs []struct {
-			ID     string   `json:"job_id"`
-			State  string   `json:"state"`
-			Reason string   `json:"reason"`
-			Nodes  []string `json:"nodes"`
-		} `json:"jobs"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, err
-	}
-	states := make(map[string]string, len(doc.Jobs))
-	for _, j := range doc.Jobs {
-		states[j.ID] = j.State + "\x00" + j.Reason + "\x00" + strings.Join(j.Nodes, ",")
+	list, _ := out.(jobcontrol.ListOut)
+	states := make(map[string]string, len(list.Jobs))
+	for _, j := range list.Jobs {
+		states[string(j.ID)] = string(j.State) + "\x00" + j.Reason + "\x00" + strings.Join(j.Nodes, ",")
 	}
 	return states, nil
 }

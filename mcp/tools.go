@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -361,7 +362,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err)
 	}
-	if !isSet(in, "dry_run") {
+	if !consent.IsSet(in, "dry_run") {
 		out = withoutScript(out)
 	}
 	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out))
@@ -441,7 +442,7 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g o
 		own[planField] = &g.plan
 	}
 	err = ops.DecodeValid(raw, in, own)
-	if tail, ok := fieldOf(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
+	if tail, ok := consent.Field(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
 		tail.SetInt(pageLines)
 	}
 	return g, err

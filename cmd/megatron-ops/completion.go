@@ -20,10 +20,9 @@ import (
 // `source <(megatron-ops completion bash)`.
 func completionCommand(_ context.Context, sh *shell, words []string) error {
 	if len(words) != 1 || completionScripts[words[0]] == "" {
-		return &ops.Error{
-			Code: ops.BadInput, Field: "shell", Message: lang.Text{EN: "completion is for one shell, not %q", ZH: "一次只为一个 shell 生成补全，而不是 %q"}.With(strings.Join(words, " ")),
-			Fix: lang.Text{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"},
-		}
+		return ops.InputError("shell",
+			lang.Text{EN: "completion is for one shell, not %q", ZH: "一次只为一个 shell 生成补全，而不是 %q"}.With(strings.Join(words, " ")),
+			lang.Text{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"})
 	}
 	_, err := io.WriteString(sh.out, completionScripts[words[0]])
 	return err

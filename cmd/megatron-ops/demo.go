@@ -23,10 +23,9 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 		return furnish(sh, words[1:], []string{self, demoLaunchWord})
 	}
 	if len(words) > 0 {
-		return &ops.Error{
-			Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "demo takes no words but --furnish FOLDER", ZH: "demo 只接受 --furnish 目录"},
-			Fix: lang.Text{EN: "megatron-ops demo, or megatron-ops demo --furnish try", ZH: "megatron-ops demo，或 megatron-ops demo --furnish try"},
-		}
+		return ops.InputError(words[0],
+			lang.Text{EN: "demo takes no words but --furnish FOLDER", ZH: "demo 只接受 --furnish 目录"},
+			lang.Text{EN: "megatron-ops demo, or megatron-ops demo --furnish try", ZH: "megatron-ops demo，或 megatron-ops demo --furnish try"})
 	}
 	dir, err := os.MkdirTemp("", "megatron-ops-demo-")
 	if err != nil {

@@ -95,10 +95,9 @@ func slackInstall(c config.Slack) (*install.OAuth, error) {
 func readSecretFile(file, field string) (string, error) {
 	text, err := secretfile.Read(file)
 	if err != nil {
-		return "", &ops.Error{
-			Code: ops.BadInput, Field: field, Message: lang.Said(err),
-			Fix: lang.Text{EN: "a file with mode 600 that this account may read", ZH: "本账号可读、权限为 600 的文件"},
-		}
+		return "", ops.InputError(field,
+			lang.Said(err),
+			lang.Text{EN: "a file with mode 600 that this account may read", ZH: "本账号可读、权限为 600 的文件"})
 	}
 	return text, nil
 }

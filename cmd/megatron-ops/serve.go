@@ -49,10 +49,9 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return &ops.Error{
-			Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
-			Fix: lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"},
-		}
+		return ops.InputError(rest[0],
+			lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
+			lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"})
 	}
 	service := sync.OnceValues(sh.service)
 	srv, err := mcp.NewServer(mcp.Config{

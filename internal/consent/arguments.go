@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -154,33 +155,54 @@ func printable(s string) string {
 func withBool(in any, name string, value bool) any {
 	c := reflect.New(reflect.TypeOf(in).Elem())
 	c.Elem().Set(reflect.ValueOf(in).Elem())
-	f := fieldByName(c.Elem(), name)
-	if f.Kind() != reflect.Bool {
+	f, ok := Field(c.Interface(), name)
+	if !ok || f.Kind() != reflect.Bool {
 		return nil
 	}
 	f.SetBool(value)
 	return c.Interface()
 }
 
-func boolField(in any, name string) bool {
-	f := fieldByName(reflect.ValueOf(in).Elem(), name)
-	return f.Kind() == reflect.Bool && f.Bool()
+// IsSet reports whether in has a boolean field with that JSON name which is true.
+func IsSet(in any, name string) bool {
+	f, ok := Field(in, name)
+	return ok && f.Kind() == reflect.Bool && f.Bool()
 }
 
 func stringField(in any, name string) string {
-	f := fieldByName(reflect.ValueOf(in).Elem(), name)
-	if f.Kind() != reflect.String {
-		return ""
+	if f, ok := Field(in, name); ok && f.Kind() == reflect.String {
+		return f.String()
 	}
-	return f.String()
+	return ""
 }
 
-// fieldByName returns the field with that JSON name of v or of a struct embedded in it.
-func fieldByName(v reflect.Value, name string) reflect.Value {
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return v.FieldByIndex(f.Index)
+// Field returns the field with that JSON name of an operation's input, or of a struct
+// embedded in it. Operations have inputs of their own; a name means the same in all.
+func Field(in any, name string) (field reflect.Value, ok bool) {
+	v := reflect.ValueOf(in).Elem()
+	if v.Kind() != reflect.Struct {
+		return field, false
+	}
+	index, ok := indexesOf(v.Type())[name]
+	if !ok {
+		return field, false
+	}
+	return v.FieldByIndex(index), true
+}
+
+var indexes sync.Map // reflect.Type → map[string][]int
+
+// indexesOf returns the indexes of a struct's fields by JSON name.
+func indexesOf(t reflect.Type) map[string][]int {
+	if known, ok := indexes.Load(t); ok {
+		return known.(map[string][]int)
+	}
+	byName := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n != "" && f.IsExported() {
+			byName[n] = f.Index
 		}
 	}
-	return reflect.Value{}
+	indexes.Store(t, byName)
+	return byName
 }

@@ -65,7 +65,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		if err != nil {
 			return r, nil, err
 		}
-		if f, ok := out.(ops.Finder); ok && f.Found() && !boolField(in, "force") {
+		if f, ok := out.(ops.Finder); ok && f.Found() && !IsSet(in, "force") {
 			return r, out, nil
 		}
 		r.addPlan(out)
@@ -94,7 +94,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 			r.Asked = append(r.Asked, state.EN)
 		}
 	}
-	if boolField(in, "sync") { // describe what is copied before the job is submitted
+	if IsSet(in, "sync") { // describe what is copied before the job is submitted
 		r.Asked = append(r.Asked, r.Headline.EN)
 	}
 	if spec, ok := SpecOf(in); ok {

@@ -149,13 +149,9 @@ func Furnish(dir string, self []string) error {
 			return err
 		}
 	}
-	quoted := make([]string, len(self))
-	for i, w := range self {
-		quoted[i] = shellword.POSIX(w)
-	}
 	files := map[string]string{
 		filepath.Join(worktree, "pretrain_gpt.py"): "# a placeholder: the demo's stand-in for uv plays this program\n",
-		filepath.Join(dir, "bin", "uv"):            "#!/bin/sh\n# stands in for uv in the demo: there is no Python here\nexec " + strings.Join(quoted, " ") + ` "$@"` + "\n",
+		filepath.Join(dir, "bin", "uv"):            "#!/bin/sh\n# stands in for uv in the demo: there is no Python here\nexec " + shellword.Line(self) + ` "$@"` + "\n",
 		filepath.Join(dir, "gpt-8b.yaml"):          fmt.Sprintf(jobFile, worktree),
 	}
 	for name, text := range files {

@@ -274,14 +274,7 @@ func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, wid
 // Plainly replaces control and direction characters of s by a visible sign, so that
 // text from outside cannot affect a terminal. Tabs become blanks.
 func Plainly(s string) string {
-	clean := true
-	for _, r := range s {
-		if hostile(r) {
-			clean = false
-			break
-		}
-	}
-	if clean {
+	if !strings.ContainsFunc(s, hostile) {
 		return s
 	}
 	var b strings.Builder

@@ -166,13 +166,11 @@ func (v *visit) usage() error {
 		AllBy: []string{"user", "account", "partition", "qos", "name", "state", "day", "week", "month"}, AllDays: []string{"1", "7", "30", "90"},
 	}
 	p.Accounts = v.accounts(p.Cluster)
-	out, err := v.runOn(p.Cluster, "history", append(userWords(p.Of), "--days="+p.Days, "--by="+p.By)...)
+	history, err := runAs[view.Viewer](v, p.Cluster, "history", append(userWords(p.Of), "--days="+p.Days, "--by="+p.By)...)
 	if err != nil {
 		return err
 	}
-	if shown, ok := out.(view.Viewer); ok {
-		p.Docs = append(p.Docs, shown.View(v.lang))
-	}
+	p.Docs = append(p.Docs, history.View(v.lang))
 	v.page(http.StatusOK, "usage", pageData{Title: textUsage.In(v.lang), Here: "usage", Body: p})
 	return nil
 }
@@ -181,13 +179,11 @@ func (v *visit) documents(here string, title lang.Text, commands [][]string) err
 	var docs []view.Doc
 	cluster := v.r.URL.Query().Get("cluster")
 	for _, c := range commands {
-		out, err := v.runOn(cluster, c[0], c[1:]...)
+		shown, err := runAs[view.Viewer](v, cluster, c[0], c[1:]...)
 		if err != nil {
 			return err
 		}
-		if shown, ok := out.(view.Viewer); ok {
-			docs = append(docs, shown.View(v.lang))
-		}
+		docs = append(docs, shown.View(v.lang))
 	}
 	v.page(http.StatusOK, "documents", pageData{Title: title.In(v.lang), Here: here, Body: docs})
 	return nil

@@ -42,13 +42,9 @@ func (v *visit) attempts() error {
 	if err != nil {
 		return err
 	}
-	out, err := v.runOn(cluster, "list", "--all", "--user="+j.User, "--name="+j.Name)
+	list, err := runAs[jobcontrol.ListOut](v, cluster, "list", "--all", "--user="+j.User, "--name="+j.Name)
 	if err != nil {
 		return err
-	}
-	list, ok := out.(jobcontrol.ListOut)
-	if !ok {
-		return textNoAnswer.Err("list")
 	}
 	return v.drawPart("attempts", timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now()))
 }

@@ -63,13 +63,9 @@ func (v *visit) jobInPath() (cluster string, id slurm.JobID) {
 
 func (v *visit) loadJob() (jobPage, error) {
 	cluster, id := v.jobInPath()
-	out, err := v.runOn(cluster, "status", string(id))
+	status, err := runAs[jobcontrol.StatusOut](v, cluster, "status", string(id))
 	if err != nil {
 		return jobPage{}, err
-	}
-	status, ok := out.(jobcontrol.StatusOut)
-	if !ok {
-		return jobPage{}, textNoAnswer.Err("status")
 	}
 	j := status.Job
 	p := jobPage{
@@ -148,13 +144,9 @@ type shownLine struct {
 
 func (v *visit) diagnosis() error {
 	cluster, id := v.jobInPath()
-	out, err := v.runOn(cluster, "diagnose", string(id))
+	d, err := runAs[joblogs.DiagnoseOut](v, cluster, "diagnose", string(id))
 	if err != nil {
 		return err
-	}
-	d, ok := out.(joblogs.DiagnoseOut)
-	if !ok {
-		return textNoAnswer.Err("diagnose")
 	}
 	shown := shownDiagnosis{Doc: d.View(v.lang), Job: id, On: cluster}
 	if d.Fix != nil {
@@ -197,13 +189,9 @@ func (v *visit) part() error {
 		http.NotFound(v.w, v.r)
 		return nil
 	}
-	out, err := v.runOn(cluster, words[0], append(slices.Clone(words[1:]), string(id))...)
+	shown, err := runAs[view.Viewer](v, cluster, words[0], append(slices.Clone(words[1:]), string(id))...)
 	if err != nil {
 		return err
-	}
-	shown, ok := out.(view.Viewer)
-	if !ok {
-		return textNoAnswer.Err(words[0])
 	}
 	return v.drawPart("document", shown.View(v.lang).WithoutCharts()) // the page has the curves
 }
@@ -330,16 +318,12 @@ func (v *visit) allLogs(q url.Values) error {
 			words = append(words, "--"+name+"="+q.Get(name))
 		}
 	}
-	out, err := v.runOn(cluster, "logs", words...)
+	all, err := runAs[joblogs.LogsOut](v, cluster, "logs", words...)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &ops.Error{Code: ops.Failed, Field: "file", Message: textTooMuchLog, Fix: textTooMuchLogFix}
 	}
 	if err != nil {
 		return err
-	}
-	all, ok := out.(joblogs.LogsOut)
-	if !ok {
-		return textNoAnswer.Err("logs")
 	}
 	w, find := joblogs.Window{Mark: -1, Lines: []string{}}, strings.ToLower(q.Get("find"))
 	for _, l := range all.Lines {

@@ -65,13 +65,9 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	if p.State == "ended" || p.State == "" {
 		words = append(words, "--all")
 	}
-	out, err := v.runOn(p.Cluster, "list", words...)
+	list, err := runAs[jobcontrol.ListOut](v, p.Cluster, "list", words...)
 	if err != nil {
 		return p, err
-	}
-	list, ok := out.(jobcontrol.ListOut)
-	if !ok {
-		return p, nil
 	}
 	find := strings.ToLower(p.Find)
 	for _, j := range list.Jobs {
@@ -123,11 +119,9 @@ func (v *visit) accounts(cluster string) []string {
 		return known.names
 	}
 	known = userAccounts{until: now.Add(accountsKept)}
-	if out, err := v.runOn(cluster, "accounts"); err == nil {
-		if a, ok := out.(jobcontrol.AccountsOut); ok {
-			for _, one := range a.Accounts {
-				known.names = append(known.names, one.Account)
-			}
+	if a, err := runAs[jobcontrol.AccountsOut](v, cluster, "accounts"); err == nil {
+		for _, one := range a.Accounts {
+			known.names = append(known.names, one.Account)
 		}
 	}
 	slices.Sort(known.names)

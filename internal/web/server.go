@@ -213,6 +213,19 @@ func (v *visit) runOn(cluster, name string, words ...string) (any, error) {
 	return op.Run(v.r.Context(), v.call(), in)
 }
 
+// runAs is runOn for an operation whose output is an Out.
+func runAs[Out any](v *visit, cluster, name string, words ...string) (out Out, err error) {
+	answer, err := v.runOn(cluster, name, words...)
+	if err != nil {
+		return out, err
+	}
+	out, ok := answer.(Out)
+	if !ok {
+		return out, textNoAnswer.Err(name)
+	}
+	return out, nil
+}
+
 // A pageData is what the frame of every page draws.
 type pageData struct {
 	Title string

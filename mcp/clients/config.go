@@ -88,10 +88,9 @@ func Config(client string, start Start) (Setup, error) {
 		setup.Snippet = raw
 		return setup, err
 	}
-	return Setup{}, &ops.Error{
-		Code: ops.BadInput, Field: "client", Message: lang.Text{EN: "client %q is not known", ZH: "没有客户端 %q"}.With(client),
-		Fix: lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(Names(), ", ")),
-	}
+	return Setup{}, ops.InputError("client",
+		lang.Text{EN: "client %q is not known", ZH: "没有客户端 %q"}.With(client),
+		lang.Text{EN: "use one of %s", ZH: "请使用其中之一：%s"}.With(strings.Join(Names(), ", ")))
 }
 
 // plainEntry is the form that most clients share.
@@ -281,10 +280,4 @@ func envFlags(flag string, s Start) string {
 	return b.String()
 }
 
-func shellWords(s Start) string {
-	words := []string{shellword.POSIX(s.Binary)}
-	for _, a := range s.Args {
-		words = append(words, shellword.POSIX(a))
-	}
-	return strings.Join(words, " ")
-}
+func shellWords(s Start) string { return shellword.Line(append([]string{s.Binary}, s.Args...)) }

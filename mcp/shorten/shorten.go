@@ -210,12 +210,9 @@ func skip(v reflect.Value, cursor string) (map[string]int, error) {
 		}
 	})
 	if err != nil || !found {
-		return nil, &ops.Error{
-			Code:    ops.BadInput,
-			Field:   CursorField,
-			Message: lang.Text{EN: "%q is no place in this answer", ZH: "%q 不是这个回答中的位置"}.With(cursor),
-			Fix:     lang.Text{EN: "give the cursor of the answer before, with the same arguments", ZH: "请给出上一次回答的 cursor，其余参数不变"},
-		}
+		return nil, ops.InputError(CursorField,
+			lang.Text{EN: "%q is no place in this answer", ZH: "%q 不是这个回答中的位置"}.With(cursor),
+			lang.Text{EN: "give the cursor of the answer before, with the same arguments", ZH: "请给出上一次回答的 cursor，其余参数不变"})
 	}
 	return map[string]int{path: n}, nil
 }
