@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -60,47 +61,44 @@ func (s *Store) migrate(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
 		return err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // a committed transaction cannot be rolled back
-	if s.postgres {
-		// Two instances that start together take turns.
-		if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(7220431)`); err != nil {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if s.postgres {
+			// Two instances that start together take turns.
+			if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(7220431)`); err != nil {
+				return err
+			}
+		}
+		var version int
+		if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM schema_version`).Scan(&version); err != nil {
 			return err
 		}
-	}
-	var version int
-	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM schema_version`).Scan(&version); err != nil {
-		return err
-	}
-	if version > len(migrations) {
-		return lang.Text{
-			EN: "the database has schema %d, this program knows up to %d: use a newer megatron-ops",
-			ZH: "数据库的结构版本为 %d，本程序最高支持 %d：请使用更新的 megatron-ops",
-		}.Err(version, len(migrations))
-	}
-	if version == len(migrations) {
+		if version > len(migrations) {
+			return lang.Text{
+				EN: "the database has schema %d, this program knows up to %d: use a newer megatron-ops",
+				ZH: "数据库的结构版本为 %d，本程序最高支持 %d：请使用更新的 megatron-ops",
+			}.Err(version, len(migrations))
+		}
+		if version == len(migrations) {
+			return nil
+		}
+		serial := "INTEGER PRIMARY KEY AUTOINCREMENT"
+		if s.postgres {
+			serial = "BIGSERIAL PRIMARY KEY"
+		}
+		for _, m := range migrations[version:] {
+			for stmt := range strings.SplitSeq(m, ";") {
+				if strings.TrimSpace(stmt) == "" {
+					continue
+				}
+				if _, err := tx.ExecContext(ctx, strings.ReplaceAll(stmt, "SERIAL", serial)); err != nil {
+					return lang.Text{EN: "schema %d: %s", ZH: "数据库结构 %d：%s"}.Err(version+1, err)
+				}
+			}
+			version++
+			if _, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO schema_version (version) VALUES (?)`), version); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	serial := "INTEGER PRIMARY KEY AUTOINCREMENT"
-	if s.postgres {
-		serial = "BIGSERIAL PRIMARY KEY"
-	}
-	for _, m := range migrations[version:] {
-		for stmt := range strings.SplitSeq(m, ";") {
-			if strings.TrimSpace(stmt) == "" {
-				continue
-			}
-			if _, err := tx.ExecContext(ctx, strings.ReplaceAll(stmt, "SERIAL", serial)); err != nil {
-				return lang.Text{EN: "schema %d: %s", ZH: "数据库结构 %d：%s"}.Err(version+1, err)
-			}
-		}
-		version++
-		if _, err := tx.ExecContext(ctx, s.rebind(`INSERT INTO schema_version (version) VALUES (?)`), version); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+	})
 }

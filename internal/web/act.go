@@ -116,10 +116,12 @@ func (v *visit) execute() error {
 	return nil
 }
 
+var errOperatorsOnly = &ops.Error{Code: ops.NotAllowed, Message: textOperatorsOnly, Fix: textOperatorsOnlyFix}
+
 // approvals shows the requests of agents and people that wait for an operator.
 func (v *visit) approvals() error {
 	if !v.who.Operator {
-		return &ops.Error{Code: ops.NotAllowed, Message: textOperatorsOnly, Fix: textOperatorsOnlyFix}
+		return errOperatorsOnly
 	}
 	waiting, err := v.s.cfg.Service.Approvals(v.r.Context())
 	if err != nil {
@@ -132,7 +134,7 @@ func (v *visit) approvals() error {
 // decide records an operator's decision.
 func (v *visit) decide() error {
 	if !v.who.Operator {
-		return &ops.Error{Code: ops.NotAllowed, Message: textOperatorsOnly, Fix: textOperatorsOnlyFix}
+		return errOperatorsOnly
 	}
 	yes := v.r.PostFormValue("decision") == "approve"
 	if _, err := v.s.cfg.Service.Decide(v.r.Context(), v.r.PathValue("id"), v.who, v.who.User, yes, v.r.PostFormValue("reason")); err != nil {
