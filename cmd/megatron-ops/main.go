@@ -25,7 +25,10 @@ func main() {
 		signal.Stop(signals) // so that a second signal ends the program at once
 		cancel(signalExit(s))
 	}()
-	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	code, ok := standInUntil(ctx)
+	if !ok {
+		code = run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	}
 	os.Exit(code)
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -20,23 +18,27 @@ const (
 	demoRankWord   = "__demo-rank"
 )
 
-// standIn runs the program that this process stands in for, if any.
+// standIn runs the program that this process stands in for, if any, with the system's
+// own handling of signals.
 func standIn() (code int, ok bool) {
 	// The embedded back end's srun and related commands, and the supervisor of a job.
 	if code, ok := local.Standin(os.Args); ok {
 		return code, true
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == cluster.AsUserWord {
+		return cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr), true
+	}
+	return 0, false
+}
+
+// standInUntil is standIn for programs that end with ctx.
+func standInUntil(ctx context.Context) (code int, ok bool) {
 	// A task of a diagnosis that runs on a cluster.
 	if code, ok := joblogs.Worker(ctx, os.Args, os.Stderr); ok {
 		return code, true
 	}
 	if len(os.Args) < 2 {
 		return 0, false
-	}
-	if os.Args[1] == cluster.AsUserWord {
-		return cluster.AsUser(os.Args[2:], os.Stdin, os.Stdout, os.Stderr), true
 	}
 	switch os.Args[1] {
 	case demoLaunchWord:
