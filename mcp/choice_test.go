@@ -186,7 +186,7 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 				"}"), token))
 			reply = conv.read()
 		}
-		require.Contains(t, fmt.Sprint(reply), "does not lie in a folder")
+		require.Contains(t, fmt.Sprint(reply), "is not in a folder")
 	}
 	conv.close()
 	require.NoFileExists(t, filepath.Join(elsewhere, "switch"))

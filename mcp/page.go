@@ -315,7 +315,7 @@ func wordsOf(err error) lang.Text {
 		return lang.Text{EN: "This question is another person's.", ZH: "这是他人的确认请求。"}
 	}
 	return lang.Text{
-		EN: "This link is over: it was answered, its time has passed, or the call has ended. Have your agent ask again.",
+		EN: "This link is no longer valid: the question was answered, it has expired, or the call has ended. Have your agent ask again.",
 		ZH: "此链接已失效：已经答复、超时，或者调用已经结束。请让代理重新请求。",
 	}
 }

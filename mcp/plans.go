@@ -70,7 +70,7 @@ func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 		}
 		if !reflect.ValueOf(given).IsZero() {
 			return ops.InputError(planField,
-				lang.Text{EN: "a specification stands beside the handle of a plan", ZH: "plan 的句柄之外又给出了规格"},
+				lang.Text{EN: "both a specification and the handle of a plan are given", ZH: "plan 的句柄之外又给出了规格"},
 				lang.Text{EN: "give one of the two", ZH: "请二选一"})
 		}
 		p.mu.Lock()
@@ -79,8 +79,8 @@ func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 		raw, err := json.Marshal(spec)
 		if !known || err != nil || handleOf(raw, who) != handle {
 			return ops.InputError(planField,
-				lang.Text{EN: "there is no accepted plan of that handle", ZH: "没有该句柄对应的已通过的 plan"},
-				lang.Text{EN: "call plan with the specification, and give the handle that it answers", ZH: "请以规格调用 plan，并使用它返回的句柄"})
+				lang.Text{EN: "no accepted plan has that handle", ZH: "没有该句柄对应的已通过的 plan"},
+				lang.Text{EN: "call plan with the specification, and give the handle that it returns", ZH: "请以规格调用 plan，并使用它返回的句柄"})
 		}
 		field.Set(reflect.ValueOf(spec))
 	}

@@ -16,7 +16,7 @@ import (
 // wherever they are; paths are for the files that the agent's person works on.
 func (s *Server) mayRead(path string) error {
 	refused := &ops.Error{
-		Code: ops.NotAllowed, Message: lang.Text{EN: "%s does not lie in a folder that this server may read", ZH: "%s 不在本服务允许读取的目录中"}.With(path),
+		Code: ops.NotAllowed, Message: lang.Text{EN: "%s is not in a folder that this server may read", ZH: "%s 不在本服务允许读取的目录中"}.With(path),
 		Fix: lang.Text{
 			EN: "give a job's id, or a path below %s",
 			ZH: "请给出作业号，或位于 %s 之下的路径",

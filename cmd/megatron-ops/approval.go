@@ -28,7 +28,7 @@ func needsApproval(svc *ops.Service, a config.Approval, in any) lang.Text {
 		if errors.Is(err, slurm.ErrNotFound) {
 			return lang.Text{}
 		}
-		return lang.Text{EN: "what it may use cannot be told: %v", ZH: "无法判断它会占用多少资源：%v"}.With(err)
+		return lang.Text{EN: "what it may use cannot be determined: %v", ZH: "无法判断它会占用多少资源：%v"}.With(err)
 	}
 	if !takes {
 		return lang.Text{}

@@ -161,5 +161,5 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 // A cluster that does not answer is no way around the limits.
 func TestWhatCannotBeJudgedNeedsApproval(t *testing.T) {
 	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard{away: true}}, Default: "yard"}
-	held(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be told")
+	held(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be determined")
 }

@@ -23,8 +23,8 @@ func backupCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if err := st.Backup(ctx, words[0]); err != nil {
-		return &ops.Error{Code: ops.Failed, Field: "file", Message: lang.Said(err), Fix: lang.Text{EN: "a file that is not there yet, in a folder that you may write", ZH: "请指定可写目录中尚不存在的文件"}}
+		return &ops.Error{Code: ops.Failed, Field: "file", Message: lang.Said(err), Fix: lang.Text{EN: "name a file that does not exist yet, in a folder that you may write", ZH: "请指定可写目录中尚不存在的文件"}}
 	}
-	fmt.Fprintln(sh.out, lang.Text{EN: "written: %s. To restore: stop the servers, put it in the place of state.db (with its -wal and -shm removed), start them", ZH: "已写入：%s。恢复方法：停止服务，用它替换 state.db（并删除 -wal 与 -shm），再启动服务"}.With(words[0]).In(sh.lang))
+	fmt.Fprintln(sh.out, lang.Text{EN: "written: %s. To restore it: stop the servers, replace state.db by it, remove the -wal and -shm files, and start the servers", ZH: "已写入：%s。恢复方法：停止服务，用它替换 state.db（并删除 -wal 与 -shm），再启动服务"}.With(words[0]).In(sh.lang))
 	return nil
 }

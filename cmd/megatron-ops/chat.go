@@ -14,7 +14,7 @@ import (
 // chatCommand runs the Slack bot at this terminal.
 func chatCommand(ctx context.Context, sh *shell, words []string) error {
 	if len(words) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "chat takes no words: it asks for them", ZH: "chat 不带参数：进入后再输入"}}
+		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "chat takes no arguments: type them after it has started", ZH: "chat 不带参数：进入后再输入"}}
 	}
 	dir, err := os.Getwd()
 	if err != nil {

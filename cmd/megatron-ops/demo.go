@@ -24,7 +24,7 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	if len(words) > 0 {
 		return ops.InputError(words[0],
-			lang.Text{EN: "demo takes no words but --furnish FOLDER", ZH: "demo 只接受 --furnish 目录"},
+			lang.Text{EN: "demo accepts only --furnish FOLDER", ZH: "demo 只接受 --furnish 目录"},
 			lang.Text{EN: "megatron-ops demo, or megatron-ops demo --furnish try", ZH: "megatron-ops demo，或 megatron-ops demo --furnish try"})
 	}
 	dir, err := os.MkdirTemp("", "megatron-ops-demo-")
@@ -44,7 +44,7 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 		},
 	}
 	if err := tour.Run(ctx); err != nil {
-		return &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "please report it with what is above", ZH: "请附上以上输出报告该问题"}}
+		return &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "please report this with the output above", ZH: "请附上以上输出报告该问题"}}
 	}
 	fmt.Fprintln(sh.out)
 	return nil
@@ -61,7 +61,7 @@ func furnish(sh *shell, words, self []string) error {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return &ops.Error{Code: ops.BadInput, Field: "--furnish", Message: lang.Said(err), Fix: lang.Text{EN: "name a folder that is not there yet", ZH: "请指定尚不存在的目录"}}
+		return &ops.Error{Code: ops.BadInput, Field: "--furnish", Message: lang.Said(err), Fix: lang.Text{EN: "name a folder that does not exist yet", ZH: "请指定尚不存在的目录"}}
 	}
 	if err := demo.Furnish(dir, self); err != nil {
 		return err

@@ -38,11 +38,11 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if name != "" && !clusterName.MatchString(name) {
-		return &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Text{EN: "%q is no name for a cluster", ZH: "%q 不能用作集群名"}.With(name), Fix: lang.Text{EN: "letters, digits and -, such as prod", ZH: "字母、数字与 -，例如 prod"}}
+		return &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Text{EN: "%q is not a valid name of a cluster", ZH: "%q 不能用作集群名"}.With(name), Fix: lang.Text{EN: "letters, digits and -, such as prod", ZH: "字母、数字与 -，例如 prod"}}
 	}
 	have, err := os.ReadFile(out)
 	if err == nil && !force && out != "-" && name == "" {
-		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{EN: "%s is there already", ZH: "%s 已存在"}.With(out), Fix: lang.Text{EN: "--force writes over it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"}}
+		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{EN: "%s already exists", ZH: "%s 已存在"}.With(out), Fix: lang.Text{EN: "--force overwrites it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"}}
 	}
 	bin, onPath := cluster.FindCommands(os.Environ())
 	slurmHere := bin != ""
@@ -79,7 +79,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 	switch {
 	case slurmHere && printed["nodes"] == "":
 		sh.note("", lang.Text{
-			EN: "Slurm did not say what it has, so the profile lacks it: run `megatron-ops init` again once Slurm answers",
+			EN: "Slurm did not answer, so the profile lacks what Slurm offers: run `megatron-ops init` again once Slurm answers",
 			ZH: "Slurm 没有回答，配置中缺少相应内容：待 Slurm 恢复后，请再次运行 `megatron-ops init`",
 		}.In(sh.lang))
 	case len(found) == 0:
@@ -125,7 +125,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			return nil
 		}
 		if !asked {
-			sh.note("", lang.Text{EN: "Enter takes what stands in brackets, - leaves it out.", ZH: "直接回车采用方括号中的值，输入 - 表示不填。"}.In(sh.lang))
+			sh.note("", lang.Text{EN: "Enter accepts the value in brackets, - leaves the field empty.", ZH: "直接回车采用方括号中的值，输入 - 表示不填。"}.In(sh.lang))
 		}
 		f := found[i]
 		fmt.Fprintln(sh.err)
@@ -140,7 +140,7 @@ func (sh *shell) askAboutSite(ctx context.Context, printed, said map[string]stri
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return &ops.Error{Code: ops.Failed, Message: lang.Text{EN: "no answer, so nothing was written", ZH: "没有回答，因此没有写入任何内容"}, Fix: lang.Text{EN: "init --yes takes what was detected", ZH: "init --yes 直接采用检测到的值"}}
+			return &ops.Error{Code: ops.Failed, Message: lang.Text{EN: "no answer, so nothing was written", ZH: "没有回答，因此没有写入任何内容"}, Fix: lang.Text{EN: "init --yes accepts what was detected", ZH: "init --yes 直接采用检测到的值"}}
 		}
 		switch answer := strings.TrimSpace(line); answer {
 		case "":
@@ -190,7 +190,7 @@ func profile(name, bin string, site job.Site, have []byte) ([]byte, error) {
 		all = append([]byte(head), text...)
 	}
 	if err := config.Check(all); err != nil {
-		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Said(err), Fix: lang.Text{EN: "choose another name, or mend the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"}}
+		return nil, &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Said(err), Fix: lang.Text{EN: "choose another name, or fix the file; --file - shows this cluster alone", ZH: "请换一个名称，或修正该文件；--file - 只显示该集群"}}
 	}
 	return all, nil
 }

@@ -198,7 +198,7 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 func notAJob(word string) error {
 	what := lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}
 	if _, err := os.Stat(word); err == nil {
-		what = lang.Text{EN: "%s is a file, and a job is wanted here", ZH: "%s 是文件，而这里需要的是作业"}
+		what = lang.Text{EN: "%s is a file, but a job is needed here", ZH: "%s 是文件，而这里需要的是作业"}
 	}
 	return ops.InputError("job", what.With(word), lang.Text{
 		EN: "a job id, a job's name, last or failed; `megatron-ops diagnose FILE` reads a log by its path",
@@ -255,16 +255,16 @@ func (f *jobFinder) byName(word string) ([]string, error) {
 	case len(active) > 1 && f.change:
 		return nil, ops.InputError("job",
 			lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", ")),
-			lang.Text{EN: "give the ids; several are taken", ZH: "请给出作业号，可以有多个"})
+			lang.Text{EN: "give the ids; you may give several", ZH: "请给出作业号，可以有多个"})
 	case len(active)+len(ended) > 0:
 		return append(active, ended...)[:1], nil
 	}
-	what := lang.Text{EN: "%q is no job id, and no job of yours of the last seven days has that name", ZH: "%q 不是作业号，最近七天也没有您的同名作业"}.With(word)
+	what := lang.Text{EN: "%q is not a job id, and none of your jobs of the last seven days has that name", ZH: "%q 不是作业号，最近七天也没有您的同名作业"}.With(word)
 	switch word {
 	case "last":
 		what = lang.Text{EN: "you have no job from the last seven days", ZH: "最近七天没有您的作业"}
 	case "failed":
-		what = lang.Text{EN: "no job of yours failed in the last seven days", ZH: "最近七天没有您失败的作业"}
+		what = lang.Text{EN: "none of your jobs has failed in the last seven days", ZH: "最近七天没有您失败的作业"}
 	}
 	return nil, ops.NotFoundError("job", what, lang.Text{
 		EN: "an id such as 4711 or 4711_3, a name, NAME_3 for a task of an array, last, or failed; `megatron-ops list --all` shows them",
@@ -294,11 +294,11 @@ func (f *jobFinder) fromStdin() ([]string, error) {
 	}
 	for _, id := range ids {
 		if !slurm.IsJobID(id) && !slurm.IsStepID(id) {
-			return nil, ops.InputError("job", lang.Text{EN: "%q on standard input is not a job id", ZH: "标准输入中的 %q 不是作业号"}.With(id), lang.Text{EN: "ids with blanks between, or what list -o json prints", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
+			return nil, ops.InputError("job", lang.Text{EN: "%q on standard input is not a job id", ZH: "标准输入中的 %q 不是作业号"}.With(id), lang.Text{EN: "give ids separated by blanks, or the output of list -o json", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
 		}
 	}
 	if len(ids) == 0 {
-		return nil, ops.InputError("job", lang.Text{EN: "standard input holds no job id", ZH: "标准输入中没有作业号"}, lang.Text{EN: "ids with blanks between, or what list -o json prints", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
+		return nil, ops.InputError("job", lang.Text{EN: "standard input holds no job id", ZH: "标准输入中没有作业号"}, lang.Text{EN: "give ids separated by blanks, or the output of list -o json", ZH: "以空白分隔的作业号，或 list -o json 的输出"})
 	}
 	return ids, nil
 }

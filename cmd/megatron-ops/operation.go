@@ -84,7 +84,7 @@ func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, er
 	}
 	defer from.Close()
 	if len(rest) > 0 {
-		return nil, ops.InputError(rest[0], lang.Text{EN: "%q beside --input: the document says everything", ZH: "%q 与 --input 同时出现：文档已说明一切"}.With(rest[0]), lang.Text{})
+		return nil, ops.InputError(rest[0], lang.Text{EN: "%q cannot be combined with --input: the document contains everything", ZH: "%q 与 --input 同时出现：文档已说明一切"}.With(rest[0]), lang.Text{})
 	}
 	for d := json.NewDecoder(from); ; {
 		var raw json.RawMessage
@@ -320,7 +320,7 @@ func (sh *shell) batch(op ops.Op, file string, rest []string) error {
 	}
 	defer in.Close()
 	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "%q beside --batch: the lines say everything", ZH: "--batch 之外又给出了 %q：内容应全部写在各行中"}.With(rest[0])}
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "%q cannot be combined with --batch: the lines contain everything", ZH: "--batch 之外又给出了 %q：内容应全部写在各行中"}.With(rest[0])}
 	}
 	if err := op.Batch(in, sh.out); err != nil {
 		return &ops.Error{Code: ops.BadInput, Field: "batch", Message: lang.Said(err)}

@@ -68,7 +68,7 @@ func slackInstall(c config.Slack) (*install.OAuth, error) {
 			lang.Text{EN: "unset one of the two", ZH: "请取消其中之一"})
 	case !strings.HasPrefix(c.Install.URL, "https://") && !strings.HasPrefix(c.Install.URL, "http://127.0.0.1"):
 		return nil, ops.InputError("slack.install.url",
-			lang.Text{EN: "%q is no https address: Slack sends browsers back there", ZH: "%q 不是 https 地址：Slack 会把浏览器带回该地址"}.With(c.Install.URL),
+			lang.Text{EN: "%q is not an https address: Slack sends browsers back there", ZH: "%q 不是 https 地址：Slack 会把浏览器带回该地址"}.With(c.Install.URL),
 			lang.Same("slack: {install: {url: https://ops.example.org, key_file: /etc/megatron-ops/slack.key}}"))
 	}
 	text, field := os.Getenv("MEGATRON_OPS_SLACK_KEY"), "MEGATRON_OPS_SLACK_KEY"

@@ -23,7 +23,7 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "record does not know %q", ZH: "record 不认识 %q"}.With(rest[0]), Fix: lang.Text{EN: "record --dir FOLDER, and --cluster NAME", ZH: "用法：record --dir FOLDER，可加 --cluster NAME"}}
+		return &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "record does not accept %q", ZH: "record 不认识 %q"}.With(rest[0]), Fix: lang.Text{EN: "record --dir FOLDER, and --cluster NAME", ZH: "用法：record --dir FOLDER，可加 --cluster NAME"}}
 	}
 	call, err := sh.call()
 	if err != nil {
@@ -33,10 +33,10 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 		Record(context.Context) []recording.Answer
 	})
 	if !ok {
-		return &ops.Error{Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "%s is no Slurm: there is nothing to record", ZH: "%s 不是 Slurm：没有可记录的内容"}.With(call.Default), Fix: lang.Text{EN: "--cluster slurm, or another that is one", ZH: "请用 --cluster slurm，或其他 Slurm 集群"}}
+		return &ops.Error{Code: ops.BadInput, Field: "cluster", Message: lang.Text{EN: "%s is not a Slurm cluster: there is nothing to record", ZH: "%s 不是 Slurm：没有可记录的内容"}.With(call.Default), Fix: lang.Text{EN: "--cluster slurm, or another Slurm cluster", ZH: "请用 --cluster slurm，或其他 Slurm 集群"}}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // meant to be shared
-		return &ops.Error{Code: ops.BadInput, Field: "dir", Message: lang.Said(err), Fix: lang.Text{EN: "--dir with a folder that is not there yet", ZH: "--dir 须是尚不存在的目录"}}
+		return &ops.Error{Code: ops.BadInput, Field: "dir", Message: lang.Said(err), Fix: lang.Text{EN: "--dir must name a folder that does not exist yet", ZH: "--dir 须是尚不存在的目录"}}
 	}
 	all := recorder.Record(ctx)
 	doc := view.Doc{

@@ -154,7 +154,7 @@ func (sh *shell) setOutput(v string) error {
 func (sh *shell) setLang(v string) error {
 	l, ok := lang.Parse(v)
 	if !ok {
-		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: lang.Text{EN: "language %q is not spoken here", ZH: "不支持语言 %q"}.With(v), Fix: lang.Text{EN: "--lang en or --lang zh", ZH: "--lang en 或 --lang zh"}}
+		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: lang.Text{EN: "language %q is not supported", ZH: "不支持语言 %q"}.With(v), Fix: lang.Text{EN: "--lang en or --lang zh", ZH: "--lang en 或 --lang zh"}}
 	}
 	sh.lang, sh.langGiven = l, true
 	return nil
@@ -181,7 +181,7 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	if op, ok := operations.Lookup(name); ok {
 		return sh.runTraced(ctx, op, rest)
 	}
-	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "%q is no command", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
+	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
 	if all := ops.OnceMore(words); len(all) == 2 {
 		e.Fix = lang.Text{EN: "`megatron-ops %s` %s, `megatron-ops %s` %s", ZH: "`megatron-ops %s` %s，`megatron-ops %s` %s"}.
 			With(all[0].Command, all[0].Does, all[1].Command, all[1].Does)

@@ -50,7 +50,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	if len(rest) > 0 {
 		return ops.InputError(rest[0],
-			lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
+			lang.Text{EN: "mcp does not accept %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
 			lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"})
 	}
 	service := sync.OnceValues(sh.service)

@@ -20,7 +20,7 @@ func serveProfiles(addr string, log *slog.Logger) (stop func(), err error) {
 	}
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
-		return nil, refuse(lang.Text{EN: "%q is no address of the loopback: profiles are for this machine alone", ZH: "%q 不是回环地址：性能剖析只对本机开放"}.With(addr))
+		return nil, refuse(lang.Text{EN: "%q is not a loopback address: profiles are served only to this machine", ZH: "%q 不是回环地址：性能剖析只对本机开放"}.With(addr))
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {

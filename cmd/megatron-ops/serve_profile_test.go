@@ -16,7 +16,7 @@ func TestProfilesAreForThisMachineAlone(t *testing.T) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit, addr)
 		require.Equal(t, 2, exit.ExitCode(), "%s: %s", addr, out)
-		require.Contains(t, string(out), "no address of the loopback", addr)
+		require.Contains(t, string(out), "not a loopback address", addr)
 	}
 	s := newServer(t, "")
 	s.run(s.command("serve", "--listen", "127.0.0.1:0", "--pprof", "127.0.0.1:0"))

@@ -172,7 +172,7 @@ func TestSlacksVariablesThatCannotServeEndWithTwo(t *testing.T) {
 		"an app token alone":            {"", []string{"SLACK_APP_TOKEN=xapp-1"}, "SLACK_BOT_TOKEN is missing"},
 		"a client without its secret":   {"", []string{"SLACK_CLIENT_ID=1.2"}, "belong together"},
 		"one workspace and many":        {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", "SLACK_BOT_TOKEN=xoxb-1", key}, "unset one of the two"},
-		"an install without an address": {"", []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", key}, "no https address"},
+		"an install without an address": {"", []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", key}, "not an https address"},
 		"an install without a key":      {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x"}, "no key to encrypt"},
 		"a key that is too short":       {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", "MEGATRON_OPS_SLACK_KEY=c2hvcnQ="}, "32 bytes in base64"},
 		"an install nobody can trust":   {install, []string{"SLACK_CLIENT_ID=1.2", "SLACK_CLIENT_SECRET=x", key}, "neither SLACK_SIGNING_SECRET"},

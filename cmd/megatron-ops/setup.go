@@ -218,7 +218,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	}
 	for field, name := range map[string]string{"login": login, "group": group} {
 		if !unixName.MatchString(name) {
-			return &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%q is no name of this system's", ZH: "%q 不是本系统中的名称"}.With(name), Fix: lang.Text{EN: "sudoers --login megatron-ops --group researchers", ZH: "例如：sudoers --login megatron-ops --group researchers"}}
+			return &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%q is not a valid name of a user or group", ZH: "%q 不是本系统中的名称"}.With(name), Fix: lang.Text{EN: "sudoers --login megatron-ops --group researchers", ZH: "例如：sudoers --login megatron-ops --group researchers"}}
 		}
 	}
 	cfg, err := loadConfig()
@@ -313,7 +313,7 @@ func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Sta
 		return start, err
 	}
 	if len(rest) > 0 {
-		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not know %q", ZH: "mcp 不认识 %q"}.With(rest[0]), Fix: lang.Text{
+		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not accept %q", ZH: "mcp 不认识 %q"}.With(rest[0]), Fix: lang.Text{
 			EN: "mcp config --client NAME, or mcp doctor", ZH: "mcp config --client 名称，或 mcp doctor",
 		}}
 	}

@@ -47,17 +47,17 @@ func exportEnabled(signal string) (on bool, err error) {
 	case exporter == "none" || exporter == "" && endpoint == "":
 		return false, nil
 	case exporter != "" && exporter != "otlp":
-		return false, lang.Text{EN: "OTEL_%s_EXPORTER=%s: otlp and none are known here", ZH: "OTEL_%s_EXPORTER=%s：这里只支持 otlp 与 none"}.Err(signal, exporter)
+		return false, lang.Text{EN: "OTEL_%s_EXPORTER=%s: only otlp and none are supported", ZH: "OTEL_%s_EXPORTER=%s：这里只支持 otlp 与 none"}.Err(signal, exporter)
 	}
 	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
 	if protocol != "http/protobuf" {
 		return false, lang.Text{
-			EN: "OTEL_EXPORTER_OTLP_PROTOCOL=%s: http/protobuf is spoken here, which collectors take on port 4318",
+			EN: "OTEL_EXPORTER_OTLP_PROTOCOL=%s: only http/protobuf is supported, which collectors accept on port 4318",
 			ZH: "OTEL_EXPORTER_OTLP_PROTOCOL=%s：这里使用 http/protobuf，采集端一般在 4318 端口接收",
 		}.Err(protocol)
 	}
 	if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return false, lang.Text{EN: "OTEL_EXPORTER_OTLP_ENDPOINT is no http address", ZH: "OTEL_EXPORTER_OTLP_ENDPOINT 不是 http 地址"}.Err()
+		return false, lang.Text{EN: "OTEL_EXPORTER_OTLP_ENDPOINT is not an http address", ZH: "OTEL_EXPORTER_OTLP_ENDPOINT 不是 http 地址"}.Err()
 	}
 	return true, nil
 }

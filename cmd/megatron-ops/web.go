@@ -59,7 +59,7 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 		case o.ClientID == "":
 			return ops.InputError(field+".client_id", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "the id under which the provider knows this page", ZH: "身份提供方为本网页登记的客户端 ID"})
 		case err != nil, u.Host == "", u.Scheme != "https" && u.Hostname() != "127.0.0.1":
-			return ops.InputError(field+".issuer", lang.Text{EN: "%q is no https address", ZH: "%q 不是 https 地址"}.With(o.Issuer), lang.Text{EN: "the provider's issuer, such as https://login.example.org", ZH: "身份提供方的 issuer，例如 https://login.example.org"})
+			return ops.InputError(field+".issuer", lang.Text{EN: "%q is not an https address", ZH: "%q 不是 https 地址"}.With(o.Issuer), lang.Text{EN: "the provider's issuer, such as https://login.example.org", ZH: "身份提供方的 issuer，例如 https://login.example.org"})
 		case c.URL == "":
 			return ops.InputError("web.url", lang.Text{EN: "the provider must know where to send browsers back", ZH: "身份提供方须知道浏览器返回的地址"}, lang.Text{EN: "web: {url: https://ops.example.org}, and %s there", ZH: "web: {url: https://ops.example.org}，并在提供方登记 %s"}.With("/web/login/"+by+"/done"))
 		}
@@ -83,7 +83,7 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 	}
 	if o := c.Slack; o.ClientID != "" || o.ClientSecretFile != "" {
 		if slack == nil {
-			return nil, ops.InputError("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or take web.slack away", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
+			return nil, ops.InputError("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or remove web.slack", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
 		}
 		if err := add("slack", web.OpenID{
 			Label: lang.Text{EN: "Sign in with Slack", ZH: "使用 Slack 登录"}, Issuer: slackIssuer, ClientID: o.ClientID, Who: web.SlackClaims(slack.Person),
@@ -118,7 +118,7 @@ func webCommand(ctx context.Context, sh *shell, words []string) error {
 	base, err := os.ReadFile(filepath.Join(state, addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return ops.NotFoundError("", lang.Text{EN: "this account serves no page", ZH: "本账号没有提供网页服务"},
-			lang.Text{EN: "megatron-ops serve, then this again; a site's own server gives a link by /megatron web in Slack", ZH: "先运行 megatron-ops serve；站点的服务可在 Slack 中用 /megatron web 获取链接"})
+			lang.Text{EN: "run megatron-ops serve first; a site's server gives a link by /megatron web in Slack", ZH: "先运行 megatron-ops serve；站点的服务可在 Slack 中用 /megatron web 获取链接"})
 	}
 	if err != nil {
 		return err

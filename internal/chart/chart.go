@@ -83,7 +83,7 @@ type Bar struct {
 // be English.
 func WriteBars(w io.Writer, title, unit string, bars []Bar, limit float64, limitName string) error {
 	if len(bars) == 0 {
-		return lang.Text{EN: "chart: bars of %q: there are none", ZH: "图表：%q 没有数据"}.Err(title)
+		return lang.Text{EN: "chart: there are no bars of %q", ZH: "图表：%q 没有数据"}.Err(title)
 	}
 	const row, thick = 56, 30
 	c := newCanvas(960, 130+row*len(bars))

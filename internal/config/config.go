@@ -160,7 +160,7 @@ func (a Approval) Life() (time.Duration, error) {
 	d, err := time.ParseDuration(a.Expires)
 	if err != nil || d < time.Minute {
 		return 0, &ops.Error{
-			Code: ops.BadInput, Field: "slack.approval.expires", Message: lang.Text{EN: "%q is no time of a minute or more", ZH: "%q 不是一分钟以上的时长"}.With(a.Expires), Fix: lang.Text{EN: "a time such as 24h", ZH: "例如 24h"},
+			Code: ops.BadInput, Field: "slack.approval.expires", Message: lang.Text{EN: "%q is not a duration of a minute or more", ZH: "%q 不是一分钟以上的时长"}.With(a.Expires), Fix: lang.Text{EN: "a duration such as 24h", ZH: "例如 24h"},
 		}
 	}
 	return d, nil
@@ -288,7 +288,7 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 		}
 	}
 	if _, err := c.Slack.Approval.Life(); err != nil {
-		read.addFault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is no time of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a time such as 24h", ZH: "时长，例如 24h"})
+		read.addFault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is not a duration of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a duration such as 24h", ZH: "时长，例如 24h"})
 	}
 	if len(read.errs) > 0 {
 		return c, ops.FieldErrors(read.errs)

@@ -137,7 +137,7 @@ func (t *document) checkPair(p *ast.MappingValueNode, want reflect.Type, path st
 	if meant := near.Word(strings.ReplaceAll(key, "-", "_"), all, min(3, 1+len(key)/2)); meant != "" {
 		fix = lang.Text{EN: "did you mean %s?", ZH: "是否想写 %s？"}.With(meant)
 	}
-	t.add(p.Key, at, "", lang.Text{EN: "is no key of the configuration", ZH: "不是配置项"}, fix)
+	t.add(p.Key, at, "", lang.Text{EN: "is not a configuration key", ZH: "不是配置项"}, fix)
 }
 
 // keysOf returns the names that a struct's fields have in the file.
@@ -191,7 +191,7 @@ func (t *document) checkScalar(n ast.Node, want reflect.Type, path, enum string)
 		}
 	}
 	if err != nil {
-		t.add(n, path, value, lang.Text{EN: "is not what this key takes", ZH: "不是该配置项可用的值"}, example)
+		t.add(n, path, value, lang.Text{EN: "is not a valid value for this key", ZH: "不是该配置项可用的值"}, example)
 	}
 }
 

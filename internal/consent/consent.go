@@ -237,7 +237,7 @@ var (
 	textDigest   = lang.Text{EN: "SHA-256 of the script", ZH: "脚本的 SHA-256"}
 	textNoEnd    = lang.Text{EN: "%d GPUs WITHOUT A TIME LIMIT", ZH: "%d 张 GPU，没有时间限制"}
 	textHours    = lang.Text{EN: "%d GPUs at once, %s hours each job: %s GPU hours", ZH: "同时 %d 张 GPU，每个作业 %s 小时：共 %s GPU 小时"}
-	textNotTold  = lang.Text{EN: "; cannot be told: %s", ZH: "；无法判断：%s"}
+	textNotTold  = lang.Text{EN: "; unknown: %s", ZH: "；无法判断：%s"}
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
 

@@ -161,10 +161,10 @@ func TestWhatCannotBeToldIsSaid(t *testing.T) {
 	c, _ := call(t)
 	r := request(t, c, "submit", `{"spec":`+strings.Replace(strings.Replace(spec, `"gpu"`, `"nosuch"`, 1), `"time":"2:00:00",`, "", 1)+`}`)
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
-	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; cannot be told: time")
+	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; unknown: time")
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)
 	drawn = view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
-	require.NotContains(t, drawn, "cannot be told")
+	require.NotContains(t, drawn, "; unknown:")
 	require.NotContains(t, drawn, "The plan warns")
 	c.Store = func() (*store.Store, error) { return nil, slurm.ErrUnreachable }
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)

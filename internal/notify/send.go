@@ -50,7 +50,7 @@ func (t Target) Check(field string) error {
 	bad := func(name string, message, fix lang.Text) error { return ops.InputError(field+"."+name, message, fix) }
 	kinds := append(slices.Sorted(maps.Keys(formats)), "mail")
 	if !slices.Contains(kinds, t.Kind) {
-		return bad("kind", lang.Text{EN: "%q is no service that can be told", ZH: "不支持的通知服务 %q"}.With(t.Kind), lang.Same(strings.Join(kinds, ", ")))
+		return bad("kind", lang.Text{EN: "%q is not a supported service", ZH: "不支持的通知服务 %q"}.With(t.Kind), lang.Same(strings.Join(kinds, ", ")))
 	}
 	address, err := t.address()
 	if err != nil {
@@ -58,14 +58,14 @@ func (t Target) Check(field string) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || t.Kind == "mail" && u.Scheme != "smtp" && u.Scheme != "smtps" || t.Kind != "mail" && u.Scheme != "https" && u.Scheme != "http" {
-		return bad("url", lang.Text{EN: "it is no address of the service's", ZH: "不是该服务的地址"}, lang.Text{EN: "https://…; for mail smtp://user@host:587", ZH: "https://…；邮件为 smtp://user@host:587"})
+		return bad("url", lang.Text{EN: "it is not an address of the service", ZH: "不是该服务的地址"}, lang.Text{EN: "https://…; for mail smtp://user@host:587", ZH: "https://…；邮件为 smtp://user@host:587"})
 	}
 	if t.Kind == "mail" && (t.From == "" || len(t.To) == 0) {
 		return bad("to", lang.Text{EN: "mail needs from and to", ZH: "邮件需要 from 与 to"}, lang.Text{EN: "from: ops@example.org, to: [team@example.org]", ZH: "例如 from: ops@example.org, to: [team@example.org]"})
 	}
 	for _, e := range t.Events {
 		if !slices.Contains(Events, e) {
-			return bad("events", lang.Text{EN: "%q is no event", ZH: "没有事件 %q"}.With(e), lang.Same(strings.Join(Events, ", ")))
+			return bad("events", lang.Text{EN: "there is no event %q", ZH: "没有事件 %q"}.With(e), lang.Same(strings.Join(Events, ", ")))
 		}
 	}
 	return nil
@@ -102,7 +102,7 @@ func (t Target) lang() lang.Lang {
 }
 
 // errRejected is the error of a message that no retry helps.
-var errRejected = lang.Text{EN: "the service will never take it", ZH: "该服务不会接受此消息"}.Err()
+var errRejected = lang.Text{EN: "the service will never accept it", ZH: "该服务不会接受此消息"}.Err()
 
 // A retryAfterError says when a service may be tried again.
 type retryAfterError struct{ after time.Duration }

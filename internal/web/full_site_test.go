@@ -144,7 +144,7 @@ func TestAPipelineHasAPage(t *testing.T) {
 	require.Contains(t, body, `It broke at train: <a href="/web/jobs/test/4702">4702</a> failed`)
 	require.Contains(t, body, "megatron-ops pipeline "+filepath.Join(s.logs, "nightly.yaml"))
 	require.Contains(t, body, "<code>&lt;train.save&gt;</code></dt><dd><code>/lustre/m/ckpt</code>")
-	require.Contains(t, body, "job 4704 is not known to Slurm any more")
+	require.Contains(t, body, "Slurm no longer knows job 4704")
 	require.Regexp(t, `column2" id="step-report"`, body, "behind all that it needs")
 	require.Contains(t, body, `after <a href="#step-train">train</a>, <a href="#step-preprocess">preprocess</a>`)
 	status, body = b.get("/web/pipelines/bob/nightly")

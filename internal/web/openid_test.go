@@ -112,8 +112,8 @@ func TestAWrongAnswerSignsNobodyIn(t *testing.T) {
 		as   func(*testing.T, *identityProvider)
 		says string
 	}{
-		"another nonce":       {claim(func(c jwt.MapClaims) { c["nonce"] = "another" }), "of another sign-in"},
-		"no nonce":            {claim(func(c jwt.MapClaims) { delete(c, "nonce") }), "of another sign-in"},
+		"another nonce":       {claim(func(c jwt.MapClaims) { c["nonce"] = "another" }), "belongs to another sign-in"},
+		"no nonce":            {claim(func(c jwt.MapClaims) { delete(c, "nonce") }), "belongs to another sign-in"},
 		"another audience":    {claim(func(c jwt.MapClaims) { c["aud"] = "another" }), "not valid"},
 		"another party":       {claim(func(c jwt.MapClaims) { c["azp"] = "another" }), "to another program"},
 		"audiences, no party": {claim(func(c jwt.MapClaims) { c["aud"] = []string{clientID, "x"} }), "to another program"},
@@ -122,19 +122,19 @@ func TestAWrongAnswerSignsNobodyIn(t *testing.T) {
 		"no expiry":           {claim(func(c jwt.MapClaims) { delete(c, "exp") }), "not valid"},
 		"no subject":          {claim(func(c jwt.MapClaims) { delete(c, "sub") }), "names nobody"},
 		"another token":       {claim(func(c jwt.MapClaims) { c["at_hash"] = "AAAAAAAAAAAAAAAAAAAAAA" }), "another access token"},
-		"somebody unknown":    {claim(func(c jwt.MapClaims) { c["preferred_username"] = "eve" }), "eve stands for no cluster user"},
-		"no such claim":       {claim(func(c jwt.MapClaims) { delete(c, "preferred_username") }), "no preferred_username"},
-		"a claim of a list":   {claim(func(c jwt.MapClaims) { c["preferred_username"] = []string{"ada"} }), "no preferred_username"},
+		"somebody unknown":    {claim(func(c jwt.MapClaims) { c["preferred_username"] = "eve" }), "eve is not mapped to a cluster user"},
+		"no such claim":       {claim(func(c jwt.MapClaims) { delete(c, "preferred_username") }), "no claim preferred_username"},
+		"a claim of a list":   {claim(func(c jwt.MapClaims) { c["preferred_username"] = []string{"ada"} }), "no claim preferred_username"},
 		"no signature": {signed(jwt.SigningMethodNone, func(*testing.T, *identityProvider) any {
 			return jwt.UnsafeAllowNoneSignatureType
 		}), "not valid"},
 		"another key":          {signed(jwt.SigningMethodRS256, func(t *testing.T, _ *identityProvider) any { return otherKey(t) }), "not valid"},
 		"another kind of key":  {signed(jwt.SigningMethodES256, func(t *testing.T, _ *identityProvider) any { return curveKey(t) }), "not valid"},
 		"public key as secret": {signed(jwt.SigningMethodHS256, publicAsSecret), "not valid"},
-		"another state":        {answer(func(q url.Values) { q.Set("state", "another") }), "belongs to no sign-in"},
-		"no state":             {answer(func(q url.Values) { q.Del("state") }), "belongs to no sign-in"},
+		"another state":        {answer(func(q url.Values) { q.Set("state", "another") }), "does not belong to a sign-in"},
+		"no state":             {answer(func(q url.Values) { q.Del("state") }), "does not belong to a sign-in"},
 		"answer of another":    {answer(func(q url.Values) { q.Set("iss", "https://evil.example") }), "another issuer"},
-		"another code":         {answer(func(q url.Values) { q.Set("code", "another") }), "no token for its code"},
+		"another code":         {answer(func(q url.Values) { q.Set("code", "another") }), "did not exchange its code"},
 		"refused there": {answer(func(q url.Values) {
 			q.Del("code")
 			q.Set("error", "access_denied")
@@ -250,5 +250,5 @@ func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	p.says = map[string]any{"https://slack.com/user_id": "U1"}
 	status, body = s.browser().at(p)
 	require.Equal(t, http.StatusForbidden, status)
-	require.Contains(t, body, "no https://slack.com/team_id")
+	require.Contains(t, body, "no claim https://slack.com/team_id")
 }

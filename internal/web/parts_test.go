@@ -108,7 +108,7 @@ func TestCodesAreCounted(t *testing.T) {
 	given := func() bool {
 		_, body := s.browser().get("/web/login")
 		if !code.MatchString(body) {
-			require.Contains(t, body, "too many codes were asked for in the last hour")
+			require.Contains(t, body, "too many codes were requested in the last hour")
 			return false
 		}
 		return true

@@ -149,7 +149,7 @@ func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
 	require.Contains(t, body, "gpt", "one lands where the link leads")
 	status, body := s.browser().post("/web/login", u.Query())
 	require.Equal(t, http.StatusForbidden, status)
-	require.Contains(t, body, "this link was used")
+	require.Contains(t, body, "this link has been used")
 
 	status, _ = b.post("/web/logout", nil)
 	require.Equal(t, 200, status)
@@ -194,7 +194,7 @@ func TestACodeSignsInWhoProvesIt(t *testing.T) {
 	require.NotContains(t, body, code)
 	status, body := b.post("/web/login", nil)
 	require.Equal(t, http.StatusForbidden, status)
-	require.Contains(t, body, "not written on the cluster yet")
+	require.Contains(t, body, "not been written on the cluster yet")
 
 	proved = code
 	status, _ = other.post("/web/login", nil)

@@ -186,7 +186,7 @@ func installed(ctx context.Context, lookPath func(string) (string, error)) []Fin
 		}.With(path, c.name)}
 		if c.node > 0 && isNodeScript(path) {
 			if has := nodeVersion(ctx, lookPath); has < c.node {
-				f.Wrong = lang.Text{EN: "it runs on Node %d or newer, and here is %s", ZH: "它需要 Node %d 或更新版本，而这里是 %s"}.Err(c.node, orNone(has))
+				f.Wrong = lang.Text{EN: "it needs Node %d or newer, but %s is installed here", ZH: "它需要 Node %d 或更新版本，而这里是 %s"}.Err(c.node, orNone(has))
 				f.Fix = lang.Text{
 					EN: "Debian 12 has Node 18: install a newer one (nodejs.org, nvm, or a module of the site), or use a client that needs none, such as Codex",
 					ZH: "Debian 12 自带 Node 18：请安装更新的版本（nodejs.org、nvm 或站点的 module），或改用不需要 Node 的客户端，例如 Codex",

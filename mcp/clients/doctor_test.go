@@ -70,10 +70,10 @@ func TestTheDoctorKnowsAnOldNode(t *testing.T) {
 		node, client, file string
 		wrong              string
 	}{
-		{"v18.20.4", "claude", "#!/usr/bin/env node\n", "Node 22 or newer, and here is Node 18"},
-		{"v18.20.4", "gemini", "#!/usr/bin/env node\n", "Node 20 or newer, and here is Node 18"},
+		{"v18.20.4", "claude", "#!/usr/bin/env node\n", "Node 22 or newer, but Node 18 is installed here"},
+		{"v18.20.4", "gemini", "#!/usr/bin/env node\n", "Node 20 or newer, but Node 18 is installed here"},
 		{"v22.1.0", "claude", "#!/usr/bin/env node\n", ""},
-		{"", "claude", "#!/usr/bin/env node\n", "here is no Node"},
+		{"", "claude", "#!/usr/bin/env node\n", "no Node is installed here"},
 		{"v18.20.4", "claude", "\x7fELF", ""},
 		{"v18.20.4", "codex", "#!/usr/bin/env node\n", ""},
 	} {

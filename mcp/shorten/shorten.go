@@ -211,8 +211,8 @@ func skip(v reflect.Value, cursor string) (map[string]int, error) {
 	})
 	if err != nil || !found {
 		return nil, ops.InputError(CursorField,
-			lang.Text{EN: "%q is no place in this answer", ZH: "%q 不是这个回答中的位置"}.With(cursor),
-			lang.Text{EN: "give the cursor of the answer before, with the same arguments", ZH: "请给出上一次回答的 cursor，其余参数不变"})
+			lang.Text{EN: "%q is not a position in this answer", ZH: "%q 不是这个回答中的位置"}.With(cursor),
+			lang.Text{EN: "give the cursor of the previous answer, with the same arguments", ZH: "请给出上一次回答的 cursor，其余参数不变"})
 	}
 	return map[string]int{path: n}, nil
 }

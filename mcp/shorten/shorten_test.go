@@ -75,7 +75,7 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	require.Empty(t, c.Cursor)
 	for _, cursor := range []string{"jobs@501", "jobs@-1", "jobs@x", "jobs", "note@1", "nodes@1"} {
 		_, err := Shorten(Tidy(all, false), Limit{Bytes: 4000, Cursor: cursor}, false)
-		require.ErrorContains(t, err, "is no place in this answer", cursor)
+		require.ErrorContains(t, err, "is not a position in this answer", cursor)
 	}
 
 	script := rows(1, 1)
