@@ -71,14 +71,14 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 		all, d.Sections = append(all, a), append(d.Sections, s)
 	}
 	if sh.json {
-		err = json.NewEncoder(sh.out).Encode(map[string]any{"requests": all})
-	} else {
-		err = sh.draw(d)
+		sh.printJSON(map[string]any{"requests": all})
+	} else if err := sh.draw(d); err != nil {
+		return err
 	}
-	if err == nil && held {
+	if held {
 		return found
 	}
-	return err
+	return nil
 }
 
 func hoursOf(v float64) string {

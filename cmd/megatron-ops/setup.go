@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -65,7 +64,8 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	switch verb, rest := words[0], words[1:]; {
 	case verb == "list" && len(rest) == 0:
 		if sh.json {
-			return json.NewEncoder(sh.out).Encode(map[string]any{"skills": skillList()})
+			sh.printJSON(map[string]any{"skills": skillList()})
+			return nil
 		}
 		var s view.Section
 		for _, k := range skills.All() {
@@ -82,7 +82,8 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 			body = k.BodyZH
 		}
 		if sh.json {
-			return json.NewEncoder(sh.out).Encode(map[string]any{"name": k.Name, "description": k.Description, "body": body})
+			sh.printJSON(map[string]any{"name": k.Name, "description": k.Description, "body": body})
+			return nil
 		}
 		_, err := io.WriteString(sh.out, body)
 		return err
@@ -142,7 +143,8 @@ func evalSkills(ctx context.Context, sh *shell, names []string) error {
 		}
 	}
 	if sh.json {
-		return json.NewEncoder(sh.out).Encode(map[string]any{"skills": scores})
+		sh.printJSON(map[string]any{"skills": scores})
+		return nil
 	}
 	return sh.draw(view.Doc{Sections: []view.Section{{Table: t}}})
 }
