@@ -60,14 +60,13 @@ func connected(b testing.TB, handler http.Handler) *client {
 	return c
 }
 
-// A race is two servers that carry out the same calls of plan over HTTP: a bare
-// one of the library alone, and ours with all that stands around a call here.
-// Both read the same arguments, apply the same rules, answer with the same
+// A comparison is two servers that run the same calls of plan over HTTP: a bare one of
+// the library alone, and ours with everything that surrounds a call here. Both read the same arguments, apply the same rules, answer with the same
 // values as structured content and as text, in as many bytes, and keep streams
 // that can resume.
-type race struct{ bare, ours *client }
+type comparison struct{ bare, ours *client }
 
-func newRace(b testing.TB) race {
+func newComparison(b testing.TB) comparison {
 	st, err := store.Open(b.Context(), b.TempDir()+"/state.db")
 	require.NoError(b, err)
 	b.Cleanup(func() { st.Close() })
@@ -81,7 +80,7 @@ func newRace(b testing.TB) race {
 	b.Cleanup(stop)
 	more := ""
 	lib := sdkserver.NewStreamableHTTPServer(bare(b, svc, &more), sdkserver.WithEventStore(sdkserver.NewInMemoryEventStore()))
-	r := race{connected(b, lib), connected(b, handler)}
+	r := comparison{connected(b, lib), connected(b, handler)}
 	_, short := r.bare.post(planCall)
 	_, long := r.ours.post(planCall)
 	more = strings.Repeat(".", len(long)-len(short)) // for the token, which ours offers
@@ -90,16 +89,16 @@ func newRace(b testing.TB) race {
 	return r
 }
 
-// A lap is what one server did with a number of calls.
-type lap struct {
+// A measurement is the performance of one server over a number of calls.
+type measurement struct {
 	perSecond float64 // calls in a second of processor time, a client's share included
 	bytes     float64 // allocated for a call, a client's share included
 }
 
-// lapOf lets c's server answer 100 calls. What else runs on the machine changes
-// the seconds on the wall, not those of the processor; and each turn begins with
-// a clean heap, so that nobody sweeps up after the other.
-func lapOf(b testing.TB, c *client) lap {
+// measure lets c's server answer 100 calls. It counts processor time, which other load
+// on the machine does not change, and starts with a clean heap, so that no server
+// collects the other's garbage.
+func measure(b testing.TB, c *client) measurement {
 	const calls = 100
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -113,45 +112,45 @@ func lapOf(b testing.TB, c *client) lap {
 	}
 	took := processorTime(b) - start
 	runtime.ReadMemStats(&after)
-	return lap{calls / took.Seconds(), float64(after.TotalAlloc-before.TotalAlloc) / calls}
+	return measurement{calls / took.Seconds(), float64(after.TotalAlloc-before.TotalAlloc) / calls}
 }
 
-// processorTime is what this process has used so far.
+// processorTime is the processor time that this process has used so far.
 func processorTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// An outcome is the medians of a race: of each server's turns, and of what ours
-// did in a round against the bare one's turn beside it.
+// An outcome is the medians of a comparison: of each server's measurements, and of the
+// ratio of ours to the bare one's in the same round.
 type outcome struct {
-	bare, ours lap
-	share      float64 // of the bare one's calls a second, in percent
+	bare, ours measurement
+	share      float64 // of the bare server's calls per second, in percent
 }
 
-// run lets both answer in turns, so that both meet the same load of the machine.
-func (r race) run(b testing.TB, rounds int) outcome {
+// run measures both in turns, so that both meet the same load of the machine.
+func (r comparison) run(b testing.TB, rounds int) outcome {
 	var bare, ours, share []float64
 	var memory [2][]float64
 	for i := range rounds {
-		var t [2]lap
+		var t [2]measurement
 		first := i % 2
 		for _, who := range []int{first, 1 - first} {
-			t[who] = lapOf(b, []*client{r.bare, r.ours}[who])
+			t[who] = measure(b, []*client{r.bare, r.ours}[who])
 			memory[who] = append(memory[who], t[who].bytes)
 		}
 		bare, ours = append(bare, t[0].perSecond), append(ours, t[1].perSecond)
 		share = append(share, 100*t[1].perSecond/t[0].perSecond)
 	}
 	median := func(f []float64) float64 { slices.Sort(f); return f[len(f)/2] }
-	return outcome{lap{median(bare), median(memory[0])}, lap{median(ours), median(memory[1])}, median(share)}
+	return outcome{measurement{median(bare), median(memory[0])}, measurement{median(ours), median(memory[1])}, median(share)}
 }
 
 // BenchmarkPlan tells how many calls of plan a second ours answers beside the
 // bare server, and the memory that a call takes up for a while.
 func BenchmarkPlan(b *testing.B) {
-	r := newRace(b)
+	r := newComparison(b)
 	r.run(b, 4)
 	for b.Loop() {
 		res := r.run(b, 161)

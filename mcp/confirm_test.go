@@ -33,7 +33,7 @@ func submitArgs(spec, token string) string {
 
 func TestAPlansTokenSubmitsThatPlanOnce(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	plan := c.do("plan", submitArgs(goodSpec, ""))
 	require.False(t, plan.IsError, plan.Text)
 	require.Equal(t, true, plan.Structured["ok"], plan.Text)
@@ -86,7 +86,7 @@ func TestTheAuditNamesTheAgentAndItsPerson(t *testing.T) {
 
 func TestSubmitWithoutATokenShowsWhatItWouldDoAndGivesOne(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	asked := c.do("submit", submitArgs(goodSpec, ""))
 	require.True(t, asked.IsError)
 	require.Empty(t, s.subs)
@@ -99,7 +99,7 @@ func TestSubmitWithoutATokenShowsWhatItWouldDoAndGivesOne(t *testing.T) {
 
 func TestAModelCannotConfirmForItsPerson(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	for _, args := range []string{
 		`{"spec":` + goodSpec + `,"yes":true}`,
 		`{"spec":` + goodSpec + `,"confirm":true}`,
@@ -114,14 +114,14 @@ func TestAModelCannotConfirmForItsPerson(t *testing.T) {
 
 func TestADryRunNeedsNoConfirmation(t *testing.T) {
 	s := newSite()
-	r := talking(t, s).do("submit", `{"spec":`+goodSpec+`,"dry_run":true}`)
+	r := connectAlice(t, s).do("submit", `{"spec":`+goodSpec+`,"dry_run":true}`)
 	require.False(t, r.IsError, r.Text)
 	require.Nil(t, r.Structured["job_id"])
 	require.Empty(t, s.subs)
 }
 
 func TestARefusedPlanGivesNoToken(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	bad := strings.Replace(goodSpec, `"--num-attention-heads","32"`, `"--num-attention-heads","30"`, 1)
 	plan := c.do("plan", submitArgs(bad, ""))
 	require.Equal(t, false, plan.Structured["ok"])
@@ -280,7 +280,7 @@ func TestAClientThatCanAskHasNoUseForAToken(t *testing.T) {
 
 func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	r := c.do("cancel", `{"job":"4712"}`)
 	require.True(t, r.IsError)
 	require.Contains(t, r.Text, "job 4712 belongs to bob")

@@ -18,7 +18,7 @@ import (
 func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 	s := newSite()
 	s.set("4711", func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" })
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	for _, row := range []struct{ tool, args, want string }{
 		{"status", `{"job":"99"}`, "`list {\"all\":true}` shows the jobs"},
 		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says what that means"},
@@ -40,7 +40,7 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 // A submission that its plan refuses tells what to mend, all of it page by page, in
 // an agent's words and without the script that nobody asked for.
 func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	const spec = `{"name":"x","nodes":2,"worktree":"/w","args":["--num-layers","24"]}`
 	r := c.do("submit", `{"spec":`+spec+`}`)
 	r.lean(t, "submit")

@@ -22,7 +22,7 @@ func logged(t *testing.T, text string) *client {
 	require.NoError(t, os.MkdirAll(filepath.Dir(out), 0o755))
 	require.NoError(t, os.WriteFile(out, []byte(text), 0o644))
 	s.set("4711", func(j *slurm.Job) { j.Stdout, j.Stderr = out, out })
-	return talking(t, s)
+	return connectAlice(t, s)
 }
 
 func numbered(n int) string {

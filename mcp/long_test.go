@@ -33,7 +33,7 @@ func (localSite) Kind() string { return "local" }
 
 func (localSite) AskEvery() time.Duration { return 5 * time.Millisecond }
 
-func waiting(t *testing.T) (*site, *conversation, callLog) {
+func converseLocally(t *testing.T) (*site, *conversation, callLog) {
 	t.Helper()
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -49,7 +49,7 @@ func waiting(t *testing.T) (*site, *conversation, callLog) {
 }
 
 func TestAWaitTellsItsProgress(t *testing.T) {
-	s, conv, _ := waiting(t)
+	s, conv, _ := converseLocally(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
 	for _, state := range []slurm.State{slurm.Running, slurm.State("SUSPENDED")} {
 		s.set("4711", func(j *slurm.Job) { j.State = state })
@@ -68,7 +68,7 @@ func TestAWaitTellsItsProgress(t *testing.T) {
 }
 
 func TestAWaitCanBeCancelled(t *testing.T) {
-	_, conv, _ := waiting(t)
+	_, conv, _ := converseLocally(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
 	conv.read() // it waits
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"test"}}`)
@@ -82,7 +82,7 @@ func TestAWaitCanBeCancelled(t *testing.T) {
 }
 
 func TestAWaitCanBeATask(t *testing.T) {
-	s, conv, _ := waiting(t)
+	s, conv, _ := converseLocally(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{"ttl":60000}}}`)
 	created := conv.read()
 	task := created["result"].(map[string]any)["task"].(map[string]any)
@@ -100,7 +100,7 @@ func TestAWaitCanBeATask(t *testing.T) {
 }
 
 func TestATaskCanBeCancelled(t *testing.T) {
-	s, conv, calls := waiting(t)
+	s, conv, calls := converseLocally(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"task":{}}}`)
 	task := conv.read()["result"].(map[string]any)["task"].(map[string]any)
 	require.Eventually(t, func() bool { return s.asked() > 2 }, 5*time.Second, 10*time.Millisecond, "it waits on, its request answered")

@@ -23,8 +23,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A reader is a client's person: open is what they do with the link, and ends
-// before the client says that it was opened.
+// A reader stands for a client's person. open is what they do with the link; it returns
+// before the client reports that the link was opened.
 type reader struct {
 	open   func(link, message string)
 	action sdk.ElicitationResponseAction
@@ -39,8 +39,9 @@ func (p *reader) Elicit(_ context.Context, req sdk.ElicitationRequest) (*sdk.Eli
 	return &sdk.ElicitationResult{ElicitationResponse: sdk.ElicitationResponse{Action: p.action, Content: map[string]any{"ok": true}}}, nil
 }
 
-// opening is a client that shows its person pages, and forms where form is set.
-func opening(t *testing.T, address string, p *reader, form bool) *sdkclient.Client {
+// connectWithPages connects a client that shows its person pages, and forms if form is
+// set.
+func connectWithPages(t *testing.T, address string, p *reader, form bool) *sdkclient.Client {
 	t.Helper()
 	c, err := sdkclient.NewStreamableHttpClient(address, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer t"}))
 	require.NoError(t, err)
@@ -190,7 +191,7 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 				p.open = func(link, message string) { c.open(t, link, message) }
 			}
 			address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice, "b": {ID: "bob", User: "bob"}}})
-			c1 := opening(t, address, p, true)
+			c1 := connectWithPages(t, address, p, true)
 			told := make(chan any, 10)
 			c1.OnNotification(func(n sdk.JSONRPCNotification) {
 				if n.Method == "notifications/elicitation/complete" {
@@ -225,7 +226,7 @@ func TestAPageIsAskedWhereItMustBe(t *testing.T) {
 	}{{true, 1, "form"}, {false, 1, "url"}, {true, 4000, "url"}} {
 		cfg, _ := config(t, newSite())
 		p := &reader{action: sdk.ElicitationResponseActionDecline}
-		submitBig(t, opening(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, c.form), c.more)
+		submitBig(t, connectWithPages(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, c.form), c.more)
 		require.Len(t, p.asked, 1)
 		require.Equal(t, c.mode, p.asked[0].Mode, "%v", c)
 	}
@@ -299,7 +300,7 @@ func TestACancelledCallEndsItsPage(t *testing.T) {
 	cfg, _ := config(t, s)
 	link := make(chan sdk.ElicitationParams, 1)
 	p := &reader{action: sdk.ElicitationResponseActionAccept}
-	c := opening(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, true)
+	c := connectWithPages(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}}), p, true)
 	p.open = func(string, string) { link <- p.asked[0] }
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})

@@ -19,9 +19,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// wordy is a model that answers sentence by sentence, each once it may, and
-// says when nobody reads it any more.
-func wordy(t *testing.T) (m *knowledge.Model, next chan string, gone chan struct{}) {
+// streamingModel returns a model that answers sentence by sentence, one for each
+// sentence sent to next, and closes gone when its reader has gone.
+func streamingModel(t *testing.T) (m *knowledge.Model, next chan string, gone chan struct{}) {
 	t.Helper()
 	next, gone = make(chan string), make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func askingModel(t *testing.T, m *knowledge.Model) *conversation {
 
 // What a model writes is told while it writes, and the answer has it whole.
 func TestAStreamedAnswerIsToldAsProgress(t *testing.T) {
-	m, next, _ := wordy(t)
+	m, next, _ := streamingModel(t)
 	conv := askingModel(t, m)
 	last := 0.0
 	told := func(want string) {
@@ -92,7 +92,7 @@ func TestAStreamedAnswerIsToldAsProgress(t *testing.T) {
 }
 
 func TestAStreamedAnswerCanBeCancelled(t *testing.T) {
-	m, next, gone := wordy(t)
+	m, next, gone := streamingModel(t)
 	conv := askingModel(t, m)
 	next <- "Take the first host of the allocation. "
 	next <- "It "
@@ -121,7 +121,7 @@ func TestAWaitForAFileTellsItsProgressAndEnds(t *testing.T) {
 }
 
 func waitForAFile(t *testing.T, dir string, cancel bool) {
-	s, conv, _ := waiting(t)
+	s, conv, _ := converseLocally(t)
 	limit := int64(7200)
 	s.set("4711", func(j *slurm.Job) { j.WorkDir, j.TimeLimitS, j.ElapsedS = dir, &limit, 60 })
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711","artifact":"done.json"},` +
@@ -159,19 +159,19 @@ func waitForAFile(t *testing.T, dir string, cancel bool) {
 	conv.close()
 }
 
-// visited is a site whose nodes take their time.
-type visited struct {
+// slowNodes is a site whose node checks run until they are cancelled.
+type slowNodes struct {
 	*site
 	began, ended chan struct{}
 }
 
-func (v visited) Nodes(context.Context) ([]slurm.Node, error) {
+func (v slowNodes) Nodes(context.Context) ([]slurm.Node, error) {
 	return []slurm.Node{{Name: "gpu01", State: "IDLE", GPUs: 8}}, nil
 }
 
-func (v visited) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
+func (v slowNodes) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
 
-func (v visited) Visit(ctx context.Context, _ slurm.Visit) (string, error) {
+func (v slowNodes) Visit(ctx context.Context, _ slurm.Visit) (string, error) {
 	close(v.began)
 	<-ctx.Done()
 	close(v.ended)
@@ -181,7 +181,7 @@ func (v visited) Visit(ctx context.Context, _ slurm.Visit) (string, error) {
 // A test of nodes, which takes minutes, says that it goes on, and leaves the
 // nodes when it is cancelled.
 func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
-	v := visited{newSite(), make(chan struct{}), make(chan struct{})}
+	v := slowNodes{newSite(), make(chan struct{}), make(chan struct{})}
 	cfg, _ := config(t, v.site)
 	svc, err := cfg.Service()
 	require.NoError(t, err)

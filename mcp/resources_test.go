@@ -45,7 +45,7 @@ func (c *client) read(uri string) (text, problem string) {
 }
 
 func TestResources(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	list, _ := c.ask("resources/list", `{}`)
 	raw, err := json.Marshal(list)
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestResources(t *testing.T) {
 }
 
 func TestResourcesThatAreNotThere(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	for uri, says := range map[string]string{
 		"megatron-ops://jobs/999":                     "not known",
 		"megatron-ops://jobs/..%2f..%2fetc":           "",
@@ -95,7 +95,7 @@ func TestResourcesThatAreNotThere(t *testing.T) {
 }
 
 func TestPrompts(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	list, _ := c.ask("prompts/list", `{}`)
 	require.Len(t, list["prompts"], 4)
 	res, problem := c.ask("prompts/get", `{"name":"diagnose-job","arguments":{"job":"4711"}}`)
@@ -114,7 +114,7 @@ func TestPrompts(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	complete := func(ref, arg, value, with string) []any {
 		res, problem := c.ask("completion/complete", fmt.Sprintf(`{"ref":%s,"argument":{"name":%q,"value":%q},"context":{"arguments":%s}}`, ref, arg, value, with))
 		require.Empty(t, problem)

@@ -17,7 +17,7 @@ import (
 // change, plan accepts it, and submit takes the plan's handle.
 func TestADiagnosisIsMendedAndResubmitted(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	confirmed := func(args map[string]any) result {
 		raw, err := json.Marshal(args)
 		require.NoError(t, err)

@@ -182,8 +182,8 @@ func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
 	}, &audit
 }
 
-// talking is a session of alice's, who may write.
-func talking(t *testing.T, s *site) *client {
+// connectAlice opens a session of alice, who may write.
+func connectAlice(t *testing.T, s *site) *client {
 	t.Helper()
 	cfg, _ := config(t, s)
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})

@@ -131,7 +131,7 @@ func TestReadersSeeAndCallOnlyWhatReads(t *testing.T) {
 
 func TestAnswersFitTheirSchemas(t *testing.T) {
 	s := newSite()
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	server, err := mcp.NewServer(mcp.Config{Toolsets: []string{"all"}})
 	require.NoError(t, err)
 	calls := map[string][]string{
@@ -175,7 +175,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 }
 
 func TestAScriptComesWhole(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	for _, r := range []result{c.do("render", submitArgs(goodSpec, "")), c.do("submit", `{"spec":`+goodSpec+`,"dry_run":true}`)} {
 		script, _ := r.Structured["script"].(string)
 		require.True(t, strings.HasPrefix(script, "#!"), script)
@@ -189,7 +189,7 @@ func TestAScriptComesWhole(t *testing.T) {
 }
 
 func TestAnUnknownArgumentIsNamed(t *testing.T) {
-	r := talking(t, newSite()).do("status", `{"jobb":"4711"}`)
+	r := connectAlice(t, newSite()).do("status", `{"jobb":"4711"}`)
 	require.True(t, r.IsError)
 	require.Contains(t, r.Text, "jobb: is not an argument here")
 	require.Contains(t, r.Text, "did you mean job?")
@@ -206,7 +206,7 @@ func TestALongAnswerIsShortenedAndSaysSo(t *testing.T) {
 			Reason: "Priority", Partition: "prod",
 		}
 	}
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	r := c.do("list", `{}`)
 	r.lean(t, "list")
 	require.NotEmpty(t, r.Structured["jobs"])
@@ -244,7 +244,7 @@ func TestALongAnswerIsShortenedAndSaysSo(t *testing.T) {
 // Some clients show a model the text alone, some the structured content alone:
 // what one needs to go on stands in both, in one language.
 func TestEachFormIsWhole(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	both := func(tool, args string, want ...string) {
 		t.Helper()
 		r := c.do(tool, args)
@@ -315,7 +315,7 @@ func TestWordsOfJobsAreData(t *testing.T) {
 		id := slurm.JobID(fmt.Sprint(6000 + i))
 		s.jobs[id] = slurm.Job{ID: id, Name: words, User: "alice", State: slurm.Running, Reason: words, Comment: words, Nodes: []string{"n1"}}
 	}
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	for i := range injections {
 		for _, r := range []result{c.do("status", fmt.Sprintf(`{"job":"%d"}`, 6000+i)), c.do("list", `{}`)} {
 			require.False(t, r.IsError, r.Text)
@@ -347,7 +347,7 @@ func TestWordsOfJobsAreData(t *testing.T) {
 func TestDerivedValuesAreOfTheirSchema(t *testing.T) {
 	s, err := mcp.NewServer(mcp.Config{})
 	require.NoError(t, err)
-	r := talking(t, newSite()).do("plan", submitArgs(goodSpec, ""))
+	r := connectAlice(t, newSite()).do("plan", submitArgs(goodSpec, ""))
 	derived := r.Structured["derived"].(map[string]any)
 	for _, tool := range s.Tools() {
 		if tool.Name != "plan" {

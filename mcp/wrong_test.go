@@ -13,7 +13,7 @@ import (
 func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 	s := newSite()
 	s.set("4711", func(j *slurm.Job) { j.State = slurm.Completed })
-	c := talking(t, s)
+	c := connectAlice(t, s)
 	for _, w := range []struct{ tool, args, says string }{
 		{"plan", `{}`, "--num-layers (or --encoder-num-layers) must be given"},
 		{"plan", `{"spec":"job.yaml"}`, `give an object, such as {"nodes": 2`},
@@ -81,7 +81,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 
 // Ways to write a call that are clear enough are taken.
 func TestClearCallsAreTaken(t *testing.T) {
-	c := talking(t, newSite())
+	c := connectAlice(t, newSite())
 	quoted := `{"spec":` + quote(goodSpec) + `}`
 	for tool, args := range map[string]string{"status": `{"job":4711}`, "list": `{"state":"RUNNING"}`, "plan": quoted} {
 		r := c.do(tool, args)

@@ -18,20 +18,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A yard has jobs of two nodes and an hour: 4711 waits, 4712 is an array of
-// eight, of which one has ended, 4713 has no time limit and waits in urgent.
-type yard struct {
+// A fakeCluster has jobs with two nodes and a limit of an hour: 4711 is pending, 4712 is
+// an array of eight, of which one has ended, 4713 is pending in urgent without a limit.
+type fakeCluster struct {
 	ops.Cluster
-	away bool
+	unreachable bool
 }
 
-func (yard) Name() string { return "yard" }
+func (fakeCluster) Name() string { return "yard" }
 
-func (y yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+func (y fakeCluster) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	hour := int64(3600)
 	j := slurm.Job{ID: id, NumNodes: 2, GPUs: 16, TimeLimitS: &hour, State: slurm.Pending, Partition: "prod", QOS: "normal"}
 	switch {
-	case y.away:
+	case y.unreachable:
 		return j, slurm.ErrUnreachable
 	case id == "4713":
 		j.TimeLimitS, j.Partition = nil, "urgent"
@@ -41,7 +41,7 @@ func (y yard) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 	return j, nil
 }
 
-func (y yard) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+func (y fakeCluster) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if f.IDs[0] != "4712" {
 		j, err := y.Job(ctx, f.IDs[0])
 		return []slurm.Job{j}, err
@@ -58,7 +58,7 @@ func (y yard) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return rows, nil
 }
 
-func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
+func (fakeCluster) Partitions(context.Context) ([]slurm.Partition, error) {
 	day := int64(86400)
 	return []slurm.Partition{
 		{Name: "prod", Default: true, TimeLimitS: &day, GPUs: 8},
@@ -66,7 +66,7 @@ func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
 	}, nil
 }
 
-func held(t *testing.T, svc *ops.Service, op string, in any, why string) {
+func requireApproval(t *testing.T, svc *ops.Service, op string, in any, why string) {
 	t.Helper()
 	a := config.Approval{Limits: policy.Limits{
 		GPUHours: 100, GPUs: 64, Hours: 24, Partitions: []string{"urgent"}, QOS: []string{"high"}, Accounts: []string{"reserve"},
@@ -83,7 +83,7 @@ func held(t *testing.T, svc *ops.Service, op string, in any, why string) {
 
 func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 	svc := &ops.Service{
-		Clusters: map[string]ops.Cluster{"yard": yard{}}, Default: "yard",
+		Clusters: map[string]ops.Cluster{"yard": fakeCluster{}}, Default: "yard",
 		Sites: func(string) job.Site { return job.Site{} },
 	}
 	for yaml, why := range map[string]string{
@@ -117,9 +117,9 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 				continue // such an option is refused outright, which is as good
 			}
 		}
-		held(t, svc, "submit", in, why)
+		requireApproval(t, svc, "submit", in, why)
 		in.DryRun = true
-		held(t, svc, "submit", in, "")
+		requireApproval(t, svc, "submit", in, "")
 	}
 	four, none := 4, 0
 	for _, c := range []struct {
@@ -154,12 +154,12 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"smoke", &smoke.In{SpecIn: launch.SpecIn{YAML: "{name: x, worktree: /w, nodes: 9, gpus_per_node: 8, time: '1:00:00'}"}}, "72 GPUs at one time"},
 		{"status", &jobcontrol.CancelIn{}, ""},
 	} {
-		held(t, svc, c.op, c.in, c.why)
+		requireApproval(t, svc, c.op, c.in, c.why)
 	}
 }
 
 // A cluster that does not answer is no way around the limits.
 func TestWhatCannotBeJudgedNeedsApproval(t *testing.T) {
-	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": yard{away: true}}, Default: "yard"}
-	held(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be determined")
+	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": fakeCluster{unreachable: true}}, Default: "yard"}
+	requireApproval(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be determined")
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// An office is a server that acts for the people of a real Slurm: U1 in Slack is
-// alice there and U2 is bob, by the operator's word; U3 is nobody.
-type office struct {
+// An actingServer acts for the people of a real Slurm: by the operator's configuration,
+// U1 in Slack is alice there and U2 is bob; U3 is not linked.
+type actingServer struct {
 	t     *testing.T
 	real  *slurmtest.Cluster
 	slack *slacktest.Slack
@@ -32,13 +32,13 @@ type office struct {
 	program string
 }
 
-// newOffice opens one. With sudo, the server runs as bob, in a mount namespace
+// newActingServer starts one. With sudo, the server runs as bob, in a mount namespace
 // where the rule that it prints is in /etc/sudoers.d.
-func newOffice(t *testing.T, real *slurmtest.Cluster, cluster string, sudo bool) office {
+func newActingServer(t *testing.T, real *slurmtest.Cluster, cluster string, sudo bool) actingServer {
 	t.Helper()
 	dir, err := os.MkdirTemp(real.Work, "office-")
 	require.NoError(t, err)
-	o := office{t: t, real: real, dir: dir, state: filepath.Join(dir, "state"), slack: slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})}
+	o := actingServer{t: t, real: real, dir: dir, state: filepath.Join(dir, "state"), slack: slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})}
 	for _, d := range []string{dir, filepath.Join(dir, "logs")} {
 		require.NoError(t, os.MkdirAll(d, 0o777))
 		require.NoError(t, os.Chmod(d, 0o777))
@@ -79,14 +79,14 @@ func newOffice(t *testing.T, real *slurmtest.Cluster, cluster string, sudo bool)
 	return o
 }
 
-// says types a command as somebody.
-func (o office) says(user, words string) {
+// command types a command as a Slack user.
+func (o actingServer) command(user, words string) {
 	o.t.Helper()
 	require.Equal(o.t, http.StatusOK, o.slack.Slash(words, map[string]any{"user_id": user}).Status, words)
 }
 
-// hears waits until somebody is told that.
-func (o office) hears(what string) {
+// awaitReply waits until a message contains what.
+func (o actingServer) awaitReply(what string) {
 	o.t.Helper()
 	o.slack.Wait(what, func(s slacktest.State) bool {
 		for _, m := range s.Messages {
@@ -100,7 +100,7 @@ func (o office) hears(what string) {
 
 // job waits for the first job of that name, and returns its id, owner and state: a
 // chain's next job has the name as well, and may be listed before it.
-func (o office) job(name string) (id, owner, state string) {
+func (o actingServer) job(name string) (id, owner, state string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool {
 		out, err := o.real.Run(o.t.Context(), "squeue", "-h", "-a", "--name="+name, "-S", "i", "-o", "%i %u %T")
@@ -113,29 +113,29 @@ func (o office) job(name string) (id, owner, state string) {
 	return id, owner, state
 }
 
-// works goes through what people do: each acts as themselves on the cluster, and
-// on nobody else.
-func (o office) works(name string) (job string) {
+// submits checks that people act as themselves on the cluster, and cannot act on
+// others' jobs. It returns the job that alice has submitted.
+func (o actingServer) submits(name string) (job string) {
 	o.t.Helper()
 	submit := func(user, name string) {
-		o.says(user, fmt.Sprintf("submit --yes --force --name %s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch STOP-%s --team bob --launcher custom --launcher-argv bash --script train.sh -- 60", name, o.dir, name))
+		o.command(user, fmt.Sprintf("submit --yes --force --name %s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch STOP-%s --team bob --launcher custom --launcher-argv bash --script train.sh -- 60", name, o.dir, name))
 	}
 	submit("U1", name+"-1")
 	id, owner, _ := o.job(name + "-1")
 	require.Equal(o.t, "alice", owner)
 
 	// Another's job stays, whoever asks but its owner; Slurm would have it so too.
-	o.says("U2", "cancel "+id+" --yes")
-	o.hears("alice")
+	o.command("U2", "cancel "+id+" --yes")
+	o.awaitReply("alice")
 	time.Sleep(time.Second)
 	_, _, state := o.job(name + "-1")
 	require.NotContains(o.t, []string{"CANCELLED", "COMPLETING"}, state)
 
 	// Who is nobody here sees no job, and changes nothing.
 	submit("U3", name+"-3")
-	o.hears("not linked to a cluster user")
-	o.says("U2", "status "+id)
-	o.hears(name + "-1")
+	o.awaitReply("not linked to a cluster user")
+	o.command("U2", "status "+id)
+	o.awaitReply(name + "-1")
 	out, err := o.real.Run(o.t.Context(), "squeue", "-h", "--name="+name+"-3")
 	require.NoError(o.t, err)
 	require.Empty(o.t, out)
@@ -143,11 +143,11 @@ func (o office) works(name string) (job string) {
 }
 
 // launches lets the owner start a step in the running job, and nobody else.
-func (o office) launches(id, name string) {
+func (o actingServer) launches(id, name string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool { _, _, state := o.job(name); return state == "RUNNING" }, 20*time.Second, 200*time.Millisecond)
 	for user, step := range map[string]string{"U1": "mine", "U2": "theirs"} {
-		o.says(user, fmt.Sprintf("submit --yes --force --into %s --name %s-%s --nodes 1 --gpus-per-node 0 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 1", id, name, step, o.dir))
+		o.command(user, fmt.Sprintf("submit --yes --force --into %s --name %s-%s --nodes 1 --gpus-per-node 0 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 1", id, name, step, o.dir))
 	}
 	require.Eventually(o.t, func() bool {
 		files, _ := filepath.Glob(filepath.Join(o.dir, "logs", "*"+name+"-mine*.out"))
@@ -158,7 +158,7 @@ func (o office) launches(id, name string) {
 		owner, _ := exec.Command("stat", "-c", "%U", files[0]).Output()
 		return strings.Contains(string(text), "alice\n") && string(owner) == "alice\n"
 	}, 40*time.Second, 300*time.Millisecond)
-	o.hears(name + "-mine")
+	o.awaitReply(name + "-mine")
 	files, err := filepath.Glob(filepath.Join(o.dir, "logs", "*"+name+"-theirs*"))
 	require.NoError(o.t, err)
 	require.Empty(o.t, files, "the job is alice's")
@@ -166,11 +166,11 @@ func (o office) launches(id, name string) {
 
 // stops lets bob throw the kill switch of alice's job: the exception, as bob is of
 // the job's team, a group of that name. The owner is told, and it is written down.
-func (o office) stops(id, name, by string) {
+func (o actingServer) stops(id, name, by string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool { _, _, state := o.job(name); return state == "RUNNING" }, 20*time.Second, 200*time.Millisecond)
-	o.says("U3", "killswitch on "+id)
-	o.says("U2", "killswitch on "+id+" --yes")
+	o.command("U3", "killswitch on "+id)
+	o.command("U2", "killswitch on "+id+" --yes")
 	stop := filepath.Join(o.dir, "STOP-"+name)
 	require.Eventually(o.t, func() bool { _, err := os.Stat(stop); return err == nil }, 20*time.Second, 200*time.Millisecond)
 	owner, err := exec.Command("stat", "-c", "%U", stop).Output()
@@ -183,7 +183,7 @@ func (o office) stops(id, name, by string) {
 
 // ownerCalled waits until a message in a card's thread mentions the job's owner, U1,
 // and contains all of words.
-func (o office) ownerCalled(words ...string) {
+func (o actingServer) ownerCalled(words ...string) {
 	o.t.Helper()
 	o.slack.Wait("the owner called in the thread of the job's card", func(s slacktest.State) bool {
 		return slices.ContainsFunc(s.Messages, func(m *slacktest.Message) bool {
@@ -194,7 +194,7 @@ func (o office) ownerCalled(words ...string) {
 
 // audited waits until the newest entries of the audit trail contain all of want, and
 // returns them, one line each.
-func (o office) audited(want ...string) (audit string) {
+func (o actingServer) audited(want ...string) (audit string) {
 	o.t.Helper()
 	st, err := store.Open(o.t.Context(), filepath.Join(o.state, "state.db"))
 	require.NoError(o.t, err)
@@ -217,7 +217,7 @@ func containsAll(text string, words []string) bool {
 
 // shares lets bob throw the switch of a job of alice's that has no team, where
 // and only where he may write the switch's folder: it is in his group.
-func (o office) shares(name string) {
+func (o actingServer) shares(name string) {
 	o.t.Helper()
 	ids := map[string]string{}
 	for folder, own := range map[string]struct {
@@ -228,16 +228,16 @@ func (o office) shares(name string) {
 		require.NoError(o.t, os.MkdirAll(dir, 0o700))
 		require.NoError(o.t, exec.Command("chown", own.who, dir).Run())
 		require.NoError(o.t, os.Chmod(dir, own.mode))
-		o.says("U1", fmt.Sprintf("submit --yes --force --name %s-%s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch %s/STOP --launcher custom --launcher-argv bash --script train.sh -- 60", name, folder, o.dir, dir))
+		o.command("U1", fmt.Sprintf("submit --yes --force --name %s-%s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --kill-switch %s/STOP --launcher custom --launcher-argv bash --script train.sh -- 60", name, folder, o.dir, dir))
 		require.Eventually(o.t, func() bool {
 			id, _, state := o.job(name + "-" + folder)
 			ids[folder] = id
 			return state == "RUNNING"
 		}, 30*time.Second, 200*time.Millisecond)
 	}
-	o.says("U2", "killswitch on "+ids["own"]+" --yes")
-	o.hears("may write the folder of " + filepath.Join(o.dir, "own", "STOP"))
-	o.says("U2", "killswitch on "+ids["group"]+" --yes")
+	o.command("U2", "killswitch on "+ids["own"]+" --yes")
+	o.awaitReply("may write the folder of " + filepath.Join(o.dir, "own", "STOP"))
+	o.command("U2", "killswitch on "+ids["group"]+" --yes")
 	stop := filepath.Join(o.dir, "group", "STOP")
 	require.Eventually(o.t, func() bool { _, err := os.Stat(stop); return err == nil }, 20*time.Second, 200*time.Millisecond)
 	require.NoFileExists(o.t, filepath.Join(o.dir, "own", "STOP"))
@@ -247,15 +247,15 @@ func (o office) shares(name string) {
 	o.ownerCalled("bob", "kill switch")
 	o.audited("killswitch by T1/U2 as bob: done", "killswitch by T1/U2 as bob: job: the switch belongs to alice")
 	for _, id := range ids {
-		o.says("U1", "cancel "+id+" --yes")
+		o.command("U1", "cancel "+id+" --yes")
 	}
 }
 
-// goesOn lets alice submit a chain of two: the second job, which the first queues
+// chains lets alice submit a chain of two: the second job, which the first queues
 // itself, gets a card of its own, is hers in the store, and is told of to its end.
-func (o office) goesOn(name string) {
+func (o actingServer) chains(name string) {
 	o.t.Helper()
-	o.says("U1", fmt.Sprintf("submit --yes --force --name %s --chain 2 --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 5", name, o.dir))
+	o.command("U1", fmt.Sprintf("submit --yes --force --name %s --chain 2 --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 5", name, o.dir))
 	first, _, _ := o.job(name)
 	next := ""
 	card := func(id string, word string) bool {
@@ -279,9 +279,9 @@ func (o office) goesOn(name string) {
 }
 
 // ends lets the owner end the job.
-func (o office) ends(id string) {
+func (o actingServer) ends(id string) {
 	o.t.Helper()
-	o.says("U1", "cancel "+id+" --yes")
+	o.command("U1", "cancel "+id+" --yes")
 	require.Eventually(o.t, func() bool {
 		out, err := o.real.Run(o.t.Context(), "sacct", "-X", "-n", "-P", "-j", id, "-o", "State,User")
 		return err == nil && strings.HasPrefix(out, "CANCELLED") && strings.HasSuffix(out, "|alice")
@@ -295,8 +295,8 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		if _, err := exec.LookPath("sudo"); err != nil {
 			t.Skip("no sudo to test with: apt-get install sudo")
 		}
-		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), true)
-		id := o.works("sudo")
+		o := newActingServer(t, real, "kind: cli, slurm_conf: "+real.Conf(), true)
+		id := o.submits("sudo")
 
 		o.launches(id, "sudo-1")
 		o.stops(id, "sudo-1", "bob") // who is the server's own login
@@ -337,17 +337,17 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		config := real.SSHD(t)
 		shareConnections(t, config)
 		// Without a User of its own in ssh_config, each person's own login counts.
-		o := newOffice(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s, slurm_bin: %s", config, real.Bin()), false)
-		id := o.works("ssh")
+		o := newActingServer(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s, slurm_bin: %s", config, real.Bin()), false)
+		id := o.submits("ssh")
 		o.launches(id, "ssh-1")
 		o.stops(id, "ssh-1", "alice") // it acts as the job's owner
 		o.ends(id)
 		o.shares("ssh")
 	})
 	t.Run("a folder of a group's, by sudo", func(t *testing.T) {
-		o := newOffice(t, real, "kind: cli, slurm_conf: "+real.Conf(), false)
+		o := newActingServer(t, real, "kind: cli, slurm_conf: "+real.Conf(), false)
 		o.shares("cli")
-		o.goesOn("cli-chain")
+		o.chains("cli-chain")
 	})
 	t.Run("rest", func(t *testing.T) {
 		dir, err := os.MkdirTemp(real.Dir, "tokens-")
@@ -357,7 +357,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, user), []byte(jwt), 0o600))
 		}
-		o := newOffice(t, real, fmt.Sprintf(`kind: rest, url: %q, token_file: "%s/%%u"`, real.REST, dir), false)
-		o.ends(o.works("rest"))
+		o := newActingServer(t, real, fmt.Sprintf(`kind: rest, url: %q, token_file: "%s/%%u"`, real.REST, dir), false)
+		o.ends(o.submits("rest"))
 	})
 }

@@ -31,9 +31,8 @@ func binary(t *testing.T) string {
 	return path
 }
 
-// A door is a way to a cluster, and somebody who submits through it with the
-// program that is shipped.
-type door struct {
+// A submitter submits to a cluster in one way, with the program as it is released.
+type submitter struct {
 	t       *testing.T
 	name    string
 	program string
@@ -41,8 +40,8 @@ type door struct {
 	args    []string
 }
 
-// newDoor gives a door a state, a tree and a configuration of its own.
-func newDoor(t *testing.T, name, program, dir, cluster, config string, env []string) door {
+// newSubmitter returns a submitter with a state, a tree and a configuration of its own.
+func newSubmitter(t *testing.T, name, program, dir, cluster, config string, env []string) submitter {
 	t.Helper()
 	tree, state := filepath.Join(dir, "tree"), filepath.Join(dir, "state")
 	require.NoError(t, os.MkdirAll(filepath.Join(tree, ".venv"), 0o777))
@@ -53,7 +52,7 @@ func newDoor(t *testing.T, name, program, dir, cluster, config string, env []str
 	}
 	file := filepath.Join(dir, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o644))
-	return door{
+	return submitter{
 		t: t, name: name, program: program,
 		env: append(env, "MEGATRON_OPS_CONFIG="+file, "MEGATRON_OPS_STATE_DIR="+state),
 		args: []string{
@@ -63,14 +62,14 @@ func newDoor(t *testing.T, name, program, dir, cluster, config string, env []str
 	}
 }
 
-func (d door) command(more ...string) *exec.Cmd {
+func (d submitter) command(more ...string) *exec.Cmd {
 	cmd := exec.Command(d.program, append(append([]string{}, d.args...), more...)...)
 	cmd.Env = d.env
 	return cmd
 }
 
-// submit waits for the answer.
-func (d door) submit(more ...string) (id string, already bool, err error) {
+// submit submits and waits for the answer.
+func (d submitter) submit(more ...string) (id string, already bool, err error) {
 	cmd := d.command(more...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -85,16 +84,16 @@ func (d door) submit(more ...string) (id string, already bool, err error) {
 	return out.JobID, out.Already, err
 }
 
-// A fate is what became of requests whose process was killed.
-type fate struct {
-	jobs                     map[string]string // name → id that the retry told
-	before, between, settled int               // nothing handed over yet; a job without an answer; answered
+// A killOutcome counts what became of requests whose process was killed.
+type killOutcome struct {
+	jobs                     map[string]string // name → id that the retry returned
+	before, between, settled int               // killed before the job was handed over; between that and the answer; after the answer
 	slowest                  time.Duration
 }
 
 // killAll submits n requests, each by a process that is killed with SIGKILL at a
 // random moment of a submission, and then once more by one that is not.
-func (d door) killAll(n int) fate {
+func (d submitter) killAll(n int) killOutcome {
 	d.t.Helper()
 	window := time.Hour
 	for i := range 3 { // the first opens connections
@@ -105,7 +104,7 @@ func (d door) killAll(n int) fate {
 	}
 	const workers = 4
 	window *= 2 // they share the machine
-	f := fate{jobs: map[string]string{}}
+	f := killOutcome{jobs: map[string]string{}}
 	var mu sync.Mutex
 	var work sync.WaitGroup
 	next := make(chan int)
@@ -171,7 +170,7 @@ func (d door) killAll(n int) fate {
 
 // exactlyOne checks, in Slurm's own accounts, that each request has one job, and
 // that it is the one that was told.
-func exactlyOne(t *testing.T, real *slurmtest.Cluster, f fate, n int) {
+func exactlyOne(t *testing.T, real *slurmtest.Cluster, f killOutcome, n int) {
 	t.Helper()
 	require.Len(t, f.jobs, n)
 	count := func() map[string][]string {
@@ -208,7 +207,7 @@ func TestKilledTwoHundredTimesWhileSubmitting(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	dir, err := os.MkdirTemp(real.Work, "once-")
 	require.NoError(t, err)
-	d := newDoor(t, "cli", binary(t), dir, slurmCluster, "{}", real.Environ())
+	d := newSubmitter(t, "cli", binary(t), dir, slurmCluster, "{}", real.Environ())
 	f := d.killAll(200)
 	require.Less(t, f.slowest, 5*time.Second)
 	require.Greater(t, f.before, 20, "the kills are spread over the submission")
@@ -235,7 +234,7 @@ func TestKilledWhileSubmittingElsewhere(t *testing.T) {
 			require.NoError(t, err)
 			token := filepath.Join(dir, "token")
 			require.NoError(t, os.WriteFile(token, []byte(jwt), 0o600))
-			d := newDoor(t, name, program, dir, "far", strings.Replace(config, "TOKEN", token, 1), real.Environ())
+			d := newSubmitter(t, name, program, dir, "far", strings.Replace(config, "TOKEN", token, 1), real.Environ())
 			f := d.killAll(24)
 			require.Less(t, f.slowest, 8*time.Second)
 			if name == "name" {
@@ -278,7 +277,7 @@ func TestSubmittingToAStoppedController(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 60})
 	dir, err := os.MkdirTemp(real.Work, "once-")
 	require.NoError(t, err)
-	d := newDoor(t, "cli", binary(t), dir, slurmCluster, "{}", real.Environ())
+	d := newSubmitter(t, "cli", binary(t), dir, slurmCluster, "{}", real.Environ())
 	words := []string{"--name", "stopped", "--idempotency-key", "stopped"}
 	require.NoError(t, real.Signal("slurmctld", syscall.SIGSTOP))
 	goOn := sync.OnceFunc(func() { _ = real.Signal("slurmctld", syscall.SIGCONT) })
@@ -292,14 +291,14 @@ func TestSubmittingToAStoppedController(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, already)
 	require.Less(t, time.Since(begin), 5*time.Second)
-	exactlyOne(t, real, fate{jobs: map[string]string{"stopped": id}}, 1)
+	exactlyOne(t, real, killOutcome{jobs: map[string]string{"stopped": id}}, 1)
 }
 
 func TestKilledWhileSubmittingToTheEmbeddedBackEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the program as it is shipped, built and killed, is not for -short")
 	}
-	d := newDoor(t, "local", binary(t), slurmtest.Dir(t), localCluster, "{}", os.Environ())
+	d := newSubmitter(t, "local", binary(t), slurmtest.Dir(t), localCluster, "{}", os.Environ())
 	f := d.killAll(24)
 	list := exec.Command(d.program, "list", "--cluster", localCluster, "--all", "-o", "json")
 	list.Env = d.env

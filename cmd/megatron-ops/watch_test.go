@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -31,15 +32,8 @@ func TestALiveTableEndsWithItsJobsOrAKey(t *testing.T) {
 		if cmd == nil {
 			return false
 		}
-		done := make(chan tea.Msg, 1)
-		go func() { done <- cmd() }()
-		select {
-		case m := <-done:
-			_, is := m.(tea.QuitMsg)
-			return is
-		case <-time.After(100 * time.Millisecond): // it waits for the next look
-			return false
-		}
+		_, is := cmd().(tea.QuitMsg) // or the message of the next poll, when its time has come
+		return is
 	}
 	key := func(code rune, mod tea.KeyMod) tea.Msg { return tea.KeyPressMsg{Code: code, Mod: mod, Text: ""} }
 	for name, c := range map[string]struct {
@@ -57,13 +51,15 @@ func TestALiveTableEndsWithItsJobsOrAKey(t *testing.T) {
 		"another key":                      {false, []tea.Msg{seen(slurm.Running), key('x', 0)}, false},
 		"Ctrl-C":                           {false, []tea.Msg{seen(slurm.Running), key('c', tea.ModCtrl)}, true},
 	} {
-		table := &liveTable{sh: &shell{lang: lang.EN}, named: c.named}
-		var cmd tea.Cmd
-		for _, m := range c.msgs {
-			_, cmd = table.Update(m)
-		}
-		require.Equal(t, c.quits, quits(cmd), name)
-		require.Equal(t, name == "Ctrl-C", table.interrupted, name)
+		synctest.Test(t, func(t *testing.T) {
+			table := &liveTable{sh: &shell{lang: lang.EN}, named: c.named}
+			var cmd tea.Cmd
+			for _, m := range c.msgs {
+				_, cmd = table.Update(m)
+			}
+			require.Equal(t, c.quits, quits(cmd), name)
+			require.Equal(t, name == "Ctrl-C", table.interrupted, name)
+		})
 	}
 }
 

@@ -306,7 +306,7 @@ func TestAnAlarmIsToldAgainWhenItCameBack(t *testing.T) {
 // TestARunningJobIsPatrolled has a job on the embedded back end whose loss is
 // lost while it runs.
 func TestARunningJobIsPatrolled(t *testing.T) {
-	y := newYard(t, `for i in 1 2 3 4 5 6 7 8 9; do
+	y := followCluster(t, `for i in 1 2 3 4 5 6 7 8 9; do
   echo " [2026-06-11 10:00:0$i.000000] iteration        $i/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: NAN | grad norm: nan |"
 done
 exec sleep 60

@@ -242,7 +242,7 @@ func TestAResultEndsNoJobUnasked(t *testing.T) {
 
 // A run that reached its time limit goes on at once behind itself, and says so.
 func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
-	y := newYard(t, "exit 3\n")
+	y := followCluster(t, "exit 3\n")
 	one, two := 1, 2
 	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &two, On: []string{outcome.SlurmTimeLimit}}})
 	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })

@@ -29,7 +29,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test binary play srun and its kin for the embedded back end.
+// TestMain lets the test binary stand in for srun and related commands of the embedded
+// back end.
 func TestMain(m *testing.M) {
 	if code, ok := local.Standin(os.Args); ok {
 		os.Exit(code)
@@ -37,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A yard is an embedded back end, followed.
-type yard struct {
+// A followedCluster is an embedded back end with a Follower.
+type followedCluster struct {
 	t    *testing.T
 	call *ops.Call
 	f    *Follower
@@ -48,26 +49,26 @@ type yard struct {
 	news []News
 }
 
-func newYard(t *testing.T, uv string) *yard {
+func followCluster(t *testing.T, uv string) *followedCluster {
 	me, err := user.Current()
 	require.NoError(t, err)
 	dir := slurmtest.Dir(t)
-	y := &yard{t: t, tree: filepath.Join(dir, "tree")}
+	y := &followedCluster{t: t, tree: filepath.Join(dir, "tree")}
 	require.NoError(t, os.MkdirAll(filepath.Join(y.tree, ".venv"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bin", "uv"), []byte("#!/bin/sh\n"+uv), 0o755))
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	st, err := store.Open(t.Context(), filepath.Join(dir, "state.db"))
 	require.NoError(t, err)
-	yard := local.New("local", filepath.Join(dir, "local"))
+	cluster := local.New("local", filepath.Join(dir, "local"))
 	y.call = &ops.Call{
 		Service: &ops.Service{
-			Clusters: map[string]ops.Cluster{"local": yard}, Default: "local",
+			Clusters: map[string]ops.Cluster{"local": cluster}, Default: "local",
 			Now: time.Now, Store: func() (*store.Store, error) { return st, nil }, Self: me.Username,
 		},
 		Who: ops.Caller{Surface: ops.Shell, ID: me.Username, User: me.Username},
 	}
-	w := watch.New(yard, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
+	w := watch.New(cluster, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
 	f := &Follower{
 		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, stable: 500 * time.Millisecond,
 		Watchers: map[string]*watch.Watcher{"local": w},
@@ -91,7 +92,7 @@ func newYard(t *testing.T, uv string) *yard {
 	return y
 }
 
-func (y *yard) submit(s job.Spec) slurm.JobID {
+func (y *followedCluster) submit(s job.Spec) slurm.JobID {
 	y.t.Helper()
 	none, time := 0, "10:00"
 	s.Worktree, s.Script, s.GPUsPerNode, s.Name = y.tree, "train.py", &none, "run"
@@ -103,8 +104,8 @@ func (y *yard) submit(s job.Spec) slurm.JobID {
 	return *out.(launch.SubmitOut).JobID
 }
 
-// until waits for news that fits, and returns it.
-func (y *yard) until(what string, fits func(News) bool) News {
+// until waits for news for which fits returns true, and returns it.
+func (y *followedCluster) until(what string, fits func(News) bool) News {
 	y.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
@@ -125,7 +126,7 @@ func (y *yard) until(what string, fits func(News) bool) News {
 }
 
 func TestAFailureIsDiagnosedAndTriedAgainOnce(t *testing.T) {
-	y := newYard(t, `echo 'Traceback (most recent call last):
+	y := followCluster(t, `echo 'Traceback (most recent call last):
   File "/m/train.py", line 3, in <module>
     fail()
 ValueError: the number is odd' >&2
@@ -146,7 +147,7 @@ exit 1
 }
 
 func TestNoRetryThatNobodyAskedFor(t *testing.T) {
-	y := newYard(t, "exit 3\n")
+	y := followCluster(t, "exit 3\n")
 	id := y.submit(job.Spec{})
 	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
 	require.Empty(t, n.Next)
@@ -154,7 +155,7 @@ func TestNoRetryThatNobodyAskedFor(t *testing.T) {
 }
 
 func TestNodesAreGivenBackOnceTheResultIsThere(t *testing.T) {
-	y := newYard(t, `mkdir -p results; echo '{"done": true}' > results/metrics.json; exec sleep 60
+	y := followCluster(t, `mkdir -p results; echo '{"done": true}' > results/metrics.json; exec sleep 60
 `)
 	yes := true
 	id := y.submit(job.Spec{Artifact: job.Artifact{Path: "results/metrics.json", Cancel: &yes}})
@@ -175,7 +176,7 @@ func TestRetriesEnd(t *testing.T) {
 }
 
 func TestARetryGoesOnFromTheLastCheckpoint(t *testing.T) {
-	y := newYard(t, `mkdir -p ckpt/iter_0000120; touch ckpt/iter_0000120/metadata.json; echo 120 > ckpt/latest_checkpointed_iteration.txt
+	y := followCluster(t, `mkdir -p ckpt/iter_0000120; touch ckpt/iter_0000120/metadata.json; echo 120 > ckpt/latest_checkpointed_iteration.txt
 echo 'Traceback (most recent call last):
   File "/m/train.py", line 3, in <module>
     fail()
@@ -202,7 +203,7 @@ exit 1
 }
 
 func TestABlamedNodeIsReportedOnceAndLeftOut(t *testing.T) {
-	y := newYard(t, `echo "[rank3]: NVRM: Xid (PCI:0000:4e:00): 79, pid=2201, GPU has fallen off the bus." >&2
+	y := followCluster(t, `echo "[rank3]: NVRM: Xid (PCI:0000:4e:00): 79, pid=2201, GPU has fallen off the bus." >&2
 echo "gpu07: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered" >&2
 exit 1
 `)
@@ -253,7 +254,7 @@ exit 1
 }
 
 func TestTheSameCauseTwiceEndsIt(t *testing.T) {
-	y := newYard(t, "exit 0\n")
+	y := followCluster(t, "exit 0\n")
 	st, err := y.call.Store()
 	require.NoError(t, err)
 	f := &Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}

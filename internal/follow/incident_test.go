@@ -13,7 +13,7 @@ import (
 // TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail of the same file
 // system, one after the other.
 func TestOneCauseOfSeveralJobsIsToldOnce(t *testing.T) {
-	y := newYard(t, `echo "Traceback (most recent call last):
+	y := followCluster(t, `echo "Traceback (most recent call last):
   File \"/w/train.py\", line 3, in <module>
 OSError: [Errno 116] Stale file handle: '/lustre/proj/data/$SLURM_JOB_ID.bin'" >&2
 exit 1
