@@ -22,10 +22,10 @@ const (
 	neverBehindWide = ".:;!?)]"
 )
 
-// wrap breaks the lines of s so that each has at most width columns. It breaks at
-// blanks and between Chinese characters, but never between a number and its percent
-// sign. Only a word that is longer than a line is broken elsewhere, at its hyphens if
-// it has any; all other words, such as flags, stay whole.
+// wrap breaks the lines of s so that each has at most width columns. It breaks at blanks,
+// after the characters of breaksAfter and between Chinese characters, but never between
+// a number and its percent sign. A word longer than a line is also broken at its hyphens
+// if it has any, else anywhere; other words, such as flags, stay whole.
 func wrap(s string, width int) string { return wrapLines(s, width, breaksAfter) }
 
 // Prose returns text after lead, wrapped to at most width columns (0: unlimited), with
