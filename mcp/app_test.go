@@ -18,8 +18,8 @@ import (
 
 const appCapability = `"capabilities":{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`
 
-// Only a client that draws MCP Apps is told of the view; the page it reads then
-// loads nothing from elsewhere.
+// Only a client that draws MCP Apps learns of the view. The page that it reads loads
+// nothing from elsewhere.
 func TestAppsAreOfferedToClientsThatDrawThem(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	for _, draws := range []bool{false, true, false} {
@@ -50,8 +50,8 @@ func TestAppsAreOfferedToClientsThatDrawThem(t *testing.T) {
 	}
 }
 
-// The view shows a job's card and curves from what the tools answer, in the host's
-// language, and calls the tool again where the host lets it.
+// The view shows a job's card and curves from the tools' answers, in the host's
+// language, and calls the tool again if the host allows it.
 func TestTheAppDrawsWhatTheToolsAnswer(t *testing.T) {
 	kit := needsNode(t)
 	s := newSite()
@@ -120,8 +120,8 @@ func TestTheAppDrawsWhatTheToolsAnswer(t *testing.T) {
 	require.Equal(t, map[string]any{"name": "status", "arguments": map[string]any{"job": "99"}}, told.Said[5]["params"])
 }
 
-// What a client of the newest protocol is told of a listing: how long it may keep
-// it, and for whom. What a resource holds changes, so it is kept by nobody.
+// A client of the newest protocol learns how long it may cache a listing, and for whom.
+// A resource's contents change, so nobody may cache them.
 func TestListingsMayBeKept(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
@@ -143,8 +143,8 @@ func TestListingsMayBeKept(t *testing.T) {
 	}
 }
 
-// One client's listing is not another's: on one server, whoever draws views is told
-// of them after somebody who does not.
+// One client's listing does not affect another's: on one server, a client that draws
+// views learns of them after a client that does not.
 func TestAppsOfOneServerForSeveralClients(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	address := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
@@ -163,7 +163,7 @@ func TestAppsOfOneServerForSeveralClients(t *testing.T) {
 	}
 }
 
-// What the server says it can do is pinned: a client turns on what it reads here.
+// The server's capabilities are pinned, because a client enables what it reads here.
 func TestInitializeSaysWhatTheServerCan(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	conv := converse(t, cfg)

@@ -26,9 +26,9 @@ import (
 
 var planCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"plan","arguments":{"spec":` + goodSpec + `}}}`
 
-// bare is what one would write by hand with the library alone: a typed handler
-// that calls the same operation and answers with its output, as structure and in
-// the same words, and with more where ours says more.
+// bare is a server as one would write it by hand with the library alone: a typed
+// handler that calls the same operation and answers with its output, as structure and
+// as the same text, plus more if ours says more.
 func bare(b testing.TB, svc *ops.Service, more *string) *sdkserver.MCPServer {
 	b.Helper()
 	plan, ok := operations.Lookup("plan")
@@ -147,8 +147,8 @@ func (r comparison) run(b testing.TB, rounds int) outcome {
 	return outcome{measurement{median(bare), median(memory[0])}, measurement{median(ours), median(memory[1])}, median(share)}
 }
 
-// BenchmarkPlan tells how many calls of plan a second ours answers beside the
-// bare server, and the memory that a call takes up for a while.
+// BenchmarkPlan reports how many calls of plan per second ours answers compared with
+// the bare server, and how much memory a call allocates.
 func BenchmarkPlan(b *testing.B) {
 	r := newComparison(b)
 	r.run(b, 4)

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// chooser is a session of alice's with more headers.
+// chooser opens a session of alice with additional headers.
 func chooser(t *testing.T, url string, more map[string]string) *client {
 	t.Helper()
 	header := map[string]string{"Authorization": "Bearer t"}
@@ -78,7 +78,8 @@ const trainingLog = " [2026-11-20 08:00:00] iteration        1/     100 | consum
 	"throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.0E-04 | global batch size:   128 | lm loss: 2.5E+00 | loss scale: 1.0 | " +
 	"grad norm: 1.000 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
 
-// Who calls a tool that the server has and does not offer is told how it is had.
+// A client that calls a tool which the server has but does not offer learns how to get
+// it.
 func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
 	for _, w := range []struct {
 		cfg  mcp.Config
@@ -101,7 +102,8 @@ func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
 	}
 }
 
-// Without roots an agent that was started in a project reads what lies in it, and nothing else.
+// Without roots, an agent that was started in a project may read the project's files
+// and nothing else.
 func TestTheProjectIsTheRootWhereNoneIsNamed(t *testing.T) {
 	project, elsewhere := t.TempDir(), t.TempDir()
 	for _, dir := range []string{project, elsewhere} {
@@ -119,7 +121,7 @@ func TestTheProjectIsTheRootWhereNoneIsNamed(t *testing.T) {
 	conv.close()
 }
 
-// Every argument that takes a path is held to the roots, on both transports.
+// Every argument that takes a path is checked against the roots, on both transports.
 func TestPathsLieBelowTheRoots(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	for _, dir := range []string{root, elsewhere} {
@@ -192,7 +194,7 @@ func TestPathsLieBelowTheRoots(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(elsewhere, "switch"))
 }
 
-// What agents are asked for most takes three calls at most, with the tools that
+// The most frequent requests to agents take at most three calls, with the tools that
 // are listed by default.
 func TestThreeCallsAreEnough(t *testing.T) {
 	s := newSite()

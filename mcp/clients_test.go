@@ -24,7 +24,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/skills"
 )
 
-// built is the real binary, made once, as `make build` makes it.
+// built is the real binary, built once as `make build` builds it.
 var built = sync.OnceValues(func() (string, error) {
 	wasBuilt.Store(true)
 	dir, err := os.MkdirTemp("", "megatron-ops-mcp")
@@ -41,7 +41,8 @@ var built = sync.OnceValues(func() (string, error) {
 	return bin, nil
 })
 
-// wasBuilt says that built was called: what needs no binary does not wait for one.
+// wasBuilt records that built was called, so that tests without the binary need not
+// wait for it.
 var wasBuilt atomic.Bool
 
 func TestMain(m *testing.M) {
@@ -75,7 +76,7 @@ func newHome(t *testing.T) *home {
 	require.NoError(t, os.Mkdir(h.project, 0o755))
 	h.env = []string{
 		"HOME=" + h.dir, "PATH=" + kit.path, "MEGATRON_OPS_STATE_DIR=" + filepath.Join(h.dir, "state"),
-		// Some clients look for news of their own: they are to fail at once.
+		// Some clients fetch news of their own: make that fail at once.
 		"HTTPS_PROXY=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost",
 		"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GEMINI_CLI_TRUST_WORKSPACE=true",
 	}
@@ -90,7 +91,7 @@ func (h *home) run(name string, args ...string) string {
 	return out
 }
 
-// program is where npm put it.
+// program is the path where npm installed it.
 func (h *home) program(name string) string {
 	if name == "node" {
 		return h.kit.node
@@ -125,8 +126,8 @@ func TestInspectorOverHTTP(t *testing.T) {
 	require.Contains(t, out, "RUNNING")
 }
 
-// The specification's own checker takes every skill, and the installer that agents
-// share finds them in the repository and copies what agents read, nothing else.
+// The specification's own checker accepts every skill. The installer that agents share
+// finds the skills in the repository and copies only what agents read.
 func TestSkillsAreValidAndInstalled(t *testing.T) {
 	h := newHome(t)
 	root, err := filepath.Abs("..")
@@ -146,8 +147,8 @@ func TestSkillsAreValidAndInstalled(t *testing.T) {
 	}
 }
 
-// The official TypeScript client checks every structured answer against its
-// tool's schema, and answers the question that a cancel asks.
+// The official TypeScript client checks every structured answer against its tool's
+// schema, and answers the question that cancel asks.
 func TestTypeScriptClient(t *testing.T) {
 	h := newHome(t)
 	s := newSite()
@@ -155,7 +156,7 @@ func TestTypeScriptClient(t *testing.T) {
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
 	script, err := filepath.Abs("testdata/drive.mjs")
 	require.NoError(t, err)
-	// Packages are found from the script's own folder upwards.
+	// Node looks for packages from the script's own folder upwards.
 	work := filepath.Join(filepath.Dir(h.kit.modules), "node_modules", ".drive.mjs")
 	raw, err := os.ReadFile(script)
 	require.NoError(t, err)
@@ -209,8 +210,8 @@ func TestRegistryDocument(t *testing.T) {
 	require.Contains(t, fmt.Sprint(pkg["packageArguments"]), "value:mcp", "it starts the server")
 }
 
-// The vendors' plugins are of one version, start the server, and Codex's passes on
-// what decides which Slurm and which state the program finds.
+// The vendors' plugins have the same version and start the server. Codex's passes on
+// the variables that decide which Slurm and which state the program uses.
 func TestPluginsStartTheServer(t *testing.T) {
 	versions := map[string]string{}
 	for _, file := range []string{"../.claude-plugin/plugin.json", "../.codex-plugin/plugin.json", "../gemini-extension.json"} {

@@ -54,7 +54,8 @@ func TestAPlansTokenSubmitsThatPlanOnce(t *testing.T) {
 	require.Contains(t, again.Text, "used already")
 	require.Len(t, s.subs, 1)
 
-	// Whoever lost the answer asks again by the key, and needs nobody's yes for it.
+	// A client that lost the answer asks again with the key, and needs no confirmation
+	// for that.
 	for _, with := range []string{"", token} {
 		lost := c.do("submit", fmt.Sprintf(`{"spec":%s,"idempotency_key":"k1","confirm_token":%q}`, goodSpec, with))
 		require.False(t, lost.IsError, lost.Text)
@@ -178,8 +179,8 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.Len(t, s.subs, 1)
 }
 
-// Unless the operator says otherwise, a client that cannot ask its person
-// changes nothing, and is given no token with which it could say yes itself.
+// Unless the operator allows it, a client that cannot ask its person changes nothing,
+// and gets no token with which it could confirm itself.
 func TestAClientThatCannotAskChangesNothing(t *testing.T) {
 	s := newSite()
 	cfg, audit := config(t, s)
@@ -201,8 +202,8 @@ func TestAClientThatCannotAskChangesNothing(t *testing.T) {
 	require.Equal(t, slurm.Running, s.jobs["4711"].State)
 }
 
-// What a person is asked holds everything that decides: each word that is run,
-// each value that changes beside the old one, and what the job would take.
+// A question contains everything that matters for the decision: each word that is run,
+// each changed value beside the old one, and how much the job would use.
 func TestAQuestionShowsWhatDecides(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	spec := strings.Replace(goodSpec, `"nodes":2`, `"nodes":4,"time":"24:00:00","array":"1-10","env":{"NCCL_NET_PLUGIN":"/tmp/evil.so"},`+
@@ -240,7 +241,7 @@ func TestAQuestionShowsWhatDecides(t *testing.T) {
 	}
 }
 
-// More words than a person reads in a form are not asked about at all.
+// A call that takes more words than a person reads in a form is refused without asking.
 func TestACallTooLongToJudgeIsRefused(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	conv := converse(t, cfg)
@@ -254,8 +255,8 @@ func TestACallTooLongToJudgeIsRefused(t *testing.T) {
 	conv.close()
 }
 
-// A token that a client without a person was given is worth nothing where the
-// client can ask.
+// A token that was given to a client without a person is worthless to a client that can
+// ask.
 func TestAClientThatCanAskHasNoUseForAToken(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -295,7 +296,7 @@ func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
 }
 
-// A person is asked over a real stdio conversation; what they say decides.
+// A person is asked over a real stdio conversation, and their answer decides.
 func TestTheClientsPersonIsAsked(t *testing.T) {
 	for answer, want := range map[string]slurm.State{
 		`{"action":"accept","content":{"ok":true}}`:  slurm.Cancelled,
@@ -332,7 +333,7 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 	}
 }
 
-// asking is hello from a client that can ask its person.
+// asking is hello of a client that can ask its person.
 func asking(hello string) string {
 	return strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
 }
@@ -343,8 +344,8 @@ func quote(text string) string {
 	return string(raw)
 }
 
-// Protocol version 2026-07-28 has no sessions: the question is an answer, and the
-// person's yes comes with a second, whole request.
+// Protocol version 2026-07-28 has no sessions: the question is the answer to the first
+// request, and the person's yes comes with a second, complete request.
 func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -385,8 +386,8 @@ func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
 }
 
-// A conversation is a stdio session, line by line. What the server says is read
-// at once, as a client does: one that does not would stop the server.
+// A conversation is a stdio session, line by line. It reads the server's messages at
+// once, as a client does: a client that does not read would block the server.
 type conversation struct {
 	t   *testing.T
 	in  io.WriteCloser
@@ -449,7 +450,7 @@ func (c *conversation) close() {
 	}
 }
 
-// A plan's handle stands for its specification, for whoever planned it.
+// A plan's handle stands for its specification, for the caller who planned it.
 func TestAPlansHandleIsSubmitted(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -476,7 +477,7 @@ func TestAPlansHandleIsSubmitted(t *testing.T) {
 	bad := c.do("plan", submitArgs(strings.Replace(goodSpec, `"--num-attention-heads","32"`, `"--num-attention-heads","30"`, 1), ""))
 	require.NotContains(t, bad.Structured, "plan", "what was not accepted has no handle")
 
-	// The job's specification is there to be read, and to be submitted with a change.
+	// The job's specification can be read, and can be submitted with a change.
 	_, body := c.post(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"job://test/5001/spec"}}`)
 	require.Contains(t, body, `tensor-model-parallel-size`)
 	_, body = bob.post(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"job://test/5001/spec"}}`)

@@ -65,9 +65,9 @@ func TestOfficialSuiteOf20251125PassesWhole(t *testing.T) {
 	require.GreaterOrEqual(t, passed, 80)
 }
 
-// What the suite of 2026-07-28 scores passes whole. It also runs, unscored, the
-// extension "tasks": the library speaks the experimental tasks of 2025-11-25
-// only, whose methods differ, so those scenarios cannot pass on it.
+// All scored scenarios of the suite of 2026-07-28 pass. The suite also runs, unscored,
+// the extension "tasks": the library implements only the experimental tasks of
+// 2025-11-25, whose methods differ, so those scenarios cannot pass.
 func TestOfficialSuiteOf20260728PassesWhereItIsScored(t *testing.T) {
 	out, err := suite(t, "conformance-next", "--requirements", "2026-07-28")
 	require.NoError(t, err)

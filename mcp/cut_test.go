@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is cut ends at a line's end, or at least at a character's, and closes the code that it was in.
+// A cut text ends at a line's end, or at least after a whole character, and closes an
+// open code block.
 func TestWhatIsCutIsStillMarkdown(t *testing.T) {
 	for _, c := range []struct {
 		text string

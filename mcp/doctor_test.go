@@ -25,8 +25,8 @@ func onlyIn(dir string) func(string) (string, error) {
 	}
 }
 
-// The doctor says what a client reaches over HTTP: its tools, or that its token
-// is not known.
+// The doctor reports what a client can use over HTTP: the tools, or that its token is
+// not known.
 func TestTheDoctorSeesWhatAClientSees(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"secret": alice}})
@@ -44,7 +44,7 @@ func TestTheDoctorSeesWhatAClientSees(t *testing.T) {
 	require.Contains(t, found[0].Fix.In(lang.EN), "mcp config --url")
 }
 
-// A cluster that does not answer is told, with what would mend it.
+// The doctor reports a cluster that does not answer, and what would help.
 func TestTheDoctorTellsACluster(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	cfg.Service = func() (*ops.Service, error) {

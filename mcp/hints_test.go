@@ -13,8 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An agent has tools and no shell: what an answer tells it to do is a call, in
-// both forms.
+// An agent has tools and no shell: an answer recommends tool calls, in both forms.
 func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 	s := newSite()
 	s.set("4711", func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" })
@@ -37,8 +36,8 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 	}
 }
 
-// A submission that its plan refuses tells what to mend, all of it page by page, in
-// an agent's words and without the script that nobody asked for.
+// A submission that its plan refuses says what to fix, all of it page by page, as tool
+// calls and without the script that nobody asked for.
 func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
 	c := connectAlice(t, newSite())
 	const spec = `{"name":"x","nodes":2,"worktree":"/w","args":["--num-layers","24"]}`
@@ -73,7 +72,7 @@ func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {
 	require.Contains(t, r.Structured["script"], "#SBATCH", "who asks gets it")
 }
 
-// told is all strings of a structured answer.
+// told collects all strings of a structured answer.
 func told(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -94,7 +93,7 @@ func told(v any) string {
 	return ""
 }
 
-// What a job wrote is shown as it wrote it.
+// Text that a job wrote is shown unchanged.
 func TestALogsLinesStayAsTheyAre(t *testing.T) {
 	s := newSite()
 	file := filepath.Join(t.TempDir(), "log")

@@ -40,8 +40,8 @@ func serve(t *testing.T, cfg mcp.Config, h mcp.HTTP) string {
 	return srv.URL + "/mcp"
 }
 
-// readerToken is the token of tests that are not about tokens: signed sends it
-// where a request has none.
+// readerToken is the token of tests that are not about tokens: signed adds it to
+// requests that have none.
 const readerToken = "reader"
 
 func signed(handler http.Handler) http.Handler {
@@ -53,7 +53,7 @@ func signed(handler http.Handler) http.Handler {
 	})
 }
 
-// A client is a few lines of HTTP, so that a test sees what is on the wire.
+// A client is a few lines of HTTP, so that a test sees the bytes of the protocol.
 type client struct {
 	t       testing.TB
 	url     string
@@ -154,7 +154,7 @@ func TestRequestsFromElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-// A server that starts well has nothing to say in its log.
+// A server that starts without problems logs nothing.
 func TestAGoodStartIsQuiet(t *testing.T) {
 	var log bytes.Buffer
 	cfg, _ := config(t, newSite())
@@ -173,7 +173,8 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.NotContains(t, body, "nests too deep", "what is quoted is no nesting")
 	require.Equal(t, http.StatusNotFound, res.StatusCode, "it came to the sessions, and has none")
 
-	// What says that it is longer is refused before it comes, and no room is made for it.
+	// A message whose announced length is too long is refused before it arrives, and
+	// nothing is allocated for it.
 	address := strings.TrimSuffix(strings.TrimPrefix(c.url, "http://"), "/mcp")
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode)
 }
 
-// A client that sends its message drop by drop holds no connection.
+// A client that sends its message very slowly does not keep its connection.
 func TestSlowBodiesAreClosed(t *testing.T) {
 	url := serve(t, mcp.Config{Caller: alice}, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}, BodyWithin: time.Millisecond})
 	body, drops := io.Pipe()
@@ -260,8 +261,8 @@ func TestATokenMayBeNeededEvenHere(t *testing.T) {
 	require.Equal(t, 401, res.StatusCode, "a client learns where to get a token")
 }
 
-// Every account of a machine reaches its loopback, so that is no reason to
-// answer, however the request comes in.
+// Every account of a machine can connect to loopback, so a loopback address is no proof
+// of identity, whatever the request looks like.
 func TestLoopbackIsNotAPerson(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	s, err := mcp.NewServer(cfg)
@@ -297,8 +298,8 @@ func TestAPanicsTextStaysInside(t *testing.T) {
 	require.Contains(t, log.String(), "mcptest.go", "the stack is logged")
 }
 
-// Arguments reach their operation however they are written, and broken ones are
-// the protocol's own error.
+// Arguments reach their operation in whatever way they are written, and broken ones
+// give the protocol's own error.
 func TestOddlyWrittenArgumentsOverHTTP(t *testing.T) {
 	c := &client{t: t, url: serve(t, mcp.Config{Tools: []string{"hostlist"}, Caller: alice}, mcp.HTTP{})}
 	res, _ := c.post(hello)

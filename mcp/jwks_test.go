@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A key that an issuer began to sign with is taken within half a minute, one that it
-// withdrew is not after an hour, and an issuer that is away changes nothing meanwhile.
+// A key that an issuer starts to use is accepted within half a minute, a withdrawn key
+// is refused after an hour, and an issuer that is down changes nothing meanwhile.
 func TestAnIssuerChangesItsKeys(t *testing.T) {
 	keys, asked, away := jose.JSONWebKeySet{}, 0, false
 	add := func(kid string) {

@@ -25,8 +25,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// localSite is newSite under the name of the embedded back end, which may be
-// asked several times a second.
+// localSite is newSite as the embedded back end, which may be polled several times a
+// second.
 type localSite struct{ *site }
 
 func (localSite) Kind() string { return "local" }
@@ -113,8 +113,8 @@ func TestATaskCanBeCancelled(t *testing.T) {
 	conv.close()
 }
 
-// From exec to the answer of initialize, and what the process weighs by then.
-// The bounds hold on a busy machine; the numbers are in the log.
+// The time from exec to the answer of initialize, and the memory that the process uses
+// by then. The bounds hold on a busy machine; the log has the numbers.
 func TestTheBinaryStartsAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary; not with -short")

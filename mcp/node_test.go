@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodeTools is where the pinned npm packages are, relative to this package.
+// nodeTools is the folder of the pinned npm packages, relative to this package.
 const nodeTools = "../tools/node/node_modules"
 
 // A nodeKit is the installed packages and the Node that they need.
 type nodeKit struct{ modules, node, path string }
 
-// needsNode finds the kit, or skips; with CI set nothing is skipped.
+// needsNode finds the kit, or skips the test; with CI set it fails instead.
 func needsNode(t *testing.T) nodeKit {
 	t.Helper()
 	if testing.Short() {
@@ -38,8 +38,8 @@ func needsNode(t *testing.T) nodeKit {
 	return nodeKit{modules, found[0], path}
 }
 
-// run runs a program with an environment of its own and returns its standard
-// output; stderr is shown where it fails.
+// run runs a program with an environment of its own and returns its standard output. If
+// it fails, the error shows stderr.
 func run(t *testing.T, limit time.Duration, dir string, env []string, name string, args ...string) (stdout string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

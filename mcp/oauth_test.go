@@ -120,9 +120,8 @@ func TestAccessTokensOfAnIssuer(t *testing.T) {
 	require.Equal(t, 1, is.asked, "an unknown key's name does not make the server ask again and again")
 }
 
-// Keys that prove nothing are as good as none: one for encryption, a secret, one
-// that is short, a curve that does not hold its point. The good one among them
-// still serves.
+// Keys that prove nothing are ignored: one for encryption, a secret, a short one, a
+// curve without its point. The good key among them still works.
 func TestKeysThatProveNothingAreNotBelieved(t *testing.T) {
 	is := newIssuer(t)
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -171,7 +170,7 @@ func TestScopesAllowEffects(t *testing.T) {
 	}
 }
 
-// What a token may not submit it may not copy.
+// A token that may not submit a specification may not copy it.
 func TestATokenToReadCopiesNoSpecification(t *testing.T) {
 	is := newIssuer(t)
 	cfg, _ := config(t, newSite())

@@ -20,8 +20,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
-// What is not there and what cannot be meant have the protocol's own codes, in
-// its older and its newest version, on standard input and over HTTP.
+// Requests for something that does not exist, and invalid requests, get the protocol's
+// own error codes, in its older and its newest version, on standard input and over
+// HTTP.
 func TestErrorsHaveTheirCodes(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	conv := converse(t, cfg)
@@ -74,7 +75,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 	conv.close()
 }
 
-// nameIn is what the header Mcp-Name has to repeat.
+// nameIn returns what the header Mcp-Name has to repeat.
 func nameIn(params string) string {
 	for _, key := range []string{`{"uri":"`, `{"name":"`} {
 		if rest, ok := strings.CutPrefix(params, key); ok {
@@ -85,7 +86,7 @@ func nameIn(params string) string {
 	return ""
 }
 
-// A message that looks like a marked one is somebody's text and stays as it is.
+// A message that merely looks like a marked one is somebody's text and stays unchanged.
 func TestAQuotedMarkIsText(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	conv := converse(t, cfg)
@@ -98,8 +99,8 @@ func TestAQuotedMarkIsText(t *testing.T) {
 	conv.close()
 }
 
-// Over HTTP a cancelled call ends without an answer: its stream closes, or there
-// is none.
+// Over HTTP a cancelled call ends without an answer: its stream closes, or there is no
+// stream.
 func TestACancelledCallHasNoAnswerOverHTTP(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -134,7 +135,7 @@ func TestACancelledCallHasNoAnswerOverHTTP(t *testing.T) {
 	}
 }
 
-// chatty is a server whose one tool tells three notifications in no time.
+// chatty is a server with one tool, which sends three notifications without a pause.
 func chatty() *sdkserver.MCPServer {
 	lib := mcp.NewWiring("chatty", "1", slog.New(slog.DiscardHandler))
 	lib.AddTool(sdk.NewTool("talk"), func(ctx context.Context, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -147,8 +148,8 @@ func chatty() *sdkserver.MCPServer {
 	return lib
 }
 
-// The last notification of a call is written before its answer, on standard
-// input, over HTTP and in the newest version, each time of many, without a pause.
+// The last notification of a call is written before its answer: on standard input, over
+// HTTP and in the newest version, in each of many calls without a pause.
 func TestTheLastNotificationArrives(t *testing.T) {
 	const talk = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"talk","arguments":{},"_meta":{"progressToken":"p"%s}}}`
 	inR, inW := io.Pipe()
@@ -193,6 +194,6 @@ func TestTheLastNotificationArrives(t *testing.T) {
 	require.Less(t, time.Since(start), 5*time.Second, "none of the 100 answers waited for a clock")
 }
 
-// modern are the fields of _meta by which a request is of the newest version.
+// modern are the fields of _meta that mark a request of the newest version.
 const modern = `,"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`

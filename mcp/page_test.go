@@ -75,7 +75,7 @@ func submitBig(t *testing.T, c *sdkclient.Client, more int) *sdk.CallToolResult 
 	return res
 }
 
-// visit asks for a page as a browser does.
+// visit requests a page as a browser does.
 func visit(t *testing.T, method, link, body string, header map[string]string) (status int, page string, h http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, link, strings.NewReader(body))
@@ -100,8 +100,8 @@ func answerOf(message, answer string) string {
 	return url.Values{"code": {sixDigits.FindString(message)}, "answer": {answer}}.Encode()
 }
 
-// What a form cannot show is asked on a page, whole, and what was said there
-// decides, once.
+// A question that a form cannot show is asked on a page, completely, and the answer
+// there decides, once.
 func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -216,8 +216,8 @@ func TestAPageAsksWhatAFormCannotShow(t *testing.T) {
 	}
 }
 
-// What a form shows whole is asked in a form; a client that shows none is asked
-// on a page.
+// A question that fits a form is asked in a form; a client without forms is asked on a
+// page.
 func TestAPageIsAskedWhereItMustBe(t *testing.T) {
 	for _, c := range []struct {
 		form bool
@@ -232,8 +232,9 @@ func TestAPageIsAskedWhereItMustBe(t *testing.T) {
 	}
 }
 
-// cancelling asks to cancel a job in protocol version 2026-07-28, whose client opens
-// pages and shows no forms, and returns the answer with the page and the state in it.
+// cancelling requests to cancel a job in protocol version 2026-07-28, as a client that
+// opens pages and shows no forms. It returns the answer with the page and the state in
+// it.
 func cancelling(t *testing.T, address, token, job, more string) (body, state string, p sdk.ElicitationParams) {
 	t.Helper()
 	c := &client{t: t, url: address, header: map[string]string{
@@ -254,7 +255,7 @@ func cancelling(t *testing.T, address, token, job, more string) (body, state str
 	return body, asked.Result.State, asked.Result.Requests.Confirm.Params
 }
 
-// A person has sixteen pages at most: a further one ends their oldest, and nobody
+// A person has at most sixteen pages: another one closes their oldest, and nobody
 // else's.
 func TestPagesAreFew(t *testing.T) {
 	cfg, _ := config(t, newSite())
@@ -269,7 +270,7 @@ func TestPagesAreFew(t *testing.T) {
 		status, _, _ := visit(t, http.MethodGet, link, "", nil)
 		require.Equal(t, map[bool]int{true: 410, false: 200}[i == 1], status, "page %d", i)
 	}
-	// One that was answered makes room.
+	// An answered page does not count.
 	_, _, answered := cancelling(t, address, "t", "4711", "")
 	visit(t, http.MethodPost, answered.URL, answerOf(answered.Message, "no"), nil)
 	_, _, _ = cancelling(t, address, "t", "4711", "")
@@ -277,8 +278,8 @@ func TestPagesAreFew(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// Protocol version 2026-07-28 has no sessions: the link is an answer, and the call
-// that comes after it waits for what is said on the page.
+// Protocol version 2026-07-28 has no sessions: the link is the answer to the first
+// request, and the request after it waits for the answer on the page.
 func TestAPageIsAskedWithoutASession(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -294,7 +295,7 @@ func TestAPageIsAskedWithoutASession(t *testing.T) {
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)
 }
 
-// A call that its client gives up takes its page along.
+// A call that its client cancels closes its page.
 func TestACancelledCallEndsItsPage(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)

@@ -61,7 +61,8 @@ func askingModel(t *testing.T, m *knowledge.Model) *conversation {
 	return conv
 }
 
-// What a model writes is told while it writes, and the answer has it whole.
+// The text of a model is reported while the model writes it, and the answer contains
+// all of it.
 func TestAStreamedAnswerIsToldAsProgress(t *testing.T) {
 	m, next, _ := streamingModel(t)
 	conv := askingModel(t, m)
@@ -112,7 +113,7 @@ func TestAStreamedAnswerCanBeCancelled(t *testing.T) {
 	require.Less(t, time.Since(start), 5*time.Second)
 }
 
-// The wait for a file tells how the job does, ends with the file, and at once
+// Waiting for a file reports the job's progress, ends with the file, and ends at once
 // when it is cancelled.
 func TestAWaitForAFileTellsItsProgressAndEnds(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
@@ -178,8 +179,8 @@ func (v slowNodes) Visit(ctx context.Context, _ slurm.Visit) (string, error) {
 	return "", ctx.Err()
 }
 
-// A test of nodes, which takes minutes, says that it goes on, and leaves the
-// nodes when it is cancelled.
+// A test of nodes, which takes minutes, reports that it continues, and leaves the nodes
+// when it is cancelled.
 func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	v := slowNodes{newSite(), make(chan struct{}), make(chan struct{})}
 	cfg, _ := config(t, v.site)

@@ -149,12 +149,12 @@ func TestSubscribersHearOfAChangedJob(t *testing.T) {
 	conv.close()
 }
 
-// modernMeta is what each request of the newest version carries.
+// modernMeta is the _meta of each request of the newest version.
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// What cannot be read cannot be subscribed to, with reading's own code, over both
-// transports and in both ways of subscribing.
+// Something that cannot be read cannot be subscribed to, with the error code of reading
+// it, over both transports and in both ways of subscribing.
 func TestWhatIsNotThereCannotBeSubscribedTo(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -204,7 +204,7 @@ func TestWhatIsNotThereCannotBeSubscribedTo(t *testing.T) {
 	conv.close()
 }
 
-// The newest version has one stream for all that is subscribed to.
+// The newest version has one stream for all subscriptions.
 func TestListenersHearOfAChangedJob(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// From a job that ran out of memory to one that fits: the diagnosis gives the
-// change, plan accepts it, and submit takes the plan's handle.
+// From a job that ran out of memory to one that fits: the diagnosis returns the change,
+// plan accepts it, and submit takes the plan's handle.
 func TestADiagnosisIsMendedAndResubmitted(t *testing.T) {
 	s := newSite()
 	c := connectAlice(t, s)

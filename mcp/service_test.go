@@ -26,9 +26,9 @@ type site struct {
 	mu   sync.Mutex
 	jobs map[slurm.JobID]slurm.Job
 	subs []slurm.Submission
-	// looks counts how often a job was asked for.
+	// looks counts the queries for one job.
 	looks int
-	// lists counts how often all jobs were.
+	// lists counts the queries for all jobs.
 	lists int
 }
 
@@ -142,7 +142,7 @@ func (s *site) set(id slurm.JobID, change func(*slurm.Job)) {
 	s.jobs[id] = j
 }
 
-// newSite has one job of alice's and one of bob's, both running.
+// newSite has a running job of alice and one of bob.
 func newSite() *site {
 	limit := int64(86400)
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -158,10 +158,11 @@ func newSite() *site {
 	}}
 }
 
-// alice is who stdio serves in these tests.
+// alice is the person whom stdio serves in these tests.
 var alice = ops.Caller{ID: "alice", User: "alice"}
 
-// config is a server over s, with a store of its own and what was audited.
+// config returns a server's configuration over s, with a store of its own, and the
+// audited entries.
 func config(t *testing.T, s *site) (mcp.Config, *[]ops.AuditEntry) {
 	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
@@ -197,8 +198,8 @@ type result struct {
 	IsError    bool
 }
 
-// lean reports an answer of which either form takes more than 1,500 tokens, at
-// four characters each; a script that was asked for is whole.
+// lean fails the test if either form of an answer takes more than 1,500 tokens, at four
+// characters each. A script that was asked for may be complete.
 func (r result) lean(t *testing.T, of string) {
 	t.Helper()
 	var raw bytes.Buffer

@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A bigSite is a cluster of 2,000 nodes and 10,000 jobs, which tells everything
-// that a cluster can.
+// A bigSite is a cluster of 2,000 nodes and 10,000 jobs that reports everything a
+// cluster can.
 type bigSite struct{ *site }
 
 func (bigSite) Nodes(context.Context) ([]slurm.Node, error) {
@@ -142,8 +142,8 @@ func newBigSite(t *testing.T) bigSite {
 	return bigSite{s}
 }
 
-// Whatever the size of the cluster, of a job and of its logs: an answer that
-// nobody asked to be long is at most 1,500 tokens in either form.
+// For any size of the cluster, of a job and of its logs, an answer takes at most 1,500
+// tokens in either form unless the caller asks for more.
 func TestAnswersStayWithin1500Tokens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes and reads a long log; not with -short")

@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An error names twenty of the faults that it holds, however many there are.
+// An error lists at most twenty of its faults.
 func TestAnErrorIsBounded(t *testing.T) {
 	e := &ops.Error{Message: lang.Same("wrong")}
 	for range 25 {
@@ -29,7 +29,7 @@ func TestAnErrorIsBounded(t *testing.T) {
 	require.Len(t, cleanError(e).More, 20)
 }
 
-// A yes is one to the script, and to what else was shown.
+// A yes covers the script, and what else was shown.
 func TestWhatAYesAgreesTo(t *testing.T) {
 	for _, r := range []consent.Request{{Digest: "a1"}, {Digest: "a1", Shown: "b2"}} {
 		var call ops.Call
@@ -40,7 +40,7 @@ func TestWhatAYesAgreesTo(t *testing.T) {
 	require.Equal(t, "a1", agreement(consent.Request{Digest: "a1"}))
 }
 
-// A command is told as a call only where the tool has all of its arguments.
+// A command is shown as a tool call only if the tool has all of its arguments.
 func TestWhichArgumentsAToolTakes(t *testing.T) {
 	o, ok := operations.Lookup("cancel")
 	require.True(t, ok)
@@ -49,7 +49,8 @@ func TestWhichArgumentsAToolTakes(t *testing.T) {
 	}
 }
 
-// An answer leaves its call's notifications a head start where they went to another stream of the session, and only then.
+// An answer waits a moment if its call's notifications went to another stream of the
+// session, and only then.
 func TestAnAnswerComesAfterItsNotifications(t *testing.T) {
 	for name, c := range map[string]struct {
 		told, elsewhere bool
@@ -81,8 +82,8 @@ func TestAnAnswerComesAfterItsNotifications(t *testing.T) {
 	}
 }
 
-// Of what fails while a session is ended, only a session that the caller has not is "not
-// found": a client would take any other fault for the end of its session.
+// Of the errors that end a session's request, only a session that the caller does not
+// have is "not found": a client would take any other 404 for the end of its session.
 func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
 	known := newSessions()
 	given := func() string {
@@ -95,7 +96,8 @@ func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, deleted(known, given(), true), "a fault of ours")
 }
 
-// deleted is the status of a request that ends a session, as the library answers one.
+// deleted returns the status of a request that ends a session, as the library answers
+// it.
 func deleted(known *sessions, session string, fails bool) int {
 	answer := httptest.NewRecorder()
 	rewriteAnswers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +110,8 @@ func deleted(known *sessions, session string, fails bool) int {
 	return answer.Code
 }
 
-// What an operation had found when it failed is told with the failure; what was refused found nothing.
+// What an operation had found when it failed is reported with the failure; a refused
+// operation has found nothing.
 func TestWhatAFailureHadFound(t *testing.T) {
 	o, ok := operations.Lookup("list")
 	require.True(t, ok)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// talk pipes whole lines in, closes the input and returns what came out.
+// talk pipes whole lines in, closes the input and returns the output.
 func talk(t *testing.T, cfg Config, lines ...string) []string {
 	t.Helper()
 	s, err := NewServer(cfg)

@@ -18,8 +18,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Every version that clients in use speak is answered in kind; what nobody knows
-// yet gets the newest that has sessions.
+// Every version that clients in use speak is answered in the same version; an unknown
+// one gets the newest version with sessions.
 func TestOlderClientsAreNegotiated(t *testing.T) {
 	url := serve(t, mcp.Config{}, mcp.HTTP{})
 	for asked, want := range map[string]string{
@@ -39,7 +39,7 @@ func TestOlderClientsAreNegotiated(t *testing.T) {
 		require.Equal(t, want, conv.read()["result"].(map[string]any)["protocolVersion"])
 		conv.close()
 	}
-	// The newest needs neither initialize nor a session.
+	// The newest version needs neither initialize nor a session.
 	c := &client{t: t, url: url, header: map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}}
 	_, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`)
@@ -47,8 +47,8 @@ func TestOlderClientsAreNegotiated(t *testing.T) {
 	require.NotContains(t, body, `"error"`)
 }
 
-// A streamed answer is what came of a call whose connection was cut: sent again
-// from where the client stopped reading.
+// The answer of a call whose connection was cut is sent again from where the client
+// stopped reading.
 func TestACutStreamResumes(t *testing.T) {
 	url := suiteServer(t)
 	c := connect(t, url, nil)
@@ -92,7 +92,7 @@ func TestACutStreamResumes(t *testing.T) {
 	require.NotEqual(t, http.StatusOK, res.StatusCode, "an event of somebody else's session")
 }
 
-// events reads n messages of a stream and the id of the last.
+// events reads n messages of a stream and returns them with the id of the last.
 func events(t *testing.T, res *http.Response, n int) (messages []string, last string) {
 	t.Helper()
 	in := bufio.NewScanner(res.Body)
@@ -108,7 +108,7 @@ func events(t *testing.T, res *http.Response, n int) (messages []string, last st
 	return messages, last
 }
 
-// What a client sent is in no log: arguments may hold anything.
+// No log contains what a client sent: arguments may contain anything.
 func TestArgumentsAreNotLogged(t *testing.T) {
 	var log strings.Builder
 	cfg, _ := config(t, newSite())
@@ -121,7 +121,7 @@ func TestArgumentsAreNotLogged(t *testing.T) {
 	require.NotContains(t, log.String(), c.session, "nor is the session's id")
 }
 
-// Standard output is the protocol's alone, whatever happens.
+// Standard output carries only the protocol, whatever happens.
 func TestStandardOutputIsOnlyProtocol(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	conv := converse(t, cfg)
@@ -145,9 +145,9 @@ func TestStandardOutputIsOnlyProtocol(t *testing.T) {
 	conv.close()
 }
 
-// Over HTTP too a wait may be a task: its request is answered at once, it goes on
-// without it, its result is had later, and a cancelled one asks no more. A task is
-// its session's alone.
+// A wait may be a task over HTTP too: its request is answered at once, the task
+// continues, its result is available later, and a cancelled task queries nothing more.
+// A task belongs to its session alone.
 func TestAWaitCanBeATaskOverHTTP(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
@@ -188,7 +188,7 @@ func TestAWaitCanBeATaskOverHTTP(t *testing.T) {
 	calls.awaitEnd(t, "wait")
 }
 
-// Over HTTP too a job's change reaches whoever subscribed, a long call tells its
+// Over HTTP too, subscribers are notified of a job's change, a long call reports its
 // progress, and a cancelled one ends.
 func TestLongThingsOverHTTP(t *testing.T) {
 	s := newSite()
@@ -226,7 +226,7 @@ func TestLongThingsOverHTTP(t *testing.T) {
 	_, problem = c.ask("resources/unsubscribe", `{"uri":"megatron-ops://jobs/4712"}`)
 	require.Empty(t, problem)
 
-	// A session with a stream of news may be told its progress there.
+	// A session with a stream for notifications may get its progress there.
 	c = connect(t, url, map[string]string{"Authorization": "Bearer t"})
 	wait := stream(http.MethodPost, `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},`+
 		`"_meta":{"progressToken":"p"}}}`)

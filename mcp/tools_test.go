@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// tokens is a listing's size as an agent pays for it, four characters a token:
-// names, descriptions and input schemas, and the JSON around them.
+// tokens returns the size of a listing as an agent pays for it, at four characters a
+// token: names, descriptions and input schemas, and the JSON around them.
 func tokens(t *testing.T, cfg mcp.Config) (count, total int) {
 	t.Helper()
 	s, err := mcp.NewServer(cfg)
@@ -77,8 +77,8 @@ func TestEveryToolDescribesItselfTruly(t *testing.T) {
 	}
 }
 
-// What agents read of every tool is a file that a review sees change. An output
-// may grow without that: its schema is left out.
+// What agents read about every tool is in a file, so that a review sees changes. Output
+// schemas are omitted, because an output may grow.
 func TestToolsAreAsReviewed(t *testing.T) {
 	s, err := mcp.NewServer(mcp.Config{Toolsets: []string{"all"}})
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestAScriptComesWhole(t *testing.T) {
 		require.Contains(t, script, "srun")
 		require.NotContains(t, fmt.Sprint(r.Structured["notice"]), "shortened", "nothing was left out")
 	}
-	// In text too, however much longer it is than an answer may be.
+	// The text too is complete, however much longer it is than the usual limit.
 	long := c.do("render", submitArgs(strings.Replace(goodSpec, `"nodes":2`, `"nodes":2,"env":{"NOTE":"`+strings.Repeat("x", 4000)+`"}`, 1), ""))
 	require.Contains(t, long.Text, strings.TrimSpace(long.Structured["script"].(string)))
 }
@@ -241,8 +241,8 @@ func TestALongAnswerIsShortenedAndSaysSo(t *testing.T) {
 	}
 }
 
-// Some clients show a model the text alone, some the structured content alone:
-// what one needs to go on stands in both, in one language.
+// Some clients show a model only the text, some only the structured content: both
+// contain everything needed to continue, in one language.
 func TestEachFormIsWhole(t *testing.T) {
 	c := connectAlice(t, newSite())
 	both := func(tool, args string, want ...string) {
@@ -270,7 +270,7 @@ func TestEachFormIsWhole(t *testing.T) {
 	both("submit", submitArgs(goodSpec, ""), "confirm_token", "2 nodes × 8 GPUs")
 }
 
-// An answer about a job leads to its page, where browsers reach one.
+// An answer about a job links to its page if browsers can reach one.
 func TestAnswersLeadToTheJobsPage(t *testing.T) {
 	cfg, _ := config(t, newSite())
 	svc, err := cfg.Service()
@@ -293,8 +293,8 @@ func TestAnswersLeadToTheJobsPage(t *testing.T) {
 	require.Contains(t, r.Text, "/web/jobs/test/"+id)
 }
 
-// What a job's owner wrote into its name and comment does not steer an agent:
-// it comes between marks, and changes nothing that the server says of itself.
+// What a job's owner wrote into its name and comment does not steer an agent: it is
+// returned between marks, and changes nothing that the server says about itself.
 func TestWordsOfJobsAreData(t *testing.T) {
 	s := newSite()
 	injections := []string{
@@ -343,7 +343,7 @@ func TestWordsOfJobsAreData(t *testing.T) {
 	require.Equal(t, slurm.Running, s.jobs["4712"].State)
 }
 
-// What follows from the arguments is of a schema that lets nothing else through.
+// Derived values conform to a schema that allows nothing else.
 func TestDerivedValuesAreOfTheirSchema(t *testing.T) {
 	s, err := mcp.NewServer(mcp.Config{})
 	require.NoError(t, err)

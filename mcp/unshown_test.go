@@ -9,7 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// Only an operation's command is a tool's call.
+// Only an operation's command becomes a tool call.
 func TestWhichCommandsAreCalls(t *testing.T) {
 	got := hints([]string{"serve", "", "cancel '4711", "cancel --nosuch 1", "nosuch 4711", "cancel 4711 --yes", "list --all"})
 	raw, err := json.Marshal(got)
@@ -17,7 +17,8 @@ func TestWhichCommandsAreCalls(t *testing.T) {
 	require.JSONEq(t, `[{"tool":"cancel","arguments":{"job":"4711"}},{"tool":"list","arguments":{"all":true}}]`, string(raw))
 }
 
-// What the drawn answer does not show is added for who reads text alone, once.
+// What the rendered answer does not show is added, once, for clients that read only the
+// text.
 func TestWhatTheTextWouldLackIsAdded(t *testing.T) {
 	doc := view.Doc{Title: "job 7"}
 	type out struct {

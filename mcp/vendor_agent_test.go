@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
-// failingTraining stands in for uv: one rank runs out of memory. It is all
-// that this test replaces; the server, its back end and the agent are real.
+// failingTraining stands in for uv: one rank runs out of memory. It is the only
+// stand-in of this test; the server, its back end and the agent are real.
 const failingTraining = `#!/bin/sh
 cat >&2 <<'END'
 [rank1]: Traceback (most recent call last):
@@ -33,9 +33,9 @@ exit 1
 
 var jobIn = regexp.MustCompile(`"job_id": *"([0-9]+)"`)
 
-// One whole turn of a real agent: a plan is refused, fixed, rendered and
-// submitted by the person, as nobody answers the agent's question; the job fails
-// and is diagnosed.
+// One whole session of a real agent: a plan is refused and corrected, and the person
+// submits it, because nobody answers the agent's question; the job fails and is
+// diagnosed.
 func TestAnAgentsWholeTurn(t *testing.T) {
 	h := newAgentHome(t)
 	worktree := filepath.Join(h.dir, "Megatron-LM")
@@ -97,8 +97,8 @@ func TestAnAgentsWholeTurn(t *testing.T) {
 		case n > 5 && called[len(called)-1] == "diagnose":
 			return "", nil, "FINAL " + latest
 		case n == 4:
-			// Claude Code without a terminal dismisses the question that it is asked, and
-			// that ends it: the person submits what the agent prepared.
+			// Claude Code without a terminal dismisses the question, which ends the
+			// call: the person submits what the agent prepared.
 			refused = latest
 			job = submitted()
 			return "status", map[string]any{"job": job, "cluster": "local"}, ""

@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
-// clientTools is where the vendors' agents are, relative to this package.
+// clientTools is the folder of the vendors' agents, relative to this package.
 const clientTools = "../tools/clients/node_modules"
 
 // newAgentHome is newHome with the vendors' agents, which `make test-clients`
@@ -32,14 +32,14 @@ func newAgentHome(t *testing.T) *home {
 	return h
 }
 
-// ownBinaries are the agents whose binary lies in a package of its own, as a pattern:
-// the script that would link it does not run where install scripts are off.
+// ownBinaries are patterns for agents whose binary is in a package of its own: the
+// script that would link it does not run where install scripts are disabled.
 var ownBinaries = map[string]string{
 	"claude":   "@anthropic-ai/claude-code-linux-*/claude",
 	"opencode": "opencode-linux-*/bin/opencode",
 }
 
-// agent is where npm put one of the agents.
+// agent is the path where npm installed one of the agents.
 func (h *home) agent(name string) string {
 	pattern, ok := ownBinaries[name]
 	if !ok {
@@ -97,7 +97,8 @@ func TestCodexTakesTheConfiguration(t *testing.T) {
 	require.NoError(t, err)
 	h.shell(setup.Command)
 	require.Contains(t, h.runAgent("codex", "mcp", "list"), "megatron-ops")
-	// It takes the printed snippet as well, which passes on more of its environment.
+	// Codex accepts the printed snippet as well, which passes on more of its
+	// environment.
 	file := filepath.Join(h.dir, ".codex", "config.toml")
 	require.NoError(t, os.WriteFile(file, []byte(setup.Snippet), 0o600))
 	require.Contains(t, h.runAgent("codex", "mcp", "get", "megatron-ops"), h.bin)
@@ -110,7 +111,7 @@ func (h *home) shell(command string) {
 	require.NoError(h.t, err, out)
 }
 
-// runBoth returns standard error too, where some clients write their lists.
+// runBoth also returns standard error, where some clients write their lists.
 func (h *home) runBoth(name string, args ...string) string {
 	h.t.Helper()
 	out, err := run(h.t, time.Minute, h.project, h.env, "sh", append([]string{"-c", `"$0" "$@" 2>&1 </dev/null`, h.agent(name)}, args...)...)
@@ -118,7 +119,8 @@ func (h *home) runBoth(name string, args ...string) string {
 	return out
 }
 
-// The repository is a plugin of each vendor's, as its own program says.
+// The repository is a valid plugin for each vendor, as the vendor's own program
+// reports.
 func TestTheRepositoryIsAPlugin(t *testing.T) {
 	h := newAgentHome(t)
 	root, err := filepath.Abs("..")

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// A turn decides what the model does next, by what the tools have answered so
-// far: it calls a tool, or says its last words.
+// A turn decides what the model does next, given the tools' answers so far: it calls a
+// tool, or says its last words.
 type turn func(answers []string) (tool string, args any, last string)
 
-// modelServer plays a model over real HTTP, behind the three APIs that agents
-// speak: Anthropic's Messages, OpenAI's Responses, Gemini's generateContent.
+// modelServer acts as a model over real HTTP, behind the three APIs that agents use:
+// Anthropic's Messages, OpenAI's Responses, Gemini's generateContent.
 func modelServer(t *testing.T, next turn) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -110,8 +110,8 @@ func writeMessage(w http.ResponseWriter, stream bool, block map[string]any) {
 	event("message_stop", map[string]any{})
 }
 
-// answerResponses is one round of OpenAI's Responses, streamed, as Codex asks
-// for it: tools of MCP servers come grouped in namespaces.
+// answerResponses answers one round of OpenAI's Responses, streamed, as Codex requests
+// it: tools of MCP servers are grouped in namespaces.
 func answerResponses(w http.ResponseWriter, r *http.Request, next turn) {
 	type tool struct {
 		Type  string `json:"type"`
@@ -174,7 +174,7 @@ func answerResponses(w http.ResponseWriter, r *http.Request, next turn) {
 	event("response.completed", map[string]any{"response": response})
 }
 
-// answerGemini is one round of Gemini's generateContent.
+// answerGemini answers one round of Gemini's generateContent.
 func answerGemini(w http.ResponseWriter, r *http.Request, next turn) {
 	var req struct {
 		Tools []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What a confused agent sends, and the words with which each answer says how to
-// repair it.
+// What a confused agent sends, and the words with which each answer explains the
+// correction.
 func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 	s := newSite()
 	s.set("4711", func(j *slurm.Job) { j.State = slurm.Completed })
@@ -79,7 +79,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 	}
 }
 
-// Ways to write a call that are clear enough are taken.
+// Unusual but clear ways to write a call are accepted.
 func TestClearCallsAreTaken(t *testing.T) {
 	c := connectAlice(t, newSite())
 	quoted := `{"spec":` + quote(goodSpec) + `}`
@@ -90,8 +90,8 @@ func TestClearCallsAreTaken(t *testing.T) {
 	require.Equal(t, true, c.do("plan", quoted).Structured["ok"])
 }
 
-// A person is asked about what would be done: never about a call that is wrong
-// or does nothing.
+// A person is asked only about what would be done: never about a call that is wrong or
+// does nothing.
 func TestNobodyIsAskedAboutNothing(t *testing.T) {
 	s := newSite()
 	s.set("4711", func(j *slurm.Job) { j.State = slurm.Completed })

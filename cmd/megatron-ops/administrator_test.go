@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/config"
 )
 
-// scontrolOf is a folder with an scontrol whose Slurm runs as the account uid.
+// scontrolOf returns a folder with an scontrol whose Slurm runs as the account uid.
 func scontrolOf(t *testing.T, uid int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func scontrolOf(t *testing.T, uid int) string {
 	return dir
 }
 
-// Whose account a controller is, its own scontrol tells, wherever that lies.
+// A controller's account is read from the cluster's own scontrol, wherever that is.
 func TestEverySlurmIsAskedWhoItRunsAs(t *testing.T) {
 	own, other, gone := scontrolOf(t, 64030), scontrolOf(t, 401), t.TempDir()
 	t.Setenv("PATH", own+":/bin")

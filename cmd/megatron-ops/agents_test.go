@@ -17,9 +17,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// Where approvals are required for agents, each of their writes is decided in
-// Slack, however small: by an operator or by the agent's own person, for one
-// call, and for an hour. Both doors lead there.
+// If agents require approval, each of their writes is decided in Slack, however small:
+// by an operator or by the agent's own person, for one call, and for an hour. This
+// holds for both transports.
 func TestEveryWriteOfAnAgentIsDecidedInSlack(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
@@ -71,12 +71,12 @@ mcp:
 					})
 				}
 
-				// Nothing that changes nothing is asked about, and no token is offered.
+				// A call that changes nothing asks nobody, and no token is offered.
 				dry := call("submit", map[string]any{"spec": small(s, "dry"), "dry_run": true})
 				require.Contains(t, dry, `"job_id":null`, door)
 				require.NotContains(t, call("plan", map[string]any{"spec": small(s, "dry")}), "confirm_token", door)
 
-				// An operator says yes; a stranger cannot.
+				// An operator approves; a stranger cannot.
 				first := door + "-one"
 				require.Contains(t, submit(first), "waits for an approval by an operator", door)
 				q, value := agentAsked(t, slack, first)
@@ -90,7 +90,7 @@ mcp:
 				require.Contains(t, submit(first), "submitted to local as job", door)
 				require.Contains(t, submit(first), "waits for an approval", "an approval serves one call")
 
-				// The agent's own person says no.
+				// The agent's own person refuses.
 				second := door + "-two"
 				require.Contains(t, submit(second), "waits for an approval", door)
 				q, value = agentAsked(t, slack, second)
@@ -100,8 +100,8 @@ mcp:
 				require.Contains(t, submit(second), "T1/U6 has declined this submit: not on a Friday; nothing was done", door)
 				require.NotContains(t, call("list", map[string]any{}), second, "nothing was submitted")
 
-				// A request that nobody decided in time, and a yes that nobody used in time,
-				// are worth nothing any more.
+				// A request that nobody decided in time, and an approval that nobody
+				// used in time, are void.
 				third := door + "-three"
 				require.Contains(t, submit(third), "waits for an approval", door)
 				q, value = agentAsked(t, slack, third)
@@ -117,7 +117,7 @@ mcp:
 				require.Contains(t, submit(third), "waits for an approval", "the yes was an hour old")
 				require.NotContains(t, call("list", map[string]any{}), third)
 
-				// Who asked, for whom, and who decided stand in the audit.
+				// The audit names who asked, for whom, and who decided.
 				out, err := s.command("audit", "--limit", "500", "-o", "json").Output()
 				require.NoError(t, err)
 				lines := strings.Join(strings.Fields(string(out)), " ")
@@ -145,7 +145,7 @@ mcp:
 	}
 }
 
-// Where nobody can be asked in Slack, no token stands in for the approval.
+// If nobody can be asked in Slack, no token replaces the approval.
 func TestApprovalsForAgentsNeedAPlaceToBeGiven(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "slack:\n  approval: {agents: true}\n")
@@ -167,7 +167,7 @@ func decided(t *testing.T, slack *slacktest.Slack, q *slacktest.Message, words, 
 	})
 }
 
-// expire lets an hour pass for one request.
+// expire makes one request an hour old.
 func expire(t *testing.T, database, id string) {
 	t.Helper()
 	st, err := store.Open(t.Context(), database)

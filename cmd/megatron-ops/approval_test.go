@@ -103,11 +103,11 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		"{nodes: 1, gpus_per_node: 1, time: '0'}":         "no time limit",
 		"{nodes: 1, gpus_per_node: 1, time: '00:00:00'}":  "no time limit",
 		"{nodes: 1, gpus_per_node: 1, time: 'UNLIMITED'}": "no time limit",
-		// What the partition allows decides where nothing is asked.
+		// Without a time limit the partition's limit counts.
 		"{nodes: 2, gpus_per_node: 8}":                       "384 GPU hours",
 		"{nodes: 1, gpus_per_node: 1, partition: urgent}":    "no time limit",
 		"{nodes: 1, gpus_per_node: 1, partition: elsewhere}": "time limit is not known",
-		// A whole node is taken with its GPUs, asked for or not.
+		// A whole node counts with its GPUs, requested or not.
 		"{nodes: 2, gpus_per_node: 0, exclusive: true, time: '7:00:00'}":        "112 GPU hours",
 		"{nodes: 1, gpus_per_node: 1, time: '1:00:00', sbatch: ['--gpus=999']}": "how many GPUs",
 	} {
@@ -133,7 +133,7 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Nodes: 16}, "128 GPUs at one time"},
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Partition: "urgent"}, "partition urgent"},
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, QOS: "high"}, "QOS high"},
-		// An array is changed as a whole: seven elements that have not ended.
+		// An array is changed as a whole: here seven elements that have not ended.
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712"}, Time: "0:50:00"}, ""},
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712"}, Time: "2:00:00"}, "224 GPU hours"},
 		{"update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4712_3"}, Time: "2:00:00"}, ""},
@@ -158,7 +158,7 @@ func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer is no way around the limits.
+// A cluster that does not answer does not bypass the limits.
 func TestWhatCannotBeJudgedNeedsApproval(t *testing.T) {
 	svc := &ops.Service{Clusters: map[string]ops.Cluster{"yard": fakeCluster{unreachable: true}}, Default: "yard"}
 	requireApproval(t, svc, "update", &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "4711"}, Time: "1:00"}, "cannot be determined")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// offering answers as the program does: what it was asked goes to a file.
+// offering answers as the program does, and records its arguments in a file.
 const offering = `#!/bin/sh
 case "$1 $2" in
 "completion zsh"|"completion bash"|"completion fish") cat "$0.$2";;
@@ -21,7 +21,7 @@ case "$1 $2" in
 esac
 `
 
-// What the three shells themselves offer after a Tab is what the program answers.
+// After a Tab, the three shells themselves offer what the program answers.
 func TestShellsCompleteWhatTheProgramOffers(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "megatron-ops")

@@ -26,13 +26,13 @@ var (
 	flagWord      = regexp.MustCompile(`(?:^|\s)--([a-z-]+)`)
 )
 
-// elsewhere are the commands that go on until they are stopped, or want a second
-// machine; what they do is tested where they are.
+// elsewhere matches commands that run until they are stopped, or need a second machine;
+// other tests cover them.
 var elsewhere = regexp.MustCompile(`^megatron-ops (serve|chat|mcp$|watch|sync |submit .*--sync)`)
 
 // docsCommands reads a page. Indented blocks are run: lines that begin with "$ ", with
-// the answers below them, and else lines that begin with the program's name. What
-// stands in a sentence, between backquotes, is mentioned.
+// the answers below them, or else lines that begin with the program's name. Commands
+// between backquotes in a sentence are only mentioned.
 func docsCommands(page, text string) (run, mentioned []docsCommand) {
 	session := false
 	for i, line := range strings.Split(text, "\n") {
@@ -77,15 +77,17 @@ func docsPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// Every command of README and docs runs, page by page in a folder of its own, and says
-// what the page shows: "…" stands for anything within a line, and alone for any lines.
+// Every command of README and docs runs, page by page in a folder of its own, and
+// prints what the page shows: "…" stands for anything within a line, or alone for any
+// lines.
 func TestTheCommandsOfTheDocsRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the pages' jobs take some seconds")
 	}
 	for page, text := range docsPages(t) {
 		commands, _ := docsCommands(page, text)
-		// The operations' examples name jobs that nobody has; their words are read by a test of their own.
+		// The operations' examples name jobs that do not exist; another test reads
+		// their words.
 		if len(commands) == 0 || page == "docs/operations.md" {
 			continue
 		}
@@ -123,7 +125,7 @@ func TestTheCommandsOfTheDocsRun(t *testing.T) {
 
 const localFirst = "MEGATRON_OPS_CLUSTER=" + localCluster
 
-// shownAs is the expression for an answer as a page shows it.
+// shownAs is the regular expression for an answer as a page shows it.
 func shownAs(answer string) string {
 	var lines []string
 	for line := range strings.SplitSeq(answer, "\n") {
@@ -141,7 +143,7 @@ func shownAs(answer string) string {
 	return `^` + strings.Join(lines, "") + `$`
 }
 
-// docsWorld is a folder with the files that the pages' commands name: the README's
+// docsWorld creates a folder with the files that the pages' commands name: the README's
 // specification and logs, a job, and the page's own pipeline.
 func docsWorld(t *testing.T, text string) string {
 	t.Helper()
@@ -162,7 +164,7 @@ func docsWorld(t *testing.T, text string) string {
 	return dir
 }
 
-// What a sentence names is a command, and an operation's flags are its own.
+// Commands and flags that a sentence names exist.
 func TestTheDocsNameCommandsThatExist(t *testing.T) {
 	others := map[string]bool{}
 	for _, s := range surfaces {

@@ -11,8 +11,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// A report goes to people who may not know a site's secrets: none is in it, however
-// it came into what the report is made of.
+// A report goes to people who may not know a site's secrets: it contains none, wherever
+// they come from.
 func TestAReportHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, `slack: {operators: [U7OPERATOR], links: {U1: alice}}
@@ -52,13 +52,13 @@ clusters:
 			require.NotContains(t, string(out), secret)
 		}
 	}
-	// A database's address, as it is refused.
+	// A database's address in the error of a refused connection.
 	s = newServer(t, "store: \"postgres://ops:storePassw0rd@127.0.0.1:1/ops?password=againPassw0rd\"\n")
 	out, err := s.command("doctor", "--report").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "postgres://127.0.0.1:1/…")
 	require.NotContains(t, string(out), "Passw0rd")
-	// And a configuration that cannot be read.
+	// A configuration that cannot be read.
 	s = newServer(t, "notify: {x: {kind: webhook, urll: \"https://hooks.example.org/typoSecret\"}}\n")
 	out, err = s.command("doctor", "--report").CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -21,12 +21,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// watchedSite is a cluster that a watcher can ask.
+// watchedSite is a cluster that a watcher can poll.
 type watchedSite struct{ *opstest.Site }
 
 func (watchedSite) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
 
-// scraped are the lines that a collector gives to who may see the jobs, or to a stranger.
+// scraped returns the lines that a collector gives to a caller who may see the jobs, or
+// to a stranger.
 func scraped(t *testing.T, jobs prometheus.Collector, known bool) []string {
 	t.Helper()
 	own, all := prometheus.NewRegistry(), prometheus.NewRegistry()
@@ -44,7 +45,8 @@ func scraped(t *testing.T, jobs prometheus.Collector, known bool) []string {
 	return lines
 }
 
-// A person who scrapes sees each job that is followed, and how far it is where it runs; a stranger sees none.
+// A caller with a token sees each followed job, and its progress if it runs; a stranger
+// sees none.
 func TestFiguresOfJobs(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "gpt-7.out")
@@ -100,7 +102,8 @@ func TestFiguresOfJobs(t *testing.T) {
 	require.Empty(t, m.progress, "a job that is followed no more is forgotten")
 }
 
-// Of very many jobs those that run have figures of their own, and the others are counted.
+// If there are very many jobs, the running ones have metrics of their own, and the
+// others are counted.
 func TestFiguresOfManyJobs(t *testing.T) {
 	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
 	w := watch.New(watchedSite{site}, watch.Options{})
@@ -122,7 +125,8 @@ func TestFiguresOfManyJobs(t *testing.T) {
 	require.Equal(t, mostJobMetrics, shown)
 }
 
-// What is owed to Slack is counted with its age, and a store that is away is told of in the log alone.
+// The backlog of messages to Slack is counted with its age. A store that does not
+// answer is reported only in the log.
 func TestFiguresOfTheStore(t *testing.T) {
 	st, err := opstest.NewCall(t, &opstest.Site{}).Store()
 	require.NoError(t, err)

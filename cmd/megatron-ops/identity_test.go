@@ -47,7 +47,7 @@ func newActingServer(t *testing.T, real *slurmtest.Cluster, cluster string, sudo
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.sh"), []byte("id -un; sleep $1\n"), 0o644))
 	config := filepath.Join(dir, "megatron-ops.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "cluster: far\nclusters: {far: {%s, act_as: true}}\nslack: {links: {U1: alice, U2: bob}, per_minute: 600}\n", cluster), 0o644))
-	// Where only root writes: sudo starts it.
+	// Only root can write here: sudo starts it.
 	o.program = filepath.Join(real.Dir, "bin-"+filepath.Base(dir), "megatron-ops")
 	require.NoError(t, os.Mkdir(filepath.Dir(o.program), 0o755))
 	require.NoError(t, os.Rename(binary(t), o.program))
@@ -98,8 +98,8 @@ func (o actingServer) awaitReply(what string) {
 	})
 }
 
-// job waits for the first job of that name, and returns its id, owner and state: a
-// chain's next job has the name as well, and may be listed before it.
+// job waits for the first job of that name, and returns its id, owner and state. A
+// chain's next job has the same name and may be listed before it.
 func (o actingServer) job(name string) (id, owner, state string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool {
@@ -124,14 +124,14 @@ func (o actingServer) submits(name string) (job string) {
 	id, owner, _ := o.job(name + "-1")
 	require.Equal(o.t, "alice", owner)
 
-	// Another's job stays, whoever asks but its owner; Slurm would have it so too.
+	// Nobody but its owner can cancel a job; Slurm would refuse it too.
 	o.command("U2", "cancel "+id+" --yes")
 	o.awaitReply("alice")
 	time.Sleep(time.Second)
 	_, _, state := o.job(name + "-1")
 	require.NotContains(o.t, []string{"CANCELLED", "COMPLETING"}, state)
 
-	// Who is nobody here sees no job, and changes nothing.
+	// A person who is not linked sees no job, and changes nothing.
 	submit("U3", name+"-3")
 	o.awaitReply("not linked to a cluster user")
 	o.command("U2", "status "+id)
@@ -164,8 +164,8 @@ func (o actingServer) launches(id, name string) {
 	require.Empty(o.t, files, "the job is alice's")
 }
 
-// stops lets bob throw the kill switch of alice's job: the exception, as bob is of
-// the job's team, a group of that name. The owner is told, and it is written down.
+// stops lets bob throw the kill switch of alice's job. He may, because he is in the
+// job's team, a group of that name. The owner is notified, and the audit records it.
 func (o actingServer) stops(id, name, by string) {
 	o.t.Helper()
 	require.Eventually(o.t, func() bool { _, _, state := o.job(name); return state == "RUNNING" }, 20*time.Second, 200*time.Millisecond)
@@ -215,8 +215,8 @@ func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
 
-// shares lets bob throw the switch of a job of alice's that has no team, where
-// and only where he may write the switch's folder: it is in his group.
+// shares lets bob throw the kill switch of a job of alice without a team, if and only
+// if he may write the switch's folder, which his group can.
 func (o actingServer) shares(name string) {
 	o.t.Helper()
 	ids := map[string]string{}
@@ -251,8 +251,9 @@ func (o actingServer) shares(name string) {
 	}
 }
 
-// chains lets alice submit a chain of two: the second job, which the first queues
-// itself, gets a card of its own, is hers in the store, and is told of to its end.
+// chains lets alice submit a chain of two. The second job, which the first queues
+// itself, gets a card of its own, belongs to her in the store, and is reported to its
+// end.
 func (o actingServer) chains(name string) {
 	o.t.Helper()
 	o.command("U1", fmt.Sprintf("submit --yes --force --name %s --chain 2 --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- 5", name, o.dir))
@@ -303,8 +304,8 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 		o.ends(id)
 
 		// The rule lets bob start the helper as alice, and nothing else: none of
-		// Slurm's commands by themselves, no other words, and no variable by which a
-		// library of his own would be loaded.
+		// Slurm's commands directly, no other arguments, and no variable that would
+		// load a library of his own.
 		rules := filepath.Join(real.Dir, "sudoers.d")
 		helper := o.program + " as-user --slurm-conf " + real.Conf()
 		if bin := real.Bin(); bin != "/usr/bin" {
@@ -336,7 +337,7 @@ func TestEveryoneActsAsThemselves(t *testing.T) {
 	t.Run("ssh", func(t *testing.T) {
 		config := real.SSHD(t)
 		shareConnections(t, config)
-		// Without a User of its own in ssh_config, each person's own login counts.
+		// Without a User in ssh_config, each person's own login is used.
 		o := newActingServer(t, real, fmt.Sprintf("kind: ssh, host: login, ssh_config: %s, slurm_bin: %s", config, real.Bin()), false)
 		id := o.submits("ssh")
 		o.launches(id, "ssh-1")

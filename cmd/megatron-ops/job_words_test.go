@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Each line is what was typed, and the command lines that it means, one a job.
+// Each line is what was typed, and the command lines that it means, one per job.
 func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 	at := time.Now().Add(-time.Hour)
 	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}

@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets the test binary stand in for the command, and for the programs
-// that the command plays in a job.
+// TestMain lets the test binary stand in for the command, and for the programs as which
+// the command acts in a job.
 func TestMain(m *testing.M) {
 	if code, ok := standIn(); ok {
 		os.Exit(code)
@@ -40,8 +40,8 @@ func (t tests) Run() int {
 	return t.M.Run()
 }
 
-// TestScripts runs every session in testdata/script, each in a folder and with
-// a state of its own.
+// TestScripts runs every script in testdata/script, each in a folder and with a state
+// of its own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

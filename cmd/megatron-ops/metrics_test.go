@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the dashboard and the alerts ask for is what /metrics has, by the names
+// /metrics has the metrics that the dashboard and the alerts query, under the names
 // that Prometheus expects.
 func TestMetricsAreWhatTheDashboardAndTheAlertsAsk(t *testing.T) {
 	if testing.Short() {

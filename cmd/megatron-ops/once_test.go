@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// binary builds the program as it is shipped.
+// binary builds the program as it is released.
 func binary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "megatron-ops")
@@ -91,8 +91,8 @@ type killOutcome struct {
 	slowest                  time.Duration
 }
 
-// killAll submits n requests, each by a process that is killed with SIGKILL at a
-// random moment of a submission, and then once more by one that is not.
+// killAll submits n requests, each by a process that is killed with SIGKILL at a random
+// moment of the submission, and then again by one that is not killed.
 func (d submitter) killAll(n int) killOutcome {
 	d.t.Helper()
 	window := time.Hour
@@ -112,7 +112,8 @@ func (d submitter) killAll(n int) killOutcome {
 		work.Go(func() {
 			for i := range next {
 				name := fmt.Sprintf("%s-%03d", d.name, i)
-				// Every other one has no key: the same request typed again is the same.
+				// Every second one has no key: the same request typed again counts as
+				// the same.
 				more := []string{"--name", name}
 				if i%2 == 0 {
 					more = append(more, "--idempotency-key", name)
@@ -168,8 +169,8 @@ func (d submitter) killAll(n int) killOutcome {
 	return f
 }
 
-// exactlyOne checks, in Slurm's own accounts, that each request has one job, and
-// that it is the one that was told.
+// exactlyOne checks, in Slurm's own accounting, that each request has exactly one job,
+// and that it is the reported one.
 func exactlyOne(t *testing.T, real *slurmtest.Cluster, f killOutcome, n int) {
 	t.Helper()
 	require.Len(t, f.jobs, n)
@@ -215,8 +216,8 @@ func TestKilledTwoHundredTimesWhileSubmitting(t *testing.T) {
 	exactlyOne(t, real, f, 200)
 }
 
-// The same through the other doors: where the request leaves this machine, and
-// where it is another's.
+// The same through other back ends: where the request leaves this machine, and where it
+// runs as another user.
 func TestKilledWhileSubmittingElsewhere(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	program := binary(t)
@@ -271,8 +272,8 @@ func shareConnections(t *testing.T, config string) {
 	})
 }
 
-// A controller that is stopped takes the request and does not answer: the person
-// is told that it is not known, and the retry finds the job once it goes on.
+// A suspended controller accepts the request and does not answer: the person learns
+// that the outcome is unknown, and the retry finds the job once the controller resumes.
 func TestSubmittingToAStoppedController(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{MinJobAge: 60})
 	dir, err := os.MkdirTemp(real.Work, "once-")

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// withoutSlurm is a folder of this machine's programs less those of a Slurm, which
-// another folder has.
+// withoutSlurm returns a folder of this machine's programs without Slurm's, which are
+// in another folder.
 func withoutSlurm(t *testing.T, bin, dir string) (tools, slurms string) {
 	t.Helper()
 	tools, slurms = filepath.Join(dir, "tools"), filepath.Join(dir, "opt", "slurm", "bin")
@@ -35,9 +35,9 @@ func withoutSlurm(t *testing.T, bin, dir string) (tools, slurms string) {
 	return tools, slurms
 }
 
-// A Slurm whose commands are on no PATH is used where the configuration says that
-// they are: by commands here, in the jobs of either kind, by doctor, and for the rule
-// of sudo's. Folders of the site's and the specification's come first in a job.
+// A Slurm whose commands are not on the PATH is used where the configuration says they
+// are: by commands here, in the jobs of either kind, by doctor, and for sudo's rule. In
+// a job, the site's and the specification's own folders come first.
 func TestASlurmOnNoPathIsUsed(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	dir, err := os.MkdirTemp(real.Work, "place-")

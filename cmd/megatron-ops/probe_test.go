@@ -14,8 +14,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
-// Slurm's commands hang where the controller does not answer: init waits for all of
-// them at once, and says what it could not learn.
+// Slurm's commands hang if the controller does not answer: init waits for all of them
+// at once, and says what it could not detect.
 func TestProbesThatHangAreWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -38,7 +38,7 @@ func TestProbesThatHangAreWaitedForOnce(t *testing.T) {
 	})
 }
 
-// What Slurm says of itself is passed on; what has nothing to say is no fault.
+// An error message of Slurm is passed on; a probe without a message is no error.
 func TestAProbeThatFailsSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

@@ -14,13 +14,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// terminal is a terminal on which keys have been typed.
+// terminal returns a terminal on which keys have been typed.
 func terminal(t *testing.T, keys string) *os.File {
 	near, _ := terminals(t, keys)
 	return near
 }
 
-// terminals are a terminal's two ends: what is written to near is shown at far.
+// terminals returns a terminal's two ends: what is written to near appears at far.
 func terminals(t *testing.T, keys string) (near, far *os.File) {
 	t.Helper()
 	far, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -37,7 +37,7 @@ func terminals(t *testing.T, keys string) (near, far *os.File) {
 	return near, far
 }
 
-// What init says is no wider than the terminal that it asks on.
+// The notes of init are no wider than its terminal.
 func TestANoteFitsTheTerminal(t *testing.T) {
 	near, far := terminals(t, "")
 	require.NoError(t, unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 40, Row: 24}))
@@ -58,8 +58,8 @@ func TestANoteFitsTheTerminal(t *testing.T) {
 	require.Equal(t, strings.Repeat(" ", len("container.runtime: ")), lines[1][:len("container.runtime: ")])
 }
 
-// A yes is for what was shown: what has changed since is asked about again, and
-// nothing is asked a second time without that.
+// A yes covers what was shown: if it has changed since, the person is asked again, and
+// otherwise nothing is asked twice.
 func TestWhatHasChangedSinceItWasShownIsAskedAboutAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys  string

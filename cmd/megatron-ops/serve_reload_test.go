@@ -14,14 +14,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// reload writes the server's configuration anew and tells it.
+// reload rewrites the server's configuration and signals the server.
 func (s *server) reload(config string) {
 	s.t.Helper()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.home, "megatron-ops.yaml"), []byte(config), 0o600))
 	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGHUP))
 }
 
-// A session is an agent's at /mcp.
+// A session is an agent's session at /mcp.
 type session struct {
 	s         *server
 	token, id string
@@ -72,8 +72,8 @@ const (
 	listTools  = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-// The configuration is read again by SIGHUP: taken whole or not at all, and what
-// it does not concern goes on.
+// SIGHUP reloads the configuration, completely or not at all. What the change does not
+// concern continues.
 func TestSIGHUPTakesTheNewConfigurationOrKeepsTheOld(t *testing.T) {
 	t.Parallel()
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})

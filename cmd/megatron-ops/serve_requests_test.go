@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each request is counted under its route and the kind of its answer; one that nobody knows under "other", and a stream,
-// which lasts as long as somebody looks, not at all.
+// Each request is counted under its route and the class of its status; one without a
+// route under "other". A stream, which lasts as long as somebody watches, is not
+// counted.
 func TestRequestsAreCountedByRouteAndAnswer(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /jobs/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -38,13 +38,13 @@ type server struct {
 	env     []string
 	url     string
 	cmd     *exec.Cmd
-	// said is what it wrote to standard error, complete once it has ended.
+	// said receives what it wrote to standard error, once it has ended.
 	said chan string
 	mu   sync.Mutex
 	log  strings.Builder // what it has written so far
 }
 
-// logged waits until its log holds those words n times.
+// logged waits until the log contains words n times.
 func (s *server) logged(words string, n int) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -54,8 +54,8 @@ func (s *server) logged(words string, n int) {
 	}, 30*time.Second, 10*time.Millisecond, words)
 }
 
-// newServer prepares a server: config is its megatron-ops.yaml, env is added to
-// an environment without Slack's variables.
+// newServer prepares a server. config is its megatron-ops.yaml; env is added to an
+// environment without Slack's variables.
 func newServer(t *testing.T, config string, env ...string) *server {
 	t.Helper()
 	s := &server{t: t, home: t.TempDir()}
@@ -70,8 +70,8 @@ func newServer(t *testing.T, config string, env ...string) *server {
 	return s
 }
 
-// command is the program with those words, played by the test binary where no
-// other is set.
+// command returns the program with these arguments; the test binary stands in if no
+// other program is set.
 func (s *server) command(words ...string) *exec.Cmd {
 	exe := s.program
 	if exe == "" {
@@ -190,7 +190,7 @@ func TestSlacksVariablesThatCannotServeEndWithTwo(t *testing.T) {
 	require.Contains(t, string(out), "can be read by others")
 }
 
-// A browser that installs the app, as Slack leads it.
+// installAs acts as a browser that installs the app, following Slack's redirects.
 func installAs(t *testing.T, s *server, code string) int {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -245,7 +245,7 @@ func TestSeveralWorkspacesInstallAndKeepTheirTokensEncrypted(t *testing.T) {
 	answered("T-one", "1.000100")
 	answered("T-two", "1.000200")
 
-	// Nothing of a token or a secret is on the disk.
+	// The disk contains no token and no secret.
 	files, err := filepath.Glob(filepath.Join(s.home, "state", "*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -271,9 +271,8 @@ func TestSeveralWorkspacesInstallAndKeepTheirTokensEncrypted(t *testing.T) {
 	require.Contains(t, string(out), "install the app again")
 }
 
-// Everything that was acknowledged is answered once, whenever the process is
-// killed: the requests are on the disk before the acknowledgement, and the
-// answers before they are sent.
+// Every acknowledged request is answered once, whenever the process is killed: requests
+// are on the disk before the acknowledgement, and answers before they are sent.
 func TestAKilledServerAnswersEveryCommandOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten servers, killed one after the other, are not for -short")
@@ -314,8 +313,8 @@ func TestAKilledServerAnswersEveryCommandOnce(t *testing.T) {
 	}
 }
 
-// An agent's call that a limit holds back is decided in Slack, through the real
-// process and its two doors.
+// An agent's call that exceeds a limit is decided in Slack, through the real process
+// and both transports.
 func TestAnAgentsCallIsApprovedInSlack(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
@@ -402,8 +401,8 @@ func agentAsked(t *testing.T, slack *slacktest.Slack, words string) (q *slacktes
 	return q, value
 }
 
-// Without tokens of the configuration's, the server makes one that this account
-// alone can read, and takes no request without it.
+// Without configured tokens the server creates one that only this account can read, and
+// accepts no request without it.
 func TestTheServerMakesItsOwnToken(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "")
@@ -423,7 +422,7 @@ func TestTheServerMakesItsOwnToken(t *testing.T) {
 	require.Contains(t, string(out), strings.TrimSpace(string(token)))
 }
 
-// callTool calls a tool over /mcp and returns everything that came back.
+// callTool calls a tool over /mcp and returns everything that it answers.
 func callTool(t *testing.T, base, token, name string, args map[string]any) string {
 	t.Helper()
 	session := ""
@@ -455,8 +454,8 @@ func callTool(t *testing.T, base, token, name string, args map[string]any) strin
 	return post(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": name, "arguments": args}})
 }
 
-// callStdio starts the program for an agent on standard input, calls a tool once
-// it has been greeted, and returns everything that came back.
+// callStdio starts the program for an agent on standard input, initializes, calls a
+// tool, and returns everything that it answers.
 func callStdio(t *testing.T, s *server, name string, args map[string]any) string {
 	t.Helper()
 	cmd := s.command("mcp")
@@ -480,8 +479,8 @@ func callStdio(t *testing.T, s *server, name string, args map[string]any) string
 	return string(rest)
 }
 
-// An agent on standard input is held to the same limits, and asks in the same
-// place where it shares the server's store.
+// An agent on standard input has the same limits, and asks in the same place if it
+// shares the server's store.
 func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 	t.Parallel()
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
@@ -500,8 +499,8 @@ func TestAnAgentOnStandardInputIsHeldToTheLimits(t *testing.T) {
 	agentAsked(t, slack, "test-agent")
 }
 
-// cancel ends a job and waits for its end: until then it writes into the folder
-// that the test takes away.
+// cancel ends a job and waits for its end: until then the job writes into the folder
+// that the test removes.
 func (s *server) cancel(job string) {
 	s.t.Helper()
 	_ = s.command("cancel", job, "--yes").Run() // it may have ended by itself
@@ -511,7 +510,7 @@ func (s *server) cancel(job string) {
 	}, 20*time.Second, 100*time.Millisecond)
 }
 
-// small is a job that ends at once.
+// small returns a job that ends at once.
 func small(s *server, name string) map[string]any {
 	return map[string]any{
 		"name": name, "nodes": 2, "gpus_per_node": 8, "time": "2:00:00", "launcher": "custom", "launcher_argv": []string{"true"}, "worktree": s.home,

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// leads asks a server's own metrics; one that is gone does not lead.
+// leads reads a server's own metrics; a server that is down does not lead.
 func leads(s *server) bool {
 	res, err := http.Get(s.url + "/metrics")
 	if err != nil {
@@ -28,9 +28,8 @@ func leads(s *server) bool {
 	return strings.Contains(string(b), "\nmegatron_ops_leads 1\n")
 }
 
-// Two servers on one PostgreSQL share the work. The one that leads is killed
-// while jobs start and end: the other takes over, and of each job everything is
-// told once.
+// Two servers on one PostgreSQL share the work. The leader is killed while jobs start
+// and end: the other takes over, and everything about each job is reported once.
 func TestTwoServersShareTheWork(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	db := pgtest.Start(t)
@@ -70,7 +69,7 @@ slack: {links: {U1: alice}, per_minute: 600}
 		names = append(names, name)
 		slash(to, fmt.Sprintf("submit --yes --force --name %s --nodes 1 --gpus-per-node 0 --time 5 --worktree %s --launcher custom --launcher-argv bash --script train.sh -- %d", name, dir, seconds))
 	}
-	// Commands work on both, whoever leads.
+	// Commands work on both servers, whichever leads.
 	for i := range 3 {
 		submit(a, 15+12*i)
 		submit(b, 20+12*i)

@@ -35,8 +35,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// An issuer signs everybody in as its claims say. How strictly the page reads what
-// a provider says is tested in internal/web.
+// An issuer signs everybody in with the same claims. Tests in internal/web cover how
+// strictly the page checks a provider's answers.
 type issuer struct {
 	url    string
 	key    *rsa.PrivateKey
@@ -90,7 +90,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pageURL is the page's address as browsers reach it.
 const pageURL = "http://ops.example.org"
 
-// newBrowser finds pageURL and the hosts that it is told of at their addresses.
+// newBrowser returns a browser that resolves pageURL and the given hosts to their real
+// addresses.
 func newBrowser(t *testing.T, s *server, trusts *x509.CertPool, hosts map[string]string) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -119,7 +120,7 @@ func bodyOf(t *testing.T, res *http.Response, err error) string {
 	return string(b)
 }
 
-// signInAt follows the sign-in page's link to a provider, and returns where one
+// signInAt follows the sign-in page's link to a provider, and returns where the browser
 // arrives.
 func signInAt(t *testing.T, b *http.Client, by, to string) string {
 	t.Helper()
@@ -131,9 +132,9 @@ func signInAt(t *testing.T, b *http.Client, by, to string) string {
 	return bodyOf(t, res, err)
 }
 
-// An agent's call that is beyond the limits is told to a webhook; its link leads an
-// operator, who signs in at the site's provider, to where it is approved. Slack has
-// no part in it.
+// An agent's call that exceeds the limits is reported to a webhook. Its link leads an
+// operator, who signs in at the site's provider, to the page that approves it, without
+// Slack.
 func TestAnAgentsCallIsApprovedByALink(t *testing.T) {
 	t.Parallel()
 	me, err := user.Current()
@@ -184,8 +185,8 @@ notify: {team: {kind: webhook, url: %q, events: [ask]}}
 	require.Empty(t, told, "told once")
 }
 
-// Who is linked in Slack signs in to the page by Slack. Slack itself is played: the
-// server reaches it through a proxy.
+// A person who is linked in Slack signs in to the page with Slack. A stand-in for Slack
+// is reached through a proxy.
 func TestOneSignsInBySlack(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process trusts is set by SSL_CERT_FILE on Linux alone")
@@ -226,7 +227,7 @@ func TestOneSignsInBySlack(t *testing.T) {
 		here.Close()
 	}))
 	t.Cleanup(proxy.Close)
-	// A file of the test's own: the variable may name the machine's own bundle.
+	// Use a separate file: the variable may name the machine's own bundle.
 	trusted, bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), filepath.Join(t.TempDir(), "trusted.pem")
 	require.NoError(t, os.WriteFile(bundle, trusted, 0o600))
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})

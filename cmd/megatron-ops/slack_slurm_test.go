@@ -16,7 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// messages that hold all of the words, those that one person sees included.
+// saying returns the messages that contain all of the words, including those that only
+// one person sees.
 func saying(st slacktest.State, words ...string) (found []*slacktest.Message) {
 next:
 	for _, m := range st.Messages {
@@ -51,12 +52,12 @@ func until(slack *slacktest.Slack, words ...string) *slacktest.Message {
 	return m
 }
 
-// training are three of Megatron's lines about an iteration, as a script prints them.
+// training prints three of Megatron's iteration lines, as a script would.
 const training = "for i in 10 20 30; do echo \" [2026-11-20 12:$i:00] iteration       $i/     100 | consumed samples:          640 |" +
 	" elapsed time per iteration (ms): 60000.0 | lm loss: $((7 - i / 10)).125000E+00 | grad norm: 1.500 |\"; done\n"
 
-// People of a real Slurm link themselves by a code that they write there, act
-// as themselves and not as the server, and follow the job in its thread.
+// People of a real Slurm link themselves with a code that they write there, act as
+// themselves and not as the server, and follow the job in its thread.
 func TestALifeInSlackOnSlurm(t *testing.T) {
 	t.Parallel()
 	real := slurmtest.Start(t, slurmtest.Options{Enforce: true})
@@ -113,7 +114,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 		until(slack, "you are "+login+" on the cluster")
 	}
 	link("U1", "alice")
-	// Whoever writes somebody else's code becomes nobody by it: the code links the
+	// Writing somebody else's code does not make one that person: the code links the
 	// person who asked for it to the login that wrote it, and they see which.
 	slack.Slash("whoami", as("U1"))
 	until(slack, "T1/U1", "alice", "a code written on the cluster")
@@ -127,15 +128,15 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "alice research", j, "the job is the person's, not the server's")
 
-	// What the training says of itself is shown while it runs, from Slurm's own record
-	// of where it writes.
+	// The training's own progress is shown while it runs, from the log files in Slurm's
+	// record.
 	require.Eventually(t, func() bool {
 		return exec.Command("grep", "-rqF", "iteration       30/", tree).Run() == nil
 	}, time.Minute, 100*time.Millisecond, "the training has written")
 	slack.Slash("metrics "+id, as("U1"))
 	until(slack, "📈 life · running · "+id, "4.125", "data_visualization")
 
-	// Somebody else may look and not touch, and whoever is not linked sees no job.
+	// Others may look but not change, and a person who is not linked sees no job.
 	slack.Slash("status "+id, as("U3"))
 	slack.Wait("what is said to a stranger", func(st slacktest.State) bool {
 		return slices.ContainsFunc(saying(st, "Jobs and logs are shown to people of the cluster"), func(m *slacktest.Message) bool { return m.Only == "U3" })
@@ -180,7 +181,7 @@ func TestALifeInSlackOnSlurm(t *testing.T) {
 	require.Equal(t, "U9", until(slack, "T1/U1", "submit", "alice").Only)
 }
 
-// channelMessages are what everybody sees in a channel itself.
+// channelMessages returns the messages that everybody sees in a channel itself.
 func channelMessages(st slacktest.State, channel string) (list []*slacktest.Message) {
 	for _, m := range st.Messages {
 		if m.Only == "" && m.Thread == "" && m.Channel == channel {
@@ -190,7 +191,7 @@ func channelMessages(st slacktest.State, channel string) (list []*slacktest.Mess
 	return list
 }
 
-// publicProgram is the program in dir, where everybody may run it.
+// publicProgram copies the program to dir, where everybody may run it.
 func publicProgram(t *testing.T, dir string) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -200,8 +201,8 @@ func publicProgram(t *testing.T, dir string) string {
 	return program
 }
 
-// copyProgram copies by a program of its own: what this process has open for
-// writing a child of another test's may hold open, and then nobody can start it.
+// copyProgram copies with a separate program: a child of another test may inherit a
+// file that this process has open for writing, and then nobody can start it.
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "install", "-m", "755", from, to).CombinedOutput()

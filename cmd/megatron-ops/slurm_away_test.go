@@ -24,14 +24,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// atOnce is how long somebody waits at most for an answer while the controller is
-// away; Slurm's own commands take ten seconds and more. Half of it is for a
-// machine under load.
+// atOnce bounds the wait for an answer while the controller is down; Slurm's own
+// commands take ten seconds and more. Half of it allows for a machine under load.
 const atOnce = 8 * time.Second
 
-// While the controller of a real Slurm does not answer, every door tells of a job
-// as it was last seen, with the time, and at once: the shell too, from what the
-// server has kept; and so does a server that was started meanwhile.
+// While the controller of a real Slurm does not answer, every surface shows a job as it
+// was last seen, with the time, and at once. So do the shell, from what the server has
+// stored, and a server that was started meanwhile.
 func TestSlurmIsAwayAndEveryDoorTellsWhatItLastSaw(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// A person is somebody at a shell on a login node of a real Slurm.
+// A person is a user at a shell on a login node of a real Slurm.
 type person struct {
 	t    *testing.T
 	tree string
@@ -30,7 +30,7 @@ func (p person) do(args ...string) (code int, out string) {
 	return code, o.String() + e.String()
 }
 
-// must runs a command line that prints one JSON document, and reads it.
+// must runs a command line that prints one JSON document, and decodes it.
 func (p person) must(code int, into any, args ...string) {
 	p.t.Helper()
 	var o, e strings.Builder
@@ -39,7 +39,7 @@ func (p person) must(code int, into any, args ...string) {
 	require.NoError(p.t, json.Unmarshal([]byte(o.String()), into), o.String())
 }
 
-// until asks for a job's state until it is one of those.
+// until polls a job's state until it is one of states.
 func (p person) until(id string, states ...string) {
 	p.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -57,7 +57,7 @@ func (p person) until(id string, states ...string) {
 	p.t.Fatalf("job %s is %s (%s), not one of %v:\n%s", id, job.State, job.Reason, states, logs)
 }
 
-// atSlurm is a person with a worktree, in an environment of real's.
+// atSlurm returns a person with a worktree, in an environment of real.
 func atSlurm(t *testing.T, real *slurmtest.Cluster, tools, tree string) person {
 	t.Helper()
 	p := person{t: t, tree: filepath.Join(real.Work, tree)}
@@ -77,8 +77,8 @@ func atSlurm(t *testing.T, real *slurmtest.Cluster, tools, tree string) person {
 	return p
 }
 
-// The rendered script, started by a real Slurm over two nodes, launches a real
-// torch.distributed.run; the failure that is diagnosed is PyTorch's own.
+// The rendered script, started by a real Slurm on two nodes, launches a real
+// torch.distributed.run; the diagnosed failure is PyTorch's own.
 func TestTheMainJobOnSlurm(t *testing.T) {
 	tools := slurmtest.Torch(t)
 	real := slurmtest.Start(t, slurmtest.Options{})
@@ -118,7 +118,8 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 		p.must(3, &d, "diagnose", sub.JobID)
 		require.Equal(t, "shape_mismatch", d.Class)
 		require.Equal(t, "gpu2", d.RootNode)
-		// Slurm may end the node before its launcher tells which of the two ranks it was.
+		// Slurm may end the node before its launcher reports which of the two ranks it
+		// was.
 		require.True(t, d.RootRank == nil || *d.RootRank == 2, "rank %v", d.RootRank)
 	})
 	t.Run("what changed since the run that worked", func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestTheMainJobOnSlurm(t *testing.T) {
 	})
 }
 
-// typed runs a line as a person at a terminal would, and answers what it said.
+// typed runs a line as a person at a terminal would, and returns the output.
 func typed(t *testing.T, line, keys string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "script", "-qec", line, "/dev/null")
@@ -162,8 +163,8 @@ func typed(t *testing.T, line, keys string) string {
 	return string(out)
 }
 
-// Nodes that are held are used again and again: the session's commands are those
-// that render shows, and each launch is a step with logs of its own.
+// Held nodes are used repeatedly: the session's commands are those that render shows,
+// and each launch is a step with logs of its own.
 func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 	tools := slurmtest.Torch(t)
 	real := slurmtest.Start(t, slurmtest.Options{})
@@ -230,7 +231,7 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 		_, out := p.do("logs", third.JobID, "--tail", "3")
 		return strings.Contains(out, "iteration ")
 	}, time.Minute, 300*time.Millisecond)
-	// While it runs the port is taken: the next launch ends at once, and says so.
+	// While it runs the port is in use: the next launch ends at once, and says so.
 	p.must(0, &second, append(submit, "--env", "TRAIN_ITERS=20")...)
 	p.until(second.JobID, "FAILED", "CANCELLED")
 	_, out = p.do("logs", second.JobID)
@@ -248,8 +249,8 @@ func TestAnAllocationIsUsedAgainAndAgainOnSlurm(t *testing.T) {
 	require.Contains(t, out, "has no nodes")
 }
 
-// init looks a real site over; several clusters live in one file, each with a
-// profile of its own, and a job is rendered for the one it names.
+// init examines a real site. Several clusters live in one file, each with a profile of
+// its own, and a job is rendered for the cluster that it names.
 func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	real, program := slurmtest.Start(t, slurmtest.Options{}), binary(t)
 	t.Chdir(t.TempDir())
@@ -276,7 +277,8 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	code, out = p.do("init", "--as", "a b")
 	require.Equal(t, 2, code, out)
 
-	// At a terminal it asks for what it cannot tell, and says what will not do.
+	// At a terminal, init asks what it cannot detect, and says which answers are
+	// invalid.
 	bin := t.TempDir()
 	for _, name := range []string{"apptainer", "singularity", "enroot", "docker", "findmnt"} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o755))
@@ -321,8 +323,8 @@ func TestSeveralClustersInOneFileOnSlurm(t *testing.T) {
 	require.Contains(t, out, "one of far, local, near")
 }
 
-// Every way to launch starts the same ranks, over two nodes and with PyTorch's
-// own launcher; accelerate is not part of the distribution.
+// Every launcher starts the same ranks, over two nodes and with PyTorch's own launcher;
+// accelerate is not part of the distribution.
 func TestEveryLauncherTrainsOnSlurm(t *testing.T) {
 	tools := slurmtest.Torch(t)
 	real := slurmtest.Start(t, slurmtest.Options{})

@@ -21,7 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// Long text goes to the pager that is named, and to none where that is cat.
+// Long text goes to the pager that is named, and to none if that is cat.
 func TestWhichPagerIsAsked(t *testing.T) {
 	for _, c := range []struct{ own, all, want string }{
 		{"", "", ""}, {"", "less -R", "less -R"}, {"most", "less", "most"}, {" cat ", "less", ""}, {"", "cat", ""}, {"", " more ", "more"},
@@ -39,7 +39,8 @@ func TestWhichPagerIsAsked(t *testing.T) {
 	require.Empty(t, pager(), "who names none wants none")
 }
 
-// Whoever may do anything to everybody's jobs does not serve, but where it is allowed.
+// serve refuses to run as an account that may change everybody's jobs, unless that is
+// allowed.
 func TestAnAdministratorDoesNotServe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for allowed, refused := range map[string]bool{"1": false, "": os.Geteuid() == 0, "yes": os.Geteuid() == 0} {
@@ -52,7 +53,8 @@ func TestAnAdministratorDoesNotServe(t *testing.T) {
 	}
 }
 
-// Where there is no Slack the server's terminal hears what goes wrong, and nothing else.
+// Without Slack, the server's terminal shows problems of running jobs, and nothing
+// else.
 func TestTheServersTerminalHearsWhatGoesWrong(t *testing.T) {
 	for _, c := range []struct {
 		news follow.News
@@ -71,7 +73,8 @@ func TestTheServersTerminalHearsWhatGoesWrong(t *testing.T) {
 	}
 }
 
-// A code that is none is mistyped; where the folder is not there, or is not to be written, the site is at fault.
+// An invalid code is a typing error; a folder that is missing or cannot be written is
+// the site's fault.
 func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
 	dir := t.TempDir()
 	const code = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -97,7 +100,8 @@ func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
 	}
 }
 
-// A profile names a cluster where it has a name, or where its commands have a folder.
+// A profile names a cluster if the cluster has a name, or if its commands have a
+// folder.
 func TestWhatAProfileNames(t *testing.T) {
 	t.Setenv("SLURM_CONF", "/etc/slurm/prod.conf")
 	for _, c := range []struct{ name, bin, has, not string }{
@@ -114,14 +118,14 @@ func TestWhatAProfileNames(t *testing.T) {
 	}
 }
 
-// A foldedAnswer has more than most people want to read.
+// A foldedAnswer contains more than most people want to read.
 type foldedAnswer struct{}
 
 func (foldedAnswer) View(lang.Lang) view.Doc {
 	return view.Doc{Title: "done", Sections: []view.Section{{Heading: "Details", Items: []string{"of no use to most"}, Fold: true}}}
 }
 
-// What is folded is shown to whoever asks for it, and how to ask to others.
+// Folded sections are shown on request; otherwise a line says how to see them.
 func TestWhatIsFoldedIsShownWhereItIsAskedFor(t *testing.T) {
 	for verbose, says := range map[bool][]string{false: {"done", "Details: 1 (-v shows them)"}, true: {"done", "of no use to most"}} {
 		var out bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// took is how long a command takes.
+// took measures how long a command takes.
 func took(b *testing.B, env []string, argv ...string) time.Duration {
 	b.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -25,8 +25,8 @@ func took(b *testing.B, env []string, argv ...string) time.Duration {
 	return time.Since(begin)
 }
 
-// busy is how long a command and what it starts keep processors busy, in
-// milliseconds: what does not depend on the machine's other work.
+// busy measures how long a command and its children use processors, in milliseconds,
+// which other load on the machine does not affect.
 func busy(b *testing.B, env []string, argv ...string) float64 {
 	b.Helper()
 	var all []time.Duration
@@ -39,13 +39,13 @@ func busy(b *testing.B, env []string, argv ...string) float64 {
 	return middle(all)
 }
 
-// middle is the median, in milliseconds.
+// middle returns the median, in milliseconds.
 func middle(all []time.Duration) float64 {
 	slices.Sort(all)
 	return float64(all[len(all)/2].Microseconds()) / 1000
 }
 
-// A bench is the program as it is shipped on a real Slurm, and a person's state.
+// newBench returns the released program on a real Slurm, and a person's state.
 func newBench(b *testing.B, o slurmtest.Options) (real *slurmtest.Cluster, program, dir string, env []string) {
 	b.Helper()
 	real = slurmtest.Start(b, o)
@@ -60,8 +60,8 @@ func newBench(b *testing.B, o slurmtest.Options) (real *slurmtest.Cluster, progr
 	return real, program, dir, env
 }
 
-// BenchmarkSubmit submits the same script by the program and by sbatch, in turns.
-// What the program adds is the median of the pairs' differences.
+// BenchmarkSubmit submits the same script with the program and with sbatch, in turns.
+// The program's overhead is the median of the pairs' differences.
 func BenchmarkSubmit(b *testing.B) {
 	real, program, dir, env := newBench(b, slurmtest.Options{})
 	require.NoError(b, os.MkdirAll(filepath.Join(dir, ".venv"), 0o755))
@@ -87,8 +87,8 @@ func BenchmarkSubmit(b *testing.B) {
 	require.NoError(b, err)
 }
 
-// BenchmarkListTenThousand lists 10,000 waiting jobs by the program, beside the
-// squeue that it runs.
+// BenchmarkListTenThousand lists 10,000 pending jobs with the program, compared with
+// the squeue that it runs.
 func BenchmarkListTenThousand(b *testing.B) {
 	real, program, dir, env := newBench(b, slurmtest.Options{Conf: "MaxArraySize=10001\n"})
 	out, err := real.Run(b.Context(), "sbatch", "--parsable", "--hold", "--array=1-10000", "--output=/dev/null", "--chdir="+dir, "--wrap=true")
@@ -107,7 +107,7 @@ func BenchmarkListTenThousand(b *testing.B) {
 	require.NoError(b, err)
 }
 
-// BenchmarkStatus asks for one job, beside the squeue that it runs; and starts
+// BenchmarkStatus queries one job, compared with the squeue that it runs, and starts
 // the program for a job id that needs none.
 func BenchmarkStatus(b *testing.B) {
 	real, program, dir, env := newBench(b, slurmtest.Options{})

@@ -16,9 +16,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// Two servers on one SQLite file: the one that leads is stopped, as by a debugger
-// or a frozen machine, while a job runs. The other takes over and tells of the end;
-// the first goes on and does not act.
+// Two servers on one SQLite file: the leader is suspended, as by a debugger or a frozen
+// machine, while a job runs. The other takes over and reports the end; the first
+// resumes and does not act.
 func TestAStoppedLeaderIsReplacedOnSQLite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a lease to run out; not with -short")
@@ -53,7 +53,8 @@ func TestAStoppedLeaderIsReplacedOnSQLite(t *testing.T) {
 		return strings.Contains(fmt.Sprint(slacktest.JSON(st.Messages)), "unning")
 	})
 
-	// Stopped in the midst of a write it would hold the file itself: another time then.
+	// If it was suspended during a write it would hold the file's lock: try another
+	// moment.
 	st, err := store.Open(t.Context(), filepath.Join(state, "state.db"))
 	require.NoError(t, err)
 	defer st.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// From a laptop: the worktree is brought to the cluster, a job runs what was brought,
-// and keeps which code that was.
+// From a laptop: the worktree is copied to the cluster, a job runs the copy, and
+// records which code that was.
 func TestWorkFromALaptop(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{})
 	p := person{t: t, tree: t.TempDir()}

@@ -24,14 +24,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// A span is one as a collector has it.
+// A span is a span as a collector receives it.
 type span struct {
 	name, trace, id, parent, service string
 	attributes                       map[string]string
 	failed                           bool
 }
 
-// A collector takes what OpenTelemetry's exporters send, and keeps every byte.
+// A collector accepts what OpenTelemetry's exporters send, and keeps every byte.
 type collector struct {
 	*httptest.Server
 	t     *testing.T
@@ -108,7 +108,7 @@ func (c *collector) take(path string, raw []byte) error {
 	return nil
 }
 
-// span waits for one of that name whose attributes hold those.
+// span waits for a span of that name that has these attributes.
 func (c *collector) span(name string, attributes map[string]string) (found span) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -134,8 +134,8 @@ const (
 	traceparent = "00-" + callerTrace + "-" + callerSpan + "-01"
 )
 
-// A submission by the shell is one trace: the command, its operation and each
-// request to Slurm. Nothing of what was submitted is in it.
+// A submission by the shell is one trace: the command, its operation and each request
+// to Slurm. It contains nothing of what was submitted.
 func TestTracesTellWhatWasDoneAndNothingOfItsContent(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -172,7 +172,7 @@ func TestTracesTellWhatWasDoneAndNothingOfItsContent(t *testing.T) {
 	}
 }
 
-// A request to the server goes on with the trace of whoever asks, by HTTP's headers.
+// A request to the server continues the caller's trace, given by HTTP headers.
 func TestTracesGoThroughTheDoorsOfTheServer(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -194,7 +194,7 @@ func TestTracesGoThroughTheDoorsOfTheServer(t *testing.T) {
 	require.Equal(t, callerSpan, post.parent)
 	require.Equal(t, "megatron-ops", post.service)
 
-	// What a message itself names wins, as on standard input.
+	// A trace that the message itself names takes precedence, as on standard input.
 	other := strings.Replace(traceparent, callerTrace, "0af7651916cd43dd8448eb211c80319c", 1)
 	require.Equal(t, http.StatusOK, agent.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"constants","arguments":{},"_meta":{"traceparent":"`+other+`"}}}`))
 	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", c.span("tools/call constants", nil).trace)
@@ -213,8 +213,7 @@ func TestTracesGoThroughTheDoorsOfTheServer(t *testing.T) {
 	}
 }
 
-// Whatever the variables say that cannot be done, a command is carried out, and
-// soon over.
+// Whatever unsupported values the variables have, a command runs, and ends soon.
 func TestTelemetryNeverStandsInTheWay(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)

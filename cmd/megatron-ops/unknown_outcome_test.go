@@ -16,15 +16,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 )
 
-// A real slurmctld stands still while somebody submits in Slack, twice as people
-// do who hear nothing: they are told that nobody knows yet, the server finds the
-// job by itself once the controller goes on, and there is one.
+// A real slurmctld is suspended while somebody submits in Slack, twice, as people do
+// who get no answer. They learn that the outcome is unknown, the server finds the job
+// by itself once the controller resumes, and there is exactly one.
 func TestAStandingControllerMakesOneJobInSlack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real Slurm; not with -short")
 	}
 	t.Parallel()
-	// Its own: what stands still here would stand still for others' tests.
+	// A cluster of its own, because its suspended controller would block other tests.
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# a controller that stands still\n"})
 	slack := slacktest.Start(t, slacktest.Config{SigningSecret: signingSecret})
 	site, err := os.MkdirTemp(real.Work, "still-")
@@ -38,7 +38,7 @@ func TestAStandingControllerMakesOneJobInSlack(t *testing.T) {
 	slack.Target(s.url)
 	name := filepath.Base(site)
 	t.Cleanup(func() { _, _ = real.Run(context.Background(), "scancel", "--name="+name) })
-	// What is looked at before a submission is known while the controller still answers.
+	// Do the checks before a submission while the controller still answers.
 	submit := "submit --yes --force --name " + name + " --nodes 1 --gpus-per-node 0 --partition dev --time 5 --worktree " + site + " --launcher custom --launcher-argv bash --script train.sh --no-guards --no-monitor"
 
 	require.NoError(t, real.Signal("slurmctld", syscall.SIGSTOP))

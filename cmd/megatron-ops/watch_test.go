@@ -84,7 +84,8 @@ func TestALiveTableFitsItsTerminal(t *testing.T) {
 	}
 }
 
-// What was seen last stays on the terminal once the table is left, and an error of the first look is told.
+// The last table stays on the terminal after watch ends, and an error of the first poll
+// is reported.
 func TestALiveTableLeavesTheLastLook(t *testing.T) {
 	for _, look := range []error{nil, slurm.ErrUnreachable} {
 		r, w, err := os.Pipe()
@@ -104,7 +105,7 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 	}
 }
 
-// TestALookThatTakesLongIsTakenLessOften pins how often the table is drawn anew, and
+// TestALookThatTakesLongIsTakenLessOften pins how often the table is refreshed, and
 // that it says so.
 func TestALookThatTakesLongIsTakenLessOften(t *testing.T) {
 	for took, pause := range map[time.Duration]string{0: "5s", time.Second: "5s", 15 * time.Second: "1m0s"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
 
-// What is wrong with a provider is said when serve starts, not to whoever signs in.
+// A misconfigured provider is reported when serve starts, not to those who sign in.
 func TestProvidersOfTheConfiguration(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("hush\n"), 0o600))
@@ -52,7 +52,8 @@ func TestProvidersOfTheConfiguration(t *testing.T) {
 	require.Empty(t, all)
 }
 
-// A page is served to this machine alone, unless the configuration says how browsers reach it.
+// The page is served only to this machine, unless the configuration says how browsers
+// reach it.
 func TestWhereAPageIsServed(t *testing.T) {
 	here, everywhere := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, &net.TCPAddr{IP: net.IPv4zero, Port: 1}
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// This machine's Slurm under a name of the site's is one cluster, not two: its
-// jobs would be told of twice.
+// This machine's Slurm under a name of the site's is one cluster, not two: as two, its
+// jobs would be reported twice.
 func TestThisMachinesSlurmIsOneCluster(t *testing.T) {
 	t.Setenv("SLURM_CONF", "/etc/slurm/prod.conf")
 	for name, c := range map[string]struct {
@@ -39,7 +39,8 @@ func TestThisMachinesSlurmIsOneCluster(t *testing.T) {
 	}
 }
 
-// Another person is acted for where the cluster's configuration lets the server, and by nothing of the server's own.
+// The server acts for another person if the cluster's configuration allows it, and by
+// no means of its own.
 func TestWhoIsActedFor(t *testing.T) {
 	cfg := config.Config{Clusters: map[string]config.Cluster{
 		"closed": {Kind: "rest", URL: "http://127.0.0.1:1", TokenFile: "/t/%u"},
@@ -63,7 +64,8 @@ func TestWhoIsActedFor(t *testing.T) {
 	}
 }
 
-// The form begins with what the cluster's profile says, and with nothing for what it does not.
+// The form starts with the cluster's profile, and with nothing for what the profile
+// does not say.
 func TestTheFormBeginsWithTheSite(t *testing.T) {
 	of := siteValues(&ops.Service{Sites: sites(config.Config{
 		Site:     job.Site{Partition: "gpu", Account: "ml"},
@@ -73,7 +75,8 @@ func TestTheFormBeginsWithTheSite(t *testing.T) {
 	require.Equal(t, map[string]string{"gpu": "h100", "gpus_per_node": "8", "time": "1:00:00"}, of("far"))
 }
 
-// Models are asked where both a key and a name are given, and not more often than was said.
+// A model is used if both a key and a name are given, and not more often than
+// configured.
 func TestAModelNeedsAKeyAndAName(t *testing.T) {
 	for _, c := range []struct {
 		key, name string
@@ -90,7 +93,8 @@ func TestAModelNeedsAKeyAndAName(t *testing.T) {
 	}
 }
 
-// The cards' vectors are kept in the store, and asked for anew where there is none or it fails.
+// The cards' vectors are kept in the store, and computed anew if the store has none or
+// fails.
 func TestWhereTheCardsVectorsAreKept(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "k")
 	t.Setenv("OPENAI_EMBED_MODEL", "m")
@@ -114,7 +118,8 @@ func TestWhereTheCardsVectorsAreKept(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The audit trail names the job that a change made, with its script, or else the one that it was about.
+// The audit trail names the job that a change created, with its script, or else the job
+// that it was about.
 func TestWhichJobAnAuditEntryIsAbout(t *testing.T) {
 	type made struct {
 		JobID  *string `json:"job_id"`

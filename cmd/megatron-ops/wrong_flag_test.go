@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong is told in the language that any flag names: a flag that every command has, and a word for running
-// a job once more, which two commands do.
+// Errors are in the language that any flag names: a flag that every command has, or the
+// word for running a job again, which two commands accept.
 func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
 	t.Setenv("LC_ALL", "C")

@@ -16,13 +16,15 @@ import (
 
 var update = flag.Bool("update", false, "write what each client is told")
 
-// A client's configuration passes on what this program reads and the environment has, and not PATH.
+// A client's configuration passes on the variables that this program reads and that the
+// environment has, except PATH.
 func TestWhichVariablesAClientPassesOn(t *testing.T) {
 	has := map[string]string{"PATH": "/bin", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/ada"}
 	require.Equal(t, map[string]string{"SLURM_CONF": "/etc/slurm.conf"}, clients.PassedOn(func(name string) string { return has[name] }))
 }
 
-// What each client is told, started by it, with and without variables, and over HTTP.
+// The configuration for each client, started by it with and without variables, and over
+// HTTP.
 func TestEveryClientsSnippet(t *testing.T) {
 	var said strings.Builder
 	for _, name := range clients.Names() {

@@ -29,8 +29,8 @@ func onlyIn(dir string) func(string) (string, error) {
 	}
 }
 
-// A server that answers is told with its name, its tools and about how much of a
-// model's memory they take, and what its jobs' answer says is wrong with the cluster.
+// The doctor reports a server's name, its tools, roughly how much of a model's context
+// they take, and what list says is wrong with the cluster.
 func TestTheDoctorTellsToolsAndCluster(t *testing.T) {
 	for _, w := range []struct {
 		tool    string
@@ -63,8 +63,8 @@ func TestTheDoctorTellsToolsAndCluster(t *testing.T) {
 	}
 }
 
-// A client that is a script of Node's is told which Node it needs, and one that
-// carries its own is not.
+// For a client that is a Node script the doctor reports which Node it needs; for a
+// client with its own Node it does not.
 func TestTheDoctorKnowsAnOldNode(t *testing.T) {
 	for _, w := range []struct {
 		node, client, file string

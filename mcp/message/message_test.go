@@ -20,7 +20,7 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 			"{ \"params\" : { \"arguments\" : {\"a\\\"\":1} ,\n\"_meta\":{\"x\":[1]} } , \"method\":\"tools/call\" }",
 			"{ \"params\" : { \"arguments\" : {} ,\n\"_meta\":{\"x\":[1]} } , \"method\":\"tools/call\" }", `{"a\"":1}`,
 		},
-		// What a lenient reader would take differently stays whole.
+		// A message that a lenient decoder would read differently stays unchanged.
 		{message: `{"method":"tools/call","params":{"arguments":{},"Arguments":{"a":1}}}`},
 		{message: `{"method":"tools/call","params":{"arguments":{},"arguments":{"a":1}}}`},
 		{message: `{"method":"tools/call","params":{"argument\u0073":{"a":1}}}`},
@@ -53,8 +53,7 @@ func TestArgumentsTravelBesideTheirMessage(t *testing.T) {
 	}
 }
 
-// Whatever comes, the library judges of the rest what it would have judged of
-// the whole.
+// For any input, the library judges the rest as it would have judged the whole message.
 func FuzzAside(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"plan","arguments":{"spec":{"args":["}\\"]}}}}`)
 	f.Add(`{"method":"tools/call","params":{"arguments":{"a":[1,{"b":null}]} x}}`)

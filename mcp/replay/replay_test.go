@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client that comes back is sent what it missed on its stream, as far as that is kept, and is told where it is not.
+// A client that reconnects gets what it missed on its stream, as far as it is kept, and
+// an error for what is not.
 func TestWhatIsKeptForAClientThatComesBack(t *testing.T) {
 	e := New()
 	store := func(session, stream, message string) string {

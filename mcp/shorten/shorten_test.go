@@ -21,7 +21,8 @@ type shownRows struct {
 	Note string     `json:"note"`
 }
 
-// A long answer is shortened where it costs least: nodes of each row before rows, and goes on at its cursor.
+// A long answer is shortened where it costs least, the nodes of each row before the
+// rows, and continues at its cursor.
 func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	rows := func(n, nodes int) shownRows {
 		out := shownRows{Note: "n"}
@@ -94,7 +95,7 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	require.Empty(t, c.Notes)
 }
 
-// Of the pieces of an answer the longest is cut first, wherever in it that stands, to what there is room for.
+// The longest piece of an answer is cut first, wherever it is, to the size that fits.
 func TestTheLongestPieceIsCut(t *testing.T) {
 	type inner struct {
 		Lines []string `json:"lines"`
@@ -137,7 +138,7 @@ func TestTheLongestPieceIsCut(t *testing.T) {
 	}
 }
 
-// Secrets are gone wherever they stand, and what was given keeps them.
+// Secrets are removed wherever they are, and the original keeps them.
 func TestNoSecretIsSentOn(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef01234567"
 	secret := "WANDB_API_KEY=" + key
@@ -168,7 +169,8 @@ func TestNoSecretIsSentOn(t *testing.T) {
 	require.Nil(t, Tidy(nil, true))
 }
 
-// Rows whose lists are short keep them, and a list of another name is no list of nodes.
+// Rows with short lists keep them, and a list with another name is not taken for a list
+// of nodes.
 func TestWhichListsOfRowsAreCut(t *testing.T) {
 	type row struct {
 		Nodes   []string `json:"nodes"`
@@ -194,7 +196,7 @@ func TestWhichListsOfRowsAreCut(t *testing.T) {
 	require.Equal(t, []string{"nodes of each of rows shortened: 4 shown"}, got.Notes, "a job alone is shown with some of its nodes, and not left out")
 }
 
-// A list that is missing is an empty one to a client, whose schema promises a list.
+// A missing list is sent as an empty one, because the schema promises a list.
 func TestMissingListsAreEmpty(t *testing.T) {
 	raw, err := json.Marshal(Tidy(struct {
 		Jobs []shownRow          `json:"jobs"`
