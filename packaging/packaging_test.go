@@ -1,5 +1,5 @@
-// Package packaging has the tests of what is handed to strangers: the packages
-// that a release holds are built, installed, started, upgraded and removed.
+// Package packaging tests what users download: the packages of a release are built,
+// installed, started, upgraded and removed.
 package packaging
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sh runs a command in the repository's folder and returns what it prints.
+// sh runs a command in the repository's folder and returns its output.
 func sh(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	c := exec.Command(name, args...)
@@ -33,7 +33,7 @@ func sh(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// tool is a program that make setup has put beside the code.
+// tool is the path of a program that make setup has installed beside the code.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../.cache/tools/" + name)
@@ -42,7 +42,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// skipShort leaves out what takes minutes and root.
+// skipShort skips tests that take minutes and need root.
 func skipShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -53,7 +53,8 @@ func skipShort(t *testing.T) {
 
 func TestUnitIsSoundAndHardened(t *testing.T) {
 	skipShort(t)
-	// What the unit starts is not installed here: a stand-in lies in its place.
+	// The program that the unit starts is not installed here: a placeholder is put in
+	// its place.
 	root := t.TempDir()
 	for path, content := range map[string]string{"usr/bin/megatron-ops": "#!/bin/sh\n", "etc/passwd": "root:x:0:0:::\n"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755))
@@ -106,7 +107,7 @@ func TestRelease(t *testing.T) {
 	t.Run("image", func(t *testing.T) { imageRuns(t, dist) })
 }
 
-// inArchive holds that an archive has what a person needs without a package.
+// inArchive checks that an archive contains what a user needs without a package.
 func inArchive(t *testing.T, path string) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -127,8 +128,8 @@ func inArchive(t *testing.T, path string) {
 	}
 }
 
-// debLives installs the package over an older one, starts the server as its own
-// user as the unit would, upgrades, removes, and looks for the state.
+// debLives installs the package over an older one, starts the server as its own user as
+// the unit would, upgrades and removes the package, and checks that the state stays.
 func debLives(t *testing.T, deb string) {
 	const state = "/var/lib/megatron-ops"
 	if exec.Command("dpkg", "-s", "megatron-ops").Run() == nil {
@@ -151,7 +152,8 @@ func debLives(t *testing.T, deb string) {
 	require.NoError(t, err, "the package makes the server's user")
 	require.Contains(t, sh(t, "stat", "-c", "%a %U %G", "/etc/megatron-ops/environment"), "640 root megatron-ops")
 	sh(t, "install", "-d", "-m", "700", "-o", u.Username, "-g", u.Username, state) // StateDirectory=
-	// A comment alone: the other packages' tests run meanwhile, and read this file too.
+	// Only a comment, because other packages' tests run at the same time and read this
+	// file too.
 	require.NoError(t, os.WriteFile("/etc/megatron-ops/megatron-ops.yaml", []byte("# ours\n"), 0o644))
 	starts(t)
 
@@ -168,7 +170,7 @@ func debLives(t *testing.T, deb string) {
 	require.FileExists(t, state+"/state.db", "what was submitted stays known")
 }
 
-// older is the same package under the version before.
+// older is the same package with the previous version number.
 func older(t *testing.T, deb string) string {
 	dir := t.TempDir()
 	sh(t, "dpkg-deb", "-R", deb, dir+"/tree")
@@ -181,7 +183,7 @@ func older(t *testing.T, deb string) string {
 	return dir + "/older.deb"
 }
 
-// starts runs the server as the unit does, until it says that it is well.
+// starts runs the server as the unit does, until it reports that it is healthy.
 func starts(t *testing.T) {
 	c := exec.Command("setpriv", "--reuid=megatron-ops", "--regid=megatron-ops", "--clear-groups",
 		"/usr/bin/megatron-ops", "serve", "--listen", "127.0.0.1:0")
@@ -217,8 +219,8 @@ func starts(t *testing.T) {
 	require.NoError(t, c.Wait(), "SIGTERM is an orderly end")
 }
 
-// imageRuns builds the container image and runs its binary in nothing but its
-// own files.
+// imageRuns builds the container image and runs its binary with only the image's own
+// files.
 func imageRuns(t *testing.T, dist string) {
 	binary := one(t, dist+"/megatron-ops_linux_"+runtime.GOARCH+"*/megatron-ops")
 	image := filepath.Join(t.TempDir(), "image.tar")

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/chart"
 )
 
-// The first two colours of lines.
+// The colours of the first two lines of a chart.
 var blue, orange = color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}
 
 func drawn(t *testing.T, write func(b *bytes.Buffer) error) image.Image {
@@ -28,7 +28,7 @@ func drawn(t *testing.T, write func(b *bytes.Buffer) error) image.Image {
 	return img
 }
 
-// box is the smallest rectangle that holds all pixels of a colour.
+// box is the smallest rectangle that contains all pixels of a colour.
 func box(img image.Image, c color.RGBA) image.Rectangle {
 	var r image.Rectangle
 	for y := range img.Bounds().Dy() {
@@ -102,7 +102,7 @@ func TestBarsAreAsLongAsTheirValues(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite the pictures in testdata")
 
-// TestPictures holds each picture against the one that somebody looked at.
+// TestPictures compares each picture with one that a person has approved.
 func TestPictures(t *testing.T) {
 	var mean, raw []chart.Point
 	for i := range 300 {
@@ -149,8 +149,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// different counts the pixels that are visibly not alike. Rounding differs a
-// little between processors.
+// different counts the pixels that differ visibly. Rounding differs a little between
+// processors.
 func different(a, b image.Image) (n int) {
 	far := func(x, y uint32) bool { return max(x, y)-min(x, y) > 0x1000 }
 	for y := range a.Bounds().Dy() {

@@ -13,7 +13,7 @@ import (
 
 const tree = "/lustre/alice/Megatron-LM"
 
-// files is a worktree's files by their absolute paths.
+// files maps the absolute paths of a worktree's files to their contents.
 type files map[string]string
 
 func (f files) read(path string) ([]byte, error) {

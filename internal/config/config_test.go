@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
-// load reads text as the file of a folder, below a home without one.
+// load reads text as the configuration file in a folder. The home folder has none.
 func load(t *testing.T, text string, env ...string) (Config, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +107,8 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 
 func fix(e *ops.Error) string { return ops.AsError(e).In(lang.EN).Fix }
 
-// Of several files the nearest is read; one that is named is read alone, and must be there.
+// Of several files the nearest is read. A file that is named explicitly is the only one
+// read, and must exist.
 func TestWhichFileIsRead(t *testing.T) {
 	dir, xdg, home := t.TempDir(), t.TempDir(), t.TempDir()
 	near, far := filepath.Join(dir, "megatron-ops.yaml"), filepath.Join(home, ".config", "megatron-ops", "megatron-ops.yaml")

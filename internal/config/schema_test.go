@@ -16,8 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write the schema")
 
-// Editors complete and check megatron-ops.yaml by its schema, which is the
-// structs'; what the pages and the packages show passes it, and wrong keys do not.
+// Editors complete and check megatron-ops.yaml by its schema, which is generated from
+// the structs. The examples in the docs and packages must be valid by it, and wrong
+// keys must not.
 func TestTheSchemaIsTheConfigurations(t *testing.T) {
 	schema, err := jsonschema.For[Config](nil)
 	require.NoError(t, err)

@@ -20,7 +20,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// yard is a cluster with one running job of grace's, one of ada's that waits, and one that ended.
+// yard is a cluster with a running job of grace's, a pending one of ada's, and an ended
+// one.
 type yard struct{ ops.Cluster }
 
 var running = slurm.Job{
@@ -100,11 +101,11 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	nested := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"nodes":2`, `"nodes":2,"artifact":{"path":"m.json"}`, 1)+`}`)
 	require.Contains(t, nested.Text(), "artifact.path: m.json", "what is within something says of what")
 
-	// What is agreed to is that script: a word more is another digest.
+	// The approval is of exactly this script: one more word changes the digest.
 	other := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"nodes":2`, `"nodes":3`, 1)+`}`)
 	require.NotEqual(t, r.Digest, other.Digest)
 
-	// A run that completed is what a later one is compared with.
+	// A later submission is compared with a completed run.
 	old := strings.Replace(spec, `"nodes":2`, `"nodes":1`, 1)
 	sub := store.Submission{Key: "ada/yard/k", Token: "t", Cluster: "yard", Owner: "ada", Name: "gpt", Spec: json.RawMessage(old), CreatedAt: time.Now()}
 	_, _, err := st.Begin(t.Context(), sub)
@@ -126,8 +127,9 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	require.Contains(t, view.Markdown(view.Doc{Sections: same.Sections(lang.ZH)}), "没有变化")
 }
 
-// A submission is compared with the person's newest run of its name that completed: not with one that runs still, was
-// refused, is of a cluster that is gone, or of somebody else's.
+// A submission is compared with the user's newest completed run of the same name: not
+// with a run that is still running, was refused, ran on a cluster that no longer
+// exists, or is another user's.
 func TestWhichRunASubmissionIsComparedWith(t *testing.T) {
 	c, st := call(t)
 	begun := time.Now()

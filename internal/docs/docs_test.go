@@ -46,7 +46,7 @@ func TestTheReadmesSessionIsReal(t *testing.T) {
 	require.True(t, got == want, "the session in README.md has drifted: run `make generate`")
 }
 
-// Each attack that docs/security.md promises to withstand names a test that is there.
+// Each attack that docs/security.md promises to withstand names a test that exists.
 func TestThePromisedTestsExist(t *testing.T) {
 	page, err := os.ReadFile("../../docs/security.md")
 	require.NoError(t, err)

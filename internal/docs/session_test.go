@@ -15,7 +15,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge"
 )
 
-// The README's session: real answers to a specification and to logs in testdata.
+// session is the session in the README: real answers to a specification and to logs in
+// testdata.
 var session = []struct{ say, op, words string }{
 	{"A job that would wait for hours in the queue and fail in its first second:", "plan", "-f gpt-8b.yaml"},
 	{"The launch constants for any configuration:", "constants", "--gpu gb200 --tp 4 --nodes 2 --gpus-per-node 4"},
@@ -24,8 +25,8 @@ var session = []struct{ say, op, words string }{
 	{"一个问题：", "ask", "36 个注意力头可以用 TP 8 吗？"},
 }
 
-// shown bounds the lines of one answer in the README, and width how long they are:
-// longer ones are broken, as a terminal of that width would have them.
+// shown limits the lines of one answer in the README, and width the length of a line:
+// longer lines are wrapped, as a terminal of that width would do.
 const shown, width = 16, 112
 
 // Session runs the README's session in dir and returns it as Markdown.
@@ -67,7 +68,7 @@ func Session(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// indent draws d as an indented block; of a long answer the beginning.
+// indent draws d as an indented block, and only the beginning of a long answer.
 func indent(d view.Doc, l lang.Lang) string {
 	d.Next = nil
 	var text strings.Builder

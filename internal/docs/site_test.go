@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The site is made of docs/: its side bar leads to every page, and a link that leads
-// nowhere stops its making.
+// The site is built from docs/: its side bar links to every page, and a broken link
+// fails the build.
 func TestTheSiteIsWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the site is made by a program from npm")

@@ -23,7 +23,7 @@ type Page struct {
 	text func() string
 }
 
-// Text is what the page must hold.
+// Text is the contents that the page must have.
 func (p Page) Text() string {
 	return "<!-- Written from the code by `make generate`: change the code instead. -->\n\n" + p.text()
 }
@@ -39,7 +39,7 @@ func Pages() []Page {
 	}
 }
 
-// cell makes text safe inside of a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
 }
@@ -87,7 +87,7 @@ var specFlags = func() map[string]bool {
 	return m
 }()
 
-// takesSpec reports whether every field of the specification is a flag of op.
+// takesSpec reports whether op has a flag for every field of the specification.
 func takesSpec(op ops.Op) bool {
 	return slices.ContainsFunc(op.Params(), func(p ops.Param) bool { return p.Name == "worktree" })
 }
@@ -157,9 +157,9 @@ func failures() string {
 	return b.String()
 }
 
-// launchersWord says how far the launcher's own word may be believed: 13
-// summaries of six runs of PyTorch 1.13 on a real Slurm, each with one rank or
-// node to blame, were compared with who it was.
+// launchersWord says how far the launcher's own summary can be trusted: 13 summaries of
+// six runs of PyTorch 1.13 on a real Slurm cluster, each with one faulty rank or node,
+// were compared with the true cause.
 const launchersWord = `
 ## What torchelastic calls the root cause
 

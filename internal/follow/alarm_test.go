@@ -21,7 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A bench is a cluster with one running job, whose log the test writes.
+// A bench is a cluster with one running job. The test writes the job's log.
 type bench struct{ job slurm.Job }
 
 func (b *bench) Name() string { return "bench" }
@@ -82,7 +82,7 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// submitted stores the specification that the job was made of.
+// submitted stores the specification that the job was submitted with.
 func (l *life) submitted(spec string) {
 	sub := store.Submission{
 		Key:       "ada/bench/k",
@@ -100,7 +100,8 @@ func (l *life) submitted(spec string) {
 	require.NoError(l.t, l.st.Finish(l.t.Context(), sub.Key, store.Submitted, l.job.ID, "", time.Now()))
 }
 
-// look is one look of the follower, when the log has been silent for a while.
+// look makes the follower look at the job once, after the log has been silent for this
+// long.
 func (l *life) look(silent time.Duration) {
 	require.NoError(l.t, os.WriteFile(l.job.Stdout, []byte(l.log.String()), 0o600))
 	at := time.Now().Add(-silent)
@@ -108,8 +109,8 @@ func (l *life) look(silent time.Duration) {
 	l.f.reportAlarms(l.t.Context(), l.st, l.job)
 }
 
-// pause lets time pass in silence, with a look each minute of the first ten and
-// each five after.
+// pause lets time pass without output. The follower looks every minute for the first
+// ten minutes, and then every five.
 func (l *life) pause(d time.Duration) {
 	for s := time.Minute; s <= d; s += max(time.Minute, min(s/2, 5*time.Minute)) {
 		l.look(s)
@@ -119,7 +120,7 @@ func (l *life) pause(d time.Duration) {
 
 func (l *life) say(line string) { l.log.WriteString(line + "\n") }
 
-// iterate reports iterations from the one after from to to, and is looked at
+// iterate logs the iterations after from, up to and including to. The follower looks
 // after every tenth.
 func (l *life) iterate(from, to int, each func(i int) (ms float64, loss, grad string, batch int)) {
 	for i := from + 1; i <= to; i++ {
@@ -139,8 +140,8 @@ func usual(i int) (ms float64, loss, grad string, batch int) {
 
 func shared(i int) string { _, loss, _, _ := usual(i); return loss }
 
-// TestHealthyRunsRingNoAlarm has ten shapes of healthy runs that look troubled
-// for a while, each looked at all along.
+// TestHealthyRunsRingNoAlarm has ten kinds of healthy runs that look faulty for a
+// while. The follower looks at each throughout.
 func TestHealthyRunsRingNoAlarm(t *testing.T) {
 	for name, lives := range map[string]func(l *life){
 		"usual": func(l *life) { l.iterate(0, 120, usual) },
@@ -225,8 +226,8 @@ func TestHealthyRunsRingNoAlarm(t *testing.T) {
 	}
 }
 
-// TestEachFaultRingsOnce has a fault of each kind, which goes on under many
-// looks, and the node that the alarm must name.
+// TestEachFaultRingsOnce has a fault of each kind, which lasts for many looks, and the
+// node that the alarm must name.
 func TestEachFaultRingsOnce(t *testing.T) {
 	for id, c := range map[string]struct {
 		node  string
@@ -269,7 +270,7 @@ func TestEachFaultRingsOnce(t *testing.T) {
 			}
 		}},
 		"slow_start": {"gpu[01-02]", func(l *life) {
-			// The specification says which GPU; 400 TFLOP/s is little for a B200.
+			// The specification says which GPU this is. 400 TFLOP/s is slow for a B200.
 			l.submitted(`{"name":"gpt","gpu":"b200","worktree":"/w"}`)
 			l.iterate(0, 60, usual)
 		}},
@@ -290,7 +291,7 @@ func TestEachFaultRingsOnce(t *testing.T) {
 	}
 }
 
-// TestAnAlarmIsToldAgainWhenItCameBack has a job that hung, went on, and hangs.
+// TestAnAlarmIsToldAgainWhenItCameBack has a job that hangs, recovers, and hangs again.
 func TestAnAlarmIsToldAgainWhenItCameBack(t *testing.T) {
 	l := newLife(t)
 	l.iterate(0, 60, usual)
@@ -303,8 +304,8 @@ func TestAnAlarmIsToldAgainWhenItCameBack(t *testing.T) {
 	require.Contains(t, l.told[1].What.EN, "the last one was 180")
 }
 
-// TestARunningJobIsPatrolled has a job on the embedded back end whose loss is
-// lost while it runs.
+// TestARunningJobIsPatrolled has a job on the embedded back end whose loss becomes NaN
+// while it runs.
 func TestARunningJobIsPatrolled(t *testing.T) {
 	y := followCluster(t, `for i in 1 2 3 4 5 6 7 8 9; do
   echo " [2026-06-11 10:00:0$i.000000] iteration        $i/     100 | consumed samples: 64 | elapsed time per iteration (ms): 1000.0 | lm loss: NAN | grad norm: nan |"

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A queue is a cluster with the jobs that a test puts there, which would start a
-// job sooner that asks for less time.
+// A queue is a cluster with the jobs that a test puts there. Its estimate is earlier
+// for a job with a shorter time limit.
 type queue struct {
 	bench
 	jobs   []slurm.Job
@@ -51,8 +51,8 @@ func (q *queue) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, err
 	return slurm.Estimate{Start: start}, nil
 }
 
-// newQueue is a life beside which other jobs stand in the queue; told is what
-// the follower tells.
+// newQueue returns a job on a cluster with a queue of other jobs. told collects the
+// follower's news.
 func newQueue(t *testing.T, spec string) (l *life, q *queue, told *[]News) {
 	l, q, told = newLife(t), &queue{}, &[]News{}
 	l.submitted(spec)
@@ -62,8 +62,8 @@ func newQueue(t *testing.T, spec string) (l *life, q *queue, told *[]News) {
 	return l, q, told
 }
 
-// A person hears once what a waiting job could ask for to start sooner, and the
-// scheduler is asked about it once in an hour.
+// A user is told once what a pending job could ask for to start sooner, and the
+// scheduler is asked about it once an hour.
 func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 	l, q, told := newQueue(t, `{}`)
 	limit := int64(4 * 3600)
@@ -103,7 +103,8 @@ func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 	require.False(t, hint("Priority"), "it was not submitted here")
 }
 
-// Every job that waits gets its turn to be asked about, also one that the watcher has not looked at yet.
+// The scheduler is asked about each pending job in turn, even if the watcher has not
+// looked at it yet.
 func TestThePatrolAsksAboutEachWaitingJob(t *testing.T) {
 	l, q, _ := newQueue(t, `{}`)
 	sub, err := l.st.ByJob(t.Context(), "bench", "77")
@@ -128,7 +129,8 @@ func TestThePatrolAsksAboutEachWaitingJob(t *testing.T) {
 	require.ElementsMatch(t, []slurm.JobID{"81", "82"}, got)
 }
 
-// A job that nobody knows any more is told of as such, once, and is looked at no longer.
+// A job that the scheduler no longer knows is reported once, and then no longer
+// followed.
 func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
 	l, q, _ := newQueue(t, `{}`)
 	w := watch.New(q, watch.Options{Interval: time.Millisecond, Forget: time.Millisecond})
@@ -153,7 +155,8 @@ func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
 	require.Empty(t, told)
 }
 
-// The job that a chain's job queued is told of once, and followed as the chain's next.
+// The job that a chain's job submits is reported once, and followed as the next job of
+// the chain.
 func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	soon := at.Add(10 * time.Second)
@@ -175,7 +178,7 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ada", sub.Owner)
 
-	// The last of a chain has no next, whatever else is queued.
+	// The last job of a chain has no next job, whatever else is in the queue.
 	later := next
 	later.ID = "81"
 	q.jobs, next.StartedAt = []slurm.Job{later}, &at
@@ -183,7 +186,8 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	require.Len(t, *told, 1)
 }
 
-// Failures are one incident where the jobs ended within its window, whenever they were heard of.
+// Failures belong to one incident if the jobs ended within its window, no matter when
+// the follower learned of them.
 func TestFailuresFarApartAreNoIncident(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -219,7 +223,8 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 	}
 }
 
-// A job is told of and then written down as told of; a second look at the same end tells nothing.
+// An end is reported and then recorded as reported; a second look at the same end
+// reports nothing.
 func TestAnEndIsToldOnce(t *testing.T) {
 	l, _, told := newQueue(t, `{}`)
 	end := l.job
@@ -230,7 +235,8 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	}
 }
 
-// The nodes of a job go back for its result only where the specification says so.
+// A job's nodes are released when its result is there only if the specification asks
+// for it.
 func TestAResultEndsNoJobUnasked(t *testing.T) {
 	for _, spec := range []string{`{}`, `{"artifact":{"path":"out"}}`, `{"artifact":{"path":"out","cancel":false}}`, `{"artifact":{"cancel":true}}`} {
 		l, _, _ := newQueue(t, spec)
@@ -240,7 +246,8 @@ func TestAResultEndsNoJobUnasked(t *testing.T) {
 	}
 }
 
-// A run that reached its time limit goes on at once behind itself, and says so.
+// A run that reached its time limit is submitted again at once, dependent on the old
+// job, and the news says so.
 func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	y := followCluster(t, "exit 3\n")
 	one, two := 1, 2
@@ -255,7 +262,7 @@ func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
 }
 
-// A run that fails of what the attempt before failed of is not tried a third time.
+// A run that fails for the same reason as the attempt before is not tried a third time.
 func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
 	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
 	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
@@ -271,7 +278,8 @@ func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
 	require.Empty(t, n.Next)
 }
 
-// Operators hear that a cluster is away, and that it is back, in words of its own.
+// Operators are told that a cluster is unavailable and that it is back, in messages of
+// their own.
 func TestAnOutageIsTold(t *testing.T) {
 	l := newLife(t)
 	at := time.Date(2026, 6, 11, 10, 30, 0, 0, time.UTC)
@@ -294,7 +302,8 @@ func TestAnOutageIsTold(t *testing.T) {
 	}
 }
 
-// A start takes up what still runs on a cluster that is watched, and tells no old news.
+// On start the follower takes up the running jobs of a watched cluster, and reports no
+// old news.
 func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	l := newLife(t)
 	w := watch.New(&queue{}, watch.Options{})

@@ -24,9 +24,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// TestAChainIsOneRunOnSlurm follows a chain of three that its jobs queue
-// themselves: each is told of with a diagnosis of its own, and carried on to the
-// next, though the follower is away for a while.
+// TestAChainIsOneRunOnSlurm follows a chain of three jobs, each of which submits the
+// next: each is reported with its own diagnosis and the next one is followed, even
+// though the follower is stopped for a while.
 func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{Conf: "# chains\n"})
 	alice := opstest.As(t, real, "alice")
@@ -70,7 +70,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 		stop()
 		st.Close()
 	})
-	// One that others of the same name and folder stand beside.
+	// Other jobs of the same name and folder exist besides this one.
 	_, err = real.RunAs(t.Context(), "alice", "sbatch", "--job-name=long", "--chdir="+tree, "--output=/dev/null", "--hold", "--wrap=true")
 	require.NoError(t, err)
 	none, no, three := 0, false, 3
@@ -106,7 +106,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 			require.Contains(t, next.Why.EN, "logs/long.stop")
 		}
 		if n == 2 {
-			// Away while this one ends and the last begins.
+			// The follower is stopped while this job ends and the last one starts.
 			stop()
 			require.Eventually(t, func() bool {
 				j, err := alice.Job(t.Context(), ids[2])
@@ -119,7 +119,8 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 		require.NotNil(t, end.Report, "job %d of the chain", n)
 		require.Contains(t, end.Report.RootLine, "apex")
 	}
-	// The end of a job that came later shows that the others were looked at again.
+	// The report of a later job's end shows that the follower has looked at the others
+	// again.
 	out, err = op.Run(t.Context(), call, &launch.SubmitIn{Yes: true, Force: true, SpecIn: launch.SpecIn{Spec: job.Spec{
 		Name: "later", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"true"}, Script: "train.sh",
 		Partition: "prod", Time: "5",
@@ -144,7 +145,7 @@ func TestAChainIsOneRunOnSlurm(t *testing.T) {
 	subs, err := st.Submissions(t.Context(), "alice", "long", 10)
 	require.NoError(t, err)
 	require.Len(t, subs, 3)
-	// A second press of the same request is still the first job.
+	// Sending the same request again returns the first job.
 	out, err = op.Run(t.Context(), call, &launch.SubmitIn{Yes: true, Force: true, IdempotencyKey: strings.TrimPrefix(subs[2].Key, "alice/real/"), SpecIn: launch.SpecIn{Spec: job.Spec{
 		Name: "long", Worktree: tree, GPUsPerNode: &none, Guards: &no, Launcher: job.Custom, LauncherArgv: []string{"bash"}, Script: "train.sh",
 		Partition: "prod", Time: "5", Chain: &three,

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whether a failure is worth another try is the policy's word first, then the class's.
+// Whether a failure is retried is decided by the policy first, then by the failure
+// class.
 func TestWhetherAJobIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	num := func(n int) *int { return &n }
@@ -51,7 +52,7 @@ func TestWhetherAJobIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A retry and a link of a chain know the submission that they come from.
+// A retry and a job of a chain know the submission that they come from.
 func TestWhatASubmissionComesFrom(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -74,8 +75,8 @@ func TestWhatASubmissionComesFrom(t *testing.T) {
 	require.Contains(t, says.ZH, "第 2 个作业（共 5 个）已排队为 12")
 }
 
-// Spares take the place of bad nodes where a job names its nodes, and no more of them
-// than it needs.
+// Spare nodes replace bad ones if a job names its nodes, but no more of them than
+// needed.
 func TestWhichNodesARetryHas(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -99,7 +100,7 @@ func TestWhichNodesARetryHas(t *testing.T) {
 	}
 }
 
-// One end of a run is told once; the same state of another run is another end.
+// One end of a run is reported once. The same state of another run is another end.
 func TestWhichEndsAreTheSame(t *testing.T) {
 	t.Parallel()
 	at, later := time.Unix(60, 0), time.Unix(61, 0)

@@ -29,7 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain lets the test binary stand in for srun and related commands of the embedded
+// TestMain lets the test binary replace srun and related commands of the embedded
 // back end.
 func TestMain(m *testing.M) {
 	if code, ok := local.Standin(os.Args); ok {
@@ -140,7 +140,7 @@ exit 1
 	require.NotEmpty(t, n.Next, "%v", n.Why)
 	require.Contains(t, n.Why.EN, "retry 1 of 2")
 
-	// The retry waits in the queue, where it can be seen, until its time.
+	// The retry waits in the queue, visibly, until its start time.
 	j, err := y.call.Clusters["local"].Job(t.Context(), n.Next)
 	require.NoError(t, err)
 	require.Equal(t, slurm.Pending, j.State)
@@ -234,7 +234,7 @@ exit 1
 	require.NoError(t, err)
 	require.Equal(t, "gpu07", list[0].Node)
 
-	// A retry leaves it out, and takes a spare where its nodes are named.
+	// A retry excludes the bad node, and uses a spare one if the job names its nodes.
 	require.NoError(
 		t,
 		fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}),
@@ -245,7 +245,7 @@ exit 1
 	require.Equal(t, []string{"gpu07"}, left)
 	require.Equal(t, []string{"gpu09"}, taken)
 
-	// Its time passes, or it is taken off.
+	// The entry expires, or is removed.
 	later := *y.call.Service
 	later.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
 	list, err = fleet.AvoidedNodes(t.Context(), &later, "local", y.call.Who.User)
@@ -277,8 +277,7 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 	require.True(t, same("c", outcome.NCCLIB, "asked again after a crash", ""), "the same job has the same answer")
 }
 
-// News that cannot be written down is told again, and a job counts as told of
-// only then.
+// News that cannot be stored is reported again. Only stored news counts as reported.
 func TestNewsIsToldUntilItIsWrittenDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := 3

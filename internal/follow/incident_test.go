@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail of the same file
-// system, one after the other.
+// TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail one after the other
+// because of the same file system.
 func TestOneCauseOfSeveralJobsIsToldOnce(t *testing.T) {
 	y := followCluster(t, `echo "Traceback (most recent call last):
   File \"/w/train.py\", line 3, in <module>

@@ -27,8 +27,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// A training saves a checkpoint a hundred iterations further than the last and
-// then goes on until something ends it.
+// training saves a checkpoint a hundred iterations after the last one and then runs
+// until something ends it.
 const training = `#!/bin/bash
 [[ $* =~ --save\ ([^ ]+) ]] || exit 4
 dir=${BASH_REMATCH[1]} last=0
@@ -40,9 +40,9 @@ echo "training from iteration $last: $*"
 exec sleep 300
 `
 
-// TestRunsGoOnOnSlurm has four runs of alice's meet what befalls runs: a time
-// limit, with a retry and with a chain; a preemption; a node whose daemon is
-// killed.
+// TestRunsGoOnOnSlurm has four runs of alice's. One reaches its time limit and is
+// retried, one reaches it as a chain, one is preempted, and one loses its node because
+// the daemon is killed.
 func TestRunsGoOnOnSlurm(t *testing.T) {
 	real := slurmtest.Start(t, slurmtest.Options{SlurmdTimeout: 5, Preempt: true})
 	alice := opstest.As(t, real, "alice")
@@ -112,7 +112,7 @@ func TestRunsGoOnOnSlurm(t *testing.T) {
 		_, err := os.Stat(filepath.Join(tree, "ckpt-lost", "latest_checkpointed_iteration.txt"))
 		return err == nil
 	}, 20*time.Second, 100*time.Millisecond)
-	// One that must wait hears what it could ask for instead.
+	// The user of a job that must wait is told what it could ask for instead.
 	four, yes := 4, true
 	wide := submit("wide", "", job.Spec{Nodes: &four, Time: "30", Exclusive: &yes})
 	require.Eventually(t, func() bool {

@@ -43,8 +43,8 @@ func TestAWrongExpressionPanicsAtFirstUse(t *testing.T) {
 	require.Panics(t, func() { p.MatchString("a") })
 }
 
-// TestWordsFindsEveryWord holds the set against a search for each word, in
-// texts made of pieces of the words, the same at every run.
+// TestWordsFindsEveryWord compares the set with a search for each word, in texts made
+// of pieces of the words. The texts are the same in every run.
 func TestWordsFindsEveryWord(t *testing.T) {
 	words := []string{"oom", "oom-kill", "killed", "ill", "lled", "作业", "error: ", "aaa", "aaaa", "xid (pci", "zip"}
 	pieces := []string{"o", "oom", "-k", "kill", "ed", "ILL", "Ki", "作", "业", " ", "a", "aa", "AA", "Xid ", "(PCI", "error", ": ", "Z", "zi", "ip", "\xff"}

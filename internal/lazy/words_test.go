@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A word is looked for by what no other word has, wherever that stands in it, so that a
-// text full of "error" is not compared with every word that has it.
+// A word is looked up by the part that is rarest among the words, wherever that part
+// is, so that a text full of "error" is not compared with every word that contains it.
 func TestAWordIsFoundByItsRarestPiece(t *testing.T) {
 	for _, words := range [][]string{
 		{"error a1", "error b2", "error c3"},

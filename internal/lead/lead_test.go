@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A seat is a lease whose clock is the test's; several hold it in turns.
+// A seat is a lease that uses the test's clock. Several servers hold it in turn.
 type seat struct {
 	mu     sync.Mutex
 	holder *chair
@@ -94,7 +94,7 @@ func TestOneLeadsAndTheOtherTakesOver(t *testing.T) {
 		require.True(t, leaders[0].Leads(), "it stays who it is")
 		require.False(t, leaders[1].Leads())
 
-		// The leader loses the database: it stops before the other begins.
+		// The leader loses the database: it stops before the other one starts.
 		chairs[0].cut(true)
 		time.Sleep(15 * time.Second)
 		require.False(t, leaders[0].Leads())
@@ -110,7 +110,7 @@ func TestOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	})
 }
 
-// A journal keeps the messages of a server's log.
+// A journal collects the messages of a server's log.
 type journal struct {
 	slog.Handler
 	lines []string
@@ -123,7 +123,8 @@ func (j *journal) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// An operator reads from each server's log who leads, why not, and each thing once.
+// An operator reads in each server's log who leads and why it does not lead, each only
+// once.
 func TestTheLogSaysWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s seat
@@ -136,7 +137,8 @@ func TestTheLogSaysWhoLeads(t *testing.T) {
 			all.Go(func() { l.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) })
 			synctest.Wait()
 		}
-		// The database is lost before the lease was ever renewed: it is given up in time all the same.
+		// The database is lost before the lease was renewed even once: the leader still
+		// gives up in time.
 		chairs[0].cut(true)
 		time.Sleep(9 * time.Second)
 		require.False(t, leaders[0].Leads())
@@ -161,7 +163,8 @@ func TestTheLogSaysWhoLeads(t *testing.T) {
 	})
 }
 
-// Who finds the lease in another's hands, as after a long halt of its machine, ends at once.
+// A leader that finds the lease held by another, for example after its machine was
+// suspended, stops at once.
 func TestALeaseInOtherHandsEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := seat{}
@@ -177,7 +180,8 @@ func TestALeaseInOtherHandsEndsTheTerm(t *testing.T) {
 	})
 }
 
-// A server that is stopped while it asks for the lease ends without a complaint, whether it leads or not.
+// A server that is stopped while it asks for the lease stops without an error, whether
+// it leads or not.
 func TestStoppedWhileAsking(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"standing by": 0, "leading": 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,13 +18,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 )
 
-// The people of these tests are known to NSS alone.
+// The users of these tests are known only to NSS.
 const (
 	honest, attacker = 61301, 61302
 	team             = 61300
 )
 
-// asUser runs this test binary's helper as another user: real rights, a real
+// asUser runs a helper in this test binary as another user: with real rights, in a real
 // process.
 func asUser(t *testing.T, uid int, env ...string) ([]byte, error) {
 	t.Helper()
@@ -35,7 +35,7 @@ func asUser(t *testing.T, uid int, env ...string) ([]byte, error) {
 	return c.CombinedOutput()
 }
 
-// TestHelperWritesProof is what `megatron-ops link CODE` does, for asUser.
+// TestHelperWritesProof does what `megatron-ops link CODE` does, for asUser.
 func TestHelperWritesProof(t *testing.T) {
 	if os.Getenv("HELPER") == "" {
 		return // it is started by another test alone
@@ -51,7 +51,7 @@ func folder(dir, socket string) linkproof.Folder {
 	return f
 }
 
-// site makes two people, and a folder of codes below one that only root writes.
+// site creates two users, and a folder for codes below one that only root may write.
 func site(t *testing.T) (dir string) {
 	if testing.Short() {
 		t.Skip("needs root and libnss-extrausers")
@@ -72,7 +72,7 @@ func site(t *testing.T) (dir string) {
 	return dir
 }
 
-// munged starts a MUNGE service of this test's own.
+// munged starts a MUNGE service for this test.
 func munged(t *testing.T) (socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/lib", "megatron-ops-munge-test")
@@ -94,7 +94,7 @@ func munged(t *testing.T) (socket string) {
 	return socket
 }
 
-// ways runs a test with each kind of proof.
+// ways runs a test with both kinds of proof.
 func ways(t *testing.T, test func(t *testing.T, dir, socket string)) {
 	t.Run("munge", func(t *testing.T) { dir := site(t); test(t, dir, munged(t)) })
 	t.Run("file", func(t *testing.T) { test(t, site(t), "") })
@@ -119,13 +119,13 @@ func TestAPersonProvesWhoTheyAre(t *testing.T) {
 	})
 }
 
-// The attack: somebody else's fresh file, out of a folder that a group writes,
-// renamed into the place of the attacker's code.
+// The attack: another user's fresh file, from a group-writable folder, is renamed to
+// the attacker's code.
 func TestARenamedFileProvesNothing(t *testing.T) {
 	ways(t, func(t *testing.T, dir, socket string) {
 		code, other := rand.Text(), rand.Text()
 		f := folder(dir, socket)
-		// The honest person proves a code of their own, and has another fresh file.
+		// The honest user proves a code of their own, and owns another fresh file.
 		out, err := asUser(t, honest, "DIR="+dir, "SOCKET="+socket, "CODE="+other)
 		require.NoError(t, err, string(out))
 		proofs, err := filepath.Glob(dir + "/megatron-ops-link-*")

@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 )
 
-// A site without MUNGE believes a file of the person's own that nobody else can have
-// written while the code was good, and no other.
+// Without MUNGE a file is accepted as proof only if it is the user's own and nobody
+// else can have written it while the code was valid.
 func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 	me, err := account.Current(t.Context())
 	require.NoError(t, err)
@@ -119,8 +119,8 @@ func TestWhatAFileMustBeToProveAnything(t *testing.T) {
 	}
 }
 
-// A proof takes the place of an earlier one, but never of what another has put there, and is
-// none where MUNGE, which is to seal it, does not answer.
+// A proof replaces an earlier one, but never a file of another user. Without an answer
+// from MUNGE, which must seal it, there is no proof.
 func TestAProofIsWrittenAnew(t *testing.T) {
 	f, code := linkproof.Folder{Dir: t.TempDir()}, rand.Text()
 	proofs := func() []string {

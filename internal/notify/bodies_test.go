@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What each service is sent is pinned, byte for byte: with all that a message may have,
-// and with its headline alone.
+// The request to each service is pinned byte for byte: with all that a message may
+// contain, and with only its headline.
 func TestWhatEachServiceIsSent(t *testing.T) {
 	t.Parallel()
 	whole := Message{
@@ -52,7 +52,7 @@ func TestWhatEachServiceIsSent(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
-// A service that does not take a message is tried again, later each time, for a day.
+// A message that a service does not accept is retried for a day, at growing intervals.
 func TestAMessageIsTriedForADay(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -82,7 +82,7 @@ func TestAMessageIsTriedForADay(t *testing.T) {
 	require.Zero(t, all[0].Messages, "it is given up")
 }
 
-// A message to a service that the configuration has no more is dropped.
+// A message to a service that is no longer configured is dropped.
 func TestWhatNobodyIsToldIsDropped(t *testing.T) {
 	t.Parallel()
 	n, _ := notifier(t, map[string]Target{"x": {Kind: "discord", URL: "http://none.example.org"}})
@@ -94,7 +94,7 @@ func TestWhatNobodyIsToldIsDropped(t *testing.T) {
 	require.Empty(t, keys)
 }
 
-// A target hears once of what it asked for, and of nothing else.
+// A target gets each message that it subscribed to once, and no others.
 func TestATargetHearsOnceOfWhatItAskedFor(t *testing.T) {
 	t.Parallel()
 	const url = "http://none.example.org"
@@ -109,7 +109,7 @@ func TestATargetHearsOnceOfWhatItAskedFor(t *testing.T) {
 	require.Equal(t, []string{"failures/" + m.Key}, keys)
 }
 
-// An address is of the scheme that its service speaks.
+// An address must have the URL scheme that its service uses.
 func TestAddressesAreOfTheirService(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ kind, url, field string }{

@@ -32,7 +32,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A service is one that takes messages, as its documentation says it does.
+// A service accepts messages as its documentation says.
 type service struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -68,7 +68,8 @@ func notifier(t *testing.T, targets map[string]Target) (*Notifier, *time.Time) {
 	return &Notifier{Targets: targets, Docs: st.Slack(), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }}, &now
 }
 
-// failed is the news of a job that ran out of memory, and whose line calls people.
+// failed is the news of a job that ran out of memory, with user names in its log line
+// that would notify people.
 func failed(t *testing.T) Message {
 	t.Helper()
 	src, err := logfile.Read("gpt-7.out", strings.NewReader("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.56 GiB. GPU 1 has a total capacity of 79.11 GiB of which 532.00 MiB is free.\n"))
@@ -85,7 +86,7 @@ func failed(t *testing.T) Message {
 	return ms[0]
 }
 
-// told sends the failed job's news to one target and returns what arrived.
+// told sends the failed job's news to one target and returns the request that arrived.
 func told(t *testing.T, target Target) (*http.Request, map[string]any, string) {
 	t.Helper()
 	s := newService(t)
@@ -188,8 +189,8 @@ func TestTheOthersTakeTheirForms(t *testing.T) {
 	require.NotContains(t, at(t, body, "attachments", 0, "text"), "@everyone")
 }
 
-// A message is told once, again while the service is away, and never after it was
-// refused for good.
+// A message is delivered once, retried while the service is unavailable, and never sent
+// again after a permanent refusal.
 func TestWhatIsOwedIsToldOnce(t *testing.T) {
 	s := newService(t)
 	s.answer = func(w http.ResponseWriter, n int) {
@@ -223,7 +224,7 @@ func TestWhatIsOwedIsToldOnce(t *testing.T) {
 	}
 	require.Len(t, refusing.got, 1)
 
-	// Feishu refuses with a status of success.
+	// Feishu refuses with HTTP status 200.
 	busy := newService(t)
 	busy.answer = func(w http.ResponseWriter, n int) {
 		_, _ = io.WriteString(w, map[bool]string{true: `{"code":11232,"msg":"too frequent"}`, false: `{"code":0}`}[n == 1])
@@ -237,7 +238,7 @@ func TestWhatIsOwedIsToldOnce(t *testing.T) {
 	require.Len(t, busy.got, 2)
 }
 
-// What was taken is not told again for a month, and leaves nothing in the log.
+// A delivered message is not sent again for a month, and leaves nothing in the log.
 func TestWhatWasTakenIsRememberedAMonth(t *testing.T) {
 	s := newService(t)
 	n, now := notifier(t, map[string]Target{"x": {Kind: "feishu", URL: s.URL}})
@@ -252,7 +253,7 @@ func TestWhatWasTakenIsRememberedAMonth(t *testing.T) {
 	require.Empty(t, log.String())
 }
 
-// A name that another begins with takes none of its messages.
+// A target whose name is a prefix of another's does not get that target's messages.
 func TestWhoseAMessageIs(t *testing.T) {
 	n, _ := notifier(t, map[string]Target{"ops": {}, "ops/night": {}, "a-longer-name": {}})
 	for key, want := range map[string]string{
@@ -262,7 +263,7 @@ func TestWhoseAMessageIs(t *testing.T) {
 	}
 }
 
-// A roundTrip answers requests in place of the network.
+// A roundTrip answers requests instead of the network.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -308,8 +309,8 @@ func TestAServiceThatHangsHoldsUpNoOther(t *testing.T) {
 	<-over
 }
 
-// A server that is stopped while it tells leaves to the next what was not taken, at
-// once, and nothing that was.
+// A server that is stopped while it delivers leaves only the undelivered messages to
+// the next server, and does so at once.
 func TestTheNextServerTellsWhatThisOneCouldNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		taken bool
@@ -334,8 +335,8 @@ func TestTheNextServerTellsWhatThisOneCouldNot(t *testing.T) {
 	}
 }
 
-// A request for approval is shown by every service, with the link to where it is
-// decided, to those who chose to hear of it.
+// Every service shows a request for approval, with the link to the page where it is
+// decided, to those who subscribed to it.
 func TestARequestForApprovalLeadsToThePage(t *testing.T) {
 	const page = "https://ops.example.org/web/approvals"
 	m := Asked(ops.Approval{ID: "k.1", Op: "submit", Who: ops.Caller{User: "alice", Agent: "claude-code @everyone"}, Why: "32 GPU hours", At: began}, page)
@@ -389,7 +390,7 @@ func TestATargetThatCannotBeToldIsRefused(t *testing.T) {
 	}
 }
 
-// A mail arrives by SMTP as one letter in the language that was chosen.
+// A message arrives by SMTP as one mail in the chosen language.
 func TestMail(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A queue is a cluster of jobs of one node, eight GPUs and an hour each.
+// A queue is a cluster whose jobs have one node, eight GPUs and one hour each.
 type queue struct {
 	ops.Cluster
 	rows    map[slurm.JobID][]string // id and state of each row of a job
@@ -46,8 +46,8 @@ func (q queue) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return q.all(f.IDs[0]), nil
 }
 
-// Every element of an array that a call starts over or changes is counted, and what
-// cannot be counted is over the limits.
+// Every element of an array that a call requeues or changes is counted. What cannot be
+// counted exceeds the limits.
 func TestAnArrayIsCountedWhole(t *testing.T) {
 	q := queue{rows: map[slurm.JobID][]string{
 		"7":  {"7 RUNNING"},
@@ -101,7 +101,7 @@ func TestAnArrayIsCountedWhole(t *testing.T) {
 		require.Empty(t, policy.Limits{GPUs: tt.gpus, GPUHours: tt.hours, Hours: 1}.Over(use), "at its limits")
 		require.Len(t, policy.Limits{GPUs: tt.gpus - 1, GPUHours: tt.hours - 0.5, Hours: 0.5}.Over(use), 3, "beyond each")
 	}
-	// A queue that does not answer is no way to count an array as one.
+	// If the queue does not answer, an array is not counted as one job.
 	q.noQueue = true
 	svc.Clusters["q"] = q
 	_, _, err := policy.Of(t.Context(), svc, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "12"}})
@@ -140,7 +140,8 @@ func TestTasksOfAnArray(t *testing.T) {
 	}
 }
 
-// Each limit holds what it names, and what is not known is over every limit that it touches.
+// Each limit applies to what it names, and an unknown value exceeds every limit that it
+// affects.
 func TestWhatIsOverTheLimits(t *testing.T) {
 	gpus := func(n int, hours float64, unknown ...policy.Unknown) policy.Use {
 		return policy.Use{GPUs: n, Hours: hours, GPUHours: float64(n) * hours, Unknown: unknown}

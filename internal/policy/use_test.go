@@ -19,7 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// A yard is a queue that tells of its partitions too.
+// A yard is a queue that also lists its partitions.
 type yard struct{ queue }
 
 func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
@@ -27,7 +27,7 @@ func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
 	return []slurm.Partition{{Name: "prod", Default: true, TimeLimitS: &twoDays, GPUs: 8}, {Name: "endless", GPUs: 4}, {Name: "cpu", TimeLimitS: &twoDays}}, nil
 }
 
-// said is a use in a line.
+// said is a use as one line.
 func said(u policy.Use) string {
 	text := fmt.Sprintf("%s %d GPUs, %g h, %g GPU hours", strings.Join(u.Partitions, ","), u.GPUs, u.Hours, u.GPUHours)
 	for _, what := range u.Unknown {
@@ -36,8 +36,8 @@ func said(u policy.Use) string {
 	return strings.TrimSpace(text)
 }
 
-// The most that a specification can come to is counted: every job of a chain, every task
-// of an array, every retry, and whole nodes where they are asked for.
+// The most that a specification can use is counted: every job of a chain, every task of
+// an array, every retry, and whole nodes if it asks for them.
 func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 	const base = "{name: gpt, worktree: /w, "
 	told, silent := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": yard{}}}, &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": queue{}}}
@@ -89,7 +89,7 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 	require.Error(t, err, "what cannot be read is not within any limit")
 }
 
-// What changes a job, runs in it or checks nodes is counted as it will be.
+// Operations that change a job, run in it or check nodes are counted by their result.
 func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
 	const id = slurm.JobID("7")
 	on := jobcontrol.JobIn{Job: id}
@@ -124,7 +124,7 @@ func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
 	}
 }
 
-// wide is a queue of jobs that share eight GPUs among two nodes.
+// wide is a queue of jobs that share eight GPUs on two nodes.
 type wide struct{ yard }
 
 func (w wide) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
@@ -141,7 +141,8 @@ func (w wide) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	return all, err
 }
 
-// A job that changes its nodes keeps the GPUs of each, and a part of one counts as one.
+// A job that changes its nodes keeps the number of GPUs per node, and a fraction of a
+// GPU counts as one.
 func TestMoreNodesAreMoreGPUs(t *testing.T) {
 	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": wide{yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}}
 	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12} {

@@ -65,7 +65,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// What stands around a secret stays.
+// The text around a secret stays.
 func TestOnlyTheSecretIsMasked(t *testing.T) {
 	for text, secret := range map[string]string{
 		`{"key": "%s", "then": 1}`:        "ATATT3" + strings.Repeat("aB3", 62),
@@ -113,7 +113,8 @@ func TestCleanTakesAwayWhatActs(t *testing.T) {
 		"\x00\x1b":                                 "",
 		"nul\x00 and \u202eright to left\u2066":    "nul and right to left",
 		"bad \xff byte":                            "bad \ufffd byte",
-		// The first and the last of each kind go, their neighbours stay.
+		// The first and the last character of each kind are removed, their neighbours
+		// stay.
 		"\x1f\x20~\x7f\u009f\u00a0": " ~\u00a0",
 		"\u061b\u061c\u200a\u200b\u200f\u2010\u2029\u202a\u202e\u202f\u205f\u2060\u206f\u2070": "\u061b\u200a\u2010\u2029\u202f\u205f\u2070",
 		"\ufefe\ufeff\uff00\U000dffff\U000e0000\U000e007f\U000e0080":                           "\ufefe\uff00\U000dffff\U000e0080",
@@ -152,8 +153,8 @@ func TestAKeyOverManyLinesIsMaskedLineByLine(t *testing.T) {
 	}
 }
 
-// What only looks like the beginning of a key hides no line after it, and a key
-// without an end hides no log for ever.
+// Text that only looks like the start of a key does not hide the lines after it, and a
+// key without an end does not hide the rest of the log.
 func TestLinesAfterWhatIsNoKeyStay(t *testing.T) {
 	const next = "iteration 7"
 	for _, line := range []string{

@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 )
 
-// echo is what a shell makes of a word.
+// echo is the word as a shell prints it.
 func echo(t *testing.T, shell, word string) string {
 	t.Helper()
 	cmd := exec.Command(shell, "-c", "printf %s. "+word)
@@ -58,7 +58,7 @@ func FuzzAWordComesBackWhole(f *testing.F) {
 	})
 }
 
-// A second place that quotes would be a second place to get it wrong.
+// A second implementation of quoting would be a second place for mistakes.
 func TestNobodyElseQuotes(t *testing.T) {
 	root := filepath.Join("..", "..")
 	escape := "`'\\" + "''`" // as a Go string; alone it is also a rune

@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// A fault goes wrong for a while: begin brings it about, end lifts it.
+// A fault is something that fails for a while: begin starts it, end stops it.
 type fault struct {
 	name       string
 	begin, end func(r *run) error
@@ -35,7 +35,7 @@ func slackFault(f slacktest.Fault) func(*run) error {
 
 func slackCalm(r *run) error { return r.control("calm", nil) }
 
-// faults come by turns.
+// faults are injected in turn.
 var faults = []fault{
 	{
 		name:  "Slurm's controller away",
@@ -67,14 +67,14 @@ var faults = []fault{
 	}},
 }
 
-// killServe kills serve, and starts it again, as systemd does.
+// killServe kills serve, and starts it again, as systemd would.
 func (r *run) killServe() error {
 	r.server.kill()
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
 	return r.server.start()
 }
 
-// control asks something of the strict Slack.
+// control sends a request to the control interface of the strict Slack.
 func (r *run) control(what string, in any) error {
 	raw, err := json.Marshal(in)
 	if err != nil {
@@ -87,9 +87,9 @@ func (r *run) control(what string, in any) error {
 	return res.Body.Close()
 }
 
-// trouble brings the faults about by turns until ctx ends, each for a third of a
-// turn. Between the measured bounds serve is not killed: memory and goroutines are
-// compared within one life.
+// trouble injects the faults in turn until ctx ends, each for a third of a turn. During
+// the measured time serve is not killed, because memory and goroutines are compared
+// within one process.
 func (r *run) trouble(ctx context.Context, turn time.Duration) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		f := faults[i%len(faults)]
@@ -116,8 +116,8 @@ func (r *run) trouble(ctx context.Context, turn time.Duration) error {
 	return nil
 }
 
-// killing kills serve at random moments outside of the measured time, beside the
-// turns.
+// killing kills serve at random moments outside the measured time, in addition to the
+// faults.
 func (r *run) killing(ctx context.Context, every time.Duration) error {
 	for ctx.Err() == nil {
 		pause(ctx, every/2+rand.N(every))

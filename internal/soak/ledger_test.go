@@ -12,8 +12,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// A ledger has what was asked and what was told: by it is seen what was lost or
-// doubled.
+// A ledger records what was requested and what was delivered, which shows what was lost
+// or duplicated.
 type ledger struct {
 	mu       sync.Mutex
 	commands map[string]*command // by the channel, of which each has its own
@@ -31,7 +31,7 @@ func newLedger() *ledger {
 	}
 }
 
-// A command is one that a person typed, in a channel of its own.
+// A command is one that a user typed, in a channel of its own.
 type command struct {
 	kind, words string
 	at          time.Time
@@ -47,17 +47,17 @@ type command struct {
 }
 
 var (
-	// A message of ours says by its key what it is: a job's card, or what its thread
-	// tells of a state.
+	// A message's key says what it is: a job's card, or a reply about a state in its
+	// thread.
 	cardKey = regexp.MustCompile(`^card/soak/(\d+)@T1/[^/]+$`)
 	endKey  = regexp.MustCompile(`^card/soak/(\d+)@T1/[^/]+/(?:COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)\d+/0~*$`)
 	jobSaid = regexp.MustCompile(`(?:job|as job|Job) (\d{6})`)
 )
 
-// sentAgain begins an answer that may be there already.
+// sentAgain is the start of a message that may be a duplicate.
 const sentAgain = "Sent once more"
 
-// told takes a message that Slack shows.
+// told records a message that Slack shows.
 func (l *ledger) told(msg slacktest.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +89,7 @@ func (l *ledger) told(msg slacktest.Message) {
 	}
 }
 
-// ServeHTTP is the webhook that notify tells.
+// ServeHTTP is the webhook that notify sends to.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		Key    string   `json:"key"`
@@ -113,14 +113,14 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// still is for how long nothing was told.
+// still is the time since the last delivery.
 func (l *ledger) still() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.moved)
 }
 
-// keysOf are the webhook's messages of a job; the lock is held.
+// keysOf are the webhook's messages of a job. The caller holds the lock.
 func (l *ledger) keysOf(job string) (keys []string) {
 	for k := range l.keys {
 		if strings.Contains(k, "/"+job+"/") {

@@ -19,10 +19,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 )
 
-// people is how many type commands, and owners whose jobs run.
+// people is the number of users who type commands, and owners of those whose jobs run.
 const people, owners = 200, 100
 
-// kinds are the commands: a quarter are lists.
+// kinds are the commands: a quarter of them are lists.
 var kinds = []struct {
 	kind   string
 	weight int
@@ -58,11 +58,11 @@ func (r *run) command(ctx context.Context, n int) {
 	}
 }
 
-// slackWaits is after which time Slack shows that a command timed out.
+// slackWaits is the time after which Slack shows that a command timed out.
 const slackWaits = 3 * time.Second
 
-// typed has Slack deliver a command; one that is not acknowledged is the
-// person's to repeat, an event Slack itself repeats.
+// typed has Slack deliver a command. If it is not acknowledged, the user types it
+// again; Slack repeats an event by itself.
 func (r *run) typed(ctx context.Context, c *command, channel, who string) {
 	r.ledger.mu.Lock()
 	r.ledger.commands[channel] = c
@@ -97,8 +97,7 @@ func (r *run) typed(ctx context.Context, c *command, channel, who string) {
 	}
 }
 
-// people types perMinute commands a minute until ctx ends; a machine that does not
-// keep up gets fewer.
+// people types perMinute commands a minute until ctx ends, or fewer on a slow machine.
 func (r *run) people(ctx context.Context) {
 	slots := make(chan struct{}, 64)
 	var wg sync.WaitGroup
@@ -118,7 +117,7 @@ func (r *run) people(ctx context.Context) {
 
 const agentToken = "0123456789abcdef0123456789abcdef"
 
-// An agent speaks MCP over HTTP.
+// An agent uses MCP over HTTP.
 type agent struct {
 	r       *run
 	name    string
@@ -128,7 +127,7 @@ type agent struct {
 
 var client = &http.Client{Timeout: 30 * time.Second}
 
-// post sends one message of JSON-RPC.
+// post sends one JSON-RPC message.
 func (a *agent) post(ctx context.Context, body map[string]any) (string, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -162,7 +161,7 @@ func (a *agent) post(ctx context.Context, body map[string]any) (string, error) {
 	return string(b), err
 }
 
-// call calls a tool, in a session that is begun where there is none.
+// call calls a tool, and starts a session if there is none.
 func (a *agent) call(ctx context.Context, tool string, args map[string]any) (string, error) {
 	if a.session == "" {
 		if _, err := a.post(ctx, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": map[string]any{
@@ -179,7 +178,7 @@ func (a *agent) call(ctx context.Context, tool string, args map[string]any) (str
 	return a.post(ctx, map[string]any{"jsonrpc": "2.0", "id": a.n + 1, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": args}})
 }
 
-// A wish is a submission of an agent's, which is repeated with its key until it is
+// A wish is a submission by an agent, which is repeated with its key until it is
 // answered.
 type wish struct {
 	name, key, job string
@@ -191,8 +190,8 @@ var (
 	confirm = regexp.MustCompile(`\\?"confirm_token\\?":\s*\\?"([^"\\]+)\\?"`)
 )
 
-// agent reads and submits until ctx ends; what it began to submit it brings to its
-// end while whole lasts.
+// agent reads and submits until ctx ends. It completes the submissions that it started
+// while whole lasts.
 func (r *run) agent(ctx, whole context.Context, number int) {
 	a := &agent{r: r, name: fmt.Sprintf("agent-%d", number)}
 	for i := 0; ctx.Err() == nil; i++ {
@@ -244,7 +243,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// viewer looks at the page, and has it tell of changes, until ctx ends.
+// viewer looks at the page and follows its updates until ctx ends.
 func (r *run) viewer(ctx context.Context, seen, broken *atomic.Int64) {
 	jar, _ := cookiejar.New(nil)
 	browser := &http.Client{Jar: jar}
@@ -292,7 +291,7 @@ func get(ctx context.Context, c *http.Client, address string) (*http.Response, e
 	return res, err
 }
 
-// signIn takes a one-time link of the shell's.
+// signIn uses a one-time link from the shell.
 func (r *run) signIn(browser *http.Client) bool {
 	out, err := r.server.command("web").Output()
 	link, bad := url.Parse(strings.TrimSpace(string(out)))

@@ -16,10 +16,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
-// settle notes how long it took until nothing was owed.
+// settle records how long it took until everything was delivered.
 func (r *run) settle(since time.Time) { r.settled = time.Since(since) }
 
-// missing are the things that are owed and were not told yet.
+// missing lists what has not been delivered yet.
 func (r *run) missing() (list []string) {
 	r.slurm.mu.Lock()
 	jobs := slices.Clone(r.slurm.jobs)
@@ -59,7 +59,7 @@ func (r *run) missing() (list []string) {
 	return list
 }
 
-// doubled are the things that were told or done more than once.
+// doubled lists what was delivered or done more than once.
 func (r *run) doubled() (list []string) {
 	r.slurm.mu.Lock()
 	jobs := slices.Clone(r.slurm.jobs)
@@ -90,7 +90,7 @@ func (r *run) doubled() (list []string) {
 	return list
 }
 
-// quantile of durations; 0 where there are none.
+// quantile is a quantile of the durations, or 0 if there are none.
 func quantile(of []time.Duration, q float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -125,7 +125,8 @@ func (r *run) thirds(value func(sample) float64) (first, last float64) {
 	return median(values(list[:third])), median(values(list[len(list)-third:]))
 }
 
-// verify writes the report and fails for what was lost, doubled or leaked.
+// verify writes the report and fails the test if something was lost, duplicated or
+// leaked.
 func (r *run) verify(t *testing.T) {
 	lost, twice := r.missing(), r.doubled()
 	text := r.describe(t, len(lost), len(twice))
@@ -156,7 +157,7 @@ func (r *run) verify(t *testing.T) {
 	}
 }
 
-// describe is the report, a Markdown table.
+// describe is the report as a Markdown table.
 func (r *run) describe(t *testing.T, lost, twice int) string {
 	var acks, answers, calmAcks, calmAnswers []time.Duration
 	kinds := map[string]int{}
@@ -220,7 +221,7 @@ func (r *run) describe(t *testing.T, lost, twice int) string {
 	return b.String()
 }
 
-// rows counts what the store keeps.
+// rows counts the rows in the store.
 func (r *run) rows(t *testing.T) string {
 	db, err := sql.Open("pgx", r.database.URL)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// me is the account that the test runs as.
+// me is the user who runs the test.
 var me = func() string {
 	u, err := user.Current()
 	if err != nil {
@@ -28,8 +28,8 @@ var me = func() string {
 	return u.Username
 }()
 
-// A server is `megatron-ops serve`, the program as it is shipped, at one address
-// through all its lives.
+// A server is `megatron-ops serve`, the released program, which keeps its address over
+// restarts.
 type server struct {
 	t        *testing.T
 	program  string
@@ -71,8 +71,8 @@ func (s *server) command(words ...string) *exec.Cmd {
 	return &exec.Cmd{Path: s.program, Args: append([]string{"megatron-ops"}, words...), Env: s.env, Dir: s.home}
 }
 
-// start begins a life, and returns once it serves. While the database is away
-// serve ends by itself, and is begun again, as by systemd.
+// start starts a process, and returns when it serves. While the database is unavailable
+// serve exits, and is started again, as systemd would.
 func (s *server) start() error {
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
 		cmd := s.command("serve", "--listen", s.addr)
@@ -109,7 +109,7 @@ func (s *server) start() error {
 	}
 }
 
-// kill ends it as a power cut would.
+// kill ends it as a power failure would.
 func (s *server) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *server) kill() {
 	}
 }
 
-// A sample is what serve takes at a moment of one life.
+// A sample is what serve uses at one moment of one process.
 type sample struct {
 	at         time.Time
 	life       int
@@ -130,7 +130,7 @@ type sample struct {
 
 var metricLine = regexp.MustCompile(`(?m)^(go_goroutines|process_resident_memory_bytes|go_memstats_heap_alloc_bytes) (\S+)$`)
 
-// sample asks serve's own metrics; ok is false where it does not answer.
+// sample reads serve's own metrics. ok is false if it does not answer.
 func (s *server) sample() (x sample, ok bool) {
 	s.mu.Lock()
 	x.life, x.at = s.lives, time.Now()

@@ -21,10 +21,9 @@ import (
 	"time"
 )
 
-// A slurm stands in for Slurm's commands: no machine of one developer has a
-// controller with ten thousand jobs. It answers in the columns that are asked
-// for, keeps an ended job in the queue for a while as slurmctld does, and can be
-// told to fail.
+// A slurm replaces Slurm's commands, because no developer's machine has a controller
+// with ten thousand jobs. It answers with the columns that are requested, keeps an
+// ended job in the queue for a while as slurmctld does, and can be told to fail.
 type slurm struct {
 	bin string // a folder with the commands
 
@@ -32,20 +31,20 @@ type slurm struct {
 	jobs  []*slurmJob // by number: the first is firstJob
 	asked map[string]int
 
-	// away makes every command fail as when the controller is away, and slow has it
-	// answer late.
+	// away makes every command fail as if the controller were unavailable, and slow
+	// delays its answer.
 	away atomic.Bool
 	slow atomic.Int64
-	// mute has sbatch take the job and then lose the answer.
+	// mute makes sbatch accept the job and then lose the answer.
 	mute atomic.Bool
 }
 
 const firstJob = 100_000
 
-// endedInQueue is slurm.conf's MinJobAge.
+// endedInQueue is MinJobAge of slurm.conf.
 const endedInQueue = 5 * time.Minute
 
-// A slurmJob ends by itself at its time.
+// A slurmJob ends by itself at its end time.
 type slurmJob struct {
 	id                  int
 	name, user, comment string
@@ -53,7 +52,7 @@ type slurmJob struct {
 	how                 string // the state that it ends in
 }
 
-// at brings the job's state up to now.
+// at returns the job's state at now.
 func (j *slurmJob) at(now time.Time) string {
 	switch {
 	case !now.Before(j.end):
@@ -64,8 +63,8 @@ func (j *slurmJob) at(now time.Time) string {
 	return "PENDING"
 }
 
-// newSlurm starts the stand-in and writes its commands, which are this test's
-// own program: see TestMain.
+// newSlurm starts the server and writes the commands, which run this test's own
+// program: see TestMain.
 func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,22 +93,23 @@ func newSlurm(t *testing.T) *slurm {
 	return s
 }
 
-// socketVariable tells a command where the stand-in listens.
+// socketVariable is the environment variable that tells a command where the server
+// listens.
 const socketVariable = "SOAK_SLURM"
 
-// A commandLine is what a command hands to the stand-in.
+// A commandLine is what a command sends to the server.
 type commandLine struct {
 	Words []string
 	Input string
 }
 
-// An outcome is what the command is to say.
+// An outcome is what the command prints and its exit status.
 type outcome struct {
 	Out, Err string
 	Code     int
 }
 
-// slurmCommand is this program as one of Slurm's commands.
+// slurmCommand runs this program as one of Slurm's commands.
 func slurmCommand(socket string, words []string) int {
 	line := commandLine{Words: words}
 	if words[0] == "sbatch" {
@@ -155,7 +155,7 @@ func (s *slurm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// value is that of an option in a command line.
+// value is the value of an option in a command line.
 func (l commandLine) value(option string) string {
 	for _, w := range l.Words {
 		if v, ok := strings.CutPrefix(w, "--"+option+"="); ok {
@@ -212,7 +212,7 @@ func earlier(a, b time.Time) time.Time {
 
 var jobNameLine = regexp.MustCompile(`(?m)^#SBATCH (?:--job-name=|-J )"?([^"\s]+)`)
 
-// sbatch takes a job, which runs soon and not for long.
+// sbatch accepts a job, which starts soon and runs briefly.
 func (s *slurm) sbatch(l commandLine, now time.Time) outcome {
 	name := l.value("job-name")
 	if m := jobNameLine.FindStringSubmatch(l.Input); m != nil && name == "" {
@@ -227,14 +227,14 @@ func (s *slurm) sbatch(l commandLine, now time.Time) outcome {
 	return outcome{Out: strconv.Itoa(j.id) + "\n"}
 }
 
-// add puts a job into the queue; the lock is held, or nobody asks yet.
+// add puts a job into the queue. The caller holds the lock, unless nothing asks yet.
 func (s *slurm) add(name, user string, start, end time.Time, how string) *slurmJob {
 	j := &slurmJob{id: firstJob + len(s.jobs), name: name, user: user, submit: time.Now(), start: start, end: end, how: how}
 	s.jobs = append(s.jobs, j)
 	return j
 }
 
-// chosen are the jobs of a list of ids, and of a user; empty: all.
+// chosen are the jobs with one of the ids, of this user. An empty argument means all.
 func (s *slurm) chosen(ids, user string) []*slurmJob {
 	list := s.jobs
 	if ids != "" {
@@ -253,7 +253,7 @@ func (s *slurm) chosen(ids, user string) []*slurmJob {
 
 var letter = regexp.MustCompile(`%[A-Za-z]`)
 
-// listing writes rows in a format of letters: a separator stands around each.
+// listing formats rows by a format of letters, with a separator around each.
 func listing(format string, rows []map[string]string) outcome {
 	sep, _, _ := strings.Cut(format, "%")
 	letters := letter.FindAllString(format, -1)
@@ -306,7 +306,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// details writes columns of a width, as --Format has them.
+// details formats columns of fixed width, as --Format does.
 func details(columns string, list []*slurmJob) outcome {
 	var b strings.Builder
 	for _, j := range list {
@@ -324,7 +324,7 @@ func details(columns string, list []*slurmJob) outcome {
 	return outcome{Out: b.String()}
 }
 
-// sacct answers from the accounts, which have every job from its start on.
+// sacct answers from the accounting database, which has every job from its start on.
 func (s *slurm) sacct(l commandLine, now time.Time) outcome {
 	user := l.value("user")
 	var since time.Time

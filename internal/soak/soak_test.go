@@ -1,6 +1,6 @@
-// Package soak runs the service as it is shipped for a while, with people,
-// agents, page viewers and ten thousand jobs, while what it stands on fails by
-// turns, and then looks whether anything was lost, doubled or leaked.
+// Package soak runs the released service for a while, with users, agents, page viewers
+// and ten thousand jobs, while its dependencies fail in turn. It then checks that
+// nothing was lost, duplicated or leaked.
 package soak
 
 import (
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A run is one soak.
+// A run is one soak test.
 type run struct {
 	jobs, perMinute int
 	tree            string
@@ -63,7 +63,8 @@ type run struct {
 	settled time.Duration
 }
 
-// The measured time is one life of serve, from a quarter to six sevenths.
+// The measured time lies within one process of serve, from a quarter to six sevenths of
+// the run.
 func (r *run) measured(at time.Time) bool {
 	return at.After(r.began.Add(r.lasts/4)) && at.Before(r.began.Add(r.lasts*6/7))
 }
@@ -82,7 +83,7 @@ func (r *run) ends() {
 	r.lifted = time.Now()
 }
 
-// calm reports whether no fault is on, and none was in the last seconds.
+// calm reports whether no fault is active, and none was in the last seconds.
 func (r *run) calm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +134,8 @@ notify: {hook: {kind: webhook, url: %q, events: [start, end]}}
 	return r
 }
 
-// fill puts the jobs into the queue: all wait at first, and each runs and ends in
-// its time.
+// fill puts the jobs into the queue: all are pending at first, and each runs and ends
+// at its time.
 func (r *run) fill() {
 	r.slurm.mu.Lock()
 	defer r.slurm.mu.Unlock()
@@ -149,7 +150,7 @@ func (r *run) fill() {
 
 func channelOf(owner int) string { return fmt.Sprintf("TEAM%02d", owner) }
 
-// TestSoak is two minutes by default; make soak makes it thirty.
+// TestSoak runs for two minutes by default, and for thirty with make soak.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a soak is not for -short")
@@ -191,7 +192,8 @@ func TestSoak(t *testing.T) {
 	require.NoError(t, <-failed)
 	t.Logf("the load has ended after %s; waiting for what is still owed", time.Since(r.began).Round(time.Second))
 	settled, said := time.Now(), time.Now()
-	// Looks are counted, not time: a machine that stands still loses nothing.
+	// Polls are counted, not time, so that nothing is lost when the machine is
+	// suspended.
 	for looks, quiet := 0, 0; looks < 1200 && quiet < 300 && len(r.missing()) > 0; looks++ {
 		if quiet++; r.ledger.still() < 2*time.Second {
 			quiet = 0
@@ -209,7 +211,7 @@ func TestSoak(t *testing.T) {
 	r.verify(t)
 }
 
-// measure samples serve every second.
+// measure takes a sample of serve every second.
 func (r *run) measure(ctx context.Context) {
 	for ctx.Err() == nil {
 		if x, ok := r.server.sample(); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A backup that is made while others write is a whole database of one moment.
+// A backup that is made during writes is a complete database of one moment.
 func TestABackupIsWholeWhileOthersWrite(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), filepath.Join(dir, "state.db"))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eachTwice runs a test on both databases, opened twice as two servers do.
+// eachTwice runs a test on both databases, each opened twice, as two servers would.
 func eachTwice(t *testing.T, test func(t *testing.T, a, b *Store)) {
 	for name, url := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "state.db") },
@@ -49,7 +49,7 @@ func TestOneHolderOfALease(t *testing.T) {
 		const short = 300 * time.Millisecond
 		require.True(t, renew(second, short))
 		require.False(t, renew(first, short))
-		// Nobody renews it any more: who has it is stopped.
+		// Nobody renews it any more: its holder is stopped.
 		require.Eventually(t, func() bool { return renew(first, short) }, 10*time.Second, short/3)
 		require.False(t, renew(second, time.Minute), "going on, it finds itself replaced")
 		require.False(t, renew(second, time.Minute), "and does not take it back")
@@ -62,8 +62,8 @@ func TestOneHolderOfALease(t *testing.T) {
 	})
 }
 
-// What another machine took for the time is not believed: a row of the year 3000 is
-// taken when nobody renews it, one of 1970 is not while somebody does.
+// A timestamp from another machine's clock is not trusted: a row of the year 3000 is
+// taken over if nobody renews it, and one of 1970 is not while somebody does.
 func TestNoOtherClockDecidesWhoLeads(t *testing.T) {
 	eachTwice(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()
@@ -94,7 +94,7 @@ func TestNoOtherClockDecidesWhoLeads(t *testing.T) {
 	})
 }
 
-// Of a SQLite file a process that is gone is replaced at once, whoever led
+// With SQLite a process that has ended is replaced at once, even if another led
 // meanwhile without its lock.
 func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
 	open := func(url string) *Store {
@@ -113,7 +113,7 @@ func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 
-	// A server of before, which knows the lock alone, leads until it ends.
+	// An older server, which knows only the lock, leads until it ends.
 	_, err = next.store.exec(t.Context(), `DELETE FROM leases`)
 	require.NoError(t, err)
 	late := open(url).Lease("leader", "late")
@@ -128,8 +128,8 @@ func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
 	require.True(t, ok)
 }
 
-// Two servers, and several requests in each, write at once: they wait for one
-// another, and nothing is lost.
+// Two servers write at once, each with several requests: they wait for one another, and
+// nothing is lost.
 func TestManyWriteAtOnce(t *testing.T) {
 	eachTwice(t, func(t *testing.T, a, b *Store) {
 		var wg sync.WaitGroup
@@ -163,7 +163,7 @@ func TestManyWriteAtOnce(t *testing.T) {
 	})
 }
 
-// Of several that find the same attempt over, one makes the next.
+// If several servers see that the same attempt has ended, only one makes the next.
 func TestOneMakesTheNextAttempt(t *testing.T) {
 	eachTwice(t, func(t *testing.T, a, b *Store) {
 		_, _, err := a.Begin(t.Context(), Submission{Key: "k", Token: "t", Cluster: "c", Name: "run", Spec: []byte("{}"), CreatedAt: noon, Place: "one"})

@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store/pgtest"
 )
 
-// postgresURL is the server that TestMain started; empty where Debian's
-// postgresql package is not installed.
+// postgresURL is the server that TestMain started, or empty if Debian's postgresql
+// package is not installed.
 var postgresURL string
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// needPostgres is the URL of the server, or skips the test with the reason.
+// needPostgres returns the URL of the server, or skips the test with the reason.
 func needPostgres(t *testing.T) string {
 	t.Helper()
 	if postgresURL == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// What release 0.2.0 has written is read, and gone on with. testdata holds its
+// A store that release 0.2.0 wrote can be read and continued. testdata contains its
 // stores as its own code filled them, dumped as SQL.
 func TestAStoreOfRelease020IsTakenUp(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestAStoreOfRelease020IsTakenUp(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{"team/dev/4711/end/0"}, owed)
 
-			// Its server is gone without a word.
+			// Its server is gone without notice.
 			next := s.Lease("leader", "next")
 			require.Eventually(t, func() bool {
 				ok, err := next.Renew(ctx, time.Nanosecond)

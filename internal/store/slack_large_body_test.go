@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The list of what may be sent holds no files: whoever sends one reads it.
+// The list of messages that may be sent contains no files: the sender reads each file
+// when it sends it.
 func TestWhatMayBeSentIsListedWithoutFiles(t *testing.T) {
 	t.Parallel()
 	st, err := Open(t.Context(), t.TempDir()+"/s.db")

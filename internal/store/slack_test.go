@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onEach runs a test on SQLite and, where it is installed, on PostgreSQL.
+// onEach runs a test on SQLite and, if it is installed, on PostgreSQL.
 func onEach(t *testing.T, test func(*testing.T, *Slack)) {
 	t.Helper()
 	urls := map[string]func(*testing.T) string{
@@ -148,7 +148,7 @@ func TestBuriedMessagesLetTheirLaneGoOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "channel_not_found", dead[0].Error)
 
-		// What replies to a message waits for it unless it is gone for good.
+		// A reply to a message waits for that message unless it has failed for good.
 		for _, c := range []struct {
 			keys []string
 			gone bool
@@ -264,7 +264,8 @@ func TestDocumentsAreForgottenOneByOne(t *testing.T) {
 	})
 }
 
-// A message that is put off waits until then, says why, and may be replaced where Slack surely did not take it.
+// A postponed message waits until its time, says why, and may be replaced if Slack
+// certainly did not accept it.
 func TestAMessageIsPutOff(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Slack) {
 		ctx := t.Context()

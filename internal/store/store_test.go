@@ -122,8 +122,9 @@ func TestAuditTrailShowsTampering(t *testing.T) {
 	})
 }
 
-// Whoever takes entries off the end leaves a chain that is whole; the head, which
-// lies elsewhere, knows of them. Entries of the first form keep their digests.
+// If somebody removes entries at the end, the chain is still consistent, but the head,
+// which is stored elsewhere, reveals it. Entries of the first format keep their
+// digests.
 func TestACutTailShows(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		ctx, dir := t.Context(), t.TempDir()
@@ -164,7 +165,8 @@ func TestACutTailShows(t *testing.T) {
 		_, _, err = s.VerifyAudit(ctx)
 		require.ErrorIs(t, err, errHead)
 
-		// A key that cannot be read is not replaced by one that signs whatever is there.
+		// A key that cannot be read is not replaced by a new one that would sign
+		// whatever is there.
 		key := filepath.Join(dir, "audit.key")
 		require.NoError(t, os.Remove(key))
 		require.NoError(t, os.Symlink("audit.key", key))
@@ -239,7 +241,8 @@ func submittedSince(t *testing.T, st *Store) {
 	require.Len(t, list, 2)
 }
 
-// A person's submissions are listed newest first; those without an answer by what was asked for, and since when.
+// A user's submissions are listed newest first. Those without an answer show the
+// request and its time.
 func TestSubmissionsAreThoseOfAPerson(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

@@ -13,8 +13,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/tracing"
 )
 
-// A span stands within the request's own, where it names one, and is an error
-// where its result is; that something was found is a result.
+// A span belongs to the trace that the request names, if any, and has an error if its
+// result is one. A result with findings is not an error.
 func TestWhatASpanTells(t *testing.T) {
 	seen := tracetest.NewSpanRecorder()
 	otel.SetTracerProvider(sdk.NewTracerProvider(sdk.WithSpanProcessor(seen)))

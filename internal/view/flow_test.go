@@ -11,7 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// TestTextThatComesBitByBitHasWholeWords has what is shown after each piece.
+// TestTextThatComesBitByBitHasWholeWords lists the text that is shown after each piece.
 func TestTextThatComesBitByBitHasWholeWords(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestTextThatComesBitByBitHasWholeWords(t *testing.T) {
 	}
 }
 
-// TestPiecesDoNotChangeTheLines cuts a text at every place, and has it at every width.
+// TestPiecesDoNotChangeTheLines cuts a text at every position, at every width.
 func TestPiecesDoNotChangeTheLines(t *testing.T) {
 	t.Parallel()
 	const text = "Set it before the job starts: 85 % of it [1].\n\n- 在容器中需要按名称传入，因为运行时只保留被明确指定的变量；\n- the ranks (all) wait。\n"

@@ -82,8 +82,8 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	require.Contains(t, draw(d, Style{Width: 60}), "tokens/s/GPU")
 }
 
-// What a line is broken after does not stand beyond its end, a percent sign stands at
-// its number, and a head is whole as long as another column can give.
+// A character after which a line is broken stays within the width, a percent sign stays
+// with its number, and a heading is whole if another column can give space.
 func TestWrappedLinesKeepTheirWidth(t *testing.T) {
 	for _, tt := range []struct {
 		s     string
@@ -102,7 +102,7 @@ func TestWrappedLinesKeepTheirWidth(t *testing.T) {
 	require.Contains(t, draw(Doc{Sections: []Section{{Table: table}}}, Style{Width: 40}), "  microbatches  what")
 }
 
-// A name that its column is too narrow for is read whole, on a line of its own above its row.
+// A name that is too long for its column is shown whole, on its own line above the row.
 func TestANarrowTableBreaksNoName(t *testing.T) {
 	rows := [][]string{{"qwen3-235b-a22b", "h100", "TP2 PP8 VP4 EP32"}, {"", "b200", "TP1 PP8"}, {"nemotron4-15b", "", ""}, {"qwen3-8b", "h100", "TP1 PP1"}}
 	d := Doc{Sections: []Section{{Table: &Table{Header: []string{"model", "GPU", "layout"}, Rows: rows}}}}
@@ -117,7 +117,7 @@ func TestANarrowTableBreaksNoName(t *testing.T) {
 	require.Contains(t, draw(d, Style{Width: 80}), "\n  qwen3-235b-a22b  h100  TP2 PP8 VP4 EP32\n")
 }
 
-// A column becomes narrower than ten where none of its words is broken by it.
+// A column becomes narrower than ten characters only if that breaks none of its words.
 func TestANarrowTableBreaksNoWordOfACell(t *testing.T) {
 	rows := [][]string{{"qwen3-8b", "blockwise", "TP1 PP1 MBS2", "1024"}, {"", "fp8", "TP2 VP4", "32"}}
 	d := Doc{Sections: []Section{{Table: &Table{Header: []string{"model", "type", "layout", "GBS"}, Rows: rows}}}}
@@ -129,8 +129,8 @@ func TestANarrowTableBreaksNoWordOfACell(t *testing.T) {
 	require.Empty(t, draw(Doc{Sections: []Section{{Table: &Table{}}}}, Style{Width: 38}))
 }
 
-// What a chat says is broken at blanks and between Chinese characters alone: a path is
-// copied as it is.
+// Chat text is broken only at blanks and between Chinese characters, so that a path can
+// be copied as it is.
 func TestProseBreaksNoWord(t *testing.T) {
 	for _, tt := range []struct {
 		lead, s string

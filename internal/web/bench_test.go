@@ -15,7 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// BenchmarkTenThousandJobs is one page of a long queue.
+// BenchmarkTenThousandJobs shows one page of a long queue.
 func BenchmarkTenThousandJobs(b *testing.B) {
 	s := newSite(b)
 	for i := range 10_000 {

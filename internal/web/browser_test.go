@@ -12,9 +12,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/web"
 )
 
-// A person finds their way in headless Chromium by what the page calls things, in
-// both languages and themes and on a phone's width, and axe finds nothing that a
-// screen reader or a keyboard could not use.
+// A user navigates in headless Chromium by the labels on the page, in both languages
+// and themes and at a phone's width. axe finds nothing that a screen reader or a
+// keyboard could not use.
 func TestInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("drives Chromium; not with -short")

@@ -20,7 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A fullCluster tells of nodes, accounts and what was used too.
+// A fullCluster also has nodes, accounts and usage.
 type fullCluster struct{ *opstest.Site }
 
 func (fullCluster) Nodes(context.Context) ([]slurm.Node, error) {
@@ -49,7 +49,7 @@ func (fullCluster) Associations(_ context.Context, user string) ([]slurm.Associa
 func (fullCluster) QOS(context.Context) ([]slurm.QOS, error)              { return nil, nil }
 func (fullCluster) Shares(context.Context, string) ([]slurm.Share, error) { return nil, nil }
 
-// newFullSite is a site whose job 7 is the third try of its name, with a log of
+// newFullSite is a site whose job 7 is the third attempt of its name, with a log of
 // four ranks.
 func newFullSite(t testing.TB, more ...func(*web.Config)) *site {
 	t.Helper()
@@ -115,7 +115,7 @@ steps:
     job: {name: report, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: report.sh, time: 10, worktree: /lustre/m}
 `
 
-// pipeline submits a pipeline of alice's, of which the second step fails.
+// pipeline submits a pipeline of alice's whose second step fails.
 func (s *site) pipeline() {
 	s.t.Helper()
 	c := &ops.Call{Service: s.svc, Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Dir: s.logs}
@@ -129,7 +129,7 @@ func (s *site) pipeline() {
 	}
 }
 
-// A pipeline's page shows its steps, and where and how to go on.
+// A pipeline's page shows its steps, and where and how to continue.
 func TestAPipelineHasAPage(t *testing.T) {
 	s := newFullSite(t)
 	s.pipeline()
@@ -161,7 +161,7 @@ func TestAttemptsAtARunStandInOneTimeline(t *testing.T) {
 	require.Contains(t, body, "put back into the queue after: preempted")
 	require.Regexp(t, `class="waits" x="0" width="20" `, body, "five minutes of four hours in the queue")
 	require.Regexp(t, `class="runs" x="812" width="187" `, body, "what runs goes to the end")
-	// One that was never run again is its own timeline.
+	// A job that was never run again has a timeline of its own.
 	_, body = s.as("bob").get("/web/jobs/test/8/attempts")
 	require.Equal(t, 1, strings.Count(body, "<li"))
 }
@@ -214,7 +214,7 @@ func TestALogIsChosenByRankAndLevel(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
-// What an environment of a specification holds is for whoever may change the job.
+// The environment in a specification is shown only to users who may change the job.
 func TestASpecificationIsItsOwners(t *testing.T) {
 	s := newFullSite(t)
 	status, _ := s.as("alice").post("/web/do", map[string][]string{"op": {"submit"}, "cluster": {"test"}, "word": append([]string{"--env", "SECRET_SAUCE=yes"}, opstest.GoodJob...)})
@@ -236,7 +236,7 @@ func TestASpecificationIsItsOwners(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status, "it was not submitted here")
 }
 
-// What a submission changed stands with its script, folded up.
+// What a submission changed is shown with its script, collapsed.
 func TestWhatASubmissionChanged(t *testing.T) {
 	s := newFullSite(t)
 	b, now := s.as("alice"), s.svc.Now()
@@ -253,7 +253,7 @@ func TestWhatASubmissionChanged(t *testing.T) {
 	require.Regexp(t, `(?s)<pre[^>]*>.*#SBATCH --time=`, body)
 }
 
-// askedCluster counts how often it is asked for somebody's accounts.
+// askedCluster counts the requests for a user's accounts.
 type askedCluster struct {
 	fullCluster
 	asked *int
@@ -264,7 +264,7 @@ func (c askedCluster) Associations(ctx context.Context, user string) ([]slurm.As
 	return c.fullCluster.Associations(ctx, user)
 }
 
-// Somebody's accounts are asked for once in five minutes, whatever the pages that name them.
+// A user's accounts are requested once in five minutes, however many pages show them.
 func TestAccountsAreAskedForNowAndThen(t *testing.T) {
 	s := newFullSite(t)
 	asked := 0
@@ -281,7 +281,7 @@ func TestAccountsAreAskedForNowAndThen(t *testing.T) {
 	}
 }
 
-// A team is an account: its jobs and what it used are a choice away.
+// A team is an account: a selection shows its jobs and its usage.
 func TestATeamIsAnAccount(t *testing.T) {
 	s := newFullSite(t)
 	b := s.as("alice")

@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An identityProvider signs people in by OpenID Connect's authorization code flow, as
-// strictly as its text and those of OAuth 2.1 and PKCE (RFC 7636) ask: what a client
-// does wrongly is written down and refused.
+// An identityProvider signs users in by OpenID Connect's authorization code flow, as
+// strictly as its specification and those of OAuth 2.1 and PKCE (RFC 7636) require. It
+// records and refuses a client's mistakes.
 type identityProvider struct {
 	t        testing.TB
 	url      string
@@ -35,11 +35,11 @@ type identityProvider struct {
 	post     bool   // takes the secret in the form alone
 	mute     bool   // it does not say how a client proves itself
 	away     bool   // answers nothing
-	// forge changes what is issued, to see it refused.
+	// forge changes the token that is issued, so that the client must refuse it.
 	forge func(claims jwt.MapClaims, header map[string]any) (sign jwt.SigningMethod, key any)
 	// answer changes the address that the browser goes back to.
 	answer func(q url.Values)
-	// says are further claims.
+	// says are additional claims.
 	says map[string]any
 
 	mu     sync.Mutex
@@ -47,12 +47,12 @@ type identityProvider struct {
 	grants map[string]grant
 }
 
-// A grant is what a code stands for. It serves once.
+// A grant is what a code stands for. It can be used once.
 type grant struct {
 	challenge, nonce, redirect string
 }
 
-// providersKey takes long to make: one serves all tests.
+// The provider's key is slow to generate: all tests share one.
 var providersKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *identityProvider) keys(w http.ResponseWriter, _ *http.Request) {
 	p.json(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &p.key.PublicKey, KeyID: "one", Algorithm: "RS256", Use: "sig"}}})
 }
 
-// authorize looks at the request, and asks the person.
+// authorize checks the request, and asks the user.
 func (p *identityProvider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	for name, values := range q {
@@ -212,7 +212,7 @@ func (p *identityProvider) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// otherKey is none of the provider's.
+// otherKey is a key that is not the provider's.
 func otherKey(t testing.TB) *rsa.PrivateKey {
 	t.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, 2048)

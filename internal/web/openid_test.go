@@ -18,7 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/web"
 )
 
-// newOpenSite is a site at which one signs in at p.
+// newOpenSite is a site whose users sign in at p.
 func newOpenSite(t testing.TB, p *identityProvider, from func(testing.TB, ...func(*web.Config)) *site, more ...func(*web.Config)) *site {
 	t.Helper()
 	o := web.OpenID{
@@ -30,7 +30,7 @@ func newOpenSite(t testing.TB, p *identityProvider, from func(testing.TB, ...fun
 	return s
 }
 
-// at follows the sign-in page's link to the provider, and says there who one is.
+// at follows the sign-in page's link to the provider, and signs in there.
 func (b browser) at(p *identityProvider) (int, string) {
 	b.s.t.Helper()
 	_, body := b.get("/web/login?to=/web/jobs/test/7")
@@ -92,7 +92,7 @@ func TestOneSignsInAtAProvider(t *testing.T) {
 	}
 }
 
-// Whatever a provider, or somebody between, says wrongly signs nobody in.
+// No wrong answer, from a provider or an attacker between, signs anybody in.
 func TestAWrongAnswerSignsNobodyIn(t *testing.T) {
 	claim := func(change func(c jwt.MapClaims)) func(*testing.T, *identityProvider) {
 		return func(_ *testing.T, p *identityProvider) {
@@ -163,7 +163,7 @@ func publicAsSecret(t *testing.T, p *identityProvider) any {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: raw})
 }
 
-// An answer is taken from the browser that began, and once.
+// An answer is accepted only from the browser that started the sign-in, and only once.
 func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 	p := newIdentityProvider(t)
 	var answer url.Values
@@ -184,7 +184,7 @@ func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-// Who is sent to a provider has ten minutes there.
+// A user has ten minutes to sign in at a provider.
 func TestASignInAtAProviderMayTakeTenMinutes(t *testing.T) {
 	s := newOpenSite(t, newIdentityProvider(t), newSite)
 	b := s.browser()
@@ -197,7 +197,7 @@ func TestASignInAtAProviderMayTakeTenMinutes(t *testing.T) {
 	require.Equal(t, 600, res.Cookies()[0].MaxAge)
 }
 
-// The page is served while its provider is away, and says so.
+// The page works while its provider is unavailable, and says so.
 func TestAProviderMayBeAway(t *testing.T) {
 	p := newIdentityProvider(t)
 	s := newOpenSite(t, p, newSite, func(c *web.Config) {
@@ -210,7 +210,7 @@ func TestAProviderMayBeAway(t *testing.T) {
 	require.Contains(t, body, "http://127.0.0.1:1 does not answer")
 }
 
-// One that has not answered is left alone for a moment, and then asked again.
+// A provider that has not answered is not asked for a moment, and then asked again.
 func TestAProviderThatWasAwayIsAskedAgain(t *testing.T) {
 	p := newIdentityProvider(t)
 	s := newOpenSite(t, p, newSite)
@@ -227,7 +227,7 @@ func TestAProviderThatWasAwayIsAskedAgain(t *testing.T) {
 	require.Equal(t, 200, status, body)
 }
 
-// Whom Slack names is who they are linked as, with what they may do there.
+// A user who signs in by Slack becomes the linked account, with that account's rights.
 func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	p := newIdentityProvider(t)
 	p.says = map[string]any{"https://slack.com/team_id": "T1", "https://slack.com/user_id": "U1"}

@@ -16,7 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// part asks as the page's own program does, for what it puts in place of the old.
+// part requests what the page's own script requests to replace a part of the page.
 func (b browser) part(path string) string {
 	b.s.t.Helper()
 	req, err := http.NewRequestWithContext(b.s.t.Context(), http.MethodGet, b.s.url+path, nil)
@@ -29,7 +29,7 @@ func (b browser) part(path string) string {
 	return body
 }
 
-// A page that is kept up to date asks for the part that changes alone.
+// A page that updates itself requests only the part that changes.
 func TestPartsOfPages(t *testing.T) {
 	s := newFullSite(t)
 	s.pipeline()
@@ -45,7 +45,7 @@ func TestPartsOfPages(t *testing.T) {
 	}
 }
 
-// first is the first message of a stream.
+// first returns the first message of a stream.
 func (b browser) first(path string) string {
 	b.s.t.Helper()
 	res, err := b.Get(b.s.url + path)
@@ -57,7 +57,8 @@ func (b browser) first(path string) string {
 	return string(text[:n])
 }
 
-// The stream of a pipeline's page tells each step's job and state; that of the list changes with a job.
+// The stream of a pipeline's page sends each step's job and state; that of the list
+// changes with a job.
 func TestStreamsTellWhatTheirPageShows(t *testing.T) {
 	s := newFullSite(t)
 	s.pipeline()
@@ -73,7 +74,7 @@ func TestStreamsTellWhatTheirPageShows(t *testing.T) {
 	require.NotEqual(t, before, b.first("/web/jobs/stream?find=runs"))
 }
 
-// What ended is among all jobs and among the ended ones, not among those that run.
+// An ended job is listed under all jobs and under ended ones, not under running ones.
 func TestWhichJobsAStateShows(t *testing.T) {
 	s := newSite(t)
 	b := s.as("alice")
@@ -83,7 +84,7 @@ func TestWhichJobsAStateShows(t *testing.T) {
 	}
 }
 
-// A job that waits shows when Slurm expects it to start, one that runs when it did.
+// A pending job shows its expected start, a running job its actual start.
 func TestAJobsLife(t *testing.T) {
 	s := newSite(t)
 	expected := time.Date(2026, 11, 21, 12, 34, 0, 0, time.UTC)
@@ -97,7 +98,7 @@ func TestAJobsLife(t *testing.T) {
 	}
 }
 
-// Strangers are given so many codes in an hour, all together, and no more.
+// Users who are not signed in get a limited number of codes per hour, all together.
 func TestCodesAreCounted(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
 		c.Proof = func(context.Context, string, time.Time) (account.User, error) { return account.User{}, fs.ErrNotExist }

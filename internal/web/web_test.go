@@ -26,7 +26,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A site is a page over a cluster of three jobs of alice's and one of bob's.
+// A site is a server of the page, on a cluster with three jobs of alice's and one of
+// bob's.
 type site struct {
 	t     testing.TB
 	url   string
@@ -92,7 +93,7 @@ func (s *site) browser() browser {
 	return browser{&http.Client{Jar: jar}, s}
 }
 
-// as is a browser in which somebody is signed in.
+// as is a browser in which this user is signed in.
 func (s *site) as(user string) browser {
 	s.t.Helper()
 	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user}, "")
@@ -173,8 +174,8 @@ func TestASignInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// A code is proved on the cluster by whoever it makes signed in, and by no other
-// browser's button.
+// A code signs in the user who proves it on the cluster, and only in the browser that
+// shows it.
 func TestACodeSignsInWhoProvesIt(t *testing.T) {
 	var proved string
 	s := newSite(t, func(c *web.Config) {
@@ -284,7 +285,7 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
-// A page loads nothing from elsewhere, but leads to where a run is tracked.
+// A page loads nothing from other hosts, but links to the job's experiment tracker.
 func TestAJobsPageLeadsToItsTracker(t *testing.T) {
 	s := newSite(t)
 	opstest.Write(t, filepath.Join(s.logs, "gpt-7.out"), "wandb: 🚀 View run calm-sea-4 at: https://wandb.ai/lab/gpt/runs/gpt-7\n")
@@ -328,7 +329,7 @@ func TestAChangeIsAskedAboutFirst(t *testing.T) {
 	require.Equal(t, 404, status, "the page does not offer it")
 }
 
-// What the limits hold waits for an operator, and is carried out once.
+// A request that exceeds the limits waits for an operator, and is carried out once.
 func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
 		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
@@ -355,7 +356,7 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	require.Equal(t, "root", s.audit[len(s.audit)-1].Agreed)
 }
 
-// Who is an operator is in the configuration, whatever was true when they signed in.
+// The configuration says who is an operator, even if it was different at sign-in.
 func TestAnOperatorIsWhoTheConfigurationNames(t *testing.T) {
 	operators := []string{"carol"}
 	s := newSite(t, func(c *web.Config) { c.Operators = operators })
@@ -369,7 +370,7 @@ func TestAnOperatorIsWhoTheConfigurationNames(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// What an operator has approved is carried out, whatever a form says was shown.
+// Exactly what an operator approved is carried out, whatever the form says was shown.
 func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
 		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
@@ -385,7 +386,7 @@ func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 	require.Equal(t, 200, status, body)
 	require.Len(t, s.jobs.Submitted, 1)
 
-	// Where nobody else decides, it is what the form has shown, or nothing.
+	// Without an approver, exactly what the form showed is carried out, or nothing.
 	s = newSite(t)
 	status, body = s.as("alice").post("/web/do", form)
 	require.Equal(t, 403, status, body)
@@ -406,8 +407,8 @@ func TestAStreamTellsOfAChange(t *testing.T) {
 	require.Contains(t, string(first[:n]), `"state":"RUNNING"`)
 }
 
-// Every page of both languages is whole, loads nothing from elsewhere and has no
-// script of its own.
+// Every page is complete in both languages, loads nothing from other hosts and has no
+// inline script.
 func TestPagesAreWholeInBothLanguages(t *testing.T) {
 	s := newFullSite(t)
 	s.pipeline()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// site makes a folder that may be read beside one that may not.
+// site creates a folder that may be read beside one that may not.
 func site(t *testing.T) (inside, outside string) {
 	t.Helper()
 	top := t.TempDir()
@@ -82,7 +82,7 @@ func TestNothingOutsideIsOpened(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// Whoever swaps a file for a link again and again is never read.
+// A file that is swapped for a link again and again is never followed.
 func TestALinkThatComesLaterLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	in, out := site(t)
@@ -134,7 +134,7 @@ func TestOnlyTheOwnersFilesAreOpened(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// Nil is the whole machine, but for what would block.
+// Nil allows the whole machine, except for files that would block.
 func TestWithoutFoldersNamesAreOpenedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	in, _ := site(t)

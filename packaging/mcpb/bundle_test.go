@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program of a bundle, unpacked as a client unpacks it and started by its manifest's
-// command, is the server.
+// The program of a bundle, unpacked as a client unpacks it and started by its
+// manifest's command, is the MCP server.
 func TestABundlesProgramIsTheServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary; not with -short")
@@ -70,7 +70,7 @@ func TestABundlesProgramIsTheServer(t *testing.T) {
 	require.Contains(t, string(answers), "CUDA_DEVICE_MAX_CONNECTIONS")
 }
 
-// release writes an archive as a release has it.
+// release writes an archive with the layout of a release.
 func release(t *testing.T, dist, name string, files map[string]string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dist, name))
@@ -134,7 +134,8 @@ func TestABundleOfEachArchive(t *testing.T) {
 	require.Equal(t, []string{"mcp"}, manifest.Server.Config.Args)
 	require.Equal(t, []string{"linux"}, manifest.Compatibility.Platforms)
 
-	// The registry's document is of its schema, and names each bundle by its digest.
+	// The registry's document is valid by its schema, and lists each bundle with its
+	// digest.
 	raw, err := os.ReadFile(filepath.Join(dist, "server.json"))
 	require.NoError(t, err)
 	rules, err := os.ReadFile("../../mcp/testdata/registry.schema.json")
