@@ -154,7 +154,7 @@ func TestApprovalsForAgentsNeedAPlaceToBeGiven(t *testing.T) {
 	require.Contains(t, callStdio(t, s, "submit", spec), "approvals are required for agents here, so a person has to say yes, and this client cannot ask one")
 }
 
-// decided waits until a request is redrawn with those words and that person.
+// decided waits until a request is updated with these words and this person.
 func decided(t *testing.T, slack *slacktest.Slack, q *slacktest.Message, words, by string) {
 	t.Helper()
 	slack.Wait(words, func(st slacktest.State) bool {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// tests are those of this package, more of them at once than Go runs by itself.
+// tests runs the tests of this package, more of them in parallel than Go does by default.
 type tests struct{ *testing.M }
 
 // Run runs them.

@@ -367,8 +367,8 @@ mcp:
 	require.Contains(t, string(out), "nightly, by test-agent", "the agent and whom it asked for")
 }
 
-// agentAsked waits for an agent's request that holds those words and was not
-// decided, and returns it with what its buttons send.
+// agentAsked waits for an agent's undecided request that contains words, and returns it
+// with the value that its buttons send.
 func agentAsked(t *testing.T, slack *slacktest.Slack, words string) (q *slacktest.Message, value string) {
 	t.Helper()
 	slack.Wait("the request", func(st slacktest.State) bool {

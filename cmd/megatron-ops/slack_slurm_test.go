@@ -39,7 +39,7 @@ func idOf(headline string) string {
 	return id
 }
 
-// until waits for a message that holds all of the words.
+// until waits for a message that contains all of the words.
 func until(slack *slacktest.Slack, words ...string) *slacktest.Message {
 	var m *slacktest.Message
 	slack.WaitFor(time.Minute, fmt.Sprintf("a message with %q", words), func(st slacktest.State) bool {
