@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -228,14 +227,6 @@ func running(t testing.TB, cfg bot.Config) *bot.Bot {
 	all.Go(func() { _ = b.Run(ctx) })
 	t.Cleanup(func() { stop(); all.Wait() })
 	return b
-}
-
-// newServer serves h on a port until the test ends, and returns its address.
-func newServer(t testing.TB, h http.Handler) string {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return srv.URL
 }
 
 // text returns all texts of a message.

@@ -14,6 +14,7 @@ import (
 // A Method is one way of calling Slack.
 type Method string
 
+// The ways of calling Slack.
 const (
 	Post      Method = "post"      // a message, in a thread or not
 	Update    Method = "update"    // an edit of a message that Ref names

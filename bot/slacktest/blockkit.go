@@ -10,6 +10,7 @@ import (
 // A Surface is where blocks are shown. Surfaces have different limits.
 type Surface string
 
+// The surfaces that CheckBlocks knows.
 const (
 	InMessage Surface = "message"
 	InModal   Surface = "modal"
