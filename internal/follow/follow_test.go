@@ -170,8 +170,10 @@ func TestRetriesEnd(t *testing.T) {
 	lineage, attempt := lineageOf(store.Submission{Key: "me/local/abc/retry-2", Owner: "me", Cluster: "local"})
 	require.Equal(t, "abc", lineage)
 	require.Equal(t, 2, attempt)
-	require.Equal(t, 3, retriesOf(job.Retry{On: []string{"hang"}}))
-	require.Zero(t, retriesOf(job.Retry{}), "nobody asked for any")
+	require.Equal(t, 3, job.Retry{On: []string{"hang"}}.Limit())
+	require.Equal(t, 2, job.Retry{Max: new(2)}.Limit())
+	require.Equal(t, 20, job.Retry{Max: new(100)}.Limit(), "no job is tried for ever")
+	require.Zero(t, job.Retry{}.Limit(), "nobody asked for any")
 	require.Equal(t, "gpu[1-3]", excluding(job.Spec{Exclude: "gpu[1-2]"}, []string{"gpu3", "gpu1"}).Exclude)
 }
 

@@ -21,13 +21,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// defaultRetries applies if a specification says on which failures to retry but not how
-// often; maxRetries bounds what it may say.
-const (
-	defaultRetries = 3
-	maxRetries     = 20
-)
-
 // causeDocs is the kind of document that records why an attempt failed, to recognise
 // the same cause.
 const causeDocs = "cause"
@@ -45,7 +38,7 @@ func interrupted(class string) bool {
 // seen and cancelled.
 func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	sub, s, ok := specOf(ctx, st, n.Job)
-	if !ok || n.Report == nil || retriesOf(s.Retry) < 1 || s.Chain != nil && *s.Chain > 1 {
+	if !ok || n.Report == nil || s.Retry.Limit() < 1 || s.Chain != nil && *s.Chain > 1 {
 		return // the jobs of a chain queue one another
 	}
 	r := *n.Report
@@ -86,8 +79,8 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	}
 	n.Next = *out.JobID
 	n.Why = lang.Text{
-		EN: fmt.Sprintf("submitted again as %s (retry %d of %d)", n.Next, attempt+1, retriesOf(s.Retry)),
-		ZH: fmt.Sprintf("已再次提交为 %s（第 %d 次重试，共 %d 次）", n.Next, attempt+1, retriesOf(s.Retry)),
+		EN: fmt.Sprintf("submitted again as %s (retry %d of %d)", n.Next, attempt+1, s.Retry.Limit()),
+		ZH: fmt.Sprintf("已再次提交为 %s（第 %d 次重试，共 %d 次）", n.Next, attempt+1, s.Retry.Limit()),
 	}
 	add := func(en, zh string, args ...any) {
 		n.Why.EN += fmt.Sprintf(en, args...)
@@ -108,17 +101,6 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	add("; `cancel %s` stops that", "；`cancel %s` 可终止", n.Next)
 }
 
-// retriesOf returns the maximum number of retries of a policy.
-func retriesOf(p job.Retry) int {
-	switch {
-	case p.Max != nil:
-		return min(*p.Max, maxRetries)
-	case len(p.On) > 0:
-		return defaultRetries
-	}
-	return 0
-}
-
 // lineageOf returns the key of the first submission, and the number of retries before
 // sub.
 func lineageOf(sub store.Submission) (lineage string, attempt int) {
@@ -135,7 +117,7 @@ func lineageOf(sub store.Submission) (lineage string, attempt int) {
 // mayRetry reports whether the class of failure and the count allow another attempt,
 // and if not, why.
 func mayRetry(p job.Retry, r report.Report, attempt int) (bool, lang.Text) {
-	most := retriesOf(p)
+	most := p.Limit()
 	switch {
 	case attempt >= most:
 		return false, lang.Text{EN: fmt.Sprintf("not submitted again: %d retries are used up", most), ZH: fmt.Sprintf("未再次提交：%d 次重试已用完", most)}

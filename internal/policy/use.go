@@ -20,7 +20,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // A Use is the most that a request can use.
@@ -170,7 +169,7 @@ func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, erro
 		jobs = max(*s.Chain, 1)
 	}
 	use.GPUs = *s.Nodes * perNode * atOnce
-	use.GPUHours = gpuHours(float64(jobs*tasks*(1+retries(s.Retry))**s.Nodes*perNode), use.Hours)
+	use.GPUHours = gpuHours(float64(jobs*tasks*(1+s.Retry.Limit())**s.Nodes*perNode), use.Hours)
 	return use, nil
 }
 
@@ -252,21 +251,6 @@ func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names
 		n = max(n, svc.Sites(cluster).GPUsPerNode)
 	}
 	return n
-}
-
-// defaultRetries applies if a specification says on which failures to retry but not how
-// often.
-const defaultRetries = 3
-
-// retries returns how often a failed job is submitted again at most.
-func retries(r job.Retry) int {
-	switch {
-	case r.Max != nil:
-		return max(*r.Max, 0)
-	case len(r.On) > 0:
-		return defaultRetries
-	}
-	return 0
 }
 
 // affectsGPUs reports whether further options of sbatch ask for GPUs or change how many

@@ -108,6 +108,24 @@ type Retry struct {
 	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl-no-traceback, node-failure]"`
 }
 
+// Without max, a specification that lists failures to retry gets defaultRetries. No job is
+// retried more than maxRetries times, whatever max says.
+const (
+	defaultRetries = 3
+	maxRetries     = 20
+)
+
+// Limit returns how often a failed job may be submitted again.
+func (r Retry) Limit() int {
+	switch {
+	case r.Max != nil:
+		return max(0, min(*r.Max, maxRetries))
+	case len(r.On) > 0:
+		return defaultRetries
+	}
+	return 0
+}
+
 // The runtimes of a container.
 const (
 	NoContainer = "none"
