@@ -104,7 +104,7 @@ func TestStandingOnSlurm(t *testing.T) {
 		require.Len(t, a.Accounts, 2)
 		require.NotNil(t, a.Accounts[0].Standing)
 		require.LessOrEqual(t, a.Accounts[0].Standing.Rank, a.Accounts[0].Standing.Of)
-		require.Contains(t, opstest.Text(t, a, lang.EN), "time 00:30:00; a user gres/gpu=8")
+		require.Contains(t, opstest.Text(t, a, lang.EN), "time 00:30:00; per user gres/gpu=8")
 		require.Contains(t, opstest.Text(t, a, lang.ZH), "公平份额")
 		_, err = do(t, c, "accounts", "nobody-here")
 		require.Equal(t, ops.NotFound, ops.AsError(err).Code)
