@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -470,4 +471,33 @@ func TestWhereAUserStands(t *testing.T) {
 	switches, err := cli.Topology(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "s1", switches["gpu2"])
+}
+
+// At a site without accounts, a submission whose token is in no queue was not found: it must
+// not count as submitted under an empty id.
+func TestASubmissionIsNotFoundWhereNoAccountsAreKept(t *testing.T) {
+	cli, _ := clusterWith(reply{"sacct", "", noneKept, 1})
+	id, found, err := cli.Find(t.Context(), "mo-0123456789abcdef", time.Now())
+	require.NoError(t, err)
+	require.False(t, found)
+	require.Empty(t, id)
+}
+
+// failingRunner fails to start any command.
+type failingRunner struct{}
+
+func (failingRunner) run(context.Context, command) (result, error) {
+	return result{}, errors.New("no such file or directory")
+}
+
+// A recording says of each command that could not be started why.
+func TestARecordingNamesCommandsThatDidNotStart(t *testing.T) {
+	cli, _ := clusterWith()
+	cli.runner = failingRunner{}
+	all := cli.Record(t.Context())
+	require.NotEmpty(t, all)
+	for _, a := range all {
+		require.Equal(t, -1, a.Code, a.Name)
+		require.Equal(t, "no such file or directory", a.Error, a.Name)
+	}
 }

@@ -145,6 +145,10 @@ func TestEventFiles(t *testing.T) {
 			record(append(event, summary...))
 		}
 	}
+	picture := append([]byte{0x0a, 7}, "lm loss"...)
+	picture = append(picture, 0x22, 1, 0) // an image, which is no number
+	summary := append([]byte{0x0a, byte(len(picture))}, picture...)
+	record(append([]byte{0x10, 31, 0x2a, byte(len(summary))}, summary...))
 	b.Write([]byte{1, 2, 3}) // a record that is still being written
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "events.out.tfevents.1718.n1"), b.Bytes(), 0o644))
