@@ -8,11 +8,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// errorLevel is the level of an error as loggers write it before what they say.
+// errorLevel matches the level of an error, which loggers write before the message.
 var errorLevel = lazy.On("ERROR|FATAL|CRITICAL", `(?:^|[\s\[|:(>-])(?:ERROR|FATAL|CRITICAL)(?:[\]:|)]| -|\s)`)
 
-// complains keeps what a program logged as an error, while the same process says nothing
-// else before a launcher tells that one failed.
+// complains keeps the last error that a program logged. It drops the error if the same process
+// writes another statement before a launcher reports a failed process.
 func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 	head := text[:min(len(text), 160)]
 	c := s.complaint
@@ -23,14 +23,14 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 		if pattern.FormOf(text) == pattern.Statement {
 			s.complaint = &m
 		}
-	case h.Ask&pattern.AskExit != 0: // it may be a launcher's word
+	case h.Ask&pattern.AskExit != 0: // this may be a launcher's report
 	case c != nil && c.Tag == m.Tag && text[0] != ' ' && pattern.FormOf(text) < pattern.Inert:
 		s.complaint = nil
 	}
 }
 
-// Complained is what the program of which a launcher tells how it left had logged as an
-// error before, with nothing of it in between; nil where it had not.
+// Complained returns the error that a program logged as its last statement before a launcher
+// reported its exit code, as an event; nil if there is none.
 func (f *Facts) Complained(launchers *Event) *Event {
 	m := f.complaint
 	if m == nil || m.Off > launchers.Off {

@@ -185,7 +185,7 @@ func (f *Facts) Ending() (e Ending) {
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
-			case f.onlyOnce(m.Tag, text) && doneWords.MatchString(text) && f.saysEnd(m.Tag, text):
+			case doneWords.MatchString(text) && f.saysEnd(m.Tag, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
