@@ -501,3 +501,18 @@ func TestARecordingNamesCommandsThatDidNotStart(t *testing.T) {
 		require.Equal(t, "no such file or directory", a.Error, a.Name)
 	}
 }
+
+// A cluster that enforces no limits is not asked for them, and one whose configuration is unknown has
+// no known limits.
+func TestLimitsAreAskedOnlyWhereTheyBind(t *testing.T) {
+	idle, p := clusterWith(reply{"show config", "AccountingStorageEnforce = none\n", "", 0})
+	limits, err := idle.Limits(t.Context(), "alice", "research", "normal")
+	require.NoError(t, err)
+	require.Empty(t, limits)
+	require.Equal(t, []string{"scontrol show config"}, p.asked)
+
+	silent, p := clusterWith(reply{"show config", "", "Unable to contact slurm controller\n", 1})
+	_, err = silent.Limits(t.Context(), "alice", "research", "normal")
+	require.Error(t, err)
+	require.Len(t, p.asked, 1)
+}

@@ -41,6 +41,17 @@ func TestCommandsAreFoundOnThePath(t *testing.T) {
 	require.False(t, onPath)
 }
 
+// What would be submitted is tested with the environment that it would have.
+func TestATestHasTheSubmissionsEnvironment(t *testing.T) {
+	c := withScripts(t, map[string]string{"sbatch": `echo "$WANDB_MODE" >"$PWD/mode"`})
+	dir := t.TempDir()
+	_, err := c.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n", Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "WANDB_MODE=offline"}})
+	require.NoError(t, err)
+	mode, err := os.ReadFile(filepath.Join(dir, "mode"))
+	require.NoError(t, err)
+	require.Equal(t, "offline\n", string(mode))
+}
+
 // A job of a Slurm in its own prefix finds that Slurm's srun, whatever PATH its
 // submission has.
 func TestJobsFindTheSrunOfTheirSlurm(t *testing.T) {

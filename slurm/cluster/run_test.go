@@ -70,6 +70,11 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		require.ErrorIs(t, err, slurm.ErrMissing)
 		require.Contains(t, slurm.FixOf(err).EN, "module load slurm")
 	})
+	t.Run("one that refuses is told in its own words", func(t *testing.T) {
+		c := withScripts(t, map[string]string{"squeue": "echo 'slurm_load_jobs error: Access/permission denied' >&2; exit 1"})
+		_, err := c.Jobs(t.Context(), slurm.Filter{})
+		require.ErrorIs(t, err, slurm.ErrDenied)
+	})
 	t.Run("one that dies of a signal has not answered", func(t *testing.T) {
 		c := withScripts(t, map[string]string{"squeue": "kill -9 $$", "sbatch": "echo 4711; kill -9 $$"})
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
