@@ -516,3 +516,11 @@ func TestLimitsAreAskedOnlyWhereTheyBind(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, p.asked, 1)
 }
+
+// A cluster without priorities by factors has no weights, which is no error.
+func TestNoWeightsAreNoError(t *testing.T) {
+	plain, _ := clusterWith()
+	weights, err := plain.PriorityWeights(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, weights)
+}
