@@ -123,7 +123,11 @@ type Ending struct {
 func (f *Facts) Ending() (e Ending) {
 	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
 	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
-	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= Farewell && soon {
+	farewell := Farewell
+	if f.accounted {
+		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
+	}
+	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn {
@@ -232,7 +236,7 @@ var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting|stopping)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -265,13 +269,15 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|end(?:ed)?(?: of)? training` +
 	`|stop(?:ped)? (?:the )?training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
-	`|^(?:Job )?State\s*: COMPLETED\b` + // seff(1)
-	`|^Exit (?:Status|Code|Value):\s{2,}0$` + // a row of PBS's epilogue
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
 	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
+
+// accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
+// that says that the job's script completed: seff(1)'s and PBS's.
+var accounted = lazy.New(`^(?:Job )?State\s*: COMPLETED\b|^(?:\s+Exit (?:Status|Code|Value): +|Exit (?:Status|Code|Value):\s{2,})0$`)
 
 // DoneBefore reports whether a program in the file said before an event that all its work was done.
 func (f *Facts) DoneBefore(e *Event) bool {

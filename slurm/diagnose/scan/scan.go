@@ -77,6 +77,7 @@ type Facts struct {
 	whole     *ranBefore        // counts at the last message that all work is done
 	wholeAt   time.Time         // the time of that message
 	wholeTold int               // the value of told at that message
+	accounted bool              // that message is a batch system's account of the job
 	torn      bool              // the file ends within a traceback
 	synced    *ranBefore        // counts at an experiment tracker's last message about the run
 	Usage     *Mark             // the first line of a usage text at the end of the file
@@ -322,8 +323,10 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskWhole != 0 && fitted.MatchString(text) {
 		s.fitted = s.told
 	}
-	if h.Ask&pattern.AskWhole != 0 && whole.MatchString(text) && !ofRound.MatchString(text) {
+	if account := h.Ask&pattern.AskWhole != 0 && accounted.MatchString(text); account ||
+		h.Ask&pattern.AskWhole != 0 && whole.MatchString(text) && !ofRound.MatchString(text) {
 		ran := s.Ran
+		s.accounted = account
 		s.whole, s.wholeAt, s.wholeTold = &ran, s.now, s.told
 	}
 	if t == logline.NoTag {

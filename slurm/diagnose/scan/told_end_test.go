@@ -34,6 +34,14 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		},
 		"a farewell":             {steps + "Goodbye! (7.97 sec)\n", outcome.Success, ""},
 		"a batch system's table": {steps + "Exit Status:     0" + table, outcome.Success, ""},
+		"its table, indented":    {steps + "\tExit Status: 0\n" + strings.ReplaceAll(table, "\n", "\n\t"), outcome.Success, ""},
+		"a long account of a job": {
+			steps + "State: COMPLETED (exit code 0)\n" + diagnosetest.Rounds(40, "project {n}  /projects  999  51,200\n"), outcome.Success, "",
+		},
+		"an account, and another run behind it": {
+			steps + "State: COMPLETED (exit code 0)\n" + diagnosetest.Rounds(120, "Step {n} loss 0.5\n"), outcome.UnknownExit, "",
+		},
+		"a training that names its best and stops":    {diagnosetest.Rounds(12, "Epoch {n} | loss: 0.5 | 2.6s\n") + "Stopping. Best val: 0.4 at epoch 8\n", outcome.Success, ""},
 		"its table, of a program that had said done":  {steps + "Training done.\nExit Status:     3" + table, outcome.UnknownExit, "Exit Status"},
 		"an exit status that is followed by others":   {steps + "Exit status: 0\n" + strings.Repeat("Step 40 loss 0.2\nreading the next part\n", 9), outcome.UnknownExit, ""},
 		"a training that stops by itself":             {"12:00:01 98 0.51 0.62\n12:00:03 99 0.51 0.62\nStop training.\nReading the weights.\nWriting: net.keras\n", outcome.Success, ""},
