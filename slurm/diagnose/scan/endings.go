@@ -215,7 +215,7 @@ func (f *Facts) Ending() (e Ending) {
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing matches lines near the end that say that the work failed.
-var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b|\bjob ['"]?[\w./:-]+['"]? failed\b`)
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b`)
 
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.

@@ -41,6 +41,11 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"an account, and another run behind it": {
 			steps + "State: COMPLETED (exit code 0)\n" + diagnosetest.Rounds(120, "Step {n} loss 0.5\n"), outcome.UnknownExit, "",
 		},
+		"a display that is gone": {
+			diagnosetest.Rounds(9, "Epoch {n}\tReward [-449.2]\tTime 22.1s\nSteps: 100.00\n") +
+				"Epoch 10\tReward [-431.9]\tTime 21.1sXIO:  fatal IO error 11 (Success) on X server \":7\"\n\n      after 51 requests with 3 events remaining.\n",
+			outcome.UnknownExit, "",
+		},
 		"a training that names its best and stops":    {diagnosetest.Rounds(12, "Epoch {n} | loss: 0.5 | 2.6s\n") + "Stopping. Best val: 0.4 at epoch 8\n", outcome.Success, ""},
 		"its table, of a program that had said done":  {steps + "Training done.\nExit Status:     3" + table, outcome.UnknownExit, "Exit Status"},
 		"an exit status that is followed by others":   {steps + "Exit status: 0\n" + strings.Repeat("Step 40 loss 0.2\nreading the next part\n", 9), outcome.UnknownExit, ""},
