@@ -164,7 +164,7 @@ func sampleCard(state slurm.State, l lang.Lang) card.Card {
 			ID: "4711", Cluster: "slurm", Name: "gpt-8b", User: "ada", Partition: "gpu", State: state, Nodes: []string{"gpu-01", "gpu-02"},
 			Account: "research", GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit, StartedAt: &noon,
 		},
-		Iteration: 1200, Iterations: 5000, Loss: &loss, TFLOPs: &speed, SecondsEach: 1.92, ETA: 4 * time.Hour,
+		Iteration: 1200, Iterations: 5000, Loss: (*card.Number)(&loss), TFLOPs: &speed, SecondsEach: 1.92, ETA: 4 * time.Hour,
 		Checkpoint: 1000, CheckpointAt: noon, LineAt: noon.Add(83 * time.Minute), Curve: sampleCurve(),
 	}
 	if state == slurm.Pending {

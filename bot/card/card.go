@@ -3,7 +3,11 @@
 package card
 
 import (
+	"encoding/json"
+	"math"
 	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -21,7 +25,7 @@ type News struct {
 
 	Iteration   int
 	Iterations  int
-	Loss        *float64
+	Loss        *Number
 	TFLOPs      *float64 // for each GPU
 	SecondsEach float64  // seconds of one iteration
 	MFU         *float64 // percent
@@ -43,6 +47,28 @@ type News struct {
 	Exclude []string
 	// Fix says what the button "Apply fix and resubmit" would change.
 	Fix []string
+}
+
+// A Number may be one that is not finite, such as the loss of a run that diverged. JSON has no such
+// numbers, so they are stored as text.
+type Number float64
+
+// String returns the number with four significant digits.
+func (n Number) String() string { return strconv.FormatFloat(float64(n), 'g', 4, 64) }
+
+// MarshalJSON writes a number, or text for one that is not finite.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(n.String())
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	v, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	*n = Number(v)
+	return err
 }
 
 // A Card is a job's message. There is one in each place that follows the job, and it is edited

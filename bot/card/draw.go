@@ -186,7 +186,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	case n.Iteration > 0:
 		add(textIteration, iteration(n, l))
 		if n.Loss != nil {
-			add(textLoss, strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+			add(textLoss, n.Loss.String())
 		}
 		add(textSpeed, speed(n))
 	}

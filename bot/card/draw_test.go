@@ -41,7 +41,7 @@ func cards() map[string]card.Card {
 	failed.EndedAt, failed.ExitCode, done.EndedAt = at(8), &exit, at(8)
 	curve := []metrics.Point{{N: 1, V: 8}, {N: 400, V: 4}, {N: 800, V: 3}, {N: 1200, V: 2.5}}
 	trains := card.News{
-		Job: runs, Iteration: 1200, Iterations: 5000, Loss: number(2.5), TFLOPs: number(412.3), SecondsEach: 1.25, MFU: number(41.7), ETA: 90 * time.Minute,
+		Job: runs, Iteration: 1200, Iterations: 5000, Loss: (*card.Number)(number(2.5)), TFLOPs: number(412.3), SecondsEach: 1.25, MFU: number(41.7), ETA: 90 * time.Minute,
 		Curve: curve, LineAt: *at(8), Checkpoint: 1000, CheckpointAt: *at(8),
 	}
 	cause := view.Doc{Title: "GPU out of memory", Sections: []view.Section{{Text: "rank 11 on gpu2"}}}
@@ -52,7 +52,7 @@ func cards() map[string]card.Card {
 		"d runs":           {Team: "T1", News: card.News{Job: runs}},
 		"e failed":         {Team: "T1", User: "U1", News: card.News{Job: failed, Why: "GPU out of memory, rank 11 on gpu2", Cause: &cause, Class: "cuda_oom", Exclude: []string{"gpu2"}, Iteration: 1200}},
 		"f failed, taken":  {Team: "T1", User: "U1", Taken: "U2", TakenAt: *at(9), News: card.News{Job: failed}},
-		"g completed":      {Team: "T1", User: "U1", News: card.News{Job: done, Iteration: 5000, Iterations: 5000, Loss: number(2.1), Curve: curve}},
+		"g completed":      {Team: "T1", User: "U1", News: card.News{Job: done, Iteration: 5000, Iterations: 5000, Loss: (*card.Number)(number(2.1)), Curve: curve}},
 		"h name in markup": {News: card.News{Job: slurm.Job{ID: "9", Name: "a<b>&*c*", State: slurm.Running, User: "ada"}}},
 	}
 }

@@ -131,7 +131,7 @@ func nameOf(j slurm.Job) string {
 func CurveTitle(n News, l lang.Lang) string {
 	parts := []string{fmt.Sprintf("%s (%s)", nameOf(n.Job), n.Job.ID)}
 	if n.Loss != nil {
-		parts = append(parts, textLossName.In(l)+" "+strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+		parts = append(parts, textLossName.In(l)+" "+n.Loss.String())
 	}
 	if s := speed(n); s != "" {
 		parts = append(parts, s)
@@ -157,7 +157,7 @@ func Row(n News, l lang.Lang) string {
 		add(spark(n))
 		add(textIteration.In(l) + " " + iteration(n, l))
 		if n.Loss != nil {
-			add(textLossName.In(l) + " " + strconv.FormatFloat(*n.Loss, 'g', 4, 64))
+			add(textLossName.In(l) + " " + n.Loss.String())
 		}
 		if n.ETA > 0 {
 			add(fmt.Sprintf(textLeft.In(l), ops.Span(n.ETA).In(l)))

@@ -29,7 +29,7 @@ func TestTheLowestLossIsToldWhereItIsNotTheNewest(t *testing.T) {
 // A job in a list has two lines: what it is and its state, and then the details.
 func TestARowIsTwoLines(t *testing.T) {
 	t.Parallel()
-	loss := 2.3456
+	loss := Number(2.3456)
 	curve := []metrics.Point{{N: 1, V: 8}, {N: 2, V: 4}, {N: 3, V: 2}, {N: 4, V: 1}}
 	for name, c := range map[string]struct {
 		n      News
@@ -97,6 +97,6 @@ func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 	} {
 		require.Equal(t, want, Headline(n, lang.EN))
 	}
-	loss := 2.0
+	loss := Number(2)
 	require.Equal(t, "gpt (1) · loss 2 · 1.92 s", CurveTitle(News{Job: slurm.Job{ID: "1", Name: "gpt"}, Loss: &loss, SecondsEach: 1.92}, lang.EN))
 }

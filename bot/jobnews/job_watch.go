@@ -332,7 +332,7 @@ func (nf *Notifier) addNumbers(ctx context.Context, n *card.News) (m joblogs.Met
 // TakeNumbers adds a training run's numbers to the news.
 func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 	s := m.Runs[0]
-	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU, n.Tracked = s.Last, s.Of, s.Loss, s.TFLOPs, s.MFU, s.Tracked
+	n.Iteration, n.Iterations, n.Loss, n.TFLOPs, n.MFU, n.Tracked = s.Last, s.Of, (*card.Number)(s.Loss), s.TFLOPs, s.MFU, s.Tracked
 	if s.IterationMS != nil {
 		n.SecondsEach = *s.IterationMS / 1000
 	}

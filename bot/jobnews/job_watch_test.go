@@ -77,6 +77,18 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	require.Empty(t, s.told(), "nobody looks on")
 }
 
+// A failure is reported too where the loss is no number any more, which JSON cannot represent.
+func TestAFailureIsToldWhereTheLossDiverged(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.begin(run(slurm.Running))
+	diverged := strings.Replace(trained(40), "lm loss: 2.500000E-01", "lm loss: NAN", 1)
+	job := s.put(run(slurm.Failed), diverged+"AssertionError: found NaN in local forward loss calculation. Device: 0, node: gpu-07\n")
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
+	require.Contains(t, strings.Join(s.told(), "\n"), "update "+theCard+": ❌ gpt (4711): the numbers diverged")
+	require.Equal(t, "NaN", s.card("4711").News.Loss.String())
+}
+
 // What is attached of a long log is whole lines from its end.
 func TestALongLogIsAttachedFromItsEnd(t *testing.T) {
 	t.Parallel()
