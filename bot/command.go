@@ -86,11 +86,29 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 		}
 		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
 	}
-	rest := []string{id}
-	if name == "logs" {
-		rest = append(rest, "--tail", "20")
+	return b.askedOf(ctx, a, c, name, []string{id}, f), true
+}
+
+// askedOf does what a sentence asks of jobs.
+func (b *Bot) askedOf(ctx context.Context, a incoming.Ask, c *ops.Call, name string, jobs []string, f typed.Flags) []store.SlackMessage {
+	switch name {
+	case "compare":
+	case typed.Again:
+		return b.reply.Doc(a, help.Reruns(onCluster(jobs[0], f.Cluster, c), c.Lang), false)
+	case "logs":
+		jobs = []string{jobs[0], "--tail", "20"}
+	default:
+		jobs = jobs[:1]
 	}
-	return b.perform(ctx, a, c, name, rest, typed.Text{}, f), true
+	return b.perform(ctx, a, c, name, jobs, typed.Text{}, f)
+}
+
+// onCluster names a job in a command, with its cluster where that is another than the default.
+func onCluster(job, cluster string, c *ops.Call) string {
+	if cluster == "" || cluster == c.Default {
+		return job
+	}
+	return job + " --cluster " + cluster
 }
 
 // applyFlags applies the flags for the language and the form of the answer; err names a form

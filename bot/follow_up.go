@@ -7,6 +7,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
+	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -14,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
@@ -28,6 +30,9 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) <= 2 {
 		return nil, false
 	}
+	if _, wants := typed.WantedCommand(text); wants && len(words) > 2 {
+		return nil, false
+	}
 	if a.Thread == "" || !typed.AsksOn(text) || !report.Asks(text) || !b.people.MayRead(a, c) {
 		return nil, false
 	}
@@ -35,14 +40,14 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	target := string(here.ID)
 	if !ok {
 		target = b.conversationOf(ctx, a).Log // for logs without a job, the logs answer every such question
-	} else if _, other := typed.AskedOfIt(text); other {
+	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again {
 		return nil, false
 	}
-	if target == "" {
+	if target == "" || b.namesOther(ctx, a, c, text, here) {
 		return nil, false
 	}
 	k, known, err := b.news.Card(ctx, here.Cluster, here.ID)
-	if err != nil || known && card.ToneOf(k.News.Job.State) != view.Bad {
+	if err != nil || here.ID != "" && card.ToneOf(b.stateOf(ctx, here, k)) != view.Bad {
 		return nil, false
 	}
 	op, _ := operations.Lookup("diagnose")
@@ -58,9 +63,33 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if lines, isList := strings.CutPrefix(d.Answer, "- "); isList {
 		doc.Sections[0] = view.Section{Items: strings.Split(lines, "\n- ")}
 	}
+	if name, _ := typed.AskedOfIt(text); name == typed.Again && here.ID != "" {
+		doc.Next = help.Reruns(onCluster(string(here.ID), here.Cluster, c), c.Lang).Next
+	}
 	below := []slack.Block{feedback(op.Name, c.Lang)}
 	if row := card.Buttons(k, c.Lang); known && row != nil && len(doc.Sections[0].Items) > 0 {
 		below = append([]slack.Block{row}, below...)
 	}
 	return b.reply.Doc(a, doc, true, below...), true
+}
+
+// stateOf returns the state of the thread's job, which may have no card.
+func (b *Bot) stateOf(ctx context.Context, job jobRef, k card.Card) slurm.State {
+	if k.News.Job.ID != "" {
+		return k.News.Job.State
+	}
+	j, err := b.cfg.Service.Reader(job.Cluster).Job(ctx, job.ID)
+	if err != nil {
+		return ""
+	}
+	return j.State
+}
+
+// namesOther reports whether a sentence names a job other than that of the thread.
+func (b *Bot) namesOther(ctx context.Context, a incoming.Ask, c *ops.Call, text string, here jobRef) bool {
+	if _, id, ok := typed.AboutJob(text); ok {
+		return slurm.JobID(id) != here.ID
+	}
+	job, _, ok := b.askedOfNamed(ctx, a, c, text)
+	return ok && job != here
 }

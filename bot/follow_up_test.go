@@ -59,6 +59,31 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 		s.said("gpt · failed")
 		ask("1.10", "retry 4711")
 		s.said("submit --from 4711", "as a new job", "requeue 4711")
+		ask("1.11", "run it again")
+		_, ok := slacktest.Find(s.said("No: the same job would fail again", "submit --from 4711").Blocks, "submit --from 4711")
+		require.True(t, ok)
+	})
+}
+
+// A question that names another job, or that is about the cluster, is not about the thread's job.
+func TestAQuestionInAThreadMayBeAboutAnotherJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := failedJob(t, s)
+		s.yard.put(jobNamed("5000", "moe-30b"))
+		for i, row := range []struct{ asked, says string }{
+			{"why did moe-30b die?", "moe-30b"},
+			{"is moe-30b stuck?", "moe-30b"},
+			{"moe-30b还要多久", "5000"},
+			{"what node is job 5000 on", "5000"},
+			{"who is using all the gpus", "1 job · 1 running"},
+			{"restart moe-30b", "submit --from 5000"},
+			{"cancel moe-30b please", "Cancelling 5000"},
+		} {
+			got := s.inThread(c, row.asked, "1700000003.00010"+string(rune('0'+i)))
+			require.Contains(t, text(got[0]), row.says, row.asked)
+		}
 	})
 }
 

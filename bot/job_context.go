@@ -99,6 +99,9 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 		return "", jobRef{}, false // the number names the job
 	}
 	text := strings.Join(words, " ")
+	if _, isCommand := typed.Resolve(words[0]); isCommand && len(words) == 1 {
+		return "", jobRef{}, false
+	}
 	last := typed.LastJob(text)
 	name, asked := typed.AskedOfIt(text)
 	if first, known := typed.Resolve(words[0]); last && !asked && known {
@@ -114,18 +117,33 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 		}
 		return cmp.Or(name, "status"), jobRef{}, true
 	}
+	if j, of, ok := b.askedOfNamed(ctx, a, c, text); ok {
+		return of, j, true
+	}
 	if asked {
 		if here, ok := b.jobHere(ctx, a); ok {
 			return name, here, true
 		}
 	}
-	if name, asked = typed.AskedOfNamed(text); asked {
-		if j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.PossibleJobNames(text)); ok {
-			return name, jobRef{j.Cluster, j.ID}, true
-		}
-	}
 	return "", jobRef{}, false
 }
+
+// askedOfNamed returns the recent job of the person that a sentence names, and the operation that
+// the sentence asks for.
+func (b *Bot) askedOfNamed(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (job jobRef, name string, ok bool) {
+	if _, ok := typed.AskedOfNamed(text, anyName); !ok {
+		return jobRef{}, "", false // no need to ask the cluster
+	}
+	j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.PossibleJobNames(text))
+	if !ok {
+		return jobRef{}, "", false
+	}
+	name, ok = typed.AskedOfNamed(text, j.Name)
+	return jobRef{j.Cluster, j.ID}, name, ok
+}
+
+// anyName is a name of which every question is understood that is understood of some name.
+const anyName = "job-1"
 
 // firstNamed returns the first of the jobs that one of the words names.
 func firstNamed(jobs []slurm.Job, words []string) (slurm.Job, bool) {

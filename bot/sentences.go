@@ -40,16 +40,10 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 	if err != nil {
 		return nil, false // the number is not a job's
 	}
-	words := ids[:1]
-	switch {
-	case name == "compare":
-		words = ids
-	case name == "logs":
-		words = append(words, "--tail", "20")
-	case name == "diagnose" && !j.State.Ended():
+	if name == "diagnose" && !j.State.Ended() {
 		name = "status"
 	}
-	return b.perform(ctx, a, c, name, words, typed.Text{}, f), true
+	return b.askedOf(ctx, a, c, name, ids, f), true
 }
 
 // answerWanted answers a sentence that asks for what a command does, such as "list my jobs";

@@ -206,26 +206,29 @@ func flagRows(op ops.Op, l lang.Lang) (rows [][]string) {
 }
 
 var (
-	textUnknown = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
-	textMean    = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
+	textUnknown  = lang.Text{EN: "I do not know the command %q", ZH: "不认识命令 %q"}
+	textOnceMore = lang.Text{EN: "Run %s once more?", ZH: "再次运行 %s？"}
+	textMean     = lang.Text{EN: "Did you mean one of these?", ZH: "您是不是想用："}
 )
 
 // OnceMore offers the commands that run a job once more, where the first word is none of them
 // but names that wish and a job follows. ok is false for any other words: such a word alone may
 // be part of a question.
 func OnceMore(words []string, l lang.Lang) (d view.Doc, ok bool) {
-	all := ops.OnceMore(words)
-	if all == nil || len(words) < 2 {
+	if len(words) < 2 || ops.OnceMore(words) == nil {
 		return d, false
 	}
-	d = Unknown(words[0], l)
-	d.Next, d.Sections = nil, []view.Section{{}}
-	for _, r := range all {
+	return Reruns(words[1], l), true
+}
+
+// Reruns offers the commands that run that job once more.
+func Reruns(job string, l lang.Lang) view.Doc {
+	d := view.Doc{Title: fmt.Sprintf(textOnceMore.In(l), job), Sections: []view.Section{{}}}
+	for _, r := range ops.Reruns(job) {
 		d.Next = append(d.Next, r.Command)
 		d.Sections[0].Items = append(d.Sections[0].Items, "`"+r.Command+"` "+r.Does.In(l))
 	}
-	d.Next = append(d.Next, "help")
-	return d, true
+	return d
 }
 
 // Unknown says that a command is unknown and offers the nearest ones, followed by the words

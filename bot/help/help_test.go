@@ -84,7 +84,8 @@ func TestAWordForOnceMore(t *testing.T) {
 	t.Parallel()
 	d, ok := OnceMore([]string{"Retry", "4711"}, lang.EN)
 	require.True(t, ok)
-	require.Equal(t, []string{"submit --from 4711", "requeue 4711", "help"}, d.Next)
+	require.Equal(t, []string{"submit --from 4711", "requeue 4711"}, d.Next)
+	require.Equal(t, "Run 4711 once more?", d.Title)
 	require.Equal(t, "`submit --from 4711` submits it as a new job", d.Sections[0].Items[0])
 	for _, words := range [][]string{{"retry"}, {"retry", "it"}, {"retry", "4711", "now"}, {"status", "4711"}} {
 		_, ok = OnceMore(words, lang.EN)

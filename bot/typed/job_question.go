@@ -12,7 +12,7 @@ import (
 // Megatron goes to ask.
 
 var (
-	jobInText = lazy.New(`(?i)(?:\bjobs?|作业号?|任务|#)\s*#?\s*([0-9]{1,10}(?:_[0-9]+)?)`)
+	jobInText = lazy.New(`(?i)(?:\bjobs?|\b(?:cancel|kill|stop|logs?|output|error) (?:of |for |from )?|作业号?|任务|日志|取消|停掉|把|#)\s*#?\s*([0-9]{1,10}(?:_[0-9]+)?)`)
 	idInText  = lazy.New(`[0-9]+(?:_[0-9]+)?`)
 
 	// Asks what went wrong: diagnose.
@@ -47,13 +47,11 @@ func AboutJob(text string) (name, id string, ok bool) {
 			return "", "", false // with more than one number the sentence asks for something else too
 		}
 	}
-	switch id = m[1]; {
-	case !slurm.IsJobID(id):
+	if id = m[1]; !slurm.IsJobID(id) {
 		return "", "", false
-	case askedHow.MatchString(text):
-		return "status", id, true
-	case askedWhy.MatchString(text):
-		return "diagnose", id, true
 	}
-	return "", "", false
+	if name, ok = operationAsked(text, askedOfNamedJob); !ok {
+		return "", "", false
+	}
+	return name, id, true
 }

@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -16,10 +17,39 @@ var (
 	// pronoun matches a word for a job that is known from the conversation.
 	pronoun = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
 
-	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出)`)
+	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出|log)`)
 	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
-	askedStop    = lazy.New(`(?i)^(?:please )?(?:cancel|kill|stop|end)\b|^(?:请)?(?:取消|停止|终止|停掉)`)
-	askedLeft    = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
+	askedStop    = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|go|now)[ ,]+)*(?:cancel|kill|stop|end|abort|terminate)\b` +
+		`|^(?:请|麻烦|能不能|可以)*(?:帮我|给我)?(?:把.{1,40}?)?(?:取消|停止|终止|停掉|停了|杀掉)`)
+	askedAgain = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|just)[ ,]+)*` +
+		`(?:re-?(?:run|try|start|submit|launch)|(?:run|try|start|submit|launch)\b.*\bagain)\b|^(?:请|麻烦)*(?:帮我|给我)?(?:把.{1,40}?)?(?:再|重新?)(?:跑|试|提交|启动|运行|来|训)`)
+	askedLeft = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
+
+	// The next two are asked of a job only where the sentence names it; without a name they would
+	// match general questions.
+	askedState = lazy.New(`(?i)\b(?:doing|status|state|progress|ok(?:ay)?|alright)\b|\b(?:what|which) nodes?\b|\bhow (?:many|far)\b.*\b(?:iterations?|steps?)\b` +
+		`|状态|情况|哪(?:个|些|几个)?节点|正常|第几步|多少[步轮]`)
+	askedTrouble = lazy.New(`(?i)\bwhy\b|\bwarum\b|\bwrong\b|fail|crash|broke|\bdied\b|\berrors?\b|\bhang|\bhung\b|\bstuck\b|\bslow|\bdoes(?:n't| not) work` +
+		`|怎么了|为什么|为啥|失败|原因|挂了|报错|错误|卡住|卡死|卡了|慢`)
+)
+
+// Again is what askedOperations call the wish to run a job once more, which two operations fulfil.
+const Again = "again"
+
+// An askedOperation is an operation and the words that ask for it of a job; an empty name means that
+// the words ask for something else.
+type askedOperation struct {
+	re   *lazy.Pattern
+	name string
+}
+
+var (
+	// askedOfAnyJob is asked of the job of the conversation too. The first row that matches counts.
+	askedOfAnyJob = []askedOperation{
+		{tellWhen, ""}, {askedStop, "cancel"}, {askedAgain, Again}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
+	}
+	// askedOfNamedJob is asked only of a job that the sentence names.
+	askedOfNamedJob = slices.Concat(askedOfAnyJob, []askedOperation{{asksHow, ""}, {askedTail, "logs"}, {askedTrouble, "diagnose"}, {askedState, "status"}})
 )
 
 // shortQuestion is the greatest length, in characters, of a Chinese question that may leave its
@@ -40,41 +70,50 @@ func AskedOfIt(text string) (name string, ok bool) {
 	if !bare && !pronoun.MatchString(text) && !LastJob(text) {
 		return "", false
 	}
-	return operationAsked(text)
+	return operationAsked(text, askedOfAnyJob)
 }
 
 // operationAsked returns the operation that a sentence asks for, whichever job it is about.
-func operationAsked(text string) (name string, ok bool) {
-	for _, row := range []struct {
-		re   *lazy.Pattern
-		name string
-	}{
-		{askedStop, "cancel"}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
-	} {
+func operationAsked(text string, rows []askedOperation) (name string, ok bool) {
+	for _, row := range rows {
 		if row.re.MatchString(text) {
-			return row.name, true
+			return row.name, row.name != ""
 		}
 	}
 	return "", false
 }
 
-// PossibleJobNames returns the words of a sentence that could be a job's name.
+// PossibleJobNames returns the words of a sentence that could be a job's name. Chinese may follow a
+// name without a space.
 func PossibleJobNames(text string) (words []string) {
 	for w := range strings.FieldsSeq(text) {
 		if w = strings.Trim(w, `?？!！.,，。:：;"'“”‘’()（）`); len(w) >= 3 {
 			words = append(words, w)
 		}
+		if lang.Of(w) == lang.ZH {
+			words = append(words, nameBesideChinese.FindAllString(w, -1)...)
+		}
 	}
 	return words
 }
 
-// AskedOfNamed returns the operation that a sentence asks for about a job that one of its words
-// names.
-func AskedOfNamed(text string) (name string, ok bool) {
-	if isLonger(text) {
+var (
+	nameBesideChinese = lazy.New(`[A-Za-z0-9][A-Za-z0-9_.-]{2,}`)
+	// particular matches a name that is no word of a language, such as moe-30b.
+	particular = lazy.New(`[0-9_.-]`)
+)
+
+// AskedOfNamed returns the operation that a sentence asks for about the job that it calls name. A
+// name that is a word, such as gpt, may stand in a general question, which asks less of the job.
+func AskedOfNamed(text, name string) (op string, ok bool) {
+	text = strings.TrimSpace(text)
+	switch {
+	case isLonger(text):
 		return "", false
+	case particular.MatchString(name):
+		return operationAsked(text, askedOfNamedJob)
 	}
-	return operationAsked(text)
+	return operationAsked(text, askedOfAnyJob)
 }
 
 // identifier matches a word that names something particular: a flag, a variable, or a job's

@@ -161,9 +161,19 @@ func TestWhatASentenceAsksOfAJobThatItDoesNotName(t *testing.T) {
 		"gpt-7b":                       "",
 		"kill gpt-7b --signal TERM":    "",
 		"kill gpt-7b\nand another one": "",
+		"restart gpt-7b":               "again",
+		"再提交一次 gpt-7b":                 "again",
+		"gpt-7b还要多久":                   "status",
+		"gpt-7b 为什么 OOM 了":             "diagnose",
+		"is gpt-7b stuck?":             "diagnose",
+		"what node is gpt-7b on":       "status",
+		"看一下 gpt-7b 的 log":             "logs",
+		"show me the error of gpt-7b":  "diagnose",
+		"what TP for gpt-7b":           "",
+		"how do I speed up gpt-7b":     "",
 		"kill gpt-7b " + far:           "",
 	} {
-		got, ok := AskedOfNamed(text)
+		got, ok := AskedOfNamed(text, "gpt-7b")
 		require.Equal(t, want, got, text)
 		require.Equal(t, want != "", ok, text)
 	}
@@ -179,6 +189,9 @@ func TestTheNewestJobIsNamedInManyWays(t *testing.T) {
 	}
 	require.Equal(t, []string{"why", "did", "gpt-7b", "die"}, PossibleJobNames(`why did "gpt-7b" die? is`))
 	require.Equal(t, []string{"run"}, PossibleJobNames("a run! ab"))
+	require.Equal(t, []string{"gpt-7b还要多久", "gpt-7b"}, PossibleJobNames("gpt-7b还要多久"))
+	_, ok := AskedOfNamed("why is a moe so slow", "moe")
+	require.False(t, ok, "a word of the language may stand in a general question")
 }
 
 // A follow-up question in a thread has up to nine words, or 24 characters of Chinese.

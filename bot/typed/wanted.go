@@ -21,7 +21,12 @@ var (
 			`|(?:空闲|可用|空着).*(?:gpu|节点|卡)|(?:gpu|节点|卡).*(?:空闲|可用|空着)`), "nodes"},
 		{lazy.New(`(?i)^(?:which|any|are|list|show)\b(?:.*\bnodes?\b.*\b(?:down|drained|draining|broken|bad)\b|.*\b(?:down|drained|broken|bad)\b.*\bnodes?\b)` +
 			`|(?:哪些|哪个|有没有|有)节点.*(?:问题|故障|下线|坏|挂|不可用)|有哪些(?:故障|坏|下线|不可用)的?节点`), "nodes --drained"},
-		{lazy.New(`(?i)\bwhich\b.*\bjobs? (?:have )?(?:failed|died|crashed)\b|^what (?:has )?failed\b|(?:哪些|有什么).*(?:作业|任务).*(?:失败|挂)`), "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY"},
+		{lazy.New(`(?i)\bwhich\b.*\bjobs? (?:have )?(?:failed|died|crashed)\b|^what (?:has )?failed\b|(?:哪些|有什么).*(?:作业|任务).*(?:失败|挂)` +
+			`|^(?:please )?(?:show|list|see|give)\b.*\bfailed (?:jobs?|runs?)|(?:失败|挂)了?的(?:那个|那些)?(?:作业|任务|训练)(?:呢|是?哪[个些]|(?:都)?有哪些|列表)?[?？。]?$`), "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY"},
+		{lazy.New(`(?i)^who(?:(?:'|’)?s| is| are)\b.*\b(?:using|running|hogging|occupying)\b` +
+			`|^(?:show|list|see)\b.*\b(?:everyone|everybody|all users)(?:(?:'|’)?s)? (?:jobs|runs)\b` +
+			`|谁.{0,4}(?:用|跑|占).*(?:卡|gpu|节点|集群)|谁在跑|(?:看|列出|显示).*(?:所有人|大家)的(?:作业|任务)`), "list --user all"},
+		{lazy.New(`(?i)^is (?:the |our )?cluster\b.*\b(?:down|up|ok|okay|dead|broken|full|busy|free)\b|^集群.{0,4}(?:挂|坏|正常|忙|满|空)`), "nodes"},
 		{lazy.New(`(?i)^(?:which|what) partitions\b.*\b(?:use|there|have)\b|(?:有哪些|可用的?)分区`), "partitions"},
 		{lazy.New(`(?i)^(?:please )?(?:open|show|change|see|edit)(?: me)?(?: my| the)? settings\b|^(?:打开|修改|查看)(?:我的)?设置`), "settings"},
 		{lazy.New(`(?i)^(?:hi|hello|hey)?[, ]*what (?:can|do) you do\b|^(?:can you )?help me[.!?]?$|你(?:能|会|可以)(?:做|干)(?:什么|啥)`), "help"},
@@ -29,7 +34,6 @@ var (
 	jobNumber    = lazy.New(`(?:^|[^0-9A-Za-z_.=/:-])([0-9]{3,10}(?:_[0-9]+)?)(?:$|[^0-9A-Za-z_.=/:-]|[.:](?:\s|$))`)
 	askedTail    = lazy.New(`(?i)\b(?:last|latest|newest) lines?\b|\b(?:logs?|output|tail)\b|日志|输出`)
 	askedCompare = lazy.New(`(?i)\b(?:compare|difference|differ|versus|vs)\b|对比|比较|区别`)
-	askedTrouble = lazy.New(`(?i)\bwhy\b|\bwrong\b|fail|crash|broke|\bdied\b|怎么了|为什么|失败|原因|挂了|报错`)
 )
 
 // whoseJobs matches a question about what another person runs.
@@ -38,15 +42,15 @@ var whoseJobs = lazy.New(`(?i)^(?:what|which jobs?) (?:is|does|has) ([a-z_][a-z0
 // tellWhen matches a sentence that asks to be notified. Groups 1 and 3 are what to follow, in
 // English and Chinese; groups 2 and 4 are the event.
 var tellWhen = lazy.New(`(?i)^(?:please )?(?:tell|ping|notify|alert)(?: (?:me|us|this channel))?(?: here)? (?:when|if|once) ([\w.*-]+) ` +
-	`(fails|completes|starts|is cancelled|ends|finishes)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
+	`(fails|completes|starts|is cancelled|ends|finishes|is done|is finished)[.!]?$|^([\w.*-]+?)\s*(失败|完成|开始|取消)(?:时|了|后)?(?:请)?(?:告诉|通知|提醒)(?:我|我们)?[。！]?$`)
 
 // statesOfEvent maps such an event to states in the words of subscribe; a run ends in either of
 // two states.
-var statesOfEvent = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is cancelled": "cancelled"}
+var statesOfEvent = map[string]string{"ends": "failed completed", "finishes": "failed completed", "is done": "failed completed", "is finished": "failed completed", "is cancelled": "cancelled"}
 
 // thanksOnly matches a message that only says thanks.
-var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)[ !.~]*$` +
-	`|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢)(?:您|你|了)?[！!。~～ ]*$`)
+var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.! ]*)?(?:many )?(?:thanks?(?: you)?(?: so much| a lot)?|thx|ty|cheers)(?: man| mate| all| bot)?[ !.~]*$` +
+	`|^(?:好的?[，, ]*)?(?:非常)?(?:谢谢|多谢|感谢|谢了|谢啦)(?:您|你)?(?:了|啦|哈)?[！!。~～ ]*$`)
 
 // Thanks reports whether text only says thanks.
 func Thanks(text string) bool { return thanksOnly.MatchString(strings.TrimSpace(text)) }
@@ -108,18 +112,13 @@ func JobNumbers(text string) (name string, ids []string) {
 		return "", nil
 	}
 	ids = PossibleJobIDs(text)
-	switch {
-	case len(ids) > 1 && askedCompare.MatchString(text):
+	if len(ids) > 1 && askedCompare.MatchString(text) {
 		return "compare", ids
-	case askedTail.MatchString(text):
-		return "logs", ids
-	case askedNumbers.MatchString(text):
-		return "metrics", ids
-	case askedHow.MatchString(text):
-		return "status", ids
-	case askedTrouble.MatchString(text):
-		return "diagnose", ids
-	case jobInText.MatchString(text):
+	}
+	if name, ok := operationAsked(text, askedOfNamedJob); ok {
+		return name, ids
+	}
+	if jobInText.MatchString(text) {
 		return "status", ids
 	}
 	return "", nil // a number such as 4096 is more often a sequence length than a job

@@ -23,6 +23,18 @@ func TestWhatASentenceAsksForIsACommand(t *testing.T) {
 		"哪些节点有问题？":                          "nodes --drained",
 		"what happens when a node is down?": "",
 		"which jobs failed today?":          "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY",
+		"show failed jobs":                  "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY",
+		"那个失败的任务呢":                          "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY",
+		"失败的任务有哪些":                          "list --all --state FAILED,TIMEOUT,NODE_FAIL,OUT_OF_MEMORY",
+		"怎么重跑失败的任务":                         "",
+		"who is using all the gpus":         "list --user all",
+		"who is running what":               "list --user all",
+		"list everyone's jobs":              "list --user all",
+		"cancel everyone's jobs":            "",
+		"谁在用卡":                              "list --user all",
+		"谁占了所有的gpu":                         "list --user all",
+		"is the cluster down?":              "nodes",
+		"集群挂了吗":                             "nodes",
 		"what is grace running?":            "list --user grace",
 		"grace 在跑什么？":                       "list --user grace",
 		"which partitions can I use?":       "partitions",
@@ -65,6 +77,7 @@ func TestASentenceAsksForNews(t *testing.T) {
 	for text, want := range map[string]string{
 		"tell us here when moe-30b fails":       "name=moe-30b fails",
 		"Please ping me when 4711 finishes.":    "4711 failed completed",
+		"ping me when 4711 is done":             "4711 failed completed",
 		"notify this channel if llama-* starts": "name=llama-* starts",
 		"4711 失败了告诉我":                           "4711 失败",
 		"moe-30b 完成时通知我们":                       "name=moe-30b 完成",
@@ -79,7 +92,7 @@ func TestASentenceAsksForNews(t *testing.T) {
 
 func TestThanksWantNoAnswer(t *testing.T) {
 	for text, want := range map[string]bool{
-		"thanks!": true, "Thank you so much": true, "ok, thanks.": true, "谢谢": true, "好的，谢谢！": true,
+		"thanks!": true, "Thank you so much": true, "ok, thanks.": true, "谢谢": true, "好的，谢谢！": true, "谢谢啦": true, "谢了": true, "thx man": true,
 		"thanks, and why did it fail?": false, "no thanks to NCCL": false, "谢谢，那为什么失败？": false,
 	} {
 		require.Equal(t, want, typed.Thanks(text), text)

@@ -31,6 +31,11 @@ func OnceMore(words []string) []Rerun {
 			return nil
 		}
 	}
+	return Reruns(job)
+}
+
+// Reruns returns the commands that run that job once more.
+func Reruns(job string) []Rerun {
 	return []Rerun{
 		{"submit --from " + job, lang.Text{EN: "submits it as a new job", ZH: "作为新作业再次提交"}},
 		{"requeue " + job, lang.Text{EN: "puts it back into the queue under its id", ZH: "以原作业号重新排队"}},
