@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
@@ -259,7 +260,7 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	if !ok {
 		below := b.ratingRow(c, op, t)
 		if !wording.NothingIn(result) {
-			below = slices.Concat(shareRow(a, t, c.Lang), below)
+			below = slices.Concat(reply.JoinRows(submitRow(c, t, result), shareRow(a, t, c.Lang)), below)
 		}
 		owed = b.reply.Doc(a, doc, t.Share, below...)
 	}

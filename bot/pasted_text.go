@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/form"
@@ -16,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -29,6 +31,8 @@ import (
 const maxFile = 8 << 20
 
 var textFileRead = lang.Text{EN: "the file %s could not be read: %s", ZH: "无法读取文件 %s：%s"}
+
+var textSubmitIt = lang.Text{EN: "Submit it", ZH: "提交"}
 
 // A paste is a text that somebody pasted or attached.
 type paste struct{ name, text string }
@@ -88,14 +92,44 @@ func (b *Bot) examine(ctx context.Context, a incoming.Ask, c *ops.Call, p paste,
 	}
 	spec := looksLikeSpec(p.text)
 	switch {
-	case spec && (verb == "submit" || verb == "render"):
-		return b.perform(ctx, a, c, verb, words[1:], typed.Text{Blocks: []string{p.text}}, f)
+	case spec && verb == "render":
+		return b.perform(ctx, a, c, verb, withoutProse(words), typed.Text{Blocks: []string{p.text}}, f)
+	case spec && (verb == "submit" || asksToSubmit.MatchString(strings.Join(words, " "))):
+		return b.perform(ctx, a, c, "submit", withoutProse(words), typed.Text{Blocks: []string{p.text}}, f)
 	case spec:
 		return b.perform(ctx, a, c, "plan", nil, typed.Text{Blocks: []string{p.text}}, f)
 	case looksLikeScript(p.text) && verb != "diagnose":
 		return b.lintText(ctx, a, c, p, f)
 	}
 	return b.diagnoseText(ctx, a, c, p, f)
+}
+
+// asksToSubmit matches a sentence beside a specification that asks to submit it.
+var asksToSubmit = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|now|just|and)[ ,]+)*(?:submit|launch|sbatch)\b|^(?:请|麻烦)*(?:帮我|给我|直接)?(?:把.{0,12})?提交`)
+
+// withoutProse returns the flags of what was typed beside a specification: in "submit my yaml
+// --time 1:00:00" the words before the flags name the specification.
+func withoutProse(words []string) []string {
+	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+	if i < 0 {
+		return nil
+	}
+	return words[i:]
+}
+
+// submitRow returns the button that submits a pasted specification below its plan, in a row of its
+// own; no row where the plan stops it, or where a button cannot carry it. The submission asks for
+// confirmation as any other does.
+func submitRow(c *ops.Call, t typed.Call, result any) []slack.Block {
+	plan, ok := result.(launch.PlanOut)
+	if !ok || !plan.Ready || len(t.Blocks) != 1 || t.JSON || c.Who.User == "" || c.Who.ReadOnly {
+		return nil
+	}
+	words := "submit ```\n" + t.Blocks[0] + "\n```"
+	if len(words) > answer.MaxValue {
+		return nil
+	}
+	return []slack.Block{slack.NewActionBlock("", slack.NewButtonBlockElement(answer.ActRun, words, answer.Label(textSubmitIt.In(c.Lang))))}
 }
 
 // lintText answers with the problems of a pasted script.

@@ -31,6 +31,34 @@ func TestAPastedTracebackIsDiagnosedInItsThread(t *testing.T) {
 	})
 }
 
+// A pasted specification is submitted where the words beside it say so, however they go on, and by
+// the button below its plan. Both ask first.
+func TestAPastedSpecificationIsSubmitted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		write := func(ts, words, says string) (answer *slacktest.Message) {
+			s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": ts, "text": words + "\n" + spec})
+			s.Wait("an answer to "+words, func(st slacktest.State) bool {
+				i := slices.IndexFunc(st.Messages, func(m *slacktest.Message) bool { return m.Thread == ts && strings.Contains(text(m), says) })
+				if i >= 0 {
+					answer = st.Messages[i]
+				}
+				return i >= 0
+			})
+			return answer
+		}
+		write("1.001", "submit my yaml", "Please confirm")
+		write("1.002", "Please submit this one, thanks", "Please confirm")
+		write("1.003", "帮我提交这个", "请确认")
+		write("1.004", "submit my yaml --time 2:00:00", "time limit 2:00:00")
+		plan := write("1.005", "is this right?", "Megatron would start it")
+		s.PressLabel(plan, "Submit it", "U1")
+		asked := func(m *slacktest.Message) bool { return strings.Contains(text(m), "Please confirm") && m.Thread != "1.001" && m.Thread != "1.002" && m.Thread != "1.004" }
+		s.Wait("the question of the button", func(st slacktest.State) bool { return slices.ContainsFunc(st.Messages, asked) })
+	})
+}
+
 func TestAFileIsReadFromSlackOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
