@@ -181,7 +181,7 @@ func sampleCard(state slurm.State, l lang.Lang) card.Card {
 		n.Why = lang.Text{EN: "GPU out of memory, rank 9 on gpu-02", ZH: "GPU 显存不足，gpu-02 上的 rank 9"}.In(l)
 		n.Cause = &view.Doc{Title: n.Why, Tone: view.Bad}
 	}
-	return card.Card{Team: "T1", User: "U1", Approver: "U5", News: n}
+	return card.Card{Places: []card.Place{{Team: "T1", Channel: "C1"}}, Team: "T1", User: "U1", Approver: "U5", News: n}
 }
 
 func TestViewsAreWhatTheyWere(t *testing.T) {

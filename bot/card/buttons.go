@@ -84,7 +84,12 @@ var buttonTable = []button{
 	{label: lang.Text{EN: "Hold", ZH: "挂起"}, hidden: true, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
 	{label: lang.Text{EN: "Diagnose again", ZH: "重新诊断"}, hidden: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason() != "" })},
 	{label: lang.Text{EN: "Cancel", ZH: "取消作业"}, hidden: true, words: onJob("cancel", alive)},
-	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: onJob("mute", alive)},
+	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: func(k Card) string {
+		if len(k.Places) == 0 { // nobody is told of the job
+			return ""
+		}
+		return onJob("mute", alive)(k)
+	}},
 }
 
 const (

@@ -19,8 +19,10 @@ func TestACardHasTheButtonsOfItsState(t *testing.T) {
 		for _, f := range change {
 			f(&n)
 		}
-		return Card{News: n}
+		return Card{News: n, Places: []Place{{Channel: "C1"}}}
 	}
+	unfollowed := news(slurm.Running)
+	unfollowed.Places = nil
 	why := func(n *News) { n.Why = "no memory" }
 	taken := news(slurm.Failed, why)
 	taken.Taken = "U1"
@@ -41,7 +43,8 @@ func TestACardHasTheButtonsOfItsState(t *testing.T) {
 			[]string{"Extend chain", "Cancel", "Mute"},
 			"Release",
 		},
-		"runs": {news(slurm.Running), []string{"Diagnose", "Logs"}, []string{"Extend chain", "Cancel", "Mute"}, ""},
+		"runs":                           {news(slurm.Running), []string{"Diagnose", "Logs"}, []string{"Extend chain", "Cancel", "Mute"}, ""},
+		"runs, and nobody is told of it": {unfollowed, []string{"Diagnose", "Logs"}, []string{"Extend chain", "Cancel"}, ""},
 		"trains": {
 			news(slurm.Running, func(n *News) { n.Iteration = 3 }),
 			[]string{"Diagnose", "Logs"},

@@ -45,7 +45,7 @@ func cards() map[string]card.Card {
 		Curve: curve, LineAt: *at(8), Checkpoint: 1000, CheckpointAt: *at(8),
 	}
 	cause := view.Doc{Title: "GPU out of memory", Sections: []view.Section{{Text: "rank 11 on gpu2"}}}
-	return map[string]card.Card{
+	all := map[string]card.Card{
 		"a waits":          {Team: "T1", User: "U1", News: card.News{Job: waits, Position: 3, InLine: 1200}},
 		"b waits unknown":  {Team: "T1", News: card.News{Job: in(slurm.Pending)}},
 		"c trains":         {Team: "T1", User: "U1", Approver: "U9", News: trains},
@@ -55,6 +55,11 @@ func cards() map[string]card.Card {
 		"g completed":      {Team: "T1", User: "U1", News: card.News{Job: done, Iteration: 5000, Iterations: 5000, Loss: (*card.Number)(number(2.1)), Curve: curve}},
 		"h name in markup": {News: card.News{Job: slurm.Job{ID: "9", Name: "a<b>&*c*", State: slurm.Running, User: "ada"}}},
 	}
+	for name, k := range all {
+		k.Places = []card.Place{{Team: "T1", Channel: "C1"}}
+		all[name] = k
+	}
+	return all
 }
 
 // What a card says in each state is pinned: a change of any word shows in review.
