@@ -21,7 +21,7 @@ import (
 
 var (
 	textNeedsYou  = lang.Text{EN: "What needs you", ZH: "需要您处理"}
-	textNoneNeed  = lang.Text{EN: "Nothing: no failure without somebody who looks after it, and no request that waits for you.", ZH: "没有：没有无人处理的失败作业，也没有等待您审批的请求。"}
+	textNoneNeed  = lang.Text{EN: "Nothing: no job of yours that is followed here has failed without somebody who looks after it, and no request waits for you.", ZH: "没有：在这里关注的作业中没有您无人处理的失败，也没有等待您审批的请求。"}
 	textRequests  = lang.Text{EN: "📋 %s asks for %s, until %s", ZH: "📋 %s 申请 %s，截止 %s"}
 	textFree      = lang.Text{EN: "%d of %d GPUs free in %s", ZH: "%[3]s：%[1]d / %[2]d 张 GPU 空闲"}
 	textFull      = lang.Text{EN: "%s is full (%d GPUs)", ZH: "%s：%d 张 GPU 全部占用"}

@@ -114,8 +114,8 @@ func TestHomeSaysWhatNeedsAPerson(t *testing.T) {
 		for _, id := range []string{"5001", "5002", "5003", "5004"} {
 			require.NotContains(t, ada, id)
 		}
-		require.Contains(t, home("U2"), "Nothing: no failure without somebody who looks after it")
-		require.Contains(t, home("U8"), "Nothing: no failure without somebody who looks after it", "a job of nobody's is not theirs")
+		require.Contains(t, home("U2"), "Nothing: no job of yours that is followed here has failed")
+		require.Contains(t, home("U8"), "Nothing: no job of yours that is followed here has failed", "a job of nobody's is not theirs")
 		require.Equal(t, 5, strings.Count(home("U6"), " · failed"), "as many as fit, and their buttons")
 		require.Empty(t, home("U7"), "nothing needs whom the cluster does not know")
 	})

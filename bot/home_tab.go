@@ -36,7 +36,7 @@ var (
 	textMyJobs    = lang.Text{EN: "My jobs", ZH: "我的作业"}
 	textNoJobs    = lang.Text{EN: "No job waits or runs.", ZH: "没有排队或运行中的作业。"}
 	textGlance    = lang.Text{EN: "The cluster at a glance", ZH: "集群概览"}
-	textNoFailure = lang.Text{EN: "No job has failed in the last seven days.", ZH: "最近七天没有失败的作业。"}
+	textNoFailure = lang.Text{EN: "No job that is followed here has failed in the last seven days.", ZH: "最近七天，在这里关注的作业没有失败。"}
 	textIdentity  = lang.Text{EN: "Identity", ZH: "身份"}
 	textUpdated   = lang.Text{EN: "As of %s. Open this tab again for the present state.", ZH: "数据时间：%s。重新打开本页即可刷新。"}
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
