@@ -27,6 +27,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -248,7 +249,7 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	if q, ok := result.(answers.AskOut); ok {
 		b.remember(ctx, a, func(x *conversation) {
-			x.Turns = append(x.Turns, knowledge.Turn{Question: t.Rest, Answer: q.Answer.Answer})
+			x.Turns = append(x.Turns, knowledge.Turn{Question: redact.Text(t.Rest), Answer: q.Answer.Answer})
 		})
 	}
 	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {

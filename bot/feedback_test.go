@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 )
@@ -69,5 +70,24 @@ func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {
 		require.Equal(t, "wrong", got[0].Verdict)
 		require.Equal(t, "MASTER_ADDR 怎么设?", got[0].Question)
 		require.Contains(t, got[0].Answer, "scontrol show hostnames")
+	})
+}
+
+// What is remembered of a thread holds no secret that was pasted into it.
+func TestAThreadRemembersNoSecret(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "5.1", "text": "why does HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF12 not download the tokenizer"})
+		s.answered("5.1", "the question")
+		docs := s.store.Slack()
+		keys, err := docs.Keys(t.Context(), record.Thread, time.Now())
+		require.NoError(t, err)
+		require.Len(t, keys, 1)
+		var kept map[string]any
+		_, err = docs.Get(t.Context(), record.Thread, keys[0], time.Now(), &kept)
+		require.NoError(t, err)
+		require.Contains(t, slacktest.JSON(kept), "download the tokenizer")
+		require.NotContains(t, slacktest.JSON(kept), "hf_abc")
 	})
 }
