@@ -76,8 +76,8 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 // constants for H100" is a question.
 func readsAsCommand(name string, words []string, t typed.Text) bool {
 	op, ok := operations.Lookup(name)
-	if !ok {
-		return len(words) <= 2
+	if !ok { // "help me understand this" is a sentence; "settings quiet 23:00-07:00 Asia/Shanghai" is none
+		return len(words) <= 2 || name != "help" && slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "=:0123456789") })
 	}
 	_, err := typed.Fill(op, typed.Call{Words: words, Blocks: t.Blocks, Rest: t.Rest})
 	if err == nil {

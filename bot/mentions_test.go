@@ -75,3 +75,24 @@ func TestAMessageIsTakenForWhatItIs(t *testing.T) {
 		}
 	})
 }
+
+// A command of the bot's own is one with all its words, in a message as after the slash; what is
+// told of "it" is told of the thread's job, and of no job called it.
+func TestAMessageMayBeACommandOfSeveralWords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := submitted(t, s)
+		for i, row := range []struct{ text, says string }{
+			{"settings quiet 23:00-07:00 Asia/Shanghai", "23:00-07:00 Asia/Shanghai"},
+			{"subscribe name=llama-* failed completed", "jobs named llama-*"},
+			{"help me understand 3D parallelism", "Passages"},
+			{"tell me when it fails", "job 4711 · when one fails"},
+		} {
+			s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": fmt.Sprintf("4.%d", i), "thread_ts": c.TS, "text": "<@UBOT> " + row.text})
+			s.said(row.says)
+		}
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "5.1", "text": "tell me when it fails"})
+		require.Equal(t, "5.1", s.said("Which job?", "tell me when 4711 fails").Thread)
+	})
+}

@@ -54,7 +54,9 @@ func TestAPastedSpecificationIsSubmitted(t *testing.T) {
 		write("1.004", "submit my yaml --time 2:00:00", "time limit 2:00:00")
 		plan := write("1.005", "is this right?", "Megatron would start it")
 		s.PressLabel(plan, "Submit it", "U1")
-		asked := func(m *slacktest.Message) bool { return strings.Contains(text(m), "Please confirm") && m.Thread != "1.001" && m.Thread != "1.002" && m.Thread != "1.004" }
+		asked := func(m *slacktest.Message) bool {
+			return strings.Contains(text(m), "Please confirm") && m.Thread != "1.001" && m.Thread != "1.002" && m.Thread != "1.004"
+		}
 		s.Wait("the question of the button", func(st slacktest.State) bool { return slices.ContainsFunc(st.Messages, asked) })
 	})
 }

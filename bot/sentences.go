@@ -12,8 +12,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
+
+var textTellWhich = lang.Text{EN: "Say its number or name: tell me when 4711 fails", ZH: "请说明作业号或名称：4711 失败了告诉我"}
 
 // answerSentence answers a sentence that is neither a command nor a question for ask: one that
 // asks for what a command does, or that names jobs by numbers that the cluster knows. done is
@@ -23,6 +26,13 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 		return nil, false
 	}
 	if words, ok := typed.WantedSubscription(a.Text); ok {
+		if words[0] == typed.TheJob {
+			here, ok := b.jobHere(ctx, a)
+			if !ok {
+				return b.reply.Doc(a, view.Doc{Title: textWhichJob.In(c.Lang), Sections: []view.Section{{Text: textTellWhich.In(c.Lang)}}}, false), true
+			}
+			words[0], f.Cluster = string(here.ID), cmp.Or(f.Cluster, here.Cluster)
+		}
 		return b.perform(ctx, a, c, "subscribe", words, typed.Text{}, f), true
 	}
 	if owed, done := b.answerWanted(ctx, a, c, f); done {

@@ -55,6 +55,11 @@ var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.
 // Thanks reports whether text only says thanks.
 func Thanks(text string) bool { return thanksOnly.MatchString(strings.TrimSpace(text)) }
 
+// TheJob is what a subscription follows that is asked for with a pronoun: tell me when it fails.
+const TheJob = "it"
+
+var pronounOnly = lazy.New(`(?i)^(?:it|this|that)$`)
+
 // WantedSubscription returns the words of the subscription that a sentence asks for; ok is
 // false for any other sentence.
 func WantedSubscription(text string) (words []string, ok bool) {
@@ -63,7 +68,11 @@ func WantedSubscription(text string) (words []string, ok bool) {
 		return nil, false
 	}
 	what, when := m[1]+m[3], strings.ToLower(m[2]+m[4])
-	if !slurm.IsJobID(what) {
+	switch {
+	case slurm.IsJobID(what):
+	case pronounOnly.MatchString(what):
+		what = TheJob
+	default:
 		what = "name=" + what
 	}
 	if states := statesOfEvent[when]; states != "" {

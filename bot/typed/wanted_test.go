@@ -77,6 +77,7 @@ func TestASentenceAsksForNews(t *testing.T) {
 	for text, want := range map[string]string{
 		"tell us here when moe-30b fails":       "name=moe-30b fails",
 		"Please ping me when 4711 finishes.":    "4711 failed completed",
+		"tell me when it fails":                 "it fails",
 		"ping me when 4711 is done":             "4711 failed completed",
 		"notify this channel if llama-* starts": "name=llama-* starts",
 		"4711 失败了告诉我":                           "4711 失败",
