@@ -94,7 +94,7 @@ func (b *Bot) clusterSummary(ctx context.Context, c *ops.Call, cluster string) [
 		case p.TotalGPUs > 0 && p.FreeGPUs == 0:
 			said := fmt.Sprintf(textFull.In(c.Lang), p.Name, p.TotalGPUs)
 			if wait := waits[p.Name]; wait > 0 {
-				said = fmt.Sprintf(textNextNode.In(c.Lang), said, ops.Span(wait).In(c.Lang))
+				said = fmt.Sprintf(textNextNode.In(c.Lang), said, lang.Span(wait).In(c.Lang))
 			}
 			parts = append(parts, said)
 		case p.TotalGPUs > 0:

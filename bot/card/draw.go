@@ -12,7 +12,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -103,7 +102,7 @@ func TakenBy(user string, at time.Time, l lang.Lang) string {
 func Title(j slurm.Job, l lang.Lang) string {
 	state := State(j.State, l)
 	if j.State.Ended() && j.ElapsedS > 0 {
-		state += fmt.Sprintf(textAfter.In(l), ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
+		state += fmt.Sprintf(textAfter.In(l), lang.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
 	return Mark(j.State) + " " + nameOf(j) + " · " + state + " · " + string(j.ID)
 }
@@ -180,7 +179,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 			markup(textLikely, When(*j.EstStart, "{date_short_pretty} {time}"))
 		}
 		if j.TimeLimitS != nil {
-			add(textLimit, ops.Span(time.Duration(*j.TimeLimitS)*time.Second).In(l))
+			add(textLimit, lang.Span(time.Duration(*j.TimeLimitS)*time.Second).In(l))
 		}
 		return fs
 	case n.Iteration > 0:
@@ -192,7 +191,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	}
 	if j.State == slurm.Running {
 		if n.ETA > 0 {
-			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(ops.Span(n.ETA).In(l)), When(n.lineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
+			markup(textTimeLeft, fmt.Sprintf(textAbout.In(l), answer.Escape(lang.Span(n.ETA).In(l)), When(n.lineAtOr(time.Now()).Add(n.ETA), "{date_short_pretty} {time}")))
 		}
 		if !n.LineAt.IsZero() {
 			markup(textLastLine, When(n.LineAt, "{ago}"))

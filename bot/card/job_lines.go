@@ -8,7 +8,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -113,7 +112,7 @@ func Headline(n News, l lang.Lang) string {
 	case j.State == slurm.Running && len(j.Nodes) > 0:
 		why += fmt.Sprintf(textOn.In(l), answer.Cut(strings.Join(j.Nodes, ", "), 100))
 	case j.State.Ended() && j.ElapsedS > 0:
-		why += fmt.Sprintf(textAfter.In(l), ops.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
+		why += fmt.Sprintf(textAfter.In(l), lang.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
 	return fmt.Sprintf(textHeadline.In(l), Mark(j.State), nameOf(j), j.ID, why)
 }
@@ -160,14 +159,14 @@ func Row(n News, l lang.Lang) string {
 			add(textLossName.In(l) + " " + n.Loss.String())
 		}
 		if n.ETA > 0 {
-			add(fmt.Sprintf(textLeft.In(l), ops.Span(n.ETA).In(l)))
+			add(fmt.Sprintf(textLeft.In(l), lang.Span(n.ETA).In(l)))
 		}
 	}
 	add(size(j, l))
 	add(j.Partition)
 	add(j.User)
 	if j.State != slurm.Pending && j.ElapsedS > 0 {
-		add(ops.Span(time.Duration(j.ElapsedS) * time.Second).In(l))
+		add(lang.Span(time.Duration(j.ElapsedS) * time.Second).In(l))
 	}
 	if j.State == slurm.Pending {
 		add(waitReason(j.Reason, l))

@@ -9,7 +9,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -78,7 +77,7 @@ func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
 	add(nodeCounts(p, l), true)
 	add(fmt.Sprintf(textGPUsANode.In(l), p.GPUs), p.GPUs > 0)
 	if p.TimeLimitS != nil {
-		add(fmt.Sprintf(textAtMost.In(l), ops.Span(time.Duration(*p.TimeLimitS)*time.Second).In(l)), true)
+		add(fmt.Sprintf(textAtMost.In(l), lang.Span(time.Duration(*p.TimeLimitS)*time.Second).In(l)), true)
 	}
 	add(fmt.Sprintf(textNodesAJob.In(l), p.MaxNodes), p.MaxNodes > 0)
 	add(strings.Join(p.Features, ", "), len(p.Features) > 0)

@@ -115,7 +115,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 // runTime says how long a job has run, to be appended to a sentence. It is empty for a
 // job that has not run.
 func runTime(j slurm.Job) lang.Text {
-	age := ops.Span(time.Duration(j.ElapsedS) * time.Second)
+	age := lang.Span(time.Duration(j.ElapsedS) * time.Second)
 	switch {
 	case j.State == slurm.Pending, j.State.Ended() && j.ElapsedS == 0:
 		return lang.Text{}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -43,34 +42,6 @@ func Duration(s int64) string {
 		return fmt.Sprintf("%02d:%02d:%02d", h, m, s)
 	}
 	return fmt.Sprintf("%02d:%02d", m, s)
-}
-
-// Span formats a duration as people say it, in its two largest units.
-func Span(d time.Duration) lang.Text {
-	return lang.Text{EN: span(d, lang.EN), ZH: span(d, lang.ZH)}
-}
-
-// timeUnits are the units of a span, largest first.
-var timeUnits = []struct {
-	of   time.Duration
-	name lang.Text
-}{
-	{24 * time.Hour, lang.Text{EN: "d", ZH: "天"}},
-	{time.Hour, lang.Text{EN: "h", ZH: "小时"}},
-	{time.Minute, lang.Text{EN: "min", ZH: "分钟"}},
-	{time.Second, lang.Text{EN: "s", ZH: "秒"}},
-}
-
-func span(d time.Duration, l lang.Lang) string {
-	i, seconds := 0, len(timeUnits)-1
-	for i < seconds && d < timeUnits[i].of {
-		i++
-	}
-	said := fmt.Sprintf("%d %s", d/timeUnits[i].of, timeUnits[i].name.In(l))
-	if rest := d % timeUnits[i].of; i+1 < seconds && rest >= timeUnits[i+1].of { // nobody needs the seconds beside minutes
-		said += fmt.Sprintf(" %d %s", rest/timeUnits[i+1].of, timeUnits[i+1].name.In(l))
-	}
-	return said
 }
 
 // Hours formats hours, or GPU hours, without an exponent and with at most two decimals:

@@ -119,7 +119,7 @@ func progressTable(jobs []slurm.Job, all map[slurm.JobID]Progress, l lang.Lang) 
 			row[5] = fmt.Sprintf("%.3g", *p.IterationS)
 		}
 		if p.LineAgeS != nil {
-			row[6] = fmt.Sprintf(lang.Text{EN: "%s ago", ZH: "%s前"}.In(l), ops.Span(time.Duration(*p.LineAgeS)*time.Second).In(l))
+			row[6] = fmt.Sprintf(lang.Text{EN: "%s ago", ZH: "%s前"}.In(l), lang.Span(time.Duration(*p.LineAgeS)*time.Second).In(l))
 		}
 		if p.RemainingS != nil {
 			row[7] = ops.Duration(*p.RemainingS)

@@ -198,7 +198,7 @@ func inWords(seconds int64) lang.Text {
 	if d >= 90*time.Second {
 		d = d.Round(time.Minute)
 	}
-	return ops.Span(d)
+	return lang.Span(d)
 }
 
 // Section shows the line, and what to do while one can still do something.

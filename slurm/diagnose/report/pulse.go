@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -29,8 +28,9 @@ func (p Pulse) Says() lang.Text {
 		if t.EN != "" {
 			en, zh = ", "+en, "，"+zh
 		}
-		t.EN += fmt.Sprintf(en, v)
-		t.ZH += fmt.Sprintf(zh, v)
+		said := lang.Text{EN: en, ZH: zh}.With(v)
+		t.EN += said.EN
+		t.ZH += said.ZH
 	}
 	if p.LastIter != nil {
 		also("iteration %d", "第 %d 次迭代", *p.LastIter)
@@ -41,16 +41,16 @@ func (p Pulse) Says() lang.Text {
 	if p.AgeS == nil {
 		return t
 	}
-	age := (time.Duration(*p.AgeS) * time.Second).String()
+	age := lang.Span(time.Duration(*p.AgeS) * time.Second)
 	if !p.MayHang {
-		also("last line %s ago", "最后一行在 %s 前", age)
+		also("last line %s ago", "最后一行在 %s前", age)
 		return t
 	}
 	if t.EN != "" {
 		t.EN, t.ZH = t.EN+". ", t.ZH+"。"
 	}
-	t.EN += fmt.Sprintf("No line for %s: perhaps a hang", age)
-	t.ZH += fmt.Sprintf("已有 %s 没有新的输出：可能已挂起", age)
+	silent := lang.Text{EN: "No line for %s: perhaps a hang", ZH: "已有 %s没有新的输出：可能已挂起"}.With(age)
+	t.EN, t.ZH = t.EN+silent.EN, t.ZH+silent.ZH
 	return t
 }
 

@@ -63,14 +63,12 @@ func (r Report) verdictSummary(l lang.Lang) string {
 	case outcome.Success, outcome.Running:
 		return r.noFailureSummary(l)
 	case outcome.Hang:
-		age := ""
+		silent := said("no rank writes anything", "没有任何输出")
 		if r.SinceS != nil {
-			age = (time.Duration(*r.SinceS) * time.Second).Round(time.Minute).String()
-			age = strings.TrimSuffix(age, "0s")
+			silent = said("no rank has written anything for %s", "已有 %s没有任何输出").With(lang.Span((time.Duration(*r.SinceS) * time.Second).Round(time.Minute)))
 		}
-		return strings.TrimSpace(said("The job runs, but no rank has written anything for %s, and none reports an error%s. %s",
-			"作业仍在运行，但已有 %s 没有任何输出，也没有报错%s。%s").
-			With(age, r.lastIteration("; the last iteration was %d", "，最后一次迭代为第 %d 次"), r.detail(l)).In(l))
+		return strings.TrimSpace(said("The job runs, but %s, and none reports an error%s. %s", "作业仍在运行，但%s，也没有报错%s。%s").
+			With(silent, r.lastIteration("; the last iteration was %d", "，最后一次迭代为第 %d 次"), r.detail(l)).In(l))
 	}
 	what := lang.Text{EN: lang.Capital(c.Name.EN), ZH: c.Name.ZH}
 	if where := r.where(l); where != "" {

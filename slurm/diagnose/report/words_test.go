@@ -84,15 +84,15 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"runs":                {report.Report{Class: outcome.Running, Why: "progress"}, "The job runs; nothing failed.", "作业在运行，没有失败。"},
 		"runs, with a pace": {
 			report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, StepS: &s, AgeS: &ten},
-			"The job runs; nothing failed, iteration 120, 4 s an iteration, last line 10s ago.", "作业在运行，没有失败，第 120 次迭代，每次迭代 4 秒，最后一行在 10s 前。",
+			"The job runs; nothing failed, iteration 120, 4 s an iteration, last line 10 s ago.", "作业在运行，没有失败，第 120 次迭代，每次迭代 4 秒，最后一行在 10 秒前。",
 		},
 		"silent": {
 			report.Report{Class: outcome.Running, Why: "progress", AgeS: &hour, MayHang: true},
-			"The job runs; nothing failed. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败。已有 1h0m0s 没有新的输出：可能已挂起。",
+			"The job runs; nothing failed. No line for 1 h: perhaps a hang.", "作业在运行，没有失败。已有 1 小时没有新的输出：可能已挂起。",
 		},
 		"silent, with a pace": {
 			report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, AgeS: &hour, MayHang: true},
-			"The job runs; nothing failed, iteration 120. No line for 1h0m0s: perhaps a hang.", "作业在运行，没有失败，第 120 次迭代。已有 1h0m0s 没有新的输出：可能已挂起。",
+			"The job runs; nothing failed, iteration 120. No line for 1 h: perhaps a hang.", "作业在运行，没有失败，第 120 次迭代。已有 1 小时没有新的输出：可能已挂起。",
 		},
 		"one log is closed": {
 			report.Report{Class: outcome.Success, Why: "finished", Unreadable: lost(1)},
