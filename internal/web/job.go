@@ -205,6 +205,9 @@ type curve struct {
 	Unit string     `json:"unit"`
 	X    []int      `json:"x"`
 	Y    []*float64 `json:"y"`
+	// Newest is the newest value that is finite, and Of its iteration.
+	Newest float64 `json:"newest"`
+	Of     int     `json:"of"`
 }
 
 // plots are the curves of a page, in order.
@@ -244,7 +247,8 @@ func (v *visit) curves() error {
 		if len(points) == 0 {
 			continue
 		}
-		c := curve{Name: p.title.In(v.lang), Unit: p.unit}
+		newest := points[len(points)-1]
+		c := curve{Name: p.title.In(v.lang), Unit: p.unit, Newest: newest.V, Of: newest.N}
 		step := (len(points) + mostPoints - 1) / mostPoints
 		for i := 0; i < len(points); i += step {
 			// Keep the point farthest from its bin's mean, so that a spike stays

@@ -285,6 +285,39 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	require.Equal(t, 400, status)
 }
 
+// The newest value of a curve is that of the newest iteration that has one, also of a long run that
+// is thinned out; the page says of which iteration it is where the loss diverged after it.
+func TestACurveSaysOfWhichIterationItsNewestValueIs(t *testing.T) {
+	s := newSite(t)
+	var log strings.Builder
+	for i := 1; i <= 4001; i++ {
+		loss := fmt.Sprint(5 + i%7)
+		if i > 3999 {
+			loss = "NAN"
+		}
+		fmt.Fprintf(&log, " iteration %d/ 5000 | elapsed time per iteration (ms): 1000.0 | lm loss: %s |\n", i, loss)
+	}
+	opstest.Write(t, filepath.Join(s.logs, "gpt-7.out"), log.String())
+	var got struct {
+		Summary struct {
+			Last int      `json:"last_iteration"`
+			Loss *float64 `json:"loss"`
+		}
+		Curves []struct {
+			Name   string
+			Newest float64
+			Of     int
+		}
+	}
+	_, body := s.as("alice").get("/web/jobs/test/7/curves.json")
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Equal(t, 4001, got.Summary.Last)
+	require.Nil(t, got.Summary.Loss)
+	require.Equal(t, 3999, got.Curves[0].Of)
+	require.InDelta(t, 5+3999%7, got.Curves[0].Newest, 0)
+	require.Equal(t, 4001, got.Curves[1].Of, "the time of an iteration is known to the end")
+}
+
 // A page loads nothing from other hosts, but links to the job's experiment tracker.
 func TestAJobsPageLeadsToItsTracker(t *testing.T) {
 	s := newSite(t)

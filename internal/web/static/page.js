@@ -106,8 +106,9 @@ function drawCurves() {
     const figure = document.createElement("figure");
     const title = c.name + (c.unit ? ` (${c.unit})` : "");
     const caption = document.createElement("figcaption");
-    const last = c.y.at(-1);
-    caption.textContent = `${title}: ${Number(last).toPrecision(5)}`;
+    // Where the newest iterations have no finite value, as after a divergence, the caption says of which iteration it is.
+    const last = c.newest, of = c.of < runs[0].summary.last_iteration ? ` (${curves.dataset.iteration} ${c.of})` : "";
+    caption.textContent = `${title}: ${Number(last).toPrecision(5)}${of}`;
     figure.append(caption);
     box.append(figure);
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
