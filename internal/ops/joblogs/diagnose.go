@@ -230,8 +230,11 @@ func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) dia
 	d := diagnose.FromJob(j)
 	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
 		full := c.SiteOf(s).Fill(s).WithDefaults()
-		run := launch.MegatronRun(full)
-		d.Launch, d.Worktree = &run, s.Worktree
+		d.Worktree = s.Worktree
+		if launch.Trains(full) || len(full.Args) > 0 { // another program breaks none of Megatron's rules
+			run := launch.MegatronRun(full)
+			d.Launch = &run
+		}
 		if full.Mem == "0" {
 			d.Already = append(d.Already, report.AllMemory)
 		}

@@ -249,6 +249,18 @@ func TestAdviceKnowsTheJobsSpecification(t *testing.T) {
 	}
 }
 
+// A program of the site's own is not told what Megatron requires of its arguments.
+func TestAdviceOfAnotherProgramNamesNoRuleOfMegatron(t *testing.T) {
+	const refused = "train.py: error: unrecognized arguments: --wram-up 5\n"
+	for launcher, advised := range map[string]bool{"args: [--bf16]": true, "launcher: custom\nlauncher_argv: [python3, train.py]": false} {
+		call, _, _ := failedJob(t, map[string]string{"gpt-77.out": refused})
+		remember(t, call, "77", "name: gpt\nnodes: 2\ngpus_per_node: 8\nworktree: /lustre/m\n"+launcher+"\n")
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		require.Equal(t, advised, strings.Contains(opstest.Text(t, out, lang.EN), "Rule "), launcher)
+	}
+}
+
 // A question about differences reads the earlier run of the same name.
 func TestAnEarlierRunAnswersWhatIsNew(t *testing.T) {
 	call, s, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory, "gpt-76.out": outOfMemory, "gpt-78.out": "loading\n"})
