@@ -32,14 +32,19 @@ func Parse(word string) (l Lang, ok bool) {
 	return EN, false
 }
 
-// Of guesses the language of text: Chinese if any rune is Han, else English.
+// Of guesses the language of text: Chinese if any rune is Han, else English. Text with kana is
+// Japanese, whose readers are answered in English as all others are.
 func Of(text string) Lang {
+	l := EN
 	for _, r := range text {
-		if unicode.Is(unicode.Han, r) {
-			return ZH
+		switch {
+		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
+			return EN
+		case unicode.Is(unicode.Han, r):
+			l = ZH
 		}
 	}
-	return EN
+	return l
 }
 
 // Capital returns text with its first letter in upper case.

@@ -41,3 +41,9 @@ func TestALanguageIsReadFromItsName(t *testing.T) {
 		}
 	}
 }
+
+func TestKanaIsNoChinese(t *testing.T) {
+	for text, want := range map[string]Lang{"为什么失败": ZH, "job 3 为什么失败": ZH, "ジョブ 3 はなぜ失敗した？": EN, "why": EN, "왜": EN, "": EN} {
+		require.Equal(t, want, Of(text), text)
+	}
+}
