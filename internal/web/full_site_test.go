@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,6 +97,27 @@ func newFullSite(t testing.TB, more ...func(*web.Config)) *site {
 	try("4713", slurm.Running, -68, -45, 0, func(j *slurm.Job) { j.Stdout = log })
 	try("4800", slurm.Running, -20, -20, 0, func(j *slurm.Job) { j.Name, j.User, j.Account = "theirs-too", "bob", "research" })
 	return s
+}
+
+// The page of a running job says at its head where the log has been silent for too long.
+func TestAJobThatMayHangIsSaidToAtItsHead(t *testing.T) {
+	s := newFullSite(t)
+	const warning = `<p class="problem">Iteration 400, 1.9 s an iteration. No line for 1 h: perhaps a hang</p>`
+	log := filepath.Join(s.logs, "llama-8b-4713.out")
+	opstest.Write(t, log, " iteration      400/    5000 | elapsed time per iteration (ms): 1900.0 | lm loss: 2.1E+00 |\n")
+	now := time.Now() // the age of a file is by the machine's clock
+	began, silent := now.Add(-2*time.Hour), now.Add(-time.Hour)
+	j := s.jobs.KnownJobs["4713"]
+	j.StartedAt = &began
+	s.jobs.KnownJobs["4713"] = j
+	for _, file := range []string{log, filepath.Join(s.logs, "llama-8b-4713.err")} {
+		require.NoError(t, os.Chtimes(file, silent, silent))
+	}
+	_, body := s.as("alice").get("/web/jobs/test/4713")
+	require.Contains(t, body, warning)
+	require.NoError(t, os.Chtimes(log, now, now))
+	_, body = s.as("alice").get("/web/jobs/test/4713")
+	require.NotContains(t, body, "perhaps a hang")
 }
 
 const nightly = `name: nightly

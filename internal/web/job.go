@@ -30,6 +30,7 @@ type jobPage struct {
 	Cluster  string
 	Status   view.Doc
 	Meaning  string
+	Silent   string // how long a running job has written nothing, where that may be a hang
 	Events   []event
 	GPUHours float64
 	Logs     []logFile
@@ -73,6 +74,9 @@ func (v *visit) loadJob() (jobPage, error) {
 		GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600,
 		Diagnose: j.State.Ended() && j.State != slurm.Completed,
 		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
+	}
+	if status.Pulse != nil && status.Pulse.MayHang {
+		p.Silent = lang.Capital(status.Pulse.Says().In(v.lang))
 	}
 	if at, err := url.Parse(status.Tracked); err == nil && at.Host != "" {
 		p.Tracked, p.TrackedBy = status.Tracked, at.Host
