@@ -94,6 +94,30 @@ func TestWhichNodesAreShown(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "Kill task failed (root)")
 }
 
+// standIns is an embedded back end of three nodes: a GPU of this machine, a running job, and nothing.
+type standIns struct{ *opstest.Site }
+
+func (standIns) Nodes(context.Context) ([]slurm.Node, error) {
+	node := func(name, state string, gpus, used int) slurm.Node {
+		return slurm.Node{Name: name, State: state, Partitions: []string{"local"}, Features: []string{slurm.Embedded}, GPUs: gpus, GPUsUsed: used}
+	}
+	return []slurm.Node{node("local1", "idle", 1, 0), node("local2", "allocated", 8, 8), node("local3", "idle", 0, 0)}, nil
+}
+
+func (standIns) Partitions(context.Context) ([]slurm.Partition, error) {
+	return []slurm.Partition{{Name: "local", Up: true, Total: 3, Idle: 2, Allocated: 1, GPUs: 8, Features: []string{slurm.Embedded}}}, nil
+}
+
+// The GPUs that a stand-in's job is told it has do not make the machine full.
+func TestStandInsAreNeverFull(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = standIns{&opstest.Site{}}
+	out, err := opstest.Do(t, c, Nodes())
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{out.(NodesOut).Partitions[0].FreeGPUs, out.(NodesOut).Partitions[0].TotalGPUs})
+}
+
 func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})

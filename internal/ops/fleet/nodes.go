@@ -101,7 +101,9 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 		}
 		free := PartitionFree{Partition: p}
 		for _, n := range all {
-			if slices.Contains(n.Partitions, p.Name) {
+			// A stand-in has only the GPUs that its job is told it has, so it is never full.
+			standIn := slices.Contains(n.Features, slurm.Embedded) && n.GPUs == n.GPUsUsed
+			if slices.Contains(n.Partitions, p.Name) && !standIn {
 				free.TotalGPUs += n.GPUs
 				if n.Free() {
 					free.FreeGPUs += n.GPUs - n.GPUsUsed
