@@ -184,6 +184,7 @@ var labels = map[string]lang.Text{
 	"signdone":    {EN: "I have run it", ZH: "我已运行"},
 	"signlink":    {EN: "Or by a one-time link: /megatron web in Slack, or megatron-ops web where the server runs.", ZH: "或使用一次性链接：在 Slack 中输入 /megatron web，或在服务器所在机器运行 megatron-ops web。"},
 	"keys":        {EN: "Keys: / filter · j k rows · Enter opens · g c cause · g l log · ? this help", ZH: "快捷键：/ 筛选 · j k 选择行 · Enter 打开 · g c 原因 · g l 日志 · ? 帮助"},
+	"offline":     {EN: "This server does not answer. The page shows the state of", ZH: "服务器无响应，页面显示的是该时刻的状态："},
 	"asof":        {EN: "The cluster does not answer; this is as of", ZH: "集群无响应，以下为该时刻的状态："},
 	"rank":        {EN: "rank", ZH: "rank"},
 	"try":         {EN: "Try", ZH: "建议"},

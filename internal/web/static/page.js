@@ -1,7 +1,15 @@
 "use strict";
 
 const one = (q, of = document) => of.querySelector(q);
-const part = (url) => fetch(url, { headers: { "X-Part": "1" } }).then(async (r) => {
+// A page whose server does not answer says since when, because it goes on looking live.
+function answering(yes) {
+  const says = one("#offline");
+  if (says.hidden === yes) return;
+  says.hidden = yes;
+  says.textContent = yes ? "" : `${says.dataset.says} ${new Date().toLocaleTimeString(document.documentElement.lang)}`;
+}
+const part = (url) => fetch(url, { headers: { "X-Part": "1" } }).catch((e) => { answering(false); throw e; }).then(async (r) => {
+  answering(true);
   if (r.status === 401 || r.redirected && new URL(r.url).pathname === "/web/login") location.reload();
   return r.text();
 });
@@ -30,6 +38,9 @@ one("#lang")?.addEventListener("click", (e) => {
 for (const box of document.querySelectorAll("[data-stream]")) {
   let first = true;
   const source = new EventSource(box.dataset.stream);
+  let lost = null; // the stream is opened again within a few seconds where the server only restarts
+  source.onopen = () => { clearTimeout(lost); lost = null; answering(true); };
+  source.onerror = () => { if (source.readyState !== EventSource.CLOSED) lost ??= setTimeout(() => answering(false), 5000); };
   source.onmessage = async (e) => {
     const said = JSON.parse(e.data);
     document.dispatchEvent(new CustomEvent("changed", { detail: said }));
@@ -60,9 +71,14 @@ for (const d of document.querySelectorAll("details[data-at]")) {
 // The diagnosis.
 const diagnosis = one("#diagnosis");
 async function diagnose() {
-  const button = one("#diagnose");
+  const button = one("#diagnose"), label = button?.textContent;
   if (button) { button.disabled = true; button.textContent = button.dataset.busy; }
-  diagnosis.innerHTML = await part(diagnosis.dataset.at);
+  try {
+    diagnosis.innerHTML = await part(diagnosis.dataset.at);
+  } catch {
+    if (button) { button.disabled = false; button.textContent = label; }
+    return;
+  }
   const cause = one('button.line[data-why="cause"][data-file]', diagnosis);
   if (cause && one("#cause")) one("#cause").hidden = false;
 }

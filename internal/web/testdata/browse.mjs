@@ -91,6 +91,16 @@ await page.getByRole("button", { name: "Cancel…" }).click();
 await page.getByRole("button", { name: "Yes, do it" }).click();
 await page.getByText(/cancelled/).first().waitFor();
 
+// Where the server does not answer, the page says so, and what was asked for can be asked for again.
+await page.goto(base + "/web/jobs/test/4713");
+await page.route("**/diagnosis", (route) => route.abort());
+await page.getByRole("button", { name: "Diagnose now" }).click();
+await page.getByText(/^This server does not answer\. The page shows the state of \d/).waitFor();
+await page.unroute("**/diagnosis");
+await page.getByRole("button", { name: "Diagnose now" }).click();
+await page.getByText(/^This server does not answer/).waitFor({ state: "hidden" });
+wrong.splice(0, wrong.length, ...wrong.filter((w) => !w.includes("/4713/diagnosis"))); // the browser tells of the lost request
+
 // Curves: zoomed together by the fields, compared with several others.
 await page.goto(base + "/web/jobs/test/4713");
 await page.getByRole("img", { name: /^Peak GPU memory/ }).waitFor();
