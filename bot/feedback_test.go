@@ -73,13 +73,15 @@ func TestWrongInAThreadIsAboutItsLastAnswer(t *testing.T) {
 	})
 }
 
-// What is remembered of a thread holds no secret that was pasted into it.
-func TestAThreadRemembersNoSecret(t *testing.T) {
+// A person who pasted a secret is told to revoke it, and what is remembered of the thread does not
+// hold it.
+func TestAPastedSecretIsToldAndNotRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t)
 		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "5.1", "text": "why does HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEF12 not download the tokenizer"})
 		s.answered("5.1", "the question")
+		s.said("seems to contain a secret", "revoke the token or password")
 		docs := s.store.Slack()
 		keys, err := docs.Keys(t.Context(), record.Thread, time.Now())
 		require.NoError(t, err)

@@ -16,14 +16,35 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// message answers a message to the bot: as a command where it reads as one, otherwise as a
-// question. The answer goes into the thread.
+var (
+	textSecret = lang.Text{EN: "Your message seems to contain a secret", ZH: "您的消息中似乎含有密钥"}
+	textRevoke = lang.Text{
+		EN: "Delete the message, and revoke the token or password: whoever reads this conversation may have seen it.",
+		ZH: "请删除这条消息，并作废其中的令牌或密码：能看到此会话的人可能都已看到。",
+	}
+)
+
+// message answers a message to the bot, and warns the person privately of a secret in it.
 func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	owed := b.answerMessage(ctx, a)
+	if a.Terminal != nil || redact.Text(a.Text) == a.Text {
+		return owed
+	}
+	warning := a
+	warning.Key += "/secret"
+	l := b.people.Call(ctx, a).Lang
+	return append(b.reply.Doc(warning, view.Doc{Tone: view.Warn, Title: textSecret.In(l), Sections: []view.Section{{Text: textRevoke.In(l)}}}, false), owed...)
+}
+
+// answerMessage answers a message to the bot: as a command where it reads as one, otherwise as a
+// question. The answer goes into the thread.
+func (b *Bot) answerMessage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
