@@ -215,7 +215,8 @@ func (f *Facts) Ending() (e Ending) {
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing matches lines near the end that say that the work failed.
-var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b`)
+var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b` +
+	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b`)
 
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.
@@ -278,6 +279,17 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 // accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
 // that says that the job's script completed: seff(1)'s and PBS's.
 var accounted = lazy.New(`^(?:Job )?State\s*: COMPLETED\b|^(?:\s+Exit (?:Status|Code|Value): +|Exit (?:Status|Code|Value):\s{2,})0$`)
+
+// allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
+func (s *scanner) allDone(text string) {
+	if fitted.MatchString(text) {
+		s.fitted = s.told
+	}
+	if account := accounted.MatchString(text); account || whole.MatchString(text) && !ofRound.MatchString(text) {
+		ran := s.Ran
+		s.whole, s.wholeAt, s.wholeTold, s.accounted = &ran, s.now, s.told, account
+	}
+}
 
 // DoneBefore reports whether a program in the file said before an event that all its work was done.
 func (f *Facts) DoneBefore(e *Event) bool {

@@ -320,14 +320,8 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
-	if h.Ask&pattern.AskWhole != 0 && fitted.MatchString(text) {
-		s.fitted = s.told
-	}
-	if account := h.Ask&pattern.AskWhole != 0 && accounted.MatchString(text); account ||
-		h.Ask&pattern.AskWhole != 0 && whole.MatchString(text) && !ofRound.MatchString(text) {
-		ran := s.Ran
-		s.accounted = account
-		s.whole, s.wholeAt, s.wholeTold = &ran, s.now, s.told
+	if h.Ask&pattern.AskWhole != 0 {
+		s.allDone(text)
 	}
 	if t == logline.NoTag {
 		s.begins(text, off)
