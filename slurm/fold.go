@@ -10,8 +10,9 @@ import (
 )
 
 // Fold returns the job with that id from rows. Where id names a whole array or a whole
-// heterogeneous job, Fold returns a summary of its elements or components. ok is false
-// where no row belongs to id.
+// heterogeneous job, Fold returns a summary of its elements or components. Where id is
+// the own number of an element or a component, the job has the id of that element. ok is
+// false where no row belongs to id.
 func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	var parts []Job
 	array := id.Array() == id
@@ -33,6 +34,10 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 		}
 	}
 	if len(parts) == 0 {
+		// An element's or a component's own number, as the job itself sees it in SLURM_JOB_ID.
+		if i := slices.IndexFunc(rows, func(r Job) bool { return r.RawID == id }); i >= 0 {
+			return rows[i].withLeader(rows), true
+		}
 		return Job{}, false
 	}
 	// The state that a person would look at first represents the whole job.

@@ -24,6 +24,14 @@ func TestPartsOfAHeterogeneousJob(t *testing.T) {
 	part, ok := Fold("12+1", rows)
 	require.True(t, ok)
 	require.Equal(t, JobID("13"), part.RawID)
+	own, ok := Fold("13", rows) // squeue and the job itself name the component so
+	require.True(t, ok)
+	require.Equal(t, JobID("12+1"), own.ID)
+	element, ok := Fold("36", []Job{{ID: "34_1", RawID: "36", State: Running}})
+	require.True(t, ok)
+	require.Equal(t, JobID("34_1"), element.ID)
+	_, ok = Fold("37", rows)
+	require.False(t, ok)
 	rows[0].State = Completed
 	whole, _ = Fold("12", rows)
 	require.Equal(t, Running, whole.State, "while one component runs the job runs")

@@ -108,16 +108,17 @@ func (c *CLI) control(ctx context.Context, op string, id slurm.JobID, args ...st
 	return refusal(op, r)
 }
 
-// allUnfinishedDone reports whether scontrol changed every element of an array that has
-// not ended. scontrol exits with 1 even then, and prints one line for each kind of
-// result: "6_1: Job has already finished", "6_2-3: No error".
+// allUnfinishedDone reports whether scontrol changed every element of an array that the
+// change concerns: not those that have ended, and for a requeue not those that wait.
+// scontrol exits with 1 even then, and prints one line for each kind of result:
+// "6_1: Job has already finished", "6_2-3: No error", "6_4: Job is pending execution".
 func allUnfinishedDone(stderr string) bool {
 	done := false
 	for line := range strings.Lines(stderr) {
 		switch line = strings.TrimSpace(line); {
 		case strings.HasSuffix(line, ": No error"):
 			done = true
-		case strings.HasSuffix(line, ": Job has already finished"), line == "":
+		case strings.HasSuffix(line, ": Job has already finished"), strings.HasSuffix(line, ": Job is pending execution"), line == "":
 		default:
 			return false
 		}

@@ -37,12 +37,12 @@ func TestWhatAChangeAsksFor(t *testing.T) {
 	}
 }
 
-// The change of an array is successful where scontrol reports only elements that have
-// ended.
+// The change of an array is successful where scontrol reports besides only elements that
+// have ended, or wait already.
 func TestWhetherAllThatIsLeftWasChanged(t *testing.T) {
 	for said, done := range map[string]bool{
 		"": false, "6_2-3: No error\n": true, "6_1: Job has already finished\n": false, "6_1: Job has already finished\n\n6_2-3: No error\n": true,
-		"6_2: No error\n6_3: Access denied\n": false,
+		"6_2: No error\n6_3: Access denied\n": false, "6_1: No error\n6_2-3: Job is pending execution\n": true, "6_2-3: Job is pending execution\n": false,
 	} {
 		require.Equal(t, done, allUnfinishedDone(said), said)
 	}

@@ -125,6 +125,12 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 	_, err = opstest.Do(t, c, Hold(), "30")
 	require.NoError(t, err)
 	require.Equal(t, []string{"bob hold 30"}, *did)
+	out, err := opstest.Do(t, c, Release(), "20")
+	require.NoError(t, err)
+	require.Equal(t, "had started already: there was nothing to release", out.(ChangeOut).Did)
+	out, err = opstest.Do(t, c, Release(), "30")
+	require.NoError(t, err)
+	require.Equal(t, "released", out.(ChangeOut).Did)
 
 	// An array with a running and a waiting task can be held.
 	running := slurm.Job{ID: "40_1", User: "bob", State: slurm.Running}
@@ -143,6 +149,11 @@ func TestRequeueAsksAndHoldIsOnlyForWhatWaits(t *testing.T) {
 type forgetfulSite struct{ actingSite }
 
 func (forgetfulSite) Requeue(context.Context, slurm.JobID) error { return slurm.ErrNotFound }
+func (forgetfulSite) Hold(context.Context, slurm.JobID) error    { return slurm.ErrNotFound }
+func (forgetfulSite) Release(context.Context, slurm.JobID) error { return slurm.ErrNotFound }
+func (forgetfulSite) Update(context.Context, slurm.JobID, slurm.Update) error {
+	return slurm.ErrNotFound
+}
 
 func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
 	over := his
@@ -160,9 +171,14 @@ func TestAJobThatHasEndedIsRequeuedWhileSlurmKeepsIt(t *testing.T) {
 		as, err := act(cl, user)
 		return forgetfulSite{as.(actingSite)}, err
 	}
-	_, err = opstest.Do(t, c, Requeue(), "20", "--yes")
-	require.ErrorContains(t, err, "job 20 has ended (FAILED), and Slurm no longer keeps it to be requeued")
-	require.Contains(t, ops.AsError(err).Fix.EN, "submit --from 20")
+	for _, change := range []struct {
+		op    ops.Op
+		words []string
+	}{{Requeue(), []string{"20", "--yes"}}, {Hold(), []string{"20"}}, {Release(), []string{"20"}}, {Update(), []string{"20", "--time", "5"}}} {
+		_, err = opstest.Do(t, c, change.op, change.words...)
+		require.ErrorContains(t, err, "job 20 has ended (FAILED), and Slurm no longer keeps it to be changed", change.op.Name)
+		require.Contains(t, ops.AsError(err).Fix.EN, "submit --from 20")
+	}
 }
 
 func TestTheSwitchOfAJobThatIsOverIsNotThrown(t *testing.T) {

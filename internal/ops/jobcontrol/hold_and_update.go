@@ -2,6 +2,7 @@ package jobcontrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -78,13 +79,25 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 		return ChangeOut{}, err
 	}
 	if err := do(ch); err != nil {
-		return ChangeOut{}, c.SlurmError(err, in.Job)
+		return ChangeOut{}, changeError(c, err, j)
 	}
 	out := ChangeOut{JobID: in.Job, Name: j.Name, State: j.State, Did: did.In(c.Lang)}
 	if after, err := cl.Job(ctx, in.Job); err == nil {
 		out.State = after.State
 	}
 	return out, nil
+}
+
+// changeError returns the error of a change of j that Slurm refused. Slurm forgets a job
+// minutes after its end and then calls its id invalid, while the accounts still know it.
+func changeError(c *ops.Call, err error, j slurm.Job) error {
+	if !j.State.Ended() || !errors.Is(err, slurm.ErrNotFound) {
+		return c.SlurmError(err, j.ID)
+	}
+	return &ops.Error{
+		Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be changed", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法再修改"}.With(j.ID, j.State),
+		Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(j.ID),
+	}
 }
 
 // Hold returns the operation hold.
@@ -108,19 +121,23 @@ func hold(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 // requireWaiting refuses to hold a job that has nothing waiting. Slurm would accept the
 // request and do nothing, and the person would believe that the job is held.
 func requireWaiting(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) error {
-	if j.State != slurm.Running {
+	if j.State != slurm.Running || restWaits(ctx, c, in, j) {
 		return nil
-	}
-	if cl, err := c.Cluster(in.Cluster); err == nil {
-		rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
-		if slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending }) {
-			return nil // the waiting rest of an array
-		}
 	}
 	return &ops.Error{
 		Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", ZH: "作业 %s 的状态是 %s：hold 只能阻止排队中的作业启动，对运行中的作业不起作用"}.With(j.ID, j.State),
 		Fix: lang.Text{EN: "killswitch or cancel ends it; requeue ends it and lets it wait again", ZH: "用 killswitch 或 cancel 结束它；用 requeue 结束并重新排队"},
 	}
+}
+
+// restWaits reports whether elements of the array j wait.
+func restWaits(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) bool {
+	cl, err := c.Cluster(in.Cluster)
+	if err != nil {
+		return false
+	}
+	rows, _ := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}})
+	return slices.ContainsFunc(rows, func(r slurm.Job) bool { return r.ID.Array() == in.Job && r.State == slurm.Pending })
 }
 
 // Release returns the operation release.
@@ -134,7 +151,16 @@ func Release() ops.Op {
 }
 
 func release(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
-	return change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, nil, func(ch changer) error { return ch.Release(ctx, in.Job) })
+	runs := false
+	look := func(j slurm.Job) error {
+		runs = j.State == slurm.Running && !restWaits(ctx, c, in, j)
+		return nil
+	}
+	out, err := change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, look, func(ch changer) error { return ch.Release(ctx, in.Job) })
+	if runs { // Slurm accepts the request and does nothing
+		out.Did = lang.Text{EN: "had started already: there was nothing to release", ZH: "早已启动，无需释放"}.In(c.Lang)
+	}
+	return out, err
 }
 
 // RequeueIn names the job to requeue.
@@ -157,10 +183,8 @@ func Requeue() ops.Op {
 }
 
 func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
-	var ended slurm.State
 	allow := func(j slurm.Job) error {
 		if j.State.Ended() {
-			ended = j.State
 			return c.RequireYes(in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
 		}
 		return c.RequireYes(in.Yes, lang.Text{
@@ -168,14 +192,7 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
-	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
-	if ended != "" && ops.AsError(err) != nil && ops.AsError(err).Code == ops.NotFound { // only the accounts still know the job
-		return out, &ops.Error{
-			Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be requeued", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法重新排队"}.With(in.Job, ended),
-			Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(in.Job),
-		}
-	}
-	return out, err
+	return change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
 }
 
 // UpdateIn holds the changes to a job that has not ended.
@@ -255,7 +272,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 		return ChangeOut{}, err
 	}
 	if err := ch.Update(ctx, in.Job, u); err != nil {
-		return ChangeOut{}, c.SlurmError(err, in.Job)
+		return ChangeOut{}, changeError(c, err, j)
 	}
 	after, err := awaitChange(ctx, c, cl, ch, j, u)
 	if err != nil {

@@ -11,7 +11,7 @@ var errEnded = slurm.Sayf("Job/step already completing or completed")
 
 // Hold keeps a pending job from starting.
 func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
-	return c.forEachElement("hold", id, func(r record) error {
+	return c.forEachElement(id, func(r record) error {
 		if r.Job.State != slurm.Pending {
 			return slurm.Refused("hold "+string(id), slurm.Sayf("Job is no longer pending execution"))
 		}
@@ -22,7 +22,7 @@ func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
 
 // Release lets a held job start.
 func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
-	return c.forEachElement("release", id, func(r record) error {
+	return c.forEachElement(id, func(r record) error {
 		if r.Job.State.Ended() {
 			return slurm.Refused("release "+string(id), errEnded)
 		}
@@ -37,7 +37,7 @@ func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 	if err == nil && !sub.Request.Requeue {
 		return slurm.Refused("requeue "+string(id), slurm.Sayf("Requested operation is presently disabled for job %s", id))
 	}
-	return c.forEachElement("requeue", id, func(r record) error {
+	return c.forEachElement(id, func(r record) error {
 		if r.Job.State != slurm.Running {
 			return slurm.Refused("requeue "+string(id), slurm.Sayf("Job is not running: %s", r.Job.State))
 		}
@@ -56,7 +56,7 @@ func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) erro
 	if u.NumNodes > c.Size {
 		return slurm.Refused(op, slurm.Sayf("Node count specification invalid"))
 	}
-	return c.forEachElement("update", id, func(r record) error {
+	return c.forEachElement(id, func(r record) error {
 		if r.Job.State.Ended() {
 			return slurm.Refused(op, errEnded)
 		}

@@ -353,8 +353,9 @@ func (c *Cluster) Find(_ context.Context, token string, since time.Time) (slurm.
 	return "", false, nil
 }
 
-// forEachElement calls apply for the record of every element that id names.
-func (c *Cluster) forEachElement(op string, id slurm.JobID, order func(r record) error) error {
+// forEachElement gives order the record of every element that id names. As in Slurm, an
+// element that the order does not concern is no error while it concerns another.
+func (c *Cluster) forEachElement(id slurm.JobID, order func(r record) error) error {
 	if !slurm.IsJobID(string(id)) {
 		return unknownJob(id)
 	}
@@ -362,22 +363,30 @@ func (c *Cluster) forEachElement(op string, id slurm.JobID, order func(r record)
 	if err != nil {
 		return err
 	}
+	var refused error
+	done := false
 	for _, e := range ids {
 		r, err := c.store.refresh(e)
 		if err == nil {
 			err = order(r)
 		}
-		if err != nil {
-			return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(op, err)
+		if _, ok := errors.AsType[*slurm.Error](err); ok {
+			refused = cmp.Or(refused, err)
+		} else if err != nil {
+			return err
 		}
+		done = done || err == nil
 	}
-	return nil
+	if done {
+		return nil
+	}
+	return refused
 }
 
 // Cancel ends a job, an array or an array element; one that has already ended is no
 // error.
 func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
-	return c.forEachElement("cancel", id, func(r record) error {
+	return c.forEachElement(id, func(r record) error {
 		if r.Job.State.Ended() {
 			return nil
 		}

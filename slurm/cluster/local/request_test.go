@@ -390,3 +390,24 @@ func TestWhichNodesAreFree(t *testing.T) {
 	_, err = c.Test(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH -N 4\n"})
 	require.Error(t, err)
 }
+
+// An order to an array concerns the elements that it can change: the others are no
+// error, as in Slurm.
+func TestAnOrderToAnArrayConcernsWhatItCanChange(t *testing.T) {
+	t.Parallel()
+	c := New("here", slurmtest.Dir(t))
+	id, err := c.store.add(submission{Request: request{Name: "sweep", Nodes: 1, Requeue: true, Array: []int{1, 2}}, Dir: "/w", At: time.Now()}, "#!/bin/sh\n")
+	require.NoError(t, err)
+	supervised(t, c, id) // one supervisor has the whole array
+	require.ErrorContains(t, c.Requeue(t.Context(), id), "Job is not running: PENDING", "nothing of it runs")
+	r, err := c.store.record(id + "_1")
+	require.NoError(t, err)
+	started := time.Now()
+	r.Job.State, r.Job.StartedAt = slurm.Running, &started
+	require.NoError(t, c.store.setRecord(r))
+	require.NoError(t, c.Requeue(t.Context(), id))
+	require.NoError(t, c.Hold(t.Context(), id))
+	require.Equal(t, []int{1, 0}, []int{c.store.control(id + "_1").Requeue, c.store.control(id + "_2").Requeue})
+	require.Nil(t, c.store.control(id+"_1").Hold)
+	require.True(t, *c.store.control(id + "_2").Hold)
+}
