@@ -205,6 +205,7 @@ func JobsFromJSON(m map[string]any) []Job {
 	if j.State.Ended() {
 		j.EndedAt, j.ExitCode = o.time("end_time"), o.exit("exit_code")
 	}
+	j.forgetStart()
 	if j.StartedAt != nil {
 		end := time.Now()
 		if j.EndedAt != nil {

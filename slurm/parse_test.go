@@ -48,6 +48,22 @@ func TestParseQueue(t *testing.T) {
 	require.Contains(t, p.Reason, "UnavailableNodes:gpu[3-4]")
 }
 
+// The controller gives a job that was cancelled while it waited the time of its end as
+// its start.
+func TestAJobCancelledWhileItWaitedHasNoStart(t *testing.T) {
+	row := func(nodes string) string {
+		return queueLine("5_3", "5", "CANCELLED", "None", "alice", "research", "dev", "normal", "2", nodes,
+			"0:00", "10:00", "1795163315", "1795163400", "1795163400", "100", "gres:gpu:8", "/w", "n", "(null)")
+	}
+	jobs, err := slurm.ParseQueue(row("")+row("gpu[1-2]"), sep)
+	require.NoError(t, err)
+	require.Nil(t, jobs[0].StartedAt)
+	require.Equal(t, time.Unix(1795163400, 0), *jobs[0].EndedAt)
+	require.NotNil(t, jobs[1].StartedAt, "this one had nodes")
+	waited := slurm.JobsFromJSON(map[string]any{"job_id": 5.0, "job_state": "CANCELLED", "start_time": 1795163400.0, "end_time": 1795163400.0})
+	require.Nil(t, waited[0].StartedAt)
+}
+
 // An answer that is cut anywhere gives an error or a shorter list, but never a panic or
 // a job that does not exist.
 func TestParseQueueCutAnywhere(t *testing.T) {

@@ -67,7 +67,18 @@ func ParseQueue(out, sep string) ([]Job, error) {
 	if err != nil {
 		return nil, lang.Text{EN: "squeue's answer: %s", ZH: "squeue 的输出：%s"}.Err(err)
 	}
+	for i := range jobs {
+		jobs[i].forgetStart()
+	}
 	return jobs, nil
+}
+
+// forgetStart removes the start of a job that was cancelled while it waited: the
+// controller sets it to the time of the end.
+func (j *Job) forgetStart() {
+	if j.State == Cancelled && len(j.Nodes) == 0 {
+		j.StartedAt = nil
+	}
 }
 
 // A detailField is one column requested with squeue --Format, padded to width.

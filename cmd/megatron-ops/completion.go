@@ -102,6 +102,9 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 		}
 	}
 	op, ok := operations.Lookup(before[0])
+	if !ok && strings.HasPrefix(last, "-") {
+		return sh.surfaceFlags(before)
+	}
 	if !ok {
 		return sh.wordsAfter(before)
 	}
@@ -164,6 +167,16 @@ func (sh *shell) wordsAfter(before []string) (all []candidate) {
 	for _, s := range surfaces {
 		if rest, ok := strings.CutPrefix(s.name, strings.Join(before, " ")+" "); ok {
 			all = append(all, candidate{rest, s.text.In(sh.lang)})
+		}
+	}
+	return all
+}
+
+// surfaceFlags returns the flags of a command that is not an operation.
+func (sh *shell) surfaceFlags(before []string) (all []candidate) {
+	if found := surfacesOf(before); len(found) == 1 {
+		for _, f := range found[0].flagFacts(sh.lang) {
+			all = append(all, candidate{f.Name, f.Value})
 		}
 	}
 	return all

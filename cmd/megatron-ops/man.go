@@ -29,7 +29,10 @@ func manCommand(_ context.Context, sh *shell, _ []string) error {
 		}
 	}
 	for _, s := range surfaces {
-		fmt.Fprintf(&b, ".SS \"megatron\\-ops %s\"\n%s.\n", roff(s.name), roff(s.text.In(sh.lang)))
+		fmt.Fprintf(&b, ".SS \"%s\"\n%s.\n", roff(s.help(sh.lang).Title), roff(s.text.In(sh.lang)))
+		for _, f := range s.flagFacts(sh.lang) {
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(f.Name), roff(f.Value))
+		}
 	}
 	fmt.Fprintf(&b, ".SH EXIT STATUS\n%s\n", roff(exitCodes.In(sh.lang)))
 	b.WriteString(".SH FILES\n.TP\n.I megatron\\-ops.yaml\n")

@@ -182,7 +182,9 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []result, lines boo
 			_ = enc.Encode(d) // a failed write means that the reader is gone
 		}
 	case sh.json:
-		sh.printJSON(map[string]any{"jobs": docs})
+		if err := sh.printJSON(map[string]any{"jobs": docs}); err != nil {
+			return err
+		}
 	}
 	if code == 0 {
 		return nil

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"math"
 	"os"
-	"strings"
+	"strconv"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -70,9 +70,11 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 		}
 		all, d.Sections = append(all, a), append(d.Sections, s)
 	}
+	show := func() error { return sh.draw(d) }
 	if sh.json {
-		sh.printJSON(map[string]any{"requests": all})
-	} else if err := sh.draw(d); err != nil {
+		show = func() error { return sh.printJSON(map[string]any{"requests": all}) }
+	}
+	if err := show(); err != nil {
 		return err
 	}
 	if held {
@@ -82,9 +84,8 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 }
 
 func hoursOf(v float64) string {
-	raw, err := json.Marshal(v) // JSON has no infinity
-	if err != nil {
+	if math.IsInf(v, 1) {
 		return "∞"
 	}
-	return strings.TrimSuffix(string(raw), ".0")
+	return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64)
 }

@@ -65,8 +65,7 @@ func recordCommand(ctx context.Context, sh *shell, words []string) error {
 	}
 	doc.Sections = append(doc.Sections, files)
 	if sh.json {
-		sh.printJSON(map[string]any{"dir": dir, "recordings": all})
-		return nil
+		return sh.printJSON(map[string]any{"dir": dir, "recordings": all})
 	}
 	return sh.draw(doc)
 }

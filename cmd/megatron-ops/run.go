@@ -173,7 +173,7 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return nil
 	}
 	if i := slices.IndexFunc(rest, func(w string) bool { return w == "-h" || w == "--help" || w == "--" }); i >= 0 && rest[i] != "--" {
-		return sh.help([]string{name})
+		return sh.help(append([]string{name}, rest[:i]...))
 	}
 	if c, ok := lookupCommand(name); ok {
 		return c(ctx, sh, rest)
@@ -223,8 +223,7 @@ func (sh *shell) exit(ctx context.Context, err error) int {
 
 // printError prints what is wrong and returns its exit code.
 func (sh *shell) printError(e *ops.Error) int {
-	if sh.json {
-		sh.printJSON(map[string]any{"error": e.In(sh.lang)})
+	if sh.json && sh.printJSON(map[string]any{"error": e.In(sh.lang)}) == nil {
 		return e.Code.ExitCode()
 	}
 	width := widthOf(sh.err)
@@ -240,7 +239,7 @@ func (sh *shell) printError(e *ops.Error) int {
 	return e.Code.ExitCode()
 }
 
-func (sh *shell) printJSON(v any) {
+func (sh *shell) printJSON(v any) error {
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
@@ -262,9 +261,7 @@ func (sh *shell) printJSON(v any) {
 	if err == nil {
 		_, err = sh.out.Write(doc.Bytes())
 	}
-	if err != nil {
-		fmt.Fprintf(sh.err, "megatron-ops: %v\n", err)
-	}
+	return err
 }
 
 // maxIndentedBytes is the longest document that is indented.
@@ -276,7 +273,9 @@ func (sh *shell) show(out any) error {
 		return nil // it is already printed
 	}
 	if sh.json {
-		sh.printJSON(out)
+		if err := sh.printJSON(out); err != nil {
+			return err
+		}
 	} else if v, ok := out.(interface{ Verbatim() string }); ok && v.Verbatim() != "" {
 		// A script may be redirected to a file, so it is printed without additions.
 		if _, err := io.WriteString(sh.out, v.Verbatim()); err != nil {

@@ -64,8 +64,7 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 	switch verb, rest := words[0], words[1:]; {
 	case verb == "list" && len(rest) == 0:
 		if sh.json {
-			sh.printJSON(map[string]any{"skills": skillList()})
-			return nil
+			return sh.printJSON(map[string]any{"skills": skillList()})
 		}
 		var s view.Section
 		for _, k := range skills.All() {
@@ -82,8 +81,7 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 			body = k.BodyZH
 		}
 		if sh.json {
-			sh.printJSON(map[string]any{"name": k.Name, "description": k.Description, "body": body})
-			return nil
+			return sh.printJSON(map[string]any{"name": k.Name, "description": k.Description, "body": body})
 		}
 		_, err := io.WriteString(sh.out, body)
 		return err
@@ -143,8 +141,7 @@ func evalSkills(ctx context.Context, sh *shell, names []string) error {
 		}
 	}
 	if sh.json {
-		sh.printJSON(map[string]any{"skills": scores})
-		return nil
+		return sh.printJSON(map[string]any{"skills": scores})
 	}
 	return sh.draw(view.Doc{Sections: []view.Section{{Table: t}}})
 }

@@ -36,17 +36,22 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path), lang.Text{EN: "check the path", ZH: "请检查路径"})
 	case err != nil:
-		return nil, InputError(field, lang.Said(errors.Unwrap(err)), lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
+		return nil, InputError(field, fileError(path, err), lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
 	case !st.Mode().IsRegular():
-		return nil, InputError(field, lang.Text{EN: "%s is not a regular file", ZH: "%s 不是普通文件"}.With(path), lang.Text{EN: "name a file", ZH: "请给出文件"})
+		return nil, InputError(field, lang.Text{EN: "%s is not a regular file", ZH: "%s 不是普通文件"}.With(path), lang.Text{EN: "name a file, or - for standard input", ZH: "请给出文件，或用 - 表示标准输入"})
 	case st.Size() > maxSpec:
 		return nil, InputError(field, lang.Text{EN: "%s has %d bytes, more than %d", ZH: "%s 有 %d 字节，超过 %d"}.With(path, st.Size(), maxSpec), fewLines)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, InputError(field, lang.Said(errors.Unwrap(err)), lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
+		return nil, InputError(field, fileError(path, err), lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
 	}
 	return b, nil
+}
+
+// fileError says what is wrong with the file at path.
+func fileError(path string, err error) lang.Text {
+	return lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(path, lang.Said(errors.Unwrap(err)))
 }
 
 // WriteFile creates a file that the shell named and fills it with draw. An empty name

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -81,6 +82,17 @@ func validate(s job.Spec) error {
 
 // readInput returns the text that in holds or names, and its file's name.
 func readInput(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
+	var given []string
+	for _, source := range []string{in.File, in.Place, map[bool]string{true: "--yaml"}[in.YAML != ""]} {
+		if source != "" {
+			given = append(given, source)
+		}
+	}
+	if len(given) > 1 {
+		return "", nil, ops.InputError("file",
+			lang.Text{EN: "several specifications are given: %s", ZH: "给出了多份规格：%s"}.With(strings.Join(given, ", ")),
+			lang.Text{EN: "give one; the program's own arguments come after --", ZH: "请只给出一份；程序自身的参数写在 -- 之后"})
+	}
 	name = cmp.Or(in.File, in.Place)
 	if name == "" {
 		return "", []byte(in.YAML), nil

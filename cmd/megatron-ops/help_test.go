@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The help of a command that is not an operation lists the flags that the command takes.
+func TestHelpListsEveryFlag(t *testing.T) {
+	t.Setenv(allowRoot, "1")
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	said := func(words ...string) string {
+		var out bytes.Buffer
+		run(t.Context(), words, streams{in: strings.NewReader(""), out: &out, err: &out})
+		return out.String()
+	}
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	listed := 0
+	for _, s := range surfaces {
+		words := strings.Fields(s.name)
+		if s.name == "version" || s.name == "help" { // which do what they do whatever follows
+			continue
+		}
+		help := said(append(words, "--help")...)
+		require.Contains(t, help, "megatron-ops "+s.name)
+		require.Equal(t, help, said(append([]string{"help"}, words...)...))
+		_, takes, ok := strings.Cut(said(append(words, "--no-such-flag")...), s.name+" takes ")
+		if !ok {
+			continue
+		}
+		var lines []string
+		for _, l := range strings.Split(help, "\n")[1:] {
+			if name, is := strings.CutPrefix(l, "  --"); is {
+				name, _, _ = strings.Cut(name, " ")
+				lines = append(lines, "--"+name)
+			}
+		}
+		slices.Sort(lines)
+		require.Equal(t, flag.FindAllString(takes, -1), lines, s.name)
+		listed++
+	}
+	require.GreaterOrEqual(t, listed, 8)
+}
+
+// A group of commands shows each of them.
+func TestHelpOfAGroup(t *testing.T) {
+	for _, words := range [][]string{{"slack", "--help"}, {"help", "slack"}} {
+		var out bytes.Buffer
+		require.Zero(t, run(t.Context(), words, streams{in: strings.NewReader(""), out: &out, err: &out}))
+		require.Contains(t, out.String(), "megatron-ops slack manifest")
+		require.Contains(t, out.String(), "--url")
+	}
+}
