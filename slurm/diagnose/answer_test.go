@@ -2,6 +2,8 @@ package diagnose_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -48,4 +50,27 @@ func TestAHangTellsOnlyTimesThatAreKnown(t *testing.T) {
 	require.Equal(t, long, *r.AgeS)
 	r = diagnosetest.With(t, "iteration 5/ 10 | elapsed time per iteration (ms): 300.1 | lm loss: 2.1 |\n", diagnose.Context{JobState: "RUNNING"})
 	require.Nil(t, r.SinceS)
+}
+
+// What is said of the newest line: its age is never negative where the file server's clock is ahead,
+// and an empty file has no line.
+func TestTheAgeOfTheNewestLine(t *testing.T) {
+	ahead, fresh := int64(-7199), int64(1)
+	r := diagnosetest.With(t, "setting up\n", diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &ahead})
+	require.Contains(t, r.Summary, "last line 0s ago")
+	file := filepath.Join(t.TempDir(), "job-7.out")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	r, err := diagnose.Path(t.Context(), file, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &fresh})
+	require.NoError(t, err)
+	require.Equal(t, outcome.Running, r.Class)
+	require.Equal(t, "The job runs; nothing failed.", r.Summary)
+}
+
+// A job that was requeued and cancelled while it waited is one that was cancelled: nothing brings it back.
+func TestARequeuedJobThatWasCancelled(t *testing.T) {
+	log := "iteration 5/ 10 | elapsed time per iteration (ms): 300.1 | lm loss: 2.1 |\n" +
+		"slurmstepd-gpu1: error: *** JOB 16 ON gpu1 CANCELLED AT 2026-11-25T03:03:12 DUE TO JOB REQUEUE ***\n"
+	for state, class := range map[string]string{"CANCELLED": outcome.SlurmCancelled, "PENDING": outcome.SlurmPreempted, "REQUEUED": outcome.SlurmPreempted, "": outcome.SlurmPreempted} {
+		require.Equal(t, class, diagnosetest.With(t, log, diagnose.Context{JobState: state}).Class, state)
+	}
 }

@@ -340,6 +340,10 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 			return v, true
 		}
 	}
+	if best != nil && j.given.state() == slurm.Cancelled && requeued.MatchString(best.Text) {
+		// It went back into the queue, and somebody cancelled it there.
+		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}, true
+	}
 	if best != nil {
 		return verdict{class: best.Class, event: best, noneAtFault: severalSay(best.Class, live), why: "slurm ended it"}, true
 	}
@@ -360,6 +364,9 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	}
 	return verdict{}, false
 }
+
+// requeued matches the line with which Slurm ends a run in order to put the job back into the queue.
+var requeued = lazy.New(`(?i)due to job requeue`)
 
 // failedBefore reports whether something had failed before Slurm cancelled the job or step.
 func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {

@@ -51,7 +51,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "a waiting job", Out: StatusOut{Job: waits, Meaning: "others go first", Do: "wait"}},
 		{Name: "a waiting job that was tried with less", Out: StatusOut{Job: waits, Earlier: &launch.EarlierOut{}}},
 		{Name: "a failed job with its steps", Out: StatusOut{Job: failed, asked: true, Steps: []slurm.Step{
-			{ID: "9.0", Name: "train", State: slurm.Failed, ExitCode: &exit, ElapsedS: 9, Nodes: []string{"gpu1", "gpu2"}, MaxRSS: "1G", Submit: "srun train"}, {ID: "9.1"},
+			{ID: "9.0", Name: "train", State: slurm.Failed, ExitCode: &exit, ElapsedS: 9, Nodes: []string{"gpu1", "gpu2"}, MaxRSS: "1G", Submit: "srun bash -c 'guard() {\n  true\n}'"}, {ID: "9.1"},
 		}}},
 		{Name: "a job without steps", Out: StatusOut{Job: failed, asked: true}},
 		{Name: "jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}}},

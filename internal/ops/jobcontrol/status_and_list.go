@@ -186,10 +186,20 @@ func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 			exit = *st.ExitCode
 		}
 		s.Table.Rows = append(s.Table.Rows, []string{
-			st.ID, st.Name, string(st.State), exit, ops.Duration(st.ElapsedS), hostlist.Compress(st.Nodes), st.MaxRSS, redact.Text(redact.Clean(st.Submit)),
+			st.ID, st.Name, string(st.State), exit, ops.Duration(st.ElapsedS), hostlist.Compress(st.Nodes), st.MaxRSS, submitLine(st.Submit),
 		})
 	}
 	return s
+}
+
+// submitLine returns the first line of the command that started a step: a script in
+// quotes may follow.
+func submitLine(command string) string {
+	first, _, more := strings.Cut(redact.Text(redact.Clean(command)), "\n")
+	if more {
+		first += " …"
+	}
+	return first
 }
 
 // Tone returns how good or bad a state is.
