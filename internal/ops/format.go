@@ -20,6 +20,7 @@ var counted = map[string][2]lang.Text{
 	"path":    {{EN: "%d path", ZH: "%d 个路径"}, {EN: "%d paths", ZH: "%d 个路径"}},
 	"process": {{EN: "%d process", ZH: "%d 个进程"}, {EN: "%d processes", ZH: "%d 个进程"}},
 	"failure": {{EN: "%d failure", ZH: "%d 次故障"}, {EN: "%d failures", ZH: "%d 次故障"}},
+	"finding": {{EN: "%d finding", ZH: "%d 处问题"}, {EN: "%d findings", ZH: "%d 处问题"}},
 	"warning": {{EN: "%d warning", ZH: "%d 个警告"}, {EN: "%d warnings", ZH: "%d 个警告"}},
 }
 

@@ -1,12 +1,17 @@
 package lint
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 type request struct {
@@ -67,5 +72,27 @@ func readFile(path string) ([]byte, error) {
 	if info.Size() > maxScript {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: lang.Text{EN: "larger than any batch script (4 MiB)", ZH: "超过批处理脚本的上限（4 MiB）"}.Err()}
 	}
-	return os.ReadFile(path)
+	src, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.IndexByte(src, 0) >= 0:
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrNoText}
+	case IsSpec(path, src):
+		return nil, &fs.PathError{Op: "read", Path: path, Err: lang.Text{EN: "a job specification, which plan judges", ZH: "是作业规格，请用 plan 检查"}.Err()}
+	}
+	return src, nil
+}
+
+// ErrNoText says that a file with NUL bytes is no batch script.
+var ErrNoText = lang.Text{EN: "it contains NUL bytes, with which sbatch refuses a script", ZH: "其中有 NUL 字节，sbatch 会拒绝这样的脚本"}.Err()
+
+// IsSpec reports whether a file is a job specification. Nothing would be found wrong with
+// one, because to a shell its lines are just unknown commands.
+func IsSpec(name string, text []byte) bool {
+	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+		return true
+	}
+	s, err := job.Decode(text)
+	return err == nil && !reflect.ValueOf(s).IsZero() && !bytes.HasPrefix(text, []byte("#!"))
 }

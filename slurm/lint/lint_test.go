@@ -155,12 +155,20 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py\n"), 0o644))
 	quoted, err := json.Marshal(file)
 	require.NoError(t, err)
+	for name, text := range map[string]string{"job.yaml": "name: a\n", "spec": "nodes: 2\n", "program": "\x7fELF\x00\x01|", "notes.sh": "# nothing yet\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	at := func(name string) string { return fmt.Sprintf(`{"id":1,"path":%q}`, filepath.Join(dir, name)) }
 
 	for _, c := range []struct{ name, line, want string }{
 		{"a script", `{"id":7,"path":` + string(quoted) + `}`, `{"id":7,"findings":[{"rule":"no-time-limit","line":2`},
 		{"a missing file", `{"id":"x","path":"/nowhere/a.slurm"}`, `{"id":"x","error":{"code":"not_found","field":"path"`},
 		{"no path", `{"id":"x"}`, `{"id":"x","error":{"code":"bad_input","field":"path"`},
 		{"a folder", `{"id":"x","path":"/"}`, `{"id":"x","error":{"code":"bad_input","field":"path"`},
+		{"a specification", at("job.yaml"), `{"id":1,"error":{"code":"bad_input","field":"path"`},
+		{"a specification without a suffix", at("spec"), `{"id":1,"error":{"code":"bad_input","field":"path"`},
+		{"a program", at("program"), `{"id":1,"error":{"code":"bad_input","field":"path"`},
+		{"nothing but comments", at("notes.sh"), `{"id":1,"findings":[`},
 		{"no JSON", `{`, `{"id":null,"error":{"code":"bad_input"`},
 		{"not an object", `[1]`, `{"id":null,"error":{"code":"bad_input"`},
 		{"a path that is no string, with its id", `{"id":5,"path":3}`, `{"id":5,"error":{"code":"bad_input"`},

@@ -3,7 +3,9 @@ package launch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/lint"
 )
 
@@ -31,6 +32,8 @@ type LintOut struct {
 	// Findings then holds what is left.
 	Applied []lint.Finding `json:"applied,omitempty"`
 	Mended  string         `json:"mended,omitempty"`
+	// original is the file that keeps the script as it was before the fixes.
+	original string
 }
 
 // Found reports whether the script has an error.
@@ -66,7 +69,12 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
 			lang.Text{EN: "for example: `megatron-ops lint run.sbatch`", ZH: "例如：`megatron-ops lint run.sbatch`"})
 	}
-	if isSpec(name, text) {
+	if bytes.IndexByte(text, 0) >= 0 {
+		return LintOut{}, ops.InputError("script",
+			lang.Text{EN: "%s is no text: %s", ZH: "%s 不是文本：%s"}.With(name, lang.Said(lint.ErrNoText)),
+			lang.Text{EN: "name a script, saved as UTF-8", ZH: "请给出以 UTF-8 保存的脚本"})
+	}
+	if lint.IsSpec(name, text) {
 		return LintOut{}, ops.InputError("script",
 			lang.Text{EN: "%s is a job specification, and lint reads batch scripts", ZH: "%s 是作业规格，而 lint 检查的是批处理脚本"}.With(name),
 			lang.Text{EN: "plan judges a specification: `megatron-ops plan -f job.yaml`", ZH: "检查规格请用 plan：`megatron-ops plan -f job.yaml`"})
@@ -75,16 +83,6 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 		return applyFixes(c, in, name, text)
 	}
 	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
-}
-
-// isSpec reports whether a file is a job specification. lint would find nothing wrong
-// with one, because to a shell its lines are just unknown commands.
-func isSpec(name string, text []byte) bool {
-	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name)) {
-		return true
-	}
-	_, err := job.Decode(text)
-	return err == nil && !bytes.HasPrefix(text, []byte("#!"))
 }
 
 // applyFixes applies the fixes that need no decision.
@@ -102,7 +100,7 @@ func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, erro
 	if err != nil {
 		return out, err
 	}
-	if err := os.WriteFile(path+".orig", text, st.Mode().Perm()); err != nil {
+	if out.original, err = keepOriginal(path, text, st.Mode().Perm()); err != nil {
 		return out, &ops.Error{Code: ops.Failed, Field: "script", Message: lang.Said(err), Fix: lang.Text{EN: "a folder that you may write", ZH: "请给出您有写权限的目录"}}
 	}
 	if err := os.WriteFile(path, mended, st.Mode().Perm()); err != nil {
@@ -111,12 +109,30 @@ func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, erro
 	return out, nil
 }
 
+// keepOriginal writes text beside path, to a file that did not exist, and returns its
+// name. An earlier original stays as it is.
+func keepOriginal(path string, text []byte, mode fs.FileMode) (string, error) {
+	name := path + ".orig"
+	for n := 2; ; n++ {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) && n < 1000 {
+			name = fmt.Sprintf("%s.orig%d", path, n)
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(text)
+		return name, errors.Join(err, f.Close())
+	}
+}
+
 // View shows the findings in the order of the script.
 func (o LintOut) View(l lang.Lang) view.Doc {
 	if len(o.Findings) == 0 && len(o.Applied) == 0 {
 		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing to fix", ZH: "%s：没有需要修改的地方"}.In(l), o.Name)}
 	}
-	d := view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s: %d findings", ZH: "%s：%d 处问题"}.In(l), o.Name, len(o.Findings))}
+	d := view.Doc{Tone: view.Warn, Title: lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, ops.Counted(len(o.Findings), "finding")).In(l)}
 	if o.Found() {
 		d.Tone = view.Bad
 	}
@@ -128,7 +144,13 @@ func (o LintOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append(d.Sections, s)
 	}
+	if o.original != "" {
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "the original: %s", ZH: "原文件：%s"}.With(o.original).In(l)})
+	}
 	s := view.Section{}
+	if len(o.Applied) > 0 && len(o.Findings) > 0 {
+		s.Heading = lang.Text{EN: "left", ZH: "剩余"}.In(l)
+	}
 	for _, f := range o.Findings {
 		item := fmt.Sprintf("%d: %s: %s", f.Line, f.Severity, f.Message)
 		if f.Fix != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
@@ -166,6 +167,19 @@ func TestWhatCanBeMendedIsMendedInTheFile(t *testing.T) {
 		require.Equal(t, text == bad, err == nil, "the old file is kept where it was mended")
 		require.Equal(t, err == nil, string(old) == bad)
 	}
+	file := filepath.Join(c.Dir, "bad.sh")
+	worse := bad + "#SBATCH -N 2\r\n"
+	opstest.Write(t, file, worse)
+	again, err := opstest.Do(t, c, Lint(), "bad.sh", "--fix")
+	require.NoError(t, err)
+	for name, text := range map[string]string{file + ".orig": bad, file + ".orig2": worse} {
+		kept, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, text, string(kept), "an earlier original stays")
+	}
+	var shown strings.Builder
+	require.NoError(t, view.Text(&shown, again.(LintOut).View(lang.EN), view.Style{}))
+	require.Regexp(t, `(?s)fixed\n.*the original: .*bad\.sh\.orig2\n.*left\n`, shown.String())
 	out, err := lintOp(t.Context(), c, LintIn{Script: bad, Fix: true})
 	require.NoError(t, err)
 	require.Equal(t, good, out.Mended, "a text without a file is mended in the answer")
