@@ -112,6 +112,9 @@ func (sh *shell) globalFlags(args []string) (words []string, err error) {
 			sh.verbose = true
 			continue
 		}
+		if format, ok := strings.CutPrefix(a, "-o"); ok && slices.Contains([]string{"text", "json", "yaml"}, format) {
+			a = "-o=" + format // as in -ojson
+		}
 		name, value, inline := strings.Cut(a, "=")
 		set, ok := map[string]func(string) error{
 			"-o": sh.setOutput, "--output": sh.setOutput,

@@ -116,9 +116,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(n slurm.Node) bool { return n.Name == name })
 		if i < 0 {
-			return out, ops.NotFoundError("nodes",
-				lang.Text{EN: "there is no node %s", ZH: "没有节点 %s"}.With(name),
-				lang.Text{EN: "`nodes` lists them", ZH: "`nodes` 可列出全部"})
+			return out, noNodeError(name)
 		}
 		n := all[i]
 		if !n.Usable() {

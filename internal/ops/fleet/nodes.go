@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // NodesIn selects nodes.
@@ -71,6 +72,13 @@ func Nodes() ops.Op {
 	}, nodes)
 }
 
+// noNodeError is the error of a call that names a node that the cluster does not have.
+func noNodeError(name string) error {
+	return ops.NotFoundError("nodes",
+		lang.Text{EN: "there is no node %s", ZH: "没有节点 %s"}.With(name),
+		lang.Text{EN: "`nodes` lists them", ZH: "`nodes` 可列出全部"})
+}
+
 func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	cl, err := c.Cluster(in.Cluster)
 	if err != nil {
@@ -89,6 +97,11 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	all, err := s.Nodes(ctx)
 	if err != nil {
 		return NodesOut{}, c.SlurmError(err, "")
+	}
+	if unknown := slices.DeleteFunc(slices.Clone(only), func(name string) bool {
+		return slices.ContainsFunc(all, func(n slurm.Node) bool { return n.Name == name })
+	}); len(unknown) > 0 {
+		return NodesOut{}, noNodeError(hostlist.Compress(unknown))
 	}
 	parts, err := s.Partitions(ctx)
 	if err != nil {
