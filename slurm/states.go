@@ -1,6 +1,11 @@
 package slurm
 
-import "github.com/megatron-ops/megatron-ops/internal/lang"
+import (
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
 
 // A Meaning explains a word of Slurm, with advice for a person.
 type Meaning struct {
@@ -21,6 +26,21 @@ type StateMeaning struct {
 // States lists the job states and state flags of Slurm (squeue(1), "JOB STATE
 // CODES"; sacct(1)).
 func States() []StateMeaning { return states }
+
+// KnownState returns the state that a person or a script names as Slurm's commands print
+// it: in either case, by squeue's code, or as sacct's "CANCELLED by 1001" and its
+// "OUT_OF_ME+" of a narrow column.
+func KnownState(word string) (State, bool) {
+	s := ParseState(strings.TrimSpace(word))
+	i := slices.IndexFunc(states, func(m StateMeaning) bool { return m.Word == string(s) || m.Short == string(s) })
+	if i < 0 && len(s) >= 9 && strings.HasSuffix(word, "+") {
+		i = slices.IndexFunc(states, func(m StateMeaning) bool { return strings.HasPrefix(m.Word, string(s)) })
+	}
+	if i < 0 {
+		return "", false
+	}
+	return State(states[i].Word), true
+}
 
 // Explain explains s. For a word that this version does not know it says so.
 func (s State) Explain() StateMeaning {

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"strconv"
 
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
@@ -45,6 +47,15 @@ func Batch(ctx context.Context, line []byte) []byte {
 	}
 	if q.Path == "" {
 		return answer(refusal{ID: q.ID, Error: problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})
+	}
+	if given := q.Context.JobState; given != "" && given != "ENDED" {
+		state, known := slurm.KnownState(given)
+		if !known {
+			return answer(refusal{ID: q.ID, Error: problem{
+				"bad_input", "context.job_state", strconv.Quote(given) + " is no state of Slurm's", "a state such as RUNNING or FAILED, or ENDED",
+			}})
+		}
+		q.Context.JobState = string(state)
 	}
 	r, err := Path(ctx, q.Path, q.Context)
 	if err != nil {

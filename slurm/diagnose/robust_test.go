@@ -56,6 +56,17 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 		require.NotContains(t, string(out), "\n")
 		require.Contains(t, string(out), want)
 	}
+	silent := filepath.Join(t.TempDir(), "silent.log")
+	require.NoError(t, os.WriteFile(silent, []byte("setting up\n"), 0o644))
+	for state, want := range map[string]string{ // as squeue and sacct print them
+		"CANCELLED by 1001": outcome.SlurmCancelled, "CANCELLED+": outcome.SlurmCancelled, "CA": outcome.SlurmCancelled, "timeout": outcome.SlurmTimeLimit,
+		"OUT_OF_ME+": outcome.HostOOM, "running": outcome.Running, "R": outcome.Running, "ENDED": outcome.UnknownExit,
+		"BANANA": `"field":"context.job_state"`, "OUT+": `"field":"context.job_state"`,
+	} {
+		line, err := json.Marshal(map[string]any{"id": 1, "path": silent, "context": map[string]any{"job_state": state}})
+		require.NoError(t, err)
+		require.Contains(t, string(diagnose.Batch(t.Context(), line)), want, state)
+	}
 	out := diagnose.Batch(context.Background(), q)
 	for _, key := range []string{
 		"id", "class", "retry", "root_file", "root_line_no", "root_line", "root_rank", "root_node", "exclude_nodes",

@@ -358,14 +358,13 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All || len(in.Jobs) > 0}
 	for _, s := range in.State {
-		state := slurm.State(strings.ToUpper(string(s)))
-		known := slices.IndexFunc(slurm.States(), func(m slurm.StateMeaning) bool { return m.Word == string(state) || m.Short == string(state) })
-		if known < 0 {
+		state, known := slurm.KnownState(string(s))
+		if !known {
 			return ListOut{}, ops.InputError("state",
 				lang.Text{EN: "%q is no state of Slurm's", ZH: "%q 不是 Slurm 的作业状态"}.With(s),
 				lang.Text{EN: "for example PENDING, RUNNING or FAILED", ZH: "例如 PENDING、RUNNING 或 FAILED"})
 		}
-		f.States = append(f.States, slurm.State(slurm.States()[known].Word))
+		f.States = append(f.States, state)
 	}
 	users := []string{in.User}
 	switch {
