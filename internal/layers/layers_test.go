@@ -61,7 +61,7 @@ var rooms = []room{
 	{"knowledge/...", []string{"knowledge/...", "skills", "slurm", "slurm/hostlist", "internal/redact"}, "an answer comes from rules and skills, never from a cluster"},
 	{"slurm/hostlist", nil, "hostlists are text"},
 	{"slurm", []string{"slurm/hostlist"}, "the vocabulary must be usable without the rest"},
-	{"slurm/job", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script"}, "rendering is pure: specification in, script out"},
+	{"slurm/job", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script", "slurm/diagnose/outcome"}, "rendering is pure: specification in, script out; a retry names failure classes"},
 	{"slurm/script", []string{"slurm", "slurm/hostlist"}, "reading a script is pure"},
 	{"slurm/job/detect", []string{"knowledge/megatron", "slurm/job"}, "site detection parses text and runs no commands"},
 	{"slurm/lint", []string{"knowledge/...", "slurm", "slurm/hostlist", "slurm/script", "slurm/job"}, "lint reads text and starts nothing"},

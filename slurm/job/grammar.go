@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -58,6 +59,19 @@ func oneOf(words ...string) grammar {
 		}
 		return phrase("is not one of the allowed words", "不在可选值之列")
 	}, oneOfThese(words)}
+}
+
+// classGrammar accepts the failure classes that a diagnosis can name: a retry for any
+// other word would never happen.
+var classGrammar = oneOf(failureClasses()...)
+
+func failureClasses() (ids []string) {
+	for _, c := range outcome.Classes() {
+		if c.ID != outcome.Success && c.ID != outcome.Running {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 // unprintable reports the first character of v that is invisible in a line of text.

@@ -281,7 +281,7 @@ func TestHostileValuesChangeNoOtherDirective(t *testing.T) {
 	taken := map[string]string{
 		"name": "a", "account": "a", "partition": "a", "qos": "a", "reservation": "a", "constraint": "a", "gpu_request": "gres", "gpu": "h100", "mem": "1", "time": "1",
 		"hint": "nomultithread", "nodelist": "a", "exclude": "a", "dependency": "singleton", "begin": "now", "array": "1", "every": "daily", "signal": "USR1", "comment": "a",
-		"mail_user": "a", "mail_type": "END", "launcher": "python", "rdzv.backend": "c10d", "container.runtime": "docker", "preset": "offline", "srun_args": "--x", "rdzv.conf": "1", "env": "T_X",
+		"mail_user": "a", "mail_type": "END", "launcher": "python", "rdzv.backend": "c10d", "container.runtime": "docker", "preset": "offline", "retry.on": "hang", "srun_args": "--x", "rdzv.conf": "1", "env": "T_X",
 	}
 	names := func(s job.Spec) ([]string, string) {
 		script, err := job.Render(s, job.Options{})

@@ -90,7 +90,7 @@ func TestRandomSpecificationsAreReadBack(t *testing.T) {
 func TestAnEditOfARenderedScriptIsReadBack(t *testing.T) {
 	s := twoNodes("--lr", "3e-4")
 	s.Time, s.Signal, s.KillSwitch = "60", "USR1@300", "/stop"
-	s.Retry = job.Retry{Max: new(2), On: []string{"node-failure"}}
+	s.Retry = job.Retry{Max: new(2), On: []string{"slurm_node_fail"}}
 	s.Env = map[string]string{"T_A": "1", "T_B": "2"}
 	s.Preset = []string{"debug-nccl"}
 	script, err := job.Render(s, job.Options{})

@@ -105,7 +105,7 @@ type Artifact struct {
 // A Retry says when and how often a failed job is submitted again.
 type Retry struct {
 	Max *int     `json:"max,omitempty" name:"max" placeholder:"N" help:"how many times at most; 3 where on says what for" zh:"最多几次；设置了 on 时默认 3" def:"0" ex:"2"`
-	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl-no-traceback, node-failure]"`
+	On  []string `json:"on,omitempty" name:"on" placeholder:"CLASS" help:"failure classes that may be tried again" zh:"允许重试的故障类别" scalar:"" ex:"[nccl_timeout, slurm_node_fail]"`
 }
 
 // Without max, a specification that lists failures to retry gets defaultRetries. No job is

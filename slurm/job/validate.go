@@ -94,7 +94,7 @@ func fieldChecks(s Spec) []fieldCheck {
 		rs = append(rs, fieldCheck{"preset", p, wordGrammar})
 	}
 	for _, c := range s.Retry.On {
-		rs = append(rs, fieldCheck{"retry.on", c, wordGrammar})
+		rs = append(rs, fieldCheck{"retry.on", c, classGrammar})
 	}
 	return rs
 }

@@ -145,3 +145,17 @@ func TestEveryFieldIsDocumentedInBothLanguages(t *testing.T) {
 	require.Equal(t, "integer", props["nodes"].(map[string]any)["type"])
 	require.Contains(t, props["container"].(map[string]any)["properties"], "mounts")
 }
+
+// A retry for a word that no diagnosis gives would never happen.
+func TestARetryNamesFailureClasses(t *testing.T) {
+	s := job.Spec{Worktree: "/w", Retry: job.Retry{On: []string{"nccl_timeout", "node-failure", "slurm_node_fial", "success"}}}
+	var wrong []string
+	for _, e := range s.Validate() {
+		wrong = append(wrong, e.Field+" "+e.Value+" "+e.Msg.EN)
+	}
+	require.Equal(t, []string{
+		"retry.on node-failure is not one of the allowed words",
+		"retry.on slurm_node_fial is not one of the allowed words; did you mean slurm_node_fail?",
+		"retry.on success is not one of the allowed words",
+	}, wrong)
+}

@@ -21,7 +21,7 @@ func TestADryRunTellsTheStartAndOnlyWhatWouldBringItSooner(t *testing.T) {
 		return b.String()
 	}
 	none := &EarlierOut{AsItIs: &at}
-	require.Contains(t, text(none, lang.EN), "Slurm would start it at 2026-06-11 10:00:00")
+	require.Contains(t, text(none, lang.EN), "it would start at 2026-06-11 10:00:00")
 	require.Contains(t, text(none, lang.ZH), "2026-06-11 10:00:00 开始")
 	require.NotContains(t, text(none, lang.EN), "sooner")
 	some := &EarlierOut{AsItIs: &at, Options: []EarlierStep{{Nodes: 1, Start: at.Add(-time.Hour)}}}

@@ -262,7 +262,7 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 		case len(e.Options) > 0:
 			d.Sections = append(d.Sections, e.Section("", l))
 		case e.AsItIs != nil:
-			d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm would start it at %s", ZH: "按 Slurm 的估计将于 %s 开始"}.With(e.AsItIs.Format(time.DateTime)).In(l)})
+			d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "it would start at %s", ZH: "预计将于 %s 开始"}.With(e.AsItIs.Format(time.DateTime)).In(l)})
 		}
 		d.Sections = append(d.Sections, view.Section{Code: o.Script, Lang: "bash", Fold: true})
 	}
