@@ -102,6 +102,9 @@ const tracker = "latest_checkpointed_iteration.txt"
 // iteration is 0.
 func Read(dir string, iteration int) (Checkpoint, error) {
 	at, c := dir, Checkpoint{}
+	if err := mayRead(dir); err != nil {
+		return c, err
+	}
 	if format(dir) == "" {
 		word, err := os.ReadFile(filepath.Join(dir, tracker))
 		latest := strings.TrimSpace(string(word))
@@ -137,9 +140,15 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 			c.Iteration = &n
 		}
 	}
+	if err := mayRead(at); err != nil {
+		return c, err
+	}
 	if c.Format = format(at); c.Format == "" {
 		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
 			return c, lang.Text{EN: "%s: %s names %s, which is not there", ZH: "%s：%s 指向 %s，而它不存在"}.Err(ErrNone, tracker, filepath.Base(at))
+		}
+		if at != dir {
+			return c, lang.Text{EN: "%s: %s is there, without a checkpoint's files", ZH: "%s：%s 存在，但其中没有检查点的文件"}.Err(ErrNone, filepath.Base(at))
 		}
 		return c, ErrNone
 	}
@@ -157,6 +166,18 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 	slices.SortFunc(c.Faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
 	c.Complete = len(c.Faults) == 0
 	return c, nil
+}
+
+// mayRead returns the error of a folder that this account may not read.
+func mayRead(dir string) error {
+	f, err := os.Open(dir)
+	if err == nil {
+		return f.Close()
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil // what it lacks is told later
 }
 
 // format returns the format of one iteration's folder by Megatron's own rules, or ""

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,16 @@ func TestWhatIsNoCheckpointIsNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("garbage"), 0o600))
 	_, err = Read(dir, 0)
 	require.ErrorContains(t, err, "garbage")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("70\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "iter_0000070"), 0o700))
+	_, err = Read(dir, 0)
+	require.ErrorIs(t, err, ErrNone)
+	require.ErrorContains(t, err, "iter_0000070 is there, without a checkpoint's files")
+	if os.Geteuid() != 0 { // root may read everything
+		require.NoError(t, os.Chmod(filepath.Join(dir, "iter_0000070"), 0))
+		_, err = Read(dir, 0)
+		require.ErrorIs(t, err, fs.ErrPermission)
+	}
 }
 
 func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {

@@ -70,7 +70,15 @@ func checkpointFolder(ctx context.Context, c *ops.Call, in CheckpointIn) (Checkp
 	case errors.Is(err, checkpoint.ErrNoSuch):
 		return out, ops.NotFoundError("iteration", lang.Text{EN: "%s has no iteration %d", ZH: "%s 中没有第 %d 次迭代"}.With(dir, in.Iteration), lang.Text{EN: "without --iteration the latest is shown, with the others", ZH: "不加 --iteration 会显示最新的，并列出其他迭代"})
 	case errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
-		return out, ops.NotFoundError("place", lang.Text{EN: "%s holds no checkpoint of Megatron-LM", ZH: "%s 中没有 Megatron-LM 的检查点"}.With(dir), lang.Text{EN: "the folder that --save names, or iter_NNNNNNN in it", ZH: "--save 指定的目录，或其中的 iter_NNNNNNN"})
+		said := lang.Text{EN: "%s holds no checkpoint of Megatron-LM", ZH: "%s 中没有 Megatron-LM 的检查点"}.With(dir)
+		if why := lang.Said(err); errors.Is(err, checkpoint.ErrNone) && why != lang.Said(checkpoint.ErrNone) { // it says which part is missing
+			said = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(dir, why)
+		}
+		fix := lang.Text{EN: "the folder that --save names, or iter_NNNNNNN in it", ZH: "--save 指定的目录，或其中的 iter_NNNNNNN"}
+		if n := len(read.Others); n > 0 {
+			fix = lang.Text{EN: "--iteration %d reads one that is there", ZH: "--iteration %d 可读取现有的一个"}.With(read.Others[n-1])
+		}
+		return out, ops.NotFoundError("place", said, fix)
 	case err != nil:
 		return out, &ops.Error{Code: ops.Failed, Field: "place", Message: lang.Said(err)}
 	}

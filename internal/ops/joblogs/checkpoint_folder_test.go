@@ -2,6 +2,7 @@ package joblogs_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,6 +45,13 @@ args: [--num-layers=4, --hidden-size=64, --num-attention-heads=8, --tensor-model
 
 	_, err = opstest.Do(t, c, joblogs.CheckpointFolder(), c.Dir)
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
+	require.ErrorContains(t, err, c.Dir+" holds no checkpoint of Megatron-LM")
+	opstest.Write(t, filepath.Join(c.Dir, "latest_checkpointed_iteration.txt"), "70")
+	require.NoError(t, os.Mkdir(filepath.Join(c.Dir, "iter_0000060"), 0o700))
+	_, err = opstest.Do(t, c, joblogs.CheckpointFolder(), c.Dir)
+	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
+	require.ErrorContains(t, err, "latest_checkpointed_iteration.txt names iter_0000070, which is not there")
+	require.Equal(t, "--iteration 60 reads one that is there", ops.AsError(err).Fix.EN)
 	c.Who.Surface = ops.Slack
 	_, err = opstest.Do(t, c, joblogs.CheckpointFolder(), filepath.Join(saved, "dist"))
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code, "a path is for who may read it")
