@@ -209,8 +209,12 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 		if s.New {
 			made++
 		}
-		if s.Attempt > 1 {
-			attempt = fmt.Sprint(s.Attempt)
+		n := s.Attempt
+		if s.JobID == nil && len(s.Earlier) > 0 { // the job in the row is that of the attempt before
+			n = len(s.Earlier)
+		}
+		if n > 1 {
+			attempt = fmt.Sprint(n)
 		}
 		t.Rows = append(t.Rows, []string{s.Name, strings.Join(s.Needs, ", "), id, cmp.Or(string(s.State), "-"), attempt})
 	}

@@ -97,7 +97,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "no pipelines", Out: PipelinesOut{}},
 		{Name: "pipelines", Out: PipelinesOut{Pipelines: []PipelineOut{{Name: "a", Steps: []PipelineStep{done}}, {Name: "b", Steps: []PipelineStep{done, broke}, BrokenAt: "train"}}}},
 		{Name: "a pipeline that is through", Out: PipelinesOut{one: true, Pipelines: []PipelineOut{{Name: "a", shown: true, Steps: []PipelineStep{done}, Page: "https://ops/a"}}}},
-		{Name: "a pipeline that broke", Out: PipelineOut{Name: "b", shown: true, File: "/w/p.yaml", Steps: []PipelineStep{done, broke, {Name: "eval", Earlier: []slurm.JobID{"3", "5"}}}, BrokenAt: "train"}},
+		{Name: "a pipeline that broke", Out: PipelineOut{Name: "b", shown: true, File: "/w/p.yaml", Steps: []PipelineStep{done, broke, {Name: "eval", Earlier: []slurm.JobID{"3", "5"}, Attempt: 3}}, BrokenAt: "train"}},
 		{Name: "a pipeline that began", Out: PipelineOut{Name: "b", Steps: []PipelineStep{done, isNew}}},
 		{Name: "a pipeline that was refused", Out: PipelineOut{Name: "b", Steps: []PipelineStep{refused}}},
 		{Name: "a pipeline that stopped", Out: PipelineOut{Name: "b", Steps: []PipelineStep{isNew, refused}}},
