@@ -86,6 +86,8 @@ var magics = []struct {
 	{"\x1f\x8b", lang.Text{EN: "gzip data: give it a name that ends with .gz", ZH: " gzip 数据：文件名请以 .gz 结尾"}},
 	{"\x28\xb5\x2f\xfd", lang.Text{EN: "zstd data: give it a name that ends with .zst", ZH: " zstd 数据：文件名请以 .zst 结尾"}},
 	{"PK\x03\x04", lang.Text{EN: "a zip archive: give it a name that ends with .zip", ZH: " zip 压缩包：文件名请以 .zip 结尾"}},
+	{"\xfd7zXZ\x00", lang.Text{EN: "xz data: unpack it first (xz -d)", ZH: " xz 数据：请先解压（xz -d）"}},
+	{"BZh91AY&SY", lang.Text{EN: "bzip2 data: unpack it first (bzip2 -d)", ZH: " bzip2 数据：请先解压（bzip2 -d）"}},
 	{"\x89PNG", lang.Text{EN: "a picture", ZH: "图片"}},
 	{"%PDF", lang.Text{EN: "a PDF document", ZH: " PDF 文档"}},
 	{"SQLite format 3", lang.Text{EN: "a database", ZH: "数据库文件"}},

@@ -41,6 +41,8 @@ func TestWhatIsNoText(t *testing.T) {
 		"text":                                  {"loading\n", ""},
 		"nothing":                               {"", ""},
 		"a program":                             {"\x7fELF\x02\x01", "a program"},
+		"xz":                                    {"\xfd7zXZ\x00\x00\x04", "xz -d"},
+		"bzip2":                                 {"BZh91AY&SY\x00", "bzip2 -d"},
 		"compressed":                            {"\x1f\x8b\x08", "gzip"},
 		"an archive":                            {"PK\x03\x04", "zip"},
 		"a picture":                             {"\x89PNG\r\n", "a picture"},
