@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -11,6 +12,10 @@ import (
 // backupCommand writes a consistent copy of the store to a new file while servers keep
 // running.
 func backupCommand(ctx context.Context, sh *shell, words []string) error {
+	words, err := flags("backup", words, func(*flag.FlagSet) {})
+	if err != nil {
+		return err
+	}
 	if len(words) != 1 {
 		return ops.InputError("file", lang.Text{EN: "backup FILE: the new file to write", ZH: "backup 文件：要写入的新文件"}, lang.Text{EN: "backup state-2026-11-21.db", ZH: "例如 backup state-2026-11-21.db"})
 	}

@@ -47,7 +47,9 @@ func flags(name string, words []string, define func(*flag.FlagSet)) (rest []stri
 		var known []string
 		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
 		e.Message = lang.Text{EN: "%s has no flag --%s", ZH: "%s 没有选项 --%s"}.With(name, given)
-		e.Fix = lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))
+		if len(known) > 0 {
+			e.Fix = lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))
+		}
 	case f != nil && !valued:
 		e.Message = lang.Text{EN: "--%s needs a value", ZH: "--%s 需要一个值"}.With(given)
 	case f != nil:
