@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/megatron-ops/megatron-ops/internal/store/pgtest"
 )
 

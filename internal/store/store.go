@@ -29,7 +29,8 @@ type Store struct {
 
 // Open opens the database that url names: a postgres:// URL, or the path of a SQLite
 // file, which it creates with its folder if needed. It migrates the schema, and refuses
-// a schema that is newer than this program.
+// a schema that is newer than this program. A postgres:// URL needs the driver pgx
+// (github.com/jackc/pgx/v5/stdlib), which the program imports.
 func Open(ctx context.Context, url string) (*Store, error) {
 	s := &Store{postgres: strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")}
 	driver, dsn := "pgx", url
