@@ -33,6 +33,15 @@ next: megatron-ops logs 4711
 `, got)
 }
 
+func TestATitlesColourSaysHowItWent(t *testing.T) {
+	for tone, begin := range map[Tone]string{Plain: "\x1b[1m", Good: "\x1b[1;32m", Warn: "\x1b[1;33m", Bad: "\x1b[1;31m"} {
+		require.Equal(t, begin+"作业 4711\x1b[m\n", draw(Doc{Title: "作业 4711", Tone: tone}, Style{Color: true}))
+		require.Equal(t, "作业 4711\n", draw(Doc{Title: "作业 4711", Tone: tone}, Style{}))
+	}
+	folded := Doc{Sections: []Section{{Heading: "notes", Fold: true, Items: []string{"one"}}}}
+	require.Equal(t, "\x1b[2mnotes: 1\x1b[m\n", draw(folded, Style{Color: true, Folded: "%s: %d"}))
+}
+
 func TestTextShowsControlCharactersInsteadOfObeying(t *testing.T) {
 	got := draw(Doc{Sections: []Section{{Code: "a\x1b[2Jb\u202ec"}}}, Style{})
 	require.NotContains(t, got, "\x1b")
