@@ -57,7 +57,7 @@ func TestAHangTellsOnlyTimesThatAreKnown(t *testing.T) {
 func TestTheAgeOfTheNewestLine(t *testing.T) {
 	ahead, fresh := int64(-7199), int64(1)
 	r := diagnosetest.With(t, "setting up\n", diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &ahead})
-	require.Contains(t, r.Summary, "last line 0s ago")
+	require.Contains(t, r.Summary, "last line 0 s ago")
 	file := filepath.Join(t.TempDir(), "job-7.out")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	r, err := diagnose.Path(t.Context(), file, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &fresh})
