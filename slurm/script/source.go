@@ -2,6 +2,8 @@ package script
 
 import (
 	"errors"
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -83,7 +85,11 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 	var first *SyntaxError
 	for range 64 {
 		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
-		file, err := p.Parse(strings.NewReader(t.src), "")
+		src := &shallowReader{src: strings.NewReader(t.src)}
+		file, err := p.Parse(src, "")
+		if src.tooDeep {
+			return &syntax.File{}, t, &SyntaxError{Line: t.at(uint(len(t.src) - src.src.Len())), Message: "commands or expressions are nested too deeply"}
+		}
 		if err == nil {
 			plain := endComments(file, t.src)
 			if plain == t.src {
@@ -107,6 +113,26 @@ func parse(t text) (*syntax.File, text, *SyntaxError) {
 		t.src = next
 	}
 	return &syntax.File{}, t, first
+}
+
+// maxFrames is how deeply the parser may call itself: no script that a person wrote comes
+// near it.
+const maxFrames = 5000
+
+// A shallowReader passes the source to the parser, which calls itself for each level of
+// nesting and has no limit of its own: a megabyte of open parentheses would overflow the
+// stack and end the whole program. The reader is called from that depth, and ends the
+// source there.
+type shallowReader struct {
+	src     *strings.Reader
+	tooDeep bool
+}
+
+func (r *shallowReader) Read(p []byte) (int, error) {
+	if r.tooDeep = r.tooDeep || runtime.Callers(maxFrames, make([]uintptr, 1)) > 0; r.tooDeep {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return r.src.Read(p)
 }
 
 // These bytes replace [ and $ where bash reads plain text but the parser does not.
