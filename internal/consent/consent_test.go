@@ -178,6 +178,8 @@ func TestWhatHasNoEndIsSaidSo(t *testing.T) {
 	r := request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"2:00:00"`, `"0"`, 1)+`}`)
 	require.Contains(t, r.Headline.EN, "WITHOUT A TIME LIMIT")
 	require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "16 GPUs WITHOUT A TIME LIMIT")
+	r = request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"2:00:00"`, `"2:00:00","every":"daily"`, 1)+`}`)
+	require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "16 GPUs at once, 2 hours each job, AGAIN WITHOUT END")
 }
 
 func TestAChangeShowsOldAndNew(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -36,11 +37,11 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 	if len(l.Partitions) > 0 && slices.Contains(u.Unknown, PartitionUnknown) {
 		add("which partition it goes to is not known", "不知道会进入哪个分区")
 	}
-	if u.QOS != "" && slices.Contains(l.QOS, u.QOS) {
-		add("QOS %s is for approved jobs", "QOS %s 只接受已审批的作业", u.QOS)
+	for _, q := range limited(l.QOS, u.QOS) {
+		add("QOS %s is for approved jobs", "QOS %s 只接受已审批的作业", q)
 	}
-	if u.Account != "" && slices.Contains(l.Accounts, u.Account) {
-		add("account %s is for approved jobs", "账户 %s 只接受已审批的作业", u.Account)
+	for _, a := range limited(l.Accounts, u.Account) {
+		add("account %s is for approved jobs", "账户 %s 只接受已审批的作业", a)
 	}
 	gpusUnknown := slices.Contains(u.Unknown, GPUsUnknown)
 	if (l.GPUs > 0 || l.GPUHours > 0) && gpusUnknown {
@@ -59,7 +60,9 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 		if l.Hours > 0 && u.Hours > l.Hours {
 			add("it may run for %s hours, more than %s", "最多可能运行 %s 小时，超过 %s", round(u.Hours), round(l.Hours))
 		}
-		if l.GPUHours > 0 && u.GPUHours > l.GPUHours {
+		if l.GPUHours > 0 && math.IsInf(u.GPUHours, 1) {
+			add("it starts itself again without end", "它会无限次地再次启动")
+		} else if l.GPUHours > 0 && u.GPUHours > l.GPUHours {
 			add("it may use %s GPU hours, more than %s", "最多可能使用 %s GPU 小时，超过 %s", round(u.GPUHours), round(l.GPUHours))
 		}
 	}
@@ -67,6 +70,18 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 		add("it takes %d GPUs at one time, more than %d", "同时占用 %d 块 GPU，超过 %d", u.GPUs, l.GPUs)
 	}
 	return why
+}
+
+// limited returns those of the names, a list with commas, that a limit names. Slurm does
+// not distinguish capitals in the names of QOS and accounts.
+func limited(limit []string, names string) (found []string) {
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		if slices.ContainsFunc(limit, func(l string) bool { return strings.EqualFold(strings.TrimSpace(l), name) }) {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 func round(v float64) string {

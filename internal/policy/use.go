@@ -25,11 +25,11 @@ import (
 // A Use is the most that a request can use.
 type Use struct {
 	Partitions []string `json:"partitions,omitempty"`
-	QOS        string   `json:"qos,omitempty"`
-	Account    string   `json:"account,omitempty"`
-	GPUs       int      `json:"gpus"`  // at one time
-	Hours      float64  `json:"hours"` // of one job; +Inf without a limit
-	GPUHours   float64  `json:"gpu_hours"`
+	QOS        string   `json:"qos,omitempty"`     // several with commas
+	Account    string   `json:"account,omitempty"` // likewise
+	GPUs       int      `json:"gpus"`              // at one time
+	Hours      float64  `json:"hours"`             // of one job; +Inf without a limit
+	GPUHours   float64  `json:"gpu_hours"`         // +Inf for a job that starts itself again
 	// Unknown names what could not be determined; assume the worst of it.
 	Unknown []Unknown `json:"unknown,omitempty"`
 }
@@ -115,8 +115,8 @@ func Of(ctx context.Context, svc *ops.Service, in any) (use Use, any bool, err e
 	return use, true, err
 }
 
-// specUse returns the most that a specification can use: every job of its chain, every
-// task of its array and every retry, each up to the time limit.
+// specUse returns the most that a specification can use: every component, every job of
+// its chain, every task of its array and every retry, each up to the time limit.
 func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error) {
 	// Judge what would be submitted: the text, the fields beside it and the site's
 	// profile combined.
@@ -125,22 +125,28 @@ func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, erro
 		return Use{}, err
 	}
 	s = s.WithDefaults()
-	use := Use{QOS: s.QOS, Account: s.Account}
+	var use Use
 	parts, known := partitions(ctx, svc, s.Cluster)
-	for p := range strings.SplitSeq(s.Partition, ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			use.Partitions = append(use.Partitions, p)
-		}
-	}
-	if len(use.Partitions) == 0 {
-		for _, p := range parts {
-			if p.Default {
-				use.Partitions = []string{p.Name}
-			}
-		}
-		if len(use.Partitions) == 0 {
+	gpus := 0 // of one run
+	for _, c := range s.Parts() {
+		use.QOS, use.Account = joined(use.QOS, c.QOS), joined(use.Account, c.Account)
+		names := partitionNames(c.Partition, parts)
+		if len(names) == 0 && !slices.Contains(use.Unknown, PartitionUnknown) {
 			use.Unknown = append(use.Unknown, PartitionUnknown)
 		}
+		for _, name := range names {
+			if !slices.Contains(use.Partitions, name) {
+				use.Partitions = append(use.Partitions, name)
+			}
+		}
+		perNode := *c.GPUsPerNode
+		if c.Exclusive != nil && *c.Exclusive { // the whole node is used, however little of it the job asks for
+			perNode = max(perNode, gpusOfNode(svc, s.Cluster, parts, names))
+			if perNode == 0 && !slices.Contains(use.Unknown, GPUsUnknown) {
+				use.Unknown = append(use.Unknown, GPUsUnknown)
+			}
+		}
+		gpus += *c.Nodes * perNode
 	}
 	use.Hours = hours(s.Time)
 	if math.IsNaN(use.Hours) {
@@ -149,28 +155,51 @@ func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, erro
 	if math.IsNaN(use.Hours) {
 		use.Hours, use.Unknown = math.Inf(1), append(use.Unknown, TimeUnknown)
 	}
-
-	perNode := *s.GPUsPerNode
-	if s.Exclusive != nil && *s.Exclusive { // the whole node is used, however little of it the job asks for
-		perNode = max(perNode, gpusOfNode(svc, s.Cluster, parts, use.Partitions))
-		if perNode == 0 {
-			use.Unknown = append(use.Unknown, GPUsUnknown)
-		}
-	}
-	if affectsGPUs(s.Sbatch) {
+	if affectsGPUs(s.Sbatch) && !slices.Contains(use.Unknown, GPUsUnknown) {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
 	tasks, atOnce, known := Tasks(s.Array)
 	if !known {
 		use.Unknown = append(use.Unknown, TasksUnknown)
 	}
-	jobs := 1
-	if s.Chain != nil {
-		jobs = max(*s.Chain, 1)
+	jobs := 1.0
+	switch {
+	case s.Every != "":
+		jobs = math.Inf(1) // each run queues the next one
+	case s.Chain != nil:
+		jobs = float64(max(*s.Chain, 1))
 	}
-	use.GPUs = *s.Nodes * perNode * atOnce
-	use.GPUHours = gpuHours(float64(jobs*tasks*(1+s.Retry.Limit())**s.Nodes*perNode), use.Hours)
+	use.GPUs = gpus * atOnce
+	use.GPUHours = gpuHours(float64(gpus*tasks*(1+s.Retry.Limit())), jobs*use.Hours)
 	return use, nil
+}
+
+// joined adds a name to a list with commas, unless it has it.
+func joined(list, name string) string {
+	switch {
+	case list == "" || name == "":
+		return list + name
+	case slices.Contains(strings.Split(list, ","), name):
+		return list
+	}
+	return list + "," + name
+}
+
+// partitionNames returns the partitions that a specification names, or the default one.
+func partitionNames(list string, parts []slurm.Partition) (names []string) {
+	for p := range strings.SplitSeq(list, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			names = append(names, p)
+		}
+	}
+	if names == nil {
+		for _, p := range parts {
+			if p.Default {
+				names = []string{p.Name}
+			}
+		}
+	}
+	return names
 }
 
 // gpuHours multiplies, and returns 0 for no GPUs even if hours is infinite.
@@ -327,8 +356,8 @@ func partsOf(ctx context.Context, svc *ops.Service, cluster string, id slurm.Job
 // concurrent elements if the row reports one, which is rare; otherwise it counts all
 // elements.
 func partsUse(parts []slurm.Job) (use Use) {
-	use.QOS, use.Account = parts[0].QOS, parts[0].Account
 	for _, p := range parts {
+		use.QOS, use.Account = joined(use.QOS, p.QOS), joined(use.Account, p.Account)
 		_, index, _ := strings.Cut(string(p.ID), "_")
 		tasks, atOnce, known := Tasks(strings.Trim(index, "[]"))
 		if !known && !slices.Contains(use.Unknown, TasksUnknown) {
