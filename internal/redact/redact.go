@@ -5,6 +5,7 @@ package redact
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -35,8 +36,9 @@ const keyWords = "secret|token|passwd|password|passphrase|api_key|api-key|apikey
 const upperSuffixes = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?)`
 
 // assignment matches what separates a name from its value: an assignment sign and
-// quotes, which JSON within JSON escapes and a URL encodes.
-const assignment = `(?:\\*["']|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
+// quotes, which JSON within JSON escapes and a URL encodes; the end of an index, as in
+// environ["NAME"] = "…"; or the comma between two quoted arguments.
+const assignment = `(?:(?:\\*["']\]?|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?|["'],\s*["'])`
 
 // secretValue matches what is hidden after a name.
 const secretValue = `([^\s"'\\,;&)}\]]{4,})`
@@ -59,6 +61,8 @@ var forms = []secretForm{
 	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyj"},
 	{"slack", lazy.New(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "xox|xapp-"},
 	{"slack hook", lazy.New(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
+	{"hook of a chat", lazy.New(`(?i)(?:discord(?:app)?\.com/api/webhooks/|(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v\d/)?hook/|webhook\.office\.com/|` +
+		`api\.telegram\.org/bot)([A-Za-z0-9/_:@-]{8,})`), 1, "/webhooks/|/open-apis/|webhook.office|telegram"},
 	{"github", lazy.New(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "gho_|ghp_|ghs_|ghu_|ghr_|github_pat_"},
 	{"gitlab", lazy.New(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "glpat-|glrt-|gldt-|glcbt-|glptt-|glsoat-"},
 	{"hugging face", lazy.New(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "hf_|api_org_"},
@@ -80,6 +84,8 @@ var forms = []secretForm{
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
 	{"password for curl", lazy.New(`(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`), 1, "curl"},
+	{"key of a login", lazy.New(`(?i)\blogin\(\s*(?:(?:key|token)\s*=\s*)?["']([^"'\s]{8,})`), 1, "login("},
+	{"password of a command", lazy.New(`(?i)\b(?:sshpass|(?:docker|podman|apptainer|singularity|helm)\b[^\n]*?\blogin)\b[^\n]*?\s-p\s*["']?([^\s"'$]{4,})`), 1, "sshpass|login"},
 	// A token in place of a name: https://TOKEN@host. A short one is a login.
 	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
 	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, keyWords},
@@ -200,6 +206,11 @@ func Values(values ...string) func(string) string {
 // string sequences, and the two-byte ones.
 var escapes = lazy.New("(?s)\x1b\\[[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_].*?(?:\x07|\x1b\\\\|\\z)|\x1b[ -/]*[0-~]|\x1b")
 
+// invisible are the characters that nobody sees and a program reads: marks of direction,
+// separators of lines, fillers, and variation selectors and tags, which can carry whole
+// sentences.
+var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}
+
 // Clean returns s as text that is safe to print. It removes terminal sequences, control
 // characters, and bidirectional and invisible marks. Of a line with carriage returns it
 // keeps what a terminal would show last. Bytes that are not UTF-8 become U+FFFD.
@@ -222,8 +233,7 @@ func Clean(s string) string {
 			return r
 		case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
 			return -1
-		case r == 0x61c, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e,
-			r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f:
+		case r >= 0xa0 && unicode.In(r, invisible...):
 			return -1
 		}
 		return r
