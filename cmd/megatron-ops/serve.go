@@ -165,7 +165,7 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	var running sync.WaitGroup
 	running.Go(func() { d.work(ctx) })
 	server := &http.Server{
-		Handler:           d,
+		Handler:           bodiesInTime(d),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelWarn),
 	}

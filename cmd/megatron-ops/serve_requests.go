@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -63,3 +65,36 @@ func (s *statusRecorder) Flush() {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// bodyWithin is how long a request's body may take, whichever path it is for and whether
+// or not its sender may use that path.
+const bodyWithin = 30 * time.Second
+
+// bodiesInTime passes on requests whose bodies must arrive in time. A handler that refuses
+// a request without reading its body does not end the connection: the library reads on
+// before it answers, for as long as the sender likes.
+func bodiesInTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			connection := http.NewResponseController(w)
+			_ = connection.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no network connection, as in tests
+			r.Body = &timedBody{r.Body, connection}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A timedBody lifts the deadline when it was read to its end: the answer may take longer,
+// and the connection is read on to learn that the client went away.
+type timedBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.connection.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
