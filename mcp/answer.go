@@ -41,8 +41,9 @@ func hasForeignText(o ops.Op) bool {
 // answer renders an operation's output: the document as Markdown for clients that show
 // text, the typed value for the others. Both forms are in English, which models read
 // whatever language their person speaks; both hold the same rows and, if token is not
-// empty, both offer the token.
-func answer(o ops.Op, out any, limit shorten.Limit, token string) (*sdk.CallToolResult, error) {
+// empty, both offer the token. cluster is the one that the call named, or empty: the calls
+// to make next name it too.
+func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk.CallToolResult, error) {
 	out = shorten.Tidy(out, hasForeignText(o))
 	object, err := shorten.JSON(out)
 	if err != nil {
@@ -60,7 +61,7 @@ func answer(o ops.Op, out any, limit shorten.Limit, token string) (*sdk.CallTool
 	text := string(object) + "\n"
 	if v, ok := out.(view.Viewer); ok {
 		doc := v.View(lang.EN).WithoutCharts() // the output has their numbers
-		next = hints(doc.Next)
+		next = hints(ops.CommandsOn(cluster, doc.Next))
 		for i, h := range next {
 			if o.Name == "submit" && h.Tool == "status" { // a person looks again later; an agent waits
 				next[i].Tool = "wait"

@@ -55,6 +55,12 @@ func hintOf(command string) (hint, bool) {
 			given[commandLine], argv = shellword.Line(argv[i+1:]), argv[:i]
 		}
 	}
+	if i := slices.Index(argv, "--cluster"); i > 0 && i+1 < len(argv) { // every command takes it
+		if on, ok := in.(interface{ On(cluster string) }); ok {
+			on.On(argv[i+1])
+		}
+		argv = slices.Delete(argv, i, i+2)
+	}
 	if o.Words(in, argv[1:]) != nil {
 		return hint{}, false
 	}

@@ -36,6 +36,18 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 	}
 }
 
+// What an answer recommends is for the cluster that the call named: the same id on the
+// default one is another job.
+func TestWhatIsNextStaysOnTheCluster(t *testing.T) {
+	s := newSite()
+	s.set("4711", func(j *slurm.Job) { j.State = slurm.Failed })
+	c := connectAlice(t, s)
+	require.Contains(t, c.do("status", `{"job":"4711"}`).Text, `next: diagnose {"job":"4711"}`)
+	r := c.do("status", `{"job":"4711","cluster":"test"}`)
+	require.Contains(t, r.Text, `next: diagnose {"cluster":"test","job":"4711"}`)
+	require.Equal(t, []any{map[string]any{"tool": "diagnose", "arguments": map[string]any{"cluster": "test", "job": "4711"}}}, r.Structured["next"])
+}
+
 // A submission that its plan refuses says what to fix, all of it page by page, as tool
 // calls and without the script that nobody asked for.
 func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {

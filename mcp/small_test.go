@@ -126,13 +126,13 @@ func TestWhatAFailureHadFound(t *testing.T) {
 		"without a word": {nil, ops.Failed, false},
 		"refused":        {found, ops.NotAllowed, false},
 	} {
-		res, err := (&Server{}).failed(o, c.out, &ops.Error{Code: c.code, Message: lang.Same("the accounts are away")})
+		res, err := (&Server{}).failed(o, c.out, &ops.Error{Code: c.code, Message: lang.Same("the accounts are away")}, "")
 		require.NoError(t, err, name)
 		text, err := json.Marshal(res)
 		require.NoError(t, err)
 		require.Contains(t, string(text), "the accounts are away", name)
 		require.Equal(t, c.part, bytes.Contains(text, []byte("4711")), name)
 	}
-	_, err := (&Server{}).failed(o, found, context.Canceled)
+	_, err := (&Server{}).failed(o, found, context.Canceled, "")
 	require.ErrorIs(t, err, context.Canceled, "who hung up is told nothing")
 }

@@ -360,16 +360,24 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	out, err := o.Run(ctx, call, in)
 	if err != nil {
-		return s.failed(o, out, err)
+		return s.failed(o, out, err, namedCluster(in))
 	}
 	if !consent.IsSet(in, "dry_run") {
 		out = withoutScript(out)
 	}
-	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out))
+	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), namedCluster(in))
 	if plan, ok := out.(launch.PlanOut); err == nil && ok && plan.Ready {
 		s.plans.keep(res, in, grant.Caller)
 	}
 	return res, err
+}
+
+// namedCluster returns the cluster that a call named, or an empty text.
+func namedCluster(in any) string {
+	if f, ok := consent.Field(in, "cluster"); ok && f.Kind() == reflect.String {
+		return f.String()
+	}
+	return ""
 }
 
 // withoutScript removes the script from a submission's answer for a caller that did not
@@ -393,7 +401,7 @@ func (s *Server) service() (*ops.Service, error) {
 
 // failed turns an operation's error into an answer, together with the partial output of
 // an operation that failed halfway.
-func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, error) {
+func (s *Server) failed(o ops.Op, out any, err error, cluster string) (*sdk.CallToolResult, error) {
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
@@ -401,7 +409,7 @@ func (s *Server) failed(o ops.Op, out any, err error) (*sdk.CallToolResult, erro
 	// An operation that was refused has done nothing; only one that failed on the way
 	// has partial output.
 	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
-		part, perr := answer(o, out, shorten.Limit{Bytes: defaultBudget}, "")
+		part, perr := answer(o, out, shorten.Limit{Bytes: defaultBudget}, "", cluster)
 		if perr == nil {
 			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)

@@ -291,7 +291,9 @@ func (sh *shell) show(out any) error {
 			style.Folded = view.Unfold.In(sh.lang)
 		}
 		var text strings.Builder
-		if err := view.Text(&text, v.View(sh.lang), style); err != nil {
+		d := v.View(sh.lang)
+		d.Next = ops.CommandsOn(sh.cluster, d.Next)
+		if err := view.Text(&text, d, style); err != nil {
 			return err
 		}
 		if err := sh.page(context.Background(), text.String()); err != nil {

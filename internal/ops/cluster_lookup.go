@@ -22,6 +22,24 @@ type OnCluster struct {
 // On sets the cluster, as the flag --cluster does that every command takes.
 func (o *OnCluster) On(cluster string) { o.Cluster = cluster }
 
+// CommandsOn returns commands that follow a call which named a cluster, each for that
+// cluster: the same job id on the default one is another job.
+func CommandsOn(cluster string, commands []string) []string {
+	if cluster == "" {
+		return commands
+	}
+	on := make([]string, len(commands))
+	for i, c := range commands {
+		if on[i] = c; !strings.Contains(c, " --cluster ") {
+			own, program, found := strings.Cut(c, " -- ") // what stands behind -- is for Megatron
+			if on[i] = own + " --cluster " + cluster; found {
+				on[i] += " -- " + program
+			}
+		}
+	}
+	return on
+}
+
 // WithoutSlurm is the hint for somebody who looks for Slurm's jobs on a machine without
 // Slurm.
 var WithoutSlurm = lang.Text{

@@ -22,3 +22,11 @@ func TestSizesAreSaidInBinaryUnits(t *testing.T) {
 		require.Equal(t, said, Bytes(n))
 	}
 }
+
+func TestCommandsStayOnTheCluster(t *testing.T) {
+	commands := []string{"logs 7 --tail 20", "status 7 --cluster far", "submit --from 7 -- --lr 1e-4"}
+	require.Equal(t, commands, CommandsOn("", commands))
+	require.Equal(t,
+		[]string{"logs 7 --tail 20 --cluster near", "status 7 --cluster far", "submit --from 7 --cluster near -- --lr 1e-4"},
+		CommandsOn("near", commands))
+}
