@@ -100,7 +100,7 @@ var examples = map[string]string{
 	"explain":    `{"word":"QOSMaxGRESPerUser"}`,
 	"update":     `{"job":"4711","time":"2:00:00"}`,
 	"run":        `{"job":"4711","argv":["nvidia-smi"]}`,
-	"hostlist":   `{"nodes":"n[1-4,7]"}`,
+	"hostlist":   `{"nodes":["n[1-4,7]"]}`,
 	"killswitch": `{"turn":"on","job":"4711"}`,
 	"cleanup":    `{"nodes":"gpu[07,09]"}`,
 	"resume":     `{"reason":"Kill task failed"}`,

@@ -73,6 +73,13 @@ func TestEveryToolDescribesItselfTruly(t *testing.T) {
 		}
 		example = strings.ReplaceAll(example, "…as planned…", "") // said in full by plan
 		require.True(t, !ok || ops.Decode([]byte(example), o.NewIn(), nil) == nil, "%s: its example is one that works", tool.Name)
+		var in jsonschema.Schema
+		require.NoError(t, json.Unmarshal(tool.RawInputSchema, &in))
+		resolved, err := in.Resolve(nil)
+		require.NoError(t, err)
+		var arguments map[string]any
+		require.NoError(t, json.Unmarshal([]byte(example), &arguments))
+		require.True(t, !ok || resolved.Validate(arguments) == nil, "%s: its example is one that its schema accepts", tool.Name)
 		require.NotContains(t, string(tool.RawInputSchema), `"yes"`, tool.Name)
 	}
 }
