@@ -53,9 +53,12 @@ func (j *job) placeSeries() {
 // also the older parts of a log, "x.log.1" beside "x.log".
 func numberAtEnd(key string) bool { return strings.HasSuffix(key, "*") }
 
-// hasOtherRanks reports whether a file has lines of another rank than k, or a launcher's report on
-// other ranks or on several local ones. Then the file is a node's.
+// hasOtherRanks reports whether a file has lines of another rank than k, a node's start line for
+// other ranks, or a launcher's report on other ranks or on several local ones. Then the file is a node's.
 func hasOtherRanks(f *scan.Facts, k int) bool {
+	if slices.ContainsFunc(f.NodeStarts, func(n scan.NodeStart) bool { return n.First != k || n.Last != k }) {
+		return true
+	}
 	for r := range f.Ranks {
 		if r != k {
 			return true

@@ -100,6 +100,19 @@ func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
 	}
 }
 
+// TestStartLinesOfNodesAreNoRanks has the files in which a rendered script keeps what each node started.
+func TestStartLinesOfNodesAreNoRanks(t *testing.T) {
+	for ranks, rank := range map[[2]int]int{{0, 1}: 1, {1, 3}: -1} { // the last rank of each of two nodes → the rank of the second file
+		of := func(first, last int) *scan.Facts {
+			return &scan.Facts{NodeStarts: []scan.NodeStart{{First: first, Last: last}}}
+		}
+		j := newJob(sourceOf("7/start-0", "7/start-1"), []*scan.Facts{of(0, ranks[0]), of(ranks[0]+1, ranks[1])}, Context{})
+		j.fileRank, j.fileNode = []int{-1, -1}, []string{"", ""}
+		j.placeSeries()
+		require.Equal(t, rank, j.fileRank[1], ranks)
+	}
+}
+
 // The names that srun --error=err.%t produces, and a log's older parts.
 func TestNumbersAtTheEndOfNamesMayBeRanks(t *testing.T) {
 	for name, c := range map[string]struct {
