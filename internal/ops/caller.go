@@ -160,10 +160,18 @@ func (c *Call) authorise(o Op) error {
 		return &Error{
 			Code:    NotAllowed,
 			Message: lang.Text{EN: "you are not linked to a cluster user yet, so you can read and ask but not %s", ZH: "您尚未绑定集群用户，只能查看和提问，不能执行 %s"}.With(o.Name),
-			Fix:     lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"},
+			Fix:     c.Who.howToLink(),
 		}
 	}
 	return nil
+}
+
+// howToLink says how a caller without a cluster user gets one.
+func (w Caller) howToLink() lang.Text {
+	if w.Surface == MCPHTTP {
+		return lang.Text{EN: "an operator names this token's user in megatron-ops.yaml (mcp.tokens or mcp.oauth.users)", ZH: "请管理员在 megatron-ops.yaml 中写明此令牌对应的用户（mcp.tokens 或 mcp.oauth.users）"}
+	}
+	return lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"}
 }
 
 // audit records who changed what, and the result. Operations that only read are not

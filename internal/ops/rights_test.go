@@ -63,6 +63,15 @@ func TestWhoseHandsChangeSomethingOnTheCluster(t *testing.T) {
 	}
 }
 
+// A caller without a cluster user is told what they can do about it where they are.
+func TestHowToGetAClusterUser(t *testing.T) {
+	for surface, fix := range map[Surface]string{Slack: "/megatron link", MCPHTTP: "mcp.tokens"} {
+		_, err := (&Call{Service: &Service{}, Who: Caller{Surface: surface}}).For(Op{Name: "cancel", Effect: Destructive})
+		require.Equal(t, NotAllowed, AsError(err).Code)
+		require.Contains(t, AsError(err).Fix.EN, fix)
+	}
+}
+
 func actAs(cl Cluster, user string) (Cluster, error) {
 	if user == "eve" {
 		return nil, errors.New("no such user")
