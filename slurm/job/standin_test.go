@@ -197,11 +197,13 @@ func execute(t testing.TB, spec job.Spec, o job.Options, settings ...string) run
 	t.Helper()
 	root := t.TempDir()
 	spec.Worktree = filepath.Join(root, "tree")
-	if filepath.IsAbs(spec.LogDir) {
-		spec.LogDir = filepath.Join(root, "scratch", "logs")
-	}
 	script, err := job.Render(spec, o)
 	require.NoError(t, err)
+	if filepath.IsAbs(script.LogDir) {
+		// Moved after rendering: temporary folders may lie where logs must not, as in /dev/shm.
+		here := filepath.Join(root, "scratch", "logs")
+		script.Text, script.LogDir = strings.ReplaceAll(script.Text, script.LogDir, here), here
+	}
 	return executeScript(t, root, script, settings...)
 }
 
