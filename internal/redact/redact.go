@@ -36,9 +36,9 @@ const keyWords = "secret|token|passwd|password|passphrase|api_key|api-key|apikey
 const upperSuffixes = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?)`
 
 // assignment matches what separates a name from its value: an assignment sign and
-// quotes, which JSON within JSON escapes and a URL encodes; the end of an index, as in
-// environ["NAME"] = "…"; or the comma between two quoted arguments.
-const assignment = `(?:(?:\\*["']\]?|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?|["'],\s*["'])`
+// quotes, which JSON within JSON escapes and a URL encodes; or the end of an index, as in
+// environ["NAME"] = "…".
+const assignment = `(?:\\*["']\]?|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
 
 // secretValue matches what is hidden after a name.
 const secretValue = `([^\s"'\\,;&)}\]]{4,})`
@@ -80,6 +80,9 @@ var forms = []secretForm{
 		`token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
 	// A name that says so: WANDB_API_KEY=…, "password": "…", --token …
 	{namedSetting, lazy.New(`(?i)\b` + keyNames + assignment + secretValue), 1, keyWords},
+	// An environment variable that a call sets: setdefault("HF_TOKEN", "…"). In lower case the
+	// first of two quoted arguments is mostly a word: print("token", "changed").
+	{namedSetting, lazy.New(`\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']` + secretValue), 1, keyWords},
 	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + upperSuffixes + assignment + secretValue), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},

@@ -103,6 +103,8 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"query_key value_key=attention cross_attention.linear_kv",
 		"ssh://git@host/repo and https://someone@host",
 		"moe_token_dispatcher_type ....... alltoall",
+		`print("token", "changed")`,
+		`tokenizer.add("pad_token", "<|endoftext|>")`,
 		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
 	} {
 		require.Equal(t, s, redact.Text(s))
