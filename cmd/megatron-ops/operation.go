@@ -131,7 +131,15 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 			question = append(question, e.Message.In(sh.lang))
 			return false
 		})
-		if asked = len(open) > 0; !asked || !sh.confirms(question...) {
+		if asked = len(open) > 0; !asked {
+			break
+		}
+		if !sh.confirms(question...) {
+			for _, i := range open {
+				if sh.asks() {
+					all[i].err = errDeclined
+				}
+			}
 			break
 		}
 		for _, i := range open { // if the situation has changed since the question, ask again
@@ -150,6 +158,10 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 	}
 	return sh.showAll(ctx, ins, all, lines)
 }
+
+// errDeclined is the answer to a person who was asked to go on and did not say yes: they have just
+// read what would have been done.
+var errDeclined = &ops.Error{Code: ops.NotAllowed, Message: lang.Text{EN: "nothing was done", ZH: "没有执行任何操作"}}
 
 // showAll prints the results for several inputs.
 func (sh *shell) showAll(ctx context.Context, ins []any, all []result, lines bool) error {
@@ -203,10 +215,13 @@ func jobOf(in any) any {
 	return named.Job
 }
 
+// asks reports whether there is a person at a terminal who can be asked.
+func (sh *shell) asks() bool { return isTerminal(sh.in) && !sh.json }
+
 // confirms asks the person a question and reports whether the answer is yes. Without a
 // terminal it returns false.
 func (sh *shell) confirms(question ...string) bool {
-	if !isTerminal(sh.in) || sh.json {
+	if !sh.asks() {
 		return false
 	}
 	question[len(question)-1] += lang.Text{EN: ". Go on? [y/N]", ZH: "。继续吗？[y/N]"}.In(sh.lang)

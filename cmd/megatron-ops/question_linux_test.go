@@ -94,7 +94,10 @@ func TestWhatHasChangedSinceItWasShownIsAskedAboutAgain(t *testing.T) {
 			var said strings.Builder
 			sh := &shell{streams: streams{in: terminal(t, tt.keys), out: &said, err: &said}, json: false, lang: lang.EN}
 			call := &ops.Call{Service: &ops.Service{}, Who: ops.Caller{Surface: ops.Shell, User: "alice"}}
-			_ = sh.answers(t.Context(), call, op, []any{&struct{}{}}, true)
+			err := sh.answers(t.Context(), call, op, []any{&struct{}{}}, false)
+			if strings.HasSuffix(tt.keys, "n\n") {
+				require.ErrorContains(t, err, "nothing was done")
+			}
 			require.Equal(t, tt.done, done, said.String())
 			require.Equal(t, len(tt.asked), strings.Count(said.String(), "Go on? [y/N]"), said.String())
 			for _, digest := range tt.asked {

@@ -282,6 +282,20 @@ func problemSections(ps []rules.Problem, l lang.Lang) []view.Section {
 	return out
 }
 
+// warned returns what a person who is asked to go on should know first: the warnings, and the errors
+// that --force overrules.
+func warned(ps []rules.Problem) (lines []lang.Text) {
+	for _, p := range ps {
+		switch p.Severity {
+		case rules.Error:
+			lines = append(lines, lang.Text{EN: "error: %s: %s", ZH: "错误：%s：%s"}.With(p.Field, p.Message))
+		case rules.Warning:
+			lines = append(lines, lang.Text{EN: "warning: %s: %s", ZH: "警告：%s：%s"}.With(p.Field, p.Message))
+		}
+	}
+	return lines
+}
+
 // problemItem formats a problem, its fix and its source.
 func problemItem(p rules.Problem, l lang.Lang) string {
 	item := p.Field + ": " + p.Message

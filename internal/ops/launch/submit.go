@@ -181,11 +181,12 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 			would = held.question(full.Name)
 		}
 		e := ops.ConfirmError(would)
+		e.Details = warned(out.Problems)
 		if out.Sync != nil {
 			e.Shown = out.Sync.digest
 		}
 		if out.Sync.pending() {
-			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), out.Sync.lines()
+			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), append(e.Details, out.Sync.lines()...)
 		}
 		return out, e
 	}

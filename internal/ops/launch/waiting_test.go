@@ -295,5 +295,7 @@ func TestAJobIsSubmittedWithItsTree(t *testing.T) {
 	p.there = true
 	_, err = submit()
 	require.True(t, strings.HasPrefix(ops.AsError(err).Message.EN, "this submits"), "nothing is to come")
-	require.Empty(t, ops.AsError(err).Details)
+	details := ops.AsError(err).Details
+	require.Len(t, details, 1, "the plan's warning, and no files")
+	require.Contains(t, details[0].EN, "warning: --bf16: ")
 }
