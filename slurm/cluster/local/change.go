@@ -15,8 +15,7 @@ func (c *Cluster) Hold(_ context.Context, id slurm.JobID) error {
 		if r.Job.State != slurm.Pending {
 			return slurm.Refused("hold "+string(id), slurm.Sayf("Job is no longer pending execution"))
 		}
-		yes := true
-		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Hold = &yes })
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Hold = new(true) })
 	})
 }
 
@@ -26,8 +25,7 @@ func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
 		if r.Job.State.Ended() {
 			return slurm.Refused("release "+string(id), errEnded)
 		}
-		no := false
-		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Hold = &no })
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Hold = new(false) })
 	})
 }
 

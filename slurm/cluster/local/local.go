@@ -157,8 +157,7 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	}
 	job.WorkDir = absolute(sub.Dir, job.WorkDir)
 	if r.TimeLimit > 0 {
-		seconds := int64(r.TimeLimit / time.Second)
-		job.TimeLimitS = &seconds
+		job.TimeLimitS = new(int64(r.TimeLimit / time.Second))
 	}
 	if r.Hold {
 		job.Reason = "JobHeldUser"
@@ -270,8 +269,7 @@ func (c *Cluster) view(r record) slurm.Job {
 		j.Comment = *ctl.Comment
 	}
 	if ctl.TimeLimit != nil {
-		seconds := int64(*ctl.TimeLimit / time.Second)
-		j.TimeLimitS = &seconds
+		j.TimeLimitS = new(int64(*ctl.TimeLimit / time.Second))
 	}
 	if j.State != slurm.Pending {
 		j.ArrayLimit = 0

@@ -56,9 +56,8 @@ func runMain(args []string) int {
 
 // main runs the job and records its end.
 func (r *runner) main() error {
-	now := time.Now()
 	j := &r.rec.Job
-	j.State, j.Reason, j.StartedAt = slurm.Running, "None", &now
+	j.State, j.Reason, j.StartedAt = slurm.Running, "None", new(time.Now())
 	r.rec.Port = r.freePort(numbers(j.ID)[0])
 	// A script that queries its own job must find it running, as under Slurm.
 	if err := r.setRecord(r.rec); err != nil {
@@ -139,8 +138,7 @@ func (r *runner) watch() (state slurm.State, reason string) {
 		c := r.control(r.rec.Job.ID)
 		if c.TimeLimit != nil && *c.TimeLimit != limit {
 			limit = *c.TimeLimit
-			seconds := int64(limit / time.Second)
-			r.rec.Job.TimeLimitS = &seconds
+			r.rec.Job.TimeLimitS = new(int64(limit / time.Second))
 			_ = r.setRecord(r.rec)
 		}
 		ran := time.Since(*r.rec.Job.StartedAt)
