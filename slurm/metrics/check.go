@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -51,13 +50,10 @@ func (r Run) Check() (found []Finding) {
 func notFinite(r Run) (Finding, bool) {
 	n := len(r.Iterations)
 	run := 0
-	for run < n && hasNonFinite(r.Iterations[n-1-run]) {
+	for run < n && (nonFinite(r.Iterations[n-1-run].Loss) || nonFinite(r.Iterations[n-1-run].GradNorm)) {
 		run++
 	}
-	lossToo := false
-	for _, it := range r.Iterations[n-run:] {
-		lossToo = lossToo || it.Loss != nil && (math.IsNaN(*it.Loss) || math.IsInf(*it.Loss, 0))
-	}
+	lossToo := slices.ContainsFunc(r.Iterations[n-run:], func(it Iteration) bool { return nonFinite(it.Loss) })
 	if run < nonFiniteRun || !lossToo && n < minIterations {
 		return Finding{}, false
 	}
@@ -72,9 +68,7 @@ func notFinite(r Run) (Finding, bool) {
 	}, true
 }
 
-func hasNonFinite(it Iteration) bool {
-	return slices.ContainsFunc([]*float64{it.Loss, it.GradNorm}, func(v *float64) bool { return v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) })
-}
+func nonFinite(v *float64) bool { return v != nil && Finite(v) == nil }
 
 // lossSpike finds a loss that has jumped and stays high.
 func lossSpike(r Run) (Finding, bool) {
@@ -147,8 +141,7 @@ var sampleTime = Series{"sample_ms", func(i Iteration) *float64 {
 	if i.ElapsedMS == nil || i.GlobalBatch == nil || *i.GlobalBatch <= 0 {
 		return i.ElapsedMS
 	}
-	v := *i.ElapsedMS / float64(*i.GlobalBatch)
-	return &v
+	return new(*i.ElapsedMS / float64(*i.GlobalBatch))
 }}
 
 // straggler finds a rank that all the latest reports call by far the slowest. Small differences between

@@ -47,8 +47,7 @@ func (r *reader) events(ctx context.Context, in io.Reader) error {
 			readEvent(record, func(step int, wall float64, tag string, v float64) {
 				it := byStep[step]
 				if it == nil {
-					at := time.Unix(0, int64(wall*1e9)).UTC()
-					it = &Iteration{N: step, Time: &at}
+					it = &Iteration{N: step, Time: new(time.Unix(0, int64(wall*1e9)).UTC())}
 					byStep[step] = it
 					order = append(order, step)
 				}

@@ -290,11 +290,9 @@ func (r *reader) iteration(line string) {
 
 // set stores a value under its name in the log.
 func (it *Iteration) set(name string, v float64) {
-	whole := func() *int { n := int(v); return &n }
 	switch name {
 	case "consumed samples":
-		n := int64(v)
-		it.Samples = &n
+		it.Samples = new(int64(v))
 	case "elapsed time per iteration (ms)":
 		it.ElapsedMS = &v
 	case "throughput per GPU (TFLOP/s/GPU)":
@@ -302,7 +300,7 @@ func (it *Iteration) set(name string, v float64) {
 	case "learning rate":
 		it.LearningRate = &v
 	case "global batch size":
-		it.GlobalBatch = whole()
+		it.GlobalBatch = new(int(v))
 	case "lm loss", "loss":
 		it.Loss = &v
 	case "loss scale":
@@ -310,9 +308,9 @@ func (it *Iteration) set(name string, v float64) {
 	case "grad norm":
 		it.GradNorm = &v
 	case "number of skipped iterations":
-		it.Skipped = whole()
+		it.Skipped = new(int(v))
 	case "number of nan iterations":
-		it.NaN = whole()
+		it.NaN = new(int(v))
 	default:
 		if it.Other == nil {
 			it.Other = map[string]float64{}
@@ -451,12 +449,10 @@ func (r *reader) finish() Run {
 	for i := range run.Iterations {
 		it := &run.Iterations[i]
 		if it.GlobalBatch != nil && it.ElapsedMS != nil && *it.ElapsedMS > 0 && run.SeqLength > 0 && run.WorldSize > 0 {
-			v := float64(*it.GlobalBatch) * float64(run.SeqLength) / (*it.ElapsedMS / 1000) / float64(run.WorldSize)
-			it.TokensPerGPU = &v
+			it.TokensPerGPU = new(float64(*it.GlobalBatch) * float64(run.SeqLength) / (*it.ElapsedMS / 1000) / float64(run.WorldSize))
 		}
 		if it.TFLOPs != nil && peak > 0 {
-			v := *it.TFLOPs / peak
-			it.MFU = &v
+			it.MFU = new(*it.TFLOPs / peak)
 		}
 	}
 	return run

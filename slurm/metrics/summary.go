@@ -76,16 +76,14 @@ func (r Run) Summary() Summary {
 	}
 	for _, m := range r.Memory {
 		if s.MaxMemoryMB == nil || m.MaxMB > *s.MaxMemoryMB {
-			v := m.MaxMB
-			s.MaxMemoryMB = &v
+			s.MaxMemoryMB = new(m.MaxMB)
 		}
 	}
 	if n := len(r.Validation); n > 0 {
 		s.Validation = &r.Validation[n-1].V
 	}
 	if eta, ok := r.ETA(); ok {
-		n := int64(eta.Seconds())
-		s.ETASeconds = &n
+		s.ETASeconds = new(int64(eta.Seconds()))
 	}
 	return s
 }
@@ -178,8 +176,7 @@ func mean(vs []float64) *float64 {
 	for _, v := range vs {
 		sum += v
 	}
-	sum /= float64(len(vs))
-	return &sum
+	return new(sum / float64(len(vs)))
 }
 
 // quantile returns the q-quantile of vs, or nil where vs is empty.
@@ -188,6 +185,5 @@ func quantile(vs []float64, q float64) *float64 {
 		return nil
 	}
 	sorted := slices.Sorted(slices.Values(vs))
-	v := sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-	return &v
+	return new(sorted[min(int(q*float64(len(sorted))), len(sorted)-1)])
 }
