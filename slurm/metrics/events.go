@@ -8,8 +8,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // maxRecord bounds one record of an event file; images and graphs are skipped.
@@ -145,8 +143,6 @@ func tensorScalar(b []byte) (value float64, ok bool) {
 	return value, ok
 }
 
-var errWire = lang.Text{EN: "not a protocol buffer message", ZH: "不是 protocol buffer 消息"}.Err()
-
 // fields calls use for each field of a protocol buffer message, with the field's number, its wire type,
 // and its value or bytes.
 func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
@@ -156,8 +152,8 @@ func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
 			return
 		}
 		b = b[n:]
-		v, rest, body, err := field(key&7, b)
-		if err != nil {
+		v, rest, body, ok := field(key&7, b)
+		if !ok {
 			return
 		}
 		use(int(key>>3), key&7, v, body)
@@ -165,26 +161,27 @@ func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
 	}
 }
 
-func field(kind uint64, b []byte) (v uint64, rest, body []byte, err error) {
+// field reads one field; ok is false where b is not a message.
+func field(kind uint64, b []byte) (v uint64, rest, body []byte, ok bool) {
 	switch kind {
 	case 0:
 		v, n := binary.Uvarint(b)
 		if n > 0 {
-			return v, b[n:], nil, nil
+			return v, b[n:], nil, true
 		}
 	case 1:
 		if len(b) >= 8 {
-			return binary.LittleEndian.Uint64(b), b[8:], nil, nil
+			return binary.LittleEndian.Uint64(b), b[8:], nil, true
 		}
 	case 2:
 		size, n := binary.Uvarint(b)
 		if n > 0 && size <= uint64(len(b)-n) {
-			return 0, b[n+int(size):], b[n : n+int(size)], nil
+			return 0, b[n+int(size):], b[n : n+int(size)], true
 		}
 	case 5:
 		if len(b) >= 4 {
-			return uint64(binary.LittleEndian.Uint32(b)), b[4:], nil, nil
+			return uint64(binary.LittleEndian.Uint32(b)), b[4:], nil, true
 		}
 	}
-	return 0, nil, nil, errWire
+	return 0, nil, nil, false
 }
