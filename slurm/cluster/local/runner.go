@@ -93,12 +93,7 @@ func (r *runner) start() error {
 		return err
 	}
 	defer out.Close()
-	r.errs = out
-	if j.Stderr != j.Stdout {
-		if r.errs, err = os.OpenFile(j.Stderr, mode, 0o644); err != nil {
-			return err
-		}
-	} else if r.errs, err = os.OpenFile(j.Stdout, os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
+	if r.errs, err = os.OpenFile(j.Stderr, mode, 0o644); err != nil { // mostly the same file, and still empty
 		return err
 	}
 	cmd := exec.Command(filepath.Join(dir, "script"))
