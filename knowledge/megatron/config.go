@@ -237,9 +237,7 @@ func (c *Config) pattern() {
 	if c.MtpHsm && c.MtpNumLayers.Or(0) < 2 {
 		c.MtpHsm = false
 	}
-	if !c.NumLayers.OK {
-		c.NumLayers = c.EncoderNumLayers
-	}
+	c.NumLayers = cmp.Or(c.NumLayers, c.EncoderNumLayers)
 	c.Layers = c.NumLayers.Or(0)
 }
 
@@ -279,18 +277,10 @@ func (c *Config) pipeline() {
 // (arguments.py:693, megatron/training/global_vars.py:148).
 func (c *Config) batch() {
 	mbs := c.MicroBatchSize.Or(0)
-	if !c.GlobalBatchSize.OK {
-		c.GlobalBatchSize = Some(mbs * c.DP)
-	}
-	if !c.EvalGlobalBatchSize.OK {
-		c.EvalGlobalBatchSize = c.GlobalBatchSize
-	}
-	if !c.EvalMicroBatchSize.OK {
-		c.EvalMicroBatchSize = c.MicroBatchSize
-	}
-	if !c.SeqLength.OK {
-		c.SeqLength = c.EncoderSeqLength
-	}
+	c.GlobalBatchSize = cmp.Or(c.GlobalBatchSize, Some(mbs*c.DP))
+	c.EvalGlobalBatchSize = cmp.Or(c.EvalGlobalBatchSize, c.GlobalBatchSize)
+	c.EvalMicroBatchSize = cmp.Or(c.EvalMicroBatchSize, c.MicroBatchSize)
+	c.SeqLength = cmp.Or(c.SeqLength, c.EncoderSeqLength)
 	c.Batch = c.GlobalBatchSize.V
 	if c.StepBatchSizeSchedule.OK {
 		c.Schedule = parseSchedule(c.StepBatchSizeSchedule.V, c.SeqLength.Or(0))

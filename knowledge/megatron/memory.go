@@ -205,11 +205,8 @@ func (c *Config) bytesPerParam() (param, grad, state float64) {
 		return 4, 4, state
 	}
 	grad = 2
-	if c.AccumulateAllreduceGradsInFp32 {
+	if c.AccumulateAllreduceGradsInFp32 && c.MainGradsDtype != "bf16" {
 		grad = 4
-	}
-	if c.MainGradsDtype == "bf16" {
-		grad = 2
 	}
 	state += dtypeBytes(c.MainParamsDtype)
 	if c.OptimizerCpuOffload {
