@@ -100,14 +100,9 @@ func weight(p Problem) int {
 }
 
 func (r *row) problem(c *cfg, l lang.Lang) Problem {
-	p := Problem{Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect, Message: r.must.In(l), Fix: r.do.In(l)}
-	if given := r.given(c, l); given != "" {
-		p.Message += given
-	}
+	p := Problem{Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect, Message: r.must.In(l) + r.given(c, l), Fix: r.do.In(l)}
 	if r.fix != nil {
-		if fix := r.fix(c).In(l); fix != "" {
-			p.Fix = fix
-		}
+		p.Fix = cmp.Or(r.fix(c).In(l), p.Fix)
 	}
 	return p
 }

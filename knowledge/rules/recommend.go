@@ -153,10 +153,9 @@ func Recommend(q Question) (Recommendation, error) {
 // bestOfEach keeps the first option of each combination of TP, PP, CP and EP. The
 // others differ only in their virtual stages.
 func bestOfEach(options []Option) []Option {
-	type division struct{ tp, pp, cp, ep int }
-	seen := map[division]bool{}
+	seen := map[[4]int]bool{}
 	return slices.DeleteFunc(options, func(o Option) bool {
-		d := division{o.TP, o.PP, o.CP, o.EP}
+		d := [4]int{o.TP, o.PP, o.CP, o.EP}
 		duplicate := seen[d]
 		seen[d] = true
 		return duplicate

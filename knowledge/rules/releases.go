@@ -56,11 +56,10 @@ func (r *row) sourceIn(release megatron.Release) (string, bool) {
 func (r *row) span() (since, until megatron.Release) {
 	all := megatron.Releases()
 	for _, release := range all {
-		if _, ok := r.sourceIn(release); !ok {
-			continue
+		if _, ok := r.sourceIn(release); ok {
+			since = cmp.Or(since, release)
+			until = release
 		}
-		since = cmp.Or(since, release)
-		until = release
 	}
 	if since == all[0] {
 		since = 0
@@ -83,12 +82,10 @@ func tableOf(release megatron.Release) []row {
 	at := &tables[release]
 	at.once.Do(func() {
 		for _, r := range table() {
-			source, ok := r.sourceIn(release)
-			if !ok {
-				continue
+			if source, ok := r.sourceIn(release); ok {
+				r.source = source
+				at.rows = append(at.rows, r)
 			}
-			r.source = source
-			at.rows = append(at.rows, r)
 		}
 		at.rows = slices.Clip(at.rows)
 	})
