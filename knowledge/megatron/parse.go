@@ -179,7 +179,12 @@ func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []
 			return 0
 		}
 		on := f.Action == SetTrue || f.Action == Toggle && !strings.HasPrefix(name, "--no-")
-		f.switchOn(p.options.Field(f.field), on)
+		switch field := p.options.Field(f.field); field.Kind() {
+		case reflect.Bool:
+			field.SetBool(on)
+		case reflect.String: // a switch in an older release, which takes a word in the newest
+			field.SetString(strconv.FormatBool(on))
+		}
 		p.args.given[f.field] = true
 		return 0
 	}
@@ -215,17 +220,6 @@ func (f *Flag) count() int {
 		return n
 	}
 	return 1
-}
-
-// switchOn stores a switch's value. The field is a string where the flag was a
-// switch in an older release and takes a word in the newest.
-func (f *Flag) switchOn(field reflect.Value, on bool) {
-	switch field.Kind() {
-	case reflect.Bool:
-		field.SetBool(on)
-	case reflect.String:
-		field.SetString(strconv.FormatBool(on))
-	}
 }
 
 // store converts the words and assigns them to the field. It returns the fault of
