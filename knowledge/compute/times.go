@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -97,22 +98,13 @@ func duration(q *question) string {
 	return t
 }
 
-// unitSeconds returns the seconds of a unit of time. The first letter of an English unit
-// decides.
+// unitSeconds returns the seconds of a unit of time. Its first letter or character decides.
 func unitSeconds(unit string) float64 {
-	switch unit {
-	case "周", "星期":
-		return 7 * 86400
-	case "天":
-		return 86400
-	case "小时":
-		return 3600
-	case "分", "分钟":
-		return 60
-	case "秒":
-		return 1
-	}
-	return map[byte]float64{'w': 7 * 86400, 'd': 86400, 'h': 3600, 'm': 60, 's': 1}[unit[0]]
+	first, _ := utf8.DecodeRuneInString(unit)
+	return map[rune]float64{
+		'w': 7 * 86400, 'd': 86400, 'h': 3600, 'm': 60, 's': 1,
+		'周': 7 * 86400, '星': 7 * 86400, '天': 86400, '小': 3600, '分': 60, '秒': 1,
+	}[first]
 }
 
 // readTime parses the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S. unit names the
@@ -170,7 +162,6 @@ func begin(q *question) string {
 		return ""
 	}
 	n, _ := strconv.Atoi(m[1])
-	unit := map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 	if m[2] == "" {
 		if assumesUnit.MatchString(q.low) {
 			return q.say("No, %[1]d seconds (%[2]s), not more: in `--begin=now+%[1]d` the default unit is seconds; write the unit out: minutes, "+
@@ -183,7 +174,7 @@ func begin(q *question) string {
 	}
 	return q.say("The job is considered %[2]s from now at the earliest (`--begin=now+%[1]s`); before that the scheduler ignores it, then it "+
 		"waits for resources like any other.",
-		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.durationText(n*unit[m[2][:1]]))
+		"作业最早在 %[2]s 后参与调度(`--begin=now+%[1]s`);此前调度器忽略它,到时再像其他作业一样等资源。", m[1]+m[2], q.durationText(n*int(unitSeconds(m[2]))))
 }
 
 var signalForm = lazy.New(`--signal[= ]+(?:([rb]{1,2}):)?((?:sig)?(?:usr[12]|term|int|hup|cont|quit|abrt|alrm|kill|stop|tstp|urg|xcpu)` +
@@ -309,8 +300,6 @@ func exitCode(q *question) string {
 		sig = n - 128
 	case n < 0:
 		sig = -n
-	default:
-		return ""
 	}
 	s, ok := slurm.KnownSignal(sig)
 	if !ok {
