@@ -102,13 +102,8 @@ func batchesForBubble(q *question, pp, v int) string {
 		ideal, pp-1, v, percent(float64(pp-1)/float64(ideal*v)), whole)
 }
 
-// rankPlace answers questions about the node, the local rank and the global rank of ranks.
+// rankPlace answers with the node and the local rank of a global rank.
 func rankPlace(q *question) string {
-	for _, a := range []func(*question) string{globalRank, ranksOfNode} {
-		if t := a(q); t != "" {
-			return t
-		}
-	}
 	r, ok := q.capture(`\brank\s*(?:=|is|number|号|为)?\s*(\d+)(?:[^\d/.-]|\.?(?:\s|$))`, `全局 ?rank ?(?:为|是|=)? ?(\d+)`, `第? ?(\d+) ?号 ?rank`)
 	c := q.cfg
 	if c.PerNode == 0 && q.has("8-gpu", "dgx") {

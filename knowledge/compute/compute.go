@@ -91,6 +91,8 @@ var answerers = []answerer{
 	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, failure},
 	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, result},
 	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, result},
+	{"Ranks", parallel, "", globalRank, result},
+	{"Ranks", parallel, "", ranksOfNode, result},
 	{"Ranks", parallel, "", rankPlace, result},
 	{"Pipeline bubble", parallel, "", bubble, setting},
 	{"Micro batches", parallel, "", microbatches, setting},
