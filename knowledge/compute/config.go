@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -350,10 +349,7 @@ const maxNumber = 1 << 20
 
 // value returns the number of a match of number; k means 1024 and m 1024².
 func value(s string, m []int) int {
-	n, err := strconv.Atoi(s[m[2]:m[3]])
-	if err != nil || n > maxNumber {
-		return 0
-	}
+	n := parseCount(s[m[2]:m[3]])
 	if m[4] >= 0 {
 		n *= 1024
 		if s[m[4]] == 'm' {
@@ -465,13 +461,8 @@ func (c *config) readGPU(whole string) {
 		if c.Arch == 0 && strings.Contains(whole, "blackwell") && !strings.Contains(whole, "pre-blackwell") {
 			c.Arch = 10
 		}
-		if c.GPU == "a800" {
-			c.Arch = 8
-		}
 	}
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(whole, w) })
-	}
+	has := (&question{low: whole}).has
 	c.TorchFSDP = has("torch-fsdp", "fsdp2", "torch fsdp")
 	without := compiled(`(?:no|non|not|without|w/o|非|不用|没有?用?|没开|不开|不是|未用|未开|无)[- ]*(?:using |use )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)
 	c.FSDP = has("fsdp") && !without

@@ -98,9 +98,7 @@ func connections(q *question) string {
 		cp = max(cp, 2)
 	}
 	hasSizes := c.TP > 0 || c.CP > 0 || c.Tensor || c.Contxt
-	switch {
-	case c.Overlap, c.FSDP:
-	case c.Arch == 0 || c.Arch < 10 && !hasSizes:
+	if !c.Overlap && !c.FSDP && (c.Arch == 0 || c.Arch < 10 && !hasSizes) {
 		return "" // the table of all cases answers
 	}
 	if c.Arch >= 10 && !hasSizes && !c.FSDP && !c.Overlap && q.has("hang", "卡", "死锁", "deadlock") {

@@ -157,7 +157,6 @@ func state(q *question) string {
 		}
 	}
 	var found []string
-	seen := map[string]bool{}
 	nodeTalk := q.has("node", "节点", "sinfo", "机器")
 	jobTalk := q.has("job", "squeue", "作业", "任务", "sacct", "st column")
 	for _, w := range tokenForm.FindAllString(column.ReplaceAllString(q.text, "state"), -1) {
@@ -168,8 +167,7 @@ func state(q *question) string {
 			case c.Kind == "node" && jobTalk && !nodeTalk && !strings.EqualFold(c.Short, w):
 			case c.Kind == "node" && c.Long == "COMPLETING" && !nodeTalk:
 			default:
-				if t := q.sentence(c); !seen[t] {
-					seen[t] = true
+				if t := q.sentence(c); !slices.Contains(found, t) {
 					found = append(found, t)
 				}
 			}
