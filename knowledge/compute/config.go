@@ -209,24 +209,21 @@ var halfOf = lazy.New(`\b(?:only )?half (?:of )?(?:the |our |my |these )?(\d+)\b
 // spaced rewrites short and glued forms of sizes as "name=number" or separate words, and
 // replaces a half of a number by the result.
 func spaced(s string) string {
-	s = halfOf.ReplaceAllStringFunc(s, func(m string) string {
-		g := halfOf.FindStringSubmatch(m)
+	s = rewrite(halfOf, s, func(g []string) string {
 		n := parseCount(g[1] + g[2])
 		if n%2 != 0 {
-			return m
+			return g[0]
 		}
 		return strconv.Itoa(n/2) + g[3]
 	})
-	s = letters.ReplaceAllStringFunc(s, func(m string) string {
-		g := letters.FindStringSubmatch(m)
-		m = "tp=" + g[1] + " pp=" + g[2]
+	s = rewrite(letters, s, func(g []string) string {
+		m := "tp=" + g[1] + " pp=" + g[2]
 		if g[3] != "" {
 			m += " cp=" + g[3]
 		}
 		return m
 	})
-	s = racks.ReplaceAllStringFunc(s, func(m string) string {
-		g := racks.FindStringSubmatch(m)
+	s = rewrite(racks, s, func(g []string) string {
 		return strconv.Itoa(parseCount(g[1])*parseCount(g[2])) + " nodes"
 	})
 	s = askedSize.ReplaceAllString(s, "$1 ; $2")
@@ -237,8 +234,7 @@ func spaced(s string) string {
 	s = microOnly.ReplaceAllString(s, " mbs=$1 ; $2")
 	s = atLength.ReplaceAllString(s, "$1 ; seq=$2 ")
 	s = stepSamples.ReplaceAllString(gpuSamples.ReplaceAllString(s, " mbs=$1$2 ; "), " gbs=$1 ; ")
-	s = alike.ReplaceAllStringFunc(s, func(m string) string {
-		g := alike.FindStringSubmatch(m)
+	s = rewrite(alike, s, func(g []string) string {
 		sizes := ""
 		for _, size := range g[1:4] {
 			if size != "" {

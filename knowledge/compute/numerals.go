@@ -66,8 +66,7 @@ var (
 // per node" give no count.
 func numerals(s string) string {
 	s = halves.Replace(halfBehind.ReplaceAllString(s, "$1 and a half $2"))
-	s = andHalf.ReplaceAllStringFunc(s, func(m string) string {
-		g := andHalf.FindStringSubmatch(m)
+	s = rewrite(andHalf, s, func(g []string) string {
 		if g[1] == "" {
 			g = g[2:]
 		}
@@ -76,43 +75,43 @@ func numerals(s string) string {
 		}
 		return g[1] + ".5 " + g[2]
 	})
-	s = dozens.ReplaceAllStringFunc(s, func(m string) string {
-		switch n := dozens.FindStringSubmatch(m)[1]; n {
+	s = rewrite(dozens, s, func(g []string) string {
+		switch g[1] {
 		case "", "a":
 			return "12"
 		case "half a":
 			return "6"
 		default:
-			return strconv.Itoa(12 * englishNumber[n])
+			return strconv.Itoa(12 * englishNumber[g[1]])
 		}
 	})
 	s = hundreds.ReplaceAllStringFunc(s, func(m string) string { return strconv.Itoa(english(m)) })
-	s = words.ReplaceAllStringFunc(s, func(m string) string {
-		g := words.FindStringSubmatch(m)
+	s = rewrite(words, s, func(g []string) string {
 		return strconv.Itoa(english(g[1])) + g[2]
 	})
-	s = namedWord.ReplaceAllStringFunc(s, func(m string) string {
-		g := namedWord.FindStringSubmatch(m)
+	s = rewrite(namedWord, s, func(g []string) string {
 		return g[1] + strconv.Itoa(english(g[2]))
 	})
-	s = namedHan.ReplaceAllStringFunc(s, func(m string) string {
-		g := namedHan.FindStringSubmatch(m)
-		return g[1] + strconv.Itoa(chinese(g[2])) + strings.TrimPrefix(m, g[1]+g[2])
+	s = rewrite(namedHan, s, func(g []string) string {
+		return g[1] + strconv.Itoa(chinese(g[2])) + strings.TrimPrefix(g[0], g[1]+g[2])
 	})
-	s = nthHan.ReplaceAllStringFunc(s, func(m string) string {
-		g := nthHan.FindStringSubmatch(m)
+	s = rewrite(nthHan, s, func(g []string) string {
 		return "第 " + strconv.Itoa(chinese(g[1])) + " " + g[2]
 	})
-	digits := func(m string) string {
-		g := hans.FindStringSubmatch(m)
+	digits := func(g []string) string {
 		if n := chinese(g[2]); n > 1 {
 			return g[1] + strconv.Itoa(n) + g[3]
 		}
-		return m
+		return g[0]
 	}
 	// Two passes: of two adjacent counts, as in "三十二台八卡", one pass replaces only the
 	// first.
-	return hans.ReplaceAllStringFunc(hans.ReplaceAllStringFunc(s, digits), digits)
+	return rewrite(hans, rewrite(hans, s, digits), digits)
+}
+
+// rewrite replaces each match of re in s by what with returns for the match and its groups.
+func rewrite(re *lazy.Pattern, s string, with func(g []string) string) string {
+	return re.ReplaceAllStringFunc(s, func(m string) string { return with(re.FindStringSubmatch(m)) })
 }
 
 // english parses an English number below a million.
