@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // maxPoints is the most points of a sweep: Slurm's default MaxArraySize is 1001.
@@ -208,9 +209,9 @@ func (p Point) args(s Spec) []string {
 			words = append(words, "--"+a.Name, p.Values[i])
 		}
 	}
-	save := lastValue(s.Args, "--save")
+	save := megatron.LastOf(s.Args, "--save")
 	for _, flag := range ownFolders {
-		dir := lastValue(s.Args, flag)
+		dir := megatron.LastOf(s.Args, flag)
 		swept := slices.ContainsFunc(p.axes, func(a axis) bool { return "--"+a.Name == flag })
 		if dir == "" || swept || flag == "--load" && dir != save {
 			continue
@@ -229,18 +230,6 @@ func (p Point) env() map[string]string {
 		}
 	}
 	return env
-}
-
-// lastValue returns the last value of a flag in args, or "".
-func lastValue(args []string, flag string) (value string) {
-	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, flag+"="); ok {
-			value = v
-		} else if a == flag && i+1 < len(args) {
-			value = args[i+1]
-		}
-	}
-	return value
 }
 
 // points returns the commands that give each element of the array the arguments and
