@@ -41,10 +41,7 @@ func form(re string, fix lang.Text) grammar {
 		if r.MatchString(v) {
 			return fine
 		}
-		if why := unprintable(v); why != fine {
-			return why
-		}
-		return phrase("does not have the expected form", "格式不符")
+		return cmp.Or(unprintable(v), phrase("does not have the expected form", "格式不符"))
 	}, fix}
 }
 
@@ -94,14 +91,8 @@ const word = `[A-Za-z0-9_][A-Za-z0-9._@+-]{0,127}`
 
 var (
 	nameGrammar = grammar{func(v string) lang.Text {
-		switch {
-		case !nameForm.MatchString(v):
-			if why := unprintable(v); why != fine {
-				return why
-			}
-			return phrase("is not a job name", "不是有效的作业名")
-		case strings.Trim(v, ".") == "" || v[0] == '-':
-			return phrase("is not a job name", "不是有效的作业名")
+		if !nameForm.MatchString(v) || strings.Trim(v, ".") == "" || v[0] == '-' {
+			return cmp.Or(unprintable(v), phrase("is not a job name", "不是有效的作业名"))
 		}
 		return fine
 	}, phrase("1 to 64 of letters, digits, '.', '_', '+', '-', not starting with '-'", "1 到 64 个字母、数字、'.'、'_'、'+'、'-'，不以 '-' 开头")}
