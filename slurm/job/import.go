@@ -286,8 +286,7 @@ func (m *importer) container(c *script.Container) {
 
 // worktree imports the working directory in which the batch shell starts the training.
 func (m *importer) worktree(st *script.Start) {
-	shells := []*script.Shell{m.job.Shell, st.Shell}
-	for _, sh := range shells {
+	for _, sh := range []*script.Shell{m.job.Shell, st.Shell} {
 		for ; sh != nil; sh = sh.Parent {
 			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
 				m.spec.Worktree = m.onHost(dir)

@@ -51,7 +51,7 @@ func (r *rendering) byHand(node int, nodes []string) string {
 	known := strings.NewReplacer(
 		`"$SLURM_NODEID"`, fmt.Sprint(node), `"$NNODES"`, fmt.Sprint(*r.Nodes), `"$GPUS_PER_NODE"`, fmt.Sprint(*r.GPUsPerNode),
 		`"$MASTER_ADDR:$MASTER_PORT"`, fmt.Sprintf("%s:%d", quote(master), port), `"$MASTER_ADDR"`, quote(master), `"$MASTER_PORT"`, fmt.Sprint(port),
-		`"$((SLURM_NODEID == 0))"`, fmt.Sprint(isHost(node)), `"$VENV/bin/python"`, quote(path.Join(r.venvInside(), "bin/python")), `"$WORLD_SIZE"`, fmt.Sprint(r.WorldSize()), `"$SLURM_JOB_ID"`, quote(r.Name))
+		`"$((SLURM_NODEID == 0))"`, map[bool]string{true: "1", false: "0"}[node == 0], `"$VENV/bin/python"`, quote(path.Join(r.venvInside(), "bin/python")), `"$WORLD_SIZE"`, fmt.Sprint(r.WorldSize()), `"$SLURM_JOB_ID"`, quote(r.Name))
 	env := r.environmentOf()
 	var words []string
 	words = append(words, "cd "+quote(r.Worktree)+" &&")
@@ -77,14 +77,6 @@ func (r *rendering) byHand(node int, nodes []string) string {
 	}
 	words = append(words, argumentLines(r.Args)...)
 	return strings.Join(words, " \\\n  ")
-}
-
-// isHost returns 1 for the node that hosts the store of the rendezvous, else 0.
-func isHost(node int) int {
-	if node == 0 {
-		return 1
-	}
-	return 0
 }
 
 // environmentOf returns every variable that a launch by hand sets.
