@@ -31,6 +31,15 @@ type description struct {
 
 func (d *description) set(name string, v any) { d.fields[name] = v }
 
+// setRenamed sets a field that has another name or form since v0.0.39: to old before, to now since.
+func (d *description) setRenamed(oldName string, old any, nowName string, now any) {
+	if d.version < 39 {
+		d.set(oldName, old)
+	} else {
+		d.set(nowName, now)
+	}
+}
+
 // number returns n in the API version's form for a number that may be unset.
 func (d *description) number(n int64) any {
 	if d.version < 39 {
@@ -57,11 +66,7 @@ var restFields = map[string]func(d *description, v string) error{
 	"licenses":    textField("licenses"),
 	"mail-user":   textField("mail_user"),
 	"open-mode": func(d *description, v string) error {
-		if d.version < 39 {
-			d.set("open_mode", v)
-		} else {
-			d.set("open_mode", []string{strings.ToUpper(v)})
-		}
+		d.setRenamed("open_mode", v, "open_mode", []string{strings.ToUpper(v)})
 		return nil
 	},
 	"wckey":      textField("wckey"),
@@ -89,11 +94,7 @@ var restFields = map[string]func(d *description, v string) error{
 			return slurm.Sayf("%q is not a valid node count", v)
 		}
 		d.nodes = lo
-		if d.version < 39 {
-			d.set("nodes", []int{lo, hi})
-		} else {
-			d.set("nodes", v)
-		}
+		d.setRenamed("nodes", []int{lo, hi}, "nodes", v)
 		return nil
 	},
 	"ntasks":          countField(func(d *description, n int) { d.tasks = n }),
@@ -103,11 +104,7 @@ var restFields = map[string]func(d *description, v string) error{
 	"gpus":            gpuField("gpus", "tres_per_job"),
 	"gpus-per-task":   gpuField("gpus_per_task", "tres_per_task"),
 	"gres": func(d *description, v string) error {
-		if d.version < 39 {
-			d.set("gres", v)
-		} else {
-			d.set("tres_per_node", "gres/"+strings.TrimPrefix(v, "gres:"))
-		}
+		d.setRenamed("gres", v, "tres_per_node", "gres/"+strings.TrimPrefix(v, "gres:"))
 		return nil
 	},
 	"time": func(d *description, v string) error {
@@ -141,11 +138,7 @@ var restFields = map[string]func(d *description, v string) error{
 		return nil
 	},
 	"exclusive": func(d *description, v string) error {
-		if d.version < 39 {
-			d.set("exclusive", cmp.Or(v, "true"))
-		} else {
-			d.set("shared", []string{cmp.Or(v, "none")})
-		}
+		d.setRenamed("exclusive", cmp.Or(v, "true"), "shared", []string{cmp.Or(v, "none")})
 		return nil
 	},
 	"nodelist": nodesField("nodelist", "required_nodes"),
@@ -238,11 +231,7 @@ func countField(set func(*description, int)) func(*description, string) error {
 // gpuField sets a count of GPUs, in oldField before v0.0.39 and in newField since.
 func gpuField(oldField, newField string) func(*description, string) error {
 	return func(d *description, v string) error {
-		if d.version < 39 {
-			d.set(oldField, v)
-		} else {
-			d.set(newField, "gres/gpu:"+v)
-		}
+		d.setRenamed(oldField, v, newField, "gres/gpu:"+v)
 		return nil
 	}
 }
@@ -251,10 +240,8 @@ func gpuField(oldField, newField string) func(*description, string) error {
 func nodesField(oldField, newField string) func(*description, string) error {
 	return func(d *description, v string) error {
 		nodes, err := hostlist.Expand(v)
-		if err == nil && d.version < 39 {
-			d.set(oldField, v)
-		} else if err == nil {
-			d.set(newField, nodes)
+		if err == nil {
+			d.setRenamed(oldField, v, newField, nodes)
 		}
 		return err
 	}
