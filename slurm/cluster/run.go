@@ -133,20 +133,13 @@ func unnamedFile(text string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(os.Remove(f.Name()), write(f, text))
-	if err != nil {
+	removed := os.Remove(f.Name())
+	_, err = f.WriteAt([]byte(text), 0) // the file is still read from its beginning
+	if err = errors.Join(removed, err); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
-}
-
-func write(f *os.File, text string) error {
-	if _, err := f.WriteString(text); err != nil {
-		return err
-	}
-	_, err := f.Seek(0, io.SeekStart)
-	return err
 }
 
 // noCommand distinguishes a missing command from a missing directory, which the
