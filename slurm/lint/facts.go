@@ -96,10 +96,10 @@ func isNodeCount(v script.Value) bool {
 	return r != nil && (r.Name == "SLURM_NNODES" || r.Name == "SLURM_JOB_NUM_NODES")
 }
 
-// isTaskCount reports whether v is a variable in which Slurm sets the number of tasks.
-func isTaskCount(v script.Value) bool {
+// isCount reports whether v is a variable in which Slurm sets a number of nodes or tasks.
+func isCount(v script.Value) bool {
 	r := v.Only()
-	return r != nil && (r.Name == "SLURM_NTASKS" || r.Name == "SLURM_NPROCS")
+	return r != nil && slices.Contains(slurmCounts, r.Name)
 }
 
 // tasksPerNode returns the number of tasks per node of the step that runs cmd.

@@ -261,7 +261,7 @@ func nprocMismatch(c *checker) {
 				continue // the rule tasks-per-node reports it, or there is one worker per task
 			}
 		}
-		if o, has := s.Flag("num-processes"); has && (isNodeCount(o.Value) || isTaskCount(o.Value)) {
+		if o, has := s.Flag("num-processes"); has && isCount(o.Value) {
 			continue // the rule world-size-from-ntasks reports it
 		}
 		if auto || !ok || s.Launcher == script.Wrapper {
@@ -327,13 +327,12 @@ func gpuCount(s string) (int, bool) {
 }
 
 func worldSize(c *checker) {
-	counts := func(v script.Value) bool { return isNodeCount(v) || isTaskCount(v) }
 	for _, s := range c.starts {
 		per, ok := c.tasksPerNode(s.Command)
 		if ok && per > 1 {
 			continue
 		}
-		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && counts(o.Value) {
+		if o, has := s.Flag("num-processes"); has && s.Launcher == script.Accelerate && isCount(o.Value) {
 			c.report(o.Line, o.Given+" "+o.Text())
 			continue
 		}
@@ -344,13 +343,13 @@ func worldSize(c *checker) {
 		}
 		nodes, exact, okN := c.job.Nodes()
 		size, okS := c.job.Int(o.Value)
-		if counts(o.Value) || okS && okN && exact && okW && !auto && size < nodes*n {
+		if isCount(o.Value) || okS && okN && exact && okW && !auto && size < nodes*n {
 			c.report(o.Line, o.Given+" "+o.Text())
 		}
 	}
 	forks := func(s *script.Start) bool { return s.Launcher.Forks() }
 	for _, a := range c.job.Assignments {
-		if a.Name == "WORLD_SIZE" && counts(a.Var.Value) && !c.worldSizeIsNodes() && slices.ContainsFunc(c.starts, forks) {
+		if a.Name == "WORLD_SIZE" && isCount(a.Var.Value) && !c.worldSizeIsNodes() && slices.ContainsFunc(c.starts, forks) {
 			c.report(a.Line, "WORLD_SIZE="+a.Var.Value.String())
 			return
 		}
