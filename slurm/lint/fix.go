@@ -89,7 +89,7 @@ func fixers() map[string]fixer {
 	return map[string]fixer{
 		"crlf":                  fixCRLF,
 		"no-shebang":            fixShebang,
-		"bash-in-sh":            replaceAt(regexp.MustCompile(`^#!.*$`), "#!/bin/bash", 1),
+		"bash-in-sh":            fixShell,
 		"sbatch-ignored":        fixIgnored,
 		"sbatch-variable":       inLine(fixVariable),
 		"bad-directive":         inLine(fixDirective),
@@ -154,14 +154,6 @@ func firstOf(pairs ...string) fixer {
 			}
 		}
 		return out, ok
-	}
-}
-
-// replaceAt replaces the first match in the given line of the file, counted from 1.
-func replaceAt(re *regexp.Regexp, with string, line int) fixer {
-	return func(lines []string, f Finding) ([]string, bool) {
-		f.Line = line
-		return replaceIn(re, with)(lines, f)
 	}
 }
 
@@ -246,6 +238,10 @@ func fixShebang(lines []string, _ Finding) ([]string, bool) {
 		return lines[i:], true // without the byte order mark, or the blank lines before
 	}
 	return insertAt(lines, 0, "#!/bin/bash"), true
+}
+
+func fixShell(lines []string, _ Finding) ([]string, bool) {
+	return replaceIn(regexp.MustCompile(`^#!.*$`), "#!/bin/bash")(lines, Finding{Line: 1})
 }
 
 var sbatchWord = lazy.New(`(?i)^\s*#SBATCH`)
