@@ -162,10 +162,7 @@ func exclusive(a, b *script.Command) bool {
 
 // helper returns the one of two steps that does not train, or else the second.
 func (c *checker) helper(a, b *script.Command) *script.Command {
-	trains := func(x *script.Command) bool {
-		return slices.ContainsFunc(c.starts, func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
-	}
-	if trains(b) && !trains(a) {
+	if launches(b, c.starts) && !launches(a, c.starts) {
 		return a
 	}
 	return b

@@ -108,9 +108,9 @@ func reassigned(c *checker, x *script.Command, name string) bool {
 	})
 }
 
-// launches reports whether x starts a program, directly or through other commands.
-func (c *checker) launches(x *script.Command) bool {
-	return slices.ContainsFunc(c.job.Starts, func(s *script.Start) bool { return s.Command == x || slices.Contains(s.Chain(), x) })
+// launches reports whether x is one of the starts, directly or through other commands.
+func launches(x *script.Command, starts []*script.Start) bool {
+	return slices.ContainsFunc(starts, func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
 }
 
 func unset(c *checker) {
@@ -119,7 +119,7 @@ func unset(c *checker) {
 		if x.Trap || x.Remote != nil && x.Shell.Remote != nil || x.Container != nil && x.Shell.Container != nil {
 			continue
 		}
-		launch := c.launches(x)
+		launch := launches(x, c.job.Starts)
 		for _, e := range x.Expansions {
 			if e.Var != nil || e.Guarded || e.Outer != nil || e.Op == "length" || seen[e.Name] || c.job.Assigned[e.Name] || !plainName.MatchString(e.Name) {
 				continue
@@ -259,7 +259,7 @@ func manyOptions(v script.Value) bool {
 
 func argsSplitting(c *checker) {
 	for _, x := range c.job.Commands {
-		if x.Trap || !c.launches(x) {
+		if x.Trap || !launches(x, c.job.Starts) {
 			continue
 		}
 		text := commandText(x)
@@ -337,7 +337,7 @@ type badAssign struct {
 var (
 	setWord    = lazy.New(`^([A-Za-z_]\w*)=`)
 	plainName  = lazy.New(`^[A-Za-z_]\w*$`)
-	plainValue = lazy.New(`^(\d[\w.:-]*|true|false|localhost|/.*|[A-Z_]+)$`)
+	plainValue = lazy.New(`^(\d[\w.:-]*|true|false|localhost|[A-Z_]+)$`)
 )
 
 // takesEquals are commands that may have an argument that begins with =.
@@ -372,7 +372,7 @@ func badAssignments(c *checker) []badAssign {
 		case t[0] == "setenv" && len(t) == 3, t[0] == "set" && len(t) == 4 && t[2] == "=" && plainName.MatchString(t[1]): // csh
 			add(t[1])
 		case len(t) == 1 && len(x.Assigns) == 1 && x.By == nil && x.Shell.Lookup(x.Assigns[0]) == nil &&
-			emptyAssign(x) && plainValue.MatchString(t[0]) && !strings.HasPrefix(t[0], "/"):
+			emptyAssign(x) && plainValue.MatchString(t[0]):
 			add(x.Assigns[0])
 		}
 	}
