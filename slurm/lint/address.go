@@ -236,6 +236,9 @@ func masterPort(c *checker) {
 // portSearch matches a command that finds a different port each time it runs.
 var portSearch = lazy.New(`socket|bind\(|shuf|RANDOM|\bss\b|netstat|randint|free_port|freeport|/dev/urandom|\bod\b|ephemeral`)
 
+// perTask are variables that have another value in each task.
+var perTask = []string{"RANDOM", "SRANDOM", "$", "BASHPID", "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_TASK_PID"}
+
 // badPort reports whether the port is out of range or differs between tasks.
 func (c *checker) badPort(p endpoint) bool {
 	if s, ok := p.value.Literal(); ok {
@@ -245,16 +248,9 @@ func (c *checker) badPort(p endpoint) bool {
 	several := p.start != nil && c.onSeveralNodes(p.start)
 	for _, r := range p.value.Refs() {
 		inTask := r.Shell != nil && r.Shell.Step != nil && r.Shell.Remote == nil && several
-		switch r.Kind {
-		case script.Output:
-			if inTask && portSearch.MatchString(r.Source) {
-				return true
-			}
-		case script.Variable:
-			perTask := slices.Contains([]string{"RANDOM", "SRANDOM", "$", "BASHPID", "SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID", "SLURM_TASK_PID"}, r.Name)
-			if inTask && perTask {
-				return true
-			}
+		differs := r.Kind == script.Output && portSearch.MatchString(r.Source) || r.Kind == script.Variable && slices.Contains(perTask, r.Name)
+		if inTask && differs {
+			return true
 		}
 	}
 	span, ok := c.job.Span(p.value)

@@ -50,8 +50,7 @@ func Batch(line []byte) []byte {
 		case err != nil:
 			a.Error = &fault{"bad_input", "path", err.Error()}
 		default:
-			found := append([]Finding{}, Check(q.Path, src)...)
-			a.Findings = &found
+			a.Findings = new(append([]Finding{}, Check(q.Path, src)...))
 		}
 	}
 	out, _ := json.Marshal(a) // cannot fail for these types

@@ -74,10 +74,7 @@ func (c *checker) readsPipeStatus() bool {
 }
 
 func exitStatusLost(c *checker) {
-	if !c.job.Batch() || len(c.job.Refusals) > 0 {
-		return
-	}
-	if len(c.starts) == 0 {
+	if !c.job.Batch() || len(c.job.Refusals) > 0 || len(c.starts) == 0 {
 		return
 	}
 	for _, s := range c.starts {

@@ -64,8 +64,7 @@ func readFlags(s *script.Start, entry string) megatronStart {
 		case !shown && wholeWord(a.Value):
 			// --flag=$X, or a value with an unknown part.
 			if name, ok := flagBefore(a.Value); ok {
-				t.add(name, a.Line)
-				t.flags[len(t.flags)-1].hidden = true
+				t.add(name, a.Line).hidden = true
 			} else if len(t.flags) > 0 {
 				t.flags[len(t.flags)-1].hidden = true
 			}
@@ -80,8 +79,7 @@ func readFlags(s *script.Start, entry string) megatronStart {
 				t.add(text, a.Line)
 				break
 			}
-			t.add(name, a.Line)
-			f := &t.flags[len(t.flags)-1]
+			f := t.add(name, a.Line)
 			f.values, f.lines = append(f.values, val), append(f.lines, a.Line)
 		case len(t.flags) > 0:
 			f := &t.flags[len(t.flags)-1]
@@ -125,13 +123,11 @@ func (f flagUse) takesMore() bool {
 	return err != nil || len(f.values) < n
 }
 
-func (t *megatronStart) add(name string, line int) {
-	f := flagUse{name: name, line: line}
-	f.known, f.ok = megatron.LookupFlag(name)
-	if !strings.HasPrefix(name, "--") {
-		f.ok = false
-	}
-	t.flags = append(t.flags, f)
+// add appends a flag and returns it.
+func (t *megatronStart) add(name string, line int) *flagUse {
+	known, ok := megatron.LookupFlag(name)
+	t.flags = append(t.flags, flagUse{name: name, line: line, known: known, ok: ok && strings.HasPrefix(name, "--")})
+	return &t.flags[len(t.flags)-1]
 }
 
 func (t *megatronStart) given(name string) bool {
