@@ -56,15 +56,7 @@ func (s store) allocate(id slurm.JobID, want, total int) (nodes []string, err er
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		for n := 1; n <= total && len(nodes) < want; n++ {
-			if s.isFree(nodeName(n)) {
-				nodes = append(nodes, nodeName(n))
-			}
-		}
-		if len(nodes) < want {
-			nodes = nil
-			return nil
-		}
+		nodes = s.freeNodes(want, total)
 		for _, node := range nodes {
 			if err := writeFile(filepath.Join(dir, node), []byte(id)); err != nil {
 				return err
@@ -73,6 +65,19 @@ func (s store) allocate(id slurm.JobID, want, total int) (nodes []string, err er
 		return nil
 	})
 	return nodes, err
+}
+
+// freeNodes returns the want lowest free nodes of total; nil where too few are free.
+func (s store) freeNodes(want, total int) (nodes []string) {
+	for n := 1; n <= total && len(nodes) < want; n++ {
+		if s.isFree(nodeName(n)) {
+			nodes = append(nodes, nodeName(n))
+		}
+	}
+	if len(nodes) < want {
+		return nil
+	}
+	return nodes
 }
 
 // isFree reports whether no living job holds node.

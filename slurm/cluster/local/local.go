@@ -399,13 +399,7 @@ func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, e
 	if err != nil {
 		return slurm.Estimate{}, slurm.Refused("test", err)
 	}
-	free := 0
-	for n := 1; n <= c.Size && free < r.Nodes; n++ {
-		if c.store.isFree(nodeName(n)) {
-			free++
-		}
-	}
-	if free < r.Nodes {
+	if c.store.freeNodes(r.Nodes, c.Size) == nil {
 		return slurm.Estimate{}, nil // the job has to wait until others end
 	}
 	e := slurm.Estimate{Start: time.Now()}
