@@ -203,7 +203,7 @@ func TestWhyAJobWaits(t *testing.T) {
 	} {
 		s := supervisor{store: c.store, sub: submission{Request: tt.request, Machine: 3}, running: tt.running}
 		r := record{Job: slurm.Job{ID: "9", NumNodes: tt.nodes}}
-		got, err := s.waitingReason(&r, s.orders("9"))
+		got, err := s.waitingReason(&r, s.control("9"))
 		require.NoError(t, err, name)
 		require.Equal(t, tt.want, got, name)
 		if got == "" {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -98,10 +99,9 @@ func (s *supervisor) waitForStart(r *record) (started bool, err error) {
 		if _, err := os.Stat(s.recordPath(r.Job.ID)); err != nil {
 			return false, err
 		}
-		c := s.orders(r.Job.ID)
+		c := s.control(r.Job.ID)
 		if c.Cancel {
-			now := time.Now()
-			r.end(slurm.Cancelled, r.Job.Reason, "0:0", now)
+			r.end(slurm.Cancelled, r.Job.Reason, "0:0", time.Now())
 			return false, s.setRecord(*r)
 		}
 		if c.Nodes > 0 && c.Nodes != r.Job.NumNodes {
@@ -134,20 +134,10 @@ func (s *supervisor) waitForStart(r *record) (started bool, err error) {
 // neverSatisfied is Slurm's word for a dependency that cannot be satisfied any more.
 const neverSatisfied = "DependencyNeverSatisfied"
 
-// orders returns the orders to an element, with --hold of its submission as the
-// default.
-func (s *supervisor) orders(id slurm.JobID) control {
-	c := s.control(id)
-	if c.Hold == nil {
-		c.Hold = &s.sub.Request.Hold
-	}
-	return c
-}
-
 // waitingReason returns the reason, in Slurm's words, why r cannot start. "" means that
 // r has its nodes and starts now.
 func (s *supervisor) waitingReason(r *record, c control) (string, error) {
-	if *c.Hold {
+	if held := cmp.Or(c.Hold, &s.sub.Request.Hold); *held { // --hold, until an order says otherwise
 		return "JobHeldUser", nil
 	}
 	if time.Now().Before(s.sub.Request.Begin) {
