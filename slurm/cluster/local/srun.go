@@ -42,24 +42,19 @@ func srunMain(args []string) int {
 	}
 	s, err := readStep(args, env, allocated)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "srun: error:", err)
-		return 1
+		return exitStatus("srun", err)
 	}
 	run := srun{step: s, env: env, jobID: env["SLURM_JOB_ID"], files: map[string]*os.File{}}
-	if run.stepID, err = nextStep(env[storeVar], env); err != nil {
-		fmt.Fprintln(os.Stderr, "srun: error:", err)
-		return 1
+	if run.stepID, err = nextStep(env); err != nil {
+		return exitStatus("srun", err)
 	}
 	return run.main()
 }
 
 // nextStep returns the next free step number of a job.
-func nextStep(dir string, env environ) (string, error) {
-	id := env["SLURM_JOB_ID"]
-	if array := env["SLURM_ARRAY_JOB_ID"]; array != "" {
-		id = array
-	}
-	jobDir := store{dir}.jobDir(slurm.JobID(id))
+func nextStep(env environ) (string, error) {
+	id := cmp.Or(env["SLURM_ARRAY_JOB_ID"], env["SLURM_JOB_ID"])
+	jobDir := store{env[storeVar]}.jobDir(slurm.JobID(id))
 	for n := range 1 << 20 {
 		path := filepath.Join(jobDir, fmt.Sprintf("%s.step.%d", env["SLURM_JOB_ID"], n))
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -84,8 +79,7 @@ func (s *srun) main() int {
 	tasks := s.tasks()
 	input, err := s.input()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "srun: error:", err)
-		return 1
+		return exitStatus("srun", err)
 	}
 	ended := make(chan outcome, len(tasks))
 	running := map[int]*exec.Cmd{}
@@ -340,9 +334,7 @@ func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error
 
 // taskEnviron returns the environment of one task.
 func (s *srun) taskEnviron(t task) environ {
-	e := environ{}
-	maps.Copy(e, s.env)
-	e = e.export(s.Export)
+	e := maps.Clone(s.env).export(s.Export)
 	set := func(name string, value any) { e[name] = fmt.Sprint(value) }
 	set("SLURM_STEP_ID", s.stepID)
 	set("SLURM_STEPID", s.stepID)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -197,9 +198,7 @@ func (s *step) place(env environ, allocated []string) error {
 		n, _ := strconv.Atoi(env[name])
 		return n
 	}
-	if s.TasksPerNode == 0 {
-		s.TasksPerNode = fromJob("SLURM_NTASKS_PER_NODE")
-	}
+	s.TasksPerNode = cmp.Or(s.TasksPerNode, fromJob("SLURM_NTASKS_PER_NODE"))
 	for _, node := range s.Nodes {
 		if !slices.Contains(allocated, node) {
 			return slurm.Sayf("Unable to create step for job %s: Requested nodes not in the allocation: %s", env["SLURM_JOB_ID"], node)
