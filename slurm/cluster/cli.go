@@ -57,7 +57,12 @@ func (c *CLI) Kind() string { return c.kind }
 // ask runs a Slurm command in queryEnviron and returns its standard output. Where the
 // command fails, the error is an *slurm.Error.
 func (c *CLI) ask(ctx context.Context, op string, argv ...string) (string, error) {
-	r, err := c.run(ctx, command{argv: argv, env: queryEnviron(c.Environ())})
+	return c.output(ctx, op, command{argv: argv, env: queryEnviron(c.Environ())})
+}
+
+// output runs a command and returns its standard output; see ask.
+func (c *CLI) output(ctx context.Context, op string, cmd command) (string, error) {
+	r, err := c.run(ctx, cmd)
 	if err != nil {
 		return r.stdout, withOp(op, err)
 	}

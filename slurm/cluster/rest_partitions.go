@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -89,6 +88,6 @@ func partitionNames(all []slurm.Partition) []string {
 	for _, p := range all {
 		names = append(names, p.Name)
 	}
-	slices.SortFunc(names, strings.Compare)
+	slices.Sort(names)
 	return names
 }

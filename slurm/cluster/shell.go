@@ -5,12 +5,5 @@ import "context"
 // RunShell runs a shell script with arguments on the machine where Slurm's commands run,
 // and returns its output. It serves to read files that this machine cannot see.
 func (c *CLI) RunShell(ctx context.Context, script string, args ...string) (string, error) {
-	r, err := c.run(ctx, command{argv: append([]string{"sh", "-c", script, "sh"}, args...), env: c.Environ()})
-	if err != nil {
-		return "", withOp("read files", err)
-	}
-	if r.code != 0 {
-		return "", refusal("read files", r)
-	}
-	return r.stdout, nil
+	return c.output(ctx, "read files", command{argv: append([]string{"sh", "-c", script, "sh"}, args...), env: c.Environ()})
 }
