@@ -28,7 +28,6 @@ type Preset struct {
 	Doc  lang.Text
 	// Sets are the variables, as NAME=value.
 	Sets []string
-	set  []setting
 }
 
 // These presets change the launch and set no variable.
@@ -59,12 +58,7 @@ var presets = []Preset{
 }
 
 func preset(name, en, zh string, sets ...string) Preset {
-	p := Preset{Name: name, Doc: lang.Text{EN: en, ZH: zh}, Sets: sets}
-	for _, s := range sets {
-		k, v, _ := strings.Cut(s, "=")
-		p.set = append(p.set, setting{name: k, value: v})
-	}
-	return p
+	return Preset{Name: name, Doc: lang.Text{EN: en, ZH: zh}, Sets: sets}
 }
 
 // Presets lists the presets that exist at every site.
@@ -88,7 +82,10 @@ func expandPresets(names []string, site Site) ([]setting, error) {
 		ok := row >= 0
 		var set []setting
 		if ok {
-			set = presets[row].set
+			for _, s := range presets[row].Sets {
+				k, v, _ := strings.Cut(s, "=")
+				set = append(set, setting{name: k, value: v})
+			}
 		}
 		if own, is := site.Presets[n]; is {
 			set, ok = nil, true
