@@ -326,13 +326,12 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 		if !followed {
 			continue
 		}
-		if _, ok := s.live(id); !ok && s.asked[id] {
+		if _, live := s.live(id); !live && s.asked[id] {
 			x.emptyQueries++
 			if x.emptyQueries > accountsLooks {
 				x.nextQuery = now.Add(min(time.Duration(x.emptyQueries-accountsLooks)*w.opts.Interval, 2*w.opts.Longest))
 			}
-		}
-		if _, ok := s.live(id); !ok && !s.asked[id] {
+		} else if !live {
 			if !x.missingSince.IsZero() { // not due for a query, but the time until it counts as lost may be over
 				news = w.handleUnknown(x, now) || news
 			}
