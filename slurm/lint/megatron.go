@@ -156,15 +156,6 @@ func gpuWord(w string) (int, bool) {
 	return 0, false
 }
 
-// flagsOfRules returns the flags that each of Megatron's rules depends on, by rule id.
-func flagsOfRules() map[string][]string {
-	out := map[string][]string{}
-	for _, r := range rules.Table() {
-		out[r.ID] = r.Flags
-	}
-	return out
-}
-
 func illegalLayout(c *checker) {
 	for _, t := range c.megatronStarts() {
 		run, world := c.run(t)
@@ -176,15 +167,15 @@ func illegalLayout(c *checker) {
 		if verdict.OK {
 			continue
 		}
-		flags := flagsOfRules()
 		line := 0
 		var messages, fixes []string
 		for _, p := range verdict.Problems {
-			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, flags[p.Rule], world) {
+			rule, _ := rules.Explain(p.Rule)
+			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, rule.Flags, world) {
 				continue
 			}
 			if len(messages) == 0 {
-				line = c.flagLine(t, append([]string{p.Field}, flags[p.Rule]...))
+				line = c.flagLine(t, append([]string{p.Field}, rule.Flags...))
 			}
 			messages, fixes = append(messages, strings.Join(strings.Fields(p.Message), " ")), append(fixes, p.Fix)
 		}
@@ -302,17 +293,10 @@ func connectionsWrong(c *checker) {
 		arch, known := c.arch(t.start)
 		line := max(v.Line(), 1)
 		switch {
-		case l.overlap && !l.fsdp:
-			if value != "32" {
-				c.warn(line, connections+"="+value)
-				return
-			}
-		case l.fsdp:
-			if value == "1" {
-				c.report(line, connections+"="+value)
-				return
-			}
-		case l.parallel && known && arch < 10 && value != "1":
+		case l.overlap && !l.fsdp && value != "32":
+			c.warn(line, connections+"="+value)
+			return
+		case l.fsdp && value == "1", l.parallel && !l.fsdp && !l.overlap && known && arch < 10 && value != "1":
 			c.report(line, connections+"="+value)
 			return
 		}
