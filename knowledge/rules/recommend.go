@@ -212,10 +212,7 @@ func (s *search) prepare() error {
 			ZH: "没有模型有 %d 层、%d 个头、%d 个专家：每项最多 %d",
 		}.Err(s.shape.Layers, s.shape.Heads, s.shape.Experts, largest)
 	}
-	s.global = o.GlobalBatchSize.Or(0)
-	if s.global == 0 {
-		s.global = c.Schedule.First()
-	}
+	s.global = cmp.Or(o.GlobalBatchSize.Or(0), c.Schedule.First())
 	s.found.GPU = s.gpu
 	return nil
 }
