@@ -45,16 +45,12 @@ func (e environ) export(list string) environ {
 	if list == "" || list == "ALL" {
 		return e
 	}
-	kept := environ{}
+	kept, all := environ{}, false
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, has := strings.Cut(item, "=")
 		switch {
 		case item == "ALL":
-			for k, v := range e {
-				if _, set := kept[k]; !set {
-					kept[k] = v
-				}
-			}
+			all = true
 		case item == "NONE", item == "NIL", name == "":
 		case has:
 			kept[name] = value
@@ -66,10 +62,9 @@ func (e environ) export(list string) environ {
 	}
 	for k, v := range e {
 		// The variables that Slurm itself sets are always exported.
-		if strings.HasPrefix(k, "SLURM_") || strings.HasPrefix(k, storeVar) || k == "PATH" || k == "HOME" || k == "USER" {
-			if _, set := kept[k]; !set {
-				kept[k] = v
-			}
+		always := strings.HasPrefix(k, "SLURM_") || strings.HasPrefix(k, storeVar) || k == "PATH" || k == "HOME" || k == "USER"
+		if _, set := kept[k]; !set && (all || always) {
+			kept[k] = v
 		}
 	}
 	return kept
