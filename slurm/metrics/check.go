@@ -137,7 +137,7 @@ func slower(r Run) (Finding, bool) {
 
 // sampleTime is the time of an iteration divided by its batch size, or the whole time where the batch
 // size is not known.
-var sampleTime = Series{"sample_ms", func(i Iteration) *float64 {
+var sampleTime = Series{"sample_ms", "", func(i Iteration) *float64 {
 	if i.ElapsedMS == nil || i.GlobalBatch == nil || *i.GlobalBatch <= 0 {
 		return i.ElapsedMS
 	}

@@ -3,7 +3,6 @@ package metrics
 import (
 	"encoding/csv"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
@@ -48,18 +47,6 @@ func (r Run) WriteCSV(w io.Writer) error {
 	return c.Error()
 }
 
-// titles are the captions of the series in a picture.
-var titles = map[string]string{
-	"loss":          "Loss",
-	"grad_norm":     "Gradient norm",
-	"learning_rate": "Learning rate",
-	"iteration_ms":  "Time per iteration (ms)",
-	"tokens":        "Tokens/s/GPU",
-	"tflops":        "TFLOP/s/GPU",
-	"mfu":           "MFU",
-	"loss_scale":    "Loss scale",
-}
-
 // maxDrawn bounds the points of one line in a picture.
 const maxDrawn = 4000
 
@@ -83,12 +70,11 @@ func WritePNG(w io.Writer, runs []Run, series []Series) error {
 
 // flat reports whether a series has one and the same value in all runs.
 func flat(runs []Run, s Series) bool {
-	low, high := math.Inf(1), math.Inf(-1)
+	var all []float64
 	for _, r := range runs {
-		for _, p := range r.Points(s) {
-			low, high = min(low, p.V), max(high, p.V)
-		}
+		all = append(all, pointValues(r.Points(s))...)
 	}
+	low, high := span(all)
 	return low >= high
 }
 
@@ -98,7 +84,7 @@ const smoothFrom = 200
 // panel draws one series of all runs; ok is false where no run reports it. A long run is drawn as its
 // running mean, with the values themselves as a shade behind it.
 func panel(runs []Run, s Series) (p chart.Panel, ok bool) {
-	p = chart.Panel{Title: titles[s.Name], XLabel: "Iteration"}
+	p = chart.Panel{Title: s.title, XLabel: "Iteration"}
 	var drawn []float64
 	for _, r := range runs {
 		ps := r.Points(s)

@@ -355,21 +355,12 @@ func (r *reader) memoryLine(line string) {
 			m.Rank, _ = strconv.Atoi(n)
 		}
 	}
+	values := map[string]*float64{"allocated": &m.AllocatedMB, "max allocated": &m.MaxMB, "reserved": &m.ReservedMB, "max reserved": &m.MaxReserveMB}
 	for _, f := range strings.Split(line, "|")[1:] {
 		name, value, _ := strings.Cut(f, ":")
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil {
-			continue
-		}
-		switch strings.TrimSpace(name) {
-		case "allocated":
-			m.AllocatedMB = v
-		case "max allocated":
-			m.MaxMB = v
-		case "reserved":
-			m.ReservedMB = v
-		case "max reserved":
-			m.MaxReserveMB = v
+		if to := values[strings.TrimSpace(name)]; to != nil && err == nil {
+			*to = v
 		}
 	}
 	r.memory[m.Rank] = m

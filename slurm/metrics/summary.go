@@ -119,20 +119,21 @@ func (r Run) Suffices(left time.Duration) (spare time.Duration, ok bool) {
 
 // A Series selects one of an iteration's values.
 type Series struct {
-	Name string // as in commands and files
-	of   func(Iteration) *float64
+	Name  string // as in commands and files
+	title string // in a picture
+	of    func(Iteration) *float64
 }
 
 // The series that a run can report.
 var (
-	Loss         = Series{"loss", func(i Iteration) *float64 { return i.Loss }}
-	GradNorm     = Series{"grad_norm", func(i Iteration) *float64 { return i.GradNorm }}
-	LearningRate = Series{"learning_rate", func(i Iteration) *float64 { return i.LearningRate }}
-	Elapsed      = Series{"iteration_ms", func(i Iteration) *float64 { return i.ElapsedMS }}
-	Throughput   = Series{"tflops", func(i Iteration) *float64 { return i.TFLOPs }}
-	Tokens       = Series{"tokens", func(i Iteration) *float64 { return i.TokensPerGPU }}
-	Utilization  = Series{"mfu", func(i Iteration) *float64 { return i.MFU }}
-	LossScale    = Series{"loss_scale", func(i Iteration) *float64 { return i.LossScale }}
+	Loss         = Series{"loss", "Loss", func(i Iteration) *float64 { return i.Loss }}
+	GradNorm     = Series{"grad_norm", "Gradient norm", func(i Iteration) *float64 { return i.GradNorm }}
+	LearningRate = Series{"learning_rate", "Learning rate", func(i Iteration) *float64 { return i.LearningRate }}
+	Elapsed      = Series{"iteration_ms", "Time per iteration (ms)", func(i Iteration) *float64 { return i.ElapsedMS }}
+	Throughput   = Series{"tflops", "TFLOP/s/GPU", func(i Iteration) *float64 { return i.TFLOPs }}
+	Tokens       = Series{"tokens", "Tokens/s/GPU", func(i Iteration) *float64 { return i.TokensPerGPU }}
+	Utilization  = Series{"mfu", "MFU", func(i Iteration) *float64 { return i.MFU }}
+	LossScale    = Series{"loss_scale", "Loss scale", func(i Iteration) *float64 { return i.LossScale }}
 )
 
 // AllSeries lists the series in the order in which they are shown.
