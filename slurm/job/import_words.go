@@ -95,7 +95,10 @@ func (m *importer) variables(st *script.Start) {
 		case !literal:
 			m.note(v.Line(), name+"="+v.String(), "the file does not show this value", "文件没有给出该值")
 		default:
-			m.setEnv(name, value)
+			if m.spec.Env == nil {
+				m.spec.Env = map[string]string{}
+			}
+			m.spec.Env[name] = value
 		}
 	}
 }
@@ -125,11 +128,4 @@ func (m *importer) noteOutsideContainer(st *script.Start) {
 			m.note(v.Line(), name, "set outside the container, which does not see it: put it in env if it is wanted", "在容器外设置，容器内看不到：若需要请写入 env")
 		}
 	}
-}
-
-func (m *importer) setEnv(name, value string) {
-	if m.spec.Env == nil {
-		m.spec.Env = map[string]string{}
-	}
-	m.spec.Env[name] = value
 }
