@@ -214,11 +214,11 @@ func TestExplain(t *testing.T) {
 }
 
 func TestAboutNamesFlagsThatExist(t *testing.T) {
-	for _, a := range about {
-		f, ok := megatron.LookupFlag(a.flag)
-		require.True(t, ok, a.flag)
-		require.Equal(t, f.Name, a.flag, "write the flag's first name")
-		require.NotEmpty(t, a.says.ZH, a.flag)
+	for flag, says := range about {
+		f, ok := megatron.LookupFlag(flag)
+		require.True(t, ok, flag)
+		require.Equal(t, f.Name, flag, "write the flag's first name")
+		require.NotEmpty(t, says.ZH, flag)
 	}
 	says, ok := About("--persistent-save-interval")
 	require.True(t, ok, "any spelling will do")
