@@ -408,12 +408,8 @@ func (m *importer) dropInvalid() {
 		"container.image":   &m.spec.Container.Image,
 		"container.workdir": &m.spec.Container.Workdir,
 	}
-	for name, p := range m.texts() {
-		field := strings.ReplaceAll(name, "-", "_")
-		if name == "job-name" {
-			field = "name"
-		}
-		texts[field] = p
+	for option, p := range m.texts() {
+		texts[fieldOf[option]] = p
 	}
 	numbers := map[string]**int{
 		"nodes":         &m.spec.Nodes,
