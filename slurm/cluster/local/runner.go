@@ -93,7 +93,7 @@ func (r *runner) start() error {
 		return err
 	}
 	defer out.Close()
-	if r.errs, err = os.OpenFile(j.Stderr, mode, 0o644); err != nil { // mostly the same file, and still empty
+	if r.errs, err = os.OpenFile(j.Stderr, mode, 0o644); err != nil { // mostly the same file, to which nothing is written yet
 		return err
 	}
 	cmd := exec.Command(filepath.Join(dir, "script"))
