@@ -100,7 +100,8 @@ func weight(p Problem) int {
 }
 
 func (r *row) problem(c *cfg, l lang.Lang) Problem {
-	p := Problem{Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect, Message: r.must.In(l) + r.given(c, l), Fix: r.do.In(l)}
+	p := Problem{Rule: r.id, Severity: r.severity, Field: r.names[0], Source: r.source, Effect: r.effect, Fix: r.do.In(l)}
+	p.Message = r.must.In(l) + r.given(c, l)
 	if r.fix != nil {
 		p.Fix = cmp.Or(r.fix(c).In(l), p.Fix)
 	}
