@@ -1,7 +1,8 @@
 package metrics
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +24,7 @@ type GPUUse struct {
 // ReadGPUs parses the output of one or several runs of GPUQuery on a node. It skips lines of another
 // form.
 func ReadGPUs(node, out string) []GPUUse {
-	byGPU := map[int]*GPUUse{}
+	byGPU := map[int]GPUUse{}
 	for line := range strings.Lines(out) {
 		f := strings.Split(line, ",")
 		if len(f) != 4 {
@@ -35,21 +36,14 @@ func ReadGPUs(node, out string) []GPUUse {
 			continue
 		}
 		u := byGPU[gpu]
-		if u == nil {
-			u = &GPUUse{Node: node, GPU: gpu}
-			byGPU[gpu] = u
-		}
+		u.Node, u.GPU = node, gpu
 		u.UsedMB = append(u.UsedMB, used)
 		u.PeakMB = max(u.PeakMB, used)
 		u.TotalMB, _ = strconv.ParseFloat(strings.TrimSpace(f[2]), 64)
 		u.BusyPct, _ = strconv.ParseFloat(strings.TrimSpace(f[3]), 64) // [N/A] with MIG
+		byGPU[gpu] = u
 	}
-	all := make([]GPUUse, 0, len(byGPU))
-	for _, u := range byGPU {
-		all = append(all, *u)
-	}
-	sort.Slice(all, func(a, b int) bool { return all[a].GPU < all[b].GPU })
-	return all
+	return slices.SortedFunc(maps.Values(byGPU), func(a, b GPUUse) int { return a.GPU - b.GPU })
 }
 
 // Trend draws the samples as one line of at most width characters.
