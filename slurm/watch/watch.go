@@ -66,20 +66,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field     *time.Duration
-		otherwise time.Duration
-	}{
-		{&o.Interval, 30 * time.Second},
-		{&o.Floor, 10 * time.Second},
-		{&o.Longest, 5 * time.Minute},
-		{&o.Forget, 24 * time.Hour},
-		{&o.Idle, 30 * time.Minute},
-	} {
-		if *d.field == 0 {
-			*d.field = d.otherwise
-		}
-	}
+	o.Interval = cmp.Or(o.Interval, 30*time.Second)
+	o.Floor = cmp.Or(o.Floor, 10*time.Second)
+	o.Longest = cmp.Or(o.Longest, 5*time.Minute)
+	o.Forget = cmp.Or(o.Forget, 24*time.Hour)
+	o.Idle = cmp.Or(o.Idle, 30*time.Minute)
 	o.Floor = min(o.Floor, o.Interval) // so that the watcher's own looks always cause a query
 	o.Window = cmp.Or(o.Window, 2*o.Interval)
 	return o
