@@ -415,9 +415,6 @@ func (c *config) readNodes(s string) {
 	if m := worldNum.FindStringSubmatch(s); m != nil {
 		c.World = firstCount(m)
 	}
-	if c.World == 0 && c.Nodes > 0 && c.PerNode > 0 {
-		c.World = c.Nodes * c.PerNode
-	}
 }
 
 // moved matches a move from one GPU to another and captures the new one.
