@@ -180,10 +180,8 @@ func (s Spec) Points() []Point {
 		p.Spec.Sweep, p.Spec.Array = nil, ""
 		p.Spec.Args = append(slices.Clone(s.Args), p.args(s)...)
 		if env := p.env(); len(env) > 0 {
-			p.Spec.Env = maps.Clone(s.Env)
-			if p.Spec.Env == nil {
-				p.Spec.Env = map[string]string{}
-			}
+			p.Spec.Env = map[string]string{}
+			maps.Copy(p.Spec.Env, s.Env)
 			maps.Copy(p.Spec.Env, env)
 		}
 	}
