@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ func scontrolMain(args []string) int {
 			fmt.Printf("JobId=%s JobName=%s\n   UserId=%s\n   JobState=%s Reason=%s\n   Requeue=1 Restarts=%d ExitCode=%s\n   NumNodes=%d\n   NodeList=%s\n   WorkDir=%s\n   StdErr=%s\n   StdOut=%s\n",
 				j.ID, j.Name, j.User, j.State, j.Reason, j.Restarts, code(j), j.NumNodes, hostlist.Compress(j.Nodes), j.WorkDir, j.Stderr, j.Stdout)
 		}
+	case verb == "write batch_script" && (len(args) == 3 || len(args) == 4):
+		err = writeScript(args[2], append(args[3:], fmt.Sprintf("slurm-%s.sh", args[2]))[0])
 	case len(args) == 2 && args[0] == "requeue":
 		err = jobCluster().Requeue(ctx, slurm.JobID(args[1]))
 	case len(args) == 2 && args[0] == "hold":
@@ -57,6 +60,24 @@ func scontrolMain(args []string) int {
 		err = slurm.Sayf("`scontrol %s` is not known to the embedded back end, which runs jobs on this machine without Slurm", strings.Join(args, " "))
 	}
 	return exitStatus("scontrol", err)
+}
+
+// writeScript copies a job's batch script to a file, or to standard output for -. The script
+// of a chain and that of a series queue themselves again with it.
+func writeScript(id, file string) error {
+	c := jobCluster()
+	if _, err := c.Job(context.Background(), slurm.JobID(id)); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(c.store.jobDir(slurm.JobID(id)), "script"))
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err = os.Stdout.Write(text)
+		return err
+	}
+	return os.WriteFile(file, text, 0o700)
 }
 
 func code(j slurm.Job) string {
