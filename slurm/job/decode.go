@@ -68,8 +68,8 @@ func Locate(err error, file string, text []byte) error {
 }
 
 // lineOf returns the line of the field at path, or 0 if the text does not set that
-// field. For a list it returns the line of the element equal to value, if there is
-// one.
+// field, or sets it to another value, which a flag has replaced. For a list it returns
+// the line of the element equal to value, if there is one.
 func (n node) lineOf(path, value string) int {
 	for path != "" {
 		key, rest, _ := strings.Cut(path, ".")
@@ -85,6 +85,9 @@ func (n node) lineOf(path, value string) int {
 				return e.line
 			}
 		}
+	}
+	if n.kind != isMap && !strings.Contains(n.text, value) {
+		return 0
 	}
 	return n.line
 }

@@ -181,6 +181,10 @@ func TestAFaultNamesItsFileAndLine(t *testing.T) {
 		require.Empty(t, e.File)
 	}
 	require.Equal(t, map[string]int{"nodes": 4, "env": 5, "container.mounts": 13, "time": 14}, lines)
+	spec.Time = "25h"
+	for _, e := range job.AsFieldErrors(job.Locate(job.FieldErrors(spec.Validate()), "job.yaml", text)) {
+		require.Equal(t, e.Field != "time", e.File != "", "the file's line is not where a flag's value stands")
+	}
 	_, err = job.Decode([]byte(`{"nodes": "x"}`))
 	require.EqualError(t, err, `nodes: "x" is not a whole number; write a number such as 8`, "one line needs no number")
 	msg, _ := job.AsFieldErrors(job.Locate(err, "a.yaml", []byte("name: a\nnodes: x")))[0].In(lang.ZH)
