@@ -4,7 +4,11 @@
 // its source. The package is pure.
 package rules
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+)
 
 // A Severity is the effect of a broken rule on a job.
 type Severity string
@@ -15,6 +19,11 @@ const (
 	Warning Severity = "warning"
 	Note    Severity = "note"
 )
+
+// Says returns the word for s that a person reads.
+func (s Severity) Says() lang.Text {
+	return lang.Text{EN: string(s), ZH: map[Severity]string{Error: "错误", Warning: "警告", Note: "说明"}[s]}
+}
 
 // A Problem is one rule that a configuration breaks.
 type Problem struct {

@@ -100,7 +100,7 @@ func explainRule(c *ops.Call, word string) (ExplainOut, bool) {
 		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "when", ZH: "适用条件"}.In(c.Lang), Value: when})
 	}
 	out.Facts = append(out.Facts,
-		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: string(r.Severity)},
+		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: r.Severity.Says().In(c.Lang)},
 		view.Fact{Name: lang.Text{EN: "source", ZH: "来源"}.In(c.Lang), Value: r.Source},
 	)
 	if of := releasesOfRule(r); of.EN != "" {

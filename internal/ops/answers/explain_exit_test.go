@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 func TestExitCodesAndSignalsAreExplained(t *testing.T) {
@@ -54,5 +55,14 @@ func TestExplainKnowsABareFlag(t *testing.T) {
 		out, err := explain(t.Context(), &ops.Call{Service: &ops.Service{}, Lang: lang.EN}, ExplainIn{Word: word})
 		require.NoError(t, err, word)
 		require.Equal(t, "--hybrid-layer-pattern", out.Word)
+	}
+}
+
+// The severity of a rule is a word of the reader's language.
+func TestSeverityInTheReadersLanguage(t *testing.T) {
+	for l, want := range map[lang.Lang]string{lang.EN: "error", lang.ZH: "错误"} {
+		out, err := explain(t.Context(), &ops.Call{Service: &ops.Service{}, Lang: l}, ExplainIn{Word: "heads-multiple-of-tp"})
+		require.NoError(t, err)
+		require.Contains(t, out.Facts, view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(l), Value: want})
 	}
 }

@@ -38,18 +38,9 @@ func Import() ops.Op {
 
 func importScript(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error) {
 	out := ImportOut{Specs: []string{}, Notes: []job.Note{}}
-	name, text := "script", []byte(in.Text)
-	if in.File != "" {
-		b, err := c.ReadFile("script", in.File)
-		if err != nil {
-			return out, err
-		}
-		name, text = in.File, b
-	}
-	if len(text) == 0 {
-		return out, ops.InputError("script",
-			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
-			lang.Text{EN: "for example: `megatron-ops import run.sbatch`", ZH: "例如：`megatron-ops import run.sbatch`"})
+	name, text, err := readScript(c, "import", in.File, in.Text)
+	if err != nil {
+		return out, err
 	}
 	var specs []job.Spec
 	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" {

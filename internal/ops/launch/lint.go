@@ -56,23 +56,9 @@ func Lint() ops.Op {
 }
 
 func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
-	name, text := "script", []byte(in.Script)
-	if in.File != "" {
-		b, err := c.ReadFile("script", in.File)
-		if err != nil {
-			return LintOut{}, err
-		}
-		name, text = in.File, b
-	}
-	if len(text) == 0 {
-		return LintOut{}, ops.InputError("script",
-			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
-			lang.Text{EN: "for example: `megatron-ops lint run.sbatch`", ZH: "例如：`megatron-ops lint run.sbatch`"})
-	}
-	if bytes.IndexByte(text, 0) >= 0 {
-		return LintOut{}, ops.InputError("script",
-			lang.Text{EN: "%s is no text: %s", ZH: "%s 不是文本：%s"}.With(name, lang.Said(lint.ErrNoText)),
-			lang.Text{EN: "name a script, saved as UTF-8", ZH: "请给出以 UTF-8 保存的脚本"})
+	name, text, err := readScript(c, "lint", in.File, in.Script)
+	if err != nil {
+		return LintOut{}, err
 	}
 	if lint.IsSpec(name, text) {
 		return LintOut{}, ops.InputError("script",
@@ -83,6 +69,28 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 		return applyFixes(c, in, name, text)
 	}
 	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
+}
+
+// readScript returns the script that command was given, as a file or as text, and its name.
+func readScript(c *ops.Call, command, file, given string) (name string, text []byte, err error) {
+	name, text = "script", []byte(given)
+	if file != "" {
+		if text, err = c.ReadFile("script", file); err != nil {
+			return name, nil, err
+		}
+		name = file
+	}
+	switch {
+	case len(text) == 0:
+		return name, nil, ops.InputError("script",
+			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
+			lang.Text{EN: "for example: `megatron-ops %s run.sbatch`", ZH: "例如：`megatron-ops %s run.sbatch`"}.With(command))
+	case bytes.IndexByte(text, 0) >= 0:
+		return name, nil, ops.InputError("script",
+			lang.Text{EN: "%s is no text: %s", ZH: "%s 不是文本：%s"}.With(name, lang.Said(lint.ErrNoText)),
+			lang.Text{EN: "name a script, saved as UTF-8", ZH: "请给出以 UTF-8 保存的脚本"})
+	}
+	return name, text, nil
 }
 
 // applyFixes applies the fixes that need no decision.
@@ -140,7 +148,7 @@ func (o LintOut) View(l lang.Lang) view.Doc {
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s: %d fixed, %d left", ZH: "%s：已修复 %d 处，剩余 %d 处"}.In(l), o.Name, len(o.Applied), len(o.Findings))
 		s := view.Section{Heading: lang.Text{EN: "fixed", ZH: "已修复"}.In(l)}
 		for _, f := range o.Applied {
-			s.Items = append(s.Items, fmt.Sprintf("%d: %s\n[%s]", f.Line, f.Fix, f.Rule))
+			s.Items = append(s.Items, lang.Text{EN: "%d: %s\n[%s]", ZH: "%d：%s\n[%s]"}.With(f.Line, f.Fix, f.Rule).In(l))
 		}
 		d.Sections = append(d.Sections, s)
 	}
@@ -152,7 +160,7 @@ func (o LintOut) View(l lang.Lang) view.Doc {
 		s.Heading = lang.Text{EN: "left", ZH: "剩余"}.In(l)
 	}
 	for _, f := range o.Findings {
-		item := fmt.Sprintf("%d: %s: %s", f.Line, f.Severity, f.Message)
+		item := lang.Text{EN: "%d: %s: %s", ZH: "%d：%s：%s"}.With(f.Line, f.Severity.Says(), f.Message).In(l)
 		if f.Fix != "" {
 			item += "\n" + lang.Text{EN: "fix: ", ZH: "修复："}.In(l) + f.Fix
 		}

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,5 +35,35 @@ func TestLintReadsNoSpecification(t *testing.T) {
 		opstest.Write(t, file, text)
 		_, err := opstest.Do(t, c, Lint(), file)
 		require.NoError(t, err, name)
+	}
+}
+
+// A Chinese answer has Chinese words for the severities, as plan's has.
+func TestLintSaysTheSeverityInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Lang = lang.ZH
+	file := filepath.Join(t.TempDir(), "run.sbatch")
+	opstest.Write(t, file, "#!/bin/bash\n#SBATCH --nodes=2\npython pretrain_gpt.py\n")
+	out, err := opstest.Do(t, c, Lint(), file)
+	require.NoError(t, err)
+	items := strings.Join(out.(LintOut).View(lang.ZH).Sections[0].Items, "\n")
+	require.Contains(t, items, "错误：")
+	require.Contains(t, items, "警告：")
+	require.NotRegexp(t, "error|warning", items)
+	require.Contains(t, strings.Join(out.(LintOut).View(lang.EN).Sections[0].Items, "\n"), "2: warning: ")
+}
+
+// A file that is no text is refused, and its bytes are not written to the terminal.
+func TestImportReadsNoBinaryFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "run.sbatch")
+	opstest.Write(t, file, "#!/bin/bash\nsrun x\x00\x1b[2J\n")
+	for _, op := range []ops.Op{Import(), Lint()} {
+		_, err := opstest.Do(t, opstest.NewCall(t, &opstest.Site{}), op, file)
+		e := ops.AsError(err)
+		require.NotNil(t, e)
+		require.Equal(t, ops.BadInput, e.Code)
+		require.Contains(t, e.Message.In(lang.EN), "NUL bytes")
 	}
 }
