@@ -458,7 +458,7 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	}
 	var newest time.Time
 	for _, f := range j.src.Logs {
-		if f.Modified.After(newest) {
+		if f.Kept == nil && f.Modified.After(newest) { // nothing writes on to a packed log
 			newest = f.Modified
 		}
 	}

@@ -1,7 +1,11 @@
 package diagnose_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -169,5 +173,24 @@ func TestTheLastSignIsTheNewestLine(t *testing.T) {
 		r := ofFolder(t, c.logs)
 		require.Equal(t, outcome.UnknownExit, r.Class)
 		require.Contains(t, r.Evidence[0].Text, c.want, "%v", c.logs)
+	}
+}
+
+// A packed log is no sign of a running job, however lately it was packed.
+func TestAPackedLogDoesNotSayThatTheJobRuns(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte("setting up\n"))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for name, c := range map[string]struct{ text, class string }{
+		"job.log":    {"setting up\n", outcome.Running},
+		"job.log.gz": {packed.String(), outcome.UnknownExit},
+	} {
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
+		r, err := diagnose.Path(t.Context(), file, diagnose.Context{})
+		require.NoError(t, err)
+		require.Equal(t, c.class, r.Class, name)
 	}
 }
