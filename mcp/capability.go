@@ -17,15 +17,12 @@ import (
 // So the handler records the error in the request's context, and capabilityWriter
 // replaces the library's answer.
 
-type missingKey struct{}
-
-// missingCapability holds the error that a request's handler recorded.
-type missingCapability struct{ err *sdk.JSONRPCErrorDetails }
+type missingKey struct{} // the capabilityWriter of a request
 
 func noteMissingCapability(ctx context.Context, err error) {
 	var lacks sdk.MissingRequiredClientCapabilityError
-	if m, ok := ctx.Value(missingKey{}).(*missingCapability); ok && errors.As(err, &lacks) {
-		m.err = &sdk.JSONRPCErrorDetails{
+	if w, ok := ctx.Value(missingKey{}).(*capabilityWriter); ok && errors.As(err, &lacks) {
+		w.missing = &sdk.JSONRPCErrorDetails{
 			Code: sdk.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: lacks.Error(),
 			Data: map[string]any{"requiredCapabilities": map[string]any{lacks.Capability: map[string]any{}}},
 		}
@@ -44,9 +41,8 @@ func answerMissingCapabilities(next http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		m := &missingCapability{}
-		cw := &capabilityWriter{ResponseWriter: w, m: m, body: body}
-		next.ServeHTTP(cw, r.WithContext(context.WithValue(r.Context(), missingKey{}, m)))
+		cw := &capabilityWriter{ResponseWriter: w, body: body}
+		next.ServeHTTP(cw, r.WithContext(context.WithValue(r.Context(), missingKey{}, cw)))
 	})
 }
 
@@ -54,7 +50,7 @@ func answerMissingCapabilities(next http.Handler) http.Handler {
 // capability, unless a stream has begun.
 type capabilityWriter struct {
 	http.ResponseWriter
-	m        *missingCapability
+	missing  *sdk.JSONRPCErrorDetails // the error that the request's handler recorded
 	body     []byte
 	began    bool
 	replaced bool
@@ -66,7 +62,7 @@ func (w *capabilityWriter) WriteHeader(status int) {
 		return
 	}
 	w.began = true
-	if w.m.err == nil {
+	if w.missing == nil {
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}
@@ -76,7 +72,7 @@ func (w *capabilityWriter) WriteHeader(status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.ResponseWriter.WriteHeader(http.StatusBadRequest)
 	_ = json.NewEncoder(w.ResponseWriter).Encode(map[string]any{ // a failed write means that the client is gone
-		"jsonrpc": sdk.JSONRPC_VERSION, "id": req.ID, "error": w.m.err,
+		"jsonrpc": sdk.JSONRPC_VERSION, "id": req.ID, "error": w.missing,
 	})
 }
 
