@@ -234,15 +234,13 @@ func Reruns(job string, l lang.Lang) view.Doc {
 // Unknown says that a command is unknown and offers the nearest ones, followed by the words
 // that were typed after it.
 func Unknown(word string, l lang.Lang, rest ...string) view.Doc {
-	d := view.Doc{Title: fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)), Tone: view.Warn, Sections: []view.Section{{}}, Next: []string{"help"}}
+	d := view.Doc{Title: fmt.Sprintf(textUnknown.In(l), answer.Cut(word, 40)), Tone: view.Warn, Next: []string{"help"}}
 	if near := typed.DidYouMean(word); len(near) > 0 {
-		d.Sections[0].Text = textMean.In(l)
+		d.Sections = []view.Section{{Text: textMean.In(l)}}
 		for i := range near {
 			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
 		}
 		d.Next = slices.Concat(near, []string{"help"})
-	} else {
-		d.Sections = nil
 	}
 	return d
 }
