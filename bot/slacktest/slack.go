@@ -3,6 +3,7 @@ package slacktest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -90,9 +91,7 @@ func Command(text string, more ...map[string]any) Delivery {
 		"user_id": "U1", "user_name": "somebody", "command": "/megatron", "text": text, "api_app_id": "A1",
 	}
 	for _, x := range more {
-		for k, v := range x {
-			payload[k] = v
-		}
+		maps.Copy(payload, x)
 	}
 	return Delivery{Kind: "slash_commands", Payload: payload}
 }
@@ -107,9 +106,7 @@ func (s *Slack) Event(event map[string]any) Receipt {
 func (s *Slack) Interact(payload map[string]any) Receipt {
 	s.t.Helper()
 	full := m{"type": "block_actions", "team": m{"id": "T1"}, "user": m{"id": "U1", "team_id": "T1"}, "api_app_id": "A1"}
-	for k, v := range payload {
-		full[k] = v
-	}
+	maps.Copy(full, payload)
 	return s.Deliver(Delivery{Kind: "interactive", Payload: full})
 }
 
