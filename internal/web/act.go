@@ -146,7 +146,17 @@ func (v *visit) decide() error {
 
 // nodes shows the answers of two operations.
 func (v *visit) nodes() error {
-	return v.documents("nodes", textNodes, [][]string{{"nodes"}, {"partitions"}})
+	var docs []view.Doc
+	cluster := v.r.URL.Query().Get("cluster")
+	for _, name := range []string{"nodes", "partitions"} {
+		shown, err := runAs[view.Viewer](v, cluster, name)
+		if err != nil {
+			return err
+		}
+		docs = append(docs, shown.View(v.lang))
+	}
+	v.page(http.StatusOK, "documents", pageData{Title: textNodes.In(v.lang), Here: "nodes", Body: docs})
+	return nil
 }
 
 // A usagePage is the usage, and the choices that led to it.
@@ -174,19 +184,5 @@ func (v *visit) usage() error {
 	}
 	p.Docs = append(p.Docs, history.View(v.lang))
 	v.page(http.StatusOK, "usage", pageData{Title: textUsage.In(v.lang), Here: "usage", Body: p})
-	return nil
-}
-
-func (v *visit) documents(here string, title lang.Text, commands [][]string) error {
-	var docs []view.Doc
-	cluster := v.r.URL.Query().Get("cluster")
-	for _, c := range commands {
-		shown, err := runAs[view.Viewer](v, cluster, c[0], c[1:]...)
-		if err != nil {
-			return err
-		}
-		docs = append(docs, shown.View(v.lang))
-	}
-	v.page(http.StatusOK, "documents", pageData{Title: title.In(v.lang), Here: here, Body: docs})
 	return nil
 }
