@@ -227,14 +227,13 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if !ok || !s.offers(grant, submit.Name) {
 		return ""
 	}
-	target := emptyInput(submit)
-	if target == nil || !copyField(target, in, "spec") {
+	target := submit.NewIn()
+	if ops.Decode([]byte("{}"), target, nil) != nil || !copyField(target, in, "spec") {
 		return ""
 	}
-	for _, name := range []string{"yaml", "command_line", "from", "without"} {
+	for _, name := range []string{"yaml", "command_line", "from", "without", "cluster"} {
 		copyField(target, in, name)
 	}
-	copyField(target, in, "cluster")
 	if policy := s.cfg.Policy(); !policy.acceptsToken(policy.judge(submit, target)) {
 		return ""
 	}
@@ -245,16 +244,6 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 func tokenOffer(token string) string {
 	return "To run this, show your person the plan; if they agree, call submit within " +
 		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
-}
-
-// emptyInput returns an input of o as a call without arguments has it, or nil if o
-// requires an argument.
-func emptyInput(o ops.Op) any {
-	in := o.NewIn()
-	if ops.Decode([]byte("{}"), in, nil) != nil {
-		return nil
-	}
-	return in
 }
 
 // copyField copies the field of that name from from into to, and reports whether both
