@@ -196,12 +196,7 @@ func withSpares(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
 	if s.Nodelist == "" || err != nil {
 		return s, nil
 	}
-	var kept []string
-	for _, n := range must {
-		if !slices.Contains(bad, n) {
-			kept = append(kept, n)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(must), func(n string) bool { return slices.Contains(bad, n) })
 	for _, n := range spares {
 		if len(kept) < len(must) && !slices.Contains(kept, n) && !slices.Contains(bad, n) {
 			kept, taken = append(kept, n), append(taken, n)
