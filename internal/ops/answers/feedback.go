@@ -169,16 +169,9 @@ func NoteVerdict(ctx context.Context, c *ops.Call, verdict, question, answer str
 		return err
 	}
 	return st.AddFeedback(ctx, store.Feedback{
-		At: clock(c), Surface: string(c.Who.Surface), Who: c.Who.ID, Verdict: verdict,
+		At: c.Now(), Surface: string(c.Who.Surface), Who: c.Who.ID, Verdict: verdict,
 		Question: brief(redact.Text(question)), Answer: brief(redact.Text(answer)),
 	})
-}
-
-func clock(c *ops.Call) time.Time {
-	if c.Now == nil {
-		return time.Now()
-	}
-	return c.Now()
 }
 
 func brief(s string) string {

@@ -75,7 +75,7 @@ func siteAnswers(ctx context.Context, c *ops.Call, in CardIn) (CardOut, error) {
 			return out, err
 		}
 		for _, k := range list {
-			if err := docs.Put(ctx, docCard, k.ID, SiteCard{Card: k, At: clock(c), By: c.Who.ID}, time.Time{}); err != nil {
+			if err := docs.Put(ctx, docCard, k.ID, SiteCard{Card: k, At: c.Now(), By: c.Who.ID}, time.Time{}); err != nil {
 				return out, err
 			}
 		}
