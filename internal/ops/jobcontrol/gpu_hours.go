@@ -132,7 +132,7 @@ func (g *HistoryGroup) add(j HistoryJob) {
 	if j.SubmittedAt != nil && j.StartedAt != nil && j.StartedAt.After(*j.SubmittedAt) {
 		g.WaitedH += j.StartedAt.Sub(*j.SubmittedAt).Hours()
 	}
-	for r := range j.runs {
+	for _, r := range j.runs() {
 		switch r.State {
 		case slurm.Completed:
 			g.Completed += r.GPUHours()

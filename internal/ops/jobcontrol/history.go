@@ -131,7 +131,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 		}
 		j.Cluster = cl.Name()
 		h := HistoryJob{Job: j}
-		for r := range h.runs {
+		for _, r := range h.runs() {
 			h.GPUHours += r.GPUHours()
 		}
 		out.add(h)
@@ -163,7 +163,7 @@ func (o *HistoryOut) add(j HistoryJob) {
 	o.Jobs = append(o.Jobs, j)
 	o.Total++
 	o.GPUHours += j.GPUHours
-	for r := range j.runs {
+	for _, r := range j.runs() {
 		o.state(r.State).GPUHours += r.GPUHours()
 	}
 	o.state(j.State).Jobs++
@@ -199,15 +199,8 @@ func lastEnded(j slurm.Job) slurm.Job {
 	return j
 }
 
-// runs yields each run of the job, oldest first.
-func (j *HistoryJob) runs(yield func(slurm.Run) bool) {
-	for _, r := range j.Earlier {
-		if !yield(r) {
-			return
-		}
-	}
-	yield(j.Last())
-}
+// runs returns the runs of the job, oldest first.
+func (j *HistoryJob) runs() []slurm.Run { return append(slices.Clone(j.Earlier), j.Last()) }
 
 func ended(j slurm.Job) time.Time {
 	if j.EndedAt == nil {
