@@ -31,12 +31,14 @@ type Config struct {
 
 // A Directory looks people up.
 type Directory struct {
-	cfg    Config
-	groups groupCache
+	cfg Config
+
+	mu     sync.Mutex
+	groups map[string]groupMembers // by workspace and id; channels too
 }
 
 // New returns a Directory.
-func New(cfg Config) *Directory { return &Directory{cfg: cfg} }
+func New(cfg Config) *Directory { return &Directory{cfg: cfg, groups: map[string]groupMembers{}} }
 
 // A Link ties a person in Slack to a user of the cluster.
 type Link struct {
@@ -118,12 +120,7 @@ func (d *Directory) oneOf(ctx context.Context, a incoming.Ask, list []string) bo
 	return false
 }
 
-// groupCache caches the members of groups and channels.
-type groupCache struct {
-	mu   sync.Mutex
-	have map[string]groupMembers
-}
-
+// groupMembers caches the members of a group or channel.
 type groupMembers struct {
 	ids   []string
 	until time.Time
@@ -133,9 +130,9 @@ type groupMembers struct {
 // empty, so that an error grants no rights.
 func (d *Directory) members(ctx context.Context, team, id string) []string {
 	key := team + "/" + id
-	d.groups.mu.Lock()
-	m, ok := d.groups.have[key]
-	d.groups.mu.Unlock()
+	d.mu.Lock()
+	m, ok := d.groups[key]
+	d.mu.Unlock()
 	if ok && d.cfg.Now().Before(m.until) {
 		return m.ids
 	}
@@ -162,11 +159,8 @@ func (d *Directory) members(ctx context.Context, team, id string) []string {
 		d.cfg.Log.Warn("slack: members", "of", id, "err", err)
 		ids, keep = nil, 30*time.Second
 	}
-	d.groups.mu.Lock()
-	defer d.groups.mu.Unlock()
-	if d.groups.have == nil {
-		d.groups.have = map[string]groupMembers{}
-	}
-	d.groups.have[key] = groupMembers{ids, d.cfg.Now().Add(keep)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.groups[key] = groupMembers{ids, d.cfg.Now().Add(keep)}
 	return ids
 }
