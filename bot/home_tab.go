@@ -144,7 +144,7 @@ func (b *Bot) failuresSince(ctx context.Context, t time.Time) (by map[string][]s
 			continue
 		}
 		by[k.News.Class] = append(by[k.News.Class], string(j.ID))
-		gpuHours += float64(j.GPUs) * float64(j.ElapsedS) / 3600
+		gpuHours += j.Last().GPUHours()
 	}
 	return by, gpuHours
 }

@@ -206,7 +206,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 	}
 	if j.State.Ended() {
 		if j.GPUs > 0 && j.ElapsedS > 0 {
-			add(textCost, strconv.FormatFloat(GPUHours(j), 'f', 1, 64))
+			add(textCost, strconv.FormatFloat(j.Last().GPUHours(), 'f', 1, 64))
 		}
 		if n.reason() == "" && ToneOf(j.State) == "bad" && j.ExitCode != nil {
 			add(textExit, *j.ExitCode) // where the cause is known, nobody needs the exit code

@@ -96,9 +96,6 @@ func size(j slurm.Job, l lang.Lang) string {
 	return fmt.Sprintf(textManyNodes.In(l), nodes)
 }
 
-// GPUHours is how many GPU hours a job has used so far.
-func GPUHours(j slurm.Job) float64 { return float64(j.GPUs) * float64(j.ElapsedS) / 3600 }
-
 // Headline is the card in one line, for a notification and for lists: the state, the name, the
 // id, and the detail that matters most in this state.
 func Headline(n News, l lang.Lang) string {

@@ -78,7 +78,6 @@ func TestNumbersAndTimesAreAsPeopleSayThem(t *testing.T) {
 	for n, said := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		require.Equal(t, said, WithCommas(n))
 	}
-	require.InDelta(t, 8.0, GPUHours(slurm.Job{GPUs: 16, ElapsedS: 1800}), 0.001)
 	require.Equal(t, "<!date^0^{time}|1970-01-01 00:00 UTC>", When(time.Unix(0, 0), "{time}"))
 }
 

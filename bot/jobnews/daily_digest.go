@@ -120,7 +120,7 @@ func (day *dayCounts) add(j slurm.Job, class string) {
 		day.done = append(day.done, string(j.ID)+" "+j.Name)
 	default:
 		day.failed[class] = append(day.failed[class], string(j.ID)+" "+j.Name)
-		day.lost += card.GPUHours(j)
+		day.lost += j.Last().GPUHours()
 	}
 }
 

@@ -71,7 +71,7 @@ func (v *visit) loadJob() (jobPage, error) {
 	j := status.Job
 	p := jobPage{
 		Job: j, Cluster: cluster, Status: status.View(v.lang), Meaning: status.Meaning, Events: events(j, v),
-		GPUHours: float64(j.GPUs) * float64(j.ElapsedS) / 3600,
+		GPUHours: j.Last().GPUHours(),
 		Diagnose: j.State.Ended() && j.State != slurm.Completed,
 		Mine:     v.call().MayChange(j) == nil && v.who.User != "",
 	}

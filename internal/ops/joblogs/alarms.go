@@ -150,12 +150,11 @@ func unused(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) bool 
 
 // unusedAlarm reports GPUs that no iteration has used, with their cost.
 func unusedAlarm(j slurm.Job) Alarm {
-	hours := float64(j.GPUs) * float64(j.ElapsedS) / 3600
 	return Alarm{
 		ID: "gpus_unused", Job: j.ID, Node: hostlist.Compress(j.Nodes),
 		What: lang.Text{
 			EN: "Has held %s for %s without one logged iteration: %.1f GPU hours.", ZH: "占用 %s 已 %s，没有记录任何迭代：%.1f GPU 小时。",
-		}.With(ops.Counted(j.GPUs, "GPU"), ops.Duration(j.ElapsedS), hours),
+		}.With(ops.Counted(j.GPUs, "GPU"), ops.Duration(j.ElapsedS), j.Last().GPUHours()),
 		Fix: lang.Text{
 			EN: "`logs %[1]s --tail 20` shows what it waits for, `metrics %[1]s --sample 5` whether its GPUs hold anything; `cancel %[1]s` gives them back.",
 			ZH: "`logs %[1]s --tail 20` 可查看它在等什么，`metrics %[1]s --sample 5` 可查看 GPU 是否被使用；`cancel %[1]s` 可归还。",
