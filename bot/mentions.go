@@ -107,12 +107,7 @@ func readsAsCommand(name string, words []string, t typed.Text) bool {
 		return op.Effect != ops.Read || !jobs || named || len(words) <= 1
 	}
 	// A mistyped command with flags or a single word is still treated as a command.
-	for _, w := range words {
-		if strings.HasPrefix(w, "--") {
-			return true
-		}
-	}
-	return len(words) <= 1
+	return len(words) <= 1 || slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "--") })
 }
 
 // question answers a question in its thread, where everybody can read the answer.
