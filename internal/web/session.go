@@ -170,8 +170,9 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	l := langOf(r)
 	said := ops.AsError(err).In(l)
+	k, _, _ := s.pendingCode(r) // on an error there is no code to show
 	s.draw(w, http.StatusForbidden, "login", pageData{Title: textSignIn.In(l), Lang: l, Now: s.cfg.Service.Now(), Body: loginPage{
-		To: localPath(r.FormValue("to")), Problem: said.Message, Fix: said.Fix, Code: s.shownCode(r), Ways: s.loginLinks(l),
+		To: localPath(r.FormValue("to")), Problem: said.Message, Fix: said.Fix, Code: k.Code, Ways: s.loginLinks(l),
 	}})
 }
 
@@ -190,15 +191,6 @@ func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who ops.Ca
 		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: now, Who: who, Op: "sign-in"})
 	}
 	return nil
-}
-
-// shownCode returns the code that this browser was given before, or "".
-func (s *Server) shownCode(r *http.Request) string {
-	k, _, err := s.pendingCode(r)
-	if err != nil {
-		return ""
-	}
-	return k.Code
 }
 
 // pendingCode returns the code that the browser has to prove, and the code's key in the
