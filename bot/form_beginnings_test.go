@@ -168,10 +168,7 @@ func TestWhatTheClusterRefusesStandsInTheFormAgain(t *testing.T) {
 		s := play(t, surveyed)
 		s.Slash("submit")
 		form := openedForm(s, 1)
-		values := map[string]string{}
-		for k, v := range goodForm {
-			values[k] = v
-		}
+		values := maps.Clone(goodForm)
 		values["partition"] = "nowhere"
 		a := sendForm(t, s, form, "submit", form["private_metadata"], values)
 		require.Equal(t, "update", a["response_action"], "%v", a)

@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 
@@ -20,9 +21,7 @@ func TestDiagnoseThisTakesAJobOrALog(t *testing.T) {
 		diagnose := func(user, text string, more ...map[string]any) {
 			m := map[string]any{"ts": "1700000000.000900", "text": text}
 			for _, x := range more {
-				for k, v := range x {
-					m[k] = v
-				}
+				maps.Copy(m, x)
 			}
 			s.Interact(map[string]any{
 				"type": "message_action", "callback_id": "diagnose_message", "channel": map[string]any{"id": "C1"},

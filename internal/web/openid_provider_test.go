@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -191,9 +192,7 @@ func (p *identityProvider) token(w http.ResponseWriter, r *http.Request) {
 			"iss": p.url, "aud": clientID, "sub": "subject-1", "nonce": g.nonce, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
 			"at_hash": base64.RawURLEncoding.EncodeToString(hash[:len(hash)/2]),
 		}
-		for name, value := range p.says {
-			claims[name] = value
-		}
+		maps.Copy(claims, p.says)
 		var method jwt.SigningMethod = jwt.SigningMethodRS256
 		var key any = p.key
 		header := map[string]any{"kid": "one"}
@@ -203,9 +202,7 @@ func (p *identityProvider) token(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		token := jwt.NewWithClaims(method, claims)
-		for name, value := range header {
-			token.Header[name] = value
-		}
+		maps.Copy(token.Header, header)
 		signed, err := token.SignedString(key)
 		require.NoError(p.t, err)
 		p.json(w, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 60, "id_token": signed})
