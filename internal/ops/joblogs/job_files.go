@@ -5,8 +5,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
@@ -37,20 +35,7 @@ func LookAtFiles(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) 
 	}
 	if src, done, err := openLogs(c, j, paths); err == nil {
 		defer done()
-		s.Pulse = pulseOf(ctx, src, diagnose.FromJob(j))
+		s.Pulse = readState(ctx, src, j).pulse
 	}
 	return s
-}
-
-// pulseOf returns the pulse of a job with these logs, or nil where it has none.
-func pulseOf(ctx context.Context, src logfile.Source, known diagnose.Context) *report.Pulse {
-	r, err := diagnose.Run(ctx, src, known)
-	if err != nil {
-		return nil
-	}
-	p, runs := r.Pulse()
-	if !runs {
-		return nil
-	}
-	return &p
 }

@@ -102,7 +102,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 		}
 	}
 	if j.State == slurm.Running {
-		out.Pulse = pulseOf(ctx, src, diagnose.FromJob(j))
+		out.Pulse = readState(ctx, src, j).pulse
 	}
 	return out, nil
 }

@@ -175,6 +175,11 @@ func stateOf(ctx context.Context, in *within.Folders, j slurm.Job, paths ...stri
 	if err != nil {
 		return runState{}
 	}
+	return readState(ctx, src, j)
+}
+
+// readState reads the state of a run from its opened logs.
+func readState(ctx context.Context, src logfile.Source, j slurm.Job) runState {
 	r, err := diagnose.Run(ctx, src, diagnose.FromJob(j))
 	if err != nil {
 		return runState{}
