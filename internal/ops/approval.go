@@ -112,9 +112,8 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		case found.Yes:
 			return found.Decided, nil
 		}
-		a = found
 		return "", &Error{
-			Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(a.Decided, op, cmp.Or(a.Reason, "no reason given")),
+			Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, op, cmp.Or(found.Reason, "no reason given")),
 			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
