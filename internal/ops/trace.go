@@ -24,10 +24,7 @@ func (o Op) endSpan(span trace.Span, c *Call, in reflect.Value, out any, err err
 			span.SetAttributes(attribute.String("slurm.cluster", name))
 		}
 	}
-	job := textField(reflect.ValueOf(out), "JobID")
-	if job == "" {
-		job = textField(in, "Job")
-	}
+	job := cmp.Or(textField(reflect.ValueOf(out), "JobID"), textField(in, "Job"))
 	if slurm.IsJobID(job) {
 		span.SetAttributes(attribute.String("slurm.job_id", job))
 	}

@@ -157,10 +157,7 @@ func avoidSection(list []Avoided, l lang.Lang) view.Section {
 		} else {
 			out = append(out, a.Node)
 		}
-		whose := a.Owner
-		if whose == "" {
-			whose = lang.Text{EN: "everybody", ZH: "所有人"}.In(l)
-		}
+		whose := cmp.Or(a.Owner, lang.Text{EN: "everybody", ZH: "所有人"}.In(l))
 		t.Rows = append(t.Rows, []string{a.Node, what.In(l), a.Until.Format(time.DateTime), whose, a.Reason})
 	}
 	s := view.Section{Heading: lang.Text{EN: "retries leave these out", ZH: "重试时排除以下节点"}.In(l), Table: t}

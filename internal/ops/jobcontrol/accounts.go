@@ -206,12 +206,7 @@ func (o AccountsOut) ranking(l lang.Lang) view.Doc {
 	}.In(l)}}}
 }
 
-func orAll(s string, l lang.Lang) string {
-	if s == "" {
-		return lang.Text{EN: "all", ZH: "全部"}.In(l)
-	}
-	return s
-}
+func orAll(s string, l lang.Lang) string { return cmp.Or(s, lang.Text{EN: "all", ZH: "全部"}.In(l)) }
 
 // limits joins triples of English name, Chinese name and value into one line, and
 // leaves out those without a value.
