@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -147,12 +148,7 @@ func (b *Bot) formErrors(ctx context.Context, a incoming.Ask, c *ops.Call, meta 
 	return nil
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "–") }
 
 // updateView redraws the modal of a. It is not queued and not repeated: a modal that was closed
 // meanwhile needs no update.

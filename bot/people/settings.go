@@ -36,10 +36,7 @@ func (d *Directory) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
 
 // ClusterOf returns the cluster that the person chose, or the default.
 func (d *Directory) ClusterOf(ctx context.Context, a incoming.Ask) string {
-	if chosen := d.Settings(ctx, a.Team, a.User).Cluster; chosen != "" {
-		return chosen
-	}
-	return d.cfg.Service.Default
+	return cmp.Or(d.Settings(ctx, a.Team, a.User).Cluster, d.cfg.Service.Default)
 }
 
 // Settings are a person's language, their cluster, and when they want to be notified.
@@ -73,12 +70,7 @@ func (d *Directory) Settings(ctx context.Context, team, user string) Settings {
 }
 
 // LangOr returns the language that the person chose, or otherwise where they chose none.
-func (s Settings) LangOr(otherwise lang.Lang) lang.Lang {
-	if s.Lang != "" {
-		return s.Lang
-	}
-	return otherwise
-}
+func (s Settings) LangOr(otherwise lang.Lang) lang.Lang { return cmp.Or(s.Lang, otherwise) }
 
 // Set sets one setting: words are its name and its value.
 func (s *Settings) Set(words []string, c *ops.Call) *ops.Error {

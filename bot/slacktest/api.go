@@ -1,6 +1,7 @@
 package slacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -46,10 +47,7 @@ func args(r *http.Request) m {
 
 // tokenOf returns the token of a call whose body has been read.
 func tokenOf(r *http.Request) string {
-	if t := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); t != "" {
-		return t
-	}
-	return r.PostForm.Get("token")
+	return cmp.Or(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.PostForm.Get("token"))
 }
 
 // serveAPI serves one method of the Web API.
