@@ -458,7 +458,7 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	}
 	var newest time.Time
 	for _, f := range j.src.Logs {
-		if f.Kept == nil && f.Modified.After(newest) { // nothing writes on to a packed log
+		if !f.Packed() && f.Modified.After(newest) {
 			newest = f.Modified
 		}
 	}

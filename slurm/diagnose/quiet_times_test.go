@@ -186,6 +186,7 @@ func TestAPackedLogDoesNotSayThatTheJobRuns(t *testing.T) {
 	for name, c := range map[string]struct{ text, class string }{
 		"job.log":    {"setting up\n", outcome.Running},
 		"job.log.gz": {packed.String(), outcome.UnknownExit},
+		"tail.log":   {"==> a.log <==\nsetting up\n\n==> b.log <==\nsetting up\n", outcome.Running},
 	} {
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))

@@ -85,8 +85,7 @@ func (n node) lineOf(path, value string) int {
 				return e.line
 			}
 		}
-	}
-	if n.kind != isMap && !strings.Contains(n.text, value) {
+	} else if n.kind != isMap && !strings.Contains(n.text, value) {
 		return 0
 	}
 	return n.line

@@ -68,6 +68,14 @@ type File struct {
 	lines  []int // of a split-off log: the numbers of its lines in holder
 }
 
+// Packed reports whether the log comes from a compressed file or an archive, to which no job writes on.
+func (f *File) Packed() bool {
+	if f.holder != nil {
+		return f.holder.Packed()
+	}
+	return f.Kept != nil
+}
+
 // Open gathers the logs under the given paths: files, directories and glob patterns. It opens regular
 // files only, does not follow symbolic links out of a directory, and starts no process. It reads
 // through compressed files and archives. It returns an UnreadableError if it can read none of the logs,
