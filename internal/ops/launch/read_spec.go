@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -98,6 +99,11 @@ func readInput(c *ops.Call, in SpecIn) (name string, text []byte, err error) {
 		return "", []byte(in.YAML), nil
 	}
 	text, err = c.ReadFile("file", name)
+	if m, ok := recipes.Lookup(name); ok && err != nil {
+		e := ops.AsError(err)
+		e.Fix = lang.Text{EN: "it is a model: name it with --recipe %s", ZH: "这是一个模型名：请用 --recipe %s 指定"}.With(m.Name)
+		return name, nil, e
+	}
 	return name, text, err
 }
 

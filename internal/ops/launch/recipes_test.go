@@ -27,6 +27,19 @@ func TestEveryRecipeIsAJobThatMegatronStarts(t *testing.T) {
 	}
 }
 
+// A model where a file is expected is told the flag that takes it.
+func TestAModelInPlaceOfAFileIsToldItsFlag(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for file, fix := range map[string]string{"llama3-70b": "--recipe llama3-70b", "llama3-70b.yaml": "check the path"} {
+		_, err := opstest.Do(t, c, Recommend(), file)
+		e := ops.AsError(err)
+		require.NotNil(t, e)
+		require.Equal(t, ops.BadInput, e.Code)
+		require.Contains(t, e.Fix.In(lang.EN), fix)
+		require.Contains(t, e.Message.In(lang.ZH), file)
+	}
+}
+
 func TestARecipeIsFilledByWhatIsAskedFor(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	value := func(s job.Spec, flag string) string {
