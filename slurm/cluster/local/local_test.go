@@ -172,10 +172,14 @@ func TestCommandsInsideAJob(t *testing.T) {
 		{"what nobody can", "", "scontrol ping 2>&1; echo $?", "scontrol: error: `scontrol ping` is not known to the embedded back end, which runs jobs on this machine without Slurm\n1\n"},
 		{"another job, from standard input", "", "printf '#!/bin/sh\\n' | sbatch --hold; scontrol hold 2; scontrol release 99 2>/dev/null || scancel 2 && echo done", "Submitted batch job 2\ndone\n"},
 		{"the script of a job, to a file", "", "scontrol write batch_script $SLURM_JOB_ID && grep -c 'write batch_script' slurm-1.sh", "1\n"},
-		{"the script of a job that is not there", "", "scontrol write batch_script 99 - 2>&1; echo $?",
-			"scontrol: error: job 99: not known on this machine\n1\n"},
-		{"a job that queues itself again", "", "[[ ${LINK:-} ]] || scontrol write batch_script $SLURM_JOB_ID - | LINK=2 sbatch --dependency=afterany:$SLURM_JOB_ID",
-			"Submitted batch job 2\n"},
+		{
+			"the script of a job that is not there", "", "scontrol write batch_script 99 - 2>&1; echo $?",
+			"scontrol: error: job 99: not known on this machine\n1\n",
+		},
+		{
+			"a job that queues itself again", "", "[[ ${LINK:-} ]] || scontrol write batch_script $SLURM_JOB_ID - | LINK=2 sbatch --dependency=afterany:$SLURM_JOB_ID",
+			"Submitted batch job 2\n",
+		},
 		{"a running job is not held", "", "scontrol hold $SLURM_JOB_ID 2>&1 | grep -o 'no longer pending'", "no longer pending\n"},
 		{"an option of scancel", "", "scancel --me 2>&1; echo $?", "scancel: error: option --me is not known to the embedded back end\n1\n"},
 		{"a job that is no job", "", "scancel x 2>/dev/null; echo $?", "1\n"},
