@@ -1,6 +1,8 @@
 // Package near measures how similar two words are, for "did you mean".
 package near
 
+import "unicode/utf8"
+
 // Distance is the number of letters to insert, delete, change or swap with a neighbour
 // to get from a to b (optimal string alignment).
 func Distance(a, b string) int {
@@ -29,8 +31,11 @@ func Distance(a, b string) int {
 // Word returns the first of the nearest names whose distance from word is below limit,
 // or "".
 func Word(word string, names []string, limit int) string {
-	best := ""
+	best, length := "", utf8.RuneCountInString(word)
 	for _, n := range names {
+		if more := length - utf8.RuneCountInString(n); max(more, -more) >= limit {
+			continue // the distance is at least the difference of the lengths, and a long word takes long
+		}
 		if d := Distance(word, n); d < limit {
 			best, limit = n, d
 		}
