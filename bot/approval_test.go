@@ -145,6 +145,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 		s.Press(q, yes, value, "U5")
 		s.said("This question was already answered")
 		require.Zero(t, s.yard.count())
+		require.Contains(t, s.at(q), "Declined: submit", "a late press does not wipe the decision off the channel")
 	})
 }
 

@@ -279,6 +279,16 @@ func (s *stage) said(words ...string) *slacktest.Message {
 	return found
 }
 
+// at returns the text of a message as it is now.
+func (s *stage) at(m *slacktest.Message) string {
+	for _, now := range s.Slack.State().Messages {
+		if now.Channel == m.Channel && now.TS == m.TS {
+			return text(now)
+		}
+	}
+	return ""
+}
+
 // settled waits until the bot has handled all requests and sent all messages.
 func settled(t testing.TB, st *store.Store) {
 	t.Helper()
@@ -332,6 +342,7 @@ func TestSubmitAsksThenSubmitsOnce(t *testing.T) {
 		s.said("gpt submitted to yard as job 4711")
 		settled(t, s.store)
 		require.Equal(t, 1, s.yard.count())
+		require.Contains(t, s.at(q), "Confirmed", "the later presses do not deny what the first one did")
 	})
 }
 

@@ -388,13 +388,14 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	return nil // a link button, or a button of an older version
 }
 
-// answered runs a held call, or drops it. Of two presses only the first has an effect.
+// answered runs a held call, or drops it. Of two presses only the first has an effect, and the
+// message keeps what the first made of it.
 func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	l := b.people.LangOf(ctx, a)
 	var h heldCall
 	found, err := b.cfg.Store.Get(ctx, record.Held, a.Value, b.now(), &h)
 	if err != nil || !found {
-		return b.reply.Replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
 	}
 	c := b.people.Call(ctx, a)
 	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
@@ -405,7 +406,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	}
 	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
-		return b.reply.Replace(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn})
+		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
 	}
 	if !yes {
 		return b.declined(ctx, a, c, h)

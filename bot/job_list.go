@@ -101,7 +101,7 @@ func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text stri
 		bs = append(bs, answer.ContextMarkup(card.LastSeen(*at, l)))
 	}
 	for i, j := range shown {
-		bs = append(bs, jobRow(card.News{Job: b.news.Seen(j)}, i, l))
+		bs = append(bs, jobRow(card.News{Job: j}, i, l))
 	}
 	var es []slack.BlockElement
 	turn := func(label lang.Text, page int) {

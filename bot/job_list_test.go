@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -48,6 +49,22 @@ func TestAListIsAPageOfRowsWithMoreBehindAButton(t *testing.T) {
 		s.said("19990")
 		s.Slash("list --page 9999")
 		s.said("9,991 to 10,000 of 10,000")
+	})
+}
+
+// The rows of a list show the jobs as the cluster has just listed them, like its headline, and
+// not as the watcher saw them at its last look.
+func TestAListsRowsAgreeWithItsHeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched, func(c *bot.Config) {
+			c.Watchers = watching(c.Service.Clusters["yard"].(watchedYard), time.Hour)
+		})
+		submitted(t, s)
+		s.said("gpt · waiting · 4711")
+		s.yard.put(slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Running, Nodes: []string{"n1"}})
+		s.Slash("list")
+		require.Contains(t, text(s.said("1 job · 1 running")), "*gpt* · 4711 · running")
 	})
 }
 

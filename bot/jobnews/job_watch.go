@@ -56,9 +56,6 @@ func (w *watchers) now(j slurm.Job) slurm.Job {
 	return j
 }
 
-// Seen returns a job as its watcher saw it last.
-func (nf *Notifier) Seen(j slurm.Job) slurm.Job { return nf.watchers.now(j) }
-
 // Run watches jobs and sends digests until ctx ends.
 func (nf *Notifier) Run(ctx context.Context) {
 	var wg sync.WaitGroup
