@@ -28,6 +28,9 @@ type Class struct {
 	Source string      // where the remedy is documented
 }
 
+// UserActs reports whether only the job's user can act: the job itself is at fault, and no node.
+func (c Class) UserActs() bool { return c.Who == userConfig || c.Who == userCode }
+
 // The ids of the classes, in the order of the table.
 const (
 	CUDAOOM             = "cuda_oom"

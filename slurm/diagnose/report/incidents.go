@@ -112,8 +112,8 @@ func groupByPlace(failures []Failure, window time.Duration, whereOf func(Report)
 		}
 		var joined *Incident
 		for _, i := range all {
-			one := i.Class == f.Report.Class || strings.HasPrefix(where, atSwitch)
-			if i.Where == where && (one || f.Report.RootNode != nil && *f.Report.RootNode == where) && f.At.Sub(i.To) <= window {
+			one := i.Class == f.Report.Class || strings.HasPrefix(where, atSwitch) || areNodes(where, i.Class, f.Report)
+			if i.Where == where && one && f.At.Sub(i.To) <= window {
 				joined = i
 			}
 		}
@@ -133,6 +133,12 @@ func groupByPlace(failures []Failure, window time.Duration, whereOf func(Report)
 		}
 	}
 	return several
+}
+
+// areNodes reports whether failures of different classes can be faults of the one node where both
+// happened: two mistakes of users have nothing in common there.
+func areNodes(where, class string, r Report) bool {
+	return r.RootNode != nil && *r.RootNode == where && !outcome.Of(class).UserActs() && !outcome.Of(r.Class).UserActs()
 }
 
 // whereOf returns what a failure may have in common with those of other jobs, or the empty string.

@@ -57,6 +57,8 @@ func TestWhatSeveralJobsHaveInCommon(t *testing.T) {
 			report.Report{Class: outcome.DiskFull, RootLine: "OSError: [Errno 28] No space left on device: '/scratch/a/y'", RootNode: &node},
 			"/scratch/a",
 		},
+		"two mistakes of two kinds":      {report.Report{Class: outcome.ImportError, RootNode: &node}, report.Report{Class: outcome.CUDAOOM, RootNode: &node}, ""},
+		"a mistake on a faulty node":     {report.Report{Class: outcome.CUDAOOM, RootNode: &node}, report.Report{Class: outcome.GPUHardware, RootNode: &node}, ""},
 		"two people's mistakes": {report.Report{Class: outcome.BadArgs, RootNode: &node}, report.Report{Class: outcome.BadArgs, RootNode: &node}, ""},
 		"no place is known":     {report.Report{Class: outcome.GPUHardware}, report.Report{Class: outcome.GPUHardware}, ""},
 	} {
