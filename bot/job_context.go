@@ -209,14 +209,14 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 }
 
 // alreadyDiagnosed answers a question for the cause briefly in a thread that shows the diagnosis
-// already.
+// already, in the language of the question.
 func (b *Bot) alreadyDiagnosed(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, words []string) (owed []store.SlackMessage, ok bool) {
 	here, ok := b.jobHere(ctx, a)
 	if !ok || op.Name != "diagnose" || len(words) != 1 || words[0] != string(here.ID) || a.Kind != incoming.AsMessage || a.Terminal != nil {
 		return nil, false
 	}
 	k, ok, err := b.news.Card(ctx, here.Cluster, here.ID)
-	if err != nil || !ok || !k.News.Job.State.Ended() || k.News.Cause == nil {
+	if err != nil || !ok || !k.News.Job.State.Ended() || k.News.Cause == nil || answer.LanguageOfDoc(*k.News.Cause) != c.Lang {
 		return nil, false
 	}
 	doc := view.Doc{Sections: []view.Section{{Text: card.Headline(k.News, c.Lang)}, {Text: textAsAbove.In(c.Lang)}}}

@@ -58,6 +58,8 @@ func TestInACardsThreadEverythingMeansThatJob(t *testing.T) {
 		got := s.inThread(c, "why did it fail?", "1700000002.000100")
 		require.Contains(t, text(got[0]), "The diagnosis above in this thread still holds")
 		require.Equal(t, 1, posted(s.State(), "In the backward pass."), "the same text stands once")
+		got = s.inThread(c, "为什么失败？", "1700000002.000200")
+		require.NotContains(t, text(got[0]), "GPU out of memory", "who asks in Chinese is not sent to the English text above")
 		for i, row := range []struct{ text, says string }{{"status", "4711"}, {"diagnose 5000", "5000"}} {
 			got = s.inThread(c, row.text, "1700000003.00010"+string(rune('0'+i)))
 			require.Contains(t, text(got[0]), row.says, row.text)

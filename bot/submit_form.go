@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
@@ -117,7 +116,8 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 	if len(errs) > 0 {
 		return op, t, nil, errs
 	}
-	spec, err := yaml.Marshal(b.overBase(ctx, a, meta.Base, filled))
+	// JSON is YAML on one line: an error names no line, since the form has none.
+	spec, err := json.Marshal(b.overBase(ctx, a, meta.Base, filled))
 	if err == nil {
 		op, _ = operations.Lookup("submit")
 		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.people.Settings(ctx, a.Team, a.User).Cluster}

@@ -63,10 +63,7 @@ var Fields = []Field{
 // Rare reports whether most jobs leave the field empty.
 func (f Field) Rare() bool { return f.kind == rare || f.kind == choices }
 
-var (
-	textFormNumber = lang.Text{EN: "a whole number, 0 or more", ZH: "应为不小于 0 的整数"}
-	textFormEnv    = lang.Text{EN: "line %d is not NAME=value", ZH: "第 %d 行不是 NAME=value 的形式"}
-)
+var textFormEnv = lang.Text{EN: "line %d is not NAME=value", ZH: "第 %d 行不是 NAME=value 的形式"}
 
 // SpecOf returns the job specification for a form's values. errs are messages by field.
 func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[string]string) {
@@ -79,12 +76,10 @@ func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[s
 		}
 		switch {
 		case f.kind == number:
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 0 {
-				errs[f.Name] = textFormNumber.In(l)
-				continue
+			s[f.Name] = v // the specification's reader says what is wrong with it
+			if n, err := strconv.Atoi(v); err == nil {
+				s[f.Name] = n
 			}
-			s[f.Name] = n
 		case f.kind == choices:
 			s[f.Name] = strings.Split(v, ",")
 		case f.Name == "args":
@@ -100,7 +95,7 @@ func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[s
 					errs[f.Name] = fmt.Sprintf(textFormEnv.In(l), i+1)
 					continue
 				}
-				env[name] = value
+				env[name] = unquoted(value)
 			}
 			s[f.Name] = env
 		default:
@@ -128,12 +123,25 @@ func FieldsOfSpec(spec map[string]any) map[string]string {
 		case map[string]any:
 			var lines []string
 			for _, k := range slices.Sorted(maps.Keys(v)) {
-				lines = append(lines, k+"="+fmt.Sprint(v[k]))
+				value := fmt.Sprint(v[k])
+				if unquoted(value) != value {
+					value = quoted(value)
+				}
+				lines = append(lines, k+"="+value)
 			}
 			values[f.Name] = strings.Join(lines, "\n")
 		}
 	}
 	return values
+}
+
+// unquoted reads a value in quotes, also in those that keyboards make, as a shell does. Any other
+// value is what it says.
+func unquoted(value string) string {
+	if words := typed.Words(value); len(words) == 1 && strings.IndexAny(value, `"'“”‘’`) == 0 {
+		return words[0]
+	}
+	return value
 }
 
 // quoted quotes a word so that typed.Words reads it back as one word.
