@@ -57,10 +57,10 @@ func TestWhatSeveralJobsHaveInCommon(t *testing.T) {
 			report.Report{Class: outcome.DiskFull, RootLine: "OSError: [Errno 28] No space left on device: '/scratch/a/y'", RootNode: &node},
 			"/scratch/a",
 		},
-		"two mistakes of two kinds":      {report.Report{Class: outcome.ImportError, RootNode: &node}, report.Report{Class: outcome.CUDAOOM, RootNode: &node}, ""},
-		"a mistake on a faulty node":     {report.Report{Class: outcome.CUDAOOM, RootNode: &node}, report.Report{Class: outcome.GPUHardware, RootNode: &node}, ""},
-		"two people's mistakes": {report.Report{Class: outcome.BadArgs, RootNode: &node}, report.Report{Class: outcome.BadArgs, RootNode: &node}, ""},
-		"no place is known":     {report.Report{Class: outcome.GPUHardware}, report.Report{Class: outcome.GPUHardware}, ""},
+		"two mistakes of two kinds":  {report.Report{Class: outcome.ImportError, RootNode: &node}, report.Report{Class: outcome.CUDAOOM, RootNode: &node}, ""},
+		"a mistake on a faulty node": {report.Report{Class: outcome.CUDAOOM, RootNode: &node}, report.Report{Class: outcome.GPUHardware, RootNode: &node}, ""},
+		"two people's mistakes":      {report.Report{Class: outcome.BadArgs, RootNode: &node}, report.Report{Class: outcome.BadArgs, RootNode: &node}, ""},
+		"no place is known":          {report.Report{Class: outcome.GPUHardware}, report.Report{Class: outcome.GPUHardware}, ""},
 	} {
 		got := report.Incidents([]report.Failure{
 			{JobID: "1", At: diagnosetest.Start, Report: c.one}, {JobID: "2", At: diagnosetest.Start.Add(time.Minute), Report: c.two},
