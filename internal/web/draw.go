@@ -87,16 +87,22 @@ func markOf(s slurm.State) struct{ Sign, Class string } {
 	return struct{ Sign, Class string }{map[view.Tone]string{view.Good: "✓", view.Warn: "■", view.Bad: "✕"}[tone], string(tone)}
 }
 
-// size returns a job's nodes and GPUs: 2 × 8 GPU.
-func size(j slurm.Job) string {
+// size returns a job's nodes and GPUs: 2 × 8 GPU, or 1 node where it has none.
+func size(l lang.Lang, j slurm.Job) string {
 	nodes := max(j.NumNodes, len(j.Nodes))
 	switch {
 	case nodes == 0:
 		return "-"
-	case j.GPUs == 0:
-		return fmt.Sprintf("%d", nodes)
-	case j.GPUs%nodes == 0:
+	case j.GPUs > 0 && j.GPUs%nodes == 0:
 		return fmt.Sprintf("%d × %d GPU", nodes, j.GPUs/nodes)
 	}
-	return fmt.Sprintf("%d, %d GPU", nodes, j.GPUs)
+	many := lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
+	if nodes == 1 {
+		many.EN = "%d node"
+	}
+	said := many.With(nodes).In(l)
+	if j.GPUs > 0 {
+		said += fmt.Sprintf(", %d GPU", j.GPUs)
+	}
+	return said
 }

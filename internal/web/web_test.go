@@ -236,6 +236,29 @@ func TestJobsAreListedChosenAndPaged(t *testing.T) {
 	require.Less(t, len(body), 60_000, "a page, whatever the queue is")
 }
 
+// The size of a job names what it counts, also where no GPU does.
+func TestAJobsSizeNamesItsNodes(t *testing.T) {
+	s := newSite(t)
+	j := s.jobs.KnownJobs["8"]
+	j.ID, j.Nodes, j.GPUs = "9", []string{"gpu4", "gpu5"}, 3
+	s.jobs.KnownJobs["9"] = j
+	_, body := s.as("alice").get("/web/jobs?of=all")
+	require.Contains(t, body, "<td>1 node</td>")
+	require.Contains(t, body, "<td>2 nodes, 3 GPU</td>")
+}
+
+// What a page cannot do is said on it: a job's page without JavaScript, and the sign-in where a
+// one-time link is the only way.
+func TestAPageSaysWhatItNeeds(t *testing.T) {
+	s := newSite(t)
+	_, body := s.as("alice").get("/web/jobs/test/7")
+	require.Regexp(t, "<noscript>.*need JavaScript.*</noscript>", body)
+	res, err := http.Get(s.url + "/web/login") //nolint:noctx // a test
+	require.NoError(t, err)
+	_, body = read(t, res)
+	require.Contains(t, body, "<p>With a one-time link: ")
+}
+
 func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	s := newSite(t)
 	b := s.as("alice")

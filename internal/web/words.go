@@ -68,6 +68,7 @@ var statesZH = map[slurm.State]string{
 
 // labels are the words of the templates, by key.
 var labels = map[string]lang.Text{
+	"noscript":    {EN: "The diagnosis, the curves and the logs of this page need JavaScript, which is off.", ZH: "本页的诊断、曲线和日志需要 JavaScript，而浏览器未启用。"},
 	"skip":        {EN: "Skip to the content", ZH: "跳到正文"},
 	"signout":     {EN: "Sign out", ZH: "退出"},
 	"theme":       {EN: "Light or dark", ZH: "浅色或深色"},
@@ -182,7 +183,7 @@ var labels = map[string]lang.Text{
 	"signas":      {EN: "Sign in as %s", ZH: "以 %s 登录"},
 	"signhow":     {EN: "On a login node of the cluster, as yourself, run this within ten minutes, then press the button. Never run a code that somebody else sent you.", ZH: "请在十分钟内，用您自己的账号在集群登录节点上运行以下命令，然后点按钮。切勿运行别人发给您的代码。"},
 	"signdone":    {EN: "I have run it", ZH: "我已运行"},
-	"signlink":    {EN: "Or by a one-time link: /megatron web in Slack, or megatron-ops web where the server runs.", ZH: "或使用一次性链接：在 Slack 中输入 /megatron web，或在服务器所在机器运行 megatron-ops web。"},
+	"signlink":    {EN: "With a one-time link: /megatron web in Slack, or megatron-ops web where the server runs.", ZH: "使用一次性链接：在 Slack 中输入 /megatron web，或在服务器所在机器运行 megatron-ops web。"},
 	"keys":        {EN: "Keys: / filter · j k rows · Enter opens · g c cause · g l log · ? this help", ZH: "快捷键：/ 筛选 · j k 选择行 · Enter 打开 · g c 原因 · g l 日志 · ? 帮助"},
 	"offline":     {EN: "This server does not answer. The page shows the state of", ZH: "服务器无响应，页面显示的是该时刻的状态："},
 	"asof":        {EN: "The cluster does not answer; this is as of", ZH: "集群无响应，以下为该时刻的状态："},

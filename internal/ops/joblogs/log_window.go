@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,13 +21,18 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
-// Files returns a job and its log files.
+// Files returns a job and its log files, without the folders that hold logs of single ranks.
 func Files(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (slurm.Job, []string, error) {
 	cl, j, err := c.Job(ctx, cluster, id)
 	if err != nil {
 		return j, nil, err
 	}
-	return j, logFiles(ctx, c, cl.Name(), j), nil
+	return j, slices.DeleteFunc(logFiles(ctx, c, cl.Name(), j), isFolder), nil
+}
+
+func isFolder(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.IsDir()
 }
 
 // Numbers returns the iterations that a job has logged.

@@ -198,6 +198,18 @@ func TestAWindowShowsLinesAsTheyMayBeSeen(t *testing.T) {
 	}
 }
 
+// A page offers the files of a job, and not the folder of its ranks' logs, which has no lines.
+func TestAFolderIsNoLogFile(t *testing.T) {
+	logs := t.TempDir()
+	file := filepath.Join(logs, "gpt-7.out")
+	opstest.Write(t, file, "line\n")
+	opstest.Write(t, filepath.Join(logs, "7", "attempt-0", "start-0"), "start\n")
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", User: "alice", State: slurm.Running, Stdout: file}}})
+	_, files, err := Files(t.Context(), c, "", "7")
+	require.NoError(t, err)
+	require.Equal(t, []string{file}, files)
+}
+
 func TestALineWithoutAnEndIsCut(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	file := filepath.Join(t.TempDir(), "a.out")

@@ -124,7 +124,7 @@ function drawCurves() {
     const caption = document.createElement("figcaption");
     // Where the newest iterations have no finite value, as after a divergence, the caption says of which iteration it is.
     const last = c.newest, of = c.of < runs[0].summary.last_iteration ? ` (${curves.dataset.iteration} ${c.of})` : "";
-    caption.textContent = `${title}: ${Number(last).toPrecision(5)}${of}`;
+    caption.textContent = `${title} ${Number(Number(last).toPrecision(5))}${of}`;
     figure.append(caption);
     box.append(figure);
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
