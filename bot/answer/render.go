@@ -111,6 +111,9 @@ var toneMark = map[view.Tone]string{view.Good: "✅ ", view.Warn: "⚠️ ", vie
 // summary returns doc in one escaped line.
 func summary(doc view.Doc) string {
 	s, colon := OneLine(doc.Title), Colon.In(LanguageOfDoc(doc))
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "。") {
+		colon = " " // the title is a sentence
+	}
 	for _, sec := range doc.Sections {
 		if sec.Text != "" {
 			s += colon + OneLine(sec.Text)
@@ -122,6 +125,9 @@ func summary(doc view.Doc) string {
 		}
 		if len(sec.Facts) > 0 {
 			for _, f := range sec.Facts[:min(len(sec.Facts), 2)] {
+				if strings.Contains(f.Value, "://") {
+					continue // nobody can follow an address there
+				}
 				s += colon
 				if _, err := strconv.Atoi(f.Value); err == nil {
 					s += OneLine(f.Name) + " " // a number alone has no meaning

@@ -176,3 +176,18 @@ func FuzzAnyTextGivesBlocksThatSlackTakes(f *testing.F) {
 		}
 	})
 }
+
+// A notification shows one line: a title that is a sentence takes no colon, and an address that
+// nobody can follow there is left out.
+func TestANotificationIsOneReadableLine(t *testing.T) {
+	t.Parallel()
+	page := view.Section{Facts: []view.Fact{{Name: "page", Value: "https://ops.example.org/web/jobs/prod/7"}}}
+	why := view.Section{Facts: []view.Fact{{Name: "Reason", Value: "too long"}}}
+	for want, doc := range map[string]view.Doc{
+		"gpt submitted to prod as job 7":       {Title: "gpt submitted to prod as job 7", Sections: []view.Section{page}},
+		"Declined. Nothing was done. too long": {Title: "Declined. Nothing was done.", Sections: []view.Section{why}},
+		"Not allowed: too long":                {Title: "Not allowed", Sections: []view.Section{why}},
+	} {
+		require.Equal(t, want, summary(doc))
+	}
+}

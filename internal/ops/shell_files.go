@@ -17,7 +17,7 @@ const maxSpec = 1 << 20
 func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	if !c.AtShell() {
 		return nil, InputError(field,
-			lang.Text{EN: "files are read in the shell only", ZH: "只能在 shell 中读取文件"},
+			lang.Text{EN: "%q names a file, and files are read in the shell only", ZH: "%q 是文件名，而文件只能在 shell 中读取"}.With(path),
 			lang.Text{EN: "give the text itself", ZH: "请直接给出文本"})
 	}
 	fewLines := lang.Text{EN: "a specification has a few lines", ZH: "规格只有几行"}

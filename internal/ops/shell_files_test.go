@@ -24,7 +24,7 @@ func TestFilesAreTheShells(t *testing.T) {
 		{Shell, "spec.yaml", "nodes: 2\n", ""},
 		{Chat, filepath.Join(dir, "spec.yaml"), "nodes: 2\n", ""},
 		{MCP, filepath.Join(dir, "spec.yaml"), "", "files are read in the shell only"},
-		{Slack, "spec.yaml", "", "files are read in the shell only"},
+		{Slack, "spec.yaml", "", `"spec.yaml" names a file, and files are read in the shell only`},
 		{Shell, "-", "typed", ""},
 		{Shell, "gone", "", "there is no such file"},
 		{Shell, ".", "", "is not a regular file"},
