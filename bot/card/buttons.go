@@ -63,7 +63,7 @@ var buttonTable = []button{
 		return ID(k.News.Job.Cluster, k.News.Job.ID) + " " + strings.Join(k.News.Exclude, ",")
 	}},
 	{label: lang.Text{EN: "Release", ZH: "释放"}, next: true, words: onJob("release", isHeld)},
-	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, next: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason() == "" })},
+	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, next: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason(lang.EN) == "" })},
 	{label: lang.Text{EN: "I look after it", ZH: "我来处理"}, action: ActTake, words: func(k Card) string {
 		if !failed(k.News) || k.Taken != "" {
 			return ""
@@ -82,7 +82,7 @@ var buttonTable = []button{
 	{label: lang.Text{EN: "Numbers", ZH: "指标"}, hidden: true, words: onJob("metrics", func(n News) bool { return !waits(n) && n.Iteration > 0 })},
 	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, hidden: true, action: ActExtend, words: onCard(alive)},
 	{label: lang.Text{EN: "Hold", ZH: "挂起"}, hidden: true, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
-	{label: lang.Text{EN: "Diagnose again", ZH: "重新诊断"}, hidden: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason() != "" })},
+	{label: lang.Text{EN: "Diagnose again", ZH: "重新诊断"}, hidden: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason(lang.EN) != "" })},
 	{label: lang.Text{EN: "Cancel", ZH: "取消作业"}, hidden: true, words: onJob("cancel", alive)},
 	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: func(k Card) string {
 		if len(k.Places) == 0 { // nobody is told of the job

@@ -3,6 +3,7 @@
 package card
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -38,10 +39,12 @@ type News struct {
 	CheckpointAt time.Time
 	Tracked      string // the URL of the run at its experiment tracker
 
-	// Why says in a few words what went wrong and where: "GPU out of memory, rank 11 on gpu4".
+	// Why says in a few words what went wrong and where: "GPU out of memory, rank 11 on gpu4". Says
+	// is the same for a reader of either language; cards of earlier versions have none.
 	// Cause is the diagnosis, with the root cause first. Class is the failure's class, and
 	// Exclude are the nodes to avoid.
 	Why     string
+	Says    lang.Text
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
@@ -139,9 +142,9 @@ const ActTake = "take"
 const ActMenu = "menu"
 
 // reason says in a few words what went wrong; it is empty where that is unknown.
-func (n News) reason() string {
-	if n.Why == "" && n.Cause != nil {
-		return n.Cause.Title
+func (n News) reason(l lang.Lang) string {
+	if said := cmp.Or(n.Says.In(l), n.Why); said != "" || n.Cause == nil {
+		return said
 	}
-	return n.Why
+	return n.Cause.Title
 }

@@ -68,7 +68,7 @@ func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 	if j.SeenAt != nil {
 		bs = append(bs, answer.ContextMarkup(LastSeen(*j.SeenAt, l)))
 	}
-	if why := n.reason(); why != "" && j.State.Ended() {
+	if why := n.reason(l); why != "" && j.State.Ended() {
 		bs = append(bs, slack.NewRichTextBlock("", slack.NewRichTextSection(answer.Bold(lang.Capital(answer.Cut(answer.OneLine(why), 500))))))
 	}
 	bs = append(bs, answer.ContextMarkup(contextLine(k, l, edit)))
@@ -208,7 +208,7 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 		if j.GPUs > 0 && j.ElapsedS > 0 {
 			add(textCost, strconv.FormatFloat(j.Last().GPUHours(), 'f', 1, 64))
 		}
-		if n.reason() == "" && ToneOf(j.State) == "bad" && j.ExitCode != nil {
+		if n.reason(l) == "" && ToneOf(j.State) == "bad" && j.ExitCode != nil {
 			add(textExit, *j.ExitCode) // where the cause is known, nobody needs the exit code
 		}
 	}

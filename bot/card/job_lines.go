@@ -102,8 +102,8 @@ func Headline(n News, l lang.Lang) string {
 	j := n.Job
 	why := State(j.State, l)
 	switch {
-	case j.State.Ended() && n.reason() != "":
-		why = answer.Cut(answer.OneLine(n.reason()), 200)
+	case j.State.Ended() && n.reason(l) != "":
+		why = answer.Cut(answer.OneLine(n.reason(l)), 200)
 	case j.State == slurm.Pending && n.Position > 0:
 		why += fmt.Sprintf(textPlace.In(l), n.Position)
 	case j.State == slurm.Running && len(j.Nodes) > 0:
@@ -140,7 +140,7 @@ func CurveTitle(n News, l lang.Lang) string {
 func Row(n News, l lang.Lang) string {
 	j := n.Job
 	first := Mark(j.State) + " *" + answer.Escape(nameOf(j)) + "* · " + answer.Escape(string(j.ID)) + " · " + State(j.State, l)
-	if why := n.reason(); why != "" && j.State.Ended() {
+	if why := n.reason(l); why != "" && j.State.Ended() {
 		first += answer.Colon.In(l) + answer.Escape(answer.Cut(answer.OneLine(why), 200))
 	}
 	var parts []string

@@ -99,3 +99,15 @@ func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 	loss := Number(2)
 	require.Equal(t, "gpt (1) · loss 2 · 1.92 s", CurveTitle(News{Job: slurm.Job{ID: "1", Name: "gpt"}, Loss: &loss, SecondsEach: 1.92}, lang.EN))
 }
+
+// A reader of the other language is told the cause in theirs; a card of an earlier version has it
+// in one.
+func TestACauseIsSaidInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	n := News{Job: slurm.Job{ID: "7", Name: "gpt", State: slurm.Failed}, Why: "GPU out of memory, rank 0 on n1"}
+	require.Equal(t, "❌ gpt（7）：GPU out of memory, rank 0 on n1", Headline(n, lang.ZH))
+	n.Says = lang.Text{EN: n.Why, ZH: "GPU 显存不足，n1 上的 rank 0"}
+	require.Equal(t, "❌ gpt（7）：GPU 显存不足，n1 上的 rank 0", Headline(n, lang.ZH))
+	require.Equal(t, "❌ gpt (7): GPU out of memory, rank 0 on n1", Headline(n, lang.EN))
+	require.Contains(t, Row(n, lang.ZH), "显存不足")
+}

@@ -225,7 +225,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 			return nil // these numbers were read before the end
 		}
 		k.EndedAt = time.Time{} // the job was requeued, and the earlier failure no longer matters
-		before.Why, before.Cause, before.Class, before.Exclude, before.Fix = "", nil, "", nil, nil
+		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix = "", lang.Text{}, nil, "", nil, nil
 		k.Taken, k.TakenAt = "", time.Time{}
 	}
 	k.News = n.Keep(before)

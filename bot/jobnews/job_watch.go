@@ -359,7 +359,8 @@ func (nf *Notifier) FindCause(ctx context.Context, n *card.News, l lang.Lang) *r
 		told.Report, told.Fix = d.Offered(), nil
 	}
 	doc := wording.Diagnosis(told, l)
-	n.Why, n.Cause, n.Class, n.Exclude = wording.Why(d.Report, l), &doc, d.Class, d.ExcludeNodes
+	n.Says = lang.Text{EN: wording.Why(d.Report, lang.EN), ZH: wording.Why(d.Report, lang.ZH)}
+	n.Why, n.Cause, n.Class, n.Exclude = n.Says.In(l), &doc, d.Class, d.ExcludeNodes
 	return &d.Report
 }
 

@@ -58,6 +58,7 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	require.Contains(t, told, "upload below "+theCard+": 4711.log")
 	k := s.card("4711")
 	require.Equal(t, "cuda_oom", k.News.Class)
+	require.Contains(t, k.News.Says.ZH, "显存不足")
 	require.Equal(t, 40, k.News.Iteration)
 	require.InDelta(t, 1.2345, k.News.SecondsEach, 1e-9)
 	require.False(t, k.News.LineAt.IsZero())
@@ -238,7 +239,7 @@ func TestWhatIsFollowedIsFoundInTheQueue(t *testing.T) {
 		ids = append(ids, string(j.ID))
 	}
 	require.ElementsMatch(t, []string{"1", "3"}, ids)
-	require.Equal(t, slurm.Job{ID: "77", Cluster: "test"}, s.Seen(slurm.Job{ID: "77", Cluster: "test"}), "one that is not watched is as it was")
+	require.Equal(t, slurm.Job{ID: "77", Cluster: "test"}, s.watchers.now(slurm.Job{ID: "77", Cluster: "test"}), "one that is not watched is as it was")
 	missing, err := s.kept.Keys(s.ctx, record.Missing, s.at)
 	require.NoError(t, err)
 	require.Equal(t, []string{"name/nightly expected@T1/C9"}, missing)

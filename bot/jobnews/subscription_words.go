@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -76,7 +77,7 @@ func readSubscription(words []string, cluster string) (s subscription, bad strin
 			}
 			continue
 		}
-		if word == "all" || word == "全部" {
+		if slices.Contains([]string{"all", "全部", "所有"}, word) {
 			continue
 		}
 		kind, value, has := strings.Cut(w, "=")
@@ -84,7 +85,10 @@ func readSubscription(words []string, cluster string) (s subscription, bad strin
 			kind, value = "user", strings.TrimPrefix(w, "@")
 		}
 		i := slices.IndexFunc(subjects, func(x subjectWord) bool { return x.word == strings.ToLower(kind) || slices.Contains(x.also, kind) })
+		_, wrong := path.Match(value, "") // a pattern that can match nothing
 		switch {
+		case wrong != nil || !has && strings.ContainsFunc(value, func(r rune) bool { return r > unicode.MaxASCII }): // no login name
+			return s, w
 		case !has && slurm.IsJobID(value):
 			s.subject = "job/" + cluster + "/" + value
 		case i < 0 || value == "" || strings.ContainsAny(value, "@/ ") || s.subject != "all":

@@ -19,6 +19,7 @@ func TestASubscriptionIsReadKeptAndSaid(t *testing.T) {
 		"all":                            {"all@T1/C1", "all jobs", "全部作业"},
 		"@grace":                         {"user/grace@T1/C1", "jobs of grace", "grace 的作业"},
 		"grace failed":                   {"user/grace failed@T1/C1", "jobs of grace · when one fails", "grace 的作业 · 失败时"},
+		"所有 失败":                          {"all failed@T1/C1", "all jobs · when one fails", "全部作业 · 失败时"},
 		"all 失败 完成":                      {"all completed failed@T1/C1", "all jobs · when one fails · when one completes", "全部作业 · 失败时 · 完成时"},
 		"project=research digest":        {"account/research digest@T1/C1", "jobs of the project research · every morning, in one message", "项目 research 的作业 · 每天早上汇总"},
 		"分区=gpu starts":                  {"partition/gpu started@T1/C1", "jobs in the partition gpu · when one starts", "分区 gpu 的作业 · 开始时"},
@@ -40,7 +41,7 @@ func TestASubscriptionIsReadKeptAndSaid(t *testing.T) {
 		again.place = s.place
 		require.Equal(t, s.key(), again.key())
 	}
-	for typed, bad := range map[string]string{"colour=red": "colour=red", "user=": "user=", "a@b": "a@b", "grace research": "research", "user=a/b": "user=a/b"} {
+	for typed, bad := range map[string]string{"colour=red": "colour=red", "user=": "user=", "a@b": "a@b", "grace research": "research", "user=a/b": "user=a/b", "name=x[": "name=x[", "我的 失败": "我的"} {
 		_, got := readSubscription(strings.Fields(typed), "slurm")
 		require.Equal(t, bad, got, typed)
 	}
