@@ -137,7 +137,7 @@ func connections(q *question) string {
 	case value == "1":
 		return q.say("CUDA_DEVICE_MAX_CONNECTIONS=1: %s%s is pre-Blackwell, and with TP>1 or CP>1 and no FSDP Megatron asserts on exactly 1 (it "+
 			"stops at start, it does not deadlock). Put `export CUDA_DEVICE_MAX_CONNECTIONS=1` into the sbatch script before srun. (Hopper and Ampere alike.)",
-			"CUDA_DEVICE_MAX_CONNECTIONS=1:%s%s 属于 Blackwell 之前的架构,TP>1 或 CP>1 且非 FSDP 时 Megatron 断言必须恰好为 1(启动时报错退出,不是死锁)。在 sbatch 脚本的 srun 之前写 "+
+			"CUDA_DEVICE_MAX_CONNECTIONS=1：%s%s 属于 Blackwell 之前的架构,TP>1 或 CP>1 且非 FSDP 时 Megatron 断言必须恰好为 1(启动时报错退出,不是死锁)。在 sbatch 脚本的 srun 之前写 "+
 				"`export CUDA_DEVICE_MAX_CONNECTIONS=1`。(Hopper 与 Ampere 相同。)", gpu, family)
 	default:
 		return q.say("Leave it unset, it is not required: with TP = 1 and CP = 1 on %s%s nothing depends on CUDA_DEVICE_MAX_CONNECTIONS. It would "+
