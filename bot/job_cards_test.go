@@ -306,6 +306,9 @@ func TestSubscriptionsAreOfAJobAPersonOrAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t)
+		s.Slash("subscribe 5999 --cluster yard", map[string]any{"channel_id": "C6"})
+		s.said("Not found", "5999")
+		s.yard.put(slurm.Job{ID: "5000", Name: "run", User: "bob", State: slurm.Running, Nodes: []string{"n1"}})
 		for channel, words := range map[string]string{"C6": "subscribe 5000 --cluster yard", "C7": "subscribe grace", "C8": "subscribe all"} {
 			s.Slash(words, map[string]any{"channel_id": channel})
 		}

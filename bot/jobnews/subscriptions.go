@@ -74,8 +74,14 @@ func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, 
 		e := &ops.Error{Code: ops.BadInput, Message: textFollowName, Fix: lang.Same("subscribe name=llama-8b expected")}
 		return nf.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
-	s.place = placeOf(a)
 	var err error
+	if job, ok := strings.CutPrefix(s.subject, "job/"); ok && on {
+		where, id, _ := strings.Cut(job, "/")
+		if _, _, err = c.Job(ctx, where, slurm.JobID(id)); err != nil && ops.AsError(err).Code == ops.NotFound {
+			return nf.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false) // nobody would ever be notified
+		}
+	}
+	s.place = placeOf(a)
 	title, said := textFollow, textFollowBy
 	if on {
 		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
