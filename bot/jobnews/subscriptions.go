@@ -28,6 +28,8 @@ var (
 	textUnfollow   = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
 	textFollowBy   = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
 	textUnfollowBy = lang.Text{EN: "Set by %s.", ZH: "由 %s 设置。"}
+	textNoPlace    = lang.Text{EN: "a terminal is told of no jobs but those submitted at it", ZH: "终端只会收到在此提交的作业的消息"}
+	textNoPlaceTo  = lang.Text{EN: "in Slack: /megatron subscribe; here: wait JOB", ZH: "在 Slack 中使用 /megatron subscribe；在这里使用 wait 作业号"}
 	textFollowAll  = lang.Text{EN: "all jobs", ZH: "全部作业"}
 	textFollowJob  = lang.Text{EN: "job %s", ZH: "作业 %s"}
 	textFollowHere = lang.Text{EN: "What is followed here", ZH: "本处的订阅"}
@@ -61,6 +63,10 @@ func placeOf(a incoming.Ask) card.Place {
 func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string, on bool) []store.SlackMessage {
 	if c.Who.User == "" && !c.Who.Operator {
 		return nf.reply.NotLinked(a, c.Lang)
+	}
+	if a.Terminal != nil && on { // Slack would take the login name for a channel's
+		e := &ops.Error{Code: ops.NotAllowed, Message: textNoPlace, Fix: textNoPlaceTo}
+		return nf.reply.Doc(a, answer.Error(e, c.Lang), false)
 	}
 	if len(words) == 0 && on {
 		return nf.subscriptionsHere(ctx, a, c)

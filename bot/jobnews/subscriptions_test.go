@@ -41,6 +41,8 @@ func TestSubscribing(t *testing.T) {
 	require.Contains(t, shown(s.subscribe("U7", "all", true)), "not linked")
 	require.Contains(t, shown(s.subscribe("U1", "weather=fine", true)), "cannot be followed")
 	require.Contains(t, shown(s.subscribe("U1", "all expected", true)), "an alarm needs a name")
+	atTerminal := func(a *incoming.Ask) { a.Terminal = &incoming.Terminal{User: "ada"} }
+	require.Contains(t, shown(s.subscribe("U1", "all failed", true, atTerminal)), "wait JOB")
 	require.Empty(t, s.follows())
 	owed := s.subscribe("U1", "all failed", true)
 	require.Equal(t, []string{"post C1: Followed here: all jobs · when one fails: Set by ada. News of these jobs comes to this channel."}, lines(owed))
