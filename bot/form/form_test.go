@@ -29,13 +29,15 @@ func TestValuesBecomeASpecificationAndValuesAgain(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"name": " gpt ", "worktree": "/w", "nodes": "2", "gpus_per_node": "0", "preset": "debug-nccl,fast",
-		"args": `--num-layers 24 --name "a b"`, "env": "A=1\n\nexport B=x=y\nexport C=\"mlx5_0\"\nD=“a b”\nE={\"k\": 1}\nF=\"a\" and \"b\"",
+		"args": `--num-layers 24 --name "a b"`,
+		"env":  "A=1\n\nexport B=x=y\nexport C=\"mlx5_0\"\nD=“a b”\nE={\"k\": 1}\nF=\"a\" and \"b\"",
 	}
 	spec, errs := SpecOf(values, lang.EN)
 	require.Empty(t, errs)
 	require.Equal(t, map[string]any{
 		"name": "gpt", "worktree": "/w", "nodes": 2, "gpus_per_node": 0, "preset": []string{"debug-nccl", "fast"},
-		"args": []string{"--num-layers", "24", "--name", "a b"}, "env": map[string]string{"A": "1", "B": "x=y", "C": "mlx5_0", "D": "a b", "E": `{"k": 1}`, "F": `"a" and "b"`},
+		"args": []string{"--num-layers", "24", "--name", "a b"},
+		"env":  map[string]string{"A": "1", "B": "x=y", "C": "mlx5_0", "D": "a b", "E": `{"k": 1}`, "F": `"a" and "b"`},
 	}, spec)
 	require.Equal(t, map[string]string{
 		"name": "gpt", "nodes": "2", "preset": "debug-nccl,fast", "args": `--num-layers 24 "a b" 'say "x"' ""`, "env": "A=1\nB=2\nC='\"x\"'",

@@ -41,7 +41,10 @@ func TestASubscriptionIsReadKeptAndSaid(t *testing.T) {
 		again.place = s.place
 		require.Equal(t, s.key(), again.key())
 	}
-	for typed, bad := range map[string]string{"colour=red": "colour=red", "user=": "user=", "a@b": "a@b", "grace research": "research", "user=a/b": "user=a/b", "name=x[": "name=x[", "我的 失败": "我的"} {
+	for typed, bad := range map[string]string{
+		"colour=red": "colour=red", "user=": "user=", "a@b": "a@b", "grace research": "research", "user=a/b": "user=a/b",
+		"name=x[": "name=x[", "我的 失败": "我的",
+	} {
 		_, got := readSubscription(strings.Fields(typed), "slurm")
 		require.Equal(t, bad, got, typed)
 	}

@@ -353,7 +353,10 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	for _, id := range in.Jobs {
 		if !slurm.IsJobID(string(id.Array())) {
-			return ListOut{}, ops.NoJobIDError(id, lang.Text{EN: "a number such as 4711; --all lists also the jobs that ended, --name finds them by name", ZH: "数字，例如 4711；--all 还列出已结束的作业，--name 按名称查找"})
+			return ListOut{}, ops.NoJobIDError(id, lang.Text{
+				EN: "a number such as 4711; --all lists also the jobs that ended, --name finds them by name",
+				ZH: "数字，例如 4711；--all 还列出已结束的作业，--name 按名称查找",
+			})
 		}
 	}
 	f := slurm.Filter{Partition: in.Partition, All: in.All || len(in.Jobs) > 0}
