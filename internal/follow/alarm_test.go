@@ -22,20 +22,14 @@ import (
 )
 
 // A bench is a cluster with one running job. The test writes the job's log.
-type bench struct{ job slurm.Job }
-
-func (b *bench) Name() string { return "bench" }
-func (b *bench) Kind() string { return "cli" }
-
-func (b *bench) Submit(context.Context, slurm.Submission) (slurm.JobID, error) { return "", nil }
-func (b *bench) Job(context.Context, slurm.JobID) (slurm.Job, error)           { return b.job, nil }
-func (b *bench) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
-	return []slurm.Job{b.job}, nil
+type bench struct {
+	ops.Cluster
+	job slurm.Job
 }
-func (b *bench) Cancel(context.Context, slurm.JobID) error { return nil }
-func (b *bench) Find(context.Context, string, time.Time) (slurm.JobID, bool, error) {
-	return "", false, nil
-}
+
+func (b *bench) Name() string                                        { return "bench" }
+func (b *bench) Kind() string                                        { return "cli" }
+func (b *bench) Job(context.Context, slurm.JobID) (slurm.Job, error) { return b.job, nil }
 
 // A life is a running job as its follower sees it: what it writes, and when.
 type life struct {
@@ -68,7 +62,7 @@ func newLife(t *testing.T) *life {
 	l.st = st
 	l.f = &Follower{
 		Service: &ops.Service{
-			Clusters: map[string]ops.Cluster{"bench": &bench{l.job}}, Default: "bench", Now: time.Now, Self: "ada",
+			Clusters: map[string]ops.Cluster{"bench": &bench{job: l.job}}, Default: "bench", Now: time.Now, Self: "ada",
 			Store: func() (*store.Store, error) { return st, nil },
 		},
 		Log: slog.New(slog.DiscardHandler),

@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,27 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
+
+// A site is a cluster that knows some jobs. The tests ask nothing else of it.
+type site struct {
+	Cluster
+	knownJobs map[slurm.JobID]slurm.Job
+}
+
+func (*site) Name() string { return "test" }
+
+func (*site) Kind() string { return "rest" }
+
+func (s *site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	if j, ok := s.knownJobs[id]; ok {
+		return j, nil
+	}
+	return slurm.Job{}, slurm.JobNotFound(id)
+}
+
+func (s *site) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+	return slices.Collect(maps.Values(s.knownJobs)), nil
+}
 
 // actingSite is a site that acts as another person.
 type actingSite struct {

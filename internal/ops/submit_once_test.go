@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,7 +68,16 @@ type submitter struct {
 }
 
 func newSubmitter(t *testing.T) *submitter {
-	d := &submitter{Call: newCall(t, &site{}), g: &scriptedCluster{}, now: time.Now()}
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { st.Close() })
+	d := &submitter{
+		Call: &Call{
+			Service: &Service{Clusters: map[string]Cluster{}, Store: func() (*store.Store, error) { return st, nil }},
+			Who:     Caller{Surface: Shell, ID: "alice", User: "alice"},
+		},
+		g: &scriptedCluster{}, now: time.Now(),
+	}
 	d.g.answer = func() (slurm.JobID, error) { return "7", nil }
 	d.Locks = t.TempDir()
 	d.Now = func() time.Time { return d.now }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -262,7 +263,7 @@ func (v *visit) curves() error {
 			for _, p := range bin {
 				mean += p.V / float64(len(bin))
 			}
-			far := slices.MaxFunc(bin, func(a, b metrics.Point) int { return cmp.Compare(abs(a.V-mean), abs(b.V-mean)) })
+			far := slices.MaxFunc(bin, func(a, b metrics.Point) int { return cmp.Compare(math.Abs(a.V-mean), math.Abs(b.V-mean)) })
 			c.X, c.Y = append(c.X, far.N), append(c.Y, &far.V)
 		}
 		cs = append(cs, c)
@@ -270,8 +271,6 @@ func (v *visit) curves() error {
 	v.json(http.StatusOK, map[string]any{"name": run.Name, "summary": run.Summary(), "curves": cs})
 	return nil
 }
-
-func abs(x float64) float64 { return max(x, -x) }
 
 // log returns a window of one of the job's logs.
 func (v *visit) log() error {

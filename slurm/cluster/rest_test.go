@@ -108,6 +108,26 @@ func TestRESTNegotiates(t *testing.T) {
 	}
 }
 
+// Where nobody says since when, the accounts are asked for the jobs of a week.
+func TestRESTAsksForAWeek(t *testing.T) {
+	var since int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/openapi/v3" {
+			fmt.Fprint(w, `{"paths":{"/slurm/v0.0.42/jobs/":{}}}`)
+			return
+		}
+		_, err := fmt.Sscanf(r.URL.Query().Get("start_time"), "uts%d", &since)
+		assert.NoError(t, err)
+		fmt.Fprint(w, `{"jobs":[]}`)
+	}))
+	t.Cleanup(server.Close)
+	c, err := cluster.NewREST("x", server.URL, "alice", func(context.Context) (string, error) { return "t", nil })
+	require.NoError(t, err)
+	_, err = c.Past(t.Context(), slurm.Filter{})
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().AddDate(0, 0, -7), time.Unix(since, 0), 2*time.Hour)
+}
+
 // A heterogeneous job is sent as a list of components. The first has the token and the
 // options that hold for all.
 func TestRESTDescribesEachComponent(t *testing.T) {

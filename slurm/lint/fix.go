@@ -207,7 +207,7 @@ func insertBefore(s string) fixer {
 
 func appendLine(s string) fixer {
 	return func(lines []string, _ Finding) ([]string, bool) {
-		if n := len(lines); n > 0 && lines[n-1] == "" {
+		if n := len(lines); lines[n-1] == "" {
 			return insertAt(lines, n-1, s), true
 		}
 		return append(slices.Clone(lines), s, ""), true

@@ -398,10 +398,10 @@ func dollarWord(x *script.Command, i int) string {
 		!v[0].Quoted {
 		return v[0].Ref.Name
 	}
-	// The variable has a value: with X=8, $X=1 runs "8=1".
+	// The variable has a value: with X=8, $X=1 runs "8=1", and with X=a "a=1".
 	for _, e := range x.Expansions {
 		if e.Word == x.Args[i].Word && e.Var != nil && !e.Quoted && !e.Var.Array && e.Op == "" {
-			if s, ok := e.Var.Value.Literal(); ok && !plainName.MatchString(s) && strings.HasPrefix(x.Args[i].Text(), s+"=") {
+			if s, ok := e.Var.Value.Literal(); ok && strings.HasPrefix(x.Args[i].Text(), s+"=") {
 				return e.Name
 			}
 		}

@@ -64,6 +64,13 @@ func TestGoodputByCause(t *testing.T) {
 			require.InDelta(t, c.length.Seconds(), g.Startup+g.Productive+g.Lost+g.Idle, 0.001)
 		}
 	}
+	for minutes, known := range map[int]bool{14 * 60: true, 14*60 + 30: false, -12 * 60: true, -12*60 - 30: false} {
+		zone := time.Duration(minutes) * time.Minute
+		r, err := ReadFrom("x", strings.NewReader(trained(start.Add(zone), 1, 30)), "")
+		require.NoError(t, err)
+		_, ok := r.Goodput(start, start.Add(430*time.Second), false)
+		require.Equal(t, known, ok, "a clock %s ahead: the zones of the earth are from -12 to +14 hours", zone)
+	}
 	r, err := ReadFrom("x", strings.NewReader(trained(start.AddDate(0, 1, 0), 1, 3)), "")
 	require.NoError(t, err)
 	_, ok := r.Goodput(start, start.Add(time.Hour), true)

@@ -29,9 +29,6 @@ func Sparkline(ps []Point, width int) string {
 
 // downsample averages a series into at most n cells.
 func downsample(ps []Point, n int) (cells []float64) {
-	if len(ps) == 0 || n <= 0 {
-		return nil
-	}
 	n = min(n, len(ps))
 	for c := range n {
 		from, to := c*len(ps)/n, (c+1)*len(ps)/n

@@ -50,7 +50,7 @@ type signalAhead struct {
 // accepted are the options of sbatch that are ignored because they have no meaning on
 // one machine. An option that is neither here nor in readers is refused, as sbatch
 // does.
-var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
+var accepted = strings.Fields(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
 	contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot distribution
 	exclude exclusive export-file get-user-env gid gpu-bind gpu-freq gres-flags hint ignore-pbs
 	immediate input licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
@@ -58,8 +58,6 @@ var accepted = words(`acctg-freq batch bb bbf burst-buffer cluster-constraint cl
 	parsable power prefer priority profile propagate quiet reboot reservation resv-ports share
 	sockets-per-node spread-job switches test-only thread-spec threads-per-core time-min tmp tres-bind
 	tres-per-task uid use-min-nodes verbose wait wait-all-nodes wckey tres-per-job segment`)
-
-func words(s string) []string { return strings.Fields(s) }
 
 // readers set the fields of a request for the options that have a meaning here.
 var readers = map[string]func(r *request, v string) error{

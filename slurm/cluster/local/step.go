@@ -42,10 +42,10 @@ var (
 		"kill-on-bad-exit": func(s *step) { s.KillOnBad = true },
 		"quiet":            func(s *step) { s.Quiet = true },
 	}
-	stepFlagsIgnored = words(`unbuffered overlap exact exclusive overcommit oversubscribe verbose pty preserve-env
+	stepFlagsIgnored = strings.Fields(`unbuffered overlap exact exclusive overcommit oversubscribe verbose pty preserve-env
 		no-kill disable-status whole interactive propagate spread-job use-min-nodes contiguous
 		no-allocate send-libs external-launcher`)
-	stepIgnored = words(`account accel-bind acctg-freq bcast constraint core-spec cores-per-socket
+	stepIgnored = strings.Fields(`account accel-bind acctg-freq bcast constraint core-spec cores-per-socket
 		cpu-bind cpu-freq cpus-per-gpu deadline dependency distribution epilog extra-node-info gpu-bind
 		gpu-freq gres-flags hint jobid licenses mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi
 		network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket open-mode partition priority
