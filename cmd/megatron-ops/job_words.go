@@ -76,8 +76,15 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 			}
 			words = slices.Replace(words, i, i+1, ids...)
 		case p.JobOrPath && isNoPath(call.Dir, words[i]):
-			if ids, err := f.find(ctx, words[i]); err == nil {
+			ids, err := f.find(ctx, words[i])
+			switch e := ops.AsError(err); {
+			case err == nil:
 				words[i] = ids[0]
+			case f.asked && !f.looked:
+				return nil, &ops.Error{Code: e.Code, Field: "job", Message: lang.Text{
+					EN: "there is no file %s, and whether a job has that name is not known: %s",
+					ZH: "没有文件 %s，也无法得知是否有同名作业：%s",
+				}.With(words[i], e.Message), Fix: e.Fix}
 			}
 		}
 	}
@@ -150,6 +157,7 @@ type jobFinder struct {
 	cluster string
 	change  bool // the operation would change the job
 	mine    []slurm.Job
+	asked   bool // the cluster was asked for mine, and where looked is set too it answered
 	looked  bool
 }
 
@@ -174,6 +182,7 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		f.asked = true
 		f.mine, err = f.call.LookAll(ctx, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: f.call.Now().AddDate(0, 0, -7)})
 		if err != nil {
 			return nil, f.call.SlurmError(err, "")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,25 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 		}
 		require.Equal(t, want, said, typed)
 	}
+}
+
+// A silentSite does not answer.
+type silentSite struct{ opstest.Site }
+
+func (*silentSite) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+	return nil, slurm.FromStderr("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+}
+
+// While Slurm does not answer, a job's name is not told to be a file that is missing.
+func TestANameIsNoMissingFileWhileSlurmIsAway(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"], c.Dir = &silentSite{}, "."
+	op, _ := operations.Lookup("diagnose")
+	_, err := (&shell{}).perJob(t.Context(), c, op, []string{"my-run"})
+	require.ErrorContains(t, err, "there is no file my-run, and whether a job has that name is not known: ")
+	require.ErrorContains(t, err, "Unable to contact slurm controller")
+	require.Equal(t, ops.Failed, ops.AsError(err).Code)
+	_, err = (&shell{}).perJob(t.Context(), c, op, []string{"run.log"})
+	require.NoError(t, err, "a file's name is no job's, and diagnose itself says that it is missing")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,14 +56,24 @@ func (sh *shell) wantsLiveTable(ins []any) bool {
 // watch draws the table until q is pressed or all named jobs have ended. It leaves the
 // last table on the terminal.
 func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) error {
-	t := &liveTable{sh: sh, poll: func() jobsPoll {
-		began := time.Now()
+	t := &liveTable{sh: sh}
+	asked, _ := in.(*jobcontrol.ListIn)
+	t.named = asked != nil && len(asked.Jobs) > 0
+	list := func(in any) (jobcontrol.ListOut, error) {
 		out, err := op.Run(ctx, call, in)
 		list, _ := out.(jobcontrol.ListOut)
-		return jobsPoll{list: list, err: err, at: call.Now(), took: time.Since(began)}
-	}}
-	if named, ok := in.(*jobcontrol.ListIn); ok {
-		t.named = len(named.Jobs) > 0
+		return list, err
+	}
+	shown := map[slurm.JobID]bool{}
+	t.poll = func() jobsPoll {
+		began := time.Now()
+		found, err := list(in)
+		if err == nil && asked != nil && !t.named {
+			err = addEnded(&found, shown, func(ids []slurm.JobID) (jobcontrol.ListOut, error) {
+				return list(&jobcontrol.ListIn{Jobs: ids, Watch: true, OnCluster: asked.OnCluster})
+			})
+		}
+		return jobsPoll{list: found, err: err, at: call.Now(), took: time.Since(began)}
 	}
 	if input, ok := sh.in.(*interruptibleReader); ok {
 		_, err := tea.NewProgram(t, tea.WithContext(ctx), tea.WithInput(input.from), tea.WithOutput(sh.out), tea.WithoutSignalHandler()).Run()
@@ -80,6 +91,22 @@ func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) e
 		return exitCode(130)
 	}
 	return sh.show(t.last.list)
+}
+
+// addEnded adds the jobs that were shown before and are no longer found: nobody who
+// looks away for a moment should miss that a job has failed.
+func addEnded(found *jobcontrol.ListOut, shown map[slurm.JobID]bool, list func([]slurm.JobID) (jobcontrol.ListOut, error)) error {
+	gone := maps.Clone(shown)
+	for _, j := range found.Jobs {
+		shown[j.ID] = true
+		delete(gone, j.ID)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	ended, err := list(slices.Sorted(maps.Keys(gone)))
+	found.Jobs = append(found.Jobs, ended.Jobs...)
+	return err
 }
 
 // A jobsPoll is the result of one poll of the jobs.
@@ -100,7 +127,8 @@ type liveTable struct {
 	sh            *shell
 	poll          func() jobsPoll
 	last          jobsPoll
-	named         bool // jobs were named: the table ends with them
+	failed        error // of the newest poll: the table shows an earlier one
+	named         bool  // jobs were named: the table ends with them
 	interrupted   bool
 	width, height int
 }
@@ -132,7 +160,7 @@ func (t *liveTable) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			t.last = m
 			return t, tea.Quit
 		}
-		if m.err == nil { // otherwise the old table stays, with its time
+		if t.failed = m.err; m.err == nil { // otherwise the old table stays, with its time
 			t.last = m
 		}
 		if t.allEnded() {
@@ -157,10 +185,17 @@ func (t *liveTable) allEnded() bool {
 func (t *liveTable) View() tea.View {
 	var b strings.Builder
 	if !t.last.at.IsZero() && t.last.err == nil {
-		_ = view.Text(&b, t.last.list.View(t.sh.lang), view.Style{Color: t.sh.color, Width: t.width}) // a strings.Builder never fails
+		doc := t.last.list.View(t.sh.lang)
+		doc.Next = nil                                                        // nothing can be typed below a live table
+		_ = view.Text(&b, doc, view.Style{Color: t.sh.color, Width: t.width}) // a strings.Builder never fails
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	const foot = 2
+	var stale strings.Builder
+	if t.failed != nil {
+		says := lang.Text{EN: "not up to date: %s", ZH: "不是最新状态：%s"}.With(lang.Said(t.failed)).In(t.sh.lang)
+		_ = view.Text(&stale, view.Doc{Title: says, Tone: view.Warn}, view.Style{Color: t.sh.color, Width: t.width})
+	}
+	foot := 2 + strings.Count(stale.String(), "\n")
 	if room := t.height - foot - 1; t.height > 0 && len(lines) > room && room > 0 {
 		more := lang.Text{EN: "  … %d more", ZH: "  … 还有 %d 行"}.With(len(lines) - room).In(t.sh.lang)
 		lines = append(lines[:room], more)
@@ -170,7 +205,7 @@ func (t *liveTable) View() tea.View {
 	if !t.last.at.IsZero() {
 		at = t.last.at.Local().Format(time.TimeOnly)
 	}
-	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + fmt.Sprint(keys.With(at, t.last.pause()).In(t.sh.lang)))
+	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + stale.String() + fmt.Sprint(keys.With(at, t.last.pause()).In(t.sh.lang)))
 	v.AltScreen = true
 	return v
 }

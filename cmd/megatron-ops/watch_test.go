@@ -105,6 +105,45 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 	}
 }
 
+// A job that ended while the table was watched stays in it.
+func TestALiveTableKeepsWhatEnded(t *testing.T) {
+	shown := map[slurm.JobID]bool{}
+	var asked []slurm.JobID
+	look := func(running ...slurm.JobID) (states []slurm.State) {
+		var found jobcontrol.ListOut
+		for _, id := range running {
+			found.Jobs = append(found.Jobs, slurm.Job{ID: id, State: slurm.Running})
+		}
+		require.NoError(t, addEnded(&found, shown, func(ids []slurm.JobID) (ended jobcontrol.ListOut, _ error) {
+			for asked = ids; len(ids) > 0; ids = ids[1:] {
+				ended.Jobs = append(ended.Jobs, slurm.Job{ID: ids[0], State: slurm.Failed})
+			}
+			return ended, nil
+		}))
+		for _, j := range found.Jobs {
+			states = append(states, j.State)
+		}
+		return states
+	}
+	require.Equal(t, []slurm.State{slurm.Running, slurm.Running}, look("1", "2"))
+	require.Nil(t, asked, "nothing has ended")
+	require.Equal(t, []slurm.State{slurm.Running, slurm.Failed}, look("2"))
+	require.Equal(t, []slurm.State{slurm.Running, slurm.Failed, slurm.Failed}, look("3"))
+	require.Equal(t, []slurm.JobID{"1", "2"}, asked)
+}
+
+// While Slurm does not answer, the table says that it is old, and why.
+func TestALiveTableSaysThatItIsOld(t *testing.T) {
+	table := &liveTable{sh: &shell{lang: lang.EN}, width: 60, height: 12}
+	table.Update(jobsPoll{at: time.Now()})
+	require.NotContains(t, table.View().Content, "not up to date")
+	require.NotContains(t, table.View().Content, "list --all", "a command cannot be typed there")
+	table.Update(jobsPoll{err: errors.New("no answer within 15s")})
+	require.Contains(t, table.View().Content, "not up to date: no answer within 15s\n")
+	table.Update(jobsPoll{at: time.Now()})
+	require.NotContains(t, table.View().Content, "not up to date")
+}
+
 // TestALookThatTakesLongIsTakenLessOften pins how often the table is refreshed, and
 // that it says so.
 func TestALookThatTakesLongIsTakenLessOften(t *testing.T) {

@@ -201,6 +201,9 @@ func joinBarrier(rank, world int, addr string, timeout time.Duration) (*barrier,
 	for {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
+			_, err = fmt.Fprintln(conn, arrival)
+		}
+		if err == nil {
 			b.conn, b.r = conn, bufio.NewReader(conn)
 			return b, nil
 		}
@@ -215,17 +218,24 @@ func joinBarrier(rank, world int, addr string, timeout time.Duration) (*barrier,
 // serveBarrier releases all ranks once each of them has arrived.
 func serveBarrier(ln net.Listener, world int) {
 	var conns []net.Conn
+	var readers []*bufio.Reader
 	for len(conns) < world {
 		c, err := ln.Accept()
 		if err != nil {
 			return
 		}
-		conns = append(conns, c)
+		// On a busy machine a rank gives a connection up and tries again: only one in
+		// which it has spoken counts.
+		r := bufio.NewReader(c)
+		if word, err := r.ReadString('\n'); err != nil || strings.TrimSpace(word) != arrival {
+			_ = c.Close()
+			continue
+		}
+		conns, readers = append(conns, c), append(readers, r)
 	}
 	arrived := make(chan bool)
-	for _, c := range conns {
+	for _, r := range readers {
 		go func() {
-			r := bufio.NewReader(c)
 			for {
 				_, err := r.ReadString('\n')
 				arrived <- err == nil
@@ -253,8 +263,9 @@ func serveBarrier(ln net.Listener, world int) {
 	}
 }
 
-// The barrier's answers to its ranks.
+// A rank's first word to the barrier, and the barrier's answers to its ranks.
 const (
+	arrival  = "here"
 	goOn     = "go on"
 	peerDied = "a peer died"
 )

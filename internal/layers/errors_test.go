@@ -113,9 +113,9 @@ func called(call *ast.CallExpr) string {
 }
 
 // verb matches a formatting verb of package fmt.
-var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*[a-zA-Z]`)
+var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*([a-zA-Z])`)
 
-// Both languages of a text use all of its values, in any order.
+// Both languages of a text use all of its values, in any order, and each in the same way.
 func TestBothLanguagesTakeTheSameValues(t *testing.T) {
 	looked := 0
 	eachSource(t, func(_ string, set *token.FileSet, file *ast.File) {
@@ -132,6 +132,7 @@ func TestBothLanguagesTakeTheSameValues(t *testing.T) {
 			if !ok {
 				return true
 			}
+			written := map[int]string{}
 			for _, e := range text.Elts {
 				kv, ok := e.(*ast.KeyValueExpr)
 				if !ok {
@@ -145,11 +146,17 @@ func TestBothLanguagesTakeTheSameValues(t *testing.T) {
 				places, numbered := 0, 0
 				for _, m := range verb.FindAllStringSubmatch(strings.ReplaceAll(said.Value, "%%", ""), -1) {
 					places++
+					at := places
 					if m[1] != "" {
-						at, err := strconv.Atoi(m[1])
+						var err error
+						at, err = strconv.Atoi(m[1])
 						require.NoError(t, err)
 						numbered = max(numbered, at)
 					}
+					if other := written[at]; other != "" && other != m[2] {
+						t.Errorf("%s: value %d is written by %%%s and by %%%s", set.Position(said.Pos()), at, other, m[2])
+					}
+					written[at] = m[2]
 				}
 				if numbered > len(call.Args) || numbered == 0 && places != len(call.Args) {
 					t.Errorf("%s: %d values for %s", set.Position(said.Pos()), len(call.Args), said.Value)

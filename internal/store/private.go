@@ -24,7 +24,7 @@ func keepPrivate(path string) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return lang.Text{
 			EN: "state directory %s has mode %04o: others may write it, and so replace what is kept there; chmod go-w %s, or name another in MEGATRON_OPS_STATE_DIR",
-			ZH: "状态目录 %s 的权限为 %04o：他人可写，因而可以替换其中的内容；请执行 chmod go-w %04o，或用 MEGATRON_OPS_STATE_DIR 指定其他目录",
+			ZH: "状态目录 %s 的权限为 %04o：他人可写，因而可以替换其中的内容；请执行 chmod go-w %s，或用 MEGATRON_OPS_STATE_DIR 指定其他目录",
 		}.Err(dir, mode, dir)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

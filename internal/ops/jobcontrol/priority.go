@@ -62,6 +62,12 @@ func Priority() ops.Op {
 	}, priority)
 }
 
+// A prioritizer is a cluster that tells what its jobs' priorities are made of.
+type prioritizer interface {
+	Priorities(context.Context, ...slurm.JobID) ([]slurm.Priority, error)
+	PriorityWeights(context.Context) (slurm.Priority, error)
+}
+
 func priority(ctx context.Context, c *ops.Call, in JobIn) (PriorityOut, error) {
 	out := PriorityOut{JobID: in.Job, Parts: []PriorityPart{}, Line: []Waiting{}}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
@@ -72,10 +78,7 @@ func priority(ctx context.Context, c *ops.Call, in JobIn) (PriorityOut, error) {
 	if j.State != slurm.Pending {
 		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a waiting job has a priority that counts", ZH: "作业 %s 处于 %s：只有排队中的作业优先级才有意义"}.With(j.ID, j.State), Fix: lang.Text{EN: "see: `status %s`", ZH: "请查看：`status %s`"}.With(j.ID)}
 	}
-	p, err := ops.Capable[interface {
-		Priorities(context.Context, ...slurm.JobID) ([]slurm.Priority, error)
-		PriorityWeights(context.Context) (slurm.Priority, error)
-	}](cl, "priorities")
+	p, err := ops.Capable[prioritizer](cl, "priorities")
 	if err != nil {
 		return out, err
 	}

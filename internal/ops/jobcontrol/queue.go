@@ -32,6 +32,8 @@ type QueueOut struct {
 	// Total counts all waiting jobs, also those that the call does not select.
 	Total int `json:"total_waiting"`
 	short bool
+	// ranked is set if the cluster tells the jobs' priorities.
+	ranked bool
 }
 
 // A Waiting is a waiting job with its place among those for the same partition. The
@@ -75,6 +77,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 	}
 	users := usersOf(c, in.User, in.Mine)
 	out := QueueOut{Jobs: []Waiting{}, Reasons: []ReasonOut{}, short: in.Short}
+	_, out.ranked = cl.(prioritizer)
 	for _, w := range inLine(all) {
 		out.Total++
 		if len(users) > 0 && !slices.Contains(users, w.User) || in.Partition != "" && !slices.Contains(strings.Split(w.Partition, ","), in.Partition) {
@@ -214,7 +217,10 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 		}
 		why.Items = append(why.Items, text)
 	}
-	d := view.Doc{Sections: []view.Section{{Text: more, Table: t}}, Next: []string{"priority " + string(o.Jobs[0].ID)}}
+	d := view.Doc{Sections: []view.Section{{Text: more, Table: t}}}
+	if o.ranked {
+		d.Next = []string{"priority " + string(o.Jobs[0].ID)}
+	}
 	if len(why.Items) > 0 {
 		d.Sections = append(d.Sections, why)
 	}

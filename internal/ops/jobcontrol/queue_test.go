@@ -55,6 +55,7 @@ func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
 	out, err := opstest.Do(t, c, Queue(), "--mine")
 	require.NoError(t, err)
 	require.Equal(t, 1, out.(QueueOut).Jobs[0].Position)
+	require.NotContains(t, opstest.Text(t, out, lang.EN), "priority 1", "it would only answer the same")
 	_, err = opstest.Do(t, c, History(), "--days=-1")
 	require.Equal(t, "days", ops.AsError(err).Field)
 }

@@ -62,7 +62,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "watched jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}, watched: true, Progress: map[slurm.JobID]Progress{
 			"7": {Iteration: &iteration, Of: &of, Loss: &loss, IterationS: &pace, LineAgeS: &age, RemainingS: &left}, "9": {Iteration: &iteration},
 		}}},
-		{Name: "a queue", Out: QueueOut{Total: 9, Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}, {Job: slurm.Job{ID: "6", Reason: "Dependency"}, Tasks: 4}}, Reasons: []ReasonOut{
+		{Name: "a queue", Out: QueueOut{ranked: true, Total: 9, Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}, {Job: slurm.Job{ID: "6", Reason: "Dependency"}, Tasks: 4}}, Reasons: []ReasonOut{
 			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
 		}}},
 		{Name: "a queue in short", Out: QueueOut{Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}}, short: true}},

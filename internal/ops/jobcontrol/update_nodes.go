@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -117,9 +118,14 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch 
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
 			lang.Text{EN: "cancel it, and submit --from %s --nodes %d", ZH: "请取消后用 submit --from %s --nodes %d 重新提交"}.With(j.ID, in.Nodes))
 	}
-	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: job.Spec{
-		Cluster: cl.Name(), Nodes: &in.Nodes, Partition: in.Partition, Time: in.Time, QOS: in.QOS, Exclude: in.Exclude,
-	}}, DryRun: true}
+	changed := job.Spec{
+		Cluster: cl.Name(), Nodes: &in.Nodes, Time: in.Time, Exclude: in.Exclude,
+		Partition: cmp.Or(in.Partition, j.Partition), QOS: cmp.Or(in.QOS, j.QOS), // what earlier updates changed stays changed
+	}
+	if changed.Time == "" && j.TimeLimitS != nil {
+		changed.Time = ops.Duration(*j.TimeLimitS)
+	}
+	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: changed}, DryRun: true}
 	planned, err := runSubmit(ctx, c, next)
 	if err != nil {
 		return ChangeOut{}, err

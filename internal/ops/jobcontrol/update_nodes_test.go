@@ -87,7 +87,8 @@ func TestAnotherNumberOfNodesIsSubmittedAnew(t *testing.T) {
 	first, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
 	require.NoError(t, err)
 	id := *first.(launch.SubmitOut).JobID
-	s.Put(slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Pending, NumNodes: 2})
+	limit := int64(90 * 60) // as an earlier update left it
+	s.Put(slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Pending, NumNodes: 2, Partition: "long", QOS: "high", TimeLimitS: &limit})
 
 	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "4")
 	require.True(t, ops.AsError(err).Confirm)
@@ -101,7 +102,9 @@ func TestAnotherNumberOfNodesIsSubmittedAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, id, out.(ChangeOut).Replaces)
 	require.NotEqual(t, id, out.(ChangeOut).JobID)
-	require.Contains(t, s.Submitted[1].Script, "#SBATCH --nodes=4\n")
+	for _, option := range []string{"--nodes=4", "--partition=long", "--qos=high", "--time=01:30:00"} {
+		require.Contains(t, s.Submitted[1].Script, "#SBATCH "+option+"\n")
+	}
 	require.Equal(t, slurm.Cancelled, s.KnownJobs[id].State)
 	require.Equal(t, []string{"hold"}, s.did)
 

@@ -143,7 +143,7 @@ func (p *waitReporter) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 		line += " (" + why + ")"
 	}
 	if p.line != "" {
-		line += ", " + p.line
+		line += lang.Text{EN: ", ", ZH: "，"}.In(c.Lang) + p.line
 	}
 	if line != p.said || now.Sub(p.saidAt) >= repeatPause {
 		p.said = line

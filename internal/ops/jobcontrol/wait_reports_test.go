@@ -52,6 +52,13 @@ func TestWhatAWaitTells(t *testing.T) {
 		p.look(t.Context(), call, &WaitOut{Job: slurm.Job{State: at.state}})
 	}
 	require.Equal(t, []string{"0s PENDING", "15s PENDING", "16s COMPLETING"}, told)
+
+	told = nil
+	p = waitReporter{line: "第 3/9 次迭代"}
+	p.look(t.Context(), &ops.Call{Service: &ops.Service{Now: time.Now}, Lang: lang.ZH, Progress: func(_, _ int, words string) {
+		told = append(told, words)
+	}}, &WaitOut{Job: slurm.Job{State: slurm.Completing}})
+	require.Equal(t, []string{"COMPLETING，第 3/9 次迭代"}, told)
 }
 
 // A run's last iteration is described as far as its values are known.

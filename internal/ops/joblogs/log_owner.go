@@ -12,8 +12,8 @@ import (
 )
 
 // A logFinder finds a job's logs among files whose names contain the job's number, and
-// excludes other jobs' logs: the job "gpt-12" leaves "gpt-12-34.out", which is not a
-// log of job 12. It asks Slurm about few numbers only, because the numbers of rank
+// excludes other jobs' logs: the job "gpt-12" leaves "gpt-12-34.out", and task 12 of the
+// array 34 leaves "gpt-34_12.out", which are not logs of job 12. It asks Slurm about few numbers only, because the numbers of rank
 // files are not job ids.
 type logFinder struct {
 	known map[string]bool
@@ -22,7 +22,10 @@ type logFinder struct {
 
 const maxLooks = 16
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+var (
+	numbers    = regexp.MustCompile(`[0-9]+`)
+	arrayTasks = regexp.MustCompile(`[0-9]+_[0-9]+`)
+)
 
 // ofOther reports whether the file is the log of a job other than j.
 func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, file string) bool {
@@ -36,7 +39,8 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 	if f.known == nil {
 		f.known = map[string]bool{}
 	}
-	for _, n := range numbers.FindAllString(filepath.Base(file), -1) {
+	name := filepath.Base(file)
+	for _, n := range append(arrayTasks.FindAllString(name, -1), numbers.FindAllString(name, -1)...) {
 		id := slurm.JobID(n)
 		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= maxLooks {
 			continue

@@ -17,8 +17,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 )
 
-// The log of the job "gpt-12" has a 12 in its name but is not a log of job 12; the
-// files of job 12's ranks are.
+// The logs of the job "gpt-12" and of an array's task 12 have a 12 in their names but are
+// not logs of job 12; the files of job 12's ranks are.
 func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) string {
@@ -27,9 +27,10 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		return file
 	}
 	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
-		"12": {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-12.out"), Stderr: write("gpt-12.err"), WorkDir: dir},
-		"34": {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), Stderr: write("gpt-12-34.err"), WorkDir: dir},
-		"7":  {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
+		"12":    {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-12.out"), Stderr: write("gpt-12.err"), WorkDir: dir},
+		"34":    {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), Stderr: write("gpt-12-34.err"), WorkDir: dir},
+		"56_12": {ID: "56_12", Name: "gpt", User: "alice", State: slurm.Completed, Stdout: write("gpt-56_12.out"), WorkDir: dir},
+		"7":     {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
 	}}
 	write("gpt-12-rank7.out")
 	write("gpt-120.out")
@@ -43,6 +44,7 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out"}, files("12"))
 	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
+	require.ElementsMatch(t, []string{"gpt-56_12.out"}, files("56_12"))
 }
 
 // countingSite is a cluster that counts the questions.

@@ -79,8 +79,12 @@ func (r Report) verdictSummary(l lang.Lang) string {
 		sentences = append(sentences, d)
 	}
 	if n := r.DownstreamRanks; n > 0 {
-		sentences = append(sentences, said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" the consequences.",
-			fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", n)).In(l))
+		en, zh := "other rank", "另有 %d 个"
+		if r.RootRank == nil { // the rank at fault, if there is one, may be among them
+			en, zh = "rank", "%d 个"
+		}
+		sentences = append(sentences, said(count(n, en)+" only "+verb(n, "reports", "report")+" the consequences.",
+			fmt.Sprintf(zh+" rank 的报错只是其后果。", n)).In(l))
 	}
 	return strings.Join(sentences, space(l))
 }
