@@ -73,6 +73,14 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Line == b.Line && a.Rule == b.Rule })
 }
 
+// Launches reports whether a script starts anything that the rules on launches judge: a
+// step, a training, a container, or another job.
+func Launches(name string, src []byte) bool {
+	return slices.ContainsFunc(script.Read(name, src).Jobs, func(j *script.Job) bool {
+		return len(j.Starts)+len(j.Steps)+len(j.Allocations)+len(j.Containers)+len(j.Submissions) > 0
+	})
+}
+
 // A checker applies the rules to one job.
 type checker struct {
 	job    *script.Job
