@@ -102,10 +102,13 @@ func (c *checker) reportWithFix(line int, what string, fix lang.Text) {
 	}
 	msg := c.rule.Why.In(c.lang)
 	if what != "" {
-		msg = clip(what) + ": " + msg
+		msg = about.With(clip(what), msg).In(c.lang)
 	}
 	c.out = append(c.out, Finding{c.rule.ID, max(line, 1), c.rule.Severity, msg, fix.In(c.lang)})
 }
+
+// about puts what a sentence is about before the sentence.
+var about = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
 
 // found reports whether a rule already has a finding in this job.
 func (c *checker) found(id string) bool {

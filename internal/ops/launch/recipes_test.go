@@ -149,3 +149,12 @@ func TestARecipeAskedForInOtherWordsIsToldThem(t *testing.T) {
 	_, err = opstest.Do(t, c, Memory(), "--model", "llama3-8b")
 	require.Equal(t, "did you mean --recipe?", ops.AsError(err).Fix.In(lang.EN))
 }
+
+func TestLayoutsThatAreFoldedSayWhatIsFolded(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Recommend(), "--model", "llama3-8b", "--gpu", "h100", "--nodes", "1", "--gpus-per-node", "8")
+	require.NoError(t, err)
+	for _, s := range out.(RecommendOut).View(lang.EN).Sections {
+		require.Equal(t, s.Fold, strings.HasPrefix(s.Heading, "the reasons for TP "), s.Heading)
+	}
+}
