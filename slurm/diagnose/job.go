@@ -461,13 +461,34 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	if s := j.given.SecondsSinceLastWrite; s != nil {
 		return time.Duration(*s) * time.Second, true
 	}
-	var newest time.Time
-	for _, f := range j.src.Logs {
+	var newest, told time.Time
+	for i, f := range j.src.Logs {
 		if !f.Packed() && f.Modified.After(newest) {
 			newest = f.Modified
 		}
+		if at := j.copied(i); at.After(told) {
+			told = at
+		}
+	}
+	if !told.IsZero() {
+		newest = told
 	}
 	return now.Sub(newest), !newest.IsZero()
+}
+
+// copied returns the latest time at which the last line of a copy can have been written; zero for a file
+// that need not be one. The modification time of a copy is that of copying: its last line tells of an
+// earlier time, in whatever zone. A job that Slurm knows to run has no copies.
+func (j *job) copied(i int) time.Time {
+	if _, known := j.given.running(); known || i >= len(j.files) || len(j.files[i].Last) == 0 {
+		return time.Time{}
+	}
+	last := j.files[i].Last
+	at, ok := logline.ParseTime(last[len(last)-1].Text)
+	if at = at.Add(widest); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
+		return time.Time{}
+	}
+	return at
 }
 
 // slurmCompleted reports whether Slurm's state is COMPLETED.
