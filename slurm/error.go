@@ -12,7 +12,8 @@ import (
 type ErrorKind string
 
 // The kinds of error. Unknown means that a command was cut off, so its effect may have
-// happened. Missing means that the command does not exist, so nothing was started.
+// happened. Missing means that the command or its configuration does not exist on this
+// machine, so nothing was asked of the cluster.
 const (
 	Rejected    ErrorKind = "rejected"
 	Denied      ErrorKind = "denied"

@@ -21,6 +21,13 @@ func (r Rejection) Match(said string) bool {
 	return strings.Contains(strings.ToLower(said), strings.ToLower(r.Text))
 }
 
+// NoConfiguration is what to do on a machine that has Slurm's commands and no
+// configuration for them.
+var NoConfiguration = lang.Text{
+	EN: "this machine has Slurm's commands but no slurm.conf: set SLURM_CONF to the cluster's, run this on a login node, or use --cluster local",
+	ZH: "本机有 Slurm 命令但没有 slurm.conf：请把 SLURM_CONF 设为集群的 slurm.conf，在登录节点上运行，或使用 --cluster local",
+}
+
 // Rejections lists the sentences with which Slurm refuses, the more specific ones
 // first: "Requested node configuration is not available" often comes together with a
 // line that gives the cause.
@@ -60,9 +67,21 @@ var rejections = []Rejection{
 		EN: "the controller limits requests per user; wait and ask less often",
 		ZH: "控制器按用户限流；请稍候并降低查询频率",
 	}},
+	// Without a slurm.conf the commands ask the network for the server of a site that keeps
+	// none on its machines. A name server that is down is not an answer; any other failure
+	// is: there is no such server, and another try will not find one.
+	{"Host name lookup failure", Unreachable, lang.Text{
+		EN: "no slurm.conf was found, and the name server that may know of another source does not answer; set SLURM_CONF, or try again in a minute",
+		ZH: "找不到 slurm.conf，且可能给出配置来源的域名服务器没有响应；请设置 SLURM_CONF，或一分钟后重试",
+	}},
+	{"DNS SRV lookup failed", Missing, NoConfiguration},
 	{"establish a configuration source", Unreachable, lang.Text{
-		EN: "no slurm.conf was found; set SLURM_CONF or run this on a login node",
-		ZH: "找不到 slurm.conf；请设置 SLURM_CONF，或在登录节点上运行",
+		EN: "the server that keeps slurm.conf did not hand it out; try again in a minute, and tell the operators if it lasts",
+		ZH: "保存 slurm.conf 的服务器没有给出配置；请一分钟后重试，若持续请联系管理员",
+	}},
+	{"Unable to process configuration file", Missing, lang.Text{
+		EN: "Slurm's commands cannot use the slurm.conf that SLURM_CONF names, or else that of this machine: correct SLURM_CONF, or run this on a login node",
+		ZH: "Slurm 命令无法使用 SLURM_CONF 所指（或本机默认）的 slurm.conf：请改正 SLURM_CONF，或在登录节点上运行",
 	}},
 
 	// The person lacks the right.

@@ -65,27 +65,24 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 	words = slices.Clone(words)
 	for n, i := range slices.Backward(at) { // several jobs: a range becomes several words
 		p := args[min(n, len(args)-1)]
+		if !p.Job && (!p.JobOrPath || !isNoPath(call.Dir, words[i])) {
+			continue
+		}
+		ids, err := f.find(ctx, words[i])
 		switch {
-		case p.Job:
-			ids, err := f.find(ctx, words[i])
-			if err != nil {
-				return nil, err
-			}
-			if !p.Several {
-				ids = ids[:1]
-			}
+		case err != nil && p.Job:
+			return nil, err
+		case err != nil && f.asked && !f.looked:
+			e := ops.AsError(err)
+			return nil, &ops.Error{Code: e.Code, Field: "job", Message: lang.Text{
+				EN: "there is no file %s, and whether a job has that name is not known: %s",
+				ZH: "没有文件 %s，也无法得知是否有同名作业：%s",
+			}.With(words[i], e.Message), Fix: e.Fix}
+		case err != nil: // a path, which the operation misses
+		case len(ids) > 1 && !p.Several:
+			return nil, ops.InputError("job", lang.Text{EN: "%q names %d jobs, and %s takes one here", ZH: "%q 指定了 %d 个作业，而 %s 此处只接受一个"}.With(words[i], len(ids), op.Name), lang.Text{EN: "name one", ZH: "请只写一个"})
+		default:
 			words = slices.Replace(words, i, i+1, ids...)
-		case p.JobOrPath && isNoPath(call.Dir, words[i]):
-			ids, err := f.find(ctx, words[i])
-			switch e := ops.AsError(err); {
-			case err == nil:
-				words[i] = ids[0]
-			case f.asked && !f.looked:
-				return nil, &ops.Error{Code: e.Code, Field: "job", Message: lang.Text{
-					EN: "there is no file %s, and whether a job has that name is not known: %s",
-					ZH: "没有文件 %s，也无法得知是否有同名作业：%s",
-				}.With(words[i], e.Message), Fix: e.Fix}
-			}
 		}
 	}
 	return [][]string{words}, nil
@@ -161,16 +158,17 @@ type jobFinder struct {
 	looked  bool
 }
 
-var taskRange = lazy.New(`^[0-9]+_\[[0-9,-]+\]$`)
+// jobList matches a range of an array's tasks, and ids with commas between them.
+var jobList = lazy.New(`^(?:[0-9]+(?:[_+.][0-9]+|_\[[0-9,-]+\])?(?:,|$))+$`)
 
 // find returns the ids that a word means, at least one.
 func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 	switch {
 	case slurm.IsJobID(word), slurm.IsStepID(word):
 		return []string{word}, nil
-	case taskRange.MatchString(word):
-		if tasks, err := hostlist.Expand(word); err == nil {
-			return tasks, nil
+	case jobList.MatchString(word):
+		if ids, err := hostlist.Expand(strings.TrimSuffix(word, ",")); err == nil {
+			return ids, nil
 		}
 	case word == "-":
 		return f.fromStdin()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,9 @@ func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, 
 	if own := strings.ReplaceAll(job.FieldOf(name), "_", "-"); slices.Contains(flagNames(model), own) {
 		return lang.Text{EN: "what sbatch calls --%s is --%s here", ZH: "sbatch 的 --%s 在这里是 --%s"}.With(name, own)
 	}
+	if name == "model" && slices.Contains(flagNames(model), "recipe") { // as recommend calls it
+		return DidYouMean.With("--recipe")
+	}
 	if meant := near.Word(name, flagNames(model), len(name)/3+2); meant != "" {
 		return DidYouMean.With("--" + meant)
 	}
@@ -95,7 +99,8 @@ func (typedSwitch) IsBool() bool { return true }
 
 // typedValues makes kong read every value with a typedValue.
 func typedValues() kong.Option {
-	value := typedValue{kong.NewRegistry().RegisterDefaults()}
+	mappers := kong.NewRegistry().RegisterDefaults().RegisterType(reflect.TypeFor[Seconds](), kong.MapperFunc(decodeSeconds))
+	value := typedValue{mappers}
 	options := []kong.Option{kong.TypeMapper(reflect.TypeFor[time.Duration](), value), kong.KindMapper(reflect.Bool, typedSwitch{value})}
 	for _, kind := range []reflect.Kind{reflect.String, reflect.Int, reflect.Int64, reflect.Float64, reflect.Slice, reflect.Map} {
 		options = append(options, kong.KindMapper(kind, value))
@@ -110,6 +115,27 @@ func typedValues() kong.Option {
 	})
 }
 
+// Seconds is a length of time: in JSON a number of seconds, as a word also a duration.
+type Seconds int
+
+// Duration returns s as a time.Duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(s) * time.Second }
+
+// decodeSeconds reads 90, 90s or 1m30s.
+func decodeSeconds(ctx *kong.DecodeContext, target reflect.Value) error {
+	var word string
+	if err := ctx.Scan.PopValueInto("seconds", &word); err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(word); err == nil {
+		target.SetInt(int64(n))
+		return nil
+	}
+	d, err := time.ParseDuration(word)
+	target.SetInt(int64(d.Round(time.Second) / time.Second))
+	return err
+}
+
 // Decode reads the next word into target.
 func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	given := ctx.Scan.Peek()
@@ -120,6 +146,9 @@ func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 	name, example := ctx.Value.Name, ctx.Value.Tag.Get("ex")
 	if f := ctx.Value.Flag; f != nil {
 		name = "--" + name
+		if target.Type() == reflect.TypeFor[Seconds]() {
+			example = "10m"
+		}
 		if number := map[reflect.Kind]string{reflect.Int: "8", reflect.Float64: "2.5"}[target.Kind()]; example == "" {
 			example = number
 		}
@@ -178,10 +207,14 @@ func checkChoice(v *kong.Value, target reflect.Value) error {
 		return nil
 	}
 	known := slices.DeleteFunc(choices, func(c string) bool { return c == "" })
-	return &Error{
+	e := &Error{
 		Code: BadInput, Field: fieldOf(v.Name), Message: lang.Text{EN: "%q is not among its choices", ZH: "%q 不在可选值之列"}.With(target),
 		Fix: lang.Text{EN: "one of %s", ZH: "以下之一：%s"}.With(strings.Join(known, ", ")),
 	}
+	if verb := v.Tag.Get("verb"); verb != "" { // the choice that was probably left out before the word
+		e.Fix = lang.Text{EN: "%s; for example: %s", ZH: "%s；例如：%s"}.With(e.Fix, verb+" "+shellword.POSIX(target.String()))
+	}
+	return e
 }
 
 // withDashesBefore returns words, quoted for a shell, with "--" in front of flag.
@@ -238,6 +271,8 @@ func fieldOf(flag string) string {
 // kindWords describes the values of a type in words.
 func kindWords(t reflect.Type) lang.Text {
 	switch {
+	case t == reflect.TypeFor[Seconds]():
+		return lang.Text{EN: "a number of seconds, nor a duration such as 10m", ZH: "秒数，也不是 10m 这样的时长"}
 	case t == reflect.TypeFor[time.Duration]():
 		return lang.Text{EN: "a duration", ZH: "时长"}
 	case t.Kind() == reflect.Bool:

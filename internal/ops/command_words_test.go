@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,7 @@ type typedIn struct {
 	Mode  string            `json:"mode" enum:"fast,slow" default:"fast"`
 	Modes []string          `json:"modes" enum:"a,b,c,"`
 	Wait  time.Duration     `json:"wait"`
+	Limit Seconds           `json:"limit_s" name:"limit"`
 	Env   map[string]string `json:"env"`
 	Name  string            `json:"name"`
 	All   bool              `json:"all"`
@@ -48,6 +50,8 @@ func TestWordsFillTheInputOrSayWhatIsWrong(t *testing.T) {
 		"--rate many":             {field: "rate", message: `"many" is not a number`, fix: "for example: --rate"},
 		"--wait many":             {field: "wait", message: `"many" is not a duration`},
 		"--all=perhaps":           {field: "all", message: `"perhaps" is not yes or no`},
+		"--limit many":            {field: "limit", message: `"many" is not a number of seconds, nor a duration such as 10m`, fix: "for example: --limit 10m"},
+		"--limit":                 {field: "limit", message: "--limit needs a value"},
 		"--tail":                  {field: "tail", message: "--tail needs a value"},
 		"--tail --all":            {field: "tail", message: "--tail needs a value"},
 		"--name --all":            {field: "name", message: `--name needs a value, and "--all" reads as a flag`, fix: "--name=--all"},
@@ -307,4 +311,17 @@ func TestDecodeReadsEveryKindOfField(t *testing.T) {
 	require.Equal(t, "did you mean confirm?", AsError(err).Fix.EN)
 	err = Decode([]byte(`{"x":1}`), &struct{}{}, nil)
 	require.Equal(t, "this operation takes no arguments", AsError(err).Fix.EN)
+}
+
+func TestSecondsAreTypedAsANumberOrADuration(t *testing.T) {
+	t.Parallel()
+	op := Define(Op{Name: "poke"}, func(context.Context, *Call, typedIn) (int, error) { return 0, nil })
+	for word, want := range map[string]Seconds{"90": 90, "10s": 10, "1m30s": 90, "2h": 7200, "0": 0} {
+		var in typedIn
+		require.NoError(t, op.Words(&in, []string{"--limit", word}), word)
+		require.Equal(t, want, in.Limit, word)
+	}
+	var in typedIn
+	require.NoError(t, json.Unmarshal([]byte(`{"limit_s": 90}`), &in))
+	require.Equal(t, 90*time.Second, in.Limit.Duration())
 }

@@ -139,6 +139,9 @@ func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 	if _, known := queries[name]; !known && !slices.Contains([]string{"sbatch", "scancel", "srun"}, name) {
 		return c.runner.run(ctx, cmd)
 	}
+	if err := c.lacksConf(cmd); err != nil {
+		return result{}, err
+	}
 	if isQuery(cmd.argv) {
 		if err := c.meter.wait(ctx); err != nil {
 			return result{}, tooBusy(name, err)

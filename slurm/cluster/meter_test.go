@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,29 @@ func TestQuestionsAreKeptBackWhileTheControllerIsBusy(t *testing.T) {
 		require.Equal(t, map[Request]int{{"squeue", "unreachable"}: 2, {"squeue", "ok"}: 2, {"scancel", "ok"}: 1}, count)
 		require.Contains(t, spent, "squeue")
 	})
+}
+
+// The words are those of squeue 22.05 on a machine without any slurm.conf, and on one
+// whose server of configurations does not answer.
+func TestAMachineWithoutAConfigurationIsNoBusyController(t *testing.T) {
+	none := "squeue: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\nsqueue: error: fetch_config: DNS SRV lookup failed\n" +
+		"squeue: error: _establish_config_source: failed to fetch config\nsqueue: fatal: Could not establish a configuration source\n"
+	down := "squeue: error: _fetch_child: failed to fetch remote configs: Unable to contact slurm controller (connect failure)\n" +
+		"squeue: error: _establish_config_source: failed to fetch config\nsqueue: fatal: Could not establish a configuration source\n"
+	for _, given := range []struct {
+		said, fix string
+		delay     time.Duration
+	}{
+		{none, "set SLURM_CONF", 0},
+		{strings.Replace(none, "Unknown host", "Host name lookup failure", 1), "name server", firstDelay},
+		{down, "the controller does not answer", firstDelay},
+	} {
+		c := &CLI{Environ: func() []string { return nil }, meter: new(Meter), runner: &answeringRunner{answers: []result{{code: 1, stderr: given.said}}, errs: []error{nil}}}
+		_, err := c.Jobs(t.Context(), slurm.Filter{})
+		require.ErrorContains(t, err, "configuration source")
+		require.Contains(t, slurm.FixOf(err).EN, given.fix)
+		require.Equal(t, given.delay, c.meter.Delay(), given.fix)
+	}
 }
 
 func TestABusyControllerNeverStopsUsForLong(t *testing.T) {

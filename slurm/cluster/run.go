@@ -159,6 +159,28 @@ func noCommand(name, dir string, err error) *slurm.Error {
 	}}
 }
 
+// lacksConf returns the error of a command on this machine whose SLURM_CONF names no
+// file. Slurm's commands themselves look for it again and again for a minute.
+func (c *CLI) lacksConf(cmd command) error {
+	if _, here := c.runner.(localRunner); !here || lookIn(cmd.env, cmd.argv[0]) == "" {
+		return nil
+	}
+	conf := ""
+	for _, entry := range cmd.env { // the last one counts
+		if path, is := strings.CutPrefix(entry, "SLURM_CONF="); is {
+			conf = path
+		}
+	}
+	if _, err := os.Stat(conf); conf == "" || !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return &slurm.Error{
+		Op: cmd.argv[0], Kind: slurm.Missing,
+		Msg: lang.Text{EN: "SLURM_CONF is %s, and there is no such file", ZH: "SLURM_CONF 为 %s，但没有这个文件"}.With(conf),
+		Fix: slurm.NoConfiguration,
+	}
+}
+
 func saidSoFar(stderr string) lang.Text {
 	if stderr = strings.TrimSpace(stderr); stderr != "" {
 		return lang.Text{EN: ", after printing: %s", ZH: "，此前的输出：%s"}.With(stderr)

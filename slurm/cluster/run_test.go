@@ -70,6 +70,17 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		require.ErrorIs(t, err, slurm.ErrMissing)
 		require.Contains(t, slurm.FixOf(err).EN, "module load slurm")
 	})
+	t.Run("one whose configuration is missing is not started", func(t *testing.T) {
+		c := withScripts(t, map[string]string{"squeue": "sleep 60"})
+		plain := c.Environ()
+		c.Environ = func() []string { return append(plain, "SLURM_CONF=/nowhere/slurm.conf") }
+		begin := time.Now()
+		_, err := c.Jobs(t.Context(), slurm.Filter{})
+		require.ErrorContains(t, err, "SLURM_CONF is /nowhere/slurm.conf, and there is no such file")
+		require.Contains(t, slurm.FixOf(err).EN, "set SLURM_CONF to the cluster's")
+		require.Less(t, time.Since(begin), 5*time.Second)
+		require.Zero(t, c.Meter().Delay())
+	})
 	t.Run("one that refuses is told in its own words", func(t *testing.T) {
 		c := withScripts(t, map[string]string{"squeue": "echo 'slurm_load_jobs error: Access/permission denied' >&2; exit 1"})
 		_, err := c.Jobs(t.Context(), slurm.Filter{})
@@ -140,10 +151,10 @@ func TestWhatCommandsAreGiven(t *testing.T) {
 	})
 	plain := c.Environ()
 	c.Environ = func() []string {
-		return append(plain, "SQUEUE_USERS=nobody", "SQUEUE_FORMAT=%i", "SLACK_BOT_TOKEN=x", "SLURM_CONF=/etc/x")
+		return append(plain, "SQUEUE_USERS=nobody", "SQUEUE_FORMAT=%i", "SLACK_BOT_TOKEN=x", "SLURM_CONF=/dev/null")
 	}
 	_, err := c.Jobs(t.Context(), slurm.Filter{})
-	require.ErrorContains(t, err, "SLURM_CONF=/etc/x")
+	require.ErrorContains(t, err, "SLURM_CONF=/dev/null")
 	require.ErrorContains(t, err, "SLURM_TIME_FORMAT=%s")
 	require.ErrorContains(t, err, "SLURM_BITSTR_LEN=0", "a long list of array tasks is told whole")
 	require.NotContains(t, err.Error(), "SQUEUE_")

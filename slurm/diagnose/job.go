@@ -259,10 +259,15 @@ func (j *job) onlyBase() (base int, ok bool) {
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its
-// processes, the task is a rank only if a process has the same number.
+// processes, the task is a rank only if a process has the same number. If a rank wrote that none of the
+// tasks has that srun named, a launcher stands between.
 func (j *job) placeTasks() {
 	most, agree, differ, launches := -1, 0, 0, false
+	lastRank, named := -1, false
 	for _, f := range j.files {
+		for r := range f.Ranks {
+			lastRank = max(lastRank, r)
+		}
 		for l := range f.Labels {
 			most = max(most, l)
 		}
@@ -292,7 +297,7 @@ func (j *job) placeTasks() {
 				return // the task started the ranks itself
 			}
 			for _, task := range e.Tasks {
-				most = max(most, task)
+				most, named = max(most, task), named || strings.HasPrefix(e.Text, "srun:")
 			}
 		}
 	}
@@ -304,7 +309,7 @@ func (j *job) placeTasks() {
 	case j.world > 0:
 		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1
 	default:
-		j.taskRank = most >= 0 && !launches && (len(j.nodes) <= 1 || most >= len(j.nodes))
+		j.taskRank = most >= 0 && !launches && (!named || lastRank <= most) && (len(j.nodes) <= 1 || most >= len(j.nodes))
 	}
 }
 
@@ -456,13 +461,34 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	if s := j.given.SecondsSinceLastWrite; s != nil {
 		return time.Duration(*s) * time.Second, true
 	}
-	var newest time.Time
-	for _, f := range j.src.Logs {
+	var newest, told time.Time
+	for i, f := range j.src.Logs {
 		if !f.Packed() && f.Modified.After(newest) {
 			newest = f.Modified
 		}
+		if at := j.copied(i); at.After(told) {
+			told = at
+		}
+	}
+	if !told.IsZero() {
+		newest = told
 	}
 	return now.Sub(newest), !newest.IsZero()
+}
+
+// copied returns the latest time at which the last line of a copy can have been written; zero for a file
+// that need not be one. The modification time of a copy is that of copying: its last line tells of an
+// earlier time, in whatever zone. A job that Slurm knows to run has no copies.
+func (j *job) copied(i int) time.Time {
+	if _, known := j.given.running(); known || i >= len(j.files) || len(j.files[i].Last) == 0 {
+		return time.Time{}
+	}
+	last := j.files[i].Last
+	at, ok := logline.ParseTime(last[len(last)-1].Text)
+	if at = at.Add(widest); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
+		return time.Time{}
+	}
+	return at
 }
 
 // slurmCompleted reports whether Slurm's state is COMPLETED.

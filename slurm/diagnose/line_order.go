@@ -26,7 +26,6 @@ func (j *job) writtenLast() []time.Time {
 			ahead, timed = min(ahead, m.Sub(f.LastTime)), true
 		}
 	}
-	const widest = 14 * time.Hour
 	zone := ahead.Round(15 * time.Minute)
 	for i, f := range j.files {
 		m := j.src.Logs[i].Modified
@@ -41,6 +40,9 @@ func (j *job) writtenLast() []time.Time {
 	}
 	return ends
 }
+
+// widest is how far a time zone is from UTC at most.
+const widest = 14 * time.Hour
 
 // timedWindow is how many bytes at a file's end are searched for its last time.
 const timedWindow = 256 << 10

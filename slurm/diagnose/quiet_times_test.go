@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,34 @@ func TestAPackedLogDoesNotSayThatTheJobRuns(t *testing.T) {
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 		r, err := diagnose.Path(t.Context(), file, diagnose.Context{})
+		require.NoError(t, err)
+		require.Equal(t, c.class, r.Class, name)
+	}
+}
+
+// scp sets the time of the copy. Where the last line tells a time that no zone explains, the file's own
+// time is not the last line's.
+func TestACopyDoesNotRun(t *testing.T) {
+	begin := time.Now().UTC().Add(-time.Hour)
+	ago := func(d time.Duration) string {
+		return fmt.Sprintf("[%s] loss 2.0\n", begin.Add(-d).Format("2006-01-02 15:04:05"))
+	}
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct{ log, class string }{
+		"a week ago":                         {ago(7*day+time.Minute) + ago(7*day), outcome.UnknownExit},
+		"in another zone":                    {ago(12 * time.Hour), outcome.Running},
+		"dates, and then none":               {ago(7*day) + "loss 2.0\n", outcome.Running},
+		"no dates":                           {"loss 2.0\nloss 1.9\n", outcome.Running},
+		"the year is not told":               {"Jun 11 10:00:00 gpu1 loss 2.0\n", outcome.Running},
+		"a week ago, and Slurm says it runs": {ago(7 * day), outcome.Running},
+	} {
+		given := diagnose.Context{}
+		if strings.Contains(name, "Slurm") {
+			given.JobState = "RUNNING"
+		}
+		path := filepath.Join(t.TempDir(), "slurm-7.out")
+		require.NoError(t, os.WriteFile(path, []byte(c.log), 0o600))
+		r, err := diagnose.Path(t.Context(), path, given)
 		require.NoError(t, err)
 		require.Equal(t, c.class, r.Class, name)
 	}

@@ -73,6 +73,14 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Line == b.Line && a.Rule == b.Rule })
 }
 
+// Launches reports whether a script starts anything that the rules on launches judge: a
+// step, a training, a container, or another job.
+func Launches(name string, src []byte) bool {
+	return slices.ContainsFunc(script.Read(name, src).Jobs, func(j *script.Job) bool {
+		return len(j.Starts)+len(j.Steps)+len(j.Allocations)+len(j.Containers)+len(j.Submissions) > 0
+	})
+}
+
 // A checker applies the rules to one job.
 type checker struct {
 	job    *script.Job
@@ -94,10 +102,13 @@ func (c *checker) reportWithFix(line int, what string, fix lang.Text) {
 	}
 	msg := c.rule.Why.In(c.lang)
 	if what != "" {
-		msg = clip(what) + ": " + msg
+		msg = about.With(clip(what), msg).In(c.lang)
 	}
 	c.out = append(c.out, Finding{c.rule.ID, max(line, 1), c.rule.Severity, msg, fix.In(c.lang)})
 }
+
+// about puts what a sentence is about before the sentence.
+var about = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
 
 // found reports whether a rule already has a finding in this job.
 func (c *checker) found(id string) bool {

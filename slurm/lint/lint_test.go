@@ -58,11 +58,12 @@ func TestFindingsNameALineOfTheScript(t *testing.T) {
 }
 
 func TestFindingsAreToldInChinese(t *testing.T) {
-	fs := CheckIn("a.slurm", []byte("#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\ncd /w\nuv run torchrun --standalone --nproc_per_node 4 train.py\n"), lang.ZH)
+	fs := CheckIn("a.slurm", []byte("#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\ncd /w\nuv run torchrun --standalone --nproc_per_node 4 pretrain_gpt.py --num-layers 2 --hidden-size 100 --num-attention-heads 16\n"), lang.ZH)
 	require.NotEmpty(t, fs)
 	for _, f := range fs {
 		require.Equal(t, lang.ZH, lang.Of(f.Message), f.Message)
 		require.Equal(t, lang.ZH, lang.Of(f.Fix), f.Fix)
+		require.NotContains(t, f.Message, ": ", "a Chinese sentence has its own colon")
 	}
 }
 

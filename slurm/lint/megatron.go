@@ -180,7 +180,8 @@ func illegalLayout(c *checker) {
 			messages, fixes = append(messages, strings.Join(strings.Fields(p.Message), " ")), append(fixes, p.Fix)
 		}
 		if len(messages) > 0 { // one finding for all: a user who fixes only one would wait in the queue again
-			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, strings.Join(messages, "; ") + ": " + c.rule.Why.In(c.lang), strings.Join(fixes, "; ")})
+			message := about.With(strings.Join(messages, "; "), c.rule.Why).In(c.lang)
+			c.out = append(c.out, Finding{c.rule.ID, line, c.rule.Severity, message, strings.Join(fixes, "; ")})
 		}
 	}
 }

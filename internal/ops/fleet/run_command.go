@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -29,7 +28,7 @@ type RunIn struct {
 	Job   slurm.JobID `json:"job" arg:"" help:"job id of a running job" zh:"运行中的作业号"`
 	Nodes string      `json:"nodes,omitempty" short:"w" help:"only these of its nodes" zh:"只在这些节点上执行"`
 	GPUs  bool        `json:"gpus,omitempty" name:"gpus" help:"let the command see the job's GPUs" zh:"让命令能看到作业的 GPU"`
-	Limit int         `json:"limit_s,omitempty" name:"limit" help:"seconds that it may take; 60 where left out" zh:"允许的秒数，默认 60"`
+	Limit ops.Seconds `json:"limit_s,omitempty" name:"limit" help:"seconds that it may take (typed, also 10m); 60 where left out" zh:"允许的秒数（在命令中也可写 10m），默认 60"`
 	Argv  []string    `json:"argv" kong:"-" help:"the command, one element a word"`
 	ops.OnCluster
 }
@@ -65,7 +64,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 			lang.Text{EN: "for example: `megatron-ops run 4711 -- nvidia-smi`", ZH: "例如：`megatron-ops run 4711 -- nvidia-smi`"})
 	}
 	if in.Limit < 0 {
-		return out, ops.NegativeError("limit_s", in.Limit, lang.Text{EN: "seconds, such as 60", ZH: "秒数，例如 60"})
+		return out, ops.NegativeError("limit_s", int(in.Limit), lang.Text{EN: "seconds, such as 60", ZH: "秒数，例如 60"})
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
@@ -85,7 +84,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 			lang.Text{EN: "cluster %s cannot run commands on nodes", ZH: "集群 %s 不支持在节点上执行命令"}.With(cl.Name()),
 			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
 	}
-	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: time.Duration(in.Limit) * time.Second}
+	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: in.Limit.Duration()}
 	if in.Nodes != "" {
 		if e.Nodes, err = nodeNames(in.Nodes); err != nil {
 			return out, err

@@ -196,3 +196,32 @@ func TestTheSwitchOfAJobThatIsOverIsNotThrown(t *testing.T) {
 	_, err = opstest.Do(t, c, KillSwitch(), "off", id)
 	require.NoError(t, err, "a switch left behind can be taken away")
 }
+
+// An embeddedSite requeues only what runs, and says so beforehand.
+type embeddedSite struct{ actingSite }
+
+func (p embeddedSite) MayRequeue(_ context.Context, id slurm.JobID) error {
+	if j := p.KnownJobs[id]; j.State.Ended() {
+		return slurm.Refused("requeue "+string(id), slurm.Words("Job/step already completing or completed"))
+	}
+	return nil
+}
+
+func TestWhatCannotBeRequeuedIsNotAskedAbout(t *testing.T) {
+	over := waiting
+	over.State = slurm.Completed
+	c, did, _ := slackCall(t, bob, his, over)
+	act := c.As
+	c.As = func(cl ops.Cluster, user string) (ops.Cluster, error) {
+		as, err := act(cl, user)
+		return embeddedSite{as.(actingSite)}, err
+	}
+	_, err := opstest.Do(t, c, Requeue(), "30")
+	require.False(t, ops.AsError(err).Confirm)
+	require.ErrorContains(t, err, "already completing or completed")
+	require.Empty(t, *did)
+	out, err := opstest.Do(t, c, Requeue(), "20", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, "requeued; it starts again as soon as there is room", out.(ChangeOut).Did, "there is no pause of two minutes")
+	require.Equal(t, []string{"bob requeue 20"}, *did)
+}

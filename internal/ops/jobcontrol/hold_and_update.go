@@ -22,6 +22,12 @@ type changer interface {
 	Update(context.Context, slurm.JobID, slurm.Update) error
 }
 
+// A restarter is a changer that can say beforehand that it would refuse to requeue a job,
+// and that starts what it requeues without the pause of a real Slurm.
+type restarter interface {
+	MayRequeue(context.Context, slurm.JobID) error
+}
+
 // changerOf returns cl as a changer, and an error where cl cannot change jobs.
 func changerOf(cl ops.Cluster) (changer, error) {
 	ch, ok := cl.(changer)
@@ -60,8 +66,8 @@ func (o ChangeOut) View(lang.Lang) view.Doc {
 }
 
 // change makes one change to a job of the caller's. allow, unless it is nil, refuses
-// what the job's state forbids, and asks for confirmation.
-func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(slurm.Job) error, do func(changer) error) (ChangeOut, error) {
+// what the cluster or the job's state forbids, and asks for confirmation.
+func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(ops.Cluster, slurm.Job) error, do func(changer) error) (ChangeOut, error) {
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return ChangeOut{}, err
@@ -70,7 +76,7 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 		return ChangeOut{}, err
 	}
 	if allow != nil {
-		if err := allow(j); err != nil {
+		if err := allow(cl, j); err != nil {
 			return ChangeOut{}, err
 		}
 	}
@@ -115,7 +121,7 @@ func Hold() ops.Op {
 
 func hold(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 	return change(ctx, c, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"},
-		func(j slurm.Job) error { return requireWaiting(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+		func(_ ops.Cluster, j slurm.Job) error { return requireWaiting(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
 }
 
 // requireWaiting refuses to hold a job that has nothing waiting. Slurm would accept the
@@ -152,7 +158,7 @@ func Release() ops.Op {
 
 func release(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 	runs := false
-	look := func(j slurm.Job) error {
+	look := func(_ ops.Cluster, j slurm.Job) error {
 		runs = j.State == slurm.Running && !restWaits(ctx, c, in, j)
 		return nil
 	}
@@ -183,7 +189,14 @@ func Requeue() ops.Op {
 }
 
 func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
-	allow := func(j slurm.Job) error {
+	atOnce := false
+	allow := func(cl ops.Cluster, j slurm.Job) error {
+		if r, ok := cl.(restarter); ok {
+			atOnce = true
+			if err := r.MayRequeue(ctx, in.Job); err != nil {
+				return c.SlurmError(err, in.Job)
+			}
+		}
 		if j.State.Ended() {
 			return c.RequireYes(in.Yes, lang.Text{EN: "%s (%s) has ended: %s; it goes back into the queue as it was", ZH: "%s（%s）已结束：%s；将按原样重新排队"}.With(j.ID, j.Name, j.State))
 		}
@@ -192,7 +205,11 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
-	return change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+	if atOnce {
+		out.Did = lang.Text{EN: "requeued; it starts again as soon as there is room", ZH: "已重新排队；有空闲节点时立即再次启动"}.In(c.Lang)
+	}
+	return out, err
 }
 
 // UpdateIn holds the changes to a job that has not ended.

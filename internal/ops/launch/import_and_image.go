@@ -51,6 +51,11 @@ func importScript(_ context.Context, c *ops.Call, in ImportIn) (ImportOut, error
 		specs, out.Notes = found, append(out.Notes, notes...)
 	} else {
 		s, notes := job.Import(name, text)
+		if len(job.Encode(s)) == 0 {
+			return out, ops.InputError("script",
+				lang.Text{EN: "%s has nothing to import: no #SBATCH option and no command that starts a training", ZH: "%s 中没有可导入的内容：既没有 #SBATCH 选项，也没有启动训练的命令"}.With(name),
+				lang.Text{EN: "name the script that is given to sbatch, or that calls srun, torchrun or python", ZH: "请给出提交给 sbatch 的脚本，或调用 srun、torchrun、python 的脚本"})
+		}
 		specs, out.Notes = []job.Spec{s}, append(out.Notes, notes...)
 	}
 	for _, s := range specs {

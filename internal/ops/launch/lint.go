@@ -28,6 +28,8 @@ type LintIn struct {
 type LintOut struct {
 	Name     string         `json:"name"`
 	Findings []lint.Finding `json:"findings"`
+	// NoLaunch reports that the script starts nothing that could be checked as a launch.
+	NoLaunch bool `json:"no_launch,omitempty"`
 	// Applied lists the fixes that were applied, and Mended is the script after them.
 	// Findings then holds what is left.
 	Applied []lint.Finding `json:"applied,omitempty"`
@@ -68,7 +70,7 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 	if in.Fix {
 		return applyFixes(c, in, name, text)
 	}
-	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...)}, nil
+	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...), NoLaunch: !lint.Launches(name, text)}, nil
 }
 
 // readScript returns the script that command was given, as a file or as text, and its name.
@@ -96,7 +98,7 @@ func readScript(c *ops.Call, command, file, given string) (name string, text []b
 // applyFixes applies the fixes that need no decision.
 func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
 	mended, applied, left := lint.Fix(text, c.Lang)
-	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended)}
+	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended), NoLaunch: !lint.Launches(name, mended)}
 	if in.File == "" || len(applied) == 0 {
 		return out, nil
 	}
@@ -137,7 +139,13 @@ func keepOriginal(path string, text []byte, mode fs.FileMode) (string, error) {
 
 // View shows the findings in the order of the script.
 func (o LintOut) View(l lang.Lang) view.Doc {
-	if len(o.Findings) == 0 && len(o.Applied) == 0 {
+	switch clean := len(o.Findings) == 0 && len(o.Applied) == 0; {
+	case clean && o.NoLaunch:
+		return view.Doc{Title: lang.Text{
+			EN: "%s: nothing to fix, but there is no launch in it to check: it starts nothing with srun, sbatch, torchrun or python",
+			ZH: "%s：没有需要修改的地方，但其中没有可检查的启动命令：它没有用 srun、sbatch、torchrun 或 python 启动任何程序",
+		}.With(o.Name).In(l)}
+	case clean:
 		return view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%s: nothing to fix", ZH: "%s：没有需要修改的地方"}.In(l), o.Name)}
 	}
 	d := view.Doc{Tone: view.Warn, Title: lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, ops.Counted(len(o.Findings), "finding")).In(l)}

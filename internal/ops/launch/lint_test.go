@@ -67,3 +67,32 @@ func TestImportReadsNoBinaryFile(t *testing.T) {
 		require.Contains(t, e.Message.In(lang.EN), "NUL bytes")
 	}
 }
+
+// What starts nothing has no launch to be right or wrong: lint says so, and import has
+// nothing to write.
+func TestATextWithoutALaunchIsNotCalledFaultless(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	for text, launches := range map[string]bool{
+		"Dear team, please look at the run.\n": false, "#!/bin/bash\necho hello\n": false, "\n": false,
+		"python train.py\n": true, "srun hostname\n": true, "sbatch run.sh\n": true,
+	} {
+		file := filepath.Join(t.TempDir(), "run.sh")
+		opstest.Write(t, file, text)
+		out, err := opstest.Do(t, c, Lint(), file)
+		require.NoError(t, err)
+		require.Equal(t, !launches, out.(LintOut).NoLaunch, text)
+		require.False(t, out.(LintOut).Found())
+		for l, says := range map[lang.Lang]string{lang.EN: "no launch in it to check", lang.ZH: "没有可检查的启动命令"} {
+			require.Equal(t, !launches, strings.Contains(opstest.Text(t, out, l), says), text)
+		}
+		if launches {
+			continue
+		}
+		_, err = opstest.Do(t, c, Import(), file)
+		e := ops.AsError(err)
+		require.NotNil(t, e, text)
+		require.Equal(t, ops.BadInput, e.Code)
+		require.Contains(t, e.Message.In(lang.EN), "run.sh has nothing to import")
+	}
+}

@@ -19,7 +19,7 @@ import (
 
 // RecipesIn asks for the known models, for one model, or for a job.
 type RecipesIn struct {
-	Do     string `json:"do,omitempty" arg:"" optional:"" enum:"list,show,render" default:"list" help:"list the models, show one, or render a job for it" zh:"列出模型、查看一个模型，或为它生成作业"`
+	Do     string `json:"do,omitempty" arg:"" optional:"" enum:"list,show,render" default:"list" verb:"recipes show" help:"list the models, show one, or render a job for it" zh:"列出模型、查看一个模型，或为它生成作业"`
 	Recipe string `json:"recipe,omitempty" arg:"" optional:"" name:"recipe" help:"the model, such as llama3-70b; llama3-70b:fp8 for a type of number" zh:"模型，例如 llama3-70b；llama3-70b:fp8 指定数值类型"`
 	GPU    string `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU" zh:"GPU 型号"`
 	GPUs   int    `json:"gpus,omitempty" name:"gpus" placeholder:"N" help:"GPUs in all" zh:"GPU 总数"`

@@ -140,3 +140,21 @@ func TestRecipesShowsAndRenders(t *testing.T) {
 	require.Equal(t, 64, *s.Nodes)
 	require.Contains(t, o.Script, "--expert-model-parallel-size")
 }
+
+// Where a word is missing or a flag has another command's name, the error has the right one.
+func TestARecipeAskedForInOtherWordsIsToldThem(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	_, err := opstest.Do(t, c, Recipes(), "llama3-8b")
+	require.Contains(t, ops.AsError(err).Fix.In(lang.EN), "for example: recipes show llama3-8b")
+	_, err = opstest.Do(t, c, Memory(), "--model", "llama3-8b")
+	require.Equal(t, "did you mean --recipe?", ops.AsError(err).Fix.In(lang.EN))
+}
+
+func TestLayoutsThatAreFoldedSayWhatIsFolded(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Recommend(), "--model", "llama3-8b", "--gpu", "h100", "--nodes", "1", "--gpus-per-node", "8")
+	require.NoError(t, err)
+	for _, s := range out.(RecommendOut).View(lang.EN).Sections {
+		require.Equal(t, s.Fold, strings.HasPrefix(s.Heading, "the reasons for TP "), s.Heading)
+	}
+}

@@ -167,6 +167,9 @@ func (o RecommendOut) View(l lang.Lang) view.Doc {
 	d.Sections = []view.Section{{Table: t}}
 	for i, op := range o.Options {
 		s := view.Section{Heading: op.Layout.String(), Code: shellword.Line(op.Flags), Fold: i > 0}
+		if s.Fold { // the heading alone is shown, with the number of reasons
+			s.Heading = lang.Text{EN: "the reasons for %s, with its flags", ZH: "%s 的理由（附参数）"}.With(s.Heading).In(l)
+		}
 		for _, r := range op.Reasons {
 			s.Items = append(s.Items, r.In(l))
 		}

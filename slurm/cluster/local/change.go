@@ -29,17 +29,37 @@ func (c *Cluster) Release(_ context.Context, id slurm.JobID) error {
 	})
 }
 
+// MayRequeue returns the error with which Requeue refuses a job, and does nothing.
+func (c *Cluster) MayRequeue(_ context.Context, id slurm.JobID) error {
+	return c.requeue(id, func(record) error { return nil })
+}
+
 // Requeue stops a running job and puts it back into the queue.
 func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
+	return c.requeue(id, func(r record) error {
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Requeued + 1 })
+	})
+}
+
+// requeue gives the order to each element of a job that runs.
+func (c *Cluster) requeue(id slurm.JobID, order func(record) error) error {
+	op := "requeue " + string(id)
 	sub, err := c.store.submission(id)
 	if err == nil && !sub.Request.Requeue {
-		return slurm.Refused("requeue "+string(id), slurm.Sayf("Requested operation is presently disabled for job %s", id))
+		return slurm.Refused(op, slurm.Sayf("Requested operation is presently disabled for job %s", id))
 	}
 	return c.forEachElement(id, func(r record) error {
-		if r.Job.State != slurm.Running {
-			return slurm.Refused("requeue "+string(id), slurm.Sayf("Job is not running: %s", r.Job.State))
+		switch {
+		case r.Job.State == slurm.Running:
+			return order(r)
+		case r.Job.State == slurm.Pending:
+			return slurm.Refused(op, slurm.Sayf("Job is pending execution"))
 		}
-		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Requeued + 1 })
+		return &slurm.Error{
+			Op: op, Kind: slurm.Rejected,
+			Msg: lang.Text{EN: "it is %s, and without Slurm only a job that runs can be requeued", ZH: "作业状态为 %s；没有 Slurm 时只能让运行中的作业重新排队"}.With(r.Job.State),
+			Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(r.Job.ID),
+		}
 	})
 }
 

@@ -243,6 +243,10 @@ func TestRequeueStartsAnew(t *testing.T) {
 	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Running })
 	require.NoError(t, b.Requeue(t.Context(), id))
 	j := b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
+	err := b.MayRequeue(t.Context(), id)
+	require.ErrorContains(t, err, "it is COMPLETED, and without Slurm only a job that runs can be requeued")
+	require.Contains(t, slurm.FixOf(err).EN, "submit --from "+string(id))
+	require.Equal(t, err, b.Requeue(t.Context(), id))
 	require.Equal(t, 1, j.Restarts)
 	require.Equal(t, []slurm.State{slurm.Requeued}, j.Requeues)
 	require.Len(t, j.Earlier, 1)
@@ -254,6 +258,7 @@ func TestRequeueStartsAnew(t *testing.T) {
 	fixed := b.submit(t, "--no-requeue", "sleep 60")
 	b.until(t, fixed, func(j slurm.Job) bool { return j.State == slurm.Running })
 	require.ErrorContains(t, b.Requeue(t.Context(), fixed), "presently disabled")
+	require.ErrorContains(t, b.MayRequeue(t.Context(), fixed), "presently disabled")
 }
 
 // Without --kill-on-invalid-dep such a job waits forever, as under Slurm.
