@@ -408,7 +408,8 @@ func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
 	})
 }
 
-var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|signal:? (?:15|1))\b|\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
+var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|SIGINT|signal:? (?:15|1|2)|(?:15|1|2) death signal)\b|` +
+	`\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
 	"`Termination signal` is detected by the operating system") // glog and Paddle
 
 // silentDeath judges processes that died without a message: only symptoms and exit codes are left.

@@ -12,10 +12,14 @@ import (
 // start (bootstrap.cc, net_ib.cc, net_socket.cc: "Using eth0:10.1.2.3<0>").
 var peerAddress = lazy.New(`(?:to|from peer|remote peer|peer|returned from) \[?([0-9a-f.:]*[0-9a-f])\]?(?:<\d+>|:\d+\b)`)
 
+// answered matches the statuses of InfiniBand's completions in which no peer was unreachable: all but
+// the exhausted retries, 12 and 13 (enum ibv_wc_status in infiniband/verbs.h).
+var answered = lazy.New(`(?i)\bgot completion .*\b(?:status=|error )(?:\d|1[01])\b`)
+
 // peerOf returns the address in a connection error, and its node if the logs or the cluster know it.
 func (j *job) peerOf(text string) (address, node string) {
 	m := peerAddress.FindStringSubmatch(text)
-	if m == nil {
+	if m == nil || answered.MatchString(text) {
 		return "", ""
 	}
 	address = strings.TrimPrefix(m[1], "::ffff:")

@@ -64,7 +64,7 @@ func (j *job) placeEvents() {
 				e.Rank = j.rankOfProcess(e)
 			}
 			if g := ownRank.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
-				e.Rank, _ = strconv.Atoi(g[1] + g[2])
+				e.Rank, _ = strconv.Atoi(g[1] + g[2] + g[3])
 			}
 			switch {
 			case e.Quoted:
@@ -169,9 +169,11 @@ func (j *job) nodesOfRanks() map[int]string {
 	return nodes
 }
 
-// ownRank matches messages that begin with the speaker's rank: "Rank 2: found NaN in …",
+// ownRank matches messages that begin with the speaker's rank, or that Megatron's
+// rerun_state_machine.py writes with it: "Rank 2: found NaN in …",
 // "AssertionError: [Rank 2] …".
-var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: `)
+var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: ` +
+	`|\bUnexpected result \S+ on rank (\d{1,6}) at iteration `)
 
 // firstRanks returns the first rank of each node, by its start line or a launcher's summary.
 func (j *job) firstRanks() map[string]int {

@@ -96,6 +96,11 @@ var pythonPatterns = []pattern{
 	{outcome.ExtensionABI, Specific + 2, oneOf("c++ extension|cpp extension|cpp_extension|building extension"), `(required|requires?|needed|failed|error` +
 		`|cannot|could not|unable)\b.{0,60}(c\+\+|cpp)[ _]extension|error building extension|(c\+\+|cpp)[ _]extensions?\b.{0,60}(not (built|found` +
 		`|available|compiled)|failed|required|missing)`},
+	// A package that is built when the job starts (pip, CMake, torch.utils.cpp_extension).
+	{
+		outcome.ExtensionABI, Specific, oneOf("error compiling objects for extension|failed building wheel for|failed-wheel-build-for-install|cmake error at"),
+		`^\s*(runtimeerror: error compiling objects|error: failed (building wheel for|to build installable)|error: failed-wheel-build|cmake error at \S+:\d+)`,
+	},
 	{outcome.ExtensionABI, Specific, oneOf("detected cuda version|cuda version"), `detected cuda version.*mismatch|cuda version.{0,60}(mismatch|does not match|differs)`},
 	{outcome.ExtensionABI, Specific, oneOf("transformer_engine|transformer engine|flash_attn|flash-attn|apex|causal_conv1d|mamba_ssm|deep_ep|grouped_gemm" +
 		"|nvte|triton"), `(version|abi|compiled|built|build).{0,60}(mismatch|incompatible|not compatible)|incompatible.{0,60}(version|build)`},

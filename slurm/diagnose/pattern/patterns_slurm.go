@@ -51,7 +51,8 @@ var slurmPatterns = []pattern{
 		`|srun: error: (unable to (create step|allocate resources|create job step|confirm)|invalid|requested|job violates|more processors` +
 		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: (?:.*invalid)?|--|are required|duplicate` +
 		`|only allocated|can't|cannot|no (nodes|value)|node count|partition|qos|assoc|job creation|job submit|configuration file|task range|too few` +
-		`|ntasks|hostlist|slurm job \d+ has expired|the slurm controller|user'?s? group|insufficient|batch|reservation|more|multi_prog)`},
+		`|ntasks|hostlist|slurm job \d+ has expired|the slurm controller|user'?s? group|insufficient|batch|reservation|more|multi_prog` +
+		`|munge (encode|decode) failed|.*has authentication error)`},
 	{outcome.SlurmSubmitRejected, Specific + 5, oneOf("batch job submission failed|job submit/allocate failed|job violates accounting" +
 		"|requested node configuration is not available|node count specification invalid|more processors requested|invalid account or account/partition" +
 		"|invalid partition name|invalid qos spec|invalid feature spec|invalid generic resource|requested time limit is invalid" +

@@ -12,9 +12,9 @@ var storagePatterns = []pattern{
 	{outcome.HostOOM, Fact, oneOf("out of memory: kill|memory cgroup out of memory|exceeded memory limit|exceeded job memory limit" +
 		"|exceeded step memory limit|exceeded virtual memory limit|memory limit exceeded|exceeds memory limit"), ``},
 	{outcome.HostOOM, Specific + 2, oneOf("is killed by signal: killed|defaultcpuallocator|can't allocate memory|cannot allocate memory|memoryerror" +
-		"|bad_alloc|errno 12]|unable to allocate|not enough memory: you tried|insufficient memory|virtual memory exhausted|fork: retry|std::bad_alloc" +
+		"|bad_alloc|memory allocation of|errno 12]|unable to allocate|not enough memory: you tried|insufficient memory|virtual memory exhausted|fork: retry|std::bad_alloc" +
 		"|enomem|killed by signal 9|failed to pin memory|cudahostalloc"), `killed by signal: killed|defaultcpuallocator|ca(n't|nnot) allocate memory` +
-		`|\b(_?array)?memoryerror|bad_alloc|errno 12\]|unable to allocate .*(array|memory|i?b\b)|not enough memory|insufficient memory|memory exhausted` +
+		`|\b(_?array)?memoryerror|bad_alloc|memory allocation of \d+ bytes failed|errno 12\]|unable to allocate .*(array|memory|i?b\b)|not enough memory|insufficient memory|memory exhausted` +
 		`|enomem|failed to pin|cudahostalloc`},
 	// Ray reports on its workers (src/ray/raylet/node_manager.cc). Its exception has the same name as
 	// PyTorch's.

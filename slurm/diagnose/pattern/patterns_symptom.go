@@ -41,7 +41,7 @@ var symptomPatterns = []pattern{
 	{outcome.Rendezvous, Symptom + 2, oneOf("failed to recv, got 0 bytes|failed to check the \"should dump\"|sendbytes failed|recvvalue failed" +
 		"|recvbytes failed|recvvector failed|the connection to the c10d store has failed|rendezvousclosederror|heartbeatmonitor|tcpstore.cpp"), ``},
 	{
-		outcome.UnknownExit, Symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|sigterm death signal" +
+		outcome.UnknownExit, Symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|death signal" +
 			"|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated" +
 			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
 			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror" +

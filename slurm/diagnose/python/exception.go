@@ -115,8 +115,9 @@ func ParseFrame(text string) (Frame, bool) {
 		return Frame{}, false
 	}
 	num, function, _ := strings.Cut(rest, ", in ")
+	function, _, _ = strings.Cut(strings.TrimSpace(function), "   ") // a terminal's copy mode writes its position behind the line
 	n, err := strconv.Atoi(strings.TrimSpace(num))
-	return Frame{file, n, strings.TrimSpace(function)}, err == nil
+	return Frame{file, n, function}, err == nil
 }
 
 // exceptionName matches the last line of a traceback: a dotted class name, alone or with a message.
@@ -128,9 +129,10 @@ var ExceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout
 	`Unavailable|Enabled|OutOfResources)$`)
 
 // ParseException splits the last line of a traceback into type and message. within says that a
-// traceback precedes the line.
+// traceback precedes the line. Python may write the module, the dot and the class one after the other,
+// and another process between them, so that the line begins with the dot.
 func ParseException(text string, within bool) (kind, message string, ok bool) {
-	text = strings.TrimRight(text, " \t\r")
+	text = strings.TrimPrefix(strings.TrimRight(text, " \t\r"), ".")
 	m := exceptionName.FindStringSubmatch(text[:min(len(text), 4096)])
 	if m == nil {
 		return "", "", false

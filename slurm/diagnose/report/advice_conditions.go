@@ -36,7 +36,7 @@ var AsksFor = map[string][]string{
 	outcome.NCCLTimeout:    {"", FlightRecorder, ""},
 	outcome.NCCLConnection: {"", DebugNCCL},
 	outcome.ImportError:    {syncEnvironment, ""},
-	outcome.Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noneOfThese},
+	outcome.Container:      {noImage, noMount, noWorkdir, noRegistry, noRuntime, notReadable, noSpace, noneOfThese},
 }
 
 // pointless reports whether a remedy cannot help: the job meets its condition already, the report's own
@@ -69,6 +69,7 @@ const (
 	noRegistry  = "registry"
 	noRuntime   = "runtime"
 	notReadable = "readable"
+	noSpace     = "space"
 	noneOfThese = "container"
 )
 
@@ -77,10 +78,12 @@ var containerFaults = []struct {
 	what string
 	says *lazy.Pattern
 }{
+	{noSpace, lazy.New(`(?i)no space left|quota exceeded|not enough (?:disk )?space`)},
 	{noImage, lazy.New(`(?i)manifest unknown|name unknown|no matching manifest|repository does not exist|error code: 404` +
 		`|\[ERROR\] Invalid (?:argument|image reference): `)},
 	{notReadable, lazy.New(`(?i)not readable by the current user`)},
-	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|command not found|user.?namespace|operation not permitted`)},
+	{noRuntime, lazy.New(`(?i)session directory|loop device|extraction failed|squashfuse|command not found|user.?namespace|operation not permitted` +
+		`|nvidia-container-cli|couldn't mkdir|mkdir: cannot create`)},
 	{noRegistry, lazy.New(`(?i)curl: \(\d+\)|could not resolve|registry|unauthorized|toomanyrequests|pull access denied|manifest|failed to (?:import` +
 		`|pull)|HTTP|denied`)},
 	{noWorkdir, lazy.New(`(?i)chdir|work(?:ing)?[ -_]?dir`)},

@@ -18,6 +18,32 @@ var lineSpecific = []struct {
 		"The limit on processes is reached (`ulimit -u`, or the job's cgroup): start fewer processes and threads (data workers, OMP_NUM_THREADS), or have the limit raised.",
 		"进程数已达上限（`ulimit -u` 或作业的 cgroup）：减少进程与线程（数据加载 worker、OMP_NUM_THREADS），或请管理员提高上限。",
 	)}, nil},
+	{outcome.EnvLaunch, lazy.New(`(?i)execve\(\): \S*/slurm_script: no such file`), lang.Text{}, []lang.Text{said(
+		"The node could not run the batch script: the interpreter in its first line does not exist there (with Windows line ends it asks for `bash\\r`), or the "+
+			"node lost the script. If the first line is right, use other nodes, and tell the administrators.",
+		"节点无法运行批处理脚本：脚本首行的解释器在该节点上不存在（若为 Windows 换行，则会寻找 `bash\\r`），或节点上的脚本已丢失。若首行无误，请换用其他节点，并告知管理员。",
+	)}, nil},
+	{outcome.SlurmSubmitRejected, lazy.New(`(?i)\bmunge\b|authentication`), said("Slurm could not tell who you are", "Slurm 无法确认你的身份"), []lang.Text{said(
+		"MUNGE, with which Slurm's commands prove who you are, did not answer where this command ran. Run it on a login or compute node and outside of a "+
+			"container (or mount /run/munge into it); if it fails there too, tell the administrators that munged does not run.",
+		"Slurm 命令用于证明身份的 MUNGE 在运行该命令的机器上没有应答。请在登录节点或计算节点上、容器之外运行（或把 /run/munge 挂载进容器）；若仍失败，请告知管理员 munged 未运行。",
+	)}, nil},
+	{
+		outcome.ExtensionABI, lazy.New(`(?i)failed building wheel|wheel-build|cmake error|error compiling objects|error building extension|ninja: build stopped`),
+		said("a package could not be built", "软件包编译失败"),
+		[]lang.Text{
+			said("Read the compiler's first error above this line (fatal error, CMake Error, Killed): mostly CUDA or cuDNN is not found (CUDA_HOME, CUDNN_PATH), or "+
+				"memory is short (MAX_JOBS=4).",
+				"查看该行之前编译器的第一个错误（fatal error、CMake Error、Killed）：多为找不到 CUDA 或 cuDNN（CUDA_HOME、CUDNN_PATH），或内存不足（MAX_JOBS=4）。"),
+			said("Build once, into the image or the environment, and not at the start of every job.", "在镜像或环境中编译一次，不要在每个作业开始时编译。"),
+		},
+		nil,
+	},
+	{outcome.UserException, lazy.New(`(?i)too many open files`), said("too many open files", "打开的文件过多"), []lang.Text{said(
+		"Raise the limit in the batch script before the program (`ulimit -n 65536`, at most `ulimit -Hn`), use fewer --num-workers, or call "+
+			"torch.multiprocessing.set_sharing_strategy('file_system').",
+		"在批处理脚本中、程序之前提高上限（`ulimit -n 65536`，不超过 `ulimit -Hn`），减少 --num-workers，或调用 torch.multiprocessing.set_sharing_strategy('file_system')。",
+	)}, nil},
 	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",

@@ -52,7 +52,9 @@ var xids = map[int]xid{
 
 var (
 	xidNumber = lazy.New(`(?i)\bxid\b[^:]*(?:\([^)]*\))?:? *(\d{1,3})\b`)
-	eccWords  = lazy.New(`(?i)uncorrectable ecc|double.?bit|ecc error`)
+	// causedBy matches the driver's reference to the error that it cleans up after.
+	causedBy = lazy.New(`(?i)\bcaused by previous xid (\d{1,3})\b`)
+	eccWords = lazy.New(`(?i)uncorrectable ecc|double.?bit|ecc error`)
 )
 
 // hardwareAdvice explains the driver's error number, or an ECC error, and what to do with the node.
@@ -66,7 +68,10 @@ func (r Report) hardwareAdvice() (lang.Text, bool) {
 		lines = append(lines, e.Text)
 	}
 	for _, l := range lines {
-		m := xidNumber.FindStringSubmatch(l)
+		m := causedBy.FindStringSubmatch(l)
+		if m == nil {
+			m = xidNumber.FindStringSubmatch(l)
+		}
 		if m == nil {
 			continue
 		}

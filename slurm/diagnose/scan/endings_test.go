@@ -40,6 +40,19 @@ func TestWhatEndedAProcess(t *testing.T) {
 		},
 		"SIGTERM, as native code says it": {steps + "*** SIGTERM received at time=1772600000 on cpu 4 ***\nPC: @     0x7f0bf95  (unknown)\n", outcome.SlurmCancelled, "SIGTERM"},
 		"its terminal, which is gone":     {steps + diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 1"), outcome.SlurmCancelled, "signal: 1"},
+		"its terminal, of which only the agent had time to speak": {
+			steps + "W0611 10:01:02.000000 777 torch/distributed/elastic/agent/server/api.py:719] Received 1 death signal, shutting down workers\n" +
+				"W0611 10:01:02.100000 777 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 301 closing signal SIGHUP\n",
+			outcome.SlurmCancelled, "Received 1 death signal",
+		},
+		"a keyboard, as the agent says it": {
+			steps + diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 187 got signal: 2"), outcome.SlurmCancelled, "signal: 2",
+		},
+		"a failure of another node, after which the agent was told to end": {
+			steps + "W0611 10:01:02.000000 777 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, shutting down workers\n" +
+				"srun: error: n2: task 1: Exited with exit code 3\n",
+			outcome.UnknownExit, "exit code 3",
+		},
 		"SIGTERM, because another task had failed": {
 			steps + "srun: error: n2: task 1: Exited with exit code 3\nMain process received SIGTERM, exiting\n", outcome.UnknownExit, "exit code 3",
 		},

@@ -251,6 +251,35 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 				"Loading the actors\n" + diagnosetest.Raised("AssertionError: no actor registered within 120 s"),
 			outcome.UserException, "no actor",
 		},
+		"two processes write their exceptions into one another": {
+			"Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    main()\ntorch.cuda    engine = start(\n" +
+				".OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.\n  File \"/v/engine.py\", line 40, in start\n    return Engine(\n",
+			outcome.CUDAOOM, "CUDA out of memory",
+		},
+		"a tokenizer cannot allocate, and its process aborts": {
+			"[2026-04-16 21:36:16,042] [INFO] [comm.py:586:init_distributed] Initializing TorchBackend\nmemory allocation of 1048576 bytes failed\n" +
+				"[2026-04-16 21:54:13,235] [INFO] [launch.py:428:sigkill_handler] Killing subprocess 17\n",
+			outcome.HostOOM, "memory allocation",
+		},
+		"pip builds a package, and nothing comes after": {
+			"  note: This error originates from a subprocess, and is likely not a problem with pip.\n  ERROR: Failed building wheel for fused_kernels\n" +
+				"Failed to build fused_kernels\n\n[notice] A new release of pip is available\nerror: failed-wheel-build-for-install\n",
+			outcome.ExtensionABI, "Failed building wheel",
+		},
+		"CMake finds no library, and the package's setup fails of that": {
+			"CMake Error at cmake/FindCUDNN.cmake:7 (find_library):\n  Could not find cudnn_LIBRARY\n\n-- Configuring incomplete, errors occurred!\n" +
+				diagnosetest.Raised("subprocess.CalledProcessError: Command '['/usr/bin/cmake', '-S', '/w/src']' returned non-zero exit status 1."),
+			outcome.ExtensionABI, "CMake Error",
+		},
+		"srun reaches no munged": {
+			"+ srun -p gpu python train.py\nsrun: error: If munged is up, restart with --num-threads=10\nsrun: error: Munge encode failed: Failed to access " +
+				"\"/run/munge/munge.socket.2\": No such file or directory\nsrun: error: slurm_send_node_msg: auth_g_create: REQUEST_RESOURCE_ALLOCATION has " +
+				"authentication error\n",
+			outcome.SlurmSubmitRejected, "Munge",
+		},
+		"nothing: what was read is no end": {
+			"[2026-04-13 17:50:00,378] [INFO] [engine.py:3027:_get_states] successfully read 16 ZeRO state_dicts for rank 5\n", outcome.UnknownExit, "",
+		},
 		"a node's credential has expired": {
 			"Nodes: n130 n131\nsrun: error: Task launch for 36.0 failed on node n131: Job credential expired\n" +
 				"srun: error: Application launch failed: Job credential expired\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n",

@@ -281,7 +281,7 @@ func (s *scanner) summaryField(t logline.Tag, text, raw string, off int64) bool 
 		*e = ElasticEntry{first: e.open, Rank: -1, Local: -1}
 		e.At, _ = logline.ParseTime(g[2])
 	case "host":
-		e.Host = strings.TrimSpace(g[2])
+		e.Host = strings.TrimRight(g[2], " .") // a fully qualified name may end with the root's dot
 		s.Hosts[e.Host]++
 	case "rank":
 		if r := rankLocal.FindStringSubmatch(g[2]); r != nil {
