@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
 func TestExcerptKeepsBeginningAndEnd(t *testing.T) {
@@ -257,4 +258,25 @@ func TestUnitVectors(t *testing.T) {
 	require.Nil(t, unit([]float32{0, 0}))
 	require.Equal(t, 11.0, dot([]float32{1, 2}, []float32{3, 4}))
 	require.Zero(t, dot([]float32{1}, []float32{1, 2}), "of two models")
+}
+
+// A card about one of Megatron's messages comes first for the message, and behind the
+// cards on the subject for a question that does not quote it.
+func TestMessagesAreForQuestionsThatQuoteThem(t *testing.T) {
+	t.Parallel()
+	first := func(q string) string {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.NotEmpty(t, ans.Passages, q)
+		return ans.Passages[0].id
+	}
+	require.Equal(t, "check.gather-overlap-needs-grad-overlap", first("AssertionError: Must use --overlap-param-gather with --overlap-grad-reduce"))
+	for _, q := range []string{"moe aux loss free bias", "does fp8-param-gather work with mxfp8"} {
+		require.NotContains(t, first(q), library.MessagePrefix, q)
+	}
+	for _, c := range library.BuiltIn().Cards {
+		message, ok := library.Message(c)
+		require.Equal(t, strings.HasPrefix(c.ID, library.MessagePrefix), ok, c.ID)
+		require.Contains(t, c.Text.ZH, message, c.ID)
+	}
 }

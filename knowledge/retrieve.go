@@ -43,6 +43,14 @@ const (
 // question contains more than the name.
 const rowShare = 0.8
 
+// A card about one of Megatron's messages is meant for a question that quotes the
+// message: that has at least quotedLeast of its words, by weight. For other questions
+// its score has the factor messageShare, because cards on the subject answer them better.
+const (
+	quotedLeast  = 0.5
+	messageShare = 0.85
+)
+
 // Factors that rank a site's pages and the operators' cards before the built-in cards.
 const (
 	siteShare  = 1.25
@@ -154,6 +162,9 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		p := passage(built.Cards[h.Doc], l, h.Score)
 		if more && tableRow.MatchString(p.id) {
 			p.Score *= rowShare
+		}
+		if message, ok := library.Message(built.Cards[h.Doc]); ok && index.Shared(message, question) < quotedLeast {
+			p.Score *= messageShare
 		}
 		near = append(near, p)
 	}
