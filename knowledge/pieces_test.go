@@ -260,9 +260,10 @@ func TestUnitVectors(t *testing.T) {
 	require.Zero(t, dot([]float32{1}, []float32{1, 2}), "of two models")
 }
 
-// A card about one of Megatron's messages comes first for the message, and behind the
-// cards on the subject for a question that does not quote it.
-func TestMessagesAreForQuestionsThatQuoteThem(t *testing.T) {
+// A card that is meant for certain questions comes first for those, and behind the cards
+// on the subject for others. A card about one of Megatron's messages is meant for a
+// question that quotes it.
+func TestCardsMeantForCertainQuestions(t *testing.T) {
 	t.Parallel()
 	first := func(q string) string {
 		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
@@ -274,6 +275,10 @@ func TestMessagesAreForQuestionsThatQuoteThem(t *testing.T) {
 	for _, q := range []string{"moe aux loss free bias", "does fp8-param-gather work with mxfp8"} {
 		require.NotContains(t, first(q), library.MessagePrefix, q)
 	}
+	require.Equal(t, "docker.rank", first("where does RANK come from in the docker template"))
+	require.Equal(t, "slurm.procid-early", first("--node_rank $SLURM_PROCID is 0 on every node"))
+	require.Equal(t, "ci.port", first("port collision between two unit tests on one host"))
+	require.Equal(t, "rdzv.two-runs", first("port collision, two torchrun on one machine"))
 	for _, c := range library.BuiltIn().Cards {
 		message, ok := library.Message(c)
 		require.Equal(t, strings.HasPrefix(c.ID, library.MessagePrefix), ok, c.ID)
