@@ -49,7 +49,7 @@ const narrowShare = 0.85
 
 // quotedLeast is the share of a message's words, by weight, that a question has at least
 // if it quotes the message.
-const quotedLeast = 0.5
+const quotedLeast = 0.6
 
 // narrow lists cards by their skill and title, and the questions that they are meant for.
 var narrow = []struct{ card, question *lazy.Pattern }{
