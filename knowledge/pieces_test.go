@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
+	"github.com/megatron-ops/megatron-ops/knowledge/library"
 )
 
 func TestExcerptKeepsBeginningAndEnd(t *testing.T) {
@@ -102,6 +103,12 @@ func TestHowToQuestionsAndRedirects(t *testing.T) {
 		"how do I see the account balance":                   none,
 		"how can I see the remaining gpu hours":              none,
 		"怎么看谁在用集群":                                           none,
+		"is my job 4821 still running":                       toLive,
+		"is training done in bf16":                           none,
+		"requeue last night's failed run":                    toOperation,
+		"resubmit yesterdays job":                            toOperation,
+		"how do I resubmit yesterday's job":                  none,
+		"resubmit a failed run":                              none,
 		"cancel everyone's jobs":                             toOperation,
 		"取消所有人的作业":                                           toOperation,
 		"how many nodes are idle":                            toLive,
@@ -257,4 +264,30 @@ func TestUnitVectors(t *testing.T) {
 	require.Nil(t, unit([]float32{0, 0}))
 	require.Equal(t, 11.0, dot([]float32{1, 2}, []float32{3, 4}))
 	require.Zero(t, dot([]float32{1}, []float32{1, 2}), "of two models")
+}
+
+// A card that is meant for certain questions comes first for those, and behind the cards
+// on the subject for others. A card about one of Megatron's messages is meant for a
+// question that quotes it.
+func TestCardsMeantForCertainQuestions(t *testing.T) {
+	t.Parallel()
+	first := func(q string) string {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.NotEmpty(t, ans.Passages, q)
+		return ans.Passages[0].id
+	}
+	require.Equal(t, "check.gather-overlap-needs-grad-overlap", first("AssertionError: Must use --overlap-param-gather with --overlap-grad-reduce"))
+	for _, q := range []string{"moe aux loss free bias", "does fp8-param-gather work with mxfp8"} {
+		require.NotContains(t, first(q), library.MessagePrefix, q)
+	}
+	require.Equal(t, "docker.rank", first("where does RANK come from in the docker template"))
+	require.Equal(t, "slurm.procid-early", first("--node_rank $SLURM_PROCID is 0 on every node"))
+	require.Equal(t, "ci.port", first("port collision between two unit tests on one host"))
+	require.Equal(t, "rdzv.two-runs", first("port collision, two torchrun on one machine"))
+	for _, c := range library.BuiltIn().Cards {
+		message, ok := library.Message(c)
+		require.Equal(t, strings.HasPrefix(c.ID, library.MessagePrefix), ok, c.ID)
+		require.Contains(t, c.Text.ZH, message, c.ID)
+	}
 }

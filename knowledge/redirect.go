@@ -87,6 +87,8 @@ const (
 	keyZH = `(?:密码|口令|密钥|私钥|令牌|(?:slack|api|bot|hf|github|访问|机器人|你)的? ?token|api ?key|凭据)`
 	// Matches a host name such as dgx07, but not fp8 or tp4.
 	hostEN = `(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|login)[a-z-]*-?\d+`
+	ownEN  = `(?:(?:my|our|the) (?:run|job|training)(?: #?\d+)?|(?:run|job) #?\d+)`
+	pastEN = `last(?: night'?s?| week'?s?)?|latest|previous|yesterday'?s?|this morning'?s?|today'?s?`
 	nowEN  = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
 	nowZH  = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
 )
@@ -115,6 +117,7 @@ var redirectRules = []redirectRule{
 	},
 	{`^(?:please )?(?:remove|delete|wipe|empty|clean up|replace) (?:all |the |every )|^(?:please )?` + actEN + ` (?:everything|everybody|all)(?: jobs)? (?:that|which) \w+ (?:is|are|has)\b` +
 		`|^(?:please )?(?:set|put|mark) (?:node )?` + hostEN + ` .{0,12}\b(?:drain|down|idle|resume)`, toOperation, false, "an order about all, or about a node"},
+	{`^(?:please |pls |can you |could you )*` + actEN + ` (?:(?:my|the|our) )?(?:` + pastEN + `) (?:[\w-]+ ){0,2}(?:job|run|training)s?\b`, toOperation, false, "an order about a past job"},
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH + `|^` + actZH + `一下`, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
@@ -122,8 +125,8 @@ var redirectRules = []redirectRule{
 		`|pending)\b`, toLive, false, "counts what is there now"},
 	{`\b(?:is|are) (?:the )?(?:gpu |compute )?(?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available` +
 		`|drained)\b`, toLive, false, "the state of a named node"},
-	{`\bis (?:my|our|the) (?:run|job|training) (?:finished|done|running|still running|over)\b|\bis anyone\b` +
-		`|\bdid (?:my|our|the) (?:run|job|training) (?:\d+ )?(?:finish|end|fail|start|complete|crash)` +
+	{`\bis ` + ownEN + ` (?:still |already )?(?:finished|done|running|over)\b|\bis anyone\b` +
+		`|\bdid ` + ownEN + ` (?:finish|end|fail|start|complete|crash)` +
 		`|\bare there (?:any |still )?(?:idle|free) |\bwho(?:'s| is) (?:using` +
 		`|running|on) (?:the|our|my)\b`, toLive, false, "the state of a job"},
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},

@@ -43,6 +43,34 @@ const (
 // question contains more than the name.
 const rowShare = 0.8
 
+// Some cards are meant for certain questions only. For other questions their score has
+// the factor narrowShare, because cards on the subject in general answer them better.
+const narrowShare = 0.85
+
+// quotedLeast is the share of a message's words, by weight, that a question has at least
+// if it quotes the message.
+const quotedLeast = 0.6
+
+// narrow lists cards by their skill and title, and the questions that they are meant for.
+var narrow = []struct{ card, question *lazy.Pattern }{
+	{lazy.New(`^ci-test-system `), lazy.New(`(?i)\bci\b|test|pipeline|git(?:hub|lab)|\bpr\b|pull request|runner|golden|workflow|cherry|merge|recipe|测试|流水线|合并`)},
+	{lazy.New(` .*\bDocker\b`), lazy.New(`(?i)docker|contain|image|mount|template|容器|镜像|挂载|模板`)},
+}
+
+// meantFor reports whether a card is meant for a question. A card about one of Megatron's
+// messages is meant for a question that quotes it.
+func meantFor(c cards.Card, question string) bool {
+	if message, ok := library.Message(c); ok {
+		return index.Shared(message, question) >= quotedLeast
+	}
+	for _, n := range narrow {
+		if n.card.MatchString(c.Skill+" "+c.Title.EN) && !n.question.MatchString(question) {
+			return false
+		}
+	}
+	return true
+}
+
 // Factors that rank a site's pages and the operators' cards before the built-in cards.
 const (
 	siteShare  = 1.25
@@ -154,6 +182,9 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		p := passage(built.Cards[h.Doc], l, h.Score)
 		if more && tableRow.MatchString(p.id) {
 			p.Score *= rowShare
+		}
+		if !meantFor(built.Cards[h.Doc], question) {
+			p.Score *= narrowShare
 		}
 		near = append(near, p)
 	}

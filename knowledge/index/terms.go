@@ -350,3 +350,19 @@ next:
 	}
 	flush()
 }
+
+// Shared returns the share of a text's terms, by weight, that a question contains.
+func Shared(text, question string) float64 {
+	asked := map[string]bool{}
+	for _, t := range Terms(question) {
+		asked[t.Key] = true
+	}
+	var shared, total float64
+	for _, t := range Terms(text) {
+		total += t.Weight
+		if asked[t.Key] {
+			shared += t.Weight
+		}
+	}
+	return shared / max(total, numberWeight)
+}

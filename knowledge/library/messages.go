@@ -27,6 +27,17 @@ var filledIn = regexp.MustCompile(`\s*['"(]*…['")]*\s*`)
 // stopped is the first sentence of a message's card.
 var stopped = lang.Text{EN: `Megatron stops with "%s".`, ZH: `Megatron 报 "%s" 并停止。`}
 
+// Message returns the message that a card of messages is about. ok is false for any
+// other card.
+func Message(c cards.Card) (message string, ok bool) {
+	if !strings.HasPrefix(c.ID, MessagePrefix) {
+		return "", false
+	}
+	before, after, _ := strings.Cut(stopped.EN, "%s")
+	message, _, ok = strings.Cut(strings.TrimPrefix(c.Text.EN, before), after)
+	return message, ok
+}
+
 // ruleText returns a rule as text: when it applies, what must be true, why, and what
 // to do.
 func ruleText(r rules.Rule) lang.Text {
