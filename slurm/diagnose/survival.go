@@ -63,6 +63,8 @@ func (j *job) after(e *scan.Event) continuation {
 	}
 	if fromScript(e) {
 		switch {
+		case startUpFile.MatchString(e.Text) && j.anythingAfter(e):
+			return wentOn
 		case f.Ran.Sentences-e.Ran.Sentences >= manyLines, f.Ran.Programs > e.Ran.Programs && sourcedFile.MatchString(e.Text):
 			return wentOn
 		case f.Ran.Programs-e.Ran.Programs >= scan.Enough:
@@ -89,6 +91,21 @@ func (j *job) after(e *scan.Event) continuation {
 // sourcedFile matches a shell's message about a missing file that it was to source for settings, as
 // opposed to a program.
 var sourcedFile = lazy.New(`: (?:\S*/)?(?:(?:conda|mamba|micromamba|modules?|lmod|setup|env|setvars)\.sh|(?:bin/)?activate|\.bash(?:rc|_profile)): No such file or directory$`)
+
+// startUpFile matches a message about a line of a file that a shell reads when it starts. The shell goes on
+// after every error in it.
+var startUpFile = lazy.New(`^(?:\S*/)?(?:\.bash(?:rc|_profile|_aliases|_login)|\.profile|\.z(?:shrc|shenv|profile)` +
+	`|etc/(?:profile|bashrc|profile\.d/[\w.-]+)): line \d+: `)
+
+// anythingAfter reports whether a program wrote anything after an event, in its file or in another one.
+func (j *job) anythingAfter(e *scan.Event) bool {
+	for i, f := range j.files {
+		if i == e.File && f.Ran.Sentences > e.Ran.Sentences || i != e.File && f.Ran.Sentences > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // failedBeforeProgress reports whether srun reported exit codes of tasks after an exception and before
 // any progress. The progress after that is other tasks'.

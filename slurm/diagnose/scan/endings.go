@@ -110,6 +110,23 @@ var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus band
 // follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
+// leavesFailed matches the command, as "set -x" shows it, with which a script leaves because something
+// failed.
+var leavesFailed = lazy.New(`^\+ (?:exit [1-9]|return [1-9]|false\b)`)
+
+// reachedTotal reports whether the last iteration that the log reports is the last one that the trainer
+// was to do, as Megatron's reports have it.
+func (f *Facts) reachedTotal() bool {
+	if len(f.Progress) == 0 {
+		return false
+	}
+	g := ofTotal.FindStringSubmatch(f.Progress[len(f.Progress)-1].Text)
+	return g != nil && g[1] == g[2]
+}
+
+// ofTotal matches the number of an iteration and the number of iterations, in columns.
+var ofTotal = lazy.New(`\biteration +(\d+)/ *(\d+) \|`)
+
 // An Ending is what the last lines of one log tell about the end of its program.
 type Ending struct {
 	Said    bool // they have words of an end
@@ -130,7 +147,7 @@ func (f *Facts) Ending() (e Ending) {
 	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
-	if f.torn {
+	if f.torn || slices.ContainsFunc(tail(f.Last, 6), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
 		return Ending{Sure: true}
 	}
 	var bar Mark // the last bar or count
@@ -185,6 +202,9 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
+			// With "set -x", a shell shows the script's next command when the one before it has returned.
+			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
+				return Ending{Said: true, Sure: true}
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
@@ -279,6 +299,10 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 // accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
 // that says that the job's script completed: seff(1)'s and PBS's.
 var accounted = lazy.New(`^(?:Job )?State\s*: COMPLETED\b|^(?:\s+Exit (?:Status|Code|Value): +|Exit (?:Status|Code|Value):\s{2,})0$`)
+
+// accountedLost matches a job's or step's row in a table of sacct(1) whose state is none of a job that did
+// its work. Scripts print such a table as their last command.
+var accountedLost = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\+?[ |].*\b(?:FAILED|TIMEOUT|CANCELLED|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string) {

@@ -141,8 +141,12 @@ var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations
 // numbered matches the report of an iteration.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
 
+// evaluated matches the end of an evaluation by OpenMMLab, with its measures instead of the remaining time.
+// The last evaluation comes after the last iteration.
+var evaluated = lazy.New(`\bIter\((?:val|test)\) +\[ *(\d+)/(\d+)\] +(?:[^e\s]|e[^t])`)
+
 // noTimeLeft matches the report of an iteration, outside of epochs, without remaining time.
-var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?[ :=#]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
+var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?(?:\(train\) )?[ :=#[]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
 
 // etaInEpoch matches a report within an epoch, with the remaining time.
 var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}(?:(?:(\d+) days?,? ?)?(\d+):(\d\d):(\d\d)\b)?`)
@@ -202,6 +206,10 @@ func (p *plan) read(text string, told int) {
 		if p.spent++; p.spent == 1 && whole {
 			p.reached = told
 		}
+		return
+	}
+	if g := evaluated.FindStringSubmatch(text); g != nil && g[1] == g[2] && p.reached > 0 {
+		p.reached = told
 		return
 	}
 	if g := announcedPlan.FindStringSubmatch(text); g != nil {
