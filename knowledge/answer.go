@@ -101,6 +101,9 @@ func (s Source) String() string {
 // are in the passages' language, even where l is the other language.
 func (a Answer) View(l lang.Lang) view.Doc {
 	head, shown := a.Answer, false
+	if head != "" {
+		l = lang.Of(head) // who asks in Chinese is answered in Chinese, whatever the menus' language
+	}
 	for _, used := range []lang.Lang{lang.EN, lang.ZH} {
 		if before, _, ok := strings.Cut(a.Answer, textPassages.In(used)); ok && len(a.Passages) > 0 {
 			head, l, shown = strings.TrimSpace(before), used, true

@@ -163,6 +163,7 @@ func TestComputedAnswersNeedAQuestionForTheNumber(t *testing.T) {
 	doc := got.View(lang.EN)
 	require.Contains(t, doc.Sections[0].Text, "36")
 	require.Contains(t, doc.Sections[1].Items[0], "Heads")
+	require.Equal(t, "来源", ask(t, a, "36 个注意力头可以用 TP 8 吗？").View(lang.EN).Sections[1].Heading)
 	// A time does not describe a situation.
 	require.Empty(t, ask(t, a, "--time=2-0 是多长时间").Passages)
 }

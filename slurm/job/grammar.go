@@ -122,7 +122,7 @@ var (
 		}
 		return checkAbsolute(v)
 	}, phrase("an absolute folder such as /opt/uv/bin, one element each", "绝对路径的目录，例如 /opt/uv/bin，每项一个")}
-	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "hourly、daily、weekly，或间隔如 30m、12h、2d"))
+	everyGrammar   = form(`hourly|daily|weekly|[1-9][0-9]{0,4}(?:m|h|d|min|minutes|hours|days)`, phrase("hourly, daily, weekly or a period such as 30m, 12h, 2d", "周期：hourly、daily、weekly，或如 30m、12h、2d 的间隔"))
 	envNameGrammar = form(`[A-Za-z_][A-Za-z0-9_]{0,127}`, phrase("letters, digits and '_', not starting with a digit", "字母、数字与 '_'，不以数字开头"))
 	releaseGrammar = grammar{func(v string) lang.Text {
 		if _, ok := megatron.ParseRelease(v); ok || megatron.IsCommit(v) {

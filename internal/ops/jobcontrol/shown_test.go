@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 var rewrite = flag.Bool("update", false, "rewrite the golden files")
@@ -48,6 +49,8 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	refused := PipelineStep{Name: "eval", Problems: []rules.Problem{{Severity: rules.Error, Field: "gpu", Message: "wrong", Fix: "mend it"}, {Severity: rules.Note, Message: "noted"}}}
 	opstest.Pinned(t, *rewrite, []opstest.Answer{
 		{Name: "a running job", Out: StatusOut{Job: running, Page: "https://ops/7", Tracked: "https://w/7", Source: &cluster.GitSource{Commit: "01"}}},
+		{Name: "a running job that writes", Out: StatusOut{Job: running, Pulse: &report.Pulse{LastIter: &iteration, AgeS: &age}}},
+		{Name: "a running job that may hang", Out: StatusOut{Job: running, Pulse: &report.Pulse{LastIter: &iteration, AgeS: &age, MayHang: true}}},
 		{Name: "a waiting job", Out: StatusOut{Job: waits, Meaning: "others go first", Do: "wait"}},
 		{Name: "a waiting job that was tried with less", Out: StatusOut{Job: waits, Earlier: &launch.EarlierOut{}}},
 		{Name: "a failed job with its steps", Out: StatusOut{Job: failed, asked: true, Steps: []slurm.Step{

@@ -137,8 +137,11 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "code", ZH: "代码"}.In(l), Value: launch.SourceLine(o.Source).In(l)})
 	}
 	hangs := o.Pulse != nil && o.Pulse.MayHang
-	if o.Pulse != nil {
+	switch {
+	case hangs:
 		d.Sections = append(d.Sections, view.Section{Text: o.Pulse.Says().In(l)})
+	case o.Pulse != nil:
+		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "progress", ZH: "进展"}.In(l), Value: o.Pulse.Says().In(l)})
 	}
 	if o.GPUUse != nil {
 		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})

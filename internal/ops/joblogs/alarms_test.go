@@ -77,7 +77,7 @@ func waitingSaysHowLong(t *testing.T) {
 		want    string
 	}{
 		"shell":             {ops.Shell, lang.EN, &limit, "[0/0] RUNNING for 06:10 of 05:00:00, iteration 60 of 100, loss 2.5, 4 s each"},
-		"shell, in Chinese": {ops.Shell, lang.ZH, &limit, "[0/0] RUNNING 已运行 06:10（时限 05:00:00）, 第 60/100 次迭代，损失 2.5，每次 4 秒"},
+		"shell, in Chinese": {ops.Shell, lang.ZH, &limit, "[0/0] RUNNING 已运行 06:10（时限 05:00:00），第 60/100 次迭代，损失 2.5，每次 4 秒"},
 		"without a limit":   {ops.Shell, lang.EN, nil, "[0/0] RUNNING for 06:10, iteration 60 of 100, loss 2.5, 4 s each"},
 		"agent":             {ops.MCP, lang.EN, &limit, "[370/18000] RUNNING, iteration 60 of 100, loss 2.5, 4 s each"},
 	} {
