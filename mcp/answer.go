@@ -54,7 +54,9 @@ func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk
 		if c, err = shorten.Shorten(out, limit, newestLast(o)); err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
-		out, object = c.Out, c.Raw
+		if out, object = c.Out, c.Raw; o.Effect != ops.Read {
+			c.Cursor = "" // what changes something is not called again to read on
+		}
 	}
 	object = bytes.Replace(object, []byte(`"script":"",`), nil, 1) // left empty by withoutScript
 	next := []hint{}
@@ -196,7 +198,9 @@ func newestLast(o ops.Op) bool { return o.Name == "logs" }
 func howToGetRest(o ops.Op, cursor string) string {
 	switch {
 	case newestLast(o):
-		return "for more: tail, rank, node or level; older pages: resource " + jobsURI + "JOB/logs?page=1"
+		return "for more: tail, rank, node or level; all, page by page from the newest: resource " + jobsURI + "JOB/logs?page=0"
+	case o.Name == "submit":
+		return "plan shows all problems"
 	case cursor != "":
 		return "for the rest call " + o.Name + " again with the same arguments and " + shorten.CursorField + " " + strconv.Quote(cursor)
 	}
@@ -274,12 +278,13 @@ func plain(s string) string { return strings.Join(strings.Fields(redact.Text(red
 // refusal renders an error that the caller can correct. It is a tool result, not a
 // protocol error, so that the model reads it and can act.
 func refusal(e *ops.Error) *sdk.CallToolResult {
+	e = cleanError(e)
 	var b strings.Builder
 	writeError(&b, e)
 	for _, m := range e.More {
 		writeError(&b, m)
 	}
-	raw, err := json.Marshal(map[string]any{"error": cleanError(e)})
+	raw, err := json.Marshal(map[string]any{"error": e})
 	if err != nil {
 		raw = nil
 	}
@@ -291,7 +296,6 @@ func refusal(e *ops.Error) *sdk.CallToolResult {
 }
 
 func writeError(b *strings.Builder, e *ops.Error) {
-	e = cleanError(e)
 	b.WriteString(string(e.Code) + ": ")
 	if e.Field != "" {
 		b.WriteString(e.Field + ": ")

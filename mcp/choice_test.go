@@ -52,7 +52,12 @@ func TestClientsChooseTheirToolsByHeaders(t *testing.T) {
 	require.True(t, r.IsError)
 	require.Contains(t, r.Text, "not among the tools of this connection")
 	require.Contains(t, r.Text, "X-MCP-Toolsets: default,plan", "and how to have it")
-	require.NotContains(t, chooser(t, url, map[string]string{"X-MCP-Readonly": "true"}).listed(), "submit")
+	for _, word := range []string{"true", "True", "1"} {
+		require.NotContains(t, chooser(t, url, map[string]string{"X-MCP-Readonly": word}).listed(), "submit", word)
+	}
+	refused, why := (&client{t: t, url: url, header: map[string]string{"Authorization": "Bearer t", "X-MCP-Readonly": "yes"}}).post(hello)
+	require.Equal(t, http.StatusBadRequest, refused.StatusCode, "a word that could mean it is not passed over")
+	require.Contains(t, why, "send true, or leave it out")
 
 	res, body := (&client{t: t, url: url, header: map[string]string{"Authorization": "Bearer t", "X-MCP-Toolsets": "jbos"}}).post(hello)
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
@@ -89,7 +94,8 @@ func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
 		{mcp.Config{}, "events", "events is not among the tools of this server; your person starts it with --toolsets default,jobs"},
 		{mcp.Config{Toolsets: []string{"plan"}}, "submit", "--toolsets default,jobs"},
 		{mcp.Config{ReadOnly: true}, "submit", "it only reads: your person starts it without --read-only"},
-		{mcp.Config{}, "nosuch", "tool not found"},
+		{mcp.Config{}, "nosuch", `there is no tool "nosuch"; tools/list names the tools`},
+		{mcp.Config{}, "diagnoze", "did you mean diagnose?"},
 	} {
 		conv := converse(t, w.cfg)
 		conv.send(hello)

@@ -91,9 +91,10 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 	if h.Log == nil {
 		h.Log = slog.New(slog.DiscardHandler)
 	}
+	owned := newSessions()
 	streamable := sdkserver.NewStreamableHTTPServer(lib,
 		sdkserver.WithEndpointPath("/mcp"),
-		sdkserver.WithSessionIdManagerResolver(newSessions()),
+		sdkserver.WithSessionIdManagerResolver(owned),
 		sdkserver.WithSessionIdleTTL(sessionIdle),
 		sdkserver.WithEventStore(replay.New()),
 		// At lower levels the library logs session ids, which are secrets.
@@ -103,7 +104,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
 	h.digests = digestsOf(h.Tokens)
-	at := map[string]http.Handler{"/mcp": h.authorised(h.bounded(rewriteAnswers(answerMissingCapabilities(streamable))))}
+	at := map[string]http.Handler{"/mcp": h.authorised(owned.onlyOwn(h.bounded(rewriteAnswers(answerMissingCapabilities(streamable)))))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
 		at[sdkserver.WellKnownProtectedResourcePath] = meta

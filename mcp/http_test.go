@@ -220,16 +220,20 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 		res, _ := c.post(ping)
 		require.Equal(t, http.StatusNotFound, res.StatusCode, name)
 	}
-	end := func(token string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+	ask := func(method, session, token string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 		require.NoError(t, err)
-		req.Header.Set("Mcp-Session-Id", alice.session)
+		req.Header.Set("Mcp-Session-Id", session)
 		req.Header.Set("Authorization", "Bearer "+token)
-		deleted, err := http.DefaultClient.Do(req)
+		answer, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
-		deleted.Body.Close()
-		return deleted.StatusCode
+		answer.Body.Close()
+		return answer.StatusCode
 	}
+	require.Equal(t, http.StatusNotFound, ask(http.MethodGet, alice.session, "bob-token"), "what the server tells alice")
+	require.Equal(t, http.StatusNotFound, ask(http.MethodGet, "mcp-MADEUP", "alice-token"))
+	require.Equal(t, 200, ask(http.MethodGet, alice.session, "alice-token"))
+	end := func(token string) int { return ask(http.MethodDelete, alice.session, token) }
 	require.Equal(t, http.StatusNotFound, end("bob-token"))
 	res, _ = alice.post(ping)
 	require.Equal(t, 200, res.StatusCode, "nobody else ends it")

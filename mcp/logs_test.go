@@ -39,7 +39,8 @@ func TestLogsComeNewestFirstCutAndPaged(t *testing.T) {
 	r.lean(t, "logs")
 	require.Contains(t, r.Text, "iteration   4999/", "the newest line is there")
 	require.Contains(t, r.Text, "of 200 shown")
-	require.Contains(t, r.Text, "logs?page=1", "and how to get more")
+	require.Contains(t, r.Text, "logs?page=0", "and how to get more: the first page has the newest of what was left out")
+	require.Contains(t, r.Structured["notice"], "lines shortened: the last ")
 	lines := r.Structured["lines"].([]any)
 	require.Contains(t, lines[len(lines)-1].(map[string]any)["text"], "4999/")
 

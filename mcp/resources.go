@@ -110,7 +110,7 @@ func (s *Server) contents(ctx context.Context, uri, mime string, read func() (st
 	text, err := read()
 	if err != nil {
 		e := ops.AsError(err)
-		s.cfg.Log.Info("read", "uri", plain(uri), "err", cleanError(e).Message)
+		s.cfg.Log.Info("read", "uri", plain(uri), "err", cleanError(e).Message.EN)
 		return nil, protocolError(ctx, e)
 	}
 	return []sdk.ResourceContents{sdk.TextResourceContents{URI: uri, MIMEType: mime, Text: text}}, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
@@ -80,7 +81,10 @@ const (
 // operation unless it names toolsets or tools.
 func (s *Server) headerChoice(h http.Header) ([]string, error) {
 	toolsets, tools := split(h.Get(headerToolsets)), split(h.Get(headerTools))
-	readOnly := strings.EqualFold(h.Get(headerReadOnly), "true")
+	readOnly, err := parseReadOnly(h.Get(headerReadOnly))
+	if err != nil {
+		return nil, err
+	}
 	if len(toolsets) == 0 && len(tools) == 0 {
 		if !readOnly {
 			return nil, nil
@@ -92,6 +96,21 @@ func (s *Server) headerChoice(h http.Header) ([]string, error) {
 		return nil, err
 	}
 	return append([]string{}, names(chosen)...), nil
+}
+
+// parseReadOnly reads the header that asks for tools that change nothing. A word that
+// could mean that is not passed over.
+func parseReadOnly(word string) (bool, error) {
+	if word == "" {
+		return false, nil
+	}
+	readOnly, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(word)))
+	if err != nil {
+		return false, ops.InputError(headerReadOnly,
+			lang.Text{EN: "%s is %q, neither true nor false", ZH: "%s 的值是 %q，既不是 true 也不是 false"}.With(headerReadOnly, word),
+			lang.Text{EN: "send true, or leave it out", ZH: "请发送 true，或去掉它"})
+	}
+	return readOnly, nil
 }
 
 // split splits a list at commas and spaces.
@@ -123,6 +142,13 @@ func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
 		return nil // the library reports what is wrong with the message
 	}
 	o, known := operations.Lookup(m.Params.Name)
+	if near := operations.Nearest(m.Params.Name); !known && m.Params.Name != "" {
+		fix := lang.Text{EN: "tools/list names the tools", ZH: "tools/list 会列出所有工具"}
+		if near != "" {
+			fix = ops.DidYouMean.With(near)
+		}
+		return protocolError(ctx, ops.InputError("name", lang.Text{EN: "there is no tool %q", ZH: "没有工具 %q"}.With(m.Params.Name), fix))
+	}
 	if !known || slices.ContainsFunc(s.selectable, func(most ops.Op) bool { return most.Name == o.Name }) {
 		return nil
 	}

@@ -70,6 +70,21 @@ func (s sessionsOf) Validate(id string) (ended bool, err error) {
 	return false, nil
 }
 
+// onlyOwn refuses a stream of a session that is not the caller's. The library checks the
+// session of every other request, but a stream it opens for whoever knows the id, even
+// one that was made up.
+func (s *sessions) onlyOwn(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Get(sdkserver.HeaderKeySessionID); r.Method == http.MethodGet && id != "" {
+			if _, err := s.ResolveSessionIdManager(r).Validate(id); err != nil {
+				http.Error(w, err.Error(), http.StatusNotFound)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serves reports whether the caller may use a session. The caller of serves holds s.mu.
 func (s sessionsOf) serves(id string) bool {
 	owner, ok := s.owners[id]

@@ -6,17 +6,23 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	sdk "github.com/mark3labs/mcp-go/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -27,6 +33,20 @@ func TestAnErrorIsBounded(t *testing.T) {
 		e.More = append(e.More, &ops.Error{Message: lang.Same("more")})
 	}
 	require.Len(t, cleanError(e).More, 20)
+	require.Equal(t, 20, strings.Count(refusal(e).Content[0].(sdk.TextContent).Text, "more"), "in both forms")
+}
+
+// What was left out of the answer of a call that changes something is not had by calling
+// it again.
+func TestNobodySubmitsAgainToReadOn(t *testing.T) {
+	o, ok := operations.Lookup("submit")
+	require.True(t, ok)
+	problem := rules.Problem{Message: strings.Repeat("x", 1000)}
+	res, err := answer(o, launch.SubmitOut{Problems: slices.Repeat([]rules.Problem{problem}, 20)}, shorten.Limit{Bytes: defaultBudget}, "", "")
+	require.NoError(t, err)
+	said := string(res.StructuredContent.(json.RawMessage))
+	require.Contains(t, said, "of 20 shown; plan shows all problems")
+	require.NotContains(t, said, "cursor")
 }
 
 // A yes covers the script, and what else was shown.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -362,7 +363,9 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	if err != nil {
 		return s.failed(o, out, err, namedCluster(in))
 	}
-	if !consent.IsSet(in, "dry_run") {
+	if done, ok := out.(launch.SubmitOut); ok && consent.IsSet(in, "dry_run") {
+		given.limit.Bytes += len(strconv.Quote(done.Script)) // the problems beside it matter as much
+	} else {
 		out = withoutScript(out)
 	}
 	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), namedCluster(in))

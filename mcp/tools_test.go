@@ -190,6 +190,11 @@ func TestAScriptComesWhole(t *testing.T) {
 		require.Contains(t, script, "srun")
 		require.NotContains(t, fmt.Sprint(r.Structured["notice"]), "shortened", "nothing was left out")
 	}
+	// The problems beside a long script are as complete as without it.
+	env := strings.Replace(goodSpec, `"nodes":2`, `"nodes":2,"env":{"NOTE":"`+strings.Repeat("x", 6000)+`"}`, 1)
+	dry := c.do("submit", `{"spec":`+env+`,"dry_run":true}`)
+	require.Equal(t, c.do("plan", submitArgs(env, "")).Structured["problems"], dry.Structured["problems"])
+	require.NotContains(t, fmt.Sprint(dry.Structured["notice"]), "shortened")
 	// The text too is complete, however much longer it is than the usual limit.
 	long := c.do("render", submitArgs(strings.Replace(goodSpec, `"nodes":2`, `"nodes":2,"env":{"NOTE":"`+strings.Repeat("x", 4000)+`"}`, 1), ""))
 	require.Contains(t, long.Text, strings.TrimSpace(long.Structured["script"].(string)))

@@ -67,6 +67,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"recommend", `{"gpus":16,"size":"7b"}`, "known here: yaml, spec"},
 		{"explain", `{"word":"NCCL_IB_HCAX"}`, "a rule id, a Megatron flag"},
 		{"compare", `{"job":"4711"}`, "give failed: job id"},
+		{"metrics", `{"jobs":[]}`, "give jobs: job ids"},
 		{"run", `{"job":"4711","command":"nvidia-smi"}`, "known here: job"},
 	} {
 		r := c.do(w.tool, w.args)

@@ -86,7 +86,14 @@ type decoder struct {
 	own  map[string]*string // the surface's arguments; see Decode
 }
 
+// mostErrors is how many errors one answer reports: who gives thousands of wrong words
+// gave something else, and each takes time to compare with the right ones.
+const mostErrors = 20
+
 func (d *decoder) addError(path string, message, fix lang.Text) {
+	if len(d.errs) >= mostErrors {
+		return
+	}
 	d.errs = append(d.errs, InputError(path, message, fix))
 }
 
@@ -260,6 +267,9 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 	for _, m := range o {
 		f := fs.byName[m.key]
 		if f == nil {
+			if len(d.errs) >= mostErrors {
+				break
+			}
 			d.addError(join(path, m.key), noArgument, d.unknownFix(m.key, fs, path == ""))
 			continue
 		}
@@ -273,7 +283,10 @@ func (d *decoder) structure(path string, in any, v reflect.Value) {
 		}
 	}
 	for _, f := range fs.whenAbsent {
-		if slices.ContainsFunc(o, func(m member) bool { return m.key == f.name && m.value != nil }) {
+		if i := slices.IndexFunc(o, func(m member) bool { return m.key == f.name && m.value != nil }); i >= 0 {
+			if list, ok := o[i].value.([]any); ok && f.required && len(list) == 0 {
+				d.addError(join(path, f.name), lang.Text{EN: "is empty", ZH: "为空"}, lang.Text{EN: "give %s%s", ZH: "请给出 %s%s"}.With(f.name, hint(f)))
+			}
 			continue
 		}
 		if f.required {

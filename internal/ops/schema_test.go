@@ -2,6 +2,7 @@ package ops
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -115,6 +116,28 @@ func TestDecodeTellsAllMistakesAtOnce(t *testing.T) {
 	err := Decode([]byte(`{"tail":"x","bogus":1}`), &in, nil)
 	require.Error(t, err)
 	require.Len(t, AsError(err).More, 2, "tail, bogus and the missing job")
+	require.ErrorContains(t, Decode([]byte(`{"job":"1","args":[]}`), &struct {
+		Args []string `json:"args" arg:"" help:"words"`
+		Job  string   `json:"job"`
+	}{}, nil), "args: is empty")
+}
+
+// A call with thousands of wrong names is refused soon and briefly.
+func TestManyMistakesAreNotAllTold(t *testing.T) {
+	names := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"a%d":1,`, i)
+		}
+		return b.String()
+	}
+	var in shape
+	for _, args := range []string{`{` + names(4000) + `"job":"1"}`, `{"spec":{` + names(4000) + `"nodes":1},"job":"1"}`} {
+		err := Decode([]byte(args), &in, nil)
+		require.Error(t, err)
+		require.Len(t, AsError(err).More, 19, args[:40])
+	}
+	require.ErrorContains(t, Decode([]byte(`{"any":{`+names(100_000)+`"job":"1"}}`), &in, nil), "any: has more than 4096 names")
 }
 
 func FuzzDecodeAgreesWithJSON(f *testing.F) {

@@ -14,6 +14,9 @@ import (
 // maxDepth is how deeply arguments may nest. No operation needs a tenth of it.
 const maxDepth = 64
 
+// maxNames is how many names one object may have. Each is compared with all others.
+const maxNames = 4096
+
 // An object keeps the order of its keys, so that mistakes are reported in the order in
 // which they were written.
 type object []member
@@ -115,6 +118,10 @@ func (p *treeParser) object(path string, depth int) (any, error) {
 	o := make(object, 0, 8)
 	for p.next() != '}' {
 		key := p.text()
+		if len(o) == maxNames {
+			return nil, InputError(path, lang.Text{EN: "has more than %d names", ZH: "名称超过 %d 个"}.With(maxNames),
+				lang.Text{EN: "give only what differs from the defaults", ZH: "请只给出与默认值不同的内容"})
+		}
 		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
 			return nil, InputError(join(path, key), lang.Text{EN: "is given twice", ZH: "重复给出"}, lang.Text{EN: "give it once", ZH: "请只给出一次"})
 		}

@@ -81,6 +81,10 @@ type parser struct {
 	errors  []ParseError
 }
 
+// mostNearest is for how many unknown flags the nearest ones are looked for: each takes a
+// millisecond, and who gives more gave the arguments of another program.
+const mostNearest = 50
+
 func (p *parser) parse() {
 	index := flagIndex(p.args.Run.Release)
 	last := "" // the flag before a stray value
@@ -127,7 +131,11 @@ func (p *parser) parse() {
 			if hasExplicit {
 				values = []string{explicit}
 			}
-			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: nearestIn(p.args.Run.Release, name)})
+			var near []string
+			if len(p.errors) < mostNearest {
+				near = nearestIn(p.args.Run.Release, name)
+			}
+			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: append(values, p.argv[i:j]...), Nearest: near})
 			i = j
 			continue
 		}

@@ -1,8 +1,10 @@
 package megatron
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -107,6 +109,21 @@ func TestNearest(t *testing.T) {
 		require.Contains(t, Nearest(given), want, given)
 	}
 	require.Empty(t, Nearest("--qqqqzzzz"))
+}
+
+// Every unknown flag is told, but only some with its nearest: of an endless list nobody
+// waits for all.
+func TestAnEndlessListOfUnknownFlagsIsReadSoon(t *testing.T) {
+	var argv []string
+	for i := range 20_000 {
+		argv = append(argv, fmt.Sprintf("--num-layer%d", i))
+	}
+	start := time.Now()
+	_, faults := Parse(Run{Argv: argv, WorldSize: 8})
+	require.Len(t, faults, len(argv))
+	require.NotEmpty(t, faults[0].Nearest)
+	require.Empty(t, faults[len(faults)-1].Nearest)
+	require.Less(t, time.Since(start), 10*time.Second)
 }
 
 func TestRenamedFlagsExist(t *testing.T) {

@@ -185,6 +185,10 @@ func Shorten(out any, limit Limit, keepTail bool) (Cut, error) {
 	}
 	for _, p := range order {
 		from := starts[p]
+		if keepTail {
+			c.Notes = append(c.Notes, fmt.Sprintf("%s shortened: the last %d of %d shown", p, left[p], whole[p]))
+			continue
+		}
 		c.Notes = append(c.Notes, fmt.Sprintf("%s shortened: %d to %d of %d shown", p, from+1, from+left[p], from+whole[p]))
 	}
 	if c.Cursor != "" {

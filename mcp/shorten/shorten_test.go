@@ -73,6 +73,7 @@ func TestWhatALongAnswerLeavesOut(t *testing.T) {
 	require.Empty(t, c.Cursor)
 	last, c := cutTo(all, Limit{Bytes: 4000}, true)
 	require.Equal(t, 499, last.Jobs[len(last.Jobs)-1].ID, "of lines the newest stay")
+	require.Equal(t, []string{fmt.Sprintf("jobs shortened: the last %d of 500 shown", len(last.Jobs))}, c.Notes)
 	require.Empty(t, c.Cursor)
 	for _, cursor := range []string{"jobs@501", "jobs@-1", "jobs@x", "jobs", "note@1", "nodes@1"} {
 		_, err := Shorten(Tidy(all, false), Limit{Bytes: 4000, Cursor: cursor}, false)

@@ -93,7 +93,14 @@ func (n node) lineOf(path, value string) int {
 
 type decoder struct{ errs FieldErrors }
 
+// mostErrors is how many errors of one text are reported: a text with more is hardly a
+// specification, and each name that is wrong takes time to compare with the right ones.
+const mostErrors = 20
+
 func (d *decoder) fail(path string, n node, msg, fix lang.Text) {
+	if len(d.errs) >= mostErrors {
+		return
+	}
 	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Line: n.line, Msg: msg, Fix: fix})
 }
 
@@ -106,6 +113,9 @@ func (d *decoder) structure(n node, v reflect.Value, path string) {
 		return
 	}
 	for i, key := range n.keys {
+		if len(d.errs) >= mostErrors {
+			return
+		}
 		at := join(path, key)
 		f, ok := fieldNamed(v.Type(), key)
 		if !ok {

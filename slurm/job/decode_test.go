@@ -107,6 +107,14 @@ func TestTextThatIsNoTextIsRefused(t *testing.T) {
 func TestDecodeReportsEveryFaultAtOnce(t *testing.T) {
 	_, err := job.Decode([]byte("nodes: x\ntime: []\nfoo: 1"))
 	require.Len(t, job.AsFieldErrors(err), 3)
+	var many strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&many, "k%d: 1\n", i)
+	}
+	_, err = job.Decode([]byte(many.String()))
+	require.ErrorContains(t, err, "has more than 4096 names")
+	_, err = job.Decode([]byte(many.String()[:strings.Index(many.String(), "k2000:")]))
+	require.Len(t, job.AsFieldErrors(err), 20, "who has thousands wrong reads no more")
 }
 
 func FuzzDecodeNeverPanics(f *testing.F) {

@@ -21,6 +21,7 @@ import (
 const (
 	maxBytes = 256 << 10
 	maxDepth = 16
+	maxKeys  = 4096 // each key is compared with all others
 )
 
 // A kind is the type of a node, in a reader's words.
@@ -188,6 +189,12 @@ func lineOf(a ast.Node) int {
 
 func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, error) {
 	n := node{kind: isMap}
+	if len(pairs) > maxKeys {
+		return n, &FieldError{
+			Field: path, Line: lineOf(pairs[0].Key),
+			Msg: phrase("has more than %d names", "名称超过 %d 个", maxKeys), Fix: phrase("at most %d", "最多 %d", maxKeys),
+		}
+	}
 	for _, p := range pairs {
 		key, line := p.Key.GetToken().Value, lineOf(p.Key)
 		n.line = cmp.Or(n.line, line)

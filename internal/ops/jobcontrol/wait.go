@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -225,10 +226,16 @@ func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, i
 }
 
 func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Artifact, in WaitIn, out WaitOut) (WaitOut, error) {
-	if !c.AtShell() && !inJobFolders(out.Job, a.Path) {
-		return out, ops.InputError("artifact",
+	outside := func() error {
+		if c.AtShell() || inJobFolders(out.Job, a.Path) {
+			return nil
+		}
+		return ops.InputError("artifact",
 			lang.Text{EN: "%s lies outside of the job's own folders", ZH: "%s 不在该作业自己的目录之内"}.With(a.Path),
 			lang.Text{EN: "a path relative to the job's work directory", ZH: "相对于作业工作目录的路径"})
+	}
+	if err := outside(); err != nil {
+		return out, err
 	}
 	out.SeenWithinS = (a.Stable + watch.FilePause).Seconds()
 	if _, err := os.Stat(out.WorkDir); err != nil {
@@ -254,6 +261,9 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 			return out, nil // how the job ended is more useful than that the file is missing
 		}
 		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: lang.Said(err)}
+	}
+	if err := outside(); err != nil { // its folder may have become a link meanwhile
+		return out, err
 	}
 	out.Artifact = sight.Path
 	if in.Cancel && !out.State.Ended() {
@@ -288,23 +298,40 @@ func mayCancelLater(c *ops.Call, j slurm.Job) error {
 }
 
 // inJobFolders reports whether path, with links resolved, lies in the job's work
-// directory.
+// directory. Neither the file nor the folders that the job makes for it need exist yet.
 func inJobFolders(j slurm.Job, path string) bool {
+	if !filepath.IsAbs(j.WorkDir) {
+		return false
+	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(j.WorkDir, path)
 	}
-	root, err := filepath.EvalSymlinks(j.WorkDir)
+	root, err := resolved(filepath.Clean(j.WorkDir))
 	if err != nil {
 		return false
 	}
-	// Only the folder is resolved, so that no link leads out; the file may not exist
-	// yet.
-	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
+	dir, err := resolved(filepath.Dir(filepath.Clean(path))) // the file itself is what the job makes of it
 	if err != nil {
 		return false
 	}
 	rel, err := filepath.Rel(root, dir)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolved returns path with its links resolved as far as it exists.
+func resolved(path string) (string, error) {
+	rest := ""
+	for missing(path) {
+		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
+	}
+	path, err := filepath.EvalSymlinks(path)
+	return filepath.Join(path, rest), err
+}
+
+// missing reports whether nothing has the name path, not even a link that leads nowhere.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // View says how the wait ended.

@@ -2,6 +2,9 @@ package jobcontrol
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,4 +54,24 @@ func TestAWaitThatGivesUpTellsThePresentState(t *testing.T) {
 	stop()
 	_, err := timedOut(broken, opstest.NewCall(t, &opstest.Site{}), nil, WaitIn{}, WaitOut{Job: was})
 	require.ErrorIs(t, err, context.Canceled, "a wait that was broken off is no time-out")
+}
+
+// An agent may wait for a file whose folder the job has yet to make, or that this machine
+// does not see, but for none outside of the job's folder.
+func TestAnArtifactLiesInTheJobsFolder(t *testing.T) {
+	work := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(work, "made"), 0o755))
+	require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(work, "out")))
+	require.NoError(t, os.Symlink("/nowhere/at/all", filepath.Join(work, "dangling")))
+	for path, want := range map[string]bool{
+		"metrics.json": true, "made/metrics.json": true, "results/deep/metrics.json": true, work + "/results/x": true,
+		"out/x": false, "out/new/x": false, "dangling/x": false, "dangling/new/x": false, "../x": false, "results/../../x": false, "/etc/passwd": false,
+	} {
+		require.Equal(t, want, inJobFolders(slurm.Job{WorkDir: work}, path), path)
+		if filepath.IsLocal(path) && !strings.Contains(path, "out/") && !strings.Contains(path, "dangling/") {
+			require.True(t, inJobFolders(slurm.Job{WorkDir: "/not/seen/here"}, path), path)
+		}
+	}
+	require.False(t, inJobFolders(slurm.Job{WorkDir: "/not/seen/here"}, "../../x"))
+	require.False(t, inJobFolders(slurm.Job{}, "x"), "a job whose folder is not known")
 }
