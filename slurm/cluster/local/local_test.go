@@ -240,7 +240,10 @@ func TestRequeueStartsAnew(t *testing.T) {
 	t.Parallel()
 	b := newTestCluster(t)
 	id := b.submit(t, "--open-mode=append", `echo "run ${SLURM_RESTART_COUNT-first}"; [ "${SLURM_RESTART_COUNT-}" ] || sleep 60`)
-	b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Running })
+	b.until(t, id, func(j slurm.Job) bool {
+		said, _ := os.ReadFile(j.Stdout) // a job runs before its first command has
+		return j.State == slurm.Running && strings.Contains(string(said), "run first")
+	})
 	require.NoError(t, b.Requeue(t.Context(), id))
 	j := b.until(t, id, func(j slurm.Job) bool { return j.State == slurm.Completed })
 	err := b.MayRequeue(t.Context(), id)
