@@ -259,15 +259,10 @@ func (j *job) onlyBase() (base int, ok bool) {
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its
-// processes, the task is a rank only if a process has the same number. If a rank wrote that none of the
-// tasks has that srun named, a launcher stands between.
+// processes, the task is a rank only if a process has the same number.
 func (j *job) placeTasks() {
 	most, agree, differ, launches := -1, 0, 0, false
-	lastRank, named := -1, false
 	for _, f := range j.files {
-		for r := range f.Ranks {
-			lastRank = max(lastRank, r)
-		}
 		for l := range f.Labels {
 			most = max(most, l)
 		}
@@ -297,7 +292,7 @@ func (j *job) placeTasks() {
 				return // the task started the ranks itself
 			}
 			for _, task := range e.Tasks {
-				most, named = max(most, task), named || strings.HasPrefix(e.Text, "srun:")
+				most = max(most, task)
 			}
 		}
 	}
@@ -309,7 +304,7 @@ func (j *job) placeTasks() {
 	case j.world > 0:
 		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1
 	default:
-		j.taskRank = most >= 0 && !launches && (!named || lastRank <= most) && (len(j.nodes) <= 1 || most >= len(j.nodes))
+		j.taskRank = most >= 0 && !launches && (len(j.nodes) <= 1 || most >= len(j.nodes))
 	}
 }
 

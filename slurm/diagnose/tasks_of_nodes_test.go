@@ -48,21 +48,3 @@ func TestALauncherKnowsTheRanksOfItsOwnTask(t *testing.T) {
 		})
 	}
 }
-
-// Rank 3 has no task of its own: each task of srun is a launcher with several ranks, and
-// its number is nobody's rank.
-func TestATaskIsNoRankWhereARankHasNoTask(t *testing.T) {
-	cause := "[rank3]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("KeyError: 'labels'"), "\n"), "\n", "\n[rank3]: ") + "\n"
-	for task, ranks := range map[string][]int{"1": nil, "5": {5}} {
-		r := diagnosetest.Old(t, cause+"srun: error: gpu2: task "+task+": Exited with exit code 1\n")
-		require.Equal(t, outcome.UserException, r.Class)
-		require.Equal(t, 3, *r.RootRank)
-		var said []int
-		for _, e := range r.Evidence {
-			if strings.HasPrefix(e.Text, "srun:") && e.Rank != nil {
-				said = append(said, *e.Rank)
-			}
-		}
-		require.Equal(t, ranks, said, "task %s", task)
-	}
-}
