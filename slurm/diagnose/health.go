@@ -200,14 +200,7 @@ func numberAfter(line, name string) (float64, bool) {
 func (j *job) lastSign() *scan.Event {
 	var best *scan.Event
 	for i, f := range j.files {
-		var m scan.Mark
-		if n := len(f.Last); n > 0 {
-			m = f.Last[n-1]
-		}
-		if n := len(f.Progress); n > 0 && (f.Progress[n-1].Off > m.Off || m.Text == "") {
-			m = f.Progress[n-1]
-			m.At, _ = logline.ParseTime(m.Text)
-		}
+		m := lastLine(f)
 		if m.Text == "" || j.old[i] {
 			continue
 		}
@@ -216,6 +209,18 @@ func (j *job) lastSign() *scan.Event {
 		}
 	}
 	return best
+}
+
+// lastLine returns a file's last line, which may report an iteration; without text if there is none.
+func lastLine(f *scan.Facts) (m scan.Mark) {
+	if n := len(f.Last); n > 0 {
+		m = f.Last[n-1]
+	}
+	if n := len(f.Progress); n > 0 && (f.Progress[n-1].Off > m.Off || m.Text == "") {
+		m = f.Progress[n-1]
+		m.At, _ = logline.ParseTime(m.Text)
+	}
+	return m
 }
 
 var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)

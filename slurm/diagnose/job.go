@@ -475,11 +475,10 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 // that need not be one. The modification time of a copy is that of copying: its last line tells of an
 // earlier time, in whatever zone. A job that Slurm knows to run has no copies.
 func (j *job) copied(i int) time.Time {
-	if _, known := j.given.running(); known || i >= len(j.files) || len(j.files[i].Last) == 0 {
+	if _, known := j.given.running(); known || i >= len(j.files) {
 		return time.Time{}
 	}
-	last := j.files[i].Last
-	at, ok := logline.ParseTime(last[len(last)-1].Text)
+	at, ok := logline.ParseTime(lastLine(j.files[i]).Text)
 	if at = at.Add(widest); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
 		return time.Time{}
 	}

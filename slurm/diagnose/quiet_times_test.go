@@ -207,6 +207,7 @@ func TestACopyDoesNotRun(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct{ log, class string }{
 		"a week ago":                         {ago(7*day+time.Minute) + ago(7*day), outcome.UnknownExit},
+		"iterations, of long ago":            {stepsAt(1000, -1e8, 1-1e8), outcome.UnknownExit},
 		"in another zone":                    {ago(12 * time.Hour), outcome.Running},
 		"dates, and then none":               {ago(7*day) + "loss 2.0\n", outcome.Running},
 		"no dates":                           {"loss 2.0\nloss 1.9\n", outcome.Running},

@@ -27,7 +27,7 @@ type WaitIn struct {
 	JSON     string      `json:"json,omitempty" name:"json" placeholder:"KEY=VALUE" help:"a condition on the file's JSON, such as status=done" zh:"对文件 JSON 内容的条件，例如 status=done"`
 	End      bool        `json:"end,omitempty" help:"wait for the job's end, whatever its artifact" zh:"等待作业结束，不看结果文件"`
 	Running  bool        `json:"running,omitempty" help:"wait until it runs" zh:"等到开始运行"`
-	Timeout  ops.Seconds `json:"timeout_s,omitempty" name:"timeout" placeholder:"SECONDS" help:"give up after so many seconds (typed, also 10m or 2h); the job goes on" zh:"最多等待的秒数（在命令中也可写 10m、2h）；作业不受影响"`
+	Timeout  ops.Seconds `json:"timeout_s,omitempty" name:"timeout" placeholder:"SECONDS" help:"give up after N seconds (or 10m); job goes on" zh:"最多等待的秒数（在命令中也可写 10m、2h）；作业不受影响"`
 	// Agents have no Cancel: for them, waiting only reads.
 	Cancel bool `json:"-" help:"cancel the job once the artifact is there, and give its nodes back" zh:"结果文件出现后取消作业，归还节点"`
 	ops.OnCluster

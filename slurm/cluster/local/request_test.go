@@ -273,7 +273,7 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 	}{
 		{"hold", func(id slurm.JobID) error { return c.Hold(t.Context(), id) }, [2]string{"", "Job is no longer pending execution"}},
 		{"release", func(id slurm.JobID) error { return c.Release(t.Context(), id) }, [2]string{}},
-		{"requeue", func(id slurm.JobID) error { return c.Requeue(t.Context(), id) }, [2]string{"Job is not running: PENDING", ""}},
+		{"requeue", func(id slurm.JobID) error { return c.Requeue(t.Context(), id) }, [2]string{"Job is pending execution", ""}},
 		{"time", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{TimeLimit: time.Hour}) }, [2]string{}},
 		{"comment", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{Comment: &words}) }, [2]string{}},
 		{"nodes", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{NumNodes: 64}) }, [2]string{"", "Job is no longer pending execution"}},
@@ -399,7 +399,7 @@ func TestAnOrderToAnArrayConcernsWhatItCanChange(t *testing.T) {
 	id, err := c.store.add(submission{Request: request{Name: "sweep", Nodes: 1, Requeue: true, Array: []int{1, 2}}, Dir: "/w", At: time.Now()}, "#!/bin/sh\n")
 	require.NoError(t, err)
 	supervised(t, c, id) // one supervisor has the whole array
-	require.ErrorContains(t, c.Requeue(t.Context(), id), "Job is not running: PENDING", "nothing of it runs")
+	require.ErrorContains(t, c.Requeue(t.Context(), id), "Job is pending execution", "nothing of it runs")
 	r, err := c.store.record(id + "_1")
 	require.NoError(t, err)
 	started := time.Now()
