@@ -49,10 +49,10 @@ func (c *Cluster) requeue(id slurm.JobID, order func(record) error) error {
 		return slurm.Refused(op, slurm.Sayf("Requested operation is presently disabled for job %s", id))
 	}
 	return c.forEachElement(id, func(r record) error {
-		switch {
-		case r.Job.State == slurm.Running:
+		switch r.Job.State {
+		case slurm.Running:
 			return order(r)
-		case r.Job.State == slurm.Pending:
+		case slurm.Pending:
 			return slurm.Refused(op, slurm.Sayf("Job is pending execution"))
 		}
 		return &slurm.Error{
