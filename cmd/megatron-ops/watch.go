@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -64,13 +65,13 @@ func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) e
 		list, _ := out.(jobcontrol.ListOut)
 		return list, err
 	}
-	shown := map[slurm.JobID]bool{}
+	shown := map[slurm.JobID]slurm.Job{}
 	t.poll = func() jobsPoll {
 		began := time.Now()
 		found, err := list(in)
 		if err == nil && asked != nil && !t.named {
 			err = addEnded(&found, shown, func(ids []slurm.JobID) (jobcontrol.ListOut, error) {
-				return list(&jobcontrol.ListIn{Jobs: ids, Watch: true, OnCluster: asked.OnCluster})
+				return list(&jobcontrol.ListIn{Jobs: ids, User: cmp.Or(asked.User, call.Who.User), OnCluster: asked.OnCluster})
 			})
 		}
 		return jobsPoll{list: found, err: err, at: call.Now(), took: time.Since(began)}
@@ -93,19 +94,30 @@ func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) e
 	return sh.show(t.last.list)
 }
 
-// addEnded adds the jobs that were shown before and are no longer found: nobody who
-// looks away for a moment should miss that a job has failed.
-func addEnded(found *jobcontrol.ListOut, shown map[slurm.JobID]bool, list func([]slurm.JobID) (jobcontrol.ListOut, error)) error {
+// addEnded adds the jobs that were shown before and have ended since: nobody who looks
+// away for a moment should miss that a job has failed. A job that has ended does not
+// change, so that list is asked for it once.
+func addEnded(found *jobcontrol.ListOut, shown map[slurm.JobID]slurm.Job, list func([]slurm.JobID) (jobcontrol.ListOut, error)) error {
 	gone := maps.Clone(shown)
 	for _, j := range found.Jobs {
-		shown[j.ID] = true
+		shown[j.ID] = j
 		delete(gone, j.ID)
 	}
-	if len(gone) == 0 {
-		return nil
+	ids := slices.Sorted(maps.Keys(gone))
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id slurm.JobID) bool { return gone[id].State.Ended() })
+	var err error
+	if len(unknown) > 0 {
+		var asked jobcontrol.ListOut
+		asked, err = list(unknown)
+		for _, j := range asked.Jobs {
+			shown[j.ID] = j
+		}
 	}
-	ended, err := list(slices.Sorted(maps.Keys(gone)))
-	found.Jobs = append(found.Jobs, ended.Jobs...)
+	for _, id := range ids {
+		if shown[id].State.Ended() {
+			found.Jobs = append(found.Jobs, shown[id])
+		}
+	}
 	return err
 }
 

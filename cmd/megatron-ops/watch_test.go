@@ -107,7 +107,7 @@ func TestALiveTableLeavesTheLastLook(t *testing.T) {
 
 // A job that ended while the table was watched stays in it.
 func TestALiveTableKeepsWhatEnded(t *testing.T) {
-	shown := map[slurm.JobID]bool{}
+	shown := map[slurm.JobID]slurm.Job{}
 	var asked []slurm.JobID
 	look := func(running ...slurm.JobID) (states []slurm.State) {
 		var found jobcontrol.ListOut
@@ -129,7 +129,7 @@ func TestALiveTableKeepsWhatEnded(t *testing.T) {
 	require.Nil(t, asked, "nothing has ended")
 	require.Equal(t, []slurm.State{slurm.Running, slurm.Failed}, look("2"))
 	require.Equal(t, []slurm.State{slurm.Running, slurm.Failed, slurm.Failed}, look("3"))
-	require.Equal(t, []slurm.JobID{"1", "2"}, asked)
+	require.Equal(t, []slurm.JobID{"2"}, asked, "what ended before is known")
 }
 
 // While Slurm does not answer, the table says that it is old, and why.
