@@ -57,11 +57,11 @@ var narrow = []struct{ card, question *lazy.Pattern }{
 	{lazy.New(` .*\bDocker\b`), lazy.New(`(?i)docker|contain|image|mount|template|容器|镜像|挂载|模板`)},
 }
 
-// meantFor reports whether a card is meant for a question. A card about one of Megatron's
-// messages is meant for a question that quotes it.
-func meantFor(c cards.Card, question string) bool {
+// meantFor reports whether a card is meant for a question with these keys of terms. A card
+// about one of Megatron's messages is meant for a question that quotes it.
+func meantFor(c cards.Card, question string, keys map[string]bool) bool {
 	if message, ok := library.Message(c); ok {
-		return index.Shared(message, question) >= quotedLeast
+		return index.Shared(index.Terms(message), keys) >= quotedLeast
 	}
 	for _, n := range narrow {
 		if n.card.MatchString(c.Skill+" "+c.Title.EN) && !n.question.MatchString(question) {
@@ -131,24 +131,11 @@ func distinct(near []Passage, n int) []Passage {
 				continue
 			}
 		}
-		keys, total := map[string]bool{}, 0.0
 		terms := p.terms()
-		for _, t := range terms {
-			keys[t.Key] = true
-			total += t.Weight
-		}
-		if !p.local && slices.ContainsFunc(kept, func(earlier map[string]bool) bool {
-			shared := 0.0
-			for _, t := range terms {
-				if earlier[t.Key] {
-					shared += t.Weight
-				}
-			}
-			return shared > sameShare*total
-		}) {
+		if !p.local && slices.ContainsFunc(kept, func(earlier map[string]bool) bool { return index.Shared(terms, earlier) > sameShare }) {
 			continue
 		}
-		list, kept = append(list, p), append(kept, keys)
+		list, kept = append(list, p), append(kept, index.Keys(terms))
 	}
 	return list
 }
@@ -173,7 +160,7 @@ func (p Passage) terms() []index.Term {
 // question.
 func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int) (near []Passage, other float64) {
 	built := library.BuiltIn()
-	more := saysMore(question)
+	more, keys := saysMore(question), index.Keys(index.Terms(question))
 	for _, h := range nearestHits(built, question, 2*n) {
 		if built.OffTopic(h) {
 			other = max(other, h.Score)
@@ -183,7 +170,7 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		if more && tableRow.MatchString(p.id) {
 			p.Score *= rowShare
 		}
-		if !meantFor(built.Cards[h.Doc], question) {
+		if !meantFor(built.Cards[h.Doc], question, keys) {
 			p.Score *= narrowShare
 		}
 		near = append(near, p)

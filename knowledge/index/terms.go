@@ -351,16 +351,21 @@ next:
 	flush()
 }
 
-// Shared returns the share of a text's terms, by weight, that a question contains.
-func Shared(text, question string) float64 {
-	asked := map[string]bool{}
-	for _, t := range Terms(question) {
-		asked[t.Key] = true
+// Keys returns the keys of terms.
+func Keys(terms []Term) map[string]bool {
+	keys := map[string]bool{}
+	for _, t := range terms {
+		keys[t.Key] = true
 	}
+	return keys
+}
+
+// Shared returns the share of terms, by weight, whose keys are among keys.
+func Shared(terms []Term, keys map[string]bool) float64 {
 	var shared, total float64
-	for _, t := range Terms(text) {
+	for _, t := range terms {
 		total += t.Weight
-		if asked[t.Key] {
+		if keys[t.Key] {
 			shared += t.Weight
 		}
 	}
