@@ -142,9 +142,9 @@ func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
 		return nil // the library reports what is wrong with the message
 	}
 	o, known := operations.Lookup(m.Params.Name)
-	if near := operations.Nearest(m.Params.Name); !known && m.Params.Name != "" {
+	if !known && m.Params.Name != "" {
 		fix := lang.Text{EN: "tools/list names the tools", ZH: "tools/list 会列出所有工具"}
-		if near != "" {
+		if near := operations.Nearest(m.Params.Name); near != "" {
 			fix = ops.DidYouMean.With(near)
 		}
 		return protocolError(ctx, ops.InputError("name", lang.Text{EN: "there is no tool %q", ZH: "没有工具 %q"}.With(m.Params.Name), fix))
