@@ -32,7 +32,7 @@ name: gpt-8b
 nodes: 2
 gpus_per_node: 8
 gpu: h100
-time: 00:10:00
+time: 00:20:00
 worktree: %s
 env:
   CUDA_DEVICE_MAX_CONNECTIONS: "8"
