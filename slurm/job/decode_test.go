@@ -108,7 +108,7 @@ func TestDecodeReportsEveryFaultAtOnce(t *testing.T) {
 	_, err := job.Decode([]byte("nodes: x\ntime: []\nfoo: 1"))
 	require.Len(t, job.AsFieldErrors(err), 3)
 	var many strings.Builder
-	for i := range 20_000 {
+	for i := range 4_100 {
 		fmt.Fprintf(&many, "k%d: 1\n", i)
 	}
 	_, err = job.Decode([]byte(many.String()))
