@@ -58,7 +58,7 @@ type Options struct {
 	Interval time.Duration // time between two looks at the queue: 30 s
 	Floor    time.Duration // a reader this soon after a query gets that query's answer: 10 s
 	Window   time.Duration // time in which at most two looks are made while nothing changes: two intervals
-	Longest  time.Duration // the longest interval, after failures and slow answers: 5 min
+	Longest  time.Duration // the longest interval, after failures and very slow answers: 5 min
 	Forget   time.Duration // time after which a job that nobody lists is lost: 24 h
 	// Idle is how long a job may run without a step before an event reports it, and
 	// again each time that this has doubled: 30 min. Negative means never.
@@ -351,12 +351,14 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 	return news
 }
 
-// adjustInterval sets the next interval: longer after a failure or a slow answer,
-// slightly longer after many looks without news, the usual one after news.
+// adjustInterval sets the next interval: twice as long after a failure, slightly longer
+// after many looks without news, the usual one after news. It is never shorter than
+// rest times the last look, so that a slow cluster is queried less often, and at the
+// usual interval as soon as it answers quickly again.
 func (w *Watcher) adjustInterval(news bool, took time.Duration, err error) {
 	switch {
-	case err != nil || took > time.Second:
-		w.interval = min(2*w.interval, w.opts.Longest)
+	case err != nil:
+		w.interval *= 2
 	case news:
 		w.interval, w.quiet = w.opts.Interval, 0
 	case w.quiet < quietLooks:
@@ -365,7 +367,12 @@ func (w *Watcher) adjustInterval(news bool, took time.Duration, err error) {
 	default:
 		w.interval = min(w.interval*5/4, 2*w.opts.Interval)
 	}
+	w.interval = min(max(w.interval, rest*took), w.opts.Longest)
 }
+
+// rest is the time between two looks as a multiple of how long a look takes: one that
+// takes longer than 1.5 s delays the next one beyond the default interval of 30 s.
+const rest = 20
 
 // quietLooks is the number of looks without news after which the interval grows.
 const quietLooks = 20

@@ -42,7 +42,10 @@ func (f *fake) set(change func()) {
 }
 
 func (f *fake) Jobs(_ context.Context, filter slurm.Filter) ([]slurm.Job, error) {
-	time.Sleep(f.slow)
+	f.mu.Lock()
+	slow := f.slow
+	f.mu.Unlock()
+	time.Sleep(slow)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, time.Now())
@@ -319,14 +322,28 @@ func TestTenThousandJobsAreOneQuestionAnInterval(t *testing.T) {
 	})
 }
 
+// A look is followed by a pause of twenty times its length, so that news of a cluster
+// that takes some seconds comes after a minute or two and not after five, and of one
+// that answers quickly again at the usual interval.
 func TestASlowClusterIsAskedLessOften(t *testing.T) {
-	f := newFake(job("7", slurm.Running))
-	f.slow = 2 * time.Second
-	story(t, f, watch.Options{}, func(w *watch.Watcher, _ func() []string) {
-		w.Watch(slurm.Job{ID: "7"})
-		time.Sleep(time.Hour)
-		require.LessOrEqual(t, f.questions(), 18)
-	})
+	for _, c := range []struct {
+		takes time.Duration
+		looks int // in an hour
+	}{{time.Second, 68}, {3 * time.Second, 55}, {10 * time.Second, 17}, {time.Minute, 10}} {
+		f := newFake(job("7", slurm.Running))
+		f.slow = c.takes
+		story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+			w.Watch(slurm.Job{ID: "7"})
+			time.Sleep(time.Hour)
+			require.InDelta(t, c.looks, f.questions(), float64(c.looks)/6, c.takes)
+			f.set(func() { f.slow = 0 })
+			time.Sleep(7 * time.Minute)
+			told()
+			f.set(func() { f.queue["7"], f.past["7"] = ended("7", slurm.Failed, "1:0"), ended("7", slurm.Failed, "1:0") })
+			time.Sleep(70 * time.Second)
+			require.Equal(t, []string{"ended FAILED"}, told(), c.takes)
+		})
+	}
 }
 
 var errOther = errors.New("something else")
