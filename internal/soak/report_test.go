@@ -148,7 +148,9 @@ func (r *run) verify(t *testing.T) {
 	if first, last := r.thirds(func(s sample) float64 { return s.rss }); last > first*1.25+64 {
 		t.Errorf("memory grows: %.0f MiB in the first third, %.0f MiB in the last", first, last)
 	}
-	if first, last := r.thirds(func(s sample) float64 { return s.goroutines }); last > first*1.25+50 {
+	// A busy machine keeps some dozen requests under way at a time; a goroutine that each
+	// left would be hundreds.
+	if first, last := r.thirds(func(s sample) float64 { return s.goroutines }); last > first*1.25+100 {
 		t.Errorf("goroutines grow: %.0f in the first third, %.0f in the last", first, last)
 	}
 	if t.Failed() && *keep == "" {
@@ -209,7 +211,7 @@ func (r *run) describe(t *testing.T, lost, twice int) string {
 	first, last = r.thirds(func(s sample) float64 { return s.heap })
 	row("heap", "%.0f MiB, then %.0f MiB", first, last)
 	first, last = r.thirds(func(s sample) float64 { return s.goroutines })
-	row("goroutines", "%.0f, then %.0f; may grow by a quarter and 50", first, last)
+	row("goroutines", "%.0f, then %.0f; may grow by a quarter and 100", first, last)
 	r.slurm.mu.Lock()
 	list = nil
 	for _, name := range slices.Sorted(maps.Keys(r.slurm.asked)) {
