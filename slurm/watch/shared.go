@@ -125,6 +125,13 @@ func (s *Shared) spent(now time.Time) bool {
 	return s.quiet && !s.asked[0].IsZero() && now.Sub(s.asked[0]) < s.opts.Window
 }
 
+// answers reports whether the last query was answered, whoever made it.
+func (s *Shared) answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err == nil
+}
+
 // next returns the time from which a reader would cause a query; the zero time means
 // now.
 func (s *Shared) next() time.Time {

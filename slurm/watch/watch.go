@@ -88,6 +88,7 @@ type Watcher struct {
 	quiet    int       // number of looks in a row without news
 	looked   time.Time // time of the last look that was answered
 	down     time.Time // since when the cluster does not answer; zero while it answers
+	failed   time.Time // time of the last look that was not answered
 	stepped  time.Time // time of the last query for running steps
 	wake     chan struct{}
 }
@@ -190,8 +191,9 @@ func (w *Watcher) Run(ctx context.Context) {
 		if w.looked.IsZero() {
 			next = time.Now()
 		}
-		if !w.down.IsZero() {
-			next = time.Now().Add(pause)
+		down := !w.down.IsZero()
+		if down {
+			next = w.failed.Add(pause)
 		} else if spent := w.cluster.next(); spent.After(next) {
 			next = spent // another reader has caused a query meanwhile
 		}
@@ -204,12 +206,19 @@ func (w *Watcher) Run(ctx context.Context) {
 			}
 			continue
 		}
-		timer := time.NewTimer(time.Until(next))
+		wait := time.Until(next)
+		if down { // until next, another reader may find that the cluster answers again
+			wait = min(wait, w.opts.Interval)
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
+			if down && time.Now().Before(next) && !w.cluster.answers() {
+				continue
+			}
 			// A look at the queue follows every query for steps, however often that is
 			// due.
 			if stepped = !stepped && w.checkSteps(ctx); !stepped {
@@ -301,6 +310,7 @@ func (w *Watcher) due(id slurm.JobID) bool {
 func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) {
 	now := time.Now()
 	if err != nil {
+		w.failed = now
 		if w.down.IsZero() && !errors.Is(err, context.Canceled) {
 			w.down = now
 			w.tell(Event{Kind: Unreachable, At: now, Err: err})

@@ -265,6 +265,34 @@ func TestAnOutageIsToldOnceAndCaughtUpWith(t *testing.T) {
 	})
 }
 
+// A watcher that has backed off to five minutes resumes when another reader of its
+// view gets an answer.
+func TestAnotherReadersAnswerEndsAnOutage(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running))}
+	f.err = slurm.ErrUnreachable
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		view := watch.NewShared(f, watch.Options{})
+		w := watch.New(view, watch.Options{})
+		w.Watch(slurm.Job{ID: "7"})
+		go w.Run(ctx)
+		time.Sleep(time.Hour)
+		for asked := f.questions(); f.questions() == asked; {
+			time.Sleep(time.Second) // until it has just looked
+		}
+		f.set(func() { f.err = nil })
+		time.Sleep(time.Minute)
+		_, err := view.Jobs(ctx, slurm.Filter{})
+		require.NoError(t, err)
+		before := f.questions()
+		time.Sleep(31 * time.Second)
+		j, _ := w.Job("7")
+		require.Equal(t, slurm.Running, j.State)
+		require.LessOrEqual(t, f.questions(), before+1)
+	})
+}
+
 func TestARestartTellsNoOldNews(t *testing.T) {
 	f := newFake(job("7", slurm.Running), job("8", slurm.Running))
 	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
