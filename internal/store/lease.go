@@ -40,7 +40,8 @@ type renewal struct {
 
 // Lease returns the lease of that name for holder, who does not hold it yet.
 func (s *Store) Lease(name, holder string) *Lease {
-	return &Lease{store: s, name: name, holder: holder}
+	own := &Store{db: s.leases, postgres: s.postgres, path: s.path}
+	return &Lease{store: own, name: name, holder: holder}
 }
 
 // Renew takes or keeps the lease for span and reports whether holder holds it. A holder

@@ -21,6 +21,7 @@ var ErrNotFound = lang.Text{EN: "not in the store", ZH: "数据库中没有记�
 // A Store is an open database, safe for concurrent use.
 type Store struct {
 	db       *sql.DB
+	leases   *sql.DB // the leases' own connection to PostgreSQL; db for SQLite
 	postgres bool
 	path     string // of the SQLite file
 	accepts  acceptQueue
@@ -44,21 +45,40 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
-	if !s.postgres {
+	s.db, s.leases = db, db
+	if s.postgres {
+		// A connection costs the server a process: it is kept, and hundreds of requests
+		// at once share a few. They must not delay a renewal, or the leader changes.
+		db.SetMaxOpenConns(maxConnections)
+		db.SetMaxIdleConns(maxConnections)
+		db.SetConnMaxIdleTime(5 * time.Minute)
+		if s.leases, err = sql.Open(driver, dsn); err != nil {
+			return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
+		}
+		s.leases.SetMaxOpenConns(1)
+	} else {
 		// One writer: SQLite serialises writes anyway, and a second connection would
 		// only wait in the busy handler.
 		db.SetMaxOpenConns(1)
 	}
-	s.db = db
 	if err := s.migrate(ctx); err != nil {
-		db.Close()
+		s.Close()
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
 	return s, nil
 }
 
+// maxConnections is the largest number of connections to PostgreSQL, which accepts 100
+// from all servers by default.
+const maxConnections = 16
+
 // Close closes the database.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	if s.leases != s.db {
+		return errors.Join(s.db.Close(), s.leases.Close())
+	}
+	return s.db.Close()
+}
 
 // sqliteDSN asks for a write-ahead log that loses no acknowledged commit, or for a
 // rollback journal on a network file system, where WAL's shared memory does not work.
