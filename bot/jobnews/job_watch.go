@@ -87,7 +87,7 @@ func (nf *Notifier) watchLoop(ctx context.Context) {
 	every := cmp.Or(nf.cfg.Interval, 30*time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	since := nf.now().Add(-firstLookBack)
+	since := nf.discovered(ctx).Add(-lookBack)
 	for takenUp := false; ; {
 		if !takenUp { // repeated until the store has returned all jobs that have cards
 			jobs, err := nf.unfinished(ctx)
@@ -100,6 +100,7 @@ func (nf *Notifier) watchLoop(ctx context.Context) {
 		}
 		if looks := nf.now(); nf.discover(ctx, since) {
 			since = looks.Add(-2 * every)
+			nf.saveDiscovery(ctx, looks)
 		}
 		select {
 		case <-ctx.Done():
@@ -162,18 +163,50 @@ func (nf *Notifier) retry(ctx context.Context, what string, job slurm.JobID, do 
 	return false
 }
 
-// firstLookBack is how long ago a job may have ended for the first look to report it still. The
-// queue shows ended jobs for about five minutes.
-const firstLookBack = 10 * time.Minute
+// lookBack is how long before the last discovery a job may have ended that a server which was
+// then killed had not reported yet. longestOutage is how long the last discovery is remembered.
+const lookBack, longestOutage = 10 * time.Minute, 24 * time.Hour
+
+// discovered returns when this or another server last discovered all jobs; now, if it is not
+// known.
+func (nf *Notifier) discovered(ctx context.Context) time.Time {
+	at := nf.now()
+	_, err := nf.cfg.Store.Get(ctx, record.Discovered, "jobs", nf.now(), &at)
+	nf.logError(slog.LevelWarn, "slack: jobs", err)
+	return at
+}
+
+func (nf *Notifier) saveDiscovery(ctx context.Context, at time.Time) {
+	err := nf.cfg.Store.Put(ctx, record.Discovered, "jobs", at, at.Add(longestOutage))
+	nf.logError(slog.LevelWarn, "slack: jobs", err)
+}
+
+// leavesQueue is how soon after its end a job may have left the queue. MinJobAge in slurm.conf
+// is 5 minutes by default, and less at some sites.
+const leavesQueue = 2 * time.Minute
+
+// jobsOf returns the jobs in a cluster's queue, and after an outage those of the accounts too
+// that have ended since then.
+func (nf *Notifier) jobsOf(ctx context.Context, cluster string, since time.Time) ([]slurm.Job, error) {
+	of := nf.cfg.Service.Reader(cluster)
+	if nf.now().Sub(since) > leavesQueue {
+		jobs, err := of.Jobs(ctx, slurm.Filter{All: true, Since: since})
+		if err == nil {
+			return jobs, nil
+		}
+		nf.log.Warn("slack: jobs that have ended", "cluster", cluster, "err", err)
+	}
+	return of.Jobs(ctx, slurm.Filter{All: true})
+}
 
 // discover starts watching jobs that somebody follows without having submitted them here,
-// including those that ended since the last look. It also checks the expected runs. It reports
+// including those that ended since then. It also checks the expected runs. It reports
 // whether the store and every cluster answered.
 func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete bool) {
 	var seen, ended []slurm.Job
 	complete = true
 	for name := range nf.cfg.Service.Clusters {
-		jobs, err := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true})
+		jobs, err := nf.jobsOf(ctx, name, since)
 		if err != nil {
 			nf.log.Warn("slack: jobs", "cluster", name, "err", err)
 			complete = false

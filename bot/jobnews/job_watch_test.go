@@ -233,7 +233,7 @@ func TestWhatIsFollowedIsFoundInTheQueue(t *testing.T) {
 		s.site.Put(j)
 	}
 	s.tell(card.News{Job: slurm.Job{ID: "5", User: "grace", State: slurm.Failed}})
-	require.True(t, s.discover(s.ctx, noon.Add(-firstLookBack)))
+	require.True(t, s.discover(s.ctx, noon.Add(-lookBack)))
 	var ids []string
 	for _, j := range w.Watched() {
 		ids = append(ids, string(j.ID))
@@ -243,6 +243,61 @@ func TestWhatIsFollowedIsFoundInTheQueue(t *testing.T) {
 	missing, err := s.kept.Keys(s.ctx, record.Missing, s.at)
 	require.NoError(t, err)
 	require.Equal(t, []string{"name/nightly expected@T1/C9"}, missing)
+}
+
+// accounted is a site with jobs that only the accounts have.
+type accounted struct {
+	watchedSite
+	past []slurm.Job
+	err  error
+}
+
+func (a accounted) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	jobs, err := a.watchedSite.Jobs(ctx, f)
+	if f.Since.IsZero() || err != nil {
+		return jobs, err
+	}
+	return append(jobs, a.past...), a.err
+}
+
+// What ended and left the queue while no server ran is found in the accounts: what ended
+// since shortly before the last discovery, at most a day ago. Accounts that do not answer
+// hide nothing of the queue.
+func TestWhatEndedDuringAnOutageIsFoundInTheAccounts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outage time.Duration
+		err    error
+		found  []string
+	}{
+		"the first start": {0, nil, []string{"1", "2"}},
+		"an hour":         {time.Hour, nil, []string{"1", "2", "3"}},
+		"a week":          {7 * 24 * time.Hour, nil, []string{"1", "2"}},
+		"no accounts":     {time.Hour, slurm.ErrUnreachable, []string{"1"}},
+	} {
+		s := set(t)
+		require.NoError(t, s.kept.Put(s.ctx, record.Follow, "user/grace@T1/C9", "U2", time.Time{}))
+		if c.outage > 0 {
+			s.at = noon.Add(-c.outage)
+			s.saveDiscovery(s.ctx, s.at)
+			s.at = noon
+		}
+		s.site.Put(slurm.Job{ID: "1", User: "grace", State: slurm.Running})
+		site := accounted{watchedSite: watchedSite{s.site}, err: c.err}
+		for id, ago := range map[slurm.JobID]time.Duration{"2": 9 * time.Minute, "3": 69 * time.Minute, "4": 71 * time.Minute} {
+			at := noon.Add(-ago)
+			site.past = append(site.past, slurm.Job{ID: id, User: "grace", State: slurm.Failed, EndedAt: &at})
+		}
+		s.cfg.Service.Clusters["test"] = site
+		w := watch.New(site.watchedSite, watch.Options{})
+		s.watchers.by = map[string]*watch.Watcher{"test": w}
+		require.True(t, s.discover(s.ctx, s.discovered(s.ctx).Add(-lookBack)), name)
+		var ids []string
+		for _, j := range w.Watched() {
+			ids = append(ids, string(j.ID))
+		}
+		require.ElementsMatch(t, c.found, ids, name)
+	}
 }
 
 // From its start the board tells of the jobs that have cards: of their numbers every half

@@ -58,6 +58,7 @@ const (
 	PipelineCard = "pipeline_card" // a pipeline's key → the one card of its jobs
 	Incident     = "incident"      // a hash of the cause → the jobs that failed of it
 	ScriptRead   = "script_read"   // cluster/job → that its script was read for requests to follow the job
+	Discovered   = "discovered"    // "jobs" → when all jobs were last discovered
 	Missing      = "missing"       // a subscription → since when the run that it expects is missing
 	Longer       = "longer"        // cluster/job → the last of the jobs that extend it
 	Open         = "open"          // a hash of equal requests → a submission whose outcome is unknown
