@@ -37,7 +37,7 @@ func (o Op) Words(in any, words []string) error {
 			return &Error{Code: BadInput, Field: "--", Message: lang.Text{EN: "%s takes no arguments after --", ZH: "%s 在 -- 之后不接受参数"}.With(o.Name), Fix: lang.Text{EN: "leave them out", ZH: "请去掉"}}
 		}
 		words = words[:i]
-	} else if last := len(given) - 1; last >= 0 && dashedText(given[last]) && freeText(parser.Model) {
+	} else if last := len(given) - 1; last >= 0 && freeText(parser.Model) && dashedText(parser.Model, given[last]) {
 		given = endFlags(parser.Model, given[:last], given[last:])
 	}
 	if _, err := parser.Parse(given); err != nil {
@@ -47,10 +47,11 @@ func (o Op) Words(in any, words []string) error {
 }
 
 // dashedText reports whether a word is a quoted text that begins with a dash but is not a
-// flag, such as "--tp-comm-overlap is slow, why".
-func dashedText(word string) bool {
+// flag, such as "--tp-comm-overlap is slow, why" or "--cpus-per-gpu=4 is refused".
+func dashedText(model *kong.Application, word string) bool {
 	name, _, blank := strings.Cut(word, " ")
-	return blank && strings.HasPrefix(name, "-") && !strings.Contains(name, "=")
+	name, _, value := strings.Cut(name, "=")
+	return blank && strings.HasPrefix(name, "-") && (!value || flagOf(model, name) == nil)
 }
 
 // freeText reports whether an argument of the operation accepts any text, such as a
@@ -82,14 +83,20 @@ func takesValue(model *kong.Application, flag string) bool {
 	if strings.Contains(flag, "=") {
 		return false
 	}
+	f := flagOf(model, flag)
+	return f == nil || !f.IsBool()
+}
+
+// flagOf returns the flag with a name such as --lang or -f; nil for none.
+func flagOf(model *kong.Application, name string) *kong.Flag {
 	for _, group := range model.AllFlags(false) {
 		for _, f := range group {
-			if flag == "--"+f.Name || f.Short != 0 && flag == "-"+string(f.Short) {
-				return !f.IsBool()
+			if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
+				return f
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 // joinQuotedValues merges a flag and its value into "flag=value" where the value is a quoted text

@@ -115,6 +115,7 @@ func TestTextMayBeginWithADash(t *testing.T) {
 		want  string
 	}{
 		{[]string{"--bf16 is slow, why"}, "0 false --bf16 is slow, why"},
+		{[]string{"--cpus-per-gpu=4 is refused"}, "0 false --cpus-per-gpu=4 is refused"},
 		{[]string{"--top", "3", "--bf16 is slow"}, "3 false --bf16 is slow"},
 		{[]string{"why", "--bf16 is slow"}, "0 false why --bf16 is slow"},
 	} {
