@@ -58,7 +58,10 @@ type Answer struct {
 	Sources  []Source  `json:"sources"`
 	// Topics are the titles of the nearest passages, offered where none fits.
 	Topics []string `json:"topics,omitempty"`
-	// Unsure reports that no passage fits well. Such a question shows a gap in the
+	// Weak reports that no passage fits well: they are the nearest ones, and may be about
+	// something else.
+	Weak bool `json:"weak,omitempty"`
+	// Unsure reports that the passages hardly fit. Such a question shows a gap in the
 	// knowledge.
 	Unsure bool `json:"-"`
 	// Streamed reports that Answer has already been sent to the question's Stream.
@@ -105,7 +108,7 @@ func (a Answer) View(l lang.Lang) view.Doc {
 		l = lang.Of(head) // who asks in Chinese is answered in Chinese, whatever the menus' language
 	}
 	for _, used := range []lang.Lang{lang.EN, lang.ZH} {
-		if before, _, ok := strings.Cut(a.Answer, textPassages.In(used)); ok && len(a.Passages) > 0 {
+		if before, _, ok := strings.Cut(a.Answer, a.lead().In(used)); ok && len(a.Passages) > 0 {
 			head, l, shown = strings.TrimSpace(before), used, true
 		}
 	}
@@ -130,7 +133,7 @@ func (a Answer) View(l lang.Lang) view.Doc {
 	if !shown {
 		return d
 	}
-	d.Sections = append(d.Sections, view.Section{Text: textPassages.In(l)})
+	d.Sections = append(d.Sections, view.Section{Text: a.lead().In(l)})
 	for i, p := range a.Passages {
 		parts := splitCode(p.Text)
 		parts[0].Heading = fmt.Sprintf("%d. %s", i+1, p.Title)
@@ -313,9 +316,13 @@ func (a *Answerer) find(ctx context.Context, q Question) finding {
 
 var (
 	textPassages = lang.Text{EN: "Passages that may answer this:", ZH: "以下内容可能回答这个问题："}
-	textSource   = lang.Text{EN: "Source", ZH: "来源"}
-	textColon    = lang.Text{EN: ": ", ZH: "："}
-	textNothing  = lang.Text{
+	textNearest  = lang.Text{
+		EN: "None of these is a close match; check first that one is about your case:",
+		ZH: "没有完全对应的内容；以下最接近，请先核对是否符合你的情况：",
+	}
+	textSource  = lang.Text{EN: "Source", ZH: "来源"}
+	textColon   = lang.Text{EN: ": ", ZH: "："}
+	textNothing = lang.Text{
 		EN: "I have nothing on this: I only answer questions about running Megatron-LM on Slurm.",
 		ZH: "没有相关内容：我只回答在 Slurm 上运行 Megatron-LM 的问题。",
 	}
@@ -335,7 +342,8 @@ const (
 	clearScore = 0.60
 	clearShare = 0.70
 
-	weakScore = 0.35 // a lower best score shows a gap in the knowledge
+	fitScore    = 0.50 // with a lower best score the first passage answers every fourth question only
+	unsureScore = 0.35 // a lower best score shows a gap in the knowledge
 )
 
 // passagesAnswer returns an answer with the best passages.
@@ -344,7 +352,8 @@ func passagesAnswer(near []Passage, l lang.Lang) Answer {
 	if near[0].Score >= clearScore && (n < 2 || near[1].Score < clearShare*near[0].Score) {
 		n = 1
 	}
-	ans := Answer{Unsure: near[0].Score < weakScore}
+	best := near[0]
+	ans := Answer{Unsure: best.Score < unsureScore, Weak: best.Score < fitScore && best.Card != "" && !best.local}
 	ans.add(near[:n], l)
 	return ans
 }
@@ -367,9 +376,17 @@ func computedAnswer(r compute.Result, near []Passage, l lang.Lang) Answer {
 	return ans
 }
 
+// lead returns the text that introduces the passages.
+func (a Answer) lead() lang.Text {
+	if a.Weak {
+		return textNearest
+	}
+	return textPassages
+}
+
 // add appends the first passage, and the others while maxAnswer allows.
 func (a *Answer) add(list []Passage, l lang.Lang) {
-	a.Answer += textPassages.In(l)
+	a.Answer += a.lead().In(l)
 	for _, p := range list {
 		text := fmt.Sprintf("\n\n%d. %s\n%s", len(a.Passages)+1, p.Title, p.Text)
 		if p.URL != "" {

@@ -153,7 +153,9 @@ func TestComputedAnswersNeedAQuestionForTheNumber(t *testing.T) {
 		"how many gpus do I need to train a 7B model", "两台机器 8 卡 TP4 起不来",
 		"loss of 1 GPU against TP 2 is not identical, is that a bug?",
 	} {
-		require.True(t, strings.HasPrefix(ask(t, a, q).Answer, "Passages") || strings.HasPrefix(ask(t, a, q).Answer, "以下内容"), q)
+		got := ask(t, a, q)
+		require.Len(t, got.Sources, len(got.Passages), "%s: nothing is computed", q)
+		require.NotEmpty(t, got.Passages, q)
 	}
 	// The numbers may only describe the situation: related passages are shown below.
 	require.Empty(t, ask(t, a, "36 heads with TP 8?").Passages)
@@ -254,4 +256,25 @@ func TestViewShowsAScriptAsCode(t *testing.T) {
 		code = code || strings.Contains(s.Code, "#SBATCH")
 	}
 	require.True(t, code)
+}
+
+// An answer without a close match says so, for people and for programs. The passages
+// follow as usual.
+func TestWeakAnswerSaysSo(t *testing.T) {
+	a := knowledge.New(knowledge.Options{})
+	for q, lead := range map[string]string{
+		"errors of the optimizer when I go from 8 to 10 nodes": "None of these is a close match",
+		"数据预处理的进程数大于 1 就卡住":                                    "没有完全对应的内容",
+	} {
+		got := ask(t, a, q)
+		require.True(t, got.Weak, q)
+		require.NotEmpty(t, got.Passages, q)
+		require.True(t, strings.HasPrefix(got.Answer, lead), got.Answer)
+		doc := got.View(lang.EN)
+		require.True(t, strings.HasPrefix(doc.Sections[0].Text, lead), "the view shows it before the passages")
+		require.Contains(t, doc.Sections[1].Heading, "1. ")
+	}
+	require.False(t, ask(t, a, "what does AssocGrpBBMinutes mean").Weak)
+	got := ask(t, a, "why is my job pending right now")
+	require.Contains(t, got.Passages[0].Text, "squeue -j JOBID")
 }

@@ -167,7 +167,7 @@ func TestOneClearPassageIsShown(t *testing.T) {
 		{[]float64{1, clearShare, 0.1}, 3, false},
 		{[]float64{1, 0.69, 0.68, 0.67}, 1, false},
 		{[]float64{0.59, 0.2, 0.1, 0.1}, 3, false},
-		{[]float64{weakScore, 0.2}, 2, false},
+		{[]float64{unsureScore, 0.2}, 2, false},
 		{[]float64{0.34, 0.2}, 2, true},
 	} {
 		n, unsure := shown(c.scores...)

@@ -24,7 +24,7 @@ const (
 	offTopicShare         = 0.85
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
-	offTopicShareClear    = 0.95 // where the best card's score is at least clearScore
+	offTopicShareClear    = 1    // where the best card's score is at least clearScore
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
 )
 
