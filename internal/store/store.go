@@ -50,7 +50,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		db.SetMaxOpenConns(1)
 	}
 	s.db = db
-	if err := s.migrate(ctx); err != nil {
+	if err := s.advised(s.migrate(ctx)); err != nil {
 		db.Close()
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
@@ -104,7 +104,8 @@ func (s *Store) rebind(query string) string {
 }
 
 func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return s.db.ExecContext(ctx, s.rebind(query), args...)
+	res, err := s.db.ExecContext(ctx, s.rebind(query), args...)
+	return res, s.advised(err)
 }
 
 func (s *Store) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -132,9 +133,9 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return s.advised(errors.Join(err, tx.Rollback()))
 	}
-	return tx.Commit()
+	return s.advised(tx.Commit())
 }
 
 // collect returns the rows of a query, each read by scan.
