@@ -478,7 +478,7 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	}
 	for _, i := range o.Idle {
 		a := joblogs.IdleAlarm(i)
-		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})
+		d.Sections = append(d.Sections, view.Section{Text: l.Named(string(i.Job.ID), a.What.In(l)+" "+a.Fix.In(l))})
 	}
 	return d
 }
