@@ -66,6 +66,15 @@ func TestReasonsHaveTheColonOfTheirLanguage(t *testing.T) {
 	require.Contains(t, opstest.Text(t, q, lang.EN), "BeginTime (2): ")
 }
 
+func TestWhoseJobsWereSoughtIsKeptInWhatToDoNext(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for who, next := range map[string]string{"bob": "list --all --user bob", "": "list --all"} {
+		out, err := opstest.Do(t, c, List(), "--user", who)
+		require.NoError(t, err)
+		require.Equal(t, []string{next}, out.(ListOut).View(lang.EN).Next)
+	}
+}
+
 func TestALongQueueIsCutForPeople(t *testing.T) {
 	var q QueueOut
 	for i := range 10_000 {
