@@ -45,7 +45,7 @@ func (b *Bot) ownCommand(ctx context.Context, a incoming.Ask, c *ops.Call, name 
 	case "whoami":
 		return b.reply.Doc(a, b.profile.WhoAmI(ctx, a, c), false)
 	case "web":
-		return b.profile.Page(ctx, a, c)
+		return b.profile.Page(ctx, a, c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)), words)
 	case "settings":
 		return b.profile.SetSettings(ctx, a, c, words)
 	case "subscribe", "unsubscribe":
