@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
@@ -13,7 +12,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // Nobody is shown in place of a cluster user for a person who has none.
@@ -42,19 +40,14 @@ var (
 var (
 	textWebLink  = lang.Text{EN: "Your link to the page", ZH: "您的网页链接"}
 	textPageOnce = lang.Text{EN: "It signs you in once, within ten minutes. Do not share it.", ZH: "链接在十分钟内一次有效，用于以您的身份登录，请勿转发。"}
-	textJobPage  = lang.Text{EN: "Job %s, once you are signed in", ZH: "作业 %s（登录之后）"}
-	textWebOf    = lang.Text{EN: "%q is not a job id", ZH: "%q 不是作业号"}
-	textWebOfTo  = lang.Text{EN: "web alone, or with one job id: web 4711", ZH: "只写 web，或附一个作业号：web 4711"}
 	textNoPage   = lang.Text{EN: "no page is served here", ZH: "这里没有提供网页服务"}
 	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
 )
 
-// Page answers with a link that signs the person in to the page, and with the address of a
-// job's page if words name a job of the cluster. Only they see it.
-func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call, cluster string, words []string) []store.SlackMessage {
+// Page answers with a link that signs the person in to the page, and with the addresses to
+// open then. Only they see it.
+func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call, then ...view.Fact) []store.SlackMessage {
 	switch {
-	case len(words) > 1 || len(words) == 1 && !slurm.IsJobID(words[0]):
-		return h.cfg.Reply.Doc(a, answer.Error(ops.InputError("web", textWebOf.With(strings.Join(words, " ")), textWebOfTo), c.Lang), false)
 	case c.Who.User == "":
 		return h.cfg.Reply.NotLinked(a, c.Lang)
 	case h.cfg.Page == nil || a.Terminal != nil:
@@ -64,11 +57,8 @@ func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call, cluster
 	if err != nil {
 		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	d := view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}
-	if len(words) == 1 {
-		d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: textJobPage.With(words[0]).In(c.Lang), Value: h.cfg.Service.JobPage(cluster, slurm.JobID(words[0]))}}})
-	}
-	return h.cfg.Reply.Doc(a, d, false)
+	sections := []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}, {Facts: then}}
+	return h.cfg.Reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: sections}, false)
 }
 
 // WhoAmI says who the person is here, and how that was proven.

@@ -403,7 +403,10 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, user: in.User, all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == ""}
+	out := ListOut{
+		Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, user: in.User,
+		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "",
+	}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
 	}
