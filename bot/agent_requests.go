@@ -91,7 +91,7 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 	l := lang.EN
 	rendered := answer.Render(agentDoc(r, l), l)
 	first := rendered.Messages[0]
-	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-1)], []slack.Block{approvalRow(actAgentYes, actAgentNo, r.ID, l)})
+	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], agentRow(r, l))
 	for _, p := range b.people.Deciders(ctx) {
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key, key,
@@ -102,6 +102,11 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.Slack
 		}
 	}
 	return owed
+}
+
+// agentRow says until when a request can be decided, above its two buttons.
+func agentRow(r ops.Approval, l lang.Lang) []slack.Block {
+	return []slack.Block{timeLine(textEnds, r.Until, l), approvalRow(actAgentYes, actAgentNo, r.ID, l)}
 }
 
 // agentDoc says what an agent wants to do, for whom, and why that needs approval.
@@ -115,9 +120,6 @@ func agentDoc(r ops.Approval, l lang.Lang) view.Doc {
 		view.Fact{Name: textAgentFrom.In(l), Value: string(r.Who.Surface) + " " + r.Who.ID})
 	if r.Why != "" {
 		fs = append(fs, view.Fact{Name: textWhy.In(l), Value: r.Why})
-	}
-	if r.Waits() {
-		fs = append(fs, view.Fact{Name: textEnds.In(l), Value: r.Until.UTC().Format("2006-01-02 15:04 MST")})
 	}
 	if r.Reason != "" {
 		fs = append(fs, view.Fact{Name: textWhyNot.In(l), Value: r.Reason})

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/form"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
@@ -64,7 +66,6 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 		{Name: people.ActsAs.In(c.Lang), Value: c.Who.User},
 		{Name: textWhy.In(c.Lang), Value: why},
-		{Name: textEnds.In(c.Lang), Value: until.UTC().Format("2006-01-02 15:04 MST")},
 	}, Items: t.Note}}}
 	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
 	key := "approve/" + a.Key
@@ -78,8 +79,9 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	to := cmp.Or(b.cfg.Policy.ApprovalChannel, a.Channel)
 	// An edit adds the requester's name, since a mention in a new message would notify them
 	// about their own request.
-	posted := slices.Concat(first, []slack.Block{row})
-	named := slices.Concat(first, []slack.Block{personLine(textRequester, a.User, c.Lang), row})
+	ends := timeLine(textEnds, until, c.Lang)
+	posted := slices.Concat(first, []slack.Block{ends, row})
+	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, a.User, c.Lang), row})
 	owed := []store.SlackMessage{
 		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(posted)}),
 		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
@@ -100,7 +102,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
 	doc := h.Asked
 	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
-	facts := []view.Fact{{Name: textDecidedAt.In(l), Value: b.now().UTC().Format("2006-01-02 15:04 MST")}}
+	var facts []view.Fact
 	if reason != "" {
 		facts = append(facts, view.Fact{Name: textWhyNot.In(l), Value: reason})
 	}
@@ -109,7 +111,9 @@ func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, l lang.Lang, what lang.Te
 	}
 	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
 	r := answer.Render(doc, l)
-	bs := slices.Concat(r.Messages[0], []slack.Block{personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l)})
+	bs := slices.Concat(r.Messages[0], []slack.Block{
+		personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l),
+	})
 	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message,
 		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
 }
@@ -153,6 +157,12 @@ func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l 
 func personLine(label lang.Text, user string, l lang.Lang) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(
 		answer.Bold(label.In(l)), slack.NewRichTextSectionTextElement("  ", nil), slack.NewRichTextSectionUserElement(user, nil)))
+}
+
+// timeLine shows a time in the reader's own time zone.
+func timeLine(label lang.Text, at time.Time, l lang.Lang) slack.Block {
+	text := "*" + label.In(l) + "*  " + card.When(at, "{date_short_pretty} {time}")
+	return slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, text, false, false), nil, nil)
 }
 
 // approved runs the held call as the person who asked for it, with the script that was shown.

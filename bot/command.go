@@ -99,6 +99,8 @@ func (b *Bot) askedOf(ctx context.Context, a incoming.Ask, c *ops.Call, name str
 		return b.reply.Doc(a, help.Reruns(onCluster(jobs[0], f.Cluster, c), c.Lang), false)
 	case "logs":
 		jobs = []string{jobs[0], "--tail", "20"}
+	case "memory": // of the specification that the job was submitted with
+		jobs = []string{"--from", jobs[0]}
 	default:
 		jobs = jobs[:1]
 	}

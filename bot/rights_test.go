@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,10 +15,25 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 func as(user string) map[string]any { return map[string]any{"user_id": user} }
+
+func TestALinkToAJobsPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) {
+			c.Page = func(context.Context, ops.Caller) (string, error) { return "https://ops.example.org/once", nil }
+			c.Service.PageURL = "https://ops.example.org"
+		})
+		s.Slash("web 4711 now")
+		s.said("web alone, or with one job id: web 4711")
+		s.Slash("web 4711")
+		s.said("https://ops.example.org/once", "/4711")
+	})
+}
 
 // Rights come from a person's id, from a user group, and from the members of a channel.
 func TestRightsComeByPersonGroupAndChannel(t *testing.T) {

@@ -56,9 +56,7 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 			all = append(all, strconv.Itoa(i))
 		}
 	case "skill", "name":
-		for _, k := range skills.All() {
-			all = append(all, k.Name)
-		}
+		all = skillNames()
 	case "file":
 		if k, ok := skills.Get(with.Arguments["name"]); ok {
 			all = k.Files
@@ -80,6 +78,14 @@ func (c completer) complete(ctx context.Context, arg sdk.CompleteArgument, with 
 	}
 	total := len(values)
 	return &sdk.Completion{Values: values[:min(total, maxCompletions)], Total: total, HasMore: total > maxCompletions}, nil
+}
+
+// skillNames returns the names of the skills.
+func skillNames() (names []string) {
+	for _, k := range skills.All() {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // jobs returns a value of each job that list shows, ended jobs too. If list fails, it

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
@@ -110,6 +111,8 @@ func (p promptRow) fill(given map[string]string) (string, error) {
 			v = defaults[a.name]
 		case a.name == "script" || a.name == "config":
 			v = fence(clip(v, 32<<10, "the rest was left out"))
+		case a.name == "skill" && !slices.Contains(skillNames(), v):
+			return "", fmt.Errorf("%s: there is no skill %s: give one of %s: %w", p.name, plain(v), strings.Join(skillNames(), ", "), sdk.ErrInvalidParams)
 		default:
 			v = plain(v)
 		}

@@ -265,8 +265,11 @@ func TestALinkToThePage(t *testing.T) {
 	r := open(t, func(c *Config) {
 		c.Page = func(_ context.Context, who ops.Caller) (string, error) { return "https://ops/" + who.User, broken }
 	})
-	page := func(r *room, a incoming.Ask) string { return said(r.Page(r.ctx, a, r.cfg.People.Call(r.ctx, a))) }
+	page := func(r *room, a incoming.Ask) string {
+		return said(r.Page(r.ctx, a, r.cfg.People.Call(r.ctx, a), view.Fact{Name: "Job 4711", Value: "https://ops/jobs/4711"}))
+	}
 	require.Contains(t, page(r, by("U5")), "https://ops/grace")
+	require.Contains(t, page(r, by("U5")), "https://ops/jobs/4711", "where to go then")
 	require.Contains(t, page(r, by("U1")), "not linked")
 	require.Contains(t, page(r, incoming.Ask{Key: "k", Terminal: &incoming.Terminal{User: "ada"}}), "no page is served here")
 	require.Contains(t, page(open(t), by("U5")), "no page is served here")

@@ -44,8 +44,9 @@ var (
 	textNoPageTo = lang.Text{EN: "an operator sets web.url in the configuration", ZH: "请管理员在配置中设置 web.url"}
 )
 
-// Page answers with a link that signs the person in to the page. Only they see it.
-func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+// Page answers with a link that signs the person in to the page, and with the addresses to
+// open then. Only they see it.
+func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call, then ...view.Fact) []store.SlackMessage {
 	switch {
 	case c.Who.User == "":
 		return h.cfg.Reply.NotLinked(a, c.Lang)
@@ -56,7 +57,8 @@ func (h *Handler) Page(ctx context.Context, a incoming.Ask, c *ops.Call) []store
 	if err != nil {
 		return h.cfg.Reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	return h.cfg.Reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}}}, false)
+	sections := []view.Section{{Text: textPageOnce.In(c.Lang)}, {Code: link}, {Facts: then}}
+	return h.cfg.Reply.Doc(a, view.Doc{Title: textWebLink.In(c.Lang), Sections: sections}, false)
 }
 
 // WhoAmI says who the person is here, and how that was proven.

@@ -19,6 +19,7 @@ var (
 
 	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出|log)`)
 	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
+	askedMemory  = lazy.New(`(?i)\bhow much (?:\w+ )?memory\b|^(?:它|(?:这个?|该)?(?:作业|任务|训练))?(?:需|会|占|使)?[要用][了掉]?多少(?:显存|内存)`)
 	askedStop    = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|go|now)[ ,]+)*(?:cancel|kill|stop|end|abort|terminate)\b` +
 		`|^(?:请|麻烦|能不能|可以)*(?:帮我|给我)?(?:把.{1,40}?)?(?:取消|停止|终止|停掉|停了|杀掉)`)
 	askedAgain = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|just)[ ,]+)*` +
@@ -47,6 +48,7 @@ var (
 	// askedOfAnyJob is asked of the job of the conversation too. The first row that matches counts.
 	askedOfAnyJob = []askedOperation{
 		{tellWhen, ""}, {askedStop, "cancel"}, {askedAgain, Again}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
+		{askedMemory, "memory"},
 	}
 	// askedOfNamedJob is asked only of a job that the sentence names.
 	askedOfNamedJob = slices.Concat(askedOfAnyJob, []askedOperation{{asksHow, ""}, {askedTail, "logs"}, {askedTrouble, "diagnose"}, {askedState, "status"}})

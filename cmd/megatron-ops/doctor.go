@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -61,15 +62,18 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 	if svc, err = sh.service(); err != nil {
 		return cfg, nil, append(checks, check{what: word("set-up", "初始化"), err: err})
 	}
+	writable := word("MEGATRON_OPS_STATE_DIR names a directory that you may write", "用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录")
 	state, err := config.StateDir(os.Getenv)
-	checks = append(checks, check{what: word("state directory", "状态目录"), err: err, note: state})
+	if info, statErr := os.Stat(state); err == nil && statErr == nil && !info.IsDir() {
+		err = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(state, syscall.ENOTDIR)
+	}
+	checks = append(checks, check{what: word("state directory", "状态目录"), err: err, fix: writable, note: state})
 	st, err := svc.Store()
 	if err == nil {
 		err = st.Ping(ctx)
 	}
 	checks = append(checks, check{
-		what: word("store", "数据库"), err: err,
-		fix: word("MEGATRON_OPS_STATE_DIR names a directory that you may write", "用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录"),
+		what: word("store", "数据库"), err: err, fix: writable,
 	})
 	if err == nil && store.OnNetworkFS(state) {
 		checks = append(checks, check{

@@ -212,7 +212,7 @@ func reportStore(ctx context.Context, b *strings.Builder, st *store.Store, l lan
 	}
 	told := 0
 	for _, e := range entries {
-		if e.Result == "done" || told == maxFailedChanges {
+		if e.Result == "done" || strings.HasPrefix(e.Result, notConfirmed) || told == maxFailedChanges {
 			continue
 		}
 		told++

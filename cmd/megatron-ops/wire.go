@@ -338,6 +338,9 @@ func aboutJob(e ops.AuditEntry) (job, script string) {
 	return named.Job, ""
 }
 
+// notConfirmed begins the result of a call that only asked its person.
+const notConfirmed = "not confirmed: "
+
 // auditor writes every change to the store, with secrets masked.
 func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.AuditEntry) {
 	return func(ctx context.Context, e ops.AuditEntry) {
@@ -352,6 +355,9 @@ func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.Audit
 		}
 		if e.Err != nil {
 			result = e.Err.Error()
+			if ops.AsError(e.Err).Confirm {
+				result = notConfirmed + result
+			}
 		}
 		entry := store.Entry{
 			At: e.At, Surface: string(e.Who.Surface), Who: e.Who.ID, Owner: e.Who.User, Agent: e.Who.Agent,

@@ -59,7 +59,7 @@ type Request struct {
 // stop is the operation's own answer, such as a plan with errors.
 func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop any, err error) {
 	r.Op, r.Headline = o.Name, lang.Same(o.Name)
-	now := currentJob(ctx, call, in)
+	now, unknown := currentJob(ctx, call, in)
 	if dry := withBool(in, "dry_run", true); dry != nil {
 		out, err := o.Run(ctx, Preview(call), dry)
 		if err != nil {
@@ -80,6 +80,9 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 			return r, out, err
 		}
 		r.Headline, r.Shown = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(o.Name, e.Message), e.Shown
+	}
+	if unknown != nil {
+		return r, nil, unknown
 	}
 	if now != nil {
 		r.Foreign = now.User != "" && now.User != call.Who.User
@@ -178,25 +181,18 @@ func (r *Request) compareWithLast(ctx context.Context, call *ops.Call, full job.
 	}
 }
 
-// currentJob returns the job that a call is about, or nil if the operation itself will
-// report what is wrong with it.
-func currentJob(ctx context.Context, call *ops.Call, in any) *slurm.Job {
+// currentJob returns the job that a call is about, nil if it names none, and an error if
+// the cluster does not know it.
+func currentJob(ctx context.Context, call *ops.Call, in any) (*slurm.Job, error) {
 	id := stringField(in, "job")
 	if !slurm.IsJobID(id) {
-		return nil
+		return nil, nil
 	}
-	cluster := call.Clusters[call.Default]
-	if name := stringField(in, "cluster"); name != "" {
-		cluster = call.Clusters[name]
-	}
-	if cluster == nil {
-		return nil
-	}
-	j, err := cluster.Job(ctx, slurm.JobID(id))
+	_, j, err := call.Job(ctx, stringField(in, "cluster"), slurm.JobID(id))
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return &j
+	return &j, nil
 }
 
 // Text returns the request in English: the headline, every argument in full, the plan's

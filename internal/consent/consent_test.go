@@ -196,7 +196,6 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	c, _ := call(t)
-	require.Contains(t, request(t, c, "hold", `{"job":"4799"}`).Text(), "job: 4799", "what is not known of is named as it was given")
 	own := request(t, c, "hold", `{"job":"4712"}`)
 	require.NotContains(t, own.Text(), "job: 4712", "what is known is said once")
 	require.False(t, own.Foreign)
@@ -205,6 +204,18 @@ func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	require.NotContains(t, said, "running for")
 	require.NotContains(t, request(t, c, "hold", `{"job":"4700"}`).Text(), "ran for", "it ended before it ran")
 	require.Contains(t, request(t, c, "hold", `{"job":"4701"}`).Text(), ", ran for 1 h")
+}
+
+func TestAnUnknownJobIsNotAskedAbout(t *testing.T) {
+	c, _ := call(t)
+	for name, given := range map[string]string{"hold": `{"job":"4799"}`, "update": `{"job":"4799","time":"1:00:00"}`, "run": `{"job":"4799","argv":["ls"]}`} {
+		o, _ := operations.Lookup(name)
+		in := o.NewIn()
+		require.NoError(t, ops.Decode([]byte(given), in, nil), name)
+		_, _, err := consent.Of(t.Context(), c, o, in)
+		require.Equal(t, ops.NotFound, ops.AsError(err).Code, name)
+		require.NotEmpty(t, ops.AsError(err).Fix, name)
+	}
 }
 
 func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {

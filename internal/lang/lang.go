@@ -77,6 +77,11 @@ func (t Text) With(values ...any) Text {
 	return Text{EN: fmt.Sprintf(t.EN, valuesIn(EN, values)...), ZH: fmt.Sprintf(t.ZH, valuesIn(ZH, values)...)}
 }
 
+// Named returns what is said of name, with the name and l's colon in front.
+func (l Lang) Named(name, said string) string {
+	return name + Text{EN: ": ", ZH: "："}.In(l) + said
+}
+
 // Same returns a text that is the same in both languages, such as a command or output
 // of Slurm.
 func Same(words string) Text { return Text{EN: words, ZH: words} }

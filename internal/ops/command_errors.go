@@ -138,8 +138,15 @@ func decodeSeconds(ctx *kong.DecodeContext, target reflect.Value) error {
 
 // Decode reads the next word into target.
 func (v typedValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	given := ctx.Scan.Peek()
+	given, names := ctx.Scan.Peek(), 0
+	if target.Kind() == reflect.Map {
+		names = target.Len()
+	}
 	err := v.mappers.ForValue(target).Decode(ctx, target)
+	if err == nil && target.Kind() == reflect.Map && target.Len() == names {
+		name, _, _ := strings.Cut(given.String(), "=")
+		return InputError(fieldOf(ctx.Value.Name)+"."+name, lang.Text{EN: "is given twice", ZH: "重复给出"}, lang.Text{EN: "give it once", ZH: "请只给出一次"})
+	}
 	if err == nil {
 		return checkChoice(ctx.Value, target)
 	}

@@ -40,6 +40,9 @@ func (o Op) Words(in any, words []string) error {
 	} else if last := len(given) - 1; last >= 0 && freeText(parser.Model) && dashedText(parser.Model, given[last]) {
 		given = endFlags(parser.Model, given[:last], given[last:])
 	}
+	if err := switchBeforeValue(parser.Model, given); err != nil {
+		return err
+	}
 	if _, err := parser.Parse(given); err != nil {
 		return wordsError(o, parser.Model, words, err)
 	}
@@ -94,6 +97,25 @@ func flagOf(model *kong.Application, name string) *kong.Flag {
 			if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
 				return f
 			}
+		}
+	}
+	return nil
+}
+
+// switchBeforeValue returns an error if true or false follows a switch as a word of its
+// own: it would be read as an argument, such as a file's name.
+func switchBeforeValue(model *kong.Application, words []string) error {
+	if freeText(model) {
+		return nil
+	}
+	for i, value := range words {
+		if i == 0 || value != "true" && value != "false" {
+			continue
+		}
+		if flag := words[i-1]; strings.HasPrefix(flag, "--") && !strings.Contains(flag, "=") && !takesValue(model, flag) {
+			return InputError(fieldOf(strings.TrimPrefix(flag, "--")),
+				lang.Text{EN: "%q does not belong to %s: its value follows an equals sign", ZH: "%q 不会作为 %s 的值：值须写在等号之后"}.With(value, flag),
+				lang.Same(flag+"="+value))
 		}
 	}
 	return nil

@@ -69,13 +69,10 @@ func (e *Error) Said() lang.Text { return lang.Text{EN: e.Line(lang.EN), ZH: e.L
 // Line returns the message in l, with the field in front.
 func (e *Error) Line(l lang.Lang) string {
 	said := e.Message.In(l)
-	switch {
-	case e.Field == "" || strings.HasPrefix(said, e.Field):
+	if e.Field == "" || strings.HasPrefix(said, e.Field) {
 		return said
-	case l == lang.ZH:
-		return e.Field + "：" + said
 	}
-	return e.Field + ": " + said
+	return l.Named(e.Field, said)
 }
 
 // A SpokenError is an error for a program: in one language, under the names of the

@@ -61,7 +61,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		// only wait in the busy handler.
 		db.SetMaxOpenConns(1)
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.advised(s.migrate(ctx)); err != nil {
 		s.Close()
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
@@ -124,7 +124,8 @@ func (s *Store) rebind(query string) string {
 }
 
 func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return s.db.ExecContext(ctx, s.rebind(query), args...)
+	res, err := s.db.ExecContext(ctx, s.rebind(query), args...)
+	return res, s.advised(err)
 }
 
 func (s *Store) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -152,9 +153,9 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 		return err
 	}
 	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return s.advised(errors.Join(err, tx.Rollback()))
 	}
-	return tx.Commit()
+	return s.advised(tx.Commit())
 }
 
 // collect returns the rows of a query, each read by scan.

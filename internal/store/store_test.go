@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -216,6 +217,23 @@ func TestStateIsPrivate(t *testing.T) {
 	_, err = Open(t.Context(), path)
 	require.ErrorContains(t, err, "others may write it")
 	require.ErrorContains(t, err, "chmod go-w")
+}
+
+func TestAFullDiskIsToldWithWhatHelps(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := Open(t.Context(), filepath.Join(dir, "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	var pages int
+	require.NoError(t, s.row(t.Context(), "PRAGMA page_count").Scan(&pages))
+	require.NoError(t, s.row(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)).Scan(&pages))
+	_, inOne := s.exec(t.Context(), "CREATE TABLE big AS SELECT randomblob(1000000)")
+	for what, err := range map[string]error{"a transaction": s.AddAudit(t.Context(), Entry{Input: strings.Repeat("x", 1<<20)}), "a statement": inOne} {
+		said := lang.Said(err)
+		require.Contains(t, said.EN, "the disk of "+dir+" is full (", what)
+		require.Contains(t, said.EN, "free some space, or name another folder in MEGATRON_OPS_STATE_DIR", what)
+		require.Contains(t, said.ZH, dir+" 所在的磁盘已满", what)
+	}
 }
 
 func TestWhatWasSubmittedSinceIsListedWithoutItsScript(t *testing.T) {

@@ -346,6 +346,9 @@ var unnoted = strings.Fields("cd export set echo printf mkdir date hostname scon
 func (m *importer) noteOtherCommands() {
 	for _, c := range m.job.Commands {
 		name := c.Name()
+		if files := teeFiles(c); len(files) > 0 {
+			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
+		}
 		if m.imported[c] || c.By != nil || c.Subst || name == "" || slices.Contains(unnoted, name) || c.Trap {
 			continue
 		}
@@ -358,6 +361,14 @@ func (m *importer) noteOtherCommands() {
 	for _, h := range m.job.Handlers {
 		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a signal handler is not imported: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
 	}
+}
+
+// teeFiles returns the files that a tee in a pipeline writes.
+func teeFiles(c *script.Command) (files []string) {
+	if c.Name() == "tee" && c.PipedInto && !c.Subst && c.By == nil {
+		files = slices.DeleteFunc(script.Texts(c.Args)[1:], func(w string) bool { return strings.HasPrefix(w, "-") })
+	}
+	return files
 }
 
 // activates imports the virtual environment that a script activates as venv. It

@@ -209,6 +209,13 @@ func FuzzEncodedSpecificationsDecodeToThemselves(f *testing.F) {
 	})
 }
 
+func TestACopyOfTheOutputIsNamedWhereItIsNotWritten(t *testing.T) {
+	_, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1\ncd /w\ndate | tee\nsrun python -m torch.distributed.run --nproc-per-node=8 a.py 2>&1 | tee -a run.log\n"))
+	text := notes(ns)
+	require.Contains(t, text, "tee run.log")
+	require.Equal(t, 1, strings.Count(text, "tee"), "without a file nothing is lost")
+}
+
 func TestWhatTheSpecificationRefusesIsLeftOutWithANote(t *testing.T) {
 	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --time=soon --qos=a;b\ncd /w\nexport ARGS=1 T_X=2 MASTER_PORT=295000\nsrun python -m torch.distributed.run --nproc-per-node=8 a.py\n"))
 	require.Empty(t, spec.Validate())

@@ -117,6 +117,14 @@ func TestStandInsAreNeverFull(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{out.(NodesOut).Partitions[0].FreeGPUs, out.(NodesOut).Partitions[0].TotalGPUs})
 }
 
+func TestAPartitionWithoutGPUsHasNoneToBeFree(t *testing.T) {
+	t.Parallel()
+	o := NodesOut{Partitions: []PartitionFree{{Partition: slurm.Partition{Name: "cpu"}}, {Partition: slurm.Partition{Name: "gpu"}, TotalGPUs: 8}}}
+	text := opstest.Text(t, o, lang.EN)
+	require.NotContains(t, text, "0 / 0")
+	require.Contains(t, text, "0 / 8", "all of which are in use")
+}
+
 func TestAPartitionIsShownWithWhatItAllows(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})

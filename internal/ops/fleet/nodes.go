@@ -169,15 +169,18 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Partitions) > 0 {
 		t := &view.Table{Header: view.Columns(l, "partition|free GPUs|nodes A/I/O/T|time limit|GPUs per node", "分区|空闲 GPU|节点 A/I/O/T|时限|每节点 GPU")}
 		for _, p := range o.Partitions {
-			name, limit := p.Name, "-"
+			name, limit, free := p.Name, "-", "-"
 			if p.Default {
 				name += "*"
 			}
 			if p.TimeLimitS != nil {
 				limit = ops.Duration(*p.TimeLimitS)
 			}
+			if p.TotalGPUs > 0 {
+				free = fmt.Sprintf("%d / %d", p.FreeGPUs, p.TotalGPUs)
+			}
 			t.Rows = append(t.Rows, []string{
-				name, fmt.Sprintf("%d / %d", p.FreeGPUs, p.TotalGPUs),
+				name, free,
 				fmt.Sprintf("%d/%d/%d/%d", p.Allocated, p.Idle, p.Other, p.Total), limit, strconv.Itoa(p.GPUs),
 			})
 		}

@@ -173,7 +173,7 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 			"jobs", "作业", a.MaxJobs, "in the queue", "排队", a.MaxSubmit, "time", "时限", a.MaxWall, "per job", "单作业", a.MaxTRES,
 			"in total", "合计", a.GrpTRES, "budget", "机时预算", a.GrpMinutes)})
 		if a.Standing != nil {
-			says = append(says, a.Account+": "+a.Standing.Says)
+			says = append(says, l.Named(a.Account, a.Standing.Says))
 		}
 	}
 	d.Sections = append(d.Sections, view.Section{Table: t})

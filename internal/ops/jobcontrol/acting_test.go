@@ -216,11 +216,12 @@ func TestWhatCannotBeRequeuedIsNotAskedAbout(t *testing.T) {
 		as, err := act(cl, user)
 		return embeddedSite{as.(actingSite)}, err
 	}
-	_, err := opstest.Do(t, c, Requeue(), "30")
+	out, err := opstest.Do(t, c, Requeue(), "30")
 	require.False(t, ops.AsError(err).Confirm)
 	require.ErrorContains(t, err, "already completing or completed")
+	require.Empty(t, out.(ChangeOut).Did, "it does not say that it did")
 	require.Empty(t, *did)
-	out, err := opstest.Do(t, c, Requeue(), "20", "--yes")
+	out, err = opstest.Do(t, c, Requeue(), "20", "--yes")
 	require.NoError(t, err)
 	require.Equal(t, "requeued; it starts again as soon as there is room", out.(ChangeOut).Did, "there is no pause of two minutes")
 	require.Equal(t, []string{"bob requeue 20"}, *did)

@@ -239,7 +239,7 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 		for _, j := range o.Jobs {
 			text := fmt.Sprintf("%s %s (%s)", j.JobID, j.Name, j.State)
 			if j.Error != "" {
-				text += ": " + j.Error
+				text = l.Named(text, j.Error)
 				failed++
 			}
 			s.Items = append(s.Items, text)

@@ -68,8 +68,10 @@ func readGoodput(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 		}
 		c.Step(i+1, min(len(jobs), maxLogsRead), lang.Text{EN: "logs of %s", ZH: "读取 %s 的日志"}.With(j.ID).In(c.Lang))
 		if g, ok := joblogs.Goodput(ctx, c, cl, j.Job); ok {
-			hours := func(s float64) float64 { return s * float64(j.GPUs) / 3600 }
-			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), max(j.GPUHours-j.Last().GPUHours(), 0), 1}
+			// The parts divide what Slurm accounts, which leaves out times of suspension and fractions of seconds.
+			last, held := j.Last().GPUHours(), g.Productive+g.Lost+g.Startup+g.Idle
+			hours := func(s float64) float64 { return last * s / held }
+			*j.Goodput = GoodputHours{hours(g.Productive), hours(g.Lost), hours(g.Startup), hours(g.Idle), max(j.GPUHours-last, 0), 1}
 		}
 	}
 }

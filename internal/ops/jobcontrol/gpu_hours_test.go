@@ -107,6 +107,13 @@ func TestGoodputIsToldByCause(t *testing.T) {
 	out, err = opstest.Do(t, c, jobcontrol.History(), "--goodput")
 	require.NoError(t, err)
 	require.Len(t, out.(jobcontrol.HistoryOut).Groups, 2, "a line a job")
+
+	suspended := site.KnownJobs["1"]
+	suspended.ElapsedS = 1200
+	site.KnownJobs["1"] = suspended
+	out, err = opstest.Do(t, c, jobcontrol.History(), "--goodput")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "1.0 (50 %)  0.5 (25 %)  0.5 (25 %)", "the shares of what Slurm accounts")
 }
 
 // A requeued job counts the hours of each of its runs, as sacct --duplicates does,

@@ -206,7 +206,7 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
 	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
-	if atOnce {
+	if err == nil && atOnce {
 		out.Did = lang.Text{EN: "requeued; it starts again as soon as there is room", ZH: "已重新排队；有空闲节点时立即再次启动"}.In(c.Lang)
 	}
 	return out, err

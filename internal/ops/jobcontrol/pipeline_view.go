@@ -238,7 +238,7 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 	for _, s := range o.Steps {
 		for _, p := range s.Problems {
 			if p.Severity == rules.Error {
-				d.Sections = append(d.Sections, view.Section{Items: []string{s.Name + ": " + p.Field + ": " + p.Message + "\n" + p.Fix}})
+				d.Sections = append(d.Sections, view.Section{Items: []string{l.Named(s.Name, l.Named(p.Field, p.Message)) + "\n" + p.Fix}})
 			}
 		}
 	}

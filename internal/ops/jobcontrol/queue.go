@@ -211,7 +211,7 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	}
 	why := view.Section{Heading: lang.Text{EN: "why they wait", ZH: "等待原因"}.In(l)}
 	for _, r := range o.Reasons {
-		text := fmt.Sprintf("%s (%d): %s", r.Reason, r.Jobs, r.Says)
+		text := l.Named(fmt.Sprintf("%s (%d)", r.Reason, r.Jobs), r.Says)
 		if r.Do != "" {
 			text += "\n" + r.Do
 		}

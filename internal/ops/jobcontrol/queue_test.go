@@ -60,6 +60,21 @@ func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
 	require.Equal(t, "days", ops.AsError(err).Field)
 }
 
+func TestReasonsHaveTheColonOfTheirLanguage(t *testing.T) {
+	q := QueueOut{Jobs: []Waiting{{Job: slurm.Job{ID: "1"}}}, Reasons: []ReasonOut{{Reason: "BeginTime", Jobs: 2, Says: "未到开始时间"}}}
+	require.Contains(t, opstest.Text(t, q, lang.ZH), "BeginTime (2)：未到开始时间")
+	require.Contains(t, opstest.Text(t, q, lang.EN), "BeginTime (2): ")
+}
+
+func TestWhoseJobsWereSoughtIsKeptInWhatToDoNext(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for who, next := range map[string]string{"bob": "list --all --user bob", "": "list --all"} {
+		out, err := opstest.Do(t, c, List(), "--user", who)
+		require.NoError(t, err)
+		require.Equal(t, []string{next}, out.(ListOut).View(lang.EN).Next)
+	}
+}
+
 func TestALongQueueIsCutForPeople(t *testing.T) {
 	var q QueueOut
 	for i := range 10_000 {

@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
@@ -327,7 +328,8 @@ type ListOut struct {
 	Progress map[slurm.JobID]Progress `json:"progress,omitempty"`
 	short    bool
 	columns  []string
-	all      bool // the call asks for ended jobs too
+	all      bool   // the call asks for ended jobs too
+	user     string // whose jobs the call asks for, as it named them
 	watched  bool
 	unchosen bool // no cluster is named or configured, and there is no Slurm here
 }
@@ -401,7 +403,10 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		jobs[i].Cluster = cl.Name()
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
-	out := ListOut{Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == ""}
+	out := ListOut{
+		Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, user: in.User,
+		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "",
+	}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
 	}
@@ -452,6 +457,9 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 		if !o.all {
 			d.Title = lang.Text{EN: "no waiting or running jobs found", ZH: "没有排队或运行中的作业"}.In(l)
 			d.Next = []string{"list --all"}
+			if o.user != "" {
+				d.Next[0] += " --user " + shellword.POSIX(o.user)
+			}
 		}
 		if o.unchosen {
 			d.Sections = []view.Section{{Text: ops.WithoutSlurm.In(l)}}
@@ -478,7 +486,7 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 	}
 	for _, i := range o.Idle {
 		a := joblogs.IdleAlarm(i)
-		d.Sections = append(d.Sections, view.Section{Text: string(i.Job.ID) + ": " + a.What.In(l) + " " + a.Fix.In(l)})
+		d.Sections = append(d.Sections, view.Section{Text: l.Named(string(i.Job.ID), a.What.In(l)+" "+a.Fix.In(l))})
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func (a Alarm) Says(l lang.Lang) string {
 
 // View shows the alarm and then what to do.
 func (a Alarm) View(l lang.Lang) view.Doc {
-	return view.Doc{Title: string(a.Job) + ": " + alarmTitles[a.ID].In(l), Tone: view.Warn, Sections: []view.Section{
+	return view.Doc{Title: l.Named(string(a.Job), alarmTitles[a.ID].In(l)), Tone: view.Warn, Sections: []view.Section{
 		{Text: a.Says(l)}, {Text: a.Fix.In(l)},
 	}, Next: []string{"diagnose " + string(a.Job), "metrics " + string(a.Job)}}
 }

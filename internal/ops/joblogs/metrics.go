@@ -54,6 +54,7 @@ type MetricsOut struct {
 	GPUs []metrics.GPUUse `json:"gpus,omitempty"`
 
 	runs []metrics.Run
+	none []*ops.Error // one for each run without iterations, which the others are shown without
 }
 
 // curvePoints is how many points of a run's curve are returned as numbers.
@@ -91,7 +92,10 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			return out, err
 		}
 		if len(run.Iterations) == 0 {
-			return out, noIteration(name, j.State.Ended() || state.ended)
+			none := noIteration(name, j.State.Ended() || state.ended)
+			out.none = append(out.none, none)
+			out.Findings = append(out.Findings, withoutNumbers(none).In(c.Lang))
+			continue
 		}
 		out.runs = append(out.runs, run)
 		summary := run.Summary()
@@ -124,6 +128,9 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 			}
 		}
 	}
+	if len(out.runs) == 0 && len(out.none) > 0 {
+		return out, out.none[0]
+	}
 	if in.Sample != 0 {
 		if len(in.Runs) != 1 || !slurm.IsJobID(in.Runs[0]) {
 			return out, ops.InputError("sample",
@@ -150,7 +157,7 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 
 // noIteration returns the error about a run without numbers. ended says whether the run
 // has ended.
-func noIteration(name string, ended bool) error {
+func noIteration(name string, ended bool) *ops.Error {
 	if ended {
 		return ops.NotFoundError("job",
 			lang.Text{EN: "%s: no iteration was logged", ZH: "%s：没有输出任何迭代日志"}.With(name),
@@ -159,6 +166,11 @@ func noIteration(name string, ended bool) error {
 	return ops.NotFoundError("job",
 		lang.Text{EN: "%s: no iteration was logged yet", ZH: "%s：还没有输出任何迭代日志"}.With(name),
 		lang.Text{EN: "Megatron writes iteration lines every --log-interval iterations", ZH: "Megatron 每 --log-interval 次迭代输出一行"})
+}
+
+// withoutNumbers says which run the others are shown without.
+func withoutNumbers(e *ops.Error) lang.Text {
+	return lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(e.Message, e.Fix)
 }
 
 // A runState says whether a run continues, according to its logs.
@@ -258,13 +270,16 @@ func (o MetricsOut) WriteLossPNG(w io.Writer) error {
 // View shows the summaries and the loss curve.
 func (o MetricsOut) View(l lang.Lang) view.Doc {
 	d := metrics.View(o.runs, o.Runs, l)
+	for _, e := range o.none {
+		d.Sections = append(d.Sections, view.Section{Text: withoutNumbers(e).In(l)})
+	}
 	for i, p := range o.Pulses {
 		if p == nil || p.AgeS == nil {
 			continue
 		}
 		says := p.Says().In(l)
 		if len(o.Pulses) > 1 {
-			says = o.Runs[i].Name + ": " + says
+			says = l.Named(o.Runs[i].Name, says)
 		}
 		d.Sections = append(d.Sections, view.Section{Text: says})
 		if p.MayHang {

@@ -267,6 +267,15 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 	require.Equal(t, "\x89PNG", string(picture[:4]))
 	require.Nil(t, out.(joblogs.MetricsOut).SpareS, "whose limit it would be is not said")
 
+	out, err = opstest.Do(t, c, joblogs.Metrics(), "77", "80", "79")
+	require.NoError(t, err)
+	require.Len(t, out.(joblogs.MetricsOut).Runs, 1)
+	require.Contains(t, out.(joblogs.MetricsOut).Findings, "80: no iteration was logged; `diagnose 80` says how it ended")
+	text = opstest.Text(t, out, lang.ZH)
+	require.Contains(t, text, "gpt 77", "a run without iterations hides no other")
+	require.Contains(t, text, "80：没有输出任何迭代日志；`diagnose 80` 会说明它如何结束")
+	require.Contains(t, text, "79：还没有输出任何迭代日志")
+
 	for name, tt := range map[string]struct {
 		words   []string
 		surface ops.Surface

@@ -298,7 +298,7 @@ func warned(ps []rules.Problem) (lines []lang.Text) {
 
 // problemItem formats a problem, its fix and its source.
 func problemItem(p rules.Problem, l lang.Lang) string {
-	item := p.Field + ": " + p.Message
+	item := l.Named(p.Field, p.Message)
 	if p.Fix != "" {
 		item += "\n" + fixWords(p, l) + p.Fix
 	}

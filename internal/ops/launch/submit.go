@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,8 @@ type SubmitOut struct {
 	// elsewhere is what a command about the job must add where the job is not on the
 	// default cluster.
 	elsewhere string
+	// chain says who submits the other jobs of a chain.
+	chain lang.Text
 }
 
 // Found reports whether errors stopped the submission.
@@ -135,6 +138,9 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		out.elsewhere = " --cluster " + cl.Name()
 	}
 	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
+	if in.Into == "" {
+		out.chain = chainText(full)
+	}
 	c.Step(1, 3, lang.Text{EN: "planned", ZH: "已检查"}.In(c.Lang))
 	verdict, err := JudgeSpec(c, s)
 	if err != nil {
@@ -177,6 +183,9 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		}
 		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
 			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(gpus, "GPU"), timeLimit(full.Time))
+		if out.chain.EN != "" {
+			would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(would, out.chain)
+		}
 		if isStep {
 			would = held.question(full.Name)
 		}
@@ -226,6 +235,17 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 	return out, nil
 }
 
+// chainText says who submits the other jobs of a chain; it is empty for a single job.
+func chainText(s job.Spec) lang.Text {
+	if s.Chain == nil || *s.Chain < 2 {
+		return lang.Text{}
+	}
+	return lang.Text{
+		EN: "it is the first of a chain of %d: each job submits the next when it starts, and `touch %s` ends the chain",
+		ZH: "它是作业链（共 %d 个）的第一个：每个作业启动时提交下一个，`touch %s` 可结束作业链",
+	}.With(*s.Chain, path.Join(s.LogDir, s.Name+".stop"))
+}
+
 func timeLimit(given string) lang.Text {
 	if given == "" {
 		return lang.Text{EN: "the partition's", ZH: "由分区决定"}
@@ -247,7 +267,7 @@ func (o SubmitOut) View(l lang.Lang) view.Doc {
 			format = lang.Text{EN: "%s had been submitted to %s already: job %s", ZH: "%s 此前已提交到 %s：作业号 %s"}
 		}
 		d.Title, d.Tone = fmt.Sprintf(format.In(l), o.Name, o.Cluster, *o.JobID), view.Good
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
+		d.Sections = append(d.Sections, view.Section{Text: o.chain.In(l)}, view.Section{Heading: lang.Text{EN: "logs", ZH: "日志"}.In(l), Items: o.LogPaths})
 		if o.Page != "" {
 			d.Sections = append(d.Sections, view.Section{Facts: []view.Fact{{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page}}})
 		}

@@ -62,12 +62,27 @@ func earlierSpec(c *ops.Call, in SpecIn, text []string) (job.Spec, error) {
 	}
 	s.Env = maps.Clone(s.Env)
 	drop := slices.Concat(flagNamesOf(in.Spec.Args), flagNamesOf(text))
+	has := slices.Concat(flagNamesOf(s.Args), slices.Sorted(maps.Keys(s.Env)))
 	for _, name := range in.Without { // a flag may be given without its dashes
+		flag := "--" + strings.TrimPrefix(name, "--")
+		if !slices.Contains(has, name) && !slices.Contains(has, flag) {
+			return s, notInSpec(in.From, name, has)
+		}
 		delete(s.Env, name)
-		drop = append(drop, "--"+strings.TrimPrefix(name, "--"))
+		drop = append(drop, flag)
 	}
 	s.Args = megatron.WithoutFlags(s.Args, drop)
 	return s, nil
+}
+
+// notInSpec returns the error about a name to leave out that the job's specification does
+// not have. has are the names that it has.
+func notInSpec(id slurm.JobID, name string, has []string) error {
+	fix := lang.Text{EN: "these may be left out: %s", ZH: "可以去掉的有：%s"}.With(strings.Join(has, ", "))
+	if len(has) == 0 {
+		fix = lang.Text{EN: "leave without out: the job has neither", ZH: "请省略 without：该作业两者都没有"}
+	}
+	return ops.InputError("without", lang.Text{EN: "job %s has no flag and no environment variable %q", ZH: "作业 %s 没有名为 %q 的参数或环境变量"}.With(id, name), fix)
 }
 
 // flagNamesOf returns the flags among words, without their values.

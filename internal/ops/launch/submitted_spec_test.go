@@ -40,6 +40,11 @@ func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 		require.NotContains(t, script, gone)
 	}
 
+	_, err = opstest.Do(t, c, Plan(), "--from", "4701", "--without", "no-rope-fusoin")
+	require.Equal(t, "without", ops.AsError(err).Field)
+	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
+	require.Contains(t, ops.AsError(err).Fix.EN, "--no-rope-fusion, A", "what may be left out")
+
 	c.Who = ops.Caller{Surface: ops.MCPHTTP, ID: "bob", User: "bob"}
 	for _, op := range []ops.Op{Plan(), Render()} {
 		_, err = opstest.Do(t, c, op, "--from", "4701")

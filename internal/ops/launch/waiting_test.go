@@ -104,6 +104,21 @@ func TestWhenOneNodeWouldStart(t *testing.T) {
 
 // A dry run shows the start. Where the cluster gives none and nothing would start
 // sooner, it shows nothing about it.
+func TestAChainSaysWhoSubmitsItsNextJob(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{})
+	words := append([]string{"--chain", "3"}, opstest.GoodJob...)
+	_, err := opstest.Do(t, c, Submit(), words...)
+	asks := ops.AsError(err).Message
+	require.Contains(t, asks.EN, "the first of a chain of 3: each job submits the next when it starts, and `touch logs/gpt.stop` ends the chain")
+	require.Contains(t, asks.ZH, "作业链（共 3 个）的第一个")
+	out, err := opstest.Do(t, c, Submit(), append([]string{"--yes"}, words...)...)
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "each job submits the next when it starts")
+	_, err = opstest.Do(t, c, Submit(), opstest.GoodJob...)
+	require.NotContains(t, ops.AsError(err).Message.EN, "chain")
+}
+
 func TestADryRunAsksForTheStart(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)

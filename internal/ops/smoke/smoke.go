@@ -112,7 +112,7 @@ func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func
 	}
 	for _, p := range plan.Problems {
 		if p.Severity == rules.Error {
-			one.Why = p.Field + ": " + p.Message
+			one.Why = c.Lang.Named(p.Field, p.Message)
 			return one, nil
 		}
 	}
@@ -174,10 +174,10 @@ func (o Out) View(l lang.Lang) view.Doc {
 	for _, r := range o.Rungs {
 		t.Rows = append(t.Rows, []string{r.Rung, cmp.Or(r.sized.In(l), r.Size), string(r.JobID), string(r.State), ops.Duration(r.ElapsedS)})
 		if o.DryRun && len(r.Args) > 0 {
-			s.Items = append(s.Items, r.Rung+": "+strings.Join(r.Args, " "))
+			s.Items = append(s.Items, l.Named(r.Rung, strings.Join(r.Args, " ")))
 		}
 		if r.Why != "" {
-			s.Items = append(s.Items, r.Rung+": "+r.Why)
+			s.Items = append(s.Items, l.Named(r.Rung, r.Why))
 		}
 		if r.JobID != "" && r.State != slurm.Completed {
 			d.Next = []string{"diagnose " + string(r.JobID)}

@@ -229,7 +229,7 @@ func TestSmokeNamesTheFirstRungThatFails(t *testing.T) {
 	require.NotEmpty(t, s.Rungs[2].Why)
 	said := opstest.Text(t, s, lang.ZH)
 	require.Contains(t, said, "own：最先失败的一级是 2 nodes")
-	require.Contains(t, said, "2 nodes: "+s.Rungs[2].Why)
+	require.Contains(t, said, "2 nodes："+s.Rungs[2].Why)
 	require.Contains(t, said, "NCCL_SOCKET_IFNAME")
 	require.Contains(t, said, "diagnose "+string(s.Rungs[2].JobID))
 
