@@ -45,9 +45,12 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
 	`pre-?(?:par|process)|caching|import|extracting|unpack|sanity|generating \w+ split)[^|]*\d%`)
 
-// banner reports whether a line has words between rules.
+// banner reports whether a line has words between rules, or in a box of one column.
 func banner(text string) bool {
 	text = strings.TrimLeft(text, " \t")
+	if boxed, ok := strings.CutPrefix(text, "│"); ok {
+		return !strings.Contains(strings.TrimRight(boxed, " │"), "│")
+	}
 	return text[0] == '#' || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "---")
 }
 
@@ -301,8 +304,10 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 var accounted = lazy.New(`^(?:Job )?State\s*: COMPLETED\b|^(?:\s+Exit (?:Status|Code|Value): +|Exit (?:Status|Code|Value):\s{2,})0$`)
 
 // accountedLost matches a job's or step's row in a table of sacct(1) whose state is none of a job that did
-// its work. Scripts print such a table as their last command.
-var accountedLost = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\+?[ |].*\b(?:FAILED|TIMEOUT|CANCELLED|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)`)
+// its work. Scripts print such a table as their last command. Only a state that fills its column has a
+// single space before it.
+var accountedLost = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\+?(?:[ |].*)?` +
+	`(?:(?:  |\|)(?:FAILED|TIMEOUT|CANCELLED|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)| (?:CANCELLED|OUT_OF_ME)\+)`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string) {
