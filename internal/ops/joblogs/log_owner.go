@@ -42,7 +42,7 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 	name := filepath.Base(file)
 	for _, n := range append(arrayTasks.FindAllString(name, -1), numbers.FindAllString(name, -1)...) {
 		id := slurm.JobID(n)
-		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= maxLooks {
+		if id == j.ID || id == j.ID.Array() || id.Array() == j.ID || id == j.RawID || f.looks >= maxLooks {
 			continue
 		}
 		f.looks++

@@ -30,6 +30,8 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		"12":    {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-12.out"), Stderr: write("gpt-12.err"), WorkDir: dir},
 		"34":    {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), Stderr: write("gpt-12-34.err"), WorkDir: dir},
 		"56_12": {ID: "56_12", Name: "gpt", User: "alice", State: slurm.Completed, Stdout: write("gpt-56_12.out"), WorkDir: dir},
+		"56":    {ID: "56", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "gpt-56_%a.out"), WorkDir: dir, Tasks: map[slurm.State]int{slurm.Failed: 2}},
+		"56_3":  {ID: "56_3", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-56_3.out"), WorkDir: dir},
 		"7":     {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
 	}}
 	write("gpt-12-rank7.out")
@@ -45,6 +47,7 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out"}, files("12"))
 	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
 	require.ElementsMatch(t, []string{"gpt-56_12.out"}, files("56_12"))
+	require.ElementsMatch(t, []string{"gpt-56_12.out", "gpt-56_3.out"}, files("56"), "a whole array has the logs of its tasks")
 }
 
 // countingSite is a cluster that counts the questions.
