@@ -46,7 +46,11 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 			continue
 		}
 		f.looks++
-		if other, err := c.Look(ctx, cl, id); err == nil && (other.Stdout == file || other.Stderr == file) {
+		other, err := c.Look(ctx, cl, id)
+		// The accounts of older releases do not know where an ended task wrote its log; that
+		// there is such a task is enough.
+		isTask := id.Array() != id && other.Stdout == "" && other.Reason != slurm.ReasonVanished
+		if err == nil && (isTask || other.Stdout == file || other.Stderr == file) {
 			f.known[file] = true
 			return true
 		}
