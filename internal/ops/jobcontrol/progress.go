@@ -58,7 +58,6 @@ func withPaths(ctx context.Context, cl ops.Cluster, jobs []slurm.Job) []slurm.Jo
 	jobs = slices.Clone(jobs)
 	for i, j := range jobs {
 		if full, ok := known[j.ID]; ok {
-			full.Cluster = j.Cluster
 			jobs[i] = full
 		}
 	}

@@ -63,7 +63,8 @@ func (s listingSite) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, err
 func (s listingSite) Details(_ context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error) {
 	all := map[slurm.JobID]slurm.Job{}
 	for _, j := range rows {
-		all[j.ID] = s.KnownJobs[j.ID]
+		j.Stdout = s.KnownJobs[j.ID].Stdout
+		all[j.ID] = j
 	}
 	return all, nil
 }
